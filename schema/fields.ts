@@ -1,0 +1,45 @@
+import { z } from 'zod'
+
+/**
+ * A date-time as the API and the systems behind it write one: `2025-07-02T10:00:00`, with or without
+ * seconds, fraction (any number of digits) and offset, `T` or a space between, or a date alone.
+ * Without an offset it is local time of SOURCE_TIMEZONE.
+ */
+const DATE_TIME =
+  /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d{1,18})?)?\s?(?:[Zz]|[+-](\d{2})(?::?(\d{2}))?)?)?$/
+
+/** True for text in one of the forms above that names a day and a time that exist. */
+export function isDateTime(text: string): boolean {
+  const parts = DATE_TIME.exec(text)
+  if (!parts) return false
+  const [year, month, day, hour, minute, second, offsetHour, offsetMinute] = parts
+    .slice(1)
+    .map(part => Number(part ?? 0)) as [number, number, number, number, number, number, number, number]
+  if (year < 1 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return false
+  return hour < 24 && minute < 60 && second < 60 && offsetHour <= 15 && offsetMinute < 60
+}
+
+function daysInMonth(year: number, month: number): number {
+  return new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
+}
+
+/**
+ * An id that is safe as one segment of a URL's path: no separators, escapes, quotes, white space, and
+ * neither `.` nor `..`. The bound is ours: the contract names none, and a URL must stay a URL.
+ */
+const PLAIN_PATH_SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._~:@+=-]{1,200}$/
+
+/** True for an id that may be put into `/editais/{id}`. */
+export function isPlainPathSegment(id: string): boolean {
+  return PLAIN_PATH_SEGMENT.test(id)
+}
+
+export const dateTime = z
+  .string()
+  .refine(isDateTime, 'is not a date-time')
+  .meta({ format: 'date-time' })
+
+export const noticeId = z.string().refine(isPlainPathSegment, 'is not a plain path segment')
+
+/** An optional field: absent and null are the same thing. */
+export const optional = <S extends z.ZodType>(schema: S) => schema.nullish()
