@@ -13,18 +13,18 @@ const verdict = z.strictObject({
   bullets: optional(z.array(z.string())),
 })
 
-/** Free-form: these are the fields that the contract names; only two of them are typed, by samples. */
+/** Free-form: these are the fields that the contract names. It types four of them, two of those by samples only. */
 const overview = z.looseObject({
-  orgao_licitante: z.unknown(),
-  lei_aplicavel: z.unknown(),
-  valor_estimado: z.unknown(),
+  orgao_licitante: optional(z.unknown()),
+  lei_aplicavel: optional(z.string()),
+  valor_estimado: optional(z.unknown()),
   is_srp: optional(z.boolean()),
   exclusivo_me_epp: optional(z.boolean()),
-  prazo_impugnacao: z.unknown(),
-  locais_entrega: z.unknown(),
-  restricoes_participacao: z.unknown(),
-  atestado_capacidade_exigido: z.unknown(),
-  visita_tecnica_obrigatoria: z.unknown(),
+  prazo_impugnacao: optional(z.string()),
+  locais_entrega: optional(z.unknown()),
+  restricoes_participacao: optional(z.unknown()),
+  atestado_capacidade_exigido: optional(z.unknown()),
+  visita_tecnica_obrigatoria: optional(z.unknown()),
 })
 
 export const requirement = z.strictObject({

@@ -1,0 +1,204 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { STATUSES } from '#schema/notice.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const DURATION_UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** `90s`, `15m`, `24h`, `30d` as milliseconds. */
+const duration = z
+  .string()
+  .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, 'must be a duration such as 90s, 15m, 24h or 30d')
+  .transform(text => {
+    const [, amount, unit] = /^([\d.]+)(\D+)$/.exec(text) as unknown as [
+      string,
+      string,
+      keyof typeof DURATION_UNITS_MS,
+    ]
+    return Number(amount) * DURATION_UNITS_MS[unit]
+  })
+
+const wholeNumber = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine(value => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
+
+const baseUrl = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash) {
+    return `${url.origin}${url.pathname.replace(/\/+$/, '').replace(/\/api\/v1(\/editais)?$/, '')}`
+  }
+  context.addIssue({
+    code: 'custom',
+    message: 'must be an http or https address such as https://api.example.com (without /api/v1)',
+  })
+  return z.NEVER
+})
+
+/** `24h` for every notice still in the funnel, or `24h,30d` to say the closed ones' too; `off` for never. */
+const maxAge = z.string().transform((text, context) => {
+  if (text === 'off') return { openMs: null, closedMs: null }
+  const [open, closed = '30d', ...rest] = text.split(',').map(part => duration.safeParse(part.trim()))
+  const closedAge = typeof closed === 'string' ? duration.safeParse(closed) : closed
+  if (open && typeof open !== 'string' && open.success && closedAge.success && rest.length === 0) {
+    return { openMs: open.data, closedMs: closedAge.data }
+  }
+  context.addIssue({ code: 'custom', message: 'must be a duration such as 24h, two as in 24h,30d, or off' })
+  return z.NEVER
+})
+
+const timeZone = z
+  .string()
+  .refine(name => Intl.supportedValuesOf('timeZone').includes(name) || name === 'UTC', 'is not a time zone')
+
+/** A comma-separated list of phases, each one of the contract's. */
+export const statusList = z.string().transform((text, context) => {
+  const statuses = text.split(',').map(part => part.trim())
+  const unknown = statuses.find(status => !(STATUSES as readonly string[]).includes(status))
+  if (unknown === undefined) return [...new Set(statuses)]
+  context.addIssue({ code: 'custom', message: `unknown status: ${unknown}. Known: ${STATUSES.join(', ')}` })
+  return z.NEVER
+})
+
+/** A company's slug: it names a directory, so it cannot leave DATA_DIR. */
+const slug = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be a short name of a-z, 0-9, - and _, such as acme')
+
+const schema = z.object({
+  API_BASE_URL: baseUrl.optional(),
+  API_AUTH_HEADER: z.enum(['authorization', 'x-api-key']).default('authorization'),
+  API_CONCURRENCY: wholeNumber(1, 256).default(8),
+  API_MAX_RPS: wholeNumber(0, 100_000).default(0),
+  API_TIMEOUT_MS: wholeNumber(1, 600_000).default(30_000),
+  API_RETRIES: wholeNumber(0, 20).default(5),
+  API_RETRY_MS: wholeNumber(1, 60_000).default(500),
+  COMPANY: slug.default('default'),
+  DATA_DIR: z.string().default('data'),
+  ANALYSIS_MAX_AGE: maxAge.prefault('24h,30d'),
+  ANALYSIS_STATUSES: statusList.prefault(STATUSES.join(',')),
+  SOURCE_TIMEZONE: timeZone.default('America/Sao_Paulo'),
+  SNAPSHOT_KEEP: duration.prefault('24h'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+})
+
+type Parsed = z.output<typeof schema>
+
+export type Settings = {
+  readonly company: string
+  /** Absolute. */
+  readonly dataDir: string
+  readonly sourceTimezone: string
+  readonly snapshotKeepMs: number
+  readonly analysisStatuses: readonly string[]
+  readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
+  readonly logLevel: Parsed['LOG_LEVEL']
+}
+
+export type ApiSettings = {
+  readonly baseUrl: string
+  readonly apiKey: string
+  readonly authHeader: Parsed['API_AUTH_HEADER']
+  readonly concurrency: number
+  /** Requests per second; null for no limit of our own. */
+  readonly maxRps: number | null
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly retryMs: number
+}
+
+/**
+ * Puts `.env` into the environment, where a variable is not set already. A missing file is fine.
+ */
+export function loadEnvironment(): Environment {
+  try {
+    process.loadEnvFile()
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') {
+      throw new FatalError(`.env cannot be read: ${messageOf(error)}.`, EXIT.usage)
+    }
+  }
+  return process.env
+}
+
+/** Settings that every command needs. Throws FatalError (usage) naming every wrong variable. */
+export function readSettings(environment: Environment, overrides: { company?: string } = {}): Settings {
+  const values = parse({ ...environment, ...(overrides.company ? { COMPANY: overrides.company } : {}) })
+  return {
+    company: values.COMPANY,
+    dataDir: resolve(values.DATA_DIR),
+    sourceTimezone: values.SOURCE_TIMEZONE,
+    snapshotKeepMs: values.SNAPSHOT_KEEP,
+    analysisStatuses: values.ANALYSIS_STATUSES,
+    analysisMaxAge: values.ANALYSIS_MAX_AGE,
+    logLevel: values.LOG_LEVEL,
+  }
+}
+
+/** Settings of the commands that talk to the API; the key's file is read anew at each call. */
+export function readApiSettings(environment: Environment): ApiSettings {
+  const values = parse(environment)
+  if (!values.API_BASE_URL) {
+    throw new FatalError(
+      "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `npm run demo`.",
+      EXIT.usage,
+    )
+  }
+  return {
+    baseUrl: values.API_BASE_URL,
+    apiKey: readApiKey(environment),
+    authHeader: values.API_AUTH_HEADER,
+    concurrency: values.API_CONCURRENCY,
+    maxRps: values.API_MAX_RPS || null,
+    timeoutMs: values.API_TIMEOUT_MS,
+    retries: values.API_RETRIES,
+    retryMs: values.API_RETRY_MS,
+  }
+}
+
+function parse(environment: Environment): Parsed {
+  const known = Object.keys(schema.shape).map(name => [name, environment[name]?.trim() || undefined])
+  const result = schema.safeParse(Object.fromEntries(known))
+  if (result.success) return result.data
+  const problems = result.error.issues.map(issue => {
+    const name = String(issue.path[0])
+    return `${name}=${environment[name]}: ${issue.message}.`
+  })
+  throw new FatalError(problems.join('\n'), EXIT.usage)
+}
+
+function readApiKey(environment: Environment): string {
+  const path = environment.API_KEY_FILE?.trim()
+  const key = (path ? readKeyFile(path) : environment.API_KEY)?.trim()
+  const origin = path ? `API_KEY_FILE (${path})` : 'API_KEY'
+  if (!key) {
+    throw new FatalError(
+      `${origin} ${path ? 'is empty' : 'is not set'}. Create a key in the app's settings (notice API) and put it into .env as API_KEY, or its file's path as API_KEY_FILE.`,
+      EXIT.usage,
+    )
+  }
+  // What cannot stand in a header can be no key; the value itself is never shown.
+  if (!/^[\x21-\x7e]+$/.test(key)) {
+    throw new FatalError(
+      `${origin} holds white space or other characters that no key has. Copy the key again.`,
+      EXIT.usage,
+    )
+  }
+  return key
+}
+
+function readKeyFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new FatalError(
+      `API_KEY_FILE (${path}) cannot be read: ${systemCode(error) ?? messageOf(error)}.`,
+      EXIT.usage,
+    )
+  }
+}

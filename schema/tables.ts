@@ -1,0 +1,462 @@
+/**
+ * Every published table as data. The warehouse's DDL, the typed reading of the raw log, the flattening,
+ * the change detection, the Parquet export, the catalog's comments and the data dictionary all derive
+ * from this file; a column is written down here and nowhere else.
+ */
+
+export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMPTZ'
+
+/** Where a column's value comes from. */
+export type Source =
+  /** A field of the table's document (or of the element, in a child table), by dotted path. */
+  | { readonly field: string; readonly json?: true }
+  /** A property of a free-form object: booleans only if boolean, text as it is or else as JSON text. */
+  | { readonly freeForm: string; readonly property: string }
+  /** A property of the log line that carried the document. */
+  | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' }
+  /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL where it has another shape. */
+  | { readonly pncpIdPart: 1 | 2 | 3 }
+  /** Position of the element in its array, from 1. */
+  | { readonly ordinal: true }
+  /** The company's slug, the same in every row; added when a snapshot is written. */
+  | { readonly company: true }
+  /** Written by the statements of `src/warehouse/apply.ts`, because it depends on more than one line. */
+  | { readonly kept: true }
+
+export type Column = {
+  readonly name: string
+  readonly type: ColumnType
+  readonly from: Source
+  readonly description: string
+  readonly unit?: string
+  /** True for bookkeeping that stays in the warehouse and is not published. */
+  readonly internal?: true
+}
+
+export type Table = {
+  readonly name: string
+  readonly description: string
+  /** Which document of the log fills it; `kept` tables are written by statements of their own. */
+  readonly document: 'notice' | 'analysis' | 'kept'
+  /** The array of the document whose elements are this table's rows. */
+  readonly each?: 'requirements' | 'items' | 'alerts'
+  /** `current`: a notice's rows are replaced; `history`: rows are only added. */
+  readonly rows: 'current' | 'history'
+  /** Published as one file per month of the notice's `created_at`, or as one file. */
+  readonly files: 'by_month' | 'one'
+  readonly columns: readonly Column[]
+}
+
+const BRL = 'BRL'
+
+const company: Column = {
+  name: 'company',
+  type: 'VARCHAR',
+  from: { company: true },
+  description: 'Company (slug) that follows the notice',
+}
+const editalId: Column = {
+  name: 'edital_id',
+  type: 'VARCHAR',
+  from: { line: 'edital_id' },
+  description: "The API's id of the notice for this company; joins all tables",
+}
+const runId: Column = {
+  name: 'run_id',
+  type: 'VARCHAR',
+  from: { line: 'run_id' },
+  description: 'Run that wrote this row (sync_runs)',
+}
+const ordinal: Column = {
+  name: 'ordinal',
+  type: 'INTEGER',
+  from: { ordinal: true },
+  description: "Position in the analysis's list, from 1",
+}
+const observedAt: Column = {
+  name: 'observed_at',
+  type: 'TIMESTAMPTZ',
+  from: { line: 'at' },
+  description: 'When this version was first observed',
+}
+
+const text = (name: string, description: string, field = name): Column => ({
+  name,
+  type: 'VARCHAR',
+  from: { field },
+  description,
+})
+const number = (name: string, description: string, unit?: string, field = name): Column => ({
+  name,
+  type: 'DOUBLE',
+  from: { field },
+  description,
+  ...(unit ? { unit } : {}),
+})
+const boolean = (name: string, description: string, field = name): Column => ({
+  name,
+  type: 'BOOLEAN',
+  from: { field },
+  description,
+})
+const integer = (name: string, description: string, field = name): Column => ({
+  name,
+  type: 'BIGINT',
+  from: { field },
+  description,
+})
+const time = (name: string, description: string, field = name): Column => ({
+  name,
+  type: 'TIMESTAMPTZ',
+  from: { field },
+  description,
+})
+const json = (name: string, description: string, field = name): Column => ({
+  name,
+  type: 'VARCHAR',
+  from: { field, json: true },
+  description: `${description} (JSON text)`,
+})
+const overview = (
+  property: string,
+  description: string,
+  type: 'VARCHAR' | 'BOOLEAN' = 'VARCHAR',
+): Column => ({
+  name: `overview_${property}`,
+  type,
+  from: { freeForm: 'overview', property },
+  description,
+})
+const kept = (name: string, type: ColumnType, description: string): Column => ({
+  name,
+  type,
+  from: { kept: true },
+  description,
+})
+const keptCount = (name: string, description: string): Column => kept(name, 'BIGINT', description)
+const internal = (name: string, type: ColumnType, from: Source, description: string): Column => ({
+  name,
+  type,
+  from,
+  description,
+  internal: true,
+})
+
+/** Contract section 2.1. */
+const noticeColumns: readonly Column[] = [
+  text('pncp_id', 'Identifier at the national procurement portal, <cnpj>-<year>-<sequence>'),
+  {
+    name: 'orgao_cnpj',
+    type: 'VARCHAR',
+    from: { pncpIdPart: 1 },
+    description: "Buying body's CNPJ, 14 digits, from pncp_id",
+  },
+  { name: 'pncp_ano', type: 'INTEGER', from: { pncpIdPart: 2 }, description: 'Year in pncp_id' },
+  { name: 'pncp_sequencial', type: 'BIGINT', from: { pncpIdPart: 3 }, description: 'Sequence in pncp_id' },
+  text('orgao', 'Buying body'),
+  text('objeto', 'Object of the contracting'),
+  text('numero', 'Notice or process number'),
+  text('modalidade', 'Procurement modality'),
+  text('uf', 'State (UF) of the buying body'),
+  number('valor_estimado', 'Estimated value as published; 0 can mean that it is secret', BRL),
+  time('data_sessao', 'Date of the public session'),
+  text('pncp_url', 'Link to the notice at the originating portal'),
+  text('status', "Company's phase for the notice: screening, analysis, pricing, ready, discarded, expired"),
+  boolean('participation_confirmed', 'Whether the company confirmed participation'),
+  text('discard_reason', 'Reason for discard, when status is discarded'),
+  time('committed_at', 'When participation was confirmed'),
+  time('created_at', 'When the company began to follow the notice'),
+  time('updated_at', "The API's last update of the notice"),
+]
+
+const rawUpdatedAt = internal(
+  '_updated_at',
+  'VARCHAR',
+  { line: 'updated_at' },
+  "The notice's updated_at exactly as the API wrote it",
+)
+
+/** Contract section 2.2, the parts that are one per analysis. */
+const verdictColumns: readonly Column[] = [
+  text('analysis_level', 'Depth of the analysis: none, simple, medium, deep'),
+  boolean('analyzed', 'False when the level is none'),
+  text('verdict_recommendation', 'participar, cautela or nao_recomendado', 'verdict.recommendation'),
+  text('verdict_reason', 'Reason for the verdict', 'verdict.reason'),
+  text('verdict_summary', 'Summary of the verdict', 'verdict.summary'),
+  json('verdict_bullets', 'Points of the verdict', 'verdict.bullets'),
+]
+const overviewColumns: readonly Column[] = [
+  overview('orgao_licitante', 'Buying body as the notice names it'),
+  overview('lei_aplicavel', 'Applicable law'),
+  overview('valor_estimado', 'Estimated value as the notice words it'),
+  overview('is_srp', 'Whether it is a price registration (SRP)', 'BOOLEAN'),
+  overview('exclusivo_me_epp', 'Whether it is reserved for small companies (ME/EPP)', 'BOOLEAN'),
+  overview('prazo_impugnacao', 'Deadline to challenge the notice, as worded'),
+  overview('locais_entrega', 'Places of delivery'),
+  overview('restricoes_participacao', 'Restrictions on participation'),
+  overview('atestado_capacidade_exigido', 'Technical capacity certificate demanded'),
+  overview('visita_tecnica_obrigatoria', 'Whether a technical visit is mandatory'),
+  json('overview', 'The whole overview'),
+]
+const pricingColumns: readonly Column[] = [
+  number('pricing_investimento_total', 'Total investment', BRL, 'pricing.investimento_total'),
+  number('pricing_garantia_proposta', 'Proposal guarantee', BRL, 'pricing.garantia_proposta'),
+  number('pricing_garantia_contratual', 'Contract guarantee', BRL, 'pricing.garantia_contratual'),
+  number('pricing_margem_min', 'Lowest margin', undefined, 'pricing.margem_min'),
+  number('pricing_margem_max', 'Highest margin', undefined, 'pricing.margem_max'),
+  text(
+    'pricing_risco_pagamento',
+    'Payment risk: empty, baixo, medio, alto, critico, desconhecido',
+    'pricing.risco_pagamento',
+  ),
+  boolean('pricing_is_srp', 'Whether it is a price registration (SRP)', 'pricing.is_srp'),
+  boolean('pricing_sigiloso', 'Whether the budget is secret', 'pricing.sigiloso'),
+]
+
+export const editais: Table = {
+  name: 'editais',
+  description: 'Notices that the company follows, one row each, with their present list fields',
+  document: 'notice',
+  rows: 'current',
+  files: 'by_month',
+  columns: [
+    company,
+    editalId,
+    ...noticeColumns,
+    kept('first_seen_at', 'TIMESTAMPTZ', 'When this warehouse first saw the notice'),
+    kept('changed_at', 'TIMESTAMPTZ', 'When this warehouse last saw the notice change'),
+    kept(
+      'deleted_at',
+      'TIMESTAMPTZ',
+      'When the notice was verified to be gone from the API; NULL while live',
+    ),
+    kept(
+      'analysis_state',
+      'VARCHAR',
+      'current: the stored analysis is the one for updated_at; pending: not fetched yet; quarantined: it was not usable; excluded: analyses of this status are not fetched',
+    ),
+    runId,
+    rawUpdatedAt,
+  ],
+}
+
+export const analyses: Table = {
+  name: 'analyses',
+  description: 'Structured analysis of a notice, one row per analysed notice',
+  document: 'analysis',
+  rows: 'current',
+  files: 'by_month',
+  columns: [
+    company,
+    editalId,
+    ...verdictColumns,
+    ...overviewColumns,
+    ...pricingColumns,
+    text('orgao_report_payment_risk', "Buying body's payment risk", 'orgao_report.payment_risk'),
+    text('orgao_report_status', "State of the buying body's report", 'orgao_report.status'),
+    json('operational', 'Delivery and execution logistics'),
+    {
+      name: 'source_updated_at',
+      type: 'TIMESTAMPTZ',
+      from: { line: 'updated_at' },
+      description: "The notice's updated_at for which this analysis was fetched",
+    },
+    {
+      name: 'fetched_at',
+      type: 'TIMESTAMPTZ',
+      from: { line: 'fetched_at' },
+      description: 'When this analysis was last fetched',
+    },
+    runId,
+    internal(
+      '_source_updated_at',
+      'VARCHAR',
+      { line: 'updated_at' },
+      'source_updated_at as the API wrote it',
+    ),
+    internal('_hash', 'VARCHAR', { line: 'hash' }, 'SHA-256 of the normalised document'),
+  ],
+}
+
+export const requirements: Table = {
+  name: 'requirements',
+  description: 'Habilitation requirements demanded by the notice',
+  document: 'analysis',
+  each: 'requirements',
+  rows: 'current',
+  files: 'by_month',
+  columns: [
+    company,
+    editalId,
+    ordinal,
+    text('category', 'Kind of requirement'),
+    text('title', 'Title'),
+    text('required', 'What the notice demands'),
+    text('current', "Company's current state, when evaluated"),
+    text('status', 'red, yellow or green'),
+    text('ai_notes', 'Notes of the evaluation'),
+    json('metadata', 'Semi-structured detail'),
+  ],
+}
+
+export const items: Table = {
+  name: 'items',
+  description: 'Items and lots of the notice',
+  document: 'analysis',
+  each: 'items',
+  rows: 'current',
+  files: 'by_month',
+  columns: [
+    company,
+    editalId,
+    ordinal,
+    integer('numero_item', 'Item number'),
+    text('descricao', 'Description'),
+    number('quantidade', 'Quantity', 'unidade_medida'),
+    text('unidade_medida', 'Unit of measure'),
+    number('valor_unitario_estimado', 'Estimated unit value', BRL),
+    number('valor_total', 'Total value', BRL),
+    text('material_ou_servico', 'M material, S service'),
+    integer('numero_lote', 'Lot number'),
+    text('criterio_julgamento_nome', 'Judging criterion'),
+    boolean('ai_selected', 'Whether the evaluation selected the item for the company'),
+    text('ai_reasoning', 'Why'),
+    number('ai_confidence', 'Confidence of the selection'),
+  ],
+}
+
+export const alerts: Table = {
+  name: 'alerts',
+  description: 'Legal-risk alerts and opportunities of the notice',
+  document: 'analysis',
+  each: 'alerts',
+  rows: 'current',
+  files: 'by_month',
+  columns: [
+    company,
+    editalId,
+    ordinal,
+    text('type', 'risk, opportunity or info'),
+    text('severity', 'critical, high, medium or low'),
+    text('title', 'Title'),
+    text('description', 'Description'),
+    text('action_type', 'impugnacao, esclarecimento, recurso, contrarrazao or none'),
+    text('legal_thesis', 'Legal thesis'),
+  ],
+}
+
+export const editalVersions: Table = {
+  name: 'edital_versions',
+  description: "Every observed version of a notice's list fields",
+  document: 'notice',
+  rows: 'history',
+  files: 'by_month',
+  columns: [company, editalId, observedAt, ...noticeColumns, runId],
+}
+
+export const analysisVersions: Table = {
+  name: 'analysis_versions',
+  description: 'Level, verdict and pricing of every distinct analysis observed',
+  document: 'analysis',
+  rows: 'history',
+  files: 'by_month',
+  columns: [company, editalId, observedAt, ...verdictColumns, ...pricingColumns, runId],
+}
+
+export const syncRuns: Table = {
+  name: 'sync_runs',
+  description: 'Every run of the sync and what became of the notices it listed',
+  document: 'kept',
+  rows: 'history',
+  files: 'one',
+  columns: [
+    company,
+    kept('run_id', 'VARCHAR', 'Identifier of the run'),
+    kept('mode', 'VARCHAR', 'full, incremental, filtered or replay'),
+    kept('status', 'VARCHAR', 'ok, partial, failed or interrupted'),
+    kept('started_at', 'TIMESTAMPTZ', 'Start of the run'),
+    kept('finished_at', 'TIMESTAMPTZ', 'End of the run; NULL when the process died'),
+    keptCount('listed', 'Notices listed, the sum of the seven outcomes from unchanged to not_attempted'),
+    keptCount('added', 'Notices seen for the first time'),
+    keptCount('changed', 'Notices whose list fields changed'),
+    keptCount('unchanged', 'Outcome: nothing to do'),
+    keptCount('loaded', 'Outcome: analysis fetched and loaded'),
+    keptCount('deferred', 'Outcome: status excluded, or its next attempt is not due yet'),
+    keptCount('gone', 'Outcome: vanished between the list and the analysis'),
+    keptCount('quarantined', 'Outcome: not usable, set aside'),
+    keptCount('failed', 'Outcome: the API did not answer usefully'),
+    keptCount('not_attempted', 'Outcome: the run ended before its turn'),
+    keptCount('tombstoned', 'Notices verified to be gone and marked deleted'),
+    keptCount('revived', 'Deleted notices that returned'),
+    keptCount('silent_changes', 'Analyses that changed while updated_at did not'),
+    keptCount('requests', 'HTTP requests sent'),
+    { ...keptCount('bytes_fetched', 'Bytes of response bodies received'), unit: 'bytes' },
+    keptCount('scan_passes', 'Passes over the list'),
+    kept('scan_complete', 'BOOLEAN', 'Whether a pass over the whole list was verified as whole'),
+    kept('error', 'VARCHAR', 'What went wrong and what to do'),
+  ],
+}
+
+export const quarantine: Table = {
+  name: 'quarantine',
+  description: 'Records that could not be used, set aside with their reason until they can',
+  document: 'kept',
+  rows: 'history',
+  files: 'one',
+  columns: [
+    company,
+    kept('edital_id', 'VARCHAR', 'Notice; NULL where the record has no usable id'),
+    kept('kind', 'VARCHAR', 'notice or analysis'),
+    kept('reason', 'VARCHAR', 'Why it could not be used'),
+    kept('path', 'VARCHAR', 'Where in the document'),
+    kept('observed_at', 'TIMESTAMPTZ', 'When it was last received'),
+    keptCount('attempts', 'How many times it was received unusable'),
+    kept('next_attempt_at', 'TIMESTAMPTZ', 'When it is tried again'),
+    kept('resolved_at', 'TIMESTAMPTZ', 'When a usable one arrived, or the notice went away; NULL while open'),
+    kept('body_excerpt', 'VARCHAR', 'First 2 kB of what was received'),
+    internal('_updated_at', 'VARCHAR', { kept: true }, "The notice's updated_at, as the API wrote it"),
+    internal('_hash', 'VARCHAR', { kept: true }, 'SHA-256 of the bytes received'),
+    internal('_segment', 'BIGINT', { kept: true }, 'Segment of the raw log that holds the bytes'),
+    internal('_seq', 'BIGINT', { kept: true }, 'Line of that segment'),
+  ],
+}
+
+export const schemaDrift: Table = {
+  name: 'schema_drift',
+  description: 'Where documents differ from the documented contract',
+  document: 'kept',
+  rows: 'current',
+  files: 'one',
+  columns: [
+    company,
+    kept('path', 'VARCHAR', 'Field, for example analysis.items[].quantidade'),
+    kept('kind', 'VARCHAR', 'unknown_field, unknown_enum or wrong_type'),
+    kept('sample', 'VARCHAR', 'A value seen there'),
+    keptCount('count', 'How many times it was seen'),
+    kept('first_seen_at', 'TIMESTAMPTZ', 'First seen'),
+    kept('last_seen_at', 'TIMESTAMPTZ', 'Last seen'),
+  ],
+}
+
+export const TABLES: readonly Table[] = [
+  editais,
+  analyses,
+  requirements,
+  items,
+  alerts,
+  editalVersions,
+  analysisVersions,
+  syncRuns,
+  quarantine,
+  schemaDrift,
+]
+
+/** Columns of the published table, in order. */
+export function publishedColumns(table: Table): readonly Column[] {
+  return table.columns.filter(column => !column.internal)
+}
+
+/** Columns of the warehouse's table: all but the company, which is added when a snapshot is written. */
+export function storedColumns(table: Table): readonly Column[] {
+  return table.columns.filter(column => !('company' in column.from))
+}

@@ -1,0 +1,83 @@
+import { Command } from 'commander'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { publish } from '#src/lake/publish.ts'
+import { replay } from '#src/replay.ts'
+import { exitOfStatus } from '#src/report.ts'
+import { openOptions, publishRequest } from '#src/sync.ts'
+import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { createLogger } from './log.ts'
+import { holdingCompany, type LocalContext, localContext, stopSignal } from './open.ts'
+import { createDisplay } from './progress.ts'
+import { describeRun } from './summary.ts'
+
+type Options = { company?: string; json?: true }
+type Work = (context: LocalContext, options: Options) => Promise<void>
+
+/** The commands that work on what is there, without a request. */
+export function maintainCommands(environment: Environment): Command[] {
+  const command = (name: string, description: string, work: Work) =>
+    new Command(name)
+      .description(description)
+      .option('--company <slug>', 'company to work on, instead of COMPANY')
+      .option('--json', 'print the result as one JSON object')
+      .action((options: Options) => run(environment, name, options, work))
+  return [
+    command(
+      'publish',
+      'Write a snapshot of the warehouse, where the latest one is not already that.',
+      publishNow,
+    ),
+    command('rebuild', 'Make the warehouse again from the raw log, and publish it.', rebuildNow),
+    command('replay', 'Try the quarantined records again as they were received, and publish.', replayNow),
+  ]
+}
+
+async function run(environment: Environment, name: string, options: Options, work: Work): Promise<void> {
+  const settings = readSettings(environment, options)
+  const log = createLogger(settings.logLevel, settings.company)
+  const display = createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
+  const signal = stopSignal(() => display.note('Stopping'))
+  const context = localContext(settings, display, signal)
+  try {
+    await holdingCompany(context, display, { what: name }, async () => {
+      await work({ ...context, onProgress: context.onProgress }, options)
+      await display.end()
+    })
+  } finally {
+    await display.end()
+  }
+}
+
+async function publishNow(context: LocalContext, options: Options): Promise<void> {
+  const warehouse = await openWarehouse(openOptions(context))
+  try {
+    tellSnapshot(await publish(publishRequest(context, warehouse)), options)
+  } finally {
+    warehouse.db.close()
+  }
+}
+
+async function rebuildNow(context: LocalContext, options: Options): Promise<void> {
+  const warehouse = await rebuildWarehouse(openOptions(context))
+  try {
+    tellSnapshot(await publish(publishRequest(context, warehouse)), options)
+  } finally {
+    warehouse.db.close()
+  }
+}
+
+async function replayNow(context: LocalContext, options: Options): Promise<void> {
+  const { report, published } = await replay(context)
+  if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
+  else process.stdout.write(describeRun(report, published))
+  process.exitCode = exitOfStatus(report.status)
+}
+
+function tellSnapshot(
+  published: { directory: string; written: boolean; bytesWritten: number },
+  options: Options,
+): void {
+  if (options.json) process.stdout.write(`${JSON.stringify(published)}\n`)
+  else
+    process.stdout.write(`${published.written ? 'Published' : 'Already published:'} ${published.directory}\n`)
+}

@@ -1,0 +1,59 @@
+import type { Published } from '#src/lake/publish.ts'
+import type { RunPlan } from '#src/plan.ts'
+import type { RunReport } from '#src/report.ts'
+import { formatCount, formatSeconds } from './progress.ts'
+
+/** The end of a run, for a person: what changed, what needs attention, where the snapshot is. */
+export function describeRun(report: RunReport, published: Published): string {
+  const seconds = (Date.parse(report.finished_at ?? '') - Date.parse(report.started_at)) / 1000
+  const notices = counts({
+    new: report.added,
+    changed: report.changed,
+    revived: report.revived,
+    deleted: report.tombstoned,
+  })
+  const analyses = counts({
+    loaded: report.loaded,
+    deferred: report.deferred,
+    quarantined: report.quarantined,
+    failed: report.failed,
+    gone: report.gone,
+    'not attempted': report.not_attempted,
+    'changed silently': report.silent_changes,
+  })
+  return [
+    '',
+    `${report.status.toUpperCase()}  ${report.mode} sync in ${formatSeconds(seconds)}, ${formatCount(report.requests)} requests`,
+    `  notices   ${formatCount(report.listed)} listed; ${notices || 'none changed'}`,
+    `  analyses  ${analyses || 'none to fetch'}`,
+    `  snapshot  ${published.directory}${published.written ? '' : ' (unchanged)'}`,
+    ...(report.scan_complete === false
+      ? ['  note      the list changed while it was read; the next run looks again']
+      : []),
+    ...(report.error ? [`  attention ${report.error}`] : []),
+    '',
+  ].join('\n')
+}
+
+export function describePlan(plan: RunPlan): string {
+  const changes = counts({
+    new: plan.added,
+    changed: plan.changed,
+    revived: plan.revived,
+    'to be marked deleted': plan.tombstoned,
+  })
+  return [
+    `A run for ${plan.company} would take about ${formatSeconds(plan.estimated_seconds)} and ${formatCount(plan.requests)} requests:`,
+    `  notices   ${formatCount(plan.listed)} listed; ${changes || 'none changed'}`,
+    `  analyses  ${counts({ 'to fetch': plan.to_fetch, deferred: plan.deferred, 'not usable': plan.quarantined }) || 'none to fetch'}`,
+    'Nothing was changed.',
+    '',
+  ].join('\n')
+}
+
+function counts(numbers: Readonly<Record<string, number>>): string {
+  return Object.entries(numbers)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${formatCount(count)} ${name}`)
+    .join(', ')
+}

@@ -1,0 +1,130 @@
+import { setMaxListeners } from 'node:events'
+import { rename, writeFile } from 'node:fs/promises'
+import { Command, InvalidArgumentError } from 'commander'
+import { type Environment, readApiSettings, readSettings, statusList } from '#config/settings.ts'
+import { isPlainPathSegment } from '#schema/fields.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
+import { plan } from '#src/plan.ts'
+import { exitOfStatus, type RunReport } from '#src/report.ts'
+import { type SyncRequest, sync } from '#src/sync.ts'
+import { createLogger } from './log.ts'
+import { holdingCompany, type LocalContext, localContext, openApi, stopSignal } from './open.ts'
+import { createDisplay } from './progress.ts'
+import { describePlan, describeRun } from './summary.ts'
+
+type Options = {
+  full?: true
+  restart?: true
+  plan?: true
+  company?: string
+  status?: string[]
+  id?: string[]
+  allowMassDelete?: true
+  wait?: number
+  json?: true
+}
+
+export function syncCommand(environment: Environment): Command {
+  return new Command('sync')
+    .description('Bring the warehouse up to date with the API and publish a snapshot.')
+    .option('--full', 'fetch every analysis again; resumes an unfinished --full')
+    .option('--restart', 'with --full: begin anew instead of resuming')
+    .option('--plan', 'say what a run would do, and change nothing')
+    .option('--company <slug>', 'company to sync, instead of COMPANY')
+    .option('--status <list>', 'only notices of these phases, separated by commas', parseStatuses)
+    .option('--id <id>', 'only this notice, whether it changed or not (repeatable)', collectIds)
+    .option('--allow-mass-delete', 'believe it when many notices are gone from the API at once')
+    .option('--wait <seconds>', 'how long to wait for another sync of the company to end', parseSeconds, 600)
+    .option('--json', 'print the run report as one JSON object on stdout')
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 ok, 1 failed, 2 wrong usage or settings, 3 partial, 4 held by another sync, 130 interrupted.',
+    )
+    .action(async (options: Options) => {
+      process.exitCode = await run(environment, options)
+    })
+}
+
+async function run(environment: Environment, options: Options): Promise<number> {
+  const request = requestOf(options)
+  const settings = readSettings(environment, options)
+  const apiSettings = readApiSettings(environment)
+  const log = createLogger(settings.logLevel, settings.company)
+  const display = createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
+  const signal = stopSignal(() => display.note('Stopping: what was fetched is loaded and published first'))
+  // Every request under way listens for it.
+  setMaxListeners(0, signal)
+  const context = localContext(settings, display, signal)
+  const api = openApi(apiSettings, display, signal)
+  try {
+    if (options.plan) {
+      const planned = await plan(request, { ...context, api })
+      await display.end()
+      process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
+      return EXIT.ok
+    }
+    const { report, published } = await holdingCompany(
+      context,
+      display,
+      { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? 0 },
+      () => sync(request, { ...context, api }),
+    )
+    await rememberRun(context, report)
+    await display.end()
+    if (options.json) process.stdout.write(`${JSON.stringify({ company: settings.company, ...report })}\n`)
+    if (process.stderr.isTTY) process.stderr.write(describeRun(report, published))
+    else
+      log[report.status === 'ok' ? 'info' : 'warn'](
+        { ...report, snapshot: published.directory },
+        'run finished',
+      )
+    return exitOfStatus(report.status)
+  } finally {
+    await display.end()
+    await api.close()
+  }
+}
+
+/** For `status`, which must answer while a snapshot of the last run is not due. */
+async function rememberRun({ paths }: LocalContext, report: RunReport): Promise<void> {
+  await writeFile(`${paths.lastRun}.part`, `${JSON.stringify(report)}\n`)
+  await rename(`${paths.lastRun}.part`, paths.lastRun)
+}
+
+function requestOf(options: Options): SyncRequest {
+  if (options.restart && !options.full) {
+    throw new FatalError('--restart goes with --full: it begins the refetching anew.', EXIT.usage)
+  }
+  if (options.full && (options.status || options.id)) {
+    throw new FatalError(
+      '--full fetches every analysis again and takes no --status or --id. To fetch some notices again, give --id alone.',
+      EXIT.usage,
+    )
+  }
+  if (options.status && options.id) {
+    throw new FatalError('Give --status or --id, not both.', EXIT.usage)
+  }
+  return {
+    full: options.full ?? false,
+    restart: options.restart ?? false,
+    statuses: options.status ?? null,
+    ids: options.id ?? null,
+    allowMassDelete: options.allowMassDelete ?? false,
+  }
+}
+
+function parseStatuses(value: string): string[] {
+  const parsed = statusList.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new InvalidArgumentError(parsed.error.issues[0]?.message ?? '')
+}
+
+function collectIds(value: string, ids: string[] = []): string[] {
+  if (!isPlainPathSegment(value)) throw new InvalidArgumentError('It cannot be the id of a notice.')
+  return ids.includes(value) ? ids : [...ids, value]
+}
+
+function parseSeconds(value: string): number {
+  if (!/^\d{1,6}$/.test(value)) throw new InvalidArgumentError('Give a whole number of seconds.')
+  return Number(value)
+}

@@ -1,0 +1,49 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { EXIT, FatalError, systemCode } from './errors.ts'
+
+/** Where everything of one company lies (DESIGN section 6); nothing of another company is below it. */
+export type CompanyPaths = {
+  readonly company: string
+  readonly root: string
+  readonly warehouse: string
+  /** A rebuilt warehouse, until it takes the place of the old one. */
+  readonly nextWarehouse: string
+  readonly raw: string
+  readonly lake: string
+  /** Files that mean nothing after a run. */
+  readonly temporary: string
+  readonly lock: string
+  readonly lastRun: string
+}
+
+export function companyPaths(dataDir: string, company: string): CompanyPaths {
+  const root = join(dataDir, company)
+  return {
+    company,
+    root,
+    warehouse: join(root, 'warehouse.duckdb'),
+    nextWarehouse: join(root, 'warehouse.next.duckdb'),
+    raw: join(root, 'raw'),
+    lake: join(root, 'lake'),
+    temporary: join(root, 'tmp'),
+    lock: join(root, 'lock'),
+    lastRun: join(root, 'last_run.json'),
+  }
+}
+
+/** Makes the directories. Throws FatalError (usage) when DATA_DIR cannot be written. */
+export async function makeDirectories(paths: CompanyPaths): Promise<void> {
+  try {
+    for (const path of [paths.raw, join(paths.lake, 'snapshots'), paths.temporary]) {
+      await mkdir(path, { recursive: true })
+    }
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'ENOSPC') throw error
+    throw new FatalError(
+      `${paths.root} cannot be written (${code}). Set DATA_DIR to a directory that this user may write.`,
+      EXIT.usage,
+    )
+  }
+}

@@ -1,0 +1,145 @@
+import { createReadStream } from 'node:fs'
+import { join } from 'node:path'
+import { editais, storedColumns } from '#schema/tables.ts'
+import { linesOf } from './lines.ts'
+import { type Database, identifier, literal } from './warehouse/database.ts'
+
+/** Phases in which a notice is still in the funnel; the others are closed. */
+const OPEN_STATUSES = ['screening', 'analysis', 'pricing', 'ready']
+
+export type DetectOptions = {
+  readonly db: Database
+  readonly now: Date
+  readonly analysisStatuses: readonly string[]
+  /** Analyses fetched before this instant are due again (`--full`). */
+  readonly refetchBefore: string | null
+  readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
+  /** Every analysis is fetched, also one that is current or whose next attempt is not due. */
+  readonly force: boolean
+  readonly temporaryDirectory: string
+}
+
+/** What a run is about to do; counts of listed notices. */
+export type Plan = {
+  readonly listed: number
+  readonly added: number
+  readonly changed: number
+  readonly revived: number
+  readonly unchanged: number
+  readonly deferred: number
+  readonly rejected: number
+  readonly toFetch: number
+  /** Files with the records to log and the analyses to fetch, one JSON object a line. */
+  readonly recordsPath: string
+  readonly workPath: string
+}
+
+/** A notice or a rejected record, for the raw log. */
+export type ListedRecord = {
+  readonly edital_id: string | null
+  readonly updated_at: string | null
+  readonly document: string | null
+  readonly drift: string | null
+  readonly raw: string | null
+  readonly hash: string | null
+  readonly reason: string | null
+  readonly path: string | null
+  readonly excerpt: string | null
+}
+
+/** An analysis to fetch. */
+export type Work = {
+  readonly edital_id: string
+  readonly updated_at: string
+  /** Hash of the stored analysis; null when there is none. */
+  readonly hash: string | null
+  /** Whether the stored analysis is the one for this `updated_at`. */
+  readonly same_version: boolean
+}
+
+/**
+ * Compares the table `listed` with the warehouse. What is to be done goes to files, not into memory:
+ * `readPlan` streams them while the warehouse is busy loading.
+ */
+export async function detect(options: DetectOptions): Promise<Plan> {
+  const { db, temporaryDirectory } = options
+  await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, {
+    now: options.now.toISOString(),
+    force: options.force,
+    refetch_before: options.refetchBefore,
+  })
+  const recordsPath = join(temporaryDirectory, 'records.ndjson')
+  const workPath = join(temporaryDirectory, 'work.ndjson')
+  await db.run(`COPY (
+      SELECT edital_id, _updated_at AS updated_at, document, drift, raw, hash, reason, path, excerpt
+      FROM listed JOIN (SELECT key, change FROM detected WHERE change NOT IN ('same', 'known')) ON key = ${KEY}
+    ) TO ${literal(recordsPath)} (FORMAT json)`)
+  await db.run(`COPY (
+      SELECT edital_id, _updated_at AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
+      ORDER BY created_at DESC, edital_id
+    ) TO ${literal(workPath)} (FORMAT json)`)
+  const counts = await db.row<Omit<Plan, 'recordsPath' | 'workPath'>>(
+    `SELECT count(*) AS listed, count(*) FILTER (change = 'new') AS added, count(*) FILTER (change = 'changed') AS changed,
+       count(*) FILTER (change = 'revived') AS revived, count(*) FILTER (action = 'none') AS unchanged,
+       count(*) FILTER (action = 'defer') AS deferred, count(*) FILTER (action = 'set_aside') AS rejected,
+       count(*) FILTER (action = 'fetch') AS "toFetch"
+     FROM detected`,
+  )
+  return { ...counts, recordsPath, workPath }
+}
+
+/** A record without a usable id is known by its bytes. */
+const KEY = 'coalesce(edital_id, hash)'
+
+function compare(options: DetectOptions): string {
+  const compared = storedColumns(editais).filter(
+    ({ from }) => 'field' in from || ('line' in from && from.line === 'updated_at'),
+  )
+  const differs = compared.map(({ name }) => `l.${identifier(name)} IS DISTINCT FROM e.${identifier(name)}`)
+  return `
+    SELECT edital_id, key, _updated_at, created_at, hash, same_version, change,
+      CASE
+        WHEN change = 'known' THEN 'defer'
+        WHEN change = 'rejected' THEN 'set_aside'
+        WHEN change = 'same' AND same_version AND NOT due AND NOT $force THEN 'none'
+        WHEN NOT list_contains([${options.analysisStatuses.map(literal).join(', ')}], status) OR (waits AND NOT $force) THEN 'defer'
+        ELSE 'fetch'
+      END AS action
+    FROM (
+      SELECT l.edital_id, coalesce(l.edital_id, l.hash) AS key, l._updated_at, l.created_at, l.status, a._hash AS hash,
+        CASE
+          WHEN l.reason IS NOT NULL AND bad._hash = l.hash AND bad.next_attempt_at > $now::TIMESTAMPTZ AND NOT $force THEN 'known'
+          WHEN l.reason IS NOT NULL THEN 'rejected'
+          WHEN e.edital_id IS NULL THEN 'new'
+          WHEN e.deleted_at IS NOT NULL THEN 'revived'
+          WHEN ${differs.join(' OR ')} OR bad.kind IS NOT NULL THEN 'changed'
+          ELSE 'same'
+        END AS change,
+        a._source_updated_at IS NOT DISTINCT FROM l._updated_at AS same_version,
+        coalesce(a.fetched_at < $refetch_before::TIMESTAMPTZ, false)
+          OR coalesce(a.fetched_at + ${maxAge(options)} <= $now::TIMESTAMPTZ, false) AS due,
+        q._updated_at IS NOT DISTINCT FROM l._updated_at AND q.next_attempt_at > $now::TIMESTAMPTZ
+          AND NOT coalesce(q.observed_at < $refetch_before::TIMESTAMPTZ, false) AS waits
+      FROM listed l
+      LEFT JOIN editais e ON e.edital_id = l.edital_id
+      LEFT JOIN analyses a ON a.edital_id = l.edital_id
+      LEFT JOIN (FROM quarantine WHERE kind = 'analysis' AND resolved_at IS NULL) q ON q.edital_id = l.edital_id
+      LEFT JOIN (FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL) bad
+        ON coalesce(bad.edital_id, bad._hash) = coalesce(l.edital_id, l.hash)
+    )`
+}
+
+/**
+ * How old an analysis may grow. Each notice has its own share, between half and all of the maximum, so
+ * that what was fetched together is not due together for ever.
+ */
+function maxAge({ analysisMaxAge: { openMs, closedMs } }: DetectOptions): string {
+  const open = OPEN_STATUSES.map(literal).join(', ')
+  const ageMs = `CASE WHEN l.status IN (${open}) THEN ${openMs ?? 'NULL'} ELSE ${closedMs ?? 'NULL'} END`
+  return `to_milliseconds(((${ageMs}) * (0.5 + hash(l.edital_id) % 1000 / 2000.0))::BIGINT)`
+}
+
+/** Streams one of the plan's files. */
+export async function* readPlan<T>(path: string): AsyncGenerator<T> {
+  for await (const line of linesOf(createReadStream(path))) yield JSON.parse(line) as T
+}

@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { chmod, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Table } from '#schema/tables.ts'
+import { systemCode } from '#src/errors.ts'
+import { syncDirectory, withFile } from '#src/rawlog/files.ts'
+import { month } from '#src/warehouse/apply.ts'
+import { type Database, identifier, literal } from '#src/warehouse/database.ts'
+import { exportColumns } from '#src/warehouse/sql.ts'
+import type { Manifest, SnapshotFile } from './manifest.ts'
+
+const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, COMPRESSION zstd`
+/** Read-only: a published file is never changed. */
+const PUBLISHED_MODE = 0o444
+
+type Target = { readonly directory: string; readonly company: string }
+
+/** What of a table must be written, and what the previous snapshot holds already. */
+export type TablePlan = {
+  readonly table: Table
+  /** Months to write; null for a table that is one file. */
+  readonly stale: readonly string[] | null
+  readonly reused: readonly SnapshotFile[]
+}
+
+/**
+ * Decides, without touching a file, which months of each table changed since the previous snapshot.
+ * @param previous null when nothing of it can be used: there is none, or it is of another warehouse.
+ */
+export function planTable(
+  table: Table,
+  previous: Manifest | null,
+  versions: readonly { table_name: string; month: string; version: number }[],
+): TablePlan {
+  if (table.files === 'one') return { table, stale: null, reused: [] }
+  const since = previous?.applied_segment ?? -1
+  const stale = versions
+    .filter(version => version.table_name === table.name && version.version > since)
+    .map(version => version.month)
+  const files = previous?.tables[table.name]?.files ?? []
+  return { table, stale, reused: files.filter(file => file.month !== null && !stale.includes(file.month)) }
+}
+
+/**
+ * Writes the files of one table into the snapshot and links those that did not change.
+ * @throws Error when the files do not hold exactly the table's rows.
+ */
+export async function writeTable(
+  db: Database,
+  plan: TablePlan,
+  target: Target & { previousDirectory: string | null },
+): Promise<SnapshotFile[]> {
+  const { table, stale, reused } = plan
+  const directory = join(target.directory, table.name)
+  await mkdir(directory)
+  const files =
+    stale === null ? [await writeWhole(db, table, target)] : await writeMonths(db, table, stale, target)
+  for (const file of reused) {
+    await linkOrCopy(join(target.previousDirectory as string, file.path), join(target.directory, file.path))
+    files.push(file)
+  }
+  // A reader of `editais/*.parquet` finds the columns even where there are no rows yet.
+  if (files.length === 0) files.push(await writeWhole(db, table, target, 'empty'))
+  await syncDirectory(directory)
+  await assertRows(db, table, files)
+  return files.sort((a, b) => a.path.localeCompare(b.path))
+}
+
+async function writeWhole(db: Database, table: Table, target: Target, name = 'all'): Promise<SnapshotFile> {
+  const path = join(table.name, `${name}.parquet`)
+  await db.run(
+    `COPY (SELECT ${exportColumns(table, target.company)} FROM ${identifier(table.name)} t)
+     TO ${literal(join(target.directory, path))} (${PARQUET})`,
+  )
+  const { rows } = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${identifier(table.name)}`)
+  return await finish(target.directory, { path, month: null, rows })
+}
+
+async function writeMonths(
+  db: Database,
+  table: Table,
+  months: readonly string[],
+  target: Target,
+): Promise<SnapshotFile[]> {
+  if (months.length === 0) return []
+  const parts = join(target.directory, table.name, 'parts')
+  const isParent = table.name === 'editais'
+  const written = await db.rows<{ filename: string; count: number; partition_keys: unknown }>(
+    `COPY (
+       SELECT ${exportColumns(table, target.company)}, ${month(isParent ? 't.created_at' : 'e.created_at')} AS _month
+       FROM ${identifier(table.name)} t ${isParent ? '' : 'JOIN editais e USING (edital_id)'}
+       WHERE _month IN (${months.map(literal).join(', ')})
+     ) TO ${literal(parts)} (${PARQUET}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
+  )
+  const rows = new Map(written.map(file => [file.filename, file.count]))
+  const files: SnapshotFile[] = []
+  for (const name of await readdir(parts).catch(() => [] as string[])) {
+    const [part, ...others] = await readdir(join(parts, name))
+    if (!part || others.length > 0)
+      throw new Error(`${table.name}: ${name} was written as ${others.length + 1} files`)
+    const path = join(table.name, `${name.replace(/^_month=/, '')}.parquet`)
+    await rename(join(parts, name, part), join(target.directory, path))
+    const count = rows.get(join(parts, name, part))
+    if (count === undefined) throw new Error(`${path}: DuckDB did not report it`)
+    files.push(await finish(target.directory, { path, month: name.replace(/^_month=/, ''), rows: count }))
+  }
+  await rm(parts, { recursive: true, force: true })
+  return files
+}
+
+/** Durable, read-only and with its checksum. */
+async function finish(
+  directory: string,
+  file: Pick<SnapshotFile, 'path' | 'month' | 'rows'>,
+): Promise<SnapshotFile> {
+  const path = join(directory, file.path)
+  await chmod(path, PUBLISHED_MODE)
+  await withFile(path, 'r', handle => handle.sync())
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return { ...file, bytes: (await stat(path)).size, sha256: hash.digest('hex') }
+}
+
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to)
+  } catch (error) {
+    if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(systemCode(error) ?? '')) throw error
+    await copyFile(from, to)
+    await chmod(to, PUBLISHED_MODE)
+    await withFile(to, 'r', handle => handle.sync())
+  }
+}
+
+async function assertRows(db: Database, table: Table, files: readonly SnapshotFile[]): Promise<void> {
+  const published = files.reduce((sum, file) => sum + file.rows, 0)
+  const { rows } = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${identifier(table.name)}`)
+  if (published !== rows)
+    throw new Error(`${table.name}: ${rows} rows in the warehouse, ${published} in its files`)
+}

@@ -1,0 +1,72 @@
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+
+/** One Parquet file of a snapshot. */
+export type SnapshotFile = {
+  /** Relative to the snapshot's directory. */
+  readonly path: string
+  /** `YYYY-MM` of the notices' `created_at` in UTC; null in a file for all months. */
+  readonly month: string | null
+  readonly rows: number
+  readonly bytes: number
+  readonly sha256: string
+}
+
+/** `manifest.json`, written last: a snapshot without one was never finished. */
+export type Manifest = {
+  readonly snapshot: string
+  readonly company: string
+  readonly created_at: string
+  /** Absolute; the catalog's views hold absolute paths too. */
+  readonly directory: string
+  /** The warehouse it was written from: a rebuilt one is another. */
+  readonly warehouse_id: string
+  readonly schema_hash: string
+  readonly data_version: number
+  /** The last segment of the raw log whose changes it holds. */
+  readonly applied_segment: number
+  readonly run_id: string | null
+  readonly tables: Readonly<
+    Record<string, { readonly rows: number; readonly bytes: number; readonly files: readonly SnapshotFile[] }>
+  >
+}
+
+export function snapshotsDirectory(lake: string): string {
+  return join(lake, 'snapshots')
+}
+
+export function latestLink(lake: string): string {
+  return join(lake, 'latest')
+}
+
+/** The manifest of one snapshot; null where it is absent or not readable. */
+export async function readManifest(directory: string): Promise<Manifest | null> {
+  try {
+    return JSON.parse(await readFile(join(directory, 'manifest.json'), 'utf8')) as Manifest
+  } catch {
+    return null
+  }
+}
+
+/** Name of the snapshot that `latest` points to; null when there is none. */
+export async function latestName(lake: string): Promise<string | null> {
+  return await readlink(latestLink(lake)).then(basename, () => null)
+}
+
+/**
+ * The snapshots that were finished, oldest first: by what of the log they hold, for clocks can go back.
+ * @param directory the lake's `snapshots`.
+ */
+export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
+  const manifests = await Promise.all(
+    (await readdir(directory)).map(name => readManifest(join(directory, name))),
+  )
+  return manifests
+    .filter(manifest => manifest !== null)
+    .sort(
+      (a, b) =>
+        a.applied_segment - b.applied_segment ||
+        a.created_at.localeCompare(b.created_at) ||
+        a.snapshot.localeCompare(b.snapshot),
+    )
+}

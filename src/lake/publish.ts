@@ -1,0 +1,188 @@
+import { chmod, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { TABLES } from '#schema/tables.ts'
+import { syncDirectory, withFile } from '#src/rawlog/files.ts'
+import type { Database } from '#src/warehouse/database.ts'
+import { writeCatalog } from './catalog.ts'
+import { planTable, writeTable } from './export.ts'
+import {
+  finishedSnapshots,
+  latestLink,
+  latestName,
+  type Manifest,
+  type SnapshotFile,
+  snapshotsDirectory,
+} from './manifest.ts'
+import { removeExpired } from './retention.ts'
+
+/** Where only the runs changed, a snapshot an hour is enough for whoever watches freshness. */
+const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
+
+export type Published = {
+  readonly directory: string
+  /** False when the latest snapshot was already the warehouse's state. */
+  readonly written: boolean
+  readonly bytesWritten: number
+}
+
+type Request = {
+  readonly db: Database
+  readonly lake: string
+  readonly company: string
+  readonly now: Date
+  readonly keepMs: number
+}
+
+type State = {
+  readonly schema_hash: string
+  readonly warehouse_id: string
+  readonly applied_segment: number
+  readonly data_version: number
+  readonly last_run: string | null
+}
+
+/**
+ * Reconciles the lake with the warehouse: a whole snapshot of its `data_version` exists, `latest`
+ * resolves to it, and snapshots past their time are gone. Does only what is missing, so a publish that
+ * was cut short anywhere is finished by the next one.
+ */
+export async function publish(request: Request): Promise<Published> {
+  const { db, lake, now } = request
+  const state = await db.row<State>(
+    `SELECT schema_hash, warehouse_id, applied_segment, data_version,
+       (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run FROM meta`,
+  )
+  const directory = snapshotsDirectory(lake)
+  const finished = await finishedSnapshots(directory)
+  const newest = finished.at(-1) ?? null
+  let manifest = newest
+  let bytesWritten = 0
+  if (!newest || isStale(newest, state, { directory, now })) {
+    await removeUnfinished(directory, finished)
+    const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
+    manifest = await writeSnapshot(request, state, previous)
+    bytesWritten = writtenBytes(manifest, previous)
+  }
+  const { snapshot } = manifest as Manifest
+  if ((await latestName(lake)) !== snapshot) await pointLatestTo(lake, snapshot)
+  await removeExpired(directory, { keepMs: request.keepMs, now })
+  return { directory: join(directory, snapshot), written: manifest !== newest, bytesWritten }
+}
+
+function isStale(
+  newest: Manifest,
+  state: State,
+  { directory, now }: { directory: string; now: Date },
+): boolean {
+  return (
+    newest.warehouse_id !== state.warehouse_id ||
+    newest.data_version !== state.data_version ||
+    // The data directory was moved: the views point to where it was.
+    newest.directory !== join(directory, newest.snapshot) ||
+    (newest.applied_segment !== state.applied_segment &&
+      now.getTime() - Date.parse(newest.created_at) >= RUNS_ONLY_INTERVAL_MS)
+  )
+}
+
+async function writeSnapshot(request: Request, state: State, previous: Manifest | null): Promise<Manifest> {
+  const { db, lake, company, now } = request
+  const snapshot = await freeName(snapshotsDirectory(lake), now, state.data_version)
+  const directory = join(snapshotsDirectory(lake), snapshot)
+  const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
+  await mkdir(directory)
+  const files = new Map<string, readonly SnapshotFile[]>()
+  // One transaction: every table as of the same committed state.
+  await db.transaction(async () => {
+    const versions = await db.rows<{ table_name: string; month: string; version: number }>(
+      'FROM month_versions',
+    )
+    for (const table of TABLES) {
+      const plan = planTable(table, previous, versions)
+      files.set(table.name, await writeTable(db, plan, { directory, company, previousDirectory }))
+    }
+  })
+  await writeCatalog(directory, files)
+  await makeDurable(join(directory, 'catalog.duckdb'))
+  const manifest: Manifest = {
+    snapshot,
+    company,
+    created_at: now.toISOString(),
+    directory,
+    warehouse_id: state.warehouse_id,
+    schema_hash: state.schema_hash,
+    data_version: state.data_version,
+    applied_segment: state.applied_segment,
+    run_id: state.last_run,
+    tables: Object.fromEntries(
+      [...files].map(([name, list]) => [
+        name,
+        {
+          rows: list.reduce((sum, file) => sum + file.rows, 0),
+          bytes: list.reduce((sum, file) => sum + file.bytes, 0),
+          files: list,
+        },
+      ]),
+    ),
+  }
+  await syncDirectory(directory)
+  await writeManifest(directory, manifest)
+  return manifest
+}
+
+/** The manifest says that the snapshot is whole, so it appears whole and after everything else. */
+async function writeManifest(directory: string, manifest: Manifest): Promise<void> {
+  const temporary = join(directory, 'manifest.json.part')
+  await writeFile(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
+  await makeDurable(temporary)
+  await rename(temporary, join(directory, 'manifest.json'))
+  await syncDirectory(directory)
+  await syncDirectory(join(directory, '..'))
+}
+
+async function makeDurable(path: string): Promise<void> {
+  await chmod(path, 0o444)
+  await withFile(path, 'r', file => file.sync())
+}
+
+async function pointLatestTo(lake: string, snapshot: string): Promise<void> {
+  const temporary = join(lake, 'latest.part')
+  await rm(temporary, { force: true })
+  await symlink(join('snapshots', snapshot), temporary)
+  await rename(temporary, latestLink(lake))
+  await syncDirectory(lake)
+}
+
+/** `<UTC time>-<data_version>`; a second snapshot within the second gets a later one. */
+async function freeName(directory: string, now: Date, dataVersion: number): Promise<string> {
+  for (let second = 0; ; second += 1) {
+    const time = new Date(now.getTime() + second * 1000).toISOString().replace(/[-:]|\.\d+/g, '')
+    const name = `${time}-${String(dataVersion).padStart(6, '0')}`
+    if (
+      await stat(join(directory, name)).then(
+        () => false,
+        () => true,
+      )
+    )
+      return name
+  }
+}
+
+/** What a killed publish left: nothing points to it. */
+async function removeUnfinished(directory: string, finished: readonly Manifest[]): Promise<void> {
+  const whole = new Set(finished.map(manifest => manifest.snapshot))
+  for (const name of await readdir(directory)) {
+    if (!whole.has(name)) await rm(join(directory, name), { recursive: true, force: true })
+  }
+}
+
+function writtenBytes(manifest: Manifest, previous: Manifest | null): number {
+  const known = new Set(
+    Object.values(previous?.tables ?? {}).flatMap(table =>
+      table.files.map(file => `${file.path} ${file.sha256}`),
+    ),
+  )
+  return Object.values(manifest.tables)
+    .flatMap(table => table.files)
+    .filter(file => !known.has(`${file.path} ${file.sha256}`))
+    .reduce((sum, file) => sum + file.bytes, 0)
+}

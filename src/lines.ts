@@ -1,0 +1,19 @@
+/**
+ * Lines of a byte stream, without their line feed. Not `readline`: it also ends lines at U+2028 and the
+ * like, which JSON text may hold.
+ */
+export async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest: Buffer[] = []
+  for await (const chunk of chunks) {
+    let start = 0
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
+      rest.push(chunk.subarray(start, end))
+      yield Buffer.concat(rest).toString('utf8')
+      rest = []
+      start = end + 1
+    }
+    rest.push(chunk.subarray(start))
+  }
+  const last = Buffer.concat(rest).toString('utf8')
+  if (last !== '') yield last
+}

@@ -1,0 +1,98 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EXIT, FatalError, InterruptedError, messageOf } from './errors.ts'
+
+const POLL_MS = 250
+const SQLITE_BUSY = 5
+
+/** Who holds a company, for the one who has to wait. */
+export type Holder = {
+  readonly pid: number
+  readonly host: string
+  readonly what: string
+  readonly since: string
+}
+
+export type Lock = { release(): Promise<void> }
+
+/**
+ * Takes the company for this process (invariant I8). The lock is SQLite's on an empty database: a kernel
+ * lock on the file, so it is gone the moment its process is, and no stale one can be left behind; within
+ * one process SQLite itself refuses the second.
+ * @throws FatalError (held) naming the holder, when it is still held after `waitMs`.
+ */
+export async function takeLock(
+  path: string,
+  holder: Holder,
+  options: {
+    waitMs: number
+    signal: AbortSignal
+    onWait?: (holder: Holder | null) => void
+    nowMs: () => number
+  },
+): Promise<Lock> {
+  const deadlineMs = options.nowMs() + options.waitMs
+  for (let told = false; ; ) {
+    const lock = await tryLock(path, holder)
+    if (lock) return lock
+    const current = await readHolder(path)
+    if (options.nowMs() >= deadlineMs) throw new FatalError(heldMessage(current), EXIT.held)
+    if (!told) options.onWait?.(current)
+    told = true
+    await sleep(POLL_MS, undefined, { signal: options.signal }).catch(() => {
+      throw new InterruptedError()
+    })
+  }
+}
+
+async function tryLock(path: string, holder: Holder): Promise<Lock | null> {
+  const db = openLockFile(path)
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return null
+    throw new FatalError(`The lock ${path} cannot be taken: ${messageOf(error)}.`)
+  }
+  const about = holderPath(path)
+  // Only a courtesy to those who wait: without it they wait as well.
+  await writeFile(about, JSON.stringify(holder)).catch(() => {})
+  return {
+    async release() {
+      await rm(about, { force: true })
+      db.close()
+    },
+  }
+}
+
+function openLockFile(path: string): DatabaseSync {
+  try {
+    return new DatabaseSync(path, { timeout: 0 })
+  } catch (error) {
+    throw new FatalError(
+      `The lock ${path} cannot be opened: ${messageOf(error)}. Check that DATA_DIR can be written.`,
+      EXIT.usage,
+    )
+  }
+}
+
+/** Who holds the company, as far as is known. */
+export async function readHolder(path: string): Promise<Holder | null> {
+  try {
+    return JSON.parse(await readFile(holderPath(path), 'utf8')) as Holder
+  } catch {
+    return null
+  }
+}
+
+function holderPath(path: string): string {
+  return `${path}.holder.json`
+}
+
+function heldMessage(holder: Holder | null): string {
+  const who = holder
+    ? `${holder.what} (process ${holder.pid} on ${holder.host}, since ${holder.since})`
+    : 'another process'
+  return `This company is held by ${who}. Wait for it to end, or give --wait SECONDS.`
+}

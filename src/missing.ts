@@ -1,0 +1,72 @@
+import type { Api } from './api/client.ts'
+import { RequestError, throwIfInterrupted } from './errors.ts'
+import type { ListedFile } from './listed.ts'
+import { validateNotice } from './validate.ts'
+import type { Database } from './warehouse/database.ts'
+
+/** With fewer live notices than this, an empty list may simply be true. */
+const GUARD_FROM_LIVE = 20
+/** More verified deletions than this share of the live notices, or this many, are not believed. */
+const GUARD_SHARE = 0.05
+const GUARD_COUNT = 20
+
+/** Invariant I10: true when the list shows none of the notices that the warehouse holds. */
+export async function isAnotherCompany(db: Database): Promise<boolean> {
+  const { live, shown } = await db.row<{ live: number; shown: number }>(
+    `SELECT count(*) AS live, count(l.edital_id) AS shown
+     FROM editais e LEFT JOIN (SELECT DISTINCT edital_id FROM listed) l USING (edital_id) WHERE e.deleted_at IS NULL`,
+  )
+  return live >= GUARD_FROM_LIVE && shown === 0
+}
+
+export type Missing = {
+  /** Answered 404: their deletion is verified. */
+  readonly gone: readonly string[]
+  /** The guard held: there are more of them than can be believed, and none is to be tombstoned. */
+  readonly held: boolean
+  /** Not answered usefully: nothing is concluded about them. */
+  readonly unverified: readonly { id: string; reason: string }[]
+}
+
+/**
+ * Asks for each live notice that the list did not show (invariant I4). Those that exist after all are
+ * added to `listed`, like any other row. Stops asking once the guard holds.
+ */
+export async function verifyMissing(options: {
+  db: Database
+  api: Pick<Api, 'notice' | 'concurrency'>
+  listed: ListedFile
+  allowMassDelete: boolean
+  signal: AbortSignal
+}): Promise<Missing> {
+  const { db, api } = options
+  const missing = await db.rows<{ id: string }>(
+    `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL
+     AND edital_id NOT IN (SELECT edital_id FROM listed WHERE edital_id IS NOT NULL) ORDER BY edital_id`,
+  )
+  const { live } = await db.row<{ live: number }>(
+    'SELECT count(*) AS live FROM editais WHERE deleted_at IS NULL',
+  )
+  const bound = options.allowMassDelete ? Number.POSITIVE_INFINITY : Math.max(GUARD_COUNT, live * GUARD_SHARE)
+  const gone: string[] = []
+  const unverified: { id: string; reason: string }[] = []
+
+  async function work(): Promise<void> {
+    for (let next = missing.pop(); next && gone.length <= bound; next = missing.pop()) {
+      throwIfInterrupted(options.signal)
+      const { id } = next
+      try {
+        const answer = await api.notice(id)
+        if (answer.kind === 'absent') gone.push(id)
+        else if (answer.kind === 'body') await options.listed.add([validateNotice(answer.bytes, id)])
+        else unverified.push({ id, reason: 'its answer is too large' })
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error
+        unverified.push({ id, reason: error.message })
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(api.concurrency, missing.length) }, work))
+  const held = gone.length > bound
+  return { gone: held ? [] : gone, held, unverified }
+}

@@ -1,0 +1,168 @@
+import { type FileHandle, open, rename } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
+import { segmentPath, syncDirectory, unsealedPath } from './files.ts'
+import type { Document, Line } from './line.ts'
+
+const compress = promisify(zlib.zstdCompress)
+
+/** Compressed as one zstd frame each, off the event loop; frames can be concatenated. */
+const BLOCK_BYTES = 4 * 1024 * 1024
+/** Blocks being compressed or written at once; more would only pile up in memory. */
+const MAX_BLOCKS_UNDER_WAY = 2
+/** The fastest level: a log of repetitive JSON shrinks about as well, and the CPU is wanted elsewhere. */
+const ZSTD = {
+  params: { [zlib.constants.ZSTD_c_compressionLevel]: 1, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
+}
+
+export type Segment = { readonly number: number; readonly path: string; readonly lines: number }
+
+/** What a segment that is being written holds. */
+export type Unsealed = {
+  readonly lines: number
+  readonly documents: number
+  readonly bytes: number
+  readonly ageMs: number
+}
+
+/** Appends the lines of one run to one segment after another. */
+export class RawLogWriter {
+  readonly #directory: string
+  readonly #runId: string
+  readonly #now: () => Date
+  #segment: SegmentWriter
+  /** Segments become durable in the order of their numbers, so that the log never has a gap. */
+  #sealed: Promise<unknown> = Promise.resolve()
+
+  /** @param firstNumber the number of the segment to write next. */
+  constructor(options: { directory: string; firstNumber: number; runId: string; now: () => Date }) {
+    this.#directory = options.directory
+    this.#runId = options.runId
+    this.#now = options.now
+    this.#segment = new SegmentWriter(options.directory, options.firstNumber, options.now().getTime())
+  }
+
+  get unsealed(): Unsealed {
+    const { number: _number, openedAtMs, ...held } = this.#segment.held
+    return { ...held, ageMs: this.#now().getTime() - openedAtMs }
+  }
+
+  /** Resolves once there is room for more; the line is durable only after `seal`. */
+  async append(line: Line, document?: Document): Promise<void> {
+    const { type, ...rest } = line
+    const at = this.#now()
+    await this.#segment.append(
+      seq => {
+        const head = JSON.stringify({ seq, run_id: this.#runId, at: at.toISOString(), type, ...rest })
+        return document ? withDocument(head, document) : head
+      },
+      { document: document !== undefined, atMs: at.getTime() },
+    )
+  }
+
+  /**
+   * Makes the lines so far one durable segment: written beside, fsynced, renamed, its directory fsynced.
+   * Lines appended from now on, even before it resolves, belong to the next one. Null when there are none.
+   */
+  async seal(): Promise<Segment | null> {
+    const segment = this.#segment
+    const { number, lines } = segment.held
+    if (lines === 0) return null
+    this.#segment = new SegmentWriter(this.#directory, number + 1, this.#now().getTime())
+    const sealed = this.#sealed.then(() => segment.finish())
+    sealed.catch(() => {})
+    this.#sealed = sealed
+    await sealed
+    return { number, path: segmentPath(this.#directory, number), lines }
+  }
+
+  /** Drops what is not sealed. */
+  async close(): Promise<void> {
+    await this.#sealed.catch(() => {})
+    await this.#segment.drop()
+  }
+}
+
+/** One segment while it is written. */
+class SegmentWriter {
+  readonly #directory: string
+  readonly #number: number
+  #openedAtMs: number
+  #file: FileHandle | null = null
+  #lines = 0
+  #documents = 0
+  #bytes = 0
+  #block: Buffer[] = []
+  #blockBytes = 0
+  /** Each block waits for the one before it. */
+  #written: Promise<void> = Promise.resolve()
+  #underWay = 0
+
+  constructor(directory: string, number: number, openedAtMs: number) {
+    this.#directory = directory
+    this.#number = number
+    this.#openedAtMs = openedAtMs
+  }
+
+  get held() {
+    return {
+      number: this.#number,
+      lines: this.#lines,
+      documents: this.#documents,
+      bytes: this.#bytes,
+      openedAtMs: this.#openedAtMs,
+    }
+  }
+
+  async append(text: (seq: number) => string, about: { document: boolean; atMs: number }): Promise<void> {
+    if (this.#lines === 0) this.#openedAtMs = about.atMs
+    this.#lines += 1
+    if (about.document) this.#documents += 1
+    const bytes = Buffer.from(`${text(this.#lines)}\n`)
+    this.#block.push(bytes)
+    this.#blockBytes += bytes.length
+    this.#bytes += bytes.length
+    if (this.#blockBytes >= BLOCK_BYTES) this.#flush()
+    if (this.#underWay > MAX_BLOCKS_UNDER_WAY) await this.#written
+  }
+
+  async finish(): Promise<void> {
+    this.#flush()
+    await this.#written
+    const file = await this.#open()
+    await file.sync()
+    await file.close()
+    await rename(unsealedPath(this.#directory, this.#number), segmentPath(this.#directory, this.#number))
+    await syncDirectory(this.#directory)
+  }
+
+  async drop(): Promise<void> {
+    await this.#written.catch(() => {})
+    await this.#file?.close()
+  }
+
+  #flush(): void {
+    if (this.#blockBytes === 0) return
+    const compressed = compress(Buffer.concat(this.#block, this.#blockBytes), ZSTD)
+    this.#block = []
+    this.#blockBytes = 0
+    this.#underWay += 1
+    const written = Promise.all([compressed, this.#written]).then(async ([frame]) => {
+      await (await this.#open()).appendFile(frame)
+      this.#underWay -= 1
+    })
+    // A failure is reported by whoever waits for it next, `append` or `finish`.
+    written.catch(() => {})
+    this.#written = written
+  }
+
+  async #open(): Promise<FileHandle> {
+    this.#file ??= await open(unsealedPath(this.#directory, this.#number), 'w')
+    return this.#file
+  }
+}
+
+function withDocument(head: string, document: Document): string {
+  const [name, text] = Object.entries(document)[0] as [string, string]
+  return `${head.slice(0, -1)},"${name}":${text}}`
+}

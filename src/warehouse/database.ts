@@ -1,0 +1,102 @@
+import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from '@duckdb/node-api'
+
+/**
+ * DuckDB's share of the memory: enough for a segment of the raw log in flight and an export, and the same
+ * for a company of any size; what does not fit goes to its temporary directory.
+ */
+const MEMORY_LIMIT = '512MB'
+/** The default of 16 MiB makes a commit of each segment mostly checkpointing; a load ends with one. */
+const CHECKPOINT_THRESHOLD = '1GB'
+
+type Parameters = Record<string, DuckDBValue>
+export type Row = Record<string, unknown>
+
+/** Owner of one DuckDB instance and its one connection; statements run one after another. */
+export class Database {
+  readonly #instance: DuckDBInstance
+  readonly #connection: DuckDBConnection
+
+  private constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
+    this.#instance = instance
+    this.#connection = connection
+  }
+
+  /** @param path a file, or `:memory:`. */
+  static async open(
+    path: string,
+    options: { readOnly?: boolean; threads?: number; temporaryDirectory?: string } = {},
+  ): Promise<Database> {
+    const instance = await DuckDBInstance.create(path, {
+      access_mode: options.readOnly ? 'READ_ONLY' : 'AUTOMATIC',
+      memory_limit: MEMORY_LIMIT,
+      // Rely on nothing that is not linked in, and reach for nothing over the network.
+      autoinstall_known_extensions: 'false',
+      autoload_known_extensions: 'false',
+      preserve_insertion_order: 'false',
+      ...(options.threads ? { threads: String(options.threads) } : {}),
+      ...(options.temporaryDirectory ? { temp_directory: options.temporaryDirectory } : {}),
+    })
+    const connection = await instance.connect()
+    await connection.run(`SET TimeZone = 'UTC'`)
+    if (!options.readOnly) await connection.run(`SET checkpoint_threshold = '${CHECKPOINT_THRESHOLD}'`)
+    return new Database(instance, connection)
+  }
+
+  async run(sql: string, parameters?: Parameters): Promise<void> {
+    await this.#connection.run(sql, parameters)
+  }
+
+  /** All rows; integers that a double holds exactly as numbers, times as Date. */
+  async rows<T extends Row>(sql: string, parameters?: Parameters): Promise<T[]> {
+    return (await this.table(sql, parameters)).rows as T[]
+  }
+
+  /** All rows, and the names of the columns in their order. */
+  async table(sql: string, parameters?: Parameters): Promise<{ columns: string[]; rows: Row[] }> {
+    const reader = await this.#connection.runAndReadAll(sql, parameters)
+    return { columns: reader.deduplicatedColumnNames(), rows: reader.getRowObjectsJS().map(withNumbers) }
+  }
+
+  /** The one row of a query that always has one. */
+  async row<T extends Row>(sql: string, parameters?: Parameters): Promise<T> {
+    const [row] = await this.rows<T>(sql, parameters)
+    if (!row) throw new Error(`no row: ${sql}`)
+    return row
+  }
+
+  /** Commits what `work` did, or nothing of it. */
+  async transaction<T>(work: () => Promise<T>): Promise<T> {
+    await this.run('BEGIN TRANSACTION')
+    try {
+      const result = await work()
+      await this.run('COMMIT')
+      return result
+    } catch (error) {
+      // A failed COMMIT has rolled back already.
+      await this.run('ROLLBACK').catch(() => {})
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#connection.closeSync()
+    this.#instance.closeSync()
+  }
+}
+
+function withNumbers(row: Row): Row {
+  for (const [name, value] of Object.entries(row)) {
+    if (typeof value === 'bigint' && Number.isSafeInteger(Number(value))) row[name] = Number(value)
+  }
+  return row
+}
+
+/** An SQL string literal, for the places where a statement takes no parameter (paths, comments). */
+export function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}
+
+/** An SQL identifier. */
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}

@@ -1,0 +1,91 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { messageOf } from '#src/errors.ts'
+import { readLines } from '#src/rawlog/read.ts'
+import { hashOf } from '#src/validate.ts'
+import type { Database } from './database.ts'
+import { stageLines } from './staging.ts'
+
+const EXCERPT_CHARACTERS = 2048
+
+type Attempt = {
+  readonly temporaryDirectory: string
+  /** Applies the staged lines within a transaction of the caller's. */
+  readonly project: (lines: number) => Promise<void>
+  readonly isDataError: (error: unknown) => boolean
+  /** Why the whole segment could not be applied. */
+  readonly cause: unknown
+}
+
+/**
+ * Applies a segment that fails as a whole: bisects it to the lines at fault, puts a `rejected` line in
+ * the place of each, and applies that. One poison record can so never block every later run.
+ * @returns the notices whose line was set aside.
+ */
+export async function setAsidePoison(
+  db: Database,
+  segment: { number: number; path: string },
+  attempt: Attempt,
+): Promise<string[]> {
+  const lines: string[] = []
+  for await (const line of readLines(segment.path)) lines.push(line)
+  const path = join(attempt.temporaryDirectory, `poison-${segment.number}.ndjson`)
+  const stage = async (some: readonly string[]) => {
+    await writeFile(path, some.map(line => `${line}\n`).join(''))
+    await stageLines(db, path)
+  }
+
+  async function failure(from: number, to: number): Promise<unknown> {
+    try {
+      await stage(lines.slice(from, to))
+      await db.run('BEGIN TRANSACTION')
+      await attempt.project(0)
+      return null
+    } catch (error) {
+      if (!attempt.isDataError(error)) throw error
+      return error
+    } finally {
+      await db.run('ROLLBACK').catch(() => {})
+    }
+  }
+
+  async function culprits(from: number, to: number): Promise<Map<number, unknown>> {
+    const error = await failure(from, to)
+    if (error === null) return new Map()
+    if (to - from === 1) return new Map([[from, error]])
+    const middle = (from + to) >> 1
+    return new Map([...(await culprits(from, middle)), ...(await culprits(middle, to))])
+  }
+
+  try {
+    const poison = await culprits(0, lines.length)
+    // Each line loads alone: what fails is no record, and setting one aside would hide it.
+    if (poison.size === 0) throw attempt.cause
+    const set = [...poison].map(([index, error]) => {
+      const replacement = rejectedLine(lines[index] as string, messageOf(error))
+      lines[index] = replacement.text
+      return replacement.editalId
+    })
+    await stage(lines)
+    await db.transaction(() => attempt.project(lines.length))
+    return set
+  } finally {
+    await rm(path, { force: true })
+  }
+}
+
+function rejectedLine(text: string, reason: string): { text: string; editalId: string } {
+  const { seq, run_id, at, type, edital_id, updated_at, ...rest } = JSON.parse(text) as Record<
+    string,
+    unknown
+  >
+  const document = JSON.stringify(rest[String(type)] ?? null)
+  const line = {
+    ...{ seq, run_id, at, type: 'rejected', edital_id, updated_at, kind: type },
+    reason: `could not be loaded: ${reason}`.slice(0, 500),
+    path: '$',
+    hash: hashOf(document),
+    excerpt: document.slice(0, EXCERPT_CHARACTERS).toWellFormed(),
+  }
+  return { text: JSON.stringify(line), editalId: String(edital_id) }
+}

@@ -1,0 +1,156 @@
+import {
+  type Column,
+  type ColumnType,
+  publishedColumns,
+  storedColumns,
+  syncRuns,
+  TABLES,
+  type Table,
+} from '#schema/tables.ts'
+import { identifier, literal } from './database.ts'
+
+/** A nested type, as `read_json` is told it: fields of an object, or the fields of an array's elements. */
+type Shape = Map<string, string | Shape | { readonly each: Shape }>
+
+/** `CREATE TABLE` with the stored columns and their comments. */
+export function createTable(table: Table): string[] {
+  const columns = storedColumns(table).map(({ name, type }) => `${identifier(name)} ${type}`)
+  return [`CREATE TABLE ${identifier(table.name)} (${columns.join(', ')})`]
+}
+
+/** The type of the documents of one kind, so that `read_json` reads all columns' fields and no others. */
+export function documentType(document: 'notice' | 'analysis'): string {
+  return structType(documentShape(document))
+}
+
+/** The same as the structure that `json_transform` takes, for documents without nested parts. */
+export function documentStructure(document: 'notice'): string {
+  return JSON.stringify(Object.fromEntries(documentShape(document)))
+}
+
+function documentShape(document: 'notice' | 'analysis'): Shape {
+  const root: Shape = new Map()
+  for (const table of TABLES.filter(table => table.document === document)) {
+    for (const column of table.columns) {
+      if (!('field' in column.from)) continue
+      const shape = table.each ? elements(root, table.each) : root
+      // Date-times are read as text: only we know what those without an offset mean.
+      const type = column.from.json ? 'JSON' : column.type === 'TIMESTAMPTZ' ? 'VARCHAR' : column.type
+      addField(shape, column.from.field.split('.'), type)
+    }
+  }
+  return root
+}
+
+/** The type of the report in a `run_finished` line. */
+export function reportType(): string {
+  return structType(
+    new Map(storedColumns(syncRuns).map(({ name, type }) => [name, type] as [string, ColumnType])),
+  )
+}
+
+/**
+ * `SELECT` of a table's stored columns that come from its documents, out of the staged lines.
+ * @param lines a relation with `edital_id`, `run_id`, `at`, … and the document.
+ * @param others further columns of it to select as they are.
+ */
+export function flatten(
+  table: Table,
+  lines: string,
+  sourceTimezone: string,
+  others: readonly string[] = [],
+): string {
+  const columns = storedColumns(table).filter(column => !('kept' in column.from))
+  const list = columns.map(
+    column =>
+      `${expression(column, table.each ? 'element' : table.document, sourceTimezone)} AS ${identifier(column.name)}`,
+  )
+  list.push(...others)
+  if (!table.each) return `SELECT ${list.join(', ')} FROM ${lines}`
+  const array = `analysis.${table.each}`
+  return `SELECT ${list.join(', ')} FROM (
+    SELECT *, generate_subscripts(${array}, 1) AS ordinal, unnest(${array}) AS element FROM ${lines})`
+}
+
+/** Names of the columns that `flatten` yields, in its order. */
+export function flattenedColumns(table: Table): string {
+  return names(storedColumns(table).filter(column => !('kept' in column.from)))
+}
+
+export function names(columns: readonly Column[]): string {
+  return columns.map(({ name }) => identifier(name)).join(', ')
+}
+
+/** The published columns, for an export: the company is a constant of its files. */
+export function exportColumns(table: Table, company: string): string {
+  return publishedColumns(table)
+    .map(column =>
+      'company' in column.from ? `${literal(company)} AS company` : `t.${identifier(column.name)}`,
+    )
+    .join(', ')
+}
+
+/** An instant out of canonical text (`schema/fields.ts`); without an offset it is local time. */
+export function instant(text: string, sourceTimezone: string): string {
+  return `CASE WHEN regexp_matches(${text}, '(Z|[+-]\\d\\d:\\d\\d)$') THEN ${text}::TIMESTAMPTZ ELSE timezone(${literal(sourceTimezone)}, ${text}::TIMESTAMP) END`
+}
+
+function expression(column: Column, document: string, sourceTimezone: string): string {
+  const { from, type } = column
+  if ('field' in from) {
+    const path = `${document}.${from.field.split('.').map(identifier).join('.')}`
+    if (from.json) return `${path}::VARCHAR`
+    return type === 'TIMESTAMPTZ' ? instant(path, sourceTimezone) : path
+  }
+  if ('freeForm' in from) return freeForm(`${document}.${identifier(from.freeForm)}`, from.property, type)
+  if ('pncpIdPart' in from) {
+    const part = `nullif(regexp_extract(${document}.pncp_id, '^(\\d{14})-(\\d{4})-(\\d+)$', ${from.pncpIdPart}), '')`
+    return type === 'VARCHAR' ? part : `TRY_CAST(${part} AS ${type})`
+  }
+  if ('ordinal' in from) return 'ordinal'
+  if ('line' in from) return lineExpression(from.line, type, sourceTimezone)
+  throw new Error(`column ${column.name} does not come from a document`)
+}
+
+function lineExpression(property: string, type: ColumnType, sourceTimezone: string): string {
+  if (property === 'fetched_at') return 'coalesce(fetched_at, "at")'
+  if (property === 'updated_at' && type === 'TIMESTAMPTZ') return instant('source_updated_at', sourceTimezone)
+  return identifier(property)
+}
+
+function freeForm(object: string, property: string, type: ColumnType): string {
+  const path = literal(`$.${property}`)
+  const kind = `json_type(${object}, ${path})`
+  if (type === 'BOOLEAN') {
+    return `CASE WHEN ${kind} = 'BOOLEAN' THEN (${object} ->> ${path})::BOOLEAN END`
+  }
+  return `CASE ${kind} WHEN 'NULL' THEN NULL WHEN 'VARCHAR' THEN ${object} ->> ${path} ELSE (${object} -> ${path})::VARCHAR END`
+}
+
+function elements(root: Shape, name: string): Shape {
+  const existing = root.get(name)
+  if (typeof existing === 'object' && 'each' in existing) return existing.each
+  const each: Shape = new Map()
+  root.set(name, { each })
+  return each
+}
+
+function addField(shape: Shape, path: readonly string[], type: string): void {
+  const [name, ...rest] = path as [string, ...string[]]
+  if (rest.length === 0) {
+    shape.set(name, type)
+    return
+  }
+  const existing = shape.get(name)
+  const child: Shape = existing instanceof Map ? existing : new Map()
+  shape.set(name, child)
+  addField(child, rest, type)
+}
+
+function structType(shape: Shape): string {
+  const fields = [...shape].map(([name, type]) => {
+    if (typeof type === 'string') return `${identifier(name)} ${type}`
+    return `${identifier(name)} ${type instanceof Map ? structType(type) : `${structType(type.each)}[]`}`
+  })
+  return `STRUCT(${fields.join(', ')})`
+}

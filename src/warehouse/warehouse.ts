@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { TABLES } from '#schema/tables.ts'
+import type { CompanyPaths } from '#src/company.ts'
+import { FatalError, messageOf } from '#src/errors.ts'
+import { sealedSegments, segmentPath, syncDirectory } from '#src/rawlog/files.ts'
+import { applySegment, type Projection } from './apply.ts'
+import { Database } from './database.ts'
+import { createTable, documentType, flatten } from './sql.ts'
+
+/** Raise it when the statements of `apply.ts` derive other rows from the same lines. */
+const PROJECTION_VERSION = 1
+
+/** The event loop, compression and the API's connections want a core too. */
+const THREADS = Math.max(1, availableParallelism() - 1)
+
+const BOOKKEEPING = [
+  `CREATE TABLE meta (schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
+     refetch_before TIMESTAMPTZ, refetch_open BOOLEAN, analysis_statuses VARCHAR[])`,
+  `CREATE TABLE applied_segments (segment BIGINT, lines BIGINT)`,
+  `CREATE TABLE month_versions (table_name VARCHAR, month VARCHAR, version BIGINT, PRIMARY KEY (table_name, month))`,
+]
+
+export type OpenOptions = {
+  readonly paths: CompanyPaths
+  readonly sourceTimezone: string
+  /** A name for this warehouse and no other one, also not the one rebuilt from the same log. */
+  readonly newId: () => string
+  /** Told when segments must be applied before anything else can happen. */
+  readonly onApply?: (progress: { reason: 'rebuild' | 'catch_up'; done: number; total: number }) => void
+  readonly signal: AbortSignal
+}
+
+export type Warehouse = { readonly db: Database; readonly projection: Projection }
+
+/**
+ * Opens the company's warehouse as a true projection of its raw log: rebuilt when the schema changed,
+ * the sealed segments that an earlier run did not come to apply now applied.
+ * The caller holds the company's lock.
+ */
+export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
+  const { paths } = options
+  const projection = { sourceTimezone: options.sourceTimezone, temporaryDirectory: paths.temporary }
+  await rm(paths.nextWarehouse, { force: true })
+  await rm(`${paths.nextWarehouse}.wal`, { force: true })
+  if (!existsSync(paths.warehouse)) return await rebuildWarehouse(options)
+  const db = await openFile(paths)
+  try {
+    if (!(await hasCurrentSchema(db, options.sourceTimezone))) {
+      db.close()
+      return await rebuildWarehouse(options)
+    }
+    await applyMissing(db, options, projection, 'catch_up')
+    return { db, projection }
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Makes the warehouse again from the raw log, beside the old one, and puts it in its place. */
+export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse> {
+  const { paths } = options
+  const projection = { sourceTimezone: options.sourceTimezone, temporaryDirectory: paths.temporary }
+  for (const path of [paths.nextWarehouse, `${paths.nextWarehouse}.wal`]) await rm(path, { force: true })
+  const next = await Database.open(paths.nextWarehouse, {
+    threads: THREADS,
+    temporaryDirectory: paths.temporary,
+  })
+  try {
+    await createWarehouse(next, { sourceTimezone: options.sourceTimezone, id: options.newId() })
+    await applyMissing(next, options, projection, 'rebuild')
+    await next.run('CHECKPOINT')
+  } finally {
+    next.close()
+  }
+  await rm(`${paths.warehouse}.wal`, { force: true })
+  await rename(paths.nextWarehouse, paths.warehouse)
+  await syncDirectory(paths.root)
+  return { db: await openFile(paths), projection }
+}
+
+/** Makes the tables of an empty warehouse. */
+export async function createWarehouse(
+  db: Database,
+  about: { sourceTimezone: string; id: string },
+): Promise<void> {
+  for (const sql of [...BOOKKEEPING, ...TABLES.flatMap(createTable)]) await db.run(sql)
+  await db.run(`INSERT INTO meta VALUES ($hash, $id, 0, 0, NULL, false, [])`, {
+    hash: schemaHash(about.sourceTimezone),
+    id: about.id,
+  })
+}
+
+/** Whether the warehouse has the tables that this version of the program would make. */
+export async function hasCurrentSchema(db: Database, sourceTimezone: string): Promise<boolean> {
+  return (await storedHash(db)) === schemaHash(sourceTimezone)
+}
+
+async function applyMissing(
+  db: Database,
+  { paths, signal, onApply }: OpenOptions,
+  projection: Projection,
+  reason: 'rebuild' | 'catch_up',
+): Promise<void> {
+  const sealed = await sealedSegments(paths.raw)
+  const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
+  if (applied > sealed.length) {
+    throw new FatalError(
+      `The warehouse was built from ${applied} segments, but ${paths.raw} holds ${sealed.length}. Put the missing ones back from a backup, or accept what is left with \`npm run rebuild\`.`,
+    )
+  }
+  const missing = sealed.slice(applied)
+  for (const [done, number] of missing.entries()) {
+    signal.throwIfAborted()
+    onApply?.({ reason, done, total: missing.length })
+    await applySegment(db, { number, path: segmentPath(paths.raw, number) }, projection)
+  }
+}
+
+async function openFile(paths: CompanyPaths): Promise<Database> {
+  try {
+    return await Database.open(paths.warehouse, { threads: THREADS, temporaryDirectory: paths.temporary })
+  } catch (error) {
+    throw new FatalError(
+      `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`npm run rebuild\` makes it again from the raw log, without a request.`,
+    )
+  }
+}
+
+async function storedHash(db: Database): Promise<string | null> {
+  const known = await db.rows(
+    `SELECT 1 FROM information_schema.columns WHERE table_name = 'meta' AND column_name = 'schema_hash'`,
+  )
+  if (known.length === 0) return null
+  return (await db.row<{ schema_hash: string }>('SELECT schema_hash FROM meta')).schema_hash
+}
+
+/** Changes whenever the same log would give other tables. */
+function schemaHash(sourceTimezone: string): string {
+  const flattened = TABLES.filter(table => table.document !== 'kept').map(table =>
+    flatten(table, 'lines', sourceTimezone),
+  )
+  const parts = [
+    PROJECTION_VERSION,
+    BOOKKEEPING,
+    TABLES.flatMap(createTable),
+    flattened,
+    documentType('notice'),
+    documentType('analysis'),
+  ]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+}
