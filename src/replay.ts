@@ -1,14 +1,10 @@
 import { canonicalDateTime } from '#schema/fields.ts'
-import { makeDirectories } from './company.ts'
-import { publish } from './lake/publish.ts'
-import { createLoader, type Loader } from './load.ts'
-import { removeUnsealed, sealedSegments, segmentPath } from './rawlog/files.ts'
+import type { Loader } from './load.ts'
+import { segmentPath } from './rawlog/files.ts'
 import { readLines } from './rawlog/read.ts'
-import { RawLogWriter } from './rawlog/writer.ts'
-import { newReport, worsen } from './report.ts'
-import { openOptions, publishRequest, type SyncContext, type SyncResult } from './sync.ts'
+import { worsen } from './report.ts'
+import { finishRun, publishWarehouse, type RunContext, type RunResult, withRun } from './run.ts'
 import { hashOf, type Verdict, validateAnalysis, validateNotice } from './validate.ts'
-import { openWarehouse } from './warehouse/warehouse.ts'
 
 type Quarantined = {
   readonly edital_id: string
@@ -23,44 +19,26 @@ type Quarantined = {
  * Checks every quarantined record again with this version of the contract, from the bytes in the raw log
  * and without a request. The usable ones are loaded; the others stay as they are.
  */
-export async function replay(context: Omit<SyncContext, 'api'>): Promise<SyncResult> {
-  const { paths, now } = context
-  await makeDirectories(paths)
-  await removeUnsealed(paths.raw)
-  const report = newReport(context.newId(), 'replay', now())
-  const warehouse = await openWarehouse(openOptions(context))
-  const log = new RawLogWriter({
-    directory: paths.raw,
-    firstNumber: (await sealedSegments(paths.raw)).length + 1,
-    runId: report.run_id,
-    now,
-  })
-  try {
-    const loader = createLoader({ log, ...warehouse, onLoaded: () => {} })
+export async function replay(context: RunContext): Promise<RunResult> {
+  return await withRun(context, 'replay', async run => {
+    const { warehouse, loader, report } = run
     const records = await warehouse.db.rows<Quarantined>(
       `SELECT edital_id, kind, _updated_at AS updated_at, observed_at::VARCHAR AS observed_at, _segment AS segment, _seq AS seq
        FROM quarantine WHERE resolved_at IS NULL AND edital_id IS NOT NULL ORDER BY segment, seq`,
     )
-    await loader.append({
-      type: 'run_started',
-      mode: 'replay',
-      analysis_statuses: context.settings.analysisStatuses,
-    })
+    // Nothing happened, so nothing is logged.
+    if (records.length === 0) return { report, published: await publishWarehouse(context, warehouse) }
+    const { analysisStatuses } = context.settings
+    await loader.append({ type: 'run_started', mode: 'replay', analysis_statuses: analysisStatuses })
     for (const record of records) {
-      const usable = await replayRecord(loader, record, paths.raw)
+      const usable = await replayRecord(loader, record, context.paths.raw)
       report[usable ? 'loaded' : 'quarantined'] += 1
     }
     report.listed = records.length
     if (report.quarantined > 0)
       worsen(report, 'partial', `${report.quarantined} records are still not usable.`)
-    report.finished_at = now().toISOString()
-    await loader.append({ type: 'run_finished', report })
-    await loader.settle()
-    return { report, published: await publish(publishRequest(context, warehouse)) }
-  } finally {
-    await log.close()
-    warehouse.db.close()
-  }
+    return await finishRun(run, context)
+  })
 }
 
 async function replayRecord(loader: Loader, record: Quarantined, rawDirectory: string): Promise<boolean> {

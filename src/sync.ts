@@ -1,21 +1,17 @@
 import { join } from 'node:path'
-import type { Settings } from '#config/settings.ts'
 import type { Api } from './api/client.ts'
-import { type CompanyPaths, makeDirectories } from './company.ts'
 import { detect, type ListedRecord, type Plan, readPlan, type Work } from './detect.ts'
 import { FatalError, RequestError, throwIfInterrupted } from './errors.ts'
 import { type Fetched, fetchAnalyses } from './fetch.ts'
-import { type Published, publish } from './lake/publish.ts'
 import { ListedFile, stageListed } from './listed.ts'
-import { createLoader, type Loader } from './load.ts'
+import type { Loader } from './load.ts'
 import { isAnotherCompany, type Missing, verifyMissing } from './missing.ts'
-import { removeUnsealed, sealedSegments } from './rawlog/files.ts'
 import type { Line } from './rawlog/line.ts'
-import { RawLogWriter } from './rawlog/writer.ts'
-import { assertConserved, newReport, type RunReport, statusOfExit, worsen } from './report.ts'
+import { type RunReport, statusOfExit, worsen } from './report.ts'
+import { finishRun, type Run, type RunContext, type RunResult, withRun } from './run.ts'
 import { readByIds, type Scan, scan } from './scan.ts'
 import type { Drift } from './validate.ts'
-import { type OpenOptions, openWarehouse, type Warehouse } from './warehouse/warehouse.ts'
+import type { Warehouse } from './warehouse/warehouse.ts'
 
 export type SyncRequest = {
   /** Fetch every analysis again, resuming an unfinished `--full` unless `restart`. */
@@ -28,28 +24,7 @@ export type SyncRequest = {
   readonly allowMassDelete: boolean
 }
 
-/** What a run tells while it goes on; `total` is 0 while it is not known. */
-export type Progress = {
-  readonly stage: 'open' | 'scan' | 'fetch' | 'load' | 'publish'
-  readonly done: number
-  readonly total: number
-  readonly note?: string
-}
-
-/** The effects of a run, real or simulated. */
-export type SyncContext = {
-  readonly paths: CompanyPaths
-  readonly settings: Settings
-  readonly api: Api
-  readonly now: () => Date
-  /** A name no other run or warehouse has. */
-  readonly newId: () => string
-  /** Aborted to stop early: what is there is sealed, loaded and published. */
-  readonly signal: AbortSignal
-  readonly onProgress: (progress: Progress) => void
-}
-
-export type SyncResult = { readonly report: RunReport; readonly published: Published }
+export type SyncContext = RunContext & { readonly api: Api }
 
 /**
  * One run for one company, from its list to its snapshot; the caller holds the company's lock.
@@ -57,51 +32,20 @@ export type SyncResult = { readonly report: RunReport; readonly published: Publi
  * A run that fails or is interrupted still loads and publishes what it has, and says so in its report.
  * @throws what leaves no report to write: a full disk, a damaged log, a bug.
  */
-export async function sync(request: SyncRequest, context: SyncContext): Promise<SyncResult> {
-  const { paths, now, onProgress } = context
-  await makeDirectories(paths)
-  await removeUnsealed(paths.raw)
-  const report = newReport(context.newId(), modeOf(request), now())
-  const warehouse = await openWarehouse(openOptions(context))
-  const log = new RawLogWriter({
-    directory: paths.raw,
-    firstNumber: (await sealedSegments(paths.raw)).length + 1,
-    runId: report.run_id,
-    now,
-  })
-  let loaded = 0
-  const loader = createLoader({
-    log,
-    ...warehouse,
-    onLoaded: documents => {
-      loaded += documents
-      onProgress({ stage: 'load', done: loaded, total: 0 })
-    },
-  })
-  try {
-    const refetch = await decideRefetch(request, now(), warehouse)
+export async function sync(request: SyncRequest, context: SyncContext): Promise<RunResult> {
+  return await withRun(context, modeOf(request), async run => {
+    const { warehouse, loader, report } = run
+    const refetch = await decideRefetch(request, context.now(), warehouse)
     await loader.append(runStarted(request, context, refetch))
-    const drift = await mirror({ ...request, refetch }, context, { warehouse, loader, report }).catch(
-      error => {
-        conclude(report, error)
-        return []
-      },
-    )
+    const drift = await mirror({ ...request, refetch }, context, run).catch(error => {
+      conclude(report, error)
+      return []
+    })
+    addRequests(report, context.api)
     setAside(report, loader.poisoned)
-    finish(report, context)
-    await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
-    await loader.settle()
-    await warehouse.db.run('CHECKPOINT')
-    onProgress({ stage: 'publish', done: 0, total: 0 })
-    const published = await publish(publishRequest(context, warehouse))
-    return { report, published }
-  } finally {
-    await log.close()
-    warehouse.db.close()
-  }
+    return await finishRun(run, context, drift)
+  })
 }
-
-type Run = { readonly warehouse: Warehouse; readonly loader: Loader; readonly report: RunReport }
 
 /**
  * Scan, detect, fetch, load: makes the warehouse say what the API says.
@@ -196,25 +140,6 @@ function isFiltered({ statuses, ids }: SyncRequest): boolean {
   return statuses !== null || ids !== null
 }
 
-export function openOptions(context: Omit<SyncContext, 'api'>): OpenOptions {
-  return {
-    ...context,
-    sourceTimezone: context.settings.sourceTimezone,
-    onApply: ({ reason, done, total }) => {
-      const note =
-        reason === 'rebuild' ? 'rebuilding from the raw log' : 'applying what an earlier run sealed'
-      context.onProgress({ stage: 'open', done, total, note })
-    },
-  }
-}
-
-export function publishRequest(
-  { paths, settings, now }: Pick<SyncContext, 'paths' | 'settings' | 'now'>,
-  { db }: Pick<Warehouse, 'db'>,
-) {
-  return { db, lake: paths.lake, company: paths.company, now: now(), keepMs: settings.snapshotKeepMs }
-}
-
 export type Refetch = {
   /** Analyses fetched before this instant are due again. */
   readonly before: string | null
@@ -301,19 +226,18 @@ function conclude(report: RunReport, error: unknown): void {
   worsen(report, statusOfExit(error.exitCode), error.message)
 }
 
+/** What could not be loaded is no longer loaded; anything set aside makes the run partial. */
 function setAside(report: RunReport, poisoned: readonly string[]): void {
   report.loaded -= poisoned.length
   report.quarantined += poisoned.length
-}
-
-function finish(report: RunReport, { api, now }: SyncContext): void {
   if (report.quarantined > 0) {
     worsen(report, 'partial', `${report.quarantined} records were quarantined; see \`npm run status\`.`)
   }
-  report.requests = api.stats.requests
-  report.bytes_fetched = api.stats.bytes
-  report.finished_at = now().toISOString()
-  assertConserved(report)
+}
+
+function addRequests(report: RunReport, { stats }: Api): void {
+  report.requests = stats.requests
+  report.bytes_fetched = stats.bytes
 }
 
 function explainMissing(report: RunReport, { held, unverified }: Missing): void {

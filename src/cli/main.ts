@@ -17,8 +17,6 @@ function createProgram(environment: Environment): Command {
     statusCommand(environment),
     queryCommand(environment),
     ...maintainCommands(environment),
-
-
   ]
   for (const command of commands) program.addCommand(command)
   for (const command of [program, ...commands]) {

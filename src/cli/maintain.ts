@@ -1,17 +1,16 @@
 import { Command } from 'commander'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { publish } from '#src/lake/publish.ts'
 import { replay } from '#src/replay.ts'
 import { exitOfStatus } from '#src/report.ts'
-import { openOptions, publishRequest } from '#src/sync.ts'
+import { openOptions, publishWarehouse, type RunContext } from '#src/run.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
 import { createLogger } from './log.ts'
-import { holdingCompany, type LocalContext, localContext, stopSignal } from './open.ts'
+import { holdingCompany, localContext, stopSignal } from './open.ts'
 import { createDisplay } from './progress.ts'
 import { describeRun } from './summary.ts'
 
 type Options = { company?: string; json?: true }
-type Work = (context: LocalContext, options: Options) => Promise<void>
+type Work = (context: RunContext, options: Options) => Promise<void>
 
 /** The commands that work on what is there, without a request. */
 export function maintainCommands(environment: Environment): Command[] {
@@ -40,7 +39,7 @@ async function run(environment: Environment, name: string, options: Options, wor
   const context = localContext(settings, display, signal)
   try {
     await holdingCompany(context, display, { what: name }, async () => {
-      await work({ ...context, onProgress: context.onProgress }, options)
+      await work(context, options)
       await display.end()
     })
   } finally {
@@ -48,28 +47,28 @@ async function run(environment: Environment, name: string, options: Options, wor
   }
 }
 
-async function publishNow(context: LocalContext, options: Options): Promise<void> {
+async function publishNow(context: RunContext, options: Options): Promise<void> {
   const warehouse = await openWarehouse(openOptions(context))
   try {
-    tellSnapshot(await publish(publishRequest(context, warehouse)), options)
+    tellSnapshot(await publishWarehouse(context, warehouse), options)
   } finally {
     warehouse.db.close()
   }
 }
 
-async function rebuildNow(context: LocalContext, options: Options): Promise<void> {
+async function rebuildNow(context: RunContext, options: Options): Promise<void> {
   const warehouse = await rebuildWarehouse(openOptions(context))
   try {
-    tellSnapshot(await publish(publishRequest(context, warehouse)), options)
+    tellSnapshot(await publishWarehouse(context, warehouse), options)
   } finally {
     warehouse.db.close()
   }
 }
 
-async function replayNow(context: LocalContext, options: Options): Promise<void> {
+async function replayNow(context: RunContext, options: Options): Promise<void> {
   const { report, published } = await replay(context)
   if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
-  else process.stdout.write(describeRun(report, published))
+  else process.stdout.write(report.listed > 0 ? describeRun(report, published) : 'Nothing is quarantined.\n')
   process.exitCode = exitOfStatus(report.status)
 }
 

@@ -5,15 +5,13 @@ import { type Api, createApi } from '#src/api/client.ts'
 import { companyPaths, makeDirectories } from '#src/company.ts'
 import { EXIT } from '#src/errors.ts'
 import { takeLock } from '#src/lock.ts'
-import type { SyncContext } from '#src/sync.ts'
+import type { RunContext } from '#src/run.ts'
 import type { Display } from './progress.ts'
 
 const DEFAULT_WAIT_SECONDS = 600
 
-export type LocalContext = Omit<SyncContext, 'api'>
-
 /** The real effects for one company: its directories, the clock, names, and a display. */
-export function localContext(settings: Settings, display: Display, signal: AbortSignal): LocalContext {
+export function localContext(settings: Settings, display: Display, signal: AbortSignal): RunContext {
   return {
     paths: companyPaths(settings.dataDir, settings.company),
     settings,
@@ -44,7 +42,7 @@ export function openApi(api: ApiSettings, display: Display, signal: AbortSignal)
 
 /** Holds the company while `work` runs (invariant I8). */
 export async function holdingCompany<T>(
-  context: LocalContext,
+  context: RunContext,
   display: Display,
   options: { what: string; waitSeconds?: number },
   work: () => Promise<T>,

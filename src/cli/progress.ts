@@ -1,6 +1,6 @@
 import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2'
 import type { Logger } from 'pino'
-import type { Progress } from '#src/sync.ts'
+import type { Progress } from '#src/run.ts'
 
 /** What a running command shows of itself. */
 export type Display = {

@@ -23,7 +23,7 @@ export function describeRun(report: RunReport, published: Published): string {
   })
   return [
     '',
-    `${report.status.toUpperCase()}  ${report.mode} sync in ${formatSeconds(seconds)}, ${formatCount(report.requests)} requests`,
+    `${report.status.toUpperCase()}  ${report.mode === 'replay' ? 'replay' : `${report.mode} sync`} in ${formatSeconds(seconds)}, ${formatCount(report.requests)} requests`,
     `  notices   ${formatCount(report.listed)} listed; ${notices || 'none changed'}`,
     `  analyses  ${analyses || 'none to fetch'}`,
     `  snapshot  ${published.directory}${published.written ? '' : ' (unchanged)'}`,

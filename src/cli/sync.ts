@@ -8,7 +8,7 @@ import { plan } from '#src/plan.ts'
 import { exitOfStatus, type RunReport } from '#src/report.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import { createLogger } from './log.ts'
-import { holdingCompany, type LocalContext, localContext, openApi, stopSignal } from './open.ts'
+import { holdingCompany, localContext, openApi, stopSignal } from './open.ts'
 import { createDisplay } from './progress.ts'
 import { describePlan, describeRun } from './summary.ts'
 
@@ -86,7 +86,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
 }
 
 /** For `status`, which must answer while a snapshot of the last run is not due. */
-async function rememberRun({ paths }: LocalContext, report: RunReport): Promise<void> {
+async function rememberRun({ paths }: RunContext, report: RunReport): Promise<void> {
   await writeFile(`${paths.lastRun}.part`, `${JSON.stringify(report)}\n`)
   await rename(`${paths.lastRun}.part`, paths.lastRun)
 }

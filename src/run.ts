@@ -1,0 +1,97 @@
+import type { Settings } from '#config/settings.ts'
+import { type CompanyPaths, makeDirectories } from './company.ts'
+import { type Published, publish } from './lake/publish.ts'
+import { createLoader, type Loader } from './load.ts'
+import { removeUnsealed, sealedSegments } from './rawlog/files.ts'
+import { RawLogWriter } from './rawlog/writer.ts'
+import { assertConserved, newReport, type RunMode, type RunReport } from './report.ts'
+import type { Drift } from './validate.ts'
+import { type OpenOptions, openWarehouse, type Warehouse } from './warehouse/warehouse.ts'
+
+/** What a run tells while it goes on; `total` is 0 while it is not known. */
+export type Progress = {
+  readonly stage: 'open' | 'scan' | 'fetch' | 'load' | 'publish'
+  readonly done: number
+  readonly total: number
+  readonly note?: string
+}
+
+/** The effects of a run, real or simulated. */
+export type RunContext = {
+  readonly paths: CompanyPaths
+  readonly settings: Settings
+  readonly now: () => Date
+  /** A name no other run or warehouse has. */
+  readonly newId: () => string
+  /** Aborted to stop early: what is there is sealed, loaded and published. */
+  readonly signal: AbortSignal
+  readonly onProgress: (progress: Progress) => void
+}
+
+export type Run = { readonly warehouse: Warehouse; readonly loader: Loader; readonly report: RunReport }
+
+export type RunResult = { readonly report: RunReport; readonly published: Published }
+
+/** Opens what a run writes to, and closes it after `work`; the caller holds the company's lock. */
+export async function withRun<T>(
+  context: RunContext,
+  mode: RunMode,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
+  const { paths, now, onProgress } = context
+  const report = newReport(context.newId(), mode, now())
+  await makeDirectories(paths)
+  await removeUnsealed(paths.raw)
+  const warehouse = await openWarehouse(openOptions(context))
+  const firstNumber = (await sealedSegments(paths.raw)).length + 1
+  const log = new RawLogWriter({ directory: paths.raw, firstNumber, runId: report.run_id, now })
+  let loaded = 0
+  const onLoaded = (documents: number) => {
+    loaded += documents
+    onProgress({ stage: 'load', done: loaded, total: 0 })
+  }
+  try {
+    return await work({ warehouse, loader: createLoader({ log, ...warehouse, onLoaded }), report })
+  } finally {
+    await log.close()
+    warehouse.db.close()
+  }
+}
+
+/** Ends a run: its report joins the log and the warehouse, and the lake is made to agree with that. */
+export async function finishRun(
+  { warehouse, loader, report }: Run,
+  context: RunContext,
+  drift: readonly Drift[] = [],
+): Promise<RunResult> {
+  report.finished_at = context.now().toISOString()
+  assertConserved(report)
+  await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
+  await loader.settle()
+  await warehouse.db.run('CHECKPOINT')
+  context.onProgress({ stage: 'publish', done: 0, total: 0 })
+  return { report, published: await publishWarehouse(context, warehouse) }
+}
+
+/** Makes the lake agree with the warehouse. */
+export async function publishWarehouse(
+  { paths, settings, now }: Pick<RunContext, 'paths' | 'settings' | 'now'>,
+  { db }: Pick<Warehouse, 'db'>,
+): Promise<Published> {
+  const { company, lake } = paths
+  return await publish({ db, lake, company, now: now(), keepMs: settings.snapshotKeepMs })
+}
+
+export function openOptions(context: RunContext): OpenOptions {
+  const { paths, settings, newId, signal } = context
+  return {
+    paths,
+    sourceTimezone: settings.sourceTimezone,
+    newId,
+    signal,
+    onApply: ({ reason, done, total }) => {
+      const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply what an earlier run sealed'
+      context.onProgress({ stage: 'open', done, total, note })
+    },
+  }
+}
