@@ -1,3 +1,4 @@
+import { rename, rm, writeFile } from 'node:fs/promises'
 import type { Settings } from '#config/settings.ts'
 import { type CompanyPaths, makeDirectories } from './company.ts'
 import { type Published, publish } from './lake/publish.ts'
@@ -55,6 +56,7 @@ export async function withRun<T>(
   } finally {
     await log.close()
     warehouse.db.close()
+    await rm(paths.temporary, { recursive: true, force: true })
   }
 }
 
@@ -69,8 +71,15 @@ export async function finishRun(
   await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
   await loader.settle()
   await warehouse.db.run('CHECKPOINT')
+  await rememberRun(context, report)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
   return { report, published: await publishWarehouse(context, warehouse) }
+}
+
+/** For `status`: a run that changed nothing else is not in a snapshot at once. */
+async function rememberRun({ paths }: RunContext, report: RunReport): Promise<void> {
+  await writeFile(`${paths.lastRun}.part`, `${JSON.stringify(report)}\n`)
+  await rename(`${paths.lastRun}.part`, paths.lastRun)
 }
 
 /** Makes the lake agree with the warehouse. */

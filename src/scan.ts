@@ -11,6 +11,8 @@ const PAGES_AT_ONCE = 4
 /** A server that gives less than asked must not make a pass endless. */
 const MAX_PAGES_FACTOR = 4
 const MAX_PAGES_SLACK = 50
+/** Two pages of so many notices are the same only where `offset` is ignored; short ones can be by shifts. */
+const MIN_REPEATED = 20
 
 export type Scan = {
   readonly passes: number
@@ -55,7 +57,7 @@ type Pass = {
   readonly edges: PageEdges[]
   readonly totals: Set<number>
   readonly shown: Set<string>
-  /** Hash of the ids of each page of two or more, to recognise a server that repeats itself. */
+  /** Hash of the ids of each page, to recognise a server that repeats itself. */
   readonly pages: Map<string, number>
   readonly drift: Drift[]
   read: number
@@ -74,7 +76,7 @@ async function readPass(options: ScanOptions): Promise<{ whole: boolean; drift: 
     for (let range = ranges.shift(); range; range = ranges.shift()) {
       if (pass.read > maxPages) throw endless(pass.read)
       const page = await readPage(options, pass, range.from)
-      const end = page.offset + page.notices.length
+      const end = range.from + page.notices.length
       const goal = Math.min(range.to, page.total)
       if (page.notices.length > 0 && end < goal) ranges.push({ from: nextOffset(range.from, end), to: goal })
     }
@@ -115,7 +117,7 @@ async function readPage(options: ScanOptions, pass: Pass, offset: number): Promi
 
 function note(pass: Pass, page: Page, asked: number): void {
   const keys = page.notices.map(keyOf)
-  if (keys.length > 1) {
+  if (keys.length >= MIN_REPEATED) {
     const content = hashOf(keys.join('\n'))
     const before = pass.pages.get(content)
     if (before !== undefined && before !== asked) {

@@ -102,6 +102,7 @@ export async function survey(
   const listed = new ListedFile(join(paths.temporary, 'listed.ndjson'))
   const onProgress = (progress: { done: number; total: number }) =>
     context.onProgress({ stage: 'scan', ...progress })
+  onProgress({ done: 0, total: 0 })
   try {
     const scanned = request.ids
       ? await readByIds({ api, ids: request.ids, listed, signal, onProgress })

@@ -1,11 +1,10 @@
 import { setMaxListeners } from 'node:events'
-import { rename, writeFile } from 'node:fs/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { type Environment, readApiSettings, readSettings, statusList } from '#config/settings.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
 import { plan } from '#src/plan.ts'
-import { exitOfStatus, type RunReport } from '#src/report.ts'
+import { exitOfStatus } from '#src/report.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import { createLogger } from './log.ts'
 import { holdingCompany, localContext, openApi, stopSignal } from './open.ts'
@@ -69,7 +68,6 @@ async function run(environment: Environment, options: Options): Promise<number> 
       { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? 0 },
       () => sync(request, { ...context, api }),
     )
-    await rememberRun(context, report)
     await display.end()
     if (options.json) process.stdout.write(`${JSON.stringify({ company: settings.company, ...report })}\n`)
     if (process.stderr.isTTY) process.stderr.write(describeRun(report, published))
@@ -83,12 +81,6 @@ async function run(environment: Environment, options: Options): Promise<number> 
     await display.end()
     await api.close()
   }
-}
-
-/** For `status`, which must answer while a snapshot of the last run is not due. */
-async function rememberRun({ paths }: RunContext, report: RunReport): Promise<void> {
-  await writeFile(`${paths.lastRun}.part`, `${JSON.stringify(report)}\n`)
-  await rename(`${paths.lastRun}.part`, paths.lastRun)
 }
 
 function requestOf(options: Options): SyncRequest {

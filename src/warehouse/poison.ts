@@ -58,8 +58,9 @@ export async function setAsidePoison(
   }
 
   try {
+    // Where no line at all fails too, or each one loads alone, the fault is in no record.
+    if ((await failure(0, 0)) !== null) throw attempt.cause
     const poison = await culprits(0, lines.length)
-    // Each line loads alone: what fails is no record, and setting one aside would hide it.
     if (poison.size === 0) throw attempt.cause
     const set = [...poison].map(([index, error]) => {
       const replacement = rejectedLine(lines[index] as string, messageOf(error))
