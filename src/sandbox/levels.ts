@@ -1,0 +1,38 @@
+import type { ANALYSIS_LEVELS } from '#schema/analysis.ts'
+
+export type Level = (typeof ANALYSIS_LEVELS)[number]
+
+const DEPTH: Readonly<Record<Level, number>> = { none: 0, simple: 1, medium: 2, deep: 3 }
+
+/** True when an evaluation of the first level includes what the second one yields. */
+export function reaches(level: Level, needed: Level): boolean {
+  return DEPTH[level] >= DEPTH[needed]
+}
+
+/** The next deeper level, or null for the deepest. */
+export function deeper(level: Level): Level | null {
+  return ({ none: 'simple', simple: 'medium', medium: 'deep', deep: null } as const)[level]
+}
+
+/**
+ * What an analysis says that its level forbids (contract section 3), in words; empty for a lawful one.
+ * `analyzed` is false iff the level is none, no overview before simple, no pricing and no projected
+ * requirements or items before medium.
+ */
+export function levelViolations(analysis: Readonly<Record<string, unknown>>): string[] {
+  const level = analysis.analysis_level as Level
+  if (!(level in DEPTH)) return [`unknown level ${String(analysis.analysis_level)}`]
+  const violations: string[] = []
+  if (analysis.analyzed !== (level !== 'none')) violations.push(`analyzed is ${String(analysis.analyzed)}`)
+  if (!reaches(level, 'simple')) {
+    if (analysis.overview !== undefined) violations.push('overview before simple')
+    if (Object.keys((analysis.verdict ?? {}) as object).length > 0) violations.push('verdict before simple')
+  }
+  if (!reaches(level, 'medium')) {
+    if ((analysis.pricing ?? null) !== null) violations.push('pricing before medium')
+    for (const section of ['requirements', 'items'] as const) {
+      if ((analysis[section] as unknown[]).length > 0) violations.push(`${section} before medium`)
+    }
+  }
+  return violations
+}

@@ -1,0 +1,123 @@
+import type { IncomingMessage } from 'node:http'
+import { presentedKey } from './keys.ts'
+import { LIST_PATH } from './routes.ts'
+
+export type RouteKind = 'list' | 'notice' | 'analysis' | 'other'
+
+/** A request as faults and tests see it. Never holds the key. */
+export type SandboxRequest = {
+  readonly kind: RouteKind
+  /** Slug of the key's company; null when the key is missing, unknown or revoked. */
+  readonly company: string | null
+  readonly id: string | null
+  /** As asked for; null when absent or no number. */
+  readonly offset: number | null
+  readonly limit: number | null
+  readonly statuses: string | null
+  readonly headersSeen: readonly ('authorization' | 'x-api-key')[]
+  readonly at: Date
+}
+
+/** What the sandbox was asked, for tests that count effects. */
+export type RequestLog = {
+  total: number
+  readonly byKind: Record<RouteKind, number>
+  /** Requests by notice id. */
+  readonly byId: Map<string, { notice: number; analysis: number }>
+  /** Answers by HTTP status; requests that got no answer are not in it. */
+  readonly byStatus: Map<number, number>
+  /** The latest requests, oldest first. */
+  readonly recent: SandboxRequest[]
+  concurrent: number
+  peakConcurrent: number
+  /** Forgets everything but the requests that are under way. */
+  reset(): void
+}
+
+/** Enough for any test to look at, and a bound for a sandbox that runs for weeks. */
+const RECENT_REQUESTS = 10_000
+
+export function createRequestLog(): RequestLog {
+  return {
+    total: 0,
+    byKind: { list: 0, notice: 0, analysis: 0, other: 0 },
+    byId: new Map(),
+    byStatus: new Map(),
+    recent: [],
+    concurrent: 0,
+    peakConcurrent: 0,
+    reset() {
+      this.total = 0
+      Object.assign(this.byKind, { list: 0, notice: 0, analysis: 0, other: 0 })
+      this.byId.clear()
+      this.byStatus.clear()
+      this.recent.length = 0
+      this.peakConcurrent = this.concurrent
+    },
+  }
+}
+
+/** Counts a request in; the returned function counts it out, with its status if it was answered. */
+export function recordRequest(log: RequestLog, request: SandboxRequest): (status: number | null) => void {
+  log.total += 1
+  log.byKind[request.kind] += 1
+  if (request.id !== null && (request.kind === 'notice' || request.kind === 'analysis')) {
+    const counts = log.byId.get(request.id) ?? { notice: 0, analysis: 0 }
+    counts[request.kind] += 1
+    log.byId.set(request.id, counts)
+  }
+  log.recent.push(request)
+  // Cut rarely and by much: shifting one by one would cost more than the request.
+  if (log.recent.length >= 2 * RECENT_REQUESTS) log.recent.splice(0, RECENT_REQUESTS)
+  log.concurrent += 1
+  log.peakConcurrent = Math.max(log.peakConcurrent, log.concurrent)
+  return status => {
+    log.concurrent -= 1
+    if (status !== null) log.byStatus.set(status, (log.byStatus.get(status) ?? 0) + 1)
+  }
+}
+
+/** Reads from the request line and headers what a request asks for, and for whom. */
+export function describeRequest(
+  incoming: IncomingMessage,
+  companyOfKey: (key: string) => string | null,
+): SandboxRequest {
+  const { pathname, searchParams } = requestUrl(incoming)
+  const { authorization, 'x-api-key': xApiKey } = incoming.headers
+  const key = presentedKey({ authorization, xApiKey: xApiKey?.toString() })
+  return {
+    ...routeOf(pathname),
+    company: key === null ? null : companyOfKey(key),
+    offset: numberIn(searchParams, 'offset'),
+    limit: numberIn(searchParams, 'limit'),
+    statuses: searchParams.get('status'),
+    headersSeen: (['authorization', 'x-api-key'] as const).filter(name => name in incoming.headers),
+    at: new Date(),
+  }
+}
+
+/** The URL of a request; the host is of no interest. */
+export function requestUrl(incoming: IncomingMessage): URL {
+  const path = incoming.url ?? '/'
+  return URL.parse(`http://sandbox.invalid${path}`) ?? new URL('http://sandbox.invalid/')
+}
+
+function routeOf(pathname: string): { kind: RouteKind; id: string | null } {
+  if (pathname === LIST_PATH) return { kind: 'list', id: null }
+  const [, id, rest] = new RegExp(`^${LIST_PATH}/([^/]+)(/analysis)?$`, 'u').exec(pathname) ?? []
+  if (id === undefined) return { kind: 'other', id: null }
+  return { kind: rest ? 'analysis' : 'notice', id: decoded(id) }
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}
+
+function numberIn(parameters: URLSearchParams, name: string): number | null {
+  const text = parameters.get(name)
+  return text === null || Number.isNaN(Number(text)) ? null : Number(text)
+}

@@ -1,0 +1,130 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { type Answering, answerWithFaults, sendRaw } from './answer.ts'
+import { createStrikes, type Faults, noFaults } from './faults.ts'
+import { createKeyring } from './keys.ts'
+import {
+  createRequestLog,
+  describeRequest,
+  type RequestLog,
+  recordRequest,
+  type SandboxRequest,
+} from './requests.ts'
+import { createApi } from './routes.ts'
+import type { NoticeSource } from './source.ts'
+
+export type SandboxCompany = {
+  readonly slug: string
+  readonly key: string
+  readonly world: NoticeSource
+  /** Keys that once were this company's. */
+  readonly revokedKeys?: readonly string[]
+}
+
+export type SandboxOptions = {
+  readonly companies: readonly SandboxCompany[]
+  readonly faults?: Faults
+  /** Decides which requests a fault with a probability strikes. */
+  readonly seed?: string | number
+  readonly host?: '127.0.0.1'
+  /** 0 takes a free one. */
+  readonly port?: number
+}
+
+export type Sandbox = {
+  /** Origin, without a slash at the end: the client's API_BASE_URL. */
+  readonly url: string
+  readonly port: number
+  /** May be changed at any time; the next request sees it. */
+  readonly faults: Faults
+  readonly requests: RequestLog
+  /** From now on the key is refused. */
+  revoke(key: string): void
+  /** Stops at once: requests under way lose their connection. */
+  close(): Promise<void>
+}
+
+/**
+ * Serves the whole API of the contract for several companies, on this machine alone.
+ * Throws FatalError with exit code 2 when the port is taken or not allowed.
+ */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { companies, faults = noFaults(), host = '127.0.0.1', port = 0 } = options
+  const keyring = createKeyring(
+    companies.map(company => ({ key: company.key, holder: company })),
+    companies.flatMap(company => company.revokedKeys ?? []),
+  )
+  const api = createApi({ companyOfKey: key => keyring.find(key)?.world ?? null })
+  const answering: Answering = {
+    // The adapter's faster Request and Response would replace the globals of the whole process.
+    serve: getRequestListener(api.fetch, { overrideGlobalObjects: false }),
+    ask: async incoming => api.fetch(toRequest(incoming)),
+  }
+  const requests = createRequestLog()
+  const strikes = createStrikes(faults, options.seed)
+
+  async function answer(incoming: IncomingMessage, outgoing: ServerResponse, request: SandboxRequest) {
+    await faults.onRequest?.(request)
+    const raw = await faults.respond?.(request)
+    if (raw) sendRaw(outgoing, raw)
+    else await answerWithFaults(answering, { incoming, outgoing, request }, strikes(request))
+  }
+
+  const server = createServer((incoming, outgoing) => {
+    const request = describeRequest(incoming, key => keyring.find(key)?.slug ?? null)
+    const finish = recordRequest(requests, request)
+    outgoing.once('close', () => finish(outgoing.writableFinished ? outgoing.statusCode : null))
+    answer(incoming, outgoing, request).catch(error => {
+      if (outgoing.headersSent) outgoing.destroy()
+      else
+        sendRaw(outgoing, {
+          status: 500,
+          body: JSON.stringify({ error: 'internal_error', detail: messageOf(error) }),
+        })
+    })
+  })
+  const actualPort = await listen(server, host, port)
+  return {
+    url: `http://${host}:${actualPort}`,
+    port: actualPort,
+    faults,
+    requests,
+    revoke: keyring.revoke,
+    close: () => stop(server),
+  }
+}
+
+function toRequest(incoming: IncomingMessage): Request {
+  const headers = Object.entries(incoming.headersDistinct).flatMap(([name, values = []]) =>
+    values.map((value): [string, string] => [name, value]),
+  )
+  return new Request(`http://sandbox.invalid${incoming.url ?? '/'}`, {
+    method: incoming.method ?? 'GET',
+    headers,
+  })
+}
+
+function listen(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error => reject(refusedPort(error, host, port)))
+    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+function refusedPort(error: Error, host: string, port: number): FatalError {
+  const code = systemCode(error)
+  const reason =
+    code === 'EADDRINUSE'
+      ? `Port ${port} is already in use; choose another with --port.`
+      : `Cannot listen on ${host}:${port} (${code ?? messageOf(error)}).`
+  return new FatalError(reason, EXIT.usage, { cause: error })
+}
+
+function stop(server: Server): Promise<void> {
+  return new Promise(resolve => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}

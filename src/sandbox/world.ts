@@ -1,0 +1,162 @@
+import type { NoticeFilter, NoticeSource } from './source.ts'
+
+/** A notice as the API sends it (contract section 2.1); fields beyond these are whatever a test puts there. */
+export type Edital = {
+  readonly id: string
+  readonly pncp_id: string
+  readonly status: string
+  readonly created_at: string
+  readonly updated_at: string
+  readonly [field: string]: unknown
+}
+
+/** A structured analysis as the API sends it (contract section 2.2). */
+export type AnalysisDocument = { readonly [field: string]: unknown }
+
+export type Entry = {
+  readonly edital: Edital
+  /** Null answers 404 on the analysis alone, which the contract does not foresee. */
+  readonly analysis: AnalysisDocument | null
+}
+
+/** What "most recent" means to the list: newest first by a time, by id, or as put. */
+export const ORDERS = ['created_at', 'updated_at', 'id', 'none'] as const
+export type Order = (typeof ORDERS)[number]
+
+export type Patch = {
+  /** Fields to set; `undefined` makes a field absent. Fields that both documents have follow in the analysis. */
+  readonly edital?: Readonly<Record<string, unknown>>
+  readonly analysis?: Readonly<Record<string, unknown>> | null
+  /** Moves `updated_at` to this instant; without it the change is silent. */
+  readonly updatedAt?: Date
+}
+
+/** Contract section 2.2: "same as Edital". */
+const SHARED_FIELDS = new Set([
+  ...['id', 'pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado'],
+  ...['data_sessao', 'pncp_url', 'status'],
+])
+
+/** The notices of one company, in memory. Documents are never mutated: a change replaces them. */
+export class World implements NoticeSource {
+  readonly #entries = new Map<string, Entry>()
+  readonly #removed = new Map<string, Entry>()
+  #order: Order
+  /** Sorted notices by filter, until something changes. */
+  readonly #listings = new Map<string, readonly Edital[]>()
+
+  constructor(entries: Iterable<Entry> = [], order: Order = 'created_at') {
+    this.#order = order
+    for (const entry of entries) this.#entries.set(entry.edital.id, entry)
+  }
+
+  /** Live notices. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** Ids of the live notices, in the order they were put. */
+  ids(): string[] {
+    return [...this.#entries.keys()]
+  }
+
+  removedIds(): string[] {
+    return [...this.#removed.keys()]
+  }
+
+  entry(id: string): Entry | undefined {
+    return this.#entries.get(id)
+  }
+
+  /** Adds a notice, or replaces the one with its id. */
+  put(entry: Entry): void {
+    this.#removed.delete(entry.edital.id)
+    this.#entries.set(entry.edital.id, entry)
+    this.#listings.clear()
+  }
+
+  /** Changes a live notice. Throws RangeError for an id that is not there. */
+  update(id: string, patch: Patch): Entry {
+    const { edital, analysis } = this.#live(id)
+    const stamp = patch.updatedAt ? { updated_at: patch.updatedAt.toISOString() } : {}
+    const shared = Object.entries(patch.edital ?? {}).filter(([field]) => SHARED_FIELDS.has(field))
+    const changed: Entry = {
+      edital: patched(edital, { ...patch.edital, ...stamp }),
+      analysis:
+        patch.analysis === null
+          ? null
+          : analysis && patched(analysis, { ...Object.fromEntries(shared), ...patch.analysis }),
+    }
+    this.#entries.set(id, changed)
+    if (patch.edital || patch.updatedAt) this.#listings.clear()
+    return changed
+  }
+
+  /** Makes a notice unknown to the company. Throws RangeError for an id that is not there. */
+  remove(id: string): void {
+    this.#removed.set(id, this.#live(id))
+    this.#entries.delete(id)
+    this.#listings.clear()
+  }
+
+  /** Brings a removed notice back as it was. Throws RangeError for an id that was not removed. */
+  restore(id: string): void {
+    const entry = this.#removed.get(id)
+    if (!entry) throw new RangeError(`Notice ${id} was not removed.`)
+    this.put(entry)
+  }
+
+  setOrder(order: Order): void {
+    this.#order = order
+    this.#listings.clear()
+  }
+
+  async list({ statuses, limit, offset }: NoticeFilter): Promise<{ editais: unknown[]; total: number }> {
+    const listing = this.#listing(statuses)
+    return { editais: listing.slice(offset, offset + limit), total: listing.length }
+  }
+
+  async get(id: string): Promise<unknown | null> {
+    return this.#entries.get(id)?.edital ?? null
+  }
+
+  async analysis(id: string): Promise<unknown | null> {
+    return this.#entries.get(id)?.analysis ?? null
+  }
+
+  #live(id: string): Entry {
+    const entry = this.#entries.get(id)
+    if (!entry) throw new RangeError(`There is no notice ${id}.`)
+    return entry
+  }
+
+  #listing(statuses: readonly string[] | null): readonly Edital[] {
+    const key = statuses === null ? '*' : [...statuses].sort().join()
+    let listing = this.#listings.get(key)
+    if (!listing) {
+      listing =
+        statuses === null
+          ? sorted([...this.#entries.values()], this.#order)
+          : this.#listing(null).filter(edital => statuses.includes(edital.status))
+      this.#listings.set(key, listing)
+    }
+    return listing
+  }
+}
+
+function patched<T extends object>(document: T, patch: Readonly<Record<string, unknown>>): T {
+  const fields = Object.entries({ ...document, ...patch }).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(fields) as T
+}
+
+function sorted(entries: readonly Entry[], order: Order): Edital[] {
+  const editais = entries.map(entry => entry.edital)
+  if (order === 'none') return editais
+  if (order === 'id') return editais.sort(byId)
+  const times = new Map(editais.map(edital => [edital, Date.parse(edital[order]) || 0]))
+  return editais.sort((a, b) => (times.get(b) ?? 0) - (times.get(a) ?? 0) || byId(a, b))
+}
+
+function byId(a: Edital, b: Edital): number {
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
+}

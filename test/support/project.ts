@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { RunReport } from '#src/report.ts'
+import { Database, type Row } from '#src/warehouse/database.ts'
+
+const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+
+export type Environment = Readonly<Record<string, string>>
+export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+
+/** A directory of the test's own, gone afterwards. */
+export async function temporaryDirectory(): Promise<string> {
+  const directory = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-test-')))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
+
+/** The settings of a test: quick retries, and nothing of the developer's own environment. */
+export function settingsFor(options: {
+  url: string
+  key: string
+  dataDir: string
+  company?: string
+}): Environment {
+  return {
+    API_BASE_URL: options.url,
+    API_KEY: options.key,
+    DATA_DIR: options.dataDir,
+    COMPANY: options.company ?? 'acme',
+    API_RETRIES: '2',
+    API_RETRY_MS: '10',
+    API_TIMEOUT_MS: '5000',
+    LOG_LEVEL: 'warn',
+  }
+}
+
+export type Started = { readonly child: ChildProcess; readonly ended: Promise<Ended> }
+
+/** Starts a command as npm would, in a directory without a `.env`. */
+export function startCommand(args: readonly string[], environment: Environment, cwd: string): Started {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: tmpdir(), ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+  })
+  const ended = new Promise<Ended>((resolve, reject) => {
+    let stdout = ''
+    let stderr = ''
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    child.on('error', reject)
+    child.on('close', code => resolve({ code, stdout, stderr }))
+  })
+  return { child, ended }
+}
+
+export async function runCommand(args: readonly string[], environment: Environment): Promise<Ended> {
+  return await startCommand(args, environment, environment.DATA_DIR ?? tmpdir()).ended
+}
+
+/** Runs `sync --json`. Throws with all that it said unless it ends with `code`. */
+export async function syncOnce(
+  environment: Environment,
+  args: readonly string[] = [],
+  code = 0,
+): Promise<RunReport> {
+  const ended = await runCommand(['sync', '--json', ...args], environment)
+  if (ended.code !== code) {
+    throw new Error(`sync ended with ${ended.code}, not ${code}:\n${ended.stdout}\n${ended.stderr}`)
+  }
+  return JSON.parse(ended.stdout) as RunReport
+}
+
+export function companyDirectory(environment: Environment): string {
+  return join(environment.DATA_DIR ?? '', environment.COMPANY ?? 'default')
+}
+
+/** Rows of the latest snapshot, read with DuckDB through its catalog. */
+export async function queryLatest<T extends Row>(environment: Environment, sql: string): Promise<T[]> {
+  const latest = await realpath(join(companyDirectory(environment), 'lake/latest'))
+  const db = await Database.open(join(latest, 'catalog.duckdb'), { readOnly: true })
+  try {
+    return await db.rows<T>(sql)
+  } finally {
+    db.close()
+  }
+}
+
+/** Every file below a directory, as bytes by path. */
+export async function filesBelow(directory: string): Promise<Map<string, Buffer>> {
+  const files = new Map<string, Buffer>()
+  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile()) {
+      const path = join(entry.parentPath, entry.name)
+      files.set(path, await readFile(path))
+    }
+  }
+  return files
+}
