@@ -2,9 +2,11 @@ import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment } from '#config/settings.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
 
+import { demoCommand } from './demo.ts'
 import { maintainCommands } from './maintain.ts'
 import { queryCommand } from './query.ts'
 
+import { sandboxCommand } from './sandbox.ts'
 import { statusCommand } from './status.ts'
 import { syncCommand } from './sync.ts'
 
@@ -17,6 +19,8 @@ function createProgram(environment: Environment): Command {
     statusCommand(environment),
     queryCommand(environment),
     ...maintainCommands(environment),
+    sandboxCommand(),
+    demoCommand(environment),
   ]
   for (const command of commands) program.addCommand(command)
   for (const command of [program, ...commands]) {

@@ -1,0 +1,155 @@
+import { setMaxListeners } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { Command } from 'commander'
+import {
+  type ApiSettings,
+  type Environment,
+  readApiSettings,
+  readSettings,
+  type Settings,
+} from '#config/settings.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
+import { openSnapshot } from '#src/lake/read.ts'
+import type { RunResult } from '#src/run.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
+import { sandboxKey } from '#src/sandbox/keys.ts'
+import { type Change, tick } from '#src/sandbox/live.ts'
+import { createRandom } from '#src/sandbox/random.ts'
+import { startSandbox } from '#src/sandbox/server.ts'
+import type { World } from '#src/sandbox/world.ts'
+import { sync } from '#src/sync.ts'
+import { createLogger } from './log.ts'
+import { holdingCompany, localContext, openApi, stopSignal } from './open.ts'
+import { createDisplay } from './progress.ts'
+import { describeRun } from './summary.ts'
+import { renderTable } from './table.ts'
+
+const SEED = 'demo'
+const COMPANY = 'demo'
+const NOTICES = 400
+/** What happens between the two runs: enough for every kind of change to be seen. */
+const TICKS = 40
+/** Only a directory with this file in it is the demo's to empty. */
+const MARKER = '.editais-sync-demo'
+
+/** Three questions of the kind BI teams ask; they read nothing but the snapshot's Parquet files. */
+const QUESTIONS = [
+  {
+    title: 'How does the funnel stand? (notices, estimated value, average age by phase)',
+    sql: `SELECT status, count(*) AS notices, round(sum(valor_estimado) FILTER (valor_estimado < 1e12) / 1e6, 1) AS "R$ million",
+            round(avg(date_diff('day', created_at, now())))::INTEGER AS "age in days"
+          FROM editais WHERE deleted_at IS NULL GROUP BY status ORDER BY notices DESC`,
+  },
+  {
+    title: 'Which sessions come next, and what is still red or yellow?',
+    sql: `SELECT strftime(data_sessao AT TIME ZONE 'America/Sao_Paulo', '%d/%m %H:%M') AS sessao, uf, e.status,
+            trim(left(orgao, 40)) AS orgao, count(r.edital_id) FILTER (r.status = 'red') AS red,
+            count(r.edital_id) FILTER (r.status = 'yellow') AS yellow
+          FROM editais e LEFT JOIN requirements r USING (edital_id)
+          WHERE deleted_at IS NULL AND e.status IN ('analysis', 'pricing', 'ready') AND data_sessao > now()
+          GROUP BY ALL ORDER BY min(data_sessao), orgao LIMIT 8`,
+  },
+  {
+    title: 'Which serious legal risks can still be contested?',
+    sql: `SELECT a.severity, a.action_type AS action, strftime(data_sessao AT TIME ZONE 'America/Sao_Paulo', '%d/%m/%Y') AS sessao,
+            trim(left(orgao, 30)) AS orgao, left(a.title, 50) AS alert
+          FROM alerts a JOIN editais e USING (edital_id)
+          WHERE deleted_at IS NULL AND a.type = 'risk' AND a.severity IN ('critical', 'high')
+            AND a.action_type IN ('impugnacao', 'esclarecimento') AND data_sessao > now() AND e.status NOT IN ('discarded', 'expired')
+          ORDER BY a.severity, data_sessao, orgao LIMIT 8`,
+  },
+] as const
+
+export function demoCommand(environment: Environment): Command {
+  return new Command('demo')
+    .description(
+      'Show it working: a sandbox, a full sync, a living world, an incremental sync, three answers.',
+    )
+    .action(() => demo(environment))
+}
+
+async function demo(environment: Environment): Promise<void> {
+  const directory = await emptyDirectory(join(readSettings(environment).dataDir, 'demo'))
+  const world = generateWorld({ seed: SEED, company: COMPANY, notices: NOTICES, start: new Date() })
+  const key = sandboxKey(SEED, COMPANY)
+  const sandbox = await startSandbox({ companies: [{ slug: COMPANY, key, world }] })
+  // Nothing of the user's own settings: not their API, not their key.
+  const own = { API_BASE_URL: sandbox.url, API_KEY: key, COMPANY, DATA_DIR: directory, LOG_LEVEL: 'warn' }
+  const settings = readSettings(own)
+  try {
+    say(`1. A sandbox with ${NOTICES} notices answers like the real API. First, everything:`)
+    await syncAndTell(settings, readApiSettings(own), true)
+    say(`2. Its world lives for a moment: ${describeChanges(letLive(world))}. Then, only what changed:`)
+    await syncAndTell(settings, readApiSettings(own), false)
+    say('3. Three questions, answered from the Parquet files:')
+    await answer(join(directory, COMPANY, 'lake'))
+    say(
+      `Ask your own:\n  DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} npm run query -- "SELECT * FROM editais LIMIT 5"`,
+    )
+  } finally {
+    await sandbox.close()
+  }
+}
+
+async function syncAndTell(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
+  const log = createLogger(settings.logLevel, settings.company)
+  const display = createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
+  const signal = stopSignal(() => display.note('Stopping'))
+  setMaxListeners(0, signal)
+  const api = openApi(apiSettings, display, signal)
+  const context = { ...localContext(settings, display, signal), api }
+  const request = { full, restart: full, statuses: null, ids: null, allowMassDelete: false }
+  try {
+    const { report, published }: RunResult = await holdingCompany(context, display, { what: 'demo' }, () =>
+      sync(request, context),
+    )
+    await display.end()
+    say(describeRun(report, published))
+    if (report.status !== 'ok') throw new FatalError('The demo ended early.', EXIT[report.status])
+  } finally {
+    await display.end()
+    await api.close()
+  }
+}
+
+function letLive(world: World): Change[] {
+  const random = createRandom(SEED)
+  return Array.from({ length: TICKS }, () => tick(world, random, new Date())).flat()
+}
+
+/** `21 arrived, 30 advanced, …`. */
+function describeChanges(changes: readonly Change[]): string {
+  const counts = Map.groupBy(changes, change => change.what)
+  return [...counts].map(([what, list]) => `${list.length} ${what.replaceAll('_', ' ')}`).join(', ')
+}
+
+async function answer(lake: string): Promise<void> {
+  const { db } = await openSnapshot(lake)
+  try {
+    for (const { title, sql } of QUESTIONS) {
+      const { columns, rows } = await db.table(sql)
+      say(`${title}\n${renderTable(columns, rows)}`)
+    }
+  } finally {
+    db.close()
+  }
+}
+
+async function emptyDirectory(directory: string): Promise<string> {
+  if (existsSync(directory) && !existsSync(join(directory, MARKER))) {
+    throw new FatalError(
+      `${directory} was not made by the demo, so it is left alone. Run it with another DATA_DIR, for example DATA_DIR=data-demo npm run demo.`,
+      EXIT.usage,
+    )
+  }
+  await rm(directory, { recursive: true, force: true })
+  await mkdir(directory, { recursive: true })
+  await writeFile(join(directory, MARKER), '')
+  return directory
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}

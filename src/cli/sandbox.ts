@@ -1,0 +1,173 @@
+import { Command, InvalidArgumentError } from 'commander'
+import { isDateTime } from '#schema/fields.ts'
+import { messageOf } from '#src/errors.ts'
+import { FAULT_HELP, parseFault } from '#src/sandbox/fault_spec.ts'
+import type { Fault } from '#src/sandbox/faults.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
+import { sandboxKey } from '#src/sandbox/keys.ts'
+import { type Change, startLiving } from '#src/sandbox/live.ts'
+import { readNoticesFile } from '#src/sandbox/notices_file.ts'
+import { LIST_PATH } from '#src/sandbox/routes.ts'
+import { type SandboxCompany, startSandbox } from '#src/sandbox/server.ts'
+import { ORDERS, type Order, World } from '#src/sandbox/world.ts'
+
+const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const
+/** A second Ctrl-C from npm arrives right after the terminal's own: one that soon is the same one. */
+const SAME_SIGNAL_MS = 1000
+
+type Options = {
+  port: number
+  companies: number
+  noticesPerCompany: number
+  seed: string
+  start?: Date
+  notices?: string
+  order: Order
+  live?: number | true
+  latency?: number
+  fault: Fault[]
+}
+
+type LivingCompany = SandboxCompany & { readonly world: World }
+
+export function sandboxCommand(): Command {
+  return new Command('sandbox')
+    .description('Serve the whole API of made-up companies on this machine, until Ctrl-C.')
+    .option('--port <port>', 'port on 127.0.0.1; 0 takes a free one', whole(0, 65_535), 8787)
+    .option('--companies <number>', `how many companies, each with its own key`, whole(1, SLUGS.length), 2)
+    .option('--notices-per-company <number>', 'how many notices each follows', whole(1, 200_000), 300)
+    .option('--seed <text>', 'decides companies, keys and notices; the same seed gives the same', '1')
+    .option('--start <date-time>', 'how late it is in the made-up world (default: now)', parseInstant)
+    .option(
+      '--notices <file>',
+      'serve these notices instead: lines of {"edital", "analysis"}, may be gzipped',
+    )
+    .option(
+      '--order <field>',
+      `what "most recent first" means: ${ORDERS.join(', ')}`,
+      parseOrder,
+      'created_at',
+    )
+    .option('--live [seconds]', 'let notices arrive, move and expire, at this interval (5)', whole(1, 86_400))
+    .option('--latency <ms>', 'answer each request so much later', whole(0, 600_000))
+    .option('--fault <fault>', 'let something go wrong (repeatable); see below', collectFaults, [])
+    .addHelpText(
+      'after',
+      `\n${FAULT_HELP}\n\nExample: npm run sandbox -- --live 2 --fault status=429,retry_after=1,probability=0.05`,
+    )
+    .action(serve)
+}
+
+async function serve(options: Options): Promise<void> {
+  const companies = await openCompanies(options)
+  const latency: Fault[] = options.latency === undefined ? [] : [{ fault: 'latency', ms: options.latency }]
+  const sandbox = await startSandbox({
+    companies,
+    port: options.port,
+    seed: options.seed,
+    faults: { plan: [...latency, ...options.fault], onRequest: undefined, respond: undefined },
+  })
+  process.stdout.write(greeting(sandbox.url, companies))
+  const stopLiving = live(companies, options)
+  await untilSignal()
+  stopLiving()
+  await sandbox.close()
+  process.stdout.write(`Stopped after ${sandbox.requests.total} requests.\n`)
+}
+
+async function openCompanies(options: Options): Promise<LivingCompany[]> {
+  const { seed, noticesPerCompany: notices, start = new Date(), order } = options
+  const entries = options.notices === undefined ? null : await readNoticesFile(options.notices)
+  const slugs = SLUGS.slice(0, options.companies)
+  return slugs.map((slug, position) => {
+    const world = entries
+      ? new World(entries.filter((_, index) => index % slugs.length === position))
+      : generateWorld({ seed, company: slug, notices, start })
+    world.setOrder(order)
+    return { slug, key: sandboxKey(seed, slug), world }
+  })
+}
+
+function live(companies: readonly LivingCompany[], options: Options): () => void {
+  if (options.live === undefined) return () => {}
+  const intervalMs = (options.live === true ? 5 : options.live) * 1000
+  const stops = companies.map(({ slug, world }) =>
+    startLiving(world, {
+      intervalMs,
+      seed: `${options.seed} ${slug}`,
+      onTick: changes =>
+        void process.stdout.write(changes.length > 0 ? `${slug}: ${describeChanges(changes)}\n` : ''),
+    }),
+  )
+  return () => stops.forEach(stop => void stop())
+}
+
+function describeChanges(changes: readonly Change[]): string {
+  return changes.map(({ what, id }) => `${what.replace('_', ' ')} ${id.slice(0, 8)}`).join(', ')
+}
+
+function greeting(url: string, companies: readonly LivingCompany[]): string {
+  const rows = companies.map(
+    ({ slug, key, world }) => `  ${slug.padEnd(10)} ${String(world.size).padStart(7)} notices   ${key}`,
+  )
+  const [first] = companies
+  return `The sandbox serves ${url}${LIST_PATH}
+
+${rows.join('\n')}
+
+Try it:
+
+  curl -s -H 'Authorization: Bearer ${first?.key}' '${url}${LIST_PATH}?limit=2'
+
+For .env:
+
+API_BASE_URL=${url}
+API_KEY=${first?.key}
+COMPANY=${first?.slug}
+
+Stop it with Ctrl-C.
+`
+}
+
+function untilSignal(): Promise<void> {
+  return new Promise(resolve => {
+    let stoppedAtMs: number | null = null
+    const stop = () => {
+      if (stoppedAtMs !== null && Date.now() - stoppedAtMs > SAME_SIGNAL_MS) process.exit(130)
+      stoppedAtMs ??= Date.now()
+      resolve()
+    }
+    process.on('SIGINT', stop).on('SIGTERM', stop)
+  })
+}
+
+function whole(min: number, max: number): (text: string) => number {
+  return text => {
+    const value = /^\d+$/u.test(text) ? Number(text) : Number.NaN
+    if (!(value >= min && value <= max))
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+    return value
+  }
+}
+
+function parseInstant(text: string): Date {
+  const instant = new Date(text)
+  if (!isDateTime(text) || Number.isNaN(instant.getTime())) {
+    throw new InvalidArgumentError('It must be a date-time such as 2026-11-20T12:00:00Z.')
+  }
+  return instant
+}
+
+function parseOrder(text: string): Order {
+  const order = ORDERS.find(known => known === text)
+  if (!order) throw new InvalidArgumentError(`It must be one of ${ORDERS.join(', ')}.`)
+  return order
+}
+
+function collectFaults(text: string, earlier: readonly Fault[]): Fault[] {
+  try {
+    return [...earlier, parseFault(text)]
+  } catch (error) {
+    throw new InvalidArgumentError(messageOf(error))
+  }
+}
