@@ -16,6 +16,8 @@ export type Loader = {
   append(line: Line, document?: Document): Promise<void>
   /** Seals what there is, and resolves when every sealed segment is in the warehouse. */
   settle(): Promise<void>
+  /** Resolves when nothing is being applied any more, well or not: the warehouse may be closed. */
+  idle(): Promise<void>
   /** Notices whose line no statement could load; they were quarantined instead. */
   readonly poisoned: readonly string[]
 }
@@ -64,5 +66,6 @@ export function createLoader(options: {
       rotate()
       await applied
     },
+    idle: () => applied.catch(() => {}),
   }
 }

@@ -51,10 +51,12 @@ export async function withRun<T>(
     loaded += documents
     onProgress({ stage: 'load', done: loaded, total: 0 })
   }
+  const loader = createLoader({ log, ...warehouse, onLoaded })
   try {
-    return await work({ warehouse, loader: createLoader({ log, ...warehouse, onLoaded }), report })
+    return await work({ warehouse, loader, report })
   } finally {
     await log.close()
+    await loader.idle()
     warehouse.db.close()
     await rm(paths.temporary, { recursive: true, force: true })
   }

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { isDateTime } from '#schema/fields.ts'
 import { messageOf } from '#src/errors.ts'
-import { FAULT_HELP, parseFault } from '#src/sandbox/fault_spec.ts'
+import { FAULT_HELP, parseFault } from '#src/sandbox/fault_option.ts'
 import type { Fault } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'

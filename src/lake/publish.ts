@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TABLES } from '#schema/tables.ts'
-import { syncDirectory, withFile } from '#src/rawlog/files.ts'
+import { syncDirectory, withFile } from '#src/durable.ts'
 import type { Database } from '#src/warehouse/database.ts'
 import { writeCatalog } from './catalog.ts'
 import { planTable, writeTable } from './export.ts'

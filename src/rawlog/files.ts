@@ -1,4 +1,4 @@
-import { type FileHandle, open, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FatalError } from '#src/errors.ts'
 
@@ -35,23 +35,5 @@ export async function sealedSegments(directory: string): Promise<number[]> {
 export async function removeUnsealed(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (name.endsWith(UNSEALED_SUFFIX)) await rm(join(directory, name))
-  }
-}
-
-/** Makes renames and new names in a directory durable. */
-export async function syncDirectory(path: string): Promise<void> {
-  await withFile(path, 'r', file => file.sync())
-}
-
-export async function withFile<T>(
-  path: string,
-  flags: string,
-  use: (file: FileHandle) => Promise<T>,
-): Promise<T> {
-  const file = await open(path, flags)
-  try {
-    return await use(file)
-  } finally {
-    await file.close()
   }
 }

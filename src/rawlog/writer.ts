@@ -1,7 +1,8 @@
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
-import { segmentPath, syncDirectory, unsealedPath } from './files.ts'
+import { syncDirectory } from '#src/durable.ts'
+import { segmentPath, unsealedPath } from './files.ts'
 import type { Document, Line } from './line.ts'
 
 const compress = promisify(zlib.zstdCompress)

@@ -16,7 +16,7 @@ export type Change = { readonly what: (typeof CHANGES)[number]; readonly id: str
 
 /** Tries to find a notice that has something to do; a world in which all are closed stays quiet. */
 const NOTICES_LOOKED_AT = 12
-const MOVES_PER_TICK = 3
+const MAX_MOVES_PER_TICK = 3
 const HOUR_MS = 3_600_000
 
 /**
@@ -75,8 +75,9 @@ function arrive(world: World, random: Random, now: Date): Change {
 
 function moveSome(world: World, random: Random, now: Date): Change[] {
   const changes: Change[] = []
+  const moves = random.int(1, MAX_MOVES_PER_TICK)
   for (const id of random.sample(world.ids(), NOTICES_LOOKED_AT)) {
-    if (changes.length === MOVES_PER_TICK) break
+    if (changes.length === moves) break
     const entry = world.entry(id)
     const what = entry && move(world, entry, random, now)
     if (what) changes.push({ what, id })
