@@ -70,3 +70,15 @@ export async function verifyMissing(options: {
   const held = gone.length > bound
   return { gone: held ? [] : gone, held, unverified }
 }
+
+/**
+ * List items that were set aside, never became a notice here, and are listed no more. Only a whole,
+ * unfiltered pass tells.
+ */
+export async function unlistedRecords(db: Database): Promise<{ edital_id: string | null; hash: string }[]> {
+  return await db.rows(
+    `SELECT edital_id, _hash AS hash FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL
+       AND coalesce(edital_id, _hash) NOT IN (SELECT coalesce(edital_id, hash) FROM listed)
+       AND (edital_id IS NULL OR edital_id NOT IN (SELECT edital_id FROM editais))`,
+  )
+}

@@ -5,7 +5,7 @@ import { FatalError, RequestError, throwIfInterrupted } from './errors.ts'
 import { type Fetched, fetchAnalyses } from './fetch.ts'
 import { ListedFile, stageListed } from './listed.ts'
 import type { Loader } from './load.ts'
-import { isAnotherCompany, type Missing, verifyMissing } from './missing.ts'
+import { isAnotherCompany, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
 import type { Line } from './rawlog/line.ts'
 import { type RunReport, statusOfExit, worsen } from './report.ts'
 import { finishRun, type Run, type RunContext, type RunResult, withRun } from './run.ts'
@@ -53,7 +53,7 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
  */
 async function mirror(request: SurveyRequest, context: SyncContext, run: Run): Promise<readonly Drift[]> {
   const { loader, report } = run
-  const { plan, missing, scanned } = await survey(request, context, run.warehouse)
+  const { plan, missing, unlisted, scanned } = await survey(request, context, run.warehouse)
   report.scan_passes = scanned.passes
   report.scan_complete = scanned.complete
   report.listed = plan.listed + scanned.absent
@@ -69,6 +69,7 @@ async function mirror(request: SurveyRequest, context: SyncContext, run: Run): P
 
   for await (const record of readPlan<ListedRecord>(plan.recordsPath)) await logRecord(loader, record)
   for (const edital_id of missing.gone) await loader.append({ type: 'gone', edital_id })
+  for (const record of unlisted) await loader.append({ type: 'gone', ...record })
   report.tombstoned = missing.gone.length
   // BI sees new and changed notices before their analyses are fetched.
   if (plan.toFetch > 0) await loader.settle()
@@ -86,7 +87,12 @@ async function mirror(request: SurveyRequest, context: SyncContext, run: Run): P
 
 export type SurveyRequest = SyncRequest & { readonly refetch: Refetch }
 
-export type Survey = { readonly plan: Plan; readonly missing: Missing; readonly scanned: Scan }
+export type Survey = {
+  readonly plan: Plan
+  readonly missing: Missing
+  readonly unlisted: Awaited<ReturnType<typeof unlistedRecords>>
+  readonly scanned: Scan
+}
 
 /**
  * Reads what the API lists and decides what is to be done; changes nothing but temporary tables and files.
@@ -117,6 +123,7 @@ export async function survey(
       await stageListed(db, listed.path, sourceTimezone)
     }
     throwIfInterrupted(signal)
+    const unlisted = !isFiltered(request) && scanned.complete ? await unlistedRecords(db) : []
     const plan = await detect({
       db,
       now: context.now(),
@@ -126,7 +133,7 @@ export async function survey(
       force: request.ids !== null,
       temporaryDirectory: paths.temporary,
     })
-    return { plan, missing, scanned }
+    return { plan, missing, unlisted, scanned }
   } finally {
     await listed.close()
   }

@@ -27,7 +27,8 @@ export type Line =
       fetched_at?: string
     }
   | { type: 'analysis_same'; edital_id: string; updated_at: string; source_updated_at: string; hash: string }
-  | { type: 'gone'; edital_id: string }
+  /** With a hash: a quarantined list item, perhaps without an id, that is listed no more. */
+  | { type: 'gone'; edital_id: string | null; hash?: string }
   | {
       type: 'rejected'
       edital_id: string | null

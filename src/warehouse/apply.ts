@@ -175,7 +175,8 @@ function rejected(at: number): string[] {
 function resolved(): string[] {
   return [
     `UPDATE quarantine SET resolved_at = l."at" FROM lines l
-     WHERE quarantine.resolved_at IS NULL AND quarantine.edital_id = l.edital_id
+     WHERE quarantine.resolved_at IS NULL
+       AND (quarantine.edital_id = l.edital_id OR (quarantine.edital_id IS NULL AND quarantine._hash = l.hash))
        AND (l.type = 'gone' OR (l.type = 'notice' AND quarantine.kind = 'notice')
          OR (l.type IN ('analysis', 'analysis_same') AND quarantine.kind = 'analysis'))`,
   ]
