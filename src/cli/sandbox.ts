@@ -25,7 +25,7 @@ type Options = {
   order: Order
   live?: number | true
   latency?: number
-  fault: Fault[]
+  fault?: Fault[]
 }
 
 type LivingCompany = SandboxCompany & { readonly world: World }
@@ -34,7 +34,7 @@ export function sandboxCommand(): Command {
   return new Command('sandbox')
     .description('Serve the whole API of made-up companies on this machine, until Ctrl-C.')
     .option('--port <port>', 'port on 127.0.0.1; 0 takes a free one', whole(0, 65_535), 8787)
-    .option('--companies <number>', `how many companies, each with its own key`, whole(1, SLUGS.length), 2)
+    .option('--companies <number>', 'how many companies, each with its own key', whole(1, SLUGS.length), 2)
     .option('--notices-per-company <number>', 'how many notices each follows', whole(1, 200_000), 300)
     .option('--seed <text>', 'decides companies, keys and notices; the same seed gives the same', '1')
     .option('--start <date-time>', 'how late it is in the made-up world (default: now)', parseInstant)
@@ -50,7 +50,7 @@ export function sandboxCommand(): Command {
     )
     .option('--live [seconds]', 'let notices arrive, move and expire, at this interval (5)', whole(1, 86_400))
     .option('--latency <ms>', 'answer each request so much later', whole(0, 600_000))
-    .option('--fault <fault>', 'let something go wrong (repeatable); see below', collectFaults, [])
+    .option('--fault <fault>', 'let something go wrong (repeatable); see below', collectFaults)
     .addHelpText(
       'after',
       `\n${FAULT_HELP}\n\nExample: npm run sandbox -- --live 2 --fault status=429,retry_after=1,probability=0.05`,
@@ -65,8 +65,10 @@ async function serve(options: Options): Promise<void> {
     companies,
     port: options.port,
     seed: options.seed,
-    faults: { plan: [...latency, ...options.fault], onRequest: undefined, respond: undefined },
+    faults: { plan: [...latency, ...(options.fault ?? [])], onRequest: undefined, respond: undefined },
   })
+  // It goes on serving when nobody reads what it prints any more.
+  process.stdout.on('error', () => {})
   process.stdout.write(greeting(sandbox.url, companies))
   const stopLiving = live(companies, options)
   await untilSignal()
@@ -152,8 +154,9 @@ function whole(min: number, max: number): (text: string) => number {
 
 function parseInstant(text: string): Date {
   const instant = new Date(text)
-  if (!isDateTime(text) || Number.isNaN(instant.getTime())) {
-    throw new InvalidArgumentError('It must be a date-time such as 2026-11-20T12:00:00Z.')
+  // Without an offset it would mean another instant on every machine.
+  if (!isDateTime(text) || !/(?:Z|[+-]\d{2}:\d{2})$/u.test(text) || Number.isNaN(instant.getTime())) {
+    throw new InvalidArgumentError('It must be a date-time with an offset, such as 2026-11-20T12:00:00Z.')
   }
   return instant
 }
@@ -164,7 +167,7 @@ function parseOrder(text: string): Order {
   return order
 }
 
-function collectFaults(text: string, earlier: readonly Fault[]): Fault[] {
+function collectFaults(text: string, earlier: readonly Fault[] = []): Fault[] {
   try {
     return [...earlier, parseFault(text)]
   } catch (error) {

@@ -39,10 +39,10 @@ const EFFECTS: Readonly<Record<string, (value: string, parameters: Parameters) =
     when: oneOf(value || 'before_headers', ['before_headers', 'mid_body']),
   }),
   truncate: () => ({ fault: 'truncate' }),
-  wrong_type: value => ({
-    fault: 'mutate',
-    mutate: body => withWrongType(body, value || fail('needs a field')),
-  }),
+  wrong_type(value) {
+    const field = value || fail('The fault "wrong_type" needs a field')
+    return { fault: 'mutate', mutate: body => withWrongType(body, field) }
+  },
   ignore_offset: () => ({ fault: 'ignore_offset' }),
   clamp_limit: value => ({ fault: 'clamp_limit', max: numberBetween(value, 1, 200) }),
   total: value => ({ fault: 'total', by: numberBetween(value, -1_000_000, 1_000_000) }),

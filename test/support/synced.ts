@@ -1,0 +1,61 @@
+import { expect, onTestFinished } from 'vitest'
+import type { RunReport } from '#src/report.ts'
+import type { Faults } from '#src/sandbox/faults.ts'
+import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
+import { type Entry, World } from '#src/sandbox/world.ts'
+import type { Row } from '#src/warehouse/database.ts'
+import { type Environment, queryLatest, settingsFor, syncOnce, temporaryDirectory } from './project.ts'
+
+export const KEY = 'edk_test_3f9c1d7a5b'
+
+/** A company in a sandbox, and the place where its notices are synced to. */
+export type Company = {
+  readonly world: World
+  readonly sandbox: Sandbox
+  readonly faults: Faults
+  readonly environment: Environment
+  /**
+   * Runs `sync --json`, forgetting the requests of before, and checks what is true of every report: each
+   * listed notice has one outcome, and the sandbox saw as many requests as the report says.
+   */
+  sync(args?: readonly string[], code?: number): Promise<RunReport>
+  /** Rows of the latest snapshot. */
+  query<T extends Row>(sql: string): Promise<T[]>
+}
+
+/** Serves the entries as company `acme`, and gives it an empty data directory. */
+export async function startCompany(
+  entries: Iterable<Entry> | World,
+  settings: Environment = {},
+): Promise<Company> {
+  const world = entries instanceof World ? entries : new World(entries)
+  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
+  onTestFinished(() => sandbox.close())
+  const dataDir = await temporaryDirectory()
+  const environment = { ...settingsFor({ url: sandbox.url, key: KEY, dataDir }), ...settings }
+  return companyAt(sandbox, world, environment)
+}
+
+/** The same for a sandbox and settings of the test's own. */
+export function companyAt(sandbox: Sandbox, world: World, environment: Environment): Company {
+  return {
+    world,
+    sandbox,
+    faults: sandbox.faults,
+    environment,
+    async sync(args = [], code = 0) {
+      sandbox.requests.reset()
+      const report = await syncOnce(environment, args, code)
+      expectConserved(report)
+      expect(report.requests).toBe(sandbox.requests.total)
+      return report
+    },
+    query: sql => queryLatest(environment, sql),
+  }
+}
+
+/** Invariant I1: listed is the sum of the outcomes. */
+export function expectConserved(report: RunReport): void {
+  const { unchanged, loaded, deferred, gone, quarantined, failed, not_attempted } = report
+  expect(unchanged + loaded + deferred + gone + quarantined + failed + not_attempted).toBe(report.listed)
+}

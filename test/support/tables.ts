@@ -1,0 +1,54 @@
+import { join } from 'node:path'
+import { TABLES } from '#schema/tables.ts'
+import { Database, type Row } from '#src/warehouse/database.ts'
+import { companyDirectory, type Environment } from './project.ts'
+
+/** Rows as text, by table, each table's rows in an order of their own. */
+export type Tables = Readonly<Record<string, readonly string[]>>
+
+/**
+ * Every table of the warehouse file, also the columns and tables that are not published. Only when no
+ * process has it open.
+ * @param without columns to leave out.
+ */
+export async function warehouseTables(
+  environment: Environment,
+  without: readonly string[] = [],
+): Promise<Tables> {
+  return await withWarehouse(environment, async db => {
+    const tables = await db.rows<{ name: string }>(
+      'SELECT table_name AS name FROM duckdb_tables() ORDER BY ALL',
+    )
+    const dumped: [string, string[]][] = []
+    for (const { name } of tables) {
+      const columns = without.map(column => `'${column}'`).join(', ')
+      const rows = await db.rows<{ row: string }>(
+        `SELECT to_json(t)::VARCHAR AS row
+         FROM (SELECT COLUMNS(c -> NOT list_contains([${columns}]::VARCHAR[], c)) FROM "${name}") t ORDER BY ALL`,
+      )
+      dumped.push([name, rows.map(({ row }) => row)])
+    }
+    return Object.fromEntries(dumped)
+  })
+}
+
+/** The published ones among them but `sync_runs`: what every run adds to. */
+export function dataTables(tables: Tables): Tables {
+  const names = TABLES.map(table => table.name).filter(name => name !== 'sync_runs')
+  return Object.fromEntries(names.map(name => [name, tables[name] ?? []]))
+}
+
+/** Rows of the warehouse file, for what is not published at once. */
+export async function queryWarehouse<T extends Row>(environment: Environment, sql: string): Promise<T[]> {
+  return await withWarehouse(environment, db => db.rows<T>(sql))
+}
+
+async function withWarehouse<T>(environment: Environment, use: (db: Database) => Promise<T>): Promise<T> {
+  const path = join(companyDirectory(environment), 'warehouse.duckdb')
+  const db = await Database.open(path, { readOnly: true })
+  try {
+    return await use(db)
+  } finally {
+    db.close()
+  }
+}
