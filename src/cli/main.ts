@@ -22,7 +22,7 @@ function createProgram(environment: Environment): Command {
     sandboxCommand(),
     demoCommand(environment),
   ]
-  for (const command of commands) program.addCommand(command)
+  for (const command of commands) program.addCommand(command.usage(`-- ${command.usage()}`))
   for (const command of [program, ...commands]) {
     command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
   }
