@@ -2,28 +2,28 @@ import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment } from '#config/settings.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
 
-import { demoCommand } from './demo.ts'
-import { maintainCommands } from './maintain.ts'
-import { queryCommand } from './query.ts'
+/** Loaded only when asked for: an incremental run should not pay for the sandbox's vocabulary. */
+const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Command>>> = {
+  sync: async environment => (await import('./sync.ts')).syncCommand(environment),
+  status: async environment => (await import('./status.ts')).statusCommand(environment),
+  query: async environment => (await import('./query.ts')).queryCommand(environment),
+  replay: async environment => (await import('./maintain.ts')).replayCommand(environment),
+  rebuild: async environment => (await import('./maintain.ts')).rebuildCommand(environment),
+  publish: async environment => (await import('./maintain.ts')).publishCommand(environment),
+  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
+  demo: async environment => (await import('./demo.ts')).demoCommand(environment),
+}
 
-import { sandboxCommand } from './sandbox.ts'
-import { statusCommand } from './status.ts'
-import { syncCommand } from './sync.ts'
-
-function createProgram(environment: Environment): Command {
+async function createProgram(name: string | undefined, environment: Environment): Promise<Command> {
   const program = new Command('npm run')
     .description('Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.')
     .addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
-  const commands = [
-    syncCommand(environment),
-    statusCommand(environment),
-    queryCommand(environment),
-    ...maintainCommands(environment),
-    sandboxCommand(),
-    demoCommand(environment),
-  ]
-  for (const command of commands) program.addCommand(command.usage(`-- ${command.usage()}`))
-  for (const command of [program, ...commands]) {
+  const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)
+  for (const one of known) {
+    const command = await (COMMANDS[one] as (typeof COMMANDS)[string])(environment)
+    program.addCommand(command.usage(`-- ${command.usage()}`))
+  }
+  for (const command of [program, ...program.commands]) {
     command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
   }
   return program
@@ -50,7 +50,8 @@ function explain(error: unknown): { message: string; exitCode: number } {
 }
 
 try {
-  await createProgram(loadEnvironment()).parseAsync()
+  const program = await createProgram(process.argv[2], loadEnvironment())
+  await program.parseAsync()
 } catch (error) {
   if (error instanceof CommanderError) {
     // Commander has said what it is about.

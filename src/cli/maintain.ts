@@ -12,23 +12,32 @@ import { describeRun } from './summary.ts'
 type Options = { company?: string; json?: true }
 type Work = (context: RunContext, options: Options) => Promise<void>
 
-/** The commands that work on what is there, without a request. */
-export function maintainCommands(environment: Environment): Command[] {
-  const command = (name: string, description: string, work: Work) =>
-    new Command(name)
-      .description(description)
-      .option('--company <slug>', 'company to work on, instead of COMPANY')
-      .option('--json', 'print the result as one JSON object')
-      .action((options: Options) => run(environment, name, options, work))
-  return [
-    command(
-      'publish',
-      'Write a snapshot of the warehouse, where the latest one is not already that.',
-      publishNow,
-    ),
-    command('rebuild', 'Make the warehouse again from the raw log, and publish it.', rebuildNow),
-    command('replay', 'Try the quarantined records again as they were received, and publish.', replayNow),
-  ]
+export function publishCommand(environment: Environment): Command {
+  const description = 'Write a snapshot of the warehouse, where the latest one is not already that.'
+  return command(environment, 'publish', description, publishNow)
+}
+
+export function rebuildCommand(environment: Environment): Command {
+  return command(
+    environment,
+    'rebuild',
+    'Make the warehouse again from the raw log, and publish it.',
+    rebuildNow,
+  )
+}
+
+export function replayCommand(environment: Environment): Command {
+  const description = 'Try the quarantined records again as they were received, and publish.'
+  return command(environment, 'replay', description, replayNow)
+}
+
+/** A command that works on what is there, without a request. */
+function command(environment: Environment, name: string, description: string, work: Work): Command {
+  return new Command(name)
+    .description(description)
+    .option('--company <slug>', 'company to work on, instead of COMPANY')
+    .option('--json', 'print the result as one JSON object')
+    .action((options: Options) => run(environment, name, options, work))
 }
 
 async function run(environment: Environment, name: string, options: Options, work: Work): Promise<void> {
