@@ -49,6 +49,12 @@ function explain(error: unknown): { message: string; exitCode: number } {
   }
 }
 
+// A reader that has seen enough, such as `head`, is no error.
+process.stdout.on('error', error => {
+  if (systemCode(error) !== 'EPIPE') throw error
+  process.exit()
+})
+
 try {
   const program = await createProgram(process.argv[2], loadEnvironment())
   await program.parseAsync()

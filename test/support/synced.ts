@@ -3,7 +3,9 @@ import type { RunReport } from '#src/report.ts'
 import type { Faults } from '#src/sandbox/faults.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import { type Entry, World } from '#src/sandbox/world.ts'
+import type { SyncRequest } from '#src/sync.ts'
 import type { Row } from '#src/warehouse/database.ts'
+import { syncHere } from './here.ts'
 import { type Environment, queryLatest, settingsFor, syncOnce, temporaryDirectory } from './project.ts'
 
 export const KEY = 'edk_test_3f9c1d7a5b'
@@ -19,6 +21,8 @@ export type Company = {
    * listed notice has one outcome, and the sandbox saw as many requests as the report says.
    */
   sync(args?: readonly string[], code?: number): Promise<RunReport>
+  /** The same in this process, for tests of many runs. */
+  syncHere(request?: Partial<SyncRequest>): Promise<RunReport>
   /** Rows of the latest snapshot. */
   query<T extends Row>(sql: string): Promise<T[]>
 }
@@ -38,18 +42,20 @@ export async function startCompany(
 
 /** The same for a sandbox and settings of the test's own. */
 export function companyAt(sandbox: Sandbox, world: World, environment: Environment): Company {
+  async function checked(run: () => Promise<RunReport>): Promise<RunReport> {
+    sandbox.requests.reset()
+    const report = await run()
+    expectConserved(report)
+    expect(report.requests).toBe(sandbox.requests.total)
+    return report
+  }
   return {
     world,
     sandbox,
     faults: sandbox.faults,
     environment,
-    async sync(args = [], code = 0) {
-      sandbox.requests.reset()
-      const report = await syncOnce(environment, args, code)
-      expectConserved(report)
-      expect(report.requests).toBe(sandbox.requests.total)
-      return report
-    },
+    sync: (args = [], code = 0) => checked(() => syncOnce(environment, args, code)),
+    syncHere: request => checked(async () => (await syncHere(environment, request)).report),
     query: sql => queryLatest(environment, sql),
   }
 }
