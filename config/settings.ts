@@ -81,7 +81,7 @@ const schema = z.object({
   COMPANY: slug.default('default'),
   DATA_DIR: z.string().default('data'),
   ANALYSIS_MAX_AGE: maxAge.prefault('24h,30d'),
-  ANALYSIS_STATUSES: statusList.prefault(STATUSES.join(',')),
+  ANALYSIS_STATUSES: statusList.default([]),
   SOURCE_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   SNAPSHOT_KEEP: duration.prefault('24h'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
@@ -95,6 +95,7 @@ export type Settings = {
   readonly dataDir: string
   readonly sourceTimezone: string
   readonly snapshotKeepMs: number
+  /** Phases whose analyses are fetched; empty for all, also those that the contract does not know yet. */
   readonly analysisStatuses: readonly string[]
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
   readonly logLevel: Parsed['LOG_LEVEL']
@@ -167,9 +168,16 @@ function parse(environment: Environment): Parsed {
   if (result.success) return result.data
   const problems = result.error.issues.map(issue => {
     const name = String(issue.path[0])
-    return `${name}=${environment[name]}: ${issue.message}.`
+    return `${name}=${withoutKey(environment[name], environment.API_KEY)}: ${issue.message}.`
   })
   throw new FatalError(problems.join('\n'), EXIT.usage)
+}
+
+/** The value of a wrong setting, unless the key stands in it, known or by its look (invariant I7). */
+function withoutKey(value = '', key?: string): string {
+  const known = key?.trim()
+  const secret = (known && value.includes(known)) || /bearer|@|[?#]/i.test(value)
+  return secret ? '(not shown: it may hold the key)' : value
 }
 
 function readApiKey(environment: Environment): string {

@@ -1,5 +1,6 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { EXIT, FatalError, systemCode } from './errors.ts'
 
 /** Where everything of one company lies (DESIGN section 6); nothing of another company is below it. */
@@ -32,11 +33,23 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
   }
 }
 
+/** Not by mkdir's own `recursive`: where a new name in an existing directory is ENOENT (/proc), it never ends. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST' && (await stat(path)).isDirectory()) return
+    if (systemCode(error) !== 'ENOENT' || existsSync(dirname(path))) throw error
+    await makeDirectory(dirname(path))
+    await makeDirectory(path)
+  }
+}
+
 /** Makes the directories. Throws FatalError (usage) when DATA_DIR cannot be written. */
 export async function makeDirectories(paths: CompanyPaths): Promise<void> {
   try {
     for (const path of [paths.raw, join(paths.lake, 'snapshots'), paths.temporary]) {
-      await mkdir(path, { recursive: true })
+      await makeDirectory(path)
     }
   } catch (error) {
     const code = systemCode(error)

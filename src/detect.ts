@@ -102,7 +102,7 @@ function compare(options: DetectOptions): string {
         WHEN change = 'known' THEN 'defer'
         WHEN change = 'rejected' THEN 'set_aside'
         WHEN change = 'same' AND same_version AND NOT due AND NOT $force THEN 'none'
-        WHEN NOT list_contains([${options.analysisStatuses.map(literal).join(', ')}], status) OR (waits AND NOT $force) THEN 'defer'
+        WHEN ${isExcluded(options)} OR (waits AND NOT $force) THEN 'defer'
         ELSE 'fetch'
       END AS action
     FROM (
@@ -127,6 +127,12 @@ function compare(options: DetectOptions): string {
       LEFT JOIN (FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL) bad
         ON coalesce(bad.edital_id, bad._hash) = coalesce(l.edital_id, l.hash)
     )`
+}
+
+/** No list excludes nothing: a phase that the contract does not know yet has analyses too. */
+function isExcluded({ analysisStatuses }: DetectOptions): string {
+  if (analysisStatuses.length === 0) return 'false'
+  return `NOT list_contains([${analysisStatuses.map(literal).join(', ')}], status)`
 }
 
 /**

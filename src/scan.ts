@@ -86,11 +86,14 @@ async function readPass(options: ScanOptions): Promise<{ whole: boolean; drift: 
   return { whole: isWhole(pass), drift: pass.drift }
 }
 
-/** Pages after the first, each beginning with the last notice of the one before. */
+/** Pages after the first, each beginning with the last notice of the one before where it has several. */
 function planRanges(size: number, total: number): { from: number; to: number }[] {
-  const step = Math.max(1, size - 1)
+  const overlap = size > 1 ? 1 : 0
   const ranges: { from: number; to: number }[] = []
-  for (let from = size - 1; size > 0 && from + 1 < total; from += step) ranges.push({ from, to: from + size })
+  if (size === 0) return ranges
+  for (let from = size - overlap; from + overlap < total; from += size - overlap) {
+    ranges.push({ from, to: from + size })
+  }
   return ranges
 }
 

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import { analysis } from '#schema/analysis.ts'
@@ -90,13 +91,14 @@ export function validatePage(bytes: Buffer): Page | string {
     return `"${issue?.path.join('.')}" is missing or not what the contract says`
   }
   const { editais, total, limit, offset, count: _count, ...unknown } = page.data
-  // The page's text is only taken apart where one of its notices needs its own bytes.
-  let sources: readonly string[] | null | undefined
-  const source = (index: number): string => {
-    sources ??= elementTexts(text, 'editais')
-    return sources?.[index] ?? JSON.stringify(editais[index])
+  // The page is only taken apart where one of its notices needs its own bytes. In Latin-1 a character is
+  // a byte, so the parts are exact in any encoding that writes JSON's own signs as ASCII does.
+  let parts: readonly string[] | null | undefined
+  const source = (index: number): Buffer => {
+    parts ??= elementTexts(bytes.toString('latin1'), 'editais')
+    return Buffer.from(parts?.[index] ?? JSON.stringify(editais[index]), parts?.[index] ? 'latin1' : 'utf8')
   }
-  const plain = text === JSON.stringify(parsed.value)
+  const plain = isUtf8(bytes) && text === JSON.stringify(parsed.value)
   return {
     notices: editais.map((value, index) =>
       validate({ value, source: () => source(index), plain, schema: NOTICE }),
@@ -124,10 +126,10 @@ function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdic
   })
   const parsed = parse(text)
   if ('reason' in parsed) return reject(parsed.reason, '$')
-  const verdict = validate({ value: parsed.value, source: () => text, schema })
+  const verdict = validate({ value: parsed.value, source: () => bytes, schema })
   if (!verdict.ok) return reject(verdict.reason, verdict.path)
   if (verdict.editalId !== expectedId) return reject('the document is about another notice', 'id')
-  return verdict.raw ? { ...verdict, raw: bytes } : verdict
+  return verdict
 }
 
 function decode(bytes: Buffer): string {
@@ -156,9 +158,9 @@ function looksCut(text: string): boolean {
 
 type Candidate = {
   readonly value: unknown
-  /** The text that arrived. */
-  readonly source: () => string
-  /** The text is known to say no more than the value. */
+  /** The bytes that arrived. */
+  readonly source: () => Buffer
+  /** The bytes are known to say no more than the value. */
   readonly plain?: boolean
   readonly schema: Schema
 }
@@ -170,7 +172,7 @@ function validate({ value, source, plain = false, schema }: Candidate): Verdict 
     editalId: id !== null && isPlainPathSegment(id) ? id : null,
     reason,
     path,
-    raw: Buffer.from(source()),
+    raw: source(),
   })
   if (depthExceeds(value, MAX_DEPTH)) return reject('the document is nested too deeply', '$')
   const repaired = repair(value, schema)
@@ -178,15 +180,19 @@ function validate({ value, source, plain = false, schema }: Candidate): Verdict 
   const accepted = value as Record<string, unknown>
   const updatedAt = String(accepted.updated_at ?? '')
   const asArrived = JSON.stringify(accepted)
-  const lossless = !repaired.changed && (plain || sameMeaning(source(), asArrived))
+  const lossless = !repaired.changed && (plain || saysTheSame(source(), asArrived))
   return {
     ok: true,
     editalId: id as string,
     document: canonicalDates(accepted, schema.dateTimes) ? JSON.stringify(accepted) : asArrived,
     updatedAt,
     drift: repaired.drift,
-    ...(lossless ? {} : { raw: Buffer.from(source()) }),
+    ...(lossless ? {} : { raw: source() }),
   }
+}
+
+function saysTheSame(bytes: Buffer, document: string): boolean {
+  return isUtf8(bytes) && sameMeaning(decode(bytes), document)
 }
 
 /** Rewrites the date-times into the form that SQL reads; true where one was not in it yet. */
@@ -259,7 +265,8 @@ function reasonOf(issue: Issue, at: unknown): string {
 }
 
 function drift(path: string, kind: Drift['kind'], value: unknown): Drift {
-  const sample = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+  // A number beyond a double's range has no JSON of its own any more.
+  const sample = typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)
   return {
     path: path.slice(0, MAX_SAMPLE_CHARACTERS).toWellFormed(),
     kind,

@@ -105,7 +105,7 @@ export function createApi(options: ApiOptions): Api {
       nowMs: options.nowMs,
     })
     stats.bytes += answer.kind === 'body' ? answer.bytes.length : 0
-    return judge(response, answer)
+    return judge(response, withoutKey(answer, options.apiKey))
   }
 
   function judge(response: Dispatcher.ResponseData, answer: Answer): Answer {
@@ -198,6 +198,19 @@ function readBody(
   })
 }
 
+/**
+ * A server may repeat the key, in an error or anywhere else; here is the one place it could come in
+ * (invariant I7). Overwritten with as many characters, so that a body keeps its length.
+ */
+function withoutKey(answer: Answer, key: string): Answer {
+  if (answer.kind === 'absent') return answer
+  const bytes = answer.kind === 'body' ? answer.bytes : answer.excerpt
+  for (let at = bytes.indexOf(key); at !== -1; at = bytes.indexOf(key, at)) {
+    bytes.fill('*', at, at + key.length)
+  }
+  return answer
+}
+
 /** The error for an answer that another try would not change. */
 function refusal(status: number, response: Dispatcher.ResponseData, answer: Answer): Error {
   const detail = answer.kind === 'body' ? errorDetail(answer.bytes) : ''
@@ -214,10 +227,16 @@ function refusal(status: number, response: Dispatcher.ResponseData, answer: Answ
   }
   if (status >= 300 && status < 400) {
     return new RequestError(
-      `the API redirects (${status}) to ${header(response, 'location') ?? 'nowhere'}; redirects are not followed, so that the key goes nowhere else. Set API_BASE_URL to the final address`,
+      `the API redirects (${status}) to ${redirectTarget(response)}; redirects are not followed, so that the key goes nowhere else. Set API_BASE_URL to the final address`,
     )
   }
   return new RequestError(`the API answered ${status}${detail}`)
+}
+
+/** Only the origin: the rest of the address may repeat what was sent. */
+function redirectTarget(response: Dispatcher.ResponseData): string {
+  const location = header(response, 'location') ?? ''
+  return URL.canParse(location) ? new URL(location).origin : 'another path'
 }
 
 function errorDetail(bytes: Buffer): string {

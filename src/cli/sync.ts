@@ -23,6 +23,9 @@ type Options = {
   json?: true
 }
 
+/** What ended badly is told also where only errors are logged. */
+const LEVELS = { ok: 'info', partial: 'warn', interrupted: 'warn', failed: 'error' } as const
+
 export function syncCommand(environment: Environment): Command {
   return new Command('sync')
     .description('Bring the warehouse up to date with the API and publish a snapshot.')
@@ -71,11 +74,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
     await display.end()
     if (options.json) process.stdout.write(`${JSON.stringify({ company: settings.company, ...report })}\n`)
     if (process.stderr.isTTY) process.stderr.write(describeRun(report, published))
-    else
-      log[report.status === 'ok' ? 'info' : 'warn'](
-        { ...report, snapshot: published.directory },
-        'run finished',
-      )
+    else log[LEVELS[report.status]]({ ...report, snapshot: published.directory }, 'run finished')
     return exitOfStatus(report.status)
   } finally {
     await display.end()

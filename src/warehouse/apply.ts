@@ -212,7 +212,7 @@ function analysisStates(): string[] {
          CASE
            WHEN a._source_updated_at = e._updated_at THEN 'current'
            WHEN q.edital_id IS NOT NULL THEN 'quarantined'
-           WHEN NOT list_contains(m.analysis_statuses, e.status) THEN 'excluded'
+           WHEN len(m.analysis_statuses) > 0 AND NOT list_contains(m.analysis_statuses, e.status) THEN 'excluded'
            ELSE 'pending'
          END AS state
        FROM editais e CROSS JOIN meta m

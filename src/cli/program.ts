@@ -1,0 +1,70 @@
+import { Command, CommanderError } from 'commander'
+import { type Environment, loadEnvironment } from '#config/settings.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+
+/** Loaded only when asked for: an incremental run should not pay for the sandbox's vocabulary. */
+const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Command>>> = {
+  sync: async environment => (await import('./sync.ts')).syncCommand(environment),
+  status: async environment => (await import('./status.ts')).statusCommand(environment),
+  query: async environment => (await import('./query.ts')).queryCommand(environment),
+  replay: async environment => (await import('./maintain.ts')).replayCommand(environment),
+  rebuild: async environment => (await import('./maintain.ts')).rebuildCommand(environment),
+  publish: async environment => (await import('./maintain.ts')).publishCommand(environment),
+  sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
+  demo: async environment => (await import('./demo.ts')).demoCommand(environment),
+}
+
+async function createProgram(name: string | undefined, environment: Environment): Promise<Command> {
+  const program = new Command('npm run')
+    .description('Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.')
+    .addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
+  const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)
+  for (const one of known) {
+    const command = await (COMMANDS[one] as (typeof COMMANDS)[string])(environment)
+    program.addCommand(command.usage(`-- ${command.usage()}`))
+  }
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
+  }
+  return program
+}
+
+/** One clear sentence for whoever reads stderr; never a stack trace. */
+function explain(error: unknown): { message: string; exitCode: number } {
+  if (error instanceof FatalError) return { message: error.message, exitCode: error.exitCode }
+  const text = messageOf(error)
+  if (systemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
+    return {
+      message:
+        'The disk is full. What was loaded before is safe. Free some space (old snapshots go with a shorter SNAPSHOT_KEEP), then run again.',
+      exitCode: EXIT.failed,
+    }
+  }
+  if (['EACCES', 'EROFS', 'EPERM'].includes(systemCode(error) ?? '')) {
+    return { message: `${text}. Check that this user may write DATA_DIR.`, exitCode: EXIT.usage }
+  }
+  return {
+    message: `Unexpected: ${text}. This is a fault of the program; the data is as the last run left it.`,
+    exitCode: EXIT.failed,
+  }
+}
+
+// A reader that has seen enough, such as `head`, is no error.
+process.stdout.on('error', error => {
+  if (systemCode(error) !== 'EPIPE') throw error
+  process.exit()
+})
+
+try {
+  const program = await createProgram(process.argv[2], loadEnvironment())
+  await program.parseAsync()
+} catch (error) {
+  if (error instanceof CommanderError) {
+    // Commander has said what it is about.
+    process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+  } else {
+    const { message, exitCode } = explain(error)
+    process.stderr.write(`${message}\n`)
+    process.exitCode = exitCode
+  }
+}
