@@ -6,6 +6,8 @@ import { type Database, literal } from './warehouse/database.ts'
 import { documentStructure, flatten } from './warehouse/sql.ts'
 
 const EXCERPT_BYTES = 2048
+/** A notice is some kB. DuckDB's reader sets its buffers by this, so it is not larger than it must be. */
+const MAX_LINE_BYTES = 4 * 1024 * 1024
 
 /**
  * Collects what the list showed in a file, for DuckDB to read: the rows of a large company never stand
@@ -68,7 +70,7 @@ function stagedLine(verdict: Verdict, read: number): string {
  */
 export async function stageListed(db: Database, path: string, sourceTimezone: string): Promise<void> {
   await db.run(`CREATE OR REPLACE TEMP TABLE listed_rows AS
-    SELECT * FROM read_json(${literal(path)}, format = 'newline_delimited', columns = {
+    SELECT * FROM read_json(${literal(path)}, format = 'newline_delimited', maximum_object_size = ${MAX_LINE_BYTES}, columns = {
       read: 'BIGINT', edital_id: 'VARCHAR', updated_at: 'VARCHAR', drift: 'VARCHAR', raw: 'VARCHAR',
       document: 'JSON', hash: 'VARCHAR', reason: 'VARCHAR', path: 'VARCHAR', excerpt: 'VARCHAR'})
     QUALIFY row_number() OVER (PARTITION BY coalesce(edital_id, hash) ORDER BY reason IS NULL DESC, read DESC) = 1`)

@@ -14,14 +14,17 @@ export async function writeCatalog(
 ): Promise<void> {
   const db = await Database.open(join(directory, 'catalog.duckdb'))
   try {
-    for (const table of TABLES) {
-      const paths = (files.get(table.name) ?? []).map(file => literal(join(directory, file.path)))
-      const list = publishedColumns(table).map(({ name }) => identifier(name))
-      await db.run(
-        `CREATE VIEW ${identifier(table.name)} AS SELECT ${list.join(', ')} FROM read_parquet([${paths.join(', ')}])`,
-      )
-      for (const comment of comments(table)) await db.run(comment)
-    }
+    // One commit: each of some two hundred comments would be one of its own otherwise.
+    await db.transaction(async () => {
+      for (const table of TABLES) {
+        const paths = (files.get(table.name) ?? []).map(file => literal(join(directory, file.path)))
+        const list = publishedColumns(table).map(({ name }) => identifier(name))
+        await db.run(
+          `CREATE VIEW ${identifier(table.name)} AS SELECT ${list.join(', ')} FROM read_parquet([${paths.join(', ')}])`,
+        )
+        for (const comment of comments(table)) await db.run(comment)
+      }
+    })
     await db.run('CHECKPOINT')
   } finally {
     db.close()

@@ -5,9 +5,7 @@ import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from '@duckdb
  * for a company of any size; what does not fit goes to its temporary directory.
  */
 const MEMORY_LIMIT = '512MB'
-/** The default of 16 MiB makes a commit of each segment mostly checkpointing; a load ends with one. */
-const CHECKPOINT_THRESHOLD = '1GB'
-
+type OpenOptions = { threads?: number; temporaryDirectory?: string }
 type Parameters = Record<string, DuckDBValue>
 export type Row = Record<string, unknown>
 
@@ -22,10 +20,7 @@ export class Database {
   }
 
   /** @param path a file, or `:memory:`. */
-  static async open(
-    path: string,
-    options: { readOnly?: boolean; threads?: number; temporaryDirectory?: string } = {},
-  ): Promise<Database> {
+  static async open(path: string, options: OpenOptions & { readOnly?: boolean } = {}): Promise<Database> {
     const instance = await DuckDBInstance.create(path, {
       access_mode: options.readOnly ? 'READ_ONLY' : 'AUTOMATIC',
       memory_limit: MEMORY_LIMIT,
@@ -38,8 +33,23 @@ export class Database {
     })
     const connection = await instance.connect()
     await connection.run(`SET TimeZone = 'UTC'`)
-    if (!options.readOnly) await connection.run(`SET checkpoint_threshold = '${CHECKPOINT_THRESHOLD}'`)
     return new Database(instance, connection)
+  }
+
+  /**
+   * Opens a file without a write-ahead log: what was committed since the last `CHECKPOINT` is lost when
+   * the process dies, and the file is then what that checkpoint left. Only for what can be made again.
+   */
+  static async openProjection(path: string, options: OpenOptions): Promise<Database> {
+    const db = await Database.open(':memory:', options)
+    try {
+      await db.run(`ATTACH ${literal(path)} AS warehouse (RECOVERY_MODE no_wal_writes)`)
+      await db.run('USE warehouse')
+      return db
+    } catch (error) {
+      db.close()
+      throw error
+    }
   }
 
   async run(sql: string, parameters?: Parameters): Promise<void> {

@@ -66,7 +66,7 @@ export function flatten(
       `${expression(column, table.each ? 'element' : table.document, sourceTimezone)} AS ${identifier(column.name)}`,
   )
   list.push(...others)
-  if (!table.each) return `SELECT ${list.join(', ')} FROM ${lines}`
+  if (!table.each) return `SELECT ${list.join(', ')} FROM ${withFreeForm(table, lines)}`
   const array = `analysis.${table.each}`
   return `SELECT ${list.join(', ')} FROM (
     SELECT *, generate_subscripts(${array}, 1) AS ordinal, unnest(${array}) AS element FROM ${lines})`
@@ -102,7 +102,7 @@ function expression(column: Column, document: string, sourceTimezone: string): s
     if (from.json) return `${path}::VARCHAR`
     return type === 'TIMESTAMPTZ' ? instant(path, sourceTimezone) : path
   }
-  if ('freeForm' in from) return freeForm(`${document}.${identifier(from.freeForm)}`, from.property, type)
+  if ('freeForm' in from) return freeForm(`${identifier(from.freeForm)}.${identifier(from.property)}`, type)
   if ('pncpIdPart' in from) {
     const part = `nullif(regexp_extract(${document}.pncp_id, '^(\\d{14})-(\\d{4})-(\\d+)$', ${from.pncpIdPart}), '')`
     return type === 'VARCHAR' ? part : `TRY_CAST(${part} AS ${type})`
@@ -118,13 +118,23 @@ function lineExpression(property: string, type: ColumnType, sourceTimezone: stri
   return identifier(property)
 }
 
-function freeForm(object: string, property: string, type: ColumnType): string {
-  const path = literal(`$.${property}`)
-  const kind = `json_type(${object}, ${path})`
-  if (type === 'BOOLEAN') {
-    return `CASE WHEN ${kind} = 'BOOLEAN' THEN (${object} ->> ${path})::BOOLEAN END`
-  }
-  return `CASE ${kind} WHEN 'NULL' THEN NULL WHEN 'VARCHAR' THEN ${object} ->> ${path} ELSE (${object} -> ${path})::VARCHAR END`
+/** @param value a JSON value: a boolean only if it is one, text as it is or else as JSON text. */
+function freeForm(value: string, type: ColumnType): string {
+  if (type === 'BOOLEAN') return `CASE WHEN json_type(${value}) = 'BOOLEAN' THEN ${value}::BOOLEAN END`
+  return `CASE json_type(${value}) WHEN 'NULL' THEN NULL WHEN 'VARCHAR' THEN ${value} ->> '$' ELSE ${value}::VARCHAR END`
+}
+
+/** The properties of a free-form object that have columns, taken out in one reading of its text. */
+function withFreeForm(table: Table, lines: string): string {
+  const properties = Map.groupBy(
+    table.columns.flatMap(({ from }) => ('freeForm' in from ? [from] : [])),
+    from => from.freeForm,
+  )
+  const objects = [...properties].map(([object, list]) => {
+    const structure = JSON.stringify(Object.fromEntries(list.map(({ property }) => [property, 'JSON'])))
+    return `json_transform(${table.document}.${identifier(object)}, ${literal(structure)}) AS ${identifier(object)}`
+  })
+  return objects.length > 0 ? `(SELECT *, ${objects.join(', ')} FROM ${lines})` : lines
 }
 
 function elements(root: Shape, name: string): Shape {

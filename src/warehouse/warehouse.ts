@@ -44,8 +44,6 @@ export type Warehouse = { readonly db: Database; readonly projection: Projection
 export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
   const { paths } = options
   const projection = { sourceTimezone: options.sourceTimezone, temporaryDirectory: paths.temporary }
-  await rm(paths.nextWarehouse, { force: true })
-  await rm(`${paths.nextWarehouse}.wal`, { force: true })
   if (!existsSync(paths.warehouse)) return await rebuildWarehouse(options)
   const db = await openFile(paths)
   try {
@@ -65,8 +63,8 @@ export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
 export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse> {
   const { paths } = options
   const projection = { sourceTimezone: options.sourceTimezone, temporaryDirectory: paths.temporary }
-  for (const path of [paths.nextWarehouse, `${paths.nextWarehouse}.wal`]) await rm(path, { force: true })
-  const next = await Database.open(paths.nextWarehouse, {
+  await rm(paths.nextWarehouse, { force: true })
+  const next = await Database.openProjection(paths.nextWarehouse, {
     threads: THREADS,
     temporaryDirectory: paths.temporary,
   })
@@ -77,7 +75,6 @@ export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse>
   } finally {
     next.close()
   }
-  await rm(`${paths.warehouse}.wal`, { force: true })
   await rename(paths.nextWarehouse, paths.warehouse)
   await syncDirectory(paths.root)
   return { db: await openFile(paths), projection }
@@ -123,7 +120,10 @@ async function applyMissing(
 
 async function openFile(paths: CompanyPaths): Promise<Database> {
   try {
-    return await Database.open(paths.warehouse, { threads: THREADS, temporaryDirectory: paths.temporary })
+    return await Database.openProjection(paths.warehouse, {
+      threads: THREADS,
+      temporaryDirectory: paths.temporary,
+    })
   } catch (error) {
     throw new FatalError(
       `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`npm run rebuild\` makes it again from the raw log, without a request.`,

@@ -1,0 +1,152 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { startSandbox } from '#src/sandbox/server.ts'
+import { World } from '#src/sandbox/world.ts'
+import { bareNotice, idOf, noticeEntry, notices } from './support/notices.ts'
+import { settingsFor, temporaryDirectory } from './support/project.ts'
+import { type Company, companyAt, KEY, startCompany } from './support/synced.ts'
+import { dataTables, type Tables, warehouseTables } from './support/tables.ts'
+import { snapshots } from './support/truth.ts'
+
+const NOON = new Date('2026-11-20T12:00:00Z')
+const OTHER_KEY = 'edk_test_other_7b21'
+
+/** Two companies in one sandbox and one data directory. */
+async function startTwo(acme: World, other: World): Promise<{ acme: Company; other: Company }> {
+  const sandbox = await startSandbox({
+    companies: [
+      { slug: 'acme', key: KEY, world: acme },
+      { slug: 'other', key: OTHER_KEY, world: other },
+    ],
+  })
+  onTestFinished(() => sandbox.close())
+  const shared = { url: sandbox.url, dataDir: await temporaryDirectory() }
+  return {
+    acme: companyAt(sandbox, acme, settingsFor({ ...shared, key: KEY })),
+    other: companyAt(sandbox, other, settingsFor({ ...shared, key: OTHER_KEY, company: 'other' })),
+  }
+}
+
+async function tables({ environment }: Company): Promise<Tables> {
+  return dataTables(await warehouseTables(environment))
+}
+
+async function deleted(company: Company): Promise<unknown[]> {
+  const rows = await company.query(
+    'SELECT edital_id AS id FROM editais WHERE deleted_at IS NOT NULL ORDER BY ALL',
+  )
+  return rows.map(({ id }) => id)
+}
+
+test('the key of another company changes nothing', async () => {
+  const { acme, other } = await startTwo(new World(notices(1, 20)), new World(notices(101, 130)))
+  await acme.syncHere()
+  const before = await tables(acme)
+  const written = await snapshots(acme.environment)
+
+  const mistaken = companyAt(acme.sandbox, other.world, { ...acme.environment, API_KEY: OTHER_KEY })
+  const report = await mistaken.sync([], 1)
+  expect(report).toMatchObject({ status: 'failed', listed: 0, added: 0, loaded: 0, tombstoned: 0 })
+  expect(report.error).toMatch(/another company.*API_KEY.*--allow-mass-delete/)
+  expect(acme.sandbox.requests.byKind).toMatchObject({ list: 1, notice: 0, analysis: 0 })
+  expect(await tables(acme)).toEqual(before)
+  expect(await snapshots(acme.environment)).toEqual(written)
+  expect(await acme.syncHere()).toMatchObject({ status: 'ok', unchanged: 20 })
+})
+
+test('companies whose notices have the same ids live side by side', async () => {
+  const theirs = notices(1, 20, { objeto: 'Da outra', created_at: '2026-09-01T00:00:00Z' })
+  const { acme, other } = await startTwo(new World(notices(1, 20)), new World(theirs))
+  await acme.syncHere()
+  const before = await warehouseTables(acme.environment)
+  expect(await other.syncHere()).toMatchObject({ added: 20, loaded: 20 })
+  expect(await warehouseTables(acme.environment)).toEqual(before)
+  const about = `SELECT company, count(*) AS n, count(DISTINCT objeto) AS objects,
+    (SELECT count(*) FROM items WHERE company = any_value(e.company)) AS items FROM editais e GROUP BY ALL`
+  expect(await acme.query(about)).toEqual([{ company: 'acme', n: 20, objects: 20, items: 60 }])
+  expect(await other.query(about)).toEqual([{ company: 'other', n: 20, objects: 1, items: 60 }])
+})
+
+test('an empty list is not believed of 20 live notices, unless one says so', async () => {
+  const company = await startCompany(Array.from({ length: 20 }, (_, index) => bareNotice(index + 1)))
+  const { world } = company
+  await company.syncHere()
+  const before = await tables(company)
+  for (const id of world.ids()) world.remove(id)
+  const report = await company.syncHere()
+  expect(report).toMatchObject({ status: 'failed', tombstoned: 0, listed: 0, requests: 1 })
+  expect(report.error).toMatch(/empty answer/)
+  expect(await tables(company)).toEqual(before)
+
+  expect(await company.sync(['--allow-mass-delete'])).toMatchObject({ status: 'ok', tombstoned: 20 })
+  expect(await deleted(company)).toEqual(world.removedIds().sort())
+})
+
+test('an empty list is believed of fewer, once each notice answers 404', async () => {
+  const company = await startCompany(Array.from({ length: 19 }, (_, index) => bareNotice(index + 1)))
+  const { world, faults } = company
+  await company.syncHere()
+  faults.respond = ({ kind }) =>
+    kind === 'list'
+      ? { status: 200, body: JSON.stringify({ editais: [], count: 0, total: 0, limit: 200, offset: 0 }) }
+      : undefined
+  expect(await company.syncHere()).toMatchObject({ listed: 19, unchanged: 19, tombstoned: 0, requests: 20 })
+  expect(await deleted(company)).toEqual([])
+
+  faults.respond = undefined
+  for (const id of world.ids()) world.remove(id)
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', listed: 0, tombstoned: 19, requests: 20 })
+  expect(await deleted(company)).toEqual(world.removedIds().sort())
+})
+
+test('more deletions than can be believed are not made, while the rest loads', async () => {
+  const company = await startCompany(notices(1, 45))
+  const { world } = company
+  await company.syncHere()
+  for (const id of world.ids().slice(0, 20)) world.remove(id)
+  // 20 are still believed.
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', listed: 25, tombstoned: 20 })
+  for (const id of world.ids().slice(0, 21)) world.remove(id)
+  const [kept] = world.ids() as [string]
+  world.update(kept, { edital: { objeto: 'Mudou' }, updatedAt: NOON })
+  world.put(noticeEntry(46))
+
+  const report = await company.sync([], 3)
+  expect(report).toMatchObject({
+    status: 'partial',
+    listed: 5,
+    added: 1,
+    changed: 1,
+    loaded: 2,
+    tombstoned: 0,
+  })
+  expect(report.error).toMatch(/key of another company.*--allow-mass-delete/)
+  expect(await deleted(company)).toHaveLength(20)
+  expect(
+    await company.query(
+      `SELECT edital_id, objeto, analysis_state FROM editais WHERE edital_id IN ('${kept}', '${idOf(46)}') ORDER BY ALL`,
+    ),
+  ).toEqual([
+    { edital_id: kept, objeto: 'Mudou', analysis_state: 'current' },
+    { edital_id: idOf(46), objeto: 'Objeto 46', analysis_state: 'current' },
+  ])
+
+  expect(await company.syncHere({ allowMassDelete: true })).toMatchObject({ tombstoned: 21 })
+  expect(await deleted(company)).toEqual(world.removedIds().sort())
+})
+
+test('of many notices five in a hundred may go at once, and asking stops when there are more', async () => {
+  const company = await startCompany(
+    Array.from({ length: 600 }, (_, index) => bareNotice(index + 1)),
+    { ANALYSIS_STATUSES: 'ready' },
+  )
+  const { world, sandbox } = company
+  await company.syncHere()
+  for (const id of world.ids().slice(0, 30)) world.remove(id)
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', tombstoned: 30 })
+  for (const id of world.ids().slice(0, 300)) world.remove(id)
+  expect(await company.syncHere()).toMatchObject({ status: 'partial', listed: 270, tombstoned: 0 })
+  // 5 % of 570 and one more, and what was under way together with it.
+  expect(sandbox.requests.byKind.notice).toBeGreaterThan(28)
+  expect(sandbox.requests.byKind.notice).toBeLessThanOrEqual(29 + 8)
+  expect(await deleted(company)).toHaveLength(30)
+})

@@ -1,0 +1,121 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { zstdDecompressSync } from 'node:zlib'
+import { expect, onTestFinished, test } from 'vitest'
+import { startSandbox } from '#src/sandbox/server.ts'
+import { World } from '#src/sandbox/world.ts'
+import { idOf, notices } from './support/notices.ts'
+import {
+  type Environment,
+  filesBelow,
+  runCommand,
+  startCommand,
+  temporaryDirectory,
+} from './support/project.ts'
+import { KEY, startCompany } from './support/synced.ts'
+import { warehouseTables } from './support/tables.ts'
+
+const TRACE = { LOG_LEVEL: 'trace' }
+
+/** All text below the data directory: files as they are, segments unpacked, and the warehouse's rows. */
+async function everythingWritten(environment: Environment): Promise<string> {
+  const texts: string[] = []
+  for (const [path, bytes] of await filesBelow(environment.DATA_DIR ?? '')) {
+    texts.push(path, bytes.toString('latin1'))
+    if (path.endsWith('.zst')) texts.push(zstdDecompressSync(bytes).toString('utf8'))
+  }
+  texts.push(JSON.stringify(await warehouseTables(environment)))
+  return texts.join('\n')
+}
+
+test('the key is in nothing that a run writes or says, however the run ends', async () => {
+  const company = await startCompany(notices(1, 6), TRACE)
+  const { environment, sandbox, faults } = company
+  const said: string[] = []
+
+  faults.plan = [
+    { fault: 'truncate', kinds: ['analysis'], ids: [idOf(1)] },
+    { fault: 'status', status: 500, kinds: ['analysis'], ids: [idOf(2)], first: 1 },
+  ]
+  const { child, ended } = startCommand(['sync', '--json'], environment, environment.DATA_DIR ?? '')
+  faults.onRequest = async ({ kind, id }) => {
+    if (kind !== 'analysis' || id !== idOf(3)) return
+    said.push(await readFile(`/proc/${child.pid}/cmdline`, 'utf8'))
+    // Also what is there only while it runs, such as the name of who holds the company.
+    for (const bytes of (await filesBelow(environment.DATA_DIR ?? '')).values()) {
+      said.push(bytes.toString('latin1'))
+    }
+  }
+  const quarantined = await ended
+  expect(quarantined.code).toBe(3)
+  expect(said.join()).toMatch(/main\.ts\0sync/)
+  expect(said.join()).toContain('"what":"sync')
+  faults.onRequest = undefined
+
+  const unreachable = await runCommand(['sync', '--json'], {
+    ...environment,
+    ...{ API_BASE_URL: 'http://127.0.0.1:9', API_RETRIES: '1' },
+  })
+  expect(unreachable).toMatchObject({ code: 1 })
+  sandbox.revoke(KEY)
+  const refused = await runCommand(['sync', '--json'], environment)
+  expect(refused).toMatchObject({ code: 1 })
+  expect(refused.stdout).toMatch(/API key refused \(401\)/)
+
+  for (const { stdout, stderr } of [quarantined, unreachable, refused]) said.push(stdout, stderr)
+  const written = await everythingWritten(environment)
+  // What is searched holds what the runs handled.
+  expect(written).toContain('Objeto 3')
+  expect(said.join('\n')).toContain('run finished')
+  expect(written).not.toContain(KEY)
+  expect(said.join('\n')).not.toContain(KEY)
+})
+
+test('a key in a file is read for each run, and is as secret', async () => {
+  const company = await startCompany(notices(1, 3))
+  const path = join(await temporaryDirectory(), 'key')
+  const { API_KEY: _, ...others } = company.environment
+  const environment = { ...others, ...TRACE, API_KEY_FILE: path }
+  await writeFile(path, 'edk_of_yesterday\n')
+  const before = await runCommand(['sync', '--json'], environment)
+  expect(before).toMatchObject({ code: 1 })
+  await writeFile(path, `${KEY}\r\n`, { mode: 0o600 })
+  const after = await runCommand(['sync', '--json'], environment)
+  expect(after).toMatchObject({ code: 0 })
+  const written = await everythingWritten(environment)
+  expect(written).toContain('Objeto 3')
+  for (const key of [KEY, 'edk_of_yesterday']) {
+    for (const text of [written, before.stdout, before.stderr, after.stdout, after.stderr]) {
+      expect(text).not.toContain(key)
+    }
+  }
+})
+
+test('a server that repeats the key in its errors does not bring it into reports or tables', async () => {
+  const company = await startCompany(notices(1, 3), TRACE)
+  const { environment, faults } = company
+  faults.respond = ({ kind, id }) =>
+    kind === 'analysis' && id === idOf(2)
+      ? { status: 403, body: JSON.stringify({ error: 'forbidden', detail: `Bearer ${KEY} may not` }) }
+      : undefined
+  const report = await company.syncHere()
+  expect(report).toMatchObject({ status: 'partial', failed: 1 })
+  expect(report.error).toContain('403')
+  expect(report.error).not.toContain(KEY)
+  expect(await everythingWritten(environment)).not.toContain(KEY)
+})
+
+test('the key goes to no other server, also when the API redirects there', async () => {
+  const company = await startCompany(notices(1, 3))
+  const elsewhere = await startSandbox({
+    companies: [{ slug: 'acme', key: KEY, world: new World(notices(1, 3)) }],
+  })
+  onTestFinished(() => elsewhere.close())
+  company.faults.plan = [{ fault: 'redirect', origin: elsewhere.url, kinds: ['analysis'], ids: [idOf(1)] }]
+  expect(await company.syncHere()).toMatchObject({ status: 'partial', loaded: 2, failed: 1 })
+  company.faults.plan = [{ fault: 'redirect', origin: elsewhere.url }]
+  const report = await company.syncHere()
+  expect(report).toMatchObject({ status: 'failed', listed: 0 })
+  expect(report.error).toMatch(/redirects \(302\)/)
+  expect(elsewhere.requests.total).toBe(0)
+})

@@ -1,0 +1,231 @@
+import { createHash } from 'node:crypto'
+import { readFile, realpath, rename, stat } from 'node:fs/promises'
+import { basename, join, relative } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
+import { compressors } from 'hyparquet-compressors'
+import { expect, test } from 'vitest'
+import { TABLES } from '#schema/tables.ts'
+import type { Manifest } from '#src/lake/manifest.ts'
+import { openOptions, publishWarehouse } from '#src/run.ts'
+import { Database } from '#src/warehouse/database.ts'
+import { openWarehouse, type Warehouse } from '#src/warehouse/warehouse.ts'
+import { contextHere } from './support/here.ts'
+import { idOf, noticeEntry, notices } from './support/notices.ts'
+import { companyDirectory, type Environment, filesBelow, runCommand } from './support/project.ts'
+import { startCompany } from './support/synced.ts'
+import { snapshots } from './support/truth.ts'
+
+const NOON = new Date('2026-11-20T12:00:00Z')
+
+async function latest(environment: Environment): Promise<string> {
+  return await realpath(join(companyDirectory(environment), 'lake/latest'))
+}
+
+async function manifestOf(directory: string): Promise<Manifest> {
+  return JSON.parse(await readFile(join(directory, 'manifest.json'), 'utf8')) as Manifest
+}
+
+/** SHA-256 of every file below a directory, by path from there. */
+async function hashesBelow(directory: string): Promise<Record<string, string>> {
+  const files = await filesBelow(directory)
+  return Object.fromEntries([...files].map(([path, bytes]) => [relative(directory, path), sha256(bytes)]))
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+test('a snapshot is what its manifest and its catalog say, and can be read without DuckDB', async () => {
+  const company = await startCompany(notices(1, 12))
+  await company.syncHere()
+  const directory = await latest(company.environment)
+  const manifest = await manifestOf(directory)
+  expect(manifest).toMatchObject({ snapshot: basename(directory), company: 'acme', directory })
+
+  const files = await filesBelow(directory)
+  const listed = Object.values(manifest.tables).flatMap(table => table.files)
+  expect([...files.keys()].map(path => relative(directory, path)).sort()).toEqual(
+    ['catalog.duckdb', 'manifest.json', ...listed.map(({ path }) => path)].sort(),
+  )
+  for (const path of files.keys()) expect((await stat(path)).mode & 0o777, path).toBe(0o444)
+  for (const { path, bytes, sha256: expected, rows } of listed) {
+    const content = files.get(join(directory, path)) as Buffer
+    expect({ bytes: content.length, sha256: sha256(content) }, path).toEqual({ bytes, sha256: expected })
+    const file = await asyncBufferFromFile(join(directory, path))
+    expect(await parquetReadObjects({ file, compressors }), path).toHaveLength(rows)
+  }
+  const totals = Object.entries(manifest.tables).map(([name, { rows, bytes, files }]) => {
+    expect(rows).toBe(files.reduce((sum, file) => sum + file.rows, 0))
+    expect(bytes).toBe(files.reduce((sum, file) => sum + file.bytes, 0))
+    return [name, rows]
+  })
+  expect(Object.fromEntries(totals)).toEqual({
+    ...{ editais: 12, analyses: 12, requirements: 24, items: 36, alerts: 12 },
+    ...{ edital_versions: 12, analysis_versions: 12, sync_runs: 1, quarantine: 0, schema_drift: 0 },
+  })
+  expect(manifest.tables.editais?.files.map(({ path }) => path)).toEqual([
+    ...['editais/2026-10.parquet', 'editais/2026-11.parquet'],
+  ])
+})
+
+test('every table and column in the catalog has a comment', async () => {
+  const company = await startCompany(notices(1, 3))
+  await company.syncHere()
+  const views = await company.query(
+    'SELECT view_name AS name, comment FROM duckdb_views() WHERE NOT internal ORDER BY ALL',
+  )
+  expect(views.map(({ name }) => name)).toEqual(TABLES.map(({ name }) => name).sort())
+  const columns = await company.query(
+    'SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal',
+  )
+  expect(columns.length).toBeGreaterThan(150)
+  expect([...views, ...columns].filter(({ comment }) => !comment)).toEqual([])
+  expect(columns).toContainEqual({
+    ...{ table_name: 'editais', column_name: 'valor_estimado' },
+    comment: 'Estimated value as published; 0 can mean that it is secret [BRL]',
+  })
+})
+
+test('published files never change, and months without a change are the same files', async () => {
+  const company = await startCompany(notices(1, 12))
+  const { world, environment } = company
+  await company.syncHere()
+  const first = await latest(environment)
+  const before = await hashesBelow(first)
+
+  // A notice of November: odd numbers are.
+  world.update(idOf(3), { edital: { orgao: 'OUTRO' }, updatedAt: NOON })
+  await company.syncHere()
+  const second = await latest(environment)
+  expect(second).not.toBe(first)
+  expect(await hashesBelow(first)).toEqual(before)
+  const shared: string[] = []
+  for (const path of Object.keys(await hashesBelow(second))) {
+    const [old, now] = [await stat(join(first, path)).catch(() => null), await stat(join(second, path))]
+    if (old?.ino === now.ino) shared.push(path)
+  }
+  const monthly = TABLES.filter(({ files }) => files === 'by_month').map(({ name }) => name)
+  // The analysis differs in its notice's fields, so its tables of November are written anew too.
+  expect(shared.sort()).toEqual(monthly.map(name => `${name}/2026-10.parquet`).sort())
+
+  world.update(idOf(2), { edital: { discard_reason: 'Sem interesse' } })
+  world.put(noticeEntry(13, { created_at: '2026-12-01T00:00:00Z' }))
+  await company.syncHere()
+  expect(await hashesBelow(first)).toEqual(before)
+  const third = await latest(environment)
+  const november = await stat(join(third, 'editais/2026-11.parquet'))
+  expect(november.ino).toBe((await stat(join(second, 'editais/2026-11.parquet'))).ino)
+  expect((await stat(join(third, 'editais/2026-10.parquet'))).ino).not.toBe(
+    (await stat(join(first, 'editais/2026-10.parquet'))).ino,
+  )
+  // Its analysis is the same as before: only what the list says was written.
+  expect((await stat(join(third, 'items/2026-10.parquet'))).ino).toBe(
+    (await stat(join(first, 'items/2026-10.parquet'))).ino,
+  )
+  expect(await company.query("SELECT count(*) AS n FROM items WHERE edital_id = 'n00013'")).toEqual([
+    { n: 3 },
+  ])
+})
+
+test('a snapshot is removed when its time is over, but never the latest or the one before it', async () => {
+  const company = await startCompany(notices(1, 3), { SNAPSHOT_KEEP: '0s' })
+  const { world, environment } = company
+  const published: string[] = []
+  for (let version = 1; version <= 4; version += 1) {
+    world.update(idOf(1), { edital: { numero: `${version}/2026` } })
+    await company.syncHere()
+    published.push(basename(await latest(environment)))
+    expect((await snapshots(environment)).sort()).toEqual(published.slice(-2))
+  }
+  // However long ago the one before the latest was superseded.
+  await company.syncHere()
+  expect((await snapshots(environment)).sort()).toEqual(published.slice(-2))
+  const kept = { ...environment, SNAPSHOT_KEEP: '24h' }
+  world.update(idOf(1), { edital: { numero: '5/2026' } })
+  expect((await runCommand(['sync'], kept)).code).toBe(0)
+  expect(await snapshots(environment)).toHaveLength(3)
+})
+
+/** A committed state of the warehouse in which every row says the same number. */
+async function setVersion({ db }: Warehouse, version: number): Promise<void> {
+  await db.transaction(async () => {
+    for (const sql of [
+      `UPDATE editais SET valor_estimado = ${version}`,
+      `UPDATE items SET quantidade = ${version}`,
+      `UPDATE alerts SET title = '${version}'`,
+      // As the segment with this number does.
+      `UPDATE month_versions SET version = ${version}`,
+      `UPDATE meta SET data_version = ${version}, applied_segment = ${version}`,
+    ]) {
+      await db.run(sql)
+    }
+  })
+}
+
+/** The one number that all rows say. */
+async function readVersion(db: Database): Promise<unknown> {
+  const row = await db.row(
+    `SELECT any_value(valor_estimado) AS version, count(DISTINCT valor_estimado) AS notices,
+       (SELECT sum(quantidade) FROM items) AS items, (SELECT list(DISTINCT title) FROM alerts) AS alerts FROM editais`,
+  )
+  const { version } = row
+  expect(row).toEqual({ version, notices: 1, items: 18 * Number(version), alerts: [String(version)] })
+  return version
+}
+
+test('readers see whole snapshots and no error while twenty are published', async () => {
+  const company = await startCompany(notices(1, 6, { created_at: '2026-10-01T00:00:00Z' }))
+  const { environment } = company
+  await company.syncHere()
+  const context = contextHere(environment)
+  const warehouse = await openWarehouse(openOptions(context))
+  const open = async () =>
+    await Database.open(join(await latest(environment), 'catalog.duckdb'), { readOnly: true })
+  const publishVersion = async (version: number) => {
+    await setVersion(warehouse, version)
+    expect(await publishWarehouse(context, warehouse)).toMatchObject({ written: true })
+  }
+  await publishVersion(100)
+  const patient = await open()
+  const seen = new Set<unknown>()
+  let publishing = true
+  async function readOn(): Promise<void> {
+    while (publishing) {
+      expect(await readVersion(patient)).toBe(100)
+      const db = await open()
+      seen.add(await readVersion(db))
+      db.close()
+      await sleep(100)
+    }
+  }
+  async function publishOn(): Promise<void> {
+    for (let version = 101; version <= 120; version += 1) await publishVersion(version)
+  }
+  await Promise.all([
+    readOn(),
+    publishOn().finally(() => {
+      publishing = false
+    }),
+  ])
+  patient.close()
+  warehouse.db.close()
+  expect(seen.size).toBeGreaterThan(3)
+  const last = await open()
+  expect(await readVersion(last)).toBe(120)
+  last.close()
+})
+
+test('a data directory that was moved is published again for its new place', async () => {
+  const company = await startCompany(notices(1, 4))
+  await company.syncHere()
+  const old = company.environment.DATA_DIR ?? ''
+  await rename(join(old, 'acme'), join(old, 'moved'))
+  const moved = { ...company.environment, COMPANY: 'moved' }
+  const query = ['query', '--json', 'SELECT count(*) AS n FROM items']
+  const refused = await runCommand(query, moved)
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
+  expect(refused.stderr).toMatch(/was moved since.*npm run publish/)
+  expect((await runCommand(['publish'], moved)).code).toBe(0)
+  expect(JSON.parse((await runCommand(query, moved)).stdout)).toEqual([{ n: 12 }])
+})

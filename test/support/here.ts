@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto'
+import { readApiSettings, readSettings } from '#config/settings.ts'
+import { createApi } from '#src/api/client.ts'
+import { companyPaths } from '#src/company.ts'
+import type { RunContext, RunResult } from '#src/run.ts'
+import { type SyncRequest, sync } from '#src/sync.ts'
+import type { Environment } from './project.ts'
+
+const EVERYTHING: SyncRequest = {
+  ...{ full: false, restart: false, allowMassDelete: false },
+  ...{ statuses: null, ids: null },
+}
+
+/** One run as the command does it, in this process: for tests of many runs, where starting costs most. */
+export async function syncHere(
+  environment: Environment,
+  request: Partial<SyncRequest> = {},
+): Promise<RunResult> {
+  const context = contextHere(environment)
+  const api = createApi({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
+  try {
+    return await sync({ ...EVERYTHING, ...request }, { ...context, api })
+  } finally {
+    await api.close()
+  }
+}
+
+/** What a run needs besides the API. */
+export function contextHere(environment: Environment): RunContext {
+  const settings = readSettings(environment)
+  return {
+    paths: companyPaths(settings.dataDir, settings.company),
+    settings,
+    now: () => new Date(),
+    newId: () => `${Date.now()}-${randomBytes(4).toString('hex')}`,
+    signal: new AbortController().signal,
+    onProgress: () => {},
+  }
+}
