@@ -4,7 +4,7 @@
  * from this file; a column is written down here and nowhere else.
  */
 
-export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMPTZ'
+export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'UBIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMPTZ'
 
 /** Where a column's value comes from. */
 export type Source =
@@ -237,6 +237,7 @@ export const editais: Table = {
     ),
     runId,
     rawUpdatedAt,
+    internal('_list_fields', 'UBIGINT', { kept: true }, 'Fingerprint of all list fields'),
   ],
 }
 

@@ -1,14 +1,17 @@
 import { createReadStream } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { editais, storedColumns } from '#schema/tables.ts'
 import { linesOf } from './lines.ts'
-import { type Database, identifier, literal } from './warehouse/database.ts'
+import type { ListedFile } from './listed.ts'
+import { type Database, literal } from './warehouse/database.ts'
 
 /** Phases in which a notice is still in the funnel; the others are closed. */
 const OPEN_STATUSES = ['screening', 'analysis', 'pricing', 'ready']
 
 export type DetectOptions = {
   readonly db: Database
+  /** What is behind the table `listed`. */
+  readonly listed: Pick<ListedFile, 'lines'>
   readonly now: Date
   readonly analysisStatuses: readonly string[]
   /** Analyses fetched before this instant are due again (`--full`). */
@@ -68,16 +71,6 @@ export async function detect(options: DetectOptions): Promise<Plan> {
     force: options.force,
     refetch_before: options.refetchBefore,
   })
-  const recordsPath = join(temporaryDirectory, 'records.ndjson')
-  const workPath = join(temporaryDirectory, 'work.ndjson')
-  await db.run(`COPY (
-      SELECT edital_id, _updated_at AS updated_at, document, drift, raw, hash, reason, path, excerpt
-      FROM listed JOIN (SELECT key, change FROM detected WHERE change NOT IN ('same', 'known')) ON key = ${KEY}
-    ) TO ${literal(recordsPath)} (FORMAT json)`)
-  await db.run(`COPY (
-      SELECT edital_id, _updated_at AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
-      ORDER BY created_at DESC, edital_id
-    ) TO ${literal(workPath)} (FORMAT json)`)
   const counts = await db.row<Omit<Plan, 'recordsPath' | 'workPath'>>(
     `SELECT count(*) AS listed, count(*) FILTER (change = 'new') AS added, count(*) FILTER (change = 'changed') AS changed,
        count(*) FILTER (change = 'revived') AS revived, count(*) FILTER (action = 'none') AS unchanged,
@@ -85,19 +78,26 @@ export async function detect(options: DetectOptions): Promise<Plan> {
        count(*) FILTER (action = 'fetch') AS "toFetch"
      FROM detected`,
   )
+  const recordsPath = join(temporaryDirectory, 'records.ndjson')
+  await writeFile(recordsPath, '')
+  if (counts.added + counts.changed + counts.revived + counts.rejected > 0) {
+    await db.run(`COPY (
+        SELECT edital_id, updated_at, document::VARCHAR AS document, drift, raw, hash, reason, path, excerpt
+        FROM ${options.listed.lines}
+        WHERE read IN (SELECT read FROM detected WHERE change NOT IN ('same', 'known'))
+      ) TO ${literal(recordsPath)} (FORMAT json)`)
+  }
+  const workPath = join(temporaryDirectory, 'work.ndjson')
+  await db.run(`COPY (
+      SELECT edital_id, _updated_at AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
+      ORDER BY created_at DESC, edital_id
+    ) TO ${literal(workPath)} (FORMAT json)`)
   return { ...counts, recordsPath, workPath }
 }
 
-/** A record without a usable id is known by its bytes. */
-const KEY = 'coalesce(edital_id, hash)'
-
 function compare(options: DetectOptions): string {
-  const compared = storedColumns(editais).filter(
-    ({ from }) => 'field' in from || ('line' in from && from.line === 'updated_at'),
-  )
-  const differs = compared.map(({ name }) => `l.${identifier(name)} IS DISTINCT FROM e.${identifier(name)}`)
   return `
-    SELECT edital_id, key, _updated_at, created_at, hash, same_version, change,
+    SELECT edital_id, read, _updated_at, created_at, hash, same_version, change,
       CASE
         WHEN change = 'known' THEN 'defer'
         WHEN change = 'rejected' THEN 'set_aside'
@@ -106,13 +106,13 @@ function compare(options: DetectOptions): string {
         ELSE 'fetch'
       END AS action
     FROM (
-      SELECT l.edital_id, coalesce(l.edital_id, l.hash) AS key, l._updated_at, l.created_at, l.status, a._hash AS hash,
+      SELECT l.edital_id, l.read, l._updated_at, l.created_at, l.status, a._hash AS hash,
         CASE
           WHEN l.reason IS NOT NULL AND bad._hash = l.hash AND bad.next_attempt_at > $now::TIMESTAMPTZ AND NOT $force THEN 'known'
           WHEN l.reason IS NOT NULL THEN 'rejected'
           WHEN e.edital_id IS NULL THEN 'new'
           WHEN e.deleted_at IS NOT NULL THEN 'revived'
-          WHEN ${differs.join(' OR ')} OR bad.kind IS NOT NULL THEN 'changed'
+          WHEN l._updated_at IS DISTINCT FROM e._updated_at OR l.list_fields <> e._list_fields OR bad.kind IS NOT NULL THEN 'changed'
           ELSE 'same'
         END AS change,
         a._source_updated_at IS NOT DISTINCT FROM l._updated_at AS same_version,

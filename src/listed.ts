@@ -3,11 +3,11 @@ import { createWriteStream, type WriteStream } from 'node:fs'
 import { editais } from '#schema/tables.ts'
 import { hashOf, type Verdict } from './validate.ts'
 import { type Database, literal } from './warehouse/database.ts'
-import { documentStructure, flatten } from './warehouse/sql.ts'
+import { documentStructure, fingerprint, flatten } from './warehouse/sql.ts'
 
 const EXCERPT_BYTES = 2048
-/** A notice is some kB. DuckDB's reader sets its buffers by this, so it is not larger than it must be. */
-const MAX_LINE_BYTES = 4 * 1024 * 1024
+/** DuckDB's reader sets its buffers by the longest line; smaller ones would only make it slower. */
+const MIN_BUFFER_BYTES = 128 * 1024
 
 /**
  * Collects what the list showed in a file, for DuckDB to read: the rows of a large company never stand
@@ -17,6 +17,7 @@ export class ListedFile {
   readonly path: string
   readonly #stream: WriteStream
   #reads = 0
+  #longestLineBytes = MIN_BUFFER_BYTES
 
   constructor(path: string) {
     this.path = path
@@ -27,8 +28,16 @@ export class ListedFile {
 
   async add(verdicts: readonly Verdict[]): Promise<void> {
     if (this.#stream.errored) throw this.#stream.errored
-    const lines = verdicts.map(verdict => `${stagedLine(verdict, ++this.#reads)}\n`)
-    if (!this.#stream.write(lines.join(''))) await once(this.#stream, 'drain')
+    const lines = verdicts.map(verdict => Buffer.from(`${stagedLine(verdict, ++this.#reads)}\n`))
+    for (const line of lines) this.#longestLineBytes = Math.max(this.#longestLineBytes, line.length)
+    if (!this.#stream.write(Buffer.concat(lines))) await once(this.#stream, 'drain')
+  }
+
+  /** The file's lines as a relation. */
+  get lines(): string {
+    return `read_json(${literal(this.path)}, format = 'newline_delimited', maximum_object_size = ${this.#longestLineBytes}, columns = {
+      read: 'BIGINT', edital_id: 'VARCHAR', updated_at: 'VARCHAR', drift: 'VARCHAR', raw: 'VARCHAR',
+      document: 'JSON', hash: 'VARCHAR', reason: 'VARCHAR', path: 'VARCHAR', excerpt: 'VARCHAR'})`
   }
 
   async flush(): Promise<void> {
@@ -65,17 +74,22 @@ function stagedLine(verdict: Verdict, read: number): string {
 }
 
 /**
- * The temporary table `listed`: one row for each notice that was shown, as it was last read, with the
- * columns of `editais`; or, where it could not be used, with the `reason`.
+ * The temporary table `listed`: one row for each notice that was shown, as it was last read, or, where it
+ * could not be used, with `reason` and `hash`. `read` is its line in the file, where its document stays:
+ * most notices did not change, and nobody will ask for it.
  */
-export async function stageListed(db: Database, path: string, sourceTimezone: string): Promise<void> {
-  await db.run(`CREATE OR REPLACE TEMP TABLE listed_rows AS
-    SELECT * FROM read_json(${literal(path)}, format = 'newline_delimited', maximum_object_size = ${MAX_LINE_BYTES}, columns = {
-      read: 'BIGINT', edital_id: 'VARCHAR', updated_at: 'VARCHAR', drift: 'VARCHAR', raw: 'VARCHAR',
-      document: 'JSON', hash: 'VARCHAR', reason: 'VARCHAR', path: 'VARCHAR', excerpt: 'VARCHAR'})
-    QUALIFY row_number() OVER (PARTITION BY coalesce(edital_id, hash) ORDER BY reason IS NULL DESC, read DESC) = 1`)
-  const rows = `(SELECT *, NULL AS run_id, json_transform(document, ${literal(documentStructure('notice'))}) AS notice FROM listed_rows)`
-  const others = ['document::VARCHAR AS document', 'drift', 'raw', 'hash', 'reason', 'path', 'excerpt']
-  await db.run(`CREATE OR REPLACE TEMP TABLE listed AS ${flatten(editais, rows, sourceTimezone, others)}`)
-  await db.run('DROP TABLE listed_rows')
+export async function stageListed(
+  db: Database,
+  file: Pick<ListedFile, 'lines'>,
+  sourceTimezone: string,
+): Promise<void> {
+  await db.run(`CREATE OR REPLACE TEMP TABLE last_reads AS
+    SELECT coalesce(max(read) FILTER (reason IS NULL), max(read)) AS read
+    FROM ${file.lines} GROUP BY coalesce(edital_id, hash)`)
+  const structure = literal(documentStructure('notice'))
+  const lines = `(SELECT *, NULL AS run_id, json_transform(document, ${structure}) AS notice
+    FROM ${file.lines} WHERE read IN (SELECT read FROM last_reads))`
+  await db.run(`CREATE OR REPLACE TEMP TABLE listed AS
+    SELECT edital_id, _updated_at, status, created_at, read, hash, reason, ${fingerprint(editais, 'n')} AS list_fields
+    FROM (${flatten(editais, lines, sourceTimezone, ['read', 'hash', 'reason'])}) n`)
 }

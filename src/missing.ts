@@ -22,6 +22,8 @@ export async function isAnotherCompany(db: Database): Promise<boolean> {
 export type Missing = {
   /** Answered 404: their deletion is verified. */
   readonly gone: readonly string[]
+  /** How many exist after all, and were added to `listed`. */
+  readonly found: number
   /** The guard held: there are more of them than can be believed, and none is to be tombstoned. */
   readonly held: boolean
   /** Not answered usefully: nothing is concluded about them. */
@@ -49,6 +51,7 @@ export async function verifyMissing(options: {
   )
   const bound = options.allowMassDelete ? Number.POSITIVE_INFINITY : Math.max(GUARD_COUNT, live * GUARD_SHARE)
   const gone: string[] = []
+  let found = 0
   const unverified: { id: string; reason: string }[] = []
 
   async function work(): Promise<void> {
@@ -58,8 +61,10 @@ export async function verifyMissing(options: {
       try {
         const answer = await api.notice(id)
         if (answer.kind === 'absent') gone.push(id)
-        else if (answer.kind === 'body') await options.listed.add([validateNotice(answer.bytes, id)])
-        else unverified.push({ id, reason: 'its answer is too large' })
+        else if (answer.kind === 'body') {
+          found += 1
+          await options.listed.add([validateNotice(answer.bytes, id)])
+        } else unverified.push({ id, reason: 'its answer is too large' })
       } catch (error) {
         if (!(error instanceof RequestError)) throw error
         unverified.push({ id, reason: error.message })
@@ -68,7 +73,7 @@ export async function verifyMissing(options: {
   }
   await Promise.all(Array.from({ length: Math.min(api.concurrency, missing.length) }, work))
   const held = gone.length > bound
-  return { gone: held ? [] : gone, held, unverified }
+  return { gone: held ? [] : gone, found, held, unverified }
 }
 
 /**

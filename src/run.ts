@@ -7,7 +7,7 @@ import { removeUnsealed, sealedSegments } from './rawlog/files.ts'
 import { RawLogWriter } from './rawlog/writer.ts'
 import { assertConserved, newReport, type RunMode, type RunReport } from './report.ts'
 import type { Drift } from './validate.ts'
-import { type OpenOptions, openWarehouse, type Warehouse } from './warehouse/warehouse.ts'
+import { type OpenOptions, openWarehouse, settleWarehouse, type Warehouse } from './warehouse/warehouse.ts'
 
 /** What a run tells while it goes on; `total` is 0 while it is not known. */
 export type Progress = {
@@ -72,7 +72,7 @@ export async function finishRun(
   assertConserved(report)
   await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
   await loader.settle()
-  await warehouse.db.run('CHECKPOINT')
+  await settleWarehouse(warehouse)
   await rememberRun(context, report)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
   return { report, published: await publishWarehouse(context, warehouse) }

@@ -114,18 +114,21 @@ export async function survey(
       ? await readByIds({ api, ids: request.ids, listed, signal, onProgress })
       : await scan({ api, statuses: request.statuses, listed, signal, onProgress })
     await listed.flush()
-    await stageListed(db, listed.path, sourceTimezone)
-    let missing: Missing = { gone: [], held: false, unverified: [] }
+    await stageListed(db, listed, sourceTimezone)
+    let missing: Missing = { gone: [], found: 0, held: false, unverified: [] }
     if (!isFiltered(request)) {
       if (!request.allowMassDelete && (await isAnotherCompany(db))) throw anotherCompany()
       missing = await verifyMissing({ db, api, listed, allowMassDelete: request.allowMassDelete, signal })
-      await listed.flush()
-      await stageListed(db, listed.path, sourceTimezone)
+      if (missing.found > 0) {
+        await listed.flush()
+        await stageListed(db, listed, sourceTimezone)
+      }
     }
     throwIfInterrupted(signal)
     const unlisted = !isFiltered(request) && scanned.complete ? await unlistedRecords(db) : []
     const plan = await detect({
       db,
+      listed,
       now: context.now(),
       analysisStatuses: settings.analysisStatuses,
       refetchBefore: request.refetch.before,

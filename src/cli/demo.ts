@@ -95,7 +95,7 @@ async function demo(environment: Environment): Promise<void> {
 
 async function syncAndTell(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
   const log = createLogger(settings.logLevel, settings.company)
-  const display = createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
+  const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping'))
   setMaxListeners(0, signal)
   const api = openApi(apiSettings, display, signal)

@@ -43,7 +43,7 @@ function command(environment: Environment, name: string, description: string, wo
 async function run(environment: Environment, name: string, options: Options, work: Work): Promise<void> {
   const settings = readSettings(environment, options)
   const log = createLogger(settings.logLevel, settings.company)
-  const display = createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
+  const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping'))
   const context = localContext(settings, display, signal)
   try {

@@ -5,8 +5,10 @@ import { isPlainPathSegment } from '#schema/fields.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
 import { plan } from '#src/plan.ts'
 import { exitOfStatus } from '#src/report.ts'
+import type { RunContext } from '#src/run.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import { createLogger } from './log.ts'
+import { saveMemory, saveTime } from './memory.ts'
 import { holdingCompany, localContext, openApi, stopSignal } from './open.ts'
 import { createDisplay } from './progress.ts'
 import { describePlan, describeRun } from './summary.ts'
@@ -52,11 +54,16 @@ async function run(environment: Environment, options: Options): Promise<number> 
   const settings = readSettings(environment, options)
   const apiSettings = readApiSettings(environment)
   const log = createLogger(settings.logLevel, settings.company)
-  const display = createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
+  const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping: what was fetched is loaded and published first'))
   // Every request under way listens for it.
   setMaxListeners(0, signal)
   const context = localContext(settings, display, signal)
+  saveMemory()
+  const onProgress: RunContext['onProgress'] = progress => {
+    if (progress.stage === 'fetch') saveTime()
+    display.progress(progress)
+  }
   const api = openApi(apiSettings, display, signal)
   try {
     if (options.plan) {
@@ -69,7 +76,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
       context,
       display,
       { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? 0 },
-      () => sync(request, { ...context, api }),
+      () => sync(request, { ...context, api, onProgress }),
     )
     await display.end()
     if (options.json) process.stdout.write(`${JSON.stringify({ company: settings.company, ...report })}\n`)

@@ -11,7 +11,10 @@ import { type Database, identifier, literal } from '#src/warehouse/database.ts'
 import { exportColumns } from '#src/warehouse/sql.ts'
 import type { Manifest, SnapshotFile } from './manifest.ts'
 
-const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, COMPRESSION zstd`
+/** Rows of a month are held in memory until a row group is full, and all months are written at once. */
+const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, COMPRESSION zstd, ROW_GROUP_SIZE 20480`
+/** DuckDB keeps at most 100 partitions open, and would begin a second file of a month beyond that. */
+const MAX_MONTHS_AT_ONCE = 60
 /** Read-only: a published file is never changed. */
 const PUBLISHED_MODE = 0o444
 
@@ -84,6 +87,10 @@ async function writeMonths(
   months: readonly string[],
   target: Target,
 ): Promise<SnapshotFile[]> {
+  if (months.length > MAX_MONTHS_AT_ONCE) {
+    const first = await writeMonths(db, table, months.slice(0, MAX_MONTHS_AT_ONCE), target)
+    return [...first, ...(await writeMonths(db, table, months.slice(MAX_MONTHS_AT_ONCE), target))]
+  }
   if (months.length === 0) return []
   const parts = join(target.directory, table.name, 'parts')
   const isParent = table.name === 'editais'

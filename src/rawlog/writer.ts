@@ -16,7 +16,12 @@ const ZSTD = {
   params: { [zlib.constants.ZSTD_c_compressionLevel]: 1, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
 }
 
-export type Segment = { readonly number: number; readonly path: string; readonly lines: number }
+export type Segment = {
+  readonly number: number
+  readonly path: string
+  readonly lines: number
+  readonly longestLineBytes: number
+}
 
 /** What a segment that is being written holds. */
 export type Unsealed = {
@@ -44,8 +49,8 @@ export class RawLogWriter {
   }
 
   get unsealed(): Unsealed {
-    const { number: _number, openedAtMs, ...held } = this.#segment.held
-    return { ...held, ageMs: this.#now().getTime() - openedAtMs }
+    const { lines, documents, bytes, openedAtMs } = this.#segment.held
+    return { lines, documents, bytes, ageMs: this.#now().getTime() - openedAtMs }
   }
 
   /** Resolves once there is room for more; the line is durable only after `seal`. */
@@ -67,14 +72,14 @@ export class RawLogWriter {
    */
   async seal(): Promise<Segment | null> {
     const segment = this.#segment
-    const { number, lines } = segment.held
+    const { number, lines, longestLineBytes } = segment.held
     if (lines === 0) return null
     this.#segment = new SegmentWriter(this.#directory, number + 1, this.#now().getTime())
     const sealed = this.#sealed.then(() => segment.finish())
     sealed.catch(() => {})
     this.#sealed = sealed
     await sealed
-    return { number, path: segmentPath(this.#directory, number), lines }
+    return { number, path: segmentPath(this.#directory, number), lines, longestLineBytes }
   }
 
   /** Drops what is not sealed. */
@@ -93,6 +98,7 @@ class SegmentWriter {
   #lines = 0
   #documents = 0
   #bytes = 0
+  #longestLineBytes = 0
   #block: Buffer[] = []
   #blockBytes = 0
   /** Each block waits for the one before it. */
@@ -111,6 +117,7 @@ class SegmentWriter {
       lines: this.#lines,
       documents: this.#documents,
       bytes: this.#bytes,
+      longestLineBytes: this.#longestLineBytes,
       openedAtMs: this.#openedAtMs,
     }
   }
@@ -123,6 +130,7 @@ class SegmentWriter {
     this.#block.push(bytes)
     this.#blockBytes += bytes.length
     this.#bytes += bytes.length
+    this.#longestLineBytes = Math.max(this.#longestLineBytes, bytes.length)
     if (this.#blockBytes >= BLOCK_BYTES) this.#flush()
     if (this.#underWay > MAX_BLOCKS_UNDER_WAY) await this.#written
   }

@@ -9,7 +9,7 @@ import {
 } from '#schema/tables.ts'
 import { type Database, identifier, literal } from './database.ts'
 import { setAsidePoison } from './poison.ts'
-import { flatten, flattenedColumns, instant, names } from './sql.ts'
+import { fingerprint, flatten, flattenedColumns, instant, names } from './sql.ts'
 import { countStagedLines, stageLines } from './staging.ts'
 
 /** A quarantined record is tried again after this long, doubling with each attempt up to a day. */
@@ -23,7 +23,12 @@ const MONTHLY_TABLES = TABLES.filter(table => table.files === 'by_month')
 
 /** What the rows depend on besides the log, and a directory for files that are gone afterwards. */
 export type Projection = { readonly sourceTimezone: string; readonly temporaryDirectory: string }
-export type Segment = { readonly number: number; readonly path: string }
+export type Segment = {
+  readonly number: number
+  readonly path: string
+  /** Known where this process wrote it. */
+  readonly longestLineBytes?: number
+}
 
 /**
  * Applies one sealed segment in one transaction: all that its lines say, and that it was applied.
@@ -35,7 +40,7 @@ export async function applySegment(
   projection: Projection,
 ): Promise<string[]> {
   try {
-    await stageLines(db, segment.path)
+    await stageLines(db, segment.path, segment.longestLineBytes)
     const lines = await countStagedLines(db, segment.path)
     await db.transaction(() => project(db, { ...segment, lines }, projection))
     return []
@@ -117,7 +122,8 @@ function notices({ sourceTimezone }: Projection): string[] {
      LEFT JOIN editais e USING (edital_id)`,
     `DELETE FROM editais WHERE edital_id IN (SELECT edital_id FROM noticed WHERE first_seen_at IS NOT NULL)`,
     `INSERT INTO editais (${columns}, ${names(kept)})
-     SELECT ${columns}, coalesce(first_seen_at, "at"), "at", NULL, 'pending' FROM noticed`,
+     SELECT ${columns}, coalesce(first_seen_at, "at"), "at", NULL, 'pending', ${fingerprint(editais, 'noticed')}
+     FROM noticed`,
     insert(editalVersions, 'notice', sourceTimezone),
     ...touch([editais, editalVersions], `SELECT DISTINCT ${month('created_at')} FROM noticed`),
     ...touch(

@@ -1,10 +1,15 @@
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from '@duckdb/node-api'
 
 /**
- * DuckDB's share of the memory: enough for a segment of the raw log in flight and an export, and the same
- * for a company of any size; what does not fit goes to its temporary directory.
+ * DuckDB's share of the memory, the same for a company of any size: a segment of the raw log in flight, or
+ * the export of a table. What does not fit goes to its temporary directory.
  */
-const MEMORY_LIMIT = '512MB'
+const MEMORY_LIMIT = '300MB'
+/** Small row groups are compressed and written as they fill, while fetching goes on, and not all at the end. */
+const ROW_GROUP_ROWS = 16_384
+/** A checkpoint writes the last, partial row group of every table again: once a run is enough. */
+const CHECKPOINT_THRESHOLD = '1TB'
+
 type OpenOptions = { threads?: number; temporaryDirectory?: string }
 type Parameters = Record<string, DuckDBValue>
 export type Row = Record<string, unknown>
@@ -43,8 +48,11 @@ export class Database {
   static async openProjection(path: string, options: OpenOptions): Promise<Database> {
     const db = await Database.open(':memory:', options)
     try {
-      await db.run(`ATTACH ${literal(path)} AS warehouse (RECOVERY_MODE no_wal_writes)`)
+      await db.run(
+        `ATTACH ${literal(path)} AS warehouse (RECOVERY_MODE no_wal_writes, ROW_GROUP_SIZE ${ROW_GROUP_ROWS})`,
+      )
       await db.run('USE warehouse')
+      await db.run(`SET checkpoint_threshold = '${CHECKPOINT_THRESHOLD}'`)
       return db
     } catch (error) {
       db.close()
@@ -54,6 +62,11 @@ export class Database {
 
   async run(sql: string, parameters?: Parameters): Promise<void> {
     await this.#connection.run(sql, parameters)
+  }
+
+  /** How many cores its statements may use from now on. */
+  async useThreads(threads: number): Promise<void> {
+    await this.run(`SET threads = ${threads}`)
   }
 
   /** All rows; integers that a double holds exactly as numbers, times as Date. */

@@ -81,6 +81,12 @@ export function names(columns: readonly Column[]): string {
   return columns.map(({ name }) => identifier(name)).join(', ')
 }
 
+/** A fingerprint of a row's fields out of its document, to compare two rows without holding both. */
+export function fingerprint(table: Table, relation: string): string {
+  const fields = table.columns.filter(({ from }) => 'field' in from)
+  return `hash(${fields.map(({ name }) => `${relation}.${identifier(name)}`).join(', ')})`
+}
+
 /** The published columns, for an export: the company is a constant of its files. */
 export function exportColumns(table: Table, company: string): string {
   return publishedColumns(table)

@@ -1,8 +1,10 @@
 import { type Database, literal } from './database.ts'
 import { documentType, reportType } from './sql.ts'
 
-/** The largest line that DuckDB's reader is prepared for at first; it sets its buffers by it. */
-const USUAL_LINE_BYTES = 8 * 1024 * 1024
+/** DuckDB's reader sets its buffers by the longest line; this is for one that nobody measured. */
+const USUAL_LINE_BYTES = 4 * 1024 * 1024
+/** Smaller buffers would only make it slower. */
+const MIN_BUFFER_BYTES = 1024 * 1024
 /** A body of the greatest size, once as document and once as base64 of what arrived. */
 const LARGEST_LINE_BYTES = 128 * 1024 * 1024
 
@@ -31,8 +33,12 @@ const LINE: Readonly<Record<string, string>> = {
 }
 
 /** Reads lines of the raw log into the temporary table `lines`. */
-export async function stageLines(db: Database, path: string): Promise<void> {
-  await readLines(db, path, USUAL_LINE_BYTES).catch(async error => {
+export async function stageLines(
+  db: Database,
+  path: string,
+  longestLineBytes = USUAL_LINE_BYTES,
+): Promise<void> {
+  await readLines(db, path, Math.max(longestLineBytes, MIN_BUFFER_BYTES)).catch(async error => {
     if (!String(error).includes('maximum_object_size')) throw error
     await readLines(db, path, LARGEST_LINE_BYTES)
   })

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
+import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/company.ts'
 import { syncDirectory } from '#src/durable.ts'
@@ -14,8 +15,8 @@ import { createTable, documentType, flatten } from './sql.ts'
 /** Raise it when the statements of `apply.ts` derive other rows from the same lines. */
 const PROJECTION_VERSION = 1
 
-/** The event loop, compression and the API's connections want a core too. */
-const THREADS = Math.max(1, availableParallelism() - 1)
+/** While analyses are fetched the event loop, compression and the API's connections want a core too. */
+export const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
 
 const BOOKKEEPING = [
   `CREATE TABLE meta (schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
@@ -44,6 +45,7 @@ export type Warehouse = { readonly db: Database; readonly projection: Projection
 export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
   const { paths } = options
   const projection = { sourceTimezone: options.sourceTimezone, temporaryDirectory: paths.temporary }
+  await removeNext(paths)
   if (!existsSync(paths.warehouse)) return await rebuildWarehouse(options)
   const db = await openFile(paths)
   try {
@@ -63,15 +65,15 @@ export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
 export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse> {
   const { paths } = options
   const projection = { sourceTimezone: options.sourceTimezone, temporaryDirectory: paths.temporary }
-  await rm(paths.nextWarehouse, { force: true })
+  await removeNext(paths)
   const next = await Database.openProjection(paths.nextWarehouse, {
-    threads: THREADS,
+    threads: LOADING_THREADS,
     temporaryDirectory: paths.temporary,
   })
   try {
     await createWarehouse(next, { sourceTimezone: options.sourceTimezone, id: options.newId() })
     await applyMissing(next, options, projection, 'rebuild')
-    await next.run('CHECKPOINT')
+    await settleWarehouse({ db: next })
   } finally {
     next.close()
   }
@@ -97,6 +99,12 @@ export async function hasCurrentSchema(db: Database, sourceTimezone: string): Pr
   return (await storedHash(db)) === schemaHash(sourceTimezone)
 }
 
+/** Makes durable what was applied. Nothing is fetched any more, so all cores may help from here on. */
+export async function settleWarehouse({ db }: Pick<Warehouse, 'db'>): Promise<void> {
+  await db.useThreads(availableParallelism())
+  await db.run('CHECKPOINT')
+}
+
 async function applyMissing(
   db: Database,
   { paths, signal, onApply }: OpenOptions,
@@ -118,10 +126,15 @@ async function applyMissing(
   }
 }
 
+/** What a rebuild that died left. */
+async function removeNext({ nextWarehouse }: CompanyPaths): Promise<void> {
+  for (const path of [nextWarehouse, `${nextWarehouse}.wal`]) await rm(path, { force: true })
+}
+
 async function openFile(paths: CompanyPaths): Promise<Database> {
   try {
     return await Database.openProjection(paths.warehouse, {
-      threads: THREADS,
+      threads: LOADING_THREADS,
       temporaryDirectory: paths.temporary,
     })
   } catch (error) {
@@ -145,6 +158,8 @@ function schemaHash(sourceTimezone: string): string {
     flatten(table, 'lines', sourceTimezone),
   )
   const parts = [
+    // The fingerprints are DuckDB's own hash, which a version may change.
+    version(),
     PROJECTION_VERSION,
     BOOKKEEPING,
     TABLES.flatMap(createTable),

@@ -1,0 +1,74 @@
+import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2'
+import type { Progress } from '#src/run.ts'
+import { type Display, formatCount, formatSeconds, STAGES, type Stage, TITLES } from './progress.ts'
+
+/** A line per stage that moves, on stderr. */
+export function liveDisplay(nowMs: () => number): Display {
+  const stages = new Map(STAGES.map(stage => [stage, liveStage(stage, nowMs)]))
+  const list = new Listr(
+    [...stages.values()].map(({ title, run }) => ({ title, task: (_context, task) => run(task) })),
+    {
+      concurrent: true,
+      exitOnError: false,
+      registerSignalListeners: false,
+      rendererOptions: {
+        logger: new ListrLogger({ processOutput: new ProcessOutput(process.stderr, process.stderr) }),
+        collapseErrors: false,
+      },
+    },
+  )
+  const finished = list.run()
+  let current: Stage = 'open'
+  return {
+    progress(progress) {
+      current = progress.stage
+      stages.get(progress.stage)?.update(progress)
+    },
+    note: text => stages.get(current)?.note(text),
+    async end() {
+      for (const stage of stages.values()) stage.end()
+      await finished
+    },
+  }
+}
+
+type Task = Pick<ListrTaskWrapper<unknown, never, never>, 'title' | 'output' | 'skip'>
+
+function liveStage(stage: Stage, nowMs: () => number) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let task: Task | null = null
+  let startedMs = 0
+  let last: Progress | null = null
+  const show = () => {
+    if (task && last) task.title = describe(last, nowMs() - startedMs)
+  }
+  return {
+    title: TITLES[stage],
+    run(wrapper: Task) {
+      task = wrapper
+      show()
+      return promise
+    },
+    update(progress: Progress) {
+      startedMs ||= nowMs()
+      last = progress
+      show()
+    },
+    note(text: string) {
+      if (task) task.output = text
+    },
+    end() {
+      if (!last) task?.skip(`${TITLES[stage]}: nothing to do`)
+      resolve()
+    },
+  }
+}
+
+/** `Fetch analyses: 1,200 of 20,000, 310/s, 61 s left`. */
+function describe({ stage, done, total, note }: Progress, elapsedMs: number): string {
+  if (done === 0 && total === 0) return TITLES[stage]
+  const rate = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0
+  const count = total > 0 ? `${formatCount(done)} of ${formatCount(total)}` : formatCount(done)
+  const left = total > done && rate > 0 ? `, ${formatSeconds((total - done) / rate)} left` : ''
+  return `${note ?? TITLES[stage]}: ${count}, ${formatCount(Math.round(rate))}/s${left}`
+}
