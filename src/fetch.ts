@@ -7,6 +7,8 @@ import { hashOf, type Rejected, validateAnalysis } from './validate.ts'
 
 /** So many failures with no success between them are the API's, not the notices': asking on is no use. */
 const CIRCUIT_FAILURES = 20
+/** While one works on an answer, another's request is there for the connection that has become free. */
+const WORKERS_PER_CONNECTION = 2
 const EXCERPT_BYTES = 2048
 
 /** What became of the analyses, a count for each outcome. */
@@ -80,7 +82,7 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
       options.onProgress(fetched)
     }
   }
-  await Promise.all(Array.from({ length: api.concurrency }, worker))
+  await Promise.all(Array.from({ length: api.concurrency * WORKERS_PER_CONNECTION }, worker))
   await work.return?.()
   return fetched
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import pRetry from 'p-retry'
 import { type Dispatcher, Pool } from 'undici'
 import { EXIT, FatalError, InterruptedError, messageOf, RequestError, systemCode } from '#src/errors.ts'
@@ -105,6 +106,7 @@ export function createApi(options: ApiOptions): Api {
       nowMs: options.nowMs,
     })
     stats.bytes += answer.kind === 'body' ? answer.bytes.length : 0
+    await connectionReused()
     return judge(response, withoutKey(answer, options.apiKey))
   }
 
@@ -196,6 +198,16 @@ function readBody(
     )
     body.on('error', reject)
   })
+}
+
+/**
+ * The pool gives a free connection its next request only two turns of the event loop later. Without this
+ * wait the caller would work on this answer first, and all connections would idle in step: at 50 ms
+ * latency that cost a tenth of the requests.
+ */
+async function connectionReused(): Promise<void> {
+  await setImmediate()
+  await setImmediate()
 }
 
 /**

@@ -1,0 +1,180 @@
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
+import zlib from 'node:zlib'
+import { companyPaths } from '#src/company.ts'
+import { latestLink, readManifest, snapshotsDirectory } from '#src/lake/manifest.ts'
+import { sealedSegments, segmentPath } from '#src/rawlog/files.ts'
+import type { RunReport } from '#src/report.ts'
+import type { FetchFloor } from './floor_fetch.ts'
+import type { LoadFloor } from './floor_load.ts'
+import type { Cost } from './probe.ts'
+import { type Ended, run, type Server } from './processes.ts'
+import type { Counters } from './server.ts'
+
+export const CHANGED_SHARE = 0.005
+const COMPANY = 'bench'
+const SOURCE_TIMEZONE = 'America/Sao_Paulo'
+
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const PROBE = here('probe.ts')
+
+/** One run of the sync, seen from outside, from inside, and from the API. */
+export type SyncRun = Ended & {
+  readonly report: RunReport
+  readonly cost: Cost
+  readonly asked: Counters
+  readonly snapshotsWritten: number
+}
+
+/** Everything that is measured together, one after another on the same company. */
+export type Measured = {
+  readonly full: SyncRun
+  readonly fetchFloor: FetchFloor
+  readonly loadFloor: LoadFloor
+  /** The same with every core; null where the sync leaves none unused. */
+  readonly loadFloorAllThreads: LoadFloor | null
+  readonly unchanged: SyncRun
+  readonly changed: SyncRun
+}
+
+export type MeasureOptions = {
+  readonly server: Server
+  readonly apiKey: string
+  readonly concurrency: number
+  /** Empty; everything is written below it. */
+  readonly directory: string
+  readonly onStep: (step: string) => void
+}
+
+/**
+ * A full sync of an empty warehouse, the floors below it, then the sync with nothing changed and with
+ * some notices changed.
+ * @throws Error when a run did not do what is measured, or a floor did not do the same work.
+ */
+export async function measure(options: MeasureOptions): Promise<Measured> {
+  const { server, onStep } = options
+  onStep('full sync')
+  const full = await syncOnce(options, ['--full'])
+  expectRun(full, { loaded: server.about.notices })
+  onStep('floors')
+  const floors = await measureFloors(options, full)
+  onStep('nothing changed')
+  const unchanged = await syncOnce(options, [])
+  expectRun(unchanged, { loaded: 0 })
+  onStep('some changed')
+  const count = await server.change(CHANGED_SHARE)
+  const changed = await syncOnce(options, [])
+  expectRun(changed, { loaded: count })
+  return { full, ...floors, unchanged, changed }
+}
+
+const dataDirectory = (options: MeasureOptions) => join(options.directory, 'data')
+const pathsOf = (options: MeasureOptions) => companyPaths(dataDirectory(options), COMPANY)
+
+async function syncOnce(options: MeasureOptions, args: readonly string[]): Promise<SyncRun> {
+  const { server, directory } = options
+  const probeFile = join(directory, 'probe.json')
+  const snapshotsBefore = await countSnapshots(options)
+  await server.counters()
+  const command = await syncCommand()
+  const ended = await run(command.file, [...command.args, ...args, '--json'], {
+    cwd: directory,
+    nodeOptions: [...command.nodeOptions, '--import', PROBE],
+    env: {
+      API_BASE_URL: server.url,
+      API_KEY: options.apiKey,
+      API_CONCURRENCY: String(options.concurrency),
+      COMPANY,
+      DATA_DIR: dataDirectory(options),
+      SOURCE_TIMEZONE,
+      LOG_LEVEL: 'warn',
+      PROBE_FILE: probeFile,
+    },
+  })
+  return {
+    ...ended,
+    report: JSON.parse(ended.stdout) as RunReport,
+    cost: JSON.parse(await readFile(probeFile, 'utf8')) as Cost,
+    asked: await server.counters(),
+    snapshotsWritten: (await countSnapshots(options)) - snapshotsBefore,
+  }
+}
+
+type Command = { readonly nodeOptions: string[]; readonly file: string; readonly args: string[] }
+
+/** What `npm run sync` runs, so that what is measured is what users have. */
+async function syncCommand(): Promise<Command> {
+  const { scripts } = JSON.parse(await readFile(here('../package.json'), 'utf8')) as {
+    scripts: { sync: string }
+  }
+  const [node, ...words] = scripts.sync.split(' ')
+  const at = words.findIndex(word => word.endsWith('.ts'))
+  if (node !== 'node' || at === -1) throw new Error(`not a call of Node with a file: ${scripts.sync}`)
+  return { nodeOptions: words.slice(0, at), file: here(`../${words[at]}`), args: words.slice(at + 1) }
+}
+
+async function countSnapshots(options: MeasureOptions): Promise<number> {
+  return (await readdir(snapshotsDirectory(pathsOf(options).lake)).catch(() => [])).length
+}
+
+function expectRun({ report, asked }: SyncRun, expected: { loaded: number }): void {
+  const sent = asked.list.requests + asked.notice.requests + asked.analysis.requests
+  if (report.status === 'ok' && report.loaded === expected.loaded && report.requests === sent) return
+  throw new Error(
+    `Not what is measured: ${expected.loaded} analyses were to be loaded, ${sent} requests came: ${JSON.stringify(report)}`,
+  )
+}
+
+type Floors = Pick<Measured, 'fetchFloor' | 'loadFloor' | 'loadFloorAllThreads'>
+
+/** Each in a process of its own, so that none profits from what another one left behind. */
+async function measureFloors(options: MeasureOptions, full: SyncRun): Promise<Floors> {
+  const { server, apiKey, concurrency, directory } = options
+  const fetched = await run(here('floor_fetch.ts'), [server.url, apiKey, String(concurrency)], {
+    cwd: directory,
+  })
+  const fetchFloor = JSON.parse(fetched.stdout) as FetchFloor
+  if (fetchFloor.requests !== full.report.requests || fetchFloor.bytes !== full.report.bytes_fetched) {
+    throw new Error(`The fetch floor asked for something else: ${JSON.stringify(fetchFloor)}`)
+  }
+  const segments = await unpackSegments(options)
+  const loadFloor = await measureLoad(options, segments, 'as the sync')
+  const unused = availableParallelism() - loadFloor.threads
+  const loadFloorAllThreads = unused > 0 ? await measureLoad(options, segments, 'all') : null
+  await rm(segments, { recursive: true })
+  return { fetchFloor, loadFloor, loadFloorAllThreads }
+}
+
+/** The raw log as plain NDJSON: decompressing is no part of what DuckDB must do. */
+async function unpackSegments(options: MeasureOptions): Promise<string> {
+  const { raw } = pathsOf(options)
+  const directory = join(options.directory, 'segments')
+  await mkdir(directory)
+  for (const number of await sealedSegments(raw)) {
+    await pipeline(
+      createReadStream(segmentPath(raw, number)),
+      zlib.createZstdDecompress(),
+      createWriteStream(join(directory, `${String(number).padStart(6, '0')}.ndjson`), { flush: true }),
+    )
+  }
+  return directory
+}
+
+async function measureLoad(options: MeasureOptions, segments: string, threads: string): Promise<LoadFloor> {
+  const directory = join(options.directory, 'floor')
+  await mkdir(directory)
+  const args = [segments, directory, COMPANY, SOURCE_TIMEZONE, threads]
+  const floor = JSON.parse(
+    (await run(here('floor_load.ts'), args, { cwd: options.directory })).stdout,
+  ) as LoadFloor
+  const manifest = await readManifest(latestLink(pathsOf(options).lake))
+  for (const [table, rows] of Object.entries(floor.rows)) {
+    if (manifest?.tables[table]?.rows === rows) continue
+    throw new Error(`The load floor made ${rows} rows of ${table}, the sync ${manifest?.tables[table]?.rows}`)
+  }
+  return floor
+}

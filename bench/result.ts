@@ -1,0 +1,100 @@
+import { renderTable } from '#src/cli/table.ts'
+import type { Bar } from './bars.ts'
+import { FIGURES, type Figures, medians } from './figures.ts'
+import type { Measured } from './measure.ts'
+import type { About } from './server.ts'
+
+export type MeasuredCompany = {
+  readonly notices: number
+  readonly about: About
+  /** Medians over the runs. */
+  readonly figures: Figures
+  readonly runs: readonly Measured[]
+}
+
+/** What the bench found. */
+export type Bench = {
+  readonly machine: {
+    readonly processor: string
+    readonly cores: number
+    readonly memoryGigabytes: number
+    readonly node: string
+  }
+  readonly settings: {
+    readonly latencyMs: number
+    readonly concurrency: number
+    readonly runs: number
+    readonly seed: string
+  }
+  readonly companies: readonly MeasuredCompany[]
+  readonly bars: readonly Bar[]
+}
+
+/** The one object that `--json` prints: the figures by their keys, and of each run its reports too. */
+export function toJson({ machine, settings, companies, bars }: Bench): object {
+  return {
+    machine,
+    settings,
+    companies: companies.map(({ about, figures, runs }) => ({
+      ...about,
+      figures: rounded(figures),
+      runs: runs.map(run => ({
+        figures: rounded(medians([run])),
+        full: run.full.report,
+        unchanged: run.unchanged.report,
+        changed: run.changed.report,
+        rows: run.loadFloor.rows,
+      })),
+    })),
+    bars: bars.map(bar => ({ ...bar, value: round(bar.value, 2) })),
+  }
+}
+
+/** The same for a person to read: one column a company, then every bar, met or missed. */
+export function describeBench({ machine, settings, companies, bars }: Bench): string {
+  const { processor, cores, memoryGigabytes, node } = machine
+  const { latencyMs, concurrency, runs } = settings
+  const count = (value: number) => value.toLocaleString('en-US')
+  const columns = companies.map(({ notices }) => `${count(notices)} notices`)
+  const rows = FIGURES.map(({ key, label, digits }) => {
+    const values = companies.map(({ figures }) => figures[key] ?? null)
+    return Object.fromEntries([
+      ['figure', label],
+      ...columns.map((column, index) => [column, shown(values[index] ?? null, digits)]),
+    ])
+  })
+  const verdicts = bars.map(({ notices, what, value, kind, limit, met }) => ({
+    bar: what,
+    notices,
+    value: round(value, 2),
+    limit: `${kind === 'most' ? '<=' : '>='} ${limit}`,
+    verdict: met ? 'met' : 'MISSED',
+  }))
+  const about = companies.map(
+    ({ about }) =>
+      `${count(about.notices)} notices: ${(about.averageBytes / 1000).toFixed(1)} kB and ${about.averageChildren.toFixed(1)} child rows on average, the largest ${Math.round(about.largestBytes / 1000)} kB; zstd shrinks them ${about.compression.toFixed(1)} times`,
+  )
+  return [
+    `${processor}, ${cores} cores, ${memoryGigabytes} GB, Node ${node}; concurrency ${concurrency}, latency ${latencyMs} ms, ${runs === 1 ? 'one run' : `medians of ${runs} runs`}`,
+    ...about,
+    renderTable(['figure', ...columns], rows),
+    bars.length > 0 ? renderTable(['bar', 'notices', 'value', 'limit', 'verdict'], verdicts) : '',
+  ].join('\n')
+}
+
+function shown(value: number | null, digits: number): number | string {
+  return value === null ? '-' : round(value, digits)
+}
+
+function rounded(figures: Figures): Figures {
+  return Object.fromEntries(
+    FIGURES.map(({ key, digits }) => {
+      const value = figures[key] ?? null
+      return [key, value === null ? null : round(value, digits + 1)]
+    }),
+  )
+}
+
+function round(value: number, digits: number): number {
+  return Number(value.toFixed(digits))
+}

@@ -1,0 +1,184 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { judge } from '../bench/bars.ts'
+import { createCompany } from '../bench/company.ts'
+import { FIGURES, median } from '../bench/figures.ts'
+
+const NOTICES = 60
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+type Printed = {
+  companies: {
+    notices: number
+    averageBytes: number
+    averageChildren: number
+    compression: number
+    figures: Record<string, number>
+    runs: { full: Report; unchanged: Report; changed: Report; rows: Record<string, number> }[]
+  }[]
+  bars: { what: string; met: boolean }[]
+}
+type Report = Record<'listed' | 'loaded' | 'unchanged' | 'changed' | 'requests' | 'bytes_fetched', number>
+
+let temporary: string
+let printed: Printed
+
+beforeAll(async () => {
+  temporary = await mkdtemp(join(tmpdir(), 'bench-test-'))
+  const { stdout } = await promisify(execFile)(
+    'npm',
+    ['run', '--silent', 'bench', '--', '--notices', String(NOTICES), '--json'],
+    { cwd: root, env: { ...process.env, TMPDIR: temporary } },
+  )
+  printed = JSON.parse(stdout)
+}, 120_000)
+
+afterAll(() => rm(temporary, { recursive: true, force: true }))
+
+const company = () => printed.companies[0] as Printed['companies'][number]
+const run = () => company().runs[0] as Printed['companies'][number]['runs'][number]
+
+describe('the bench', () => {
+  it('prints every figure as a number', () => {
+    const { load_floor_all_threads_seconds, ...figures } = company().figures
+    expect(Object.keys(company().figures)).toEqual(FIGURES.map(({ key }) => key))
+    for (const [key, value] of Object.entries(figures)) expect(value, key).toBeGreaterThanOrEqual(0)
+    expect(load_floor_all_threads_seconds).not.toBeUndefined()
+  })
+
+  it('serves documents of the size and kind that a company has', () => {
+    const { notices, averageBytes, averageChildren, compression } = company()
+    expect(notices).toBe(NOTICES)
+    expect(averageBytes).toBeGreaterThan(30_000)
+    expect(averageBytes).toBeLessThan(45_000)
+    expect(averageChildren).toBeGreaterThan(40)
+    expect(averageChildren).toBeLessThan(60)
+    expect(compression).toBeGreaterThan(4)
+    expect(compression).toBeLessThan(8)
+  })
+
+  it('measures a full sync that loads every notice', () => {
+    expect(run().full).toMatchObject({ listed: NOTICES, loaded: NOTICES, requests: NOTICES + 1 })
+    expect(run().full.bytes_fetched).toBeGreaterThanOrEqual(NOTICES * company().averageBytes - NOTICES)
+    const { figures, averageChildren } = company()
+    expect(figures.notices_per_second).toBeCloseTo(NOTICES / (figures.full_wall_seconds as number), -1)
+    const { requirements, items, alerts } = run().rows as Record<string, number>
+    expect((requirements ?? 0) + (items ?? 0) + (alerts ?? 0)).toBe(Math.round(averageChildren * NOTICES))
+  })
+
+  it('measures floors below the full sync, and their ratio', () => {
+    const { full_wall_seconds, fetch_floor_seconds, load_floor_seconds, wall_ratio } = company().figures
+    const floors = (fetch_floor_seconds as number) + (load_floor_seconds as number)
+    expect(floors).toBeLessThan(full_wall_seconds as number)
+    expect(wall_ratio).toBeCloseTo((full_wall_seconds as number) / floors, 0)
+  })
+
+  it('asks for the list alone, and publishes nothing, when nothing changed', () => {
+    expect(run().unchanged).toMatchObject({ listed: NOTICES, unchanged: NOTICES, loaded: 0, requests: 1 })
+    expect(company().figures).toMatchObject({
+      unchanged_list_requests: 1,
+      unchanged_analysis_requests: 0,
+      unchanged_snapshots: 0,
+    })
+  })
+
+  it('asks for the changed analyses and publishes once when 0.5 % changed', () => {
+    expect(run().changed).toMatchObject({ changed: 1, loaded: 1, unchanged: NOTICES - 1, requests: 2 })
+    expect(company().figures).toMatchObject({ changed_analysis_requests: 1, changed_snapshots: 1 })
+  })
+
+  it('leaves nothing behind', async () => {
+    expect((await readdir(temporary)).filter(name => name.startsWith('editais-sync-bench-'))).toEqual([])
+  })
+
+  it('ends its processes and removes its data when it is interrupted', async () => {
+    const child = spawn(process.execPath, ['bench/main.ts', '--notices', '200'], {
+      cwd: root,
+      env: { ...process.env, TMPDIR: temporary },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    child.stderr.setEncoding('utf8')
+    for await (const text of child.stderr.iterator({ destroyOnReturn: false })) {
+      if (String(text).includes('full sync')) break
+    }
+    const servers = await childrenOf(child.pid as number)
+    expect(servers.length).toBeGreaterThan(0)
+    child.stderr.resume()
+    child.kill('SIGINT')
+    const [code] = await once(child, 'exit')
+    expect(code).toBe(130)
+    for (const pid of servers) expect(() => process.kill(pid, 0)).toThrow('ESRCH')
+    expect((await readdir(temporary)).filter(name => name.startsWith('editais-sync-bench-'))).toEqual([])
+  }, 30_000)
+})
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const { stdout } = await promisify(execFile)('pgrep', ['-P', String(pid)])
+  return stdout.trim().split(/\s+/).filter(Boolean).map(Number)
+}
+
+describe('the generated company', () => {
+  it('is the same for the same seed and another for another', () => {
+    const [one, same, other] = ['a', 'a', 'b'].map(seed => createCompany(30, seed).analysis(7, 0).json)
+    expect(one).toBe(same)
+    expect(one).not.toBe(other)
+  })
+
+  it('is listed most recent first, over 24 months', () => {
+    const months = createCompany(2000, 'a').subjects.map(({ createdAt }) =>
+      createdAt.toISOString().slice(0, 7),
+    )
+    expect(months).toEqual([...months].sort().reverse())
+    expect(new Set(months).size).toBe(24)
+  })
+
+  it('writes its documents as JSON.stringify does, so that none counts as changed on its way', () => {
+    const { json } = createCompany(30, 'a').analysis(3, 1)
+    expect(JSON.stringify(JSON.parse(json))).toBe(json)
+  })
+})
+
+describe('a bar', () => {
+  const figures = Object.fromEntries(FIGURES.map(({ key }) => [key, 0]))
+  const verdicts = (changes: Record<string, number>, notices = 20_000) =>
+    judge([{ notices, figures: { ...figures, ...changes } }], { latencyMs: 0, concurrency: 16 })
+
+  it('is missed by a value beyond its limit, and met at it', () => {
+    const missed = (ratio: number) => verdicts({ wall_ratio: ratio }).filter(bar => !bar.met)
+    expect(missed(1.5)).toEqual([])
+    expect(missed(1.51)).toMatchObject([
+      { what: 'full sync: wall / (fetch + load)', value: 1.51, limit: 1.5 },
+    ])
+  })
+
+  it('compares the memory of a larger company with that of the first', () => {
+    const sized = (notices: number, rss: number) => ({
+      notices,
+      figures: { ...figures, full_peak_rss_megabytes: rss },
+    })
+    const growth = (rss: number) =>
+      judge([sized(20_000, 1000), sized(60_000, rss)], { latencyMs: 0, concurrency: 16 }).find(bar =>
+        bar.what.includes('above'),
+      )
+    expect(growth(1100)).toMatchObject({ met: true, limit: 15 })
+    expect(growth(1200)).toMatchObject({ met: false })
+  })
+
+  it('with latency is the share of the requests that are possible', () => {
+    const company = { notices: 5000, figures: { ...figures, fetch_requests_per_second: 288 } }
+    expect(judge([company], { latencyMs: 50, concurrency: 16 })).toMatchObject([
+      { value: 90, limit: 90, kind: 'least', met: true },
+    ])
+  })
+})
+
+it('takes the middle of the runs, or the mean of the two in the middle', () => {
+  expect(median([3, 1, 2])).toBe(2)
+  expect(median([4, 1, 2, 3])).toBe(2.5)
+})
