@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { analysis } from '#schema/analysis.ts'
+import { notice } from '#schema/notice.ts'
+import { type Column, TABLES, type Table } from '#schema/tables.ts'
+
+type JsonSchema = {
+  readonly anyOf?: readonly JsonSchema[]
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly items?: JsonSchema
+}
+
+/** Every field of a schema that holds no further named ones: `verdict.reason`, `items[].quantidade`. */
+function leaves(schema: JsonSchema, path = ''): string[] {
+  const [only] = schema.anyOf ?? [schema]
+  if (only?.properties && Object.keys(only.properties).length > 0) {
+    return Object.entries(only.properties).flatMap(([name, field]) =>
+      leaves(field, path ? `${path}.${name}` : name),
+    )
+  }
+  if (only?.items?.properties) return leaves(only.items, `${path}[]`)
+  return [path]
+}
+
+/** Where in the documents the columns of some tables come from, in the same words. */
+function origins(tables: readonly Table[]): Set<string> {
+  const origin = (table: Table, { from }: Column): string | null => {
+    const prefix = table.each ? `${table.each}[].` : ''
+    if ('field' in from) return prefix + from.field
+    if ('freeForm' in from) return `${from.freeForm}.${from.property}`
+    return 'line' in from && from.line === 'edital_id' ? 'id' : null
+  }
+  return new Set(tables.flatMap(table => table.columns.flatMap(column => origin(table, column) ?? [])))
+}
+
+function uncovered(schema: z.ZodType, tables: readonly Table[]): string[] {
+  const known = origins(tables)
+  return leaves(z.toJSONSchema(schema, { unrepresentable: 'any' }) as JsonSchema).filter(
+    path => !known.has(path),
+  )
+}
+
+describe('the tables', () => {
+  const noticeTables = TABLES.filter(table => table.name === 'editais')
+
+  it('have a column for every field of a notice', () => {
+    expect(uncovered(notice, noticeTables)).toEqual([])
+  })
+
+  it('have a column for every field of an analysis; what it repeats of its notice is in editais', () => {
+    const current = TABLES.filter(table => table.document === 'analysis' && table.rows === 'current')
+    expect(uncovered(analysis, [...noticeTables, ...current])).toEqual([])
+  })
+
+  it('would be found to lack one', () => {
+    const grown = notice.extend({ prazo: z.string(), itens: z.array(z.object({ cor: z.string() })) })
+    expect(uncovered(grown, noticeTables)).toEqual(['prazo', 'itens[].cor'])
+  })
+
+  it('name no field that the contract does not have', () => {
+    const documented = new Set(
+      [notice, analysis].flatMap(schema =>
+        leaves(z.toJSONSchema(schema, { unrepresentable: 'any' }) as JsonSchema),
+      ),
+    )
+    // The whole of an object, published as JSON text, stands for what it holds.
+    for (const whole of ['overview', 'operational']) documented.add(whole)
+    expect([...origins(TABLES)].filter(path => !documented.has(path))).toEqual([])
+  })
+
+  it('say of every column what it is', () => {
+    const silent = TABLES.flatMap(table =>
+      table.columns
+        .filter(column => !/\w{3}/.test(column.description))
+        .map(column => `${table.name}.${column.name}`),
+    )
+    expect(silent).toEqual([])
+  })
+})
