@@ -124,6 +124,8 @@ async function applyMissing(
     onApply?.({ reason, done, total: missing.length })
     await applySegment(db, { number, path: segmentPath(paths.raw, number) }, projection)
   }
+  // What an earlier process did not come to make durable should not be applied once more.
+  if (missing.length > 0) await db.run('CHECKPOINT')
 }
 
 /** What a rebuild that died left. */
