@@ -7,8 +7,6 @@ import { hashOf, type Rejected, validateAnalysis } from './validate.ts'
 
 /** So many failures with no success between them are the API's, not the notices': asking on is no use. */
 const CIRCUIT_FAILURES = 20
-/** While one works on an answer, another's request is there for the connection that has become free. */
-const WORKERS_PER_CONNECTION = 2
 const EXCERPT_BYTES = 2048
 
 /** What became of the analyses, a count for each outcome. */
@@ -82,7 +80,9 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
       options.onProgress(fetched)
     }
   }
-  await Promise.all(Array.from({ length: api.concurrency * WORKERS_PER_CONNECTION }, worker))
+  // While one works on an answer, another's request waits for the connection that has become free; with a
+  // concurrency of one there is no other.
+  await Promise.all(Array.from({ length: api.concurrency * 2 - 1 }, worker))
   await work.return?.()
   return fetched
 }
