@@ -21,7 +21,7 @@ export type RunPlan = {
   readonly tombstoned: number
   /** Requests that the run would send, besides retries. */
   readonly requests: number
-  /** As if an analysis took as long as a request of the survey did, its parallelism included. */
+  /** As if each analysis took as long as a request of the survey did; loading goes on meanwhile. */
   readonly estimated_seconds: number
 }
 
@@ -55,7 +55,7 @@ export async function plan(request: SyncRequest, context: SyncContext): Promise<
       to_fetch: plan.toFetch,
       tombstoned: missing.gone.length,
       requests: requests + plan.toFetch,
-      estimated_seconds: Math.ceil((surveyMs + (plan.toFetch * surveyMs) / Math.max(1, requests)) / 1000),
+      estimated_seconds: Math.ceil(surveyMs / 1000 + context.api.estimateSeconds(plan.toFetch)),
     }
   } finally {
     db.close()

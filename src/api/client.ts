@@ -37,6 +37,8 @@ export type Api = {
   analysis(id: string): Promise<Answer>
   readonly stats: ApiStats
   readonly concurrency: number
+  /** How long so many more requests would take, by the latency of those that were answered. */
+  estimateSeconds(requests: number): number
   close(): Promise<void>
 }
 
@@ -75,6 +77,7 @@ export function createApi(options: ApiOptions): Api {
   const { origin, pathname } = new URL(baseUrl)
   const prefix = `${pathname.replace(/\/$/, '')}${LIST_PATH}`
   const stats: ApiStats = { requests: 0, bytes: 0, byStatus: new Map() }
+  const answered = { requests: 0, latencyMs: 0 }
   const pace = createPace({ maxRps: options.maxRps, firstPauseMs: options.retryMs * 2, nowMs: options.nowMs })
   const pool = new Pool(origin, {
     connections: options.concurrency,
@@ -98,6 +101,7 @@ export function createApi(options: ApiOptions): Api {
   async function attempt(path: string): Promise<Answer> {
     await pace.turn(signal)
     stats.requests += 1
+    const sentMs = options.nowMs()
     const response = await pool.request({ method: 'GET', path, headers, signal })
     stats.byStatus.set(response.statusCode, (stats.byStatus.get(response.statusCode) ?? 0) + 1)
     const answer = await readBody(response.body, {
@@ -105,6 +109,8 @@ export function createApi(options: ApiOptions): Api {
       deadlineMs: options.nowMs() + options.timeoutMs * MAX_REQUEST_TIMEOUTS,
       nowMs: options.nowMs,
     })
+    answered.requests += 1
+    answered.latencyMs += options.nowMs() - sentMs
     stats.bytes += answer.kind === 'body' ? answer.bytes.length : 0
     await connectionReused()
     return judge(response, withoutKey(answer, options.apiKey))
@@ -171,6 +177,11 @@ export function createApi(options: ApiOptions): Api {
     },
     notice: id => request(`${prefix}/${encodeURIComponent(id)}`),
     analysis: id => request(`${prefix}/${encodeURIComponent(id)}/analysis`),
+    estimateSeconds(requests) {
+      const latencyMs = answered.latencyMs / Math.max(1, answered.requests)
+      const inParallel = (requests * latencyMs) / 1000 / options.concurrency
+      return options.maxRps ? Math.max(inParallel, requests / options.maxRps) : inParallel
+    },
     close: () => pool.destroy(),
   }
 }

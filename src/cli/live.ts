@@ -39,6 +39,7 @@ function liveStage(stage: Stage, nowMs: () => number) {
   let task: Task | null = null
   let startedMs = 0
   let last: Progress | null = null
+  let updates = 0
   const show = () => {
     if (task && last) task.title = describe(last, nowMs() - startedMs)
   }
@@ -51,6 +52,7 @@ function liveStage(stage: Stage, nowMs: () => number) {
     },
     update(progress: Progress) {
       startedMs ||= nowMs()
+      updates += 1
       last = progress
       show()
     },
@@ -59,6 +61,10 @@ function liveStage(stage: Stage, nowMs: () => number) {
     },
     end() {
       if (!last) task?.skip(`${TITLES[stage]}: nothing to do`)
+      // A stage that only began, or knows of more to do, was stopped by an error or by the user.
+      else if (last.done < last.total || (stage === 'scan' && updates === 1)) {
+        task?.skip(`${TITLES[stage]}: stopped${last.done > 0 ? ` at ${count(last)}` : ''}`)
+      }
       resolve()
     },
   }
@@ -68,7 +74,10 @@ function liveStage(stage: Stage, nowMs: () => number) {
 function describe({ stage, done, total, note }: Progress, elapsedMs: number): string {
   if (done === 0 && total === 0) return TITLES[stage]
   const rate = elapsedMs > 0 ? (done * 1000) / elapsedMs : 0
-  const count = total > 0 ? `${formatCount(done)} of ${formatCount(total)}` : formatCount(done)
   const left = total > done && rate > 0 ? `, ${formatSeconds((total - done) / rate)} left` : ''
-  return `${note ?? TITLES[stage]}: ${count}, ${formatCount(Math.round(rate))}/s${left}`
+  return `${note ?? TITLES[stage]}: ${count({ done, total })}, ${formatCount(Math.round(rate))}/s${left}`
+}
+
+function count({ done, total }: Pick<Progress, 'done' | 'total'>): string {
+  return total > 0 ? `${formatCount(done)} of ${formatCount(total)}` : formatCount(done)
 }
