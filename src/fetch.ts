@@ -3,11 +3,10 @@ import type { Api } from './api/client.ts'
 import type { Work } from './detect.ts'
 import { EXIT, FatalError, InterruptedError, messageOf, RequestError } from './errors.ts'
 import type { Loader } from './load.ts'
-import { hashOf, type Rejected, validateAnalysis } from './validate.ts'
+import { excerptOf, hashOf, type Rejected, validateAnalysis } from './validate.ts'
 
 /** So many failures with no success between them are the API's, not the notices': asking on is no use. */
 const CIRCUIT_FAILURES = 20
-const EXCERPT_BYTES = 2048
 
 /** What became of the analyses, a count for each outcome. */
 export type Fetched = {
@@ -141,7 +140,7 @@ function rejectedLine({ editalId, reason, path, raw }: Rejected, updatedAt: stri
     updated_at: updatedAt,
     hash: hashOf(raw),
     raw: raw.toString('base64'),
-    excerpt: raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed(),
+    excerpt: excerptOf(raw),
   }
 }
 

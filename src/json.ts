@@ -1,6 +1,5 @@
 /*
- * JSON as text, for what JSON.parse loses: duplicate keys, digits beyond a double's, 1e400, lone
- * surrogates. The walks here go token by token and build no value, so depth costs a small number per
+ * JSON as text, for what JSON.parse loses: duplicate keys, digits beyond a double's, 1e400. The walks here go token by token and build no value, so depth costs a small number per
  * open bracket and no call stack. A byte order mark before a text is no part of its meaning.
  */
 
@@ -20,9 +19,6 @@ const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 const SPACE = 0x20
 const BYTE_ORDER_MARK = 0xfeff
-
-/** Values nest no deeper than this, so that a walk by recursion cannot exhaust the stack. */
-const MAX_DEPTH = 1000
 
 /**
  * Where a walk over a text is. The text is copied into UTF-16 units because reading those is three times
@@ -87,49 +83,6 @@ export function elementTexts(text: string, property: string): string[] | null {
       if (elementEnded) elements.push(text.slice(elementFrom, place.at))
     }
   }
-}
-
-/**
- * False when JSON.parse of this text cannot yield a lone surrogate. Bytes decoded as UTF-8 hold none, so
- * one can only come from an escape. True says no more than that there is such an escape, as in every
- * escaped pair too. Texts that were not decoded from bytes are out of scope.
- */
-export function mayHoldLoneSurrogate(text: string): boolean {
-  return text.includes('\\ud') || text.includes('\\uD')
-}
-
-/**
- * The same value (the same reference) when every string and key in it is well formed, else a copy with
- * U+FFFD in place of each lone surrogate; keys that become equal leave the last. Expects what
- * JSON.parse returns. Throws a RangeError for a value nested deeper than 1,000.
- */
-export function replaceLoneSurrogates(value: unknown): unknown {
-  return isWellFormed(value, 0) ? value : wellFormed(value)
-}
-
-function isWellFormed(value: unknown, depth: number): boolean {
-  if (typeof value === 'string') return value.isWellFormed()
-  if (typeof value !== 'object' || value === null) return true
-  if (depth === MAX_DEPTH) throw new RangeError(`JSON nested deeper than ${MAX_DEPTH} levels`)
-  let sound = true
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) sound = isWellFormed(value[i], depth + 1) && sound
-  } else {
-    const members = value as Record<string, unknown>
-    for (const key in members) sound = isWellFormed(members[key], depth + 1) && key.isWellFormed() && sound
-  }
-  return sound
-}
-
-/** Needs no bound of its own: `isWellFormed` has gone through the whole value. */
-function wellFormed(value: unknown): unknown {
-  if (typeof value === 'string') return value.toWellFormed()
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(wellFormed)
-  // Entries define `__proto__` as the member that it is in JSON; assignment would not.
-  return Object.fromEntries(
-    Object.entries(value).map(([key, each]) => [key.toWellFormed(), wellFormed(each)]),
-  )
 }
 
 /** What the next token may be, given the tokens before it. */

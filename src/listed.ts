@@ -1,11 +1,10 @@
 import { once } from 'node:events'
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { editais } from '#schema/tables.ts'
-import { hashOf, type Verdict } from './validate.ts'
+import { excerptOf, hashOf, type Verdict } from './validate.ts'
 import { type Database, literal } from './warehouse/database.ts'
 import { documentStructure, fingerprint, flatten } from './warehouse/sql.ts'
 
-const EXCERPT_BYTES = 2048
 /** DuckDB's reader sets its buffers by the longest line; smaller ones would only make it slower. */
 const MIN_BUFFER_BYTES = 128 * 1024
 
@@ -57,7 +56,7 @@ function stagedLine(verdict: Verdict, read: number): string {
   const raw = verdict.raw?.toString('base64')
   if (!verdict.ok) {
     const { reason, path } = verdict
-    const excerpt = verdict.raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed()
+    const excerpt = excerptOf(verdict.raw)
     return JSON.stringify({
       read,
       edital_id: editalId,

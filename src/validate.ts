@@ -4,7 +4,8 @@ import type { z } from 'zod'
 import { analysis } from '#schema/analysis.ts'
 import { canonicalDateTime, isPlainPathSegment } from '#schema/fields.ts'
 import { notice, noticePage } from '#schema/notice.ts'
-import { elementTexts, mayHoldLoneSurrogate, replaceLoneSurrogates, sameMeaning } from './json.ts'
+import { elementTexts, sameMeaning } from './json.ts'
+import { mayHoldLoneSurrogate, replaceLoneSurrogates } from './surrogates.ts'
 
 /** A difference between a document and the contract that does not stop it from loading. */
 export type Drift = {
@@ -113,6 +114,14 @@ export function validatePage(bytes: Buffer): Page | string {
 /** SHA-256 of a document's text or a body's bytes, as hex. */
 export function hashOf(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
+}
+
+/** What of a body is shown to people, and published. */
+const EXCERPT_BYTES = 2048
+
+/** The beginning of what was received, as well-formed text. */
+export function excerptOf(raw: Buffer): string {
+  return raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed()
 }
 
 function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdict {

@@ -2,11 +2,9 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '#src/errors.ts'
 import { readLines } from '#src/rawlog/read.ts'
-import { hashOf } from '#src/validate.ts'
+import { excerptOf, hashOf } from '#src/validate.ts'
 import type { Database } from './database.ts'
 import { stageLines } from './staging.ts'
-
-const EXCERPT_CHARACTERS = 2048
 
 type Attempt = {
   readonly temporaryDirectory: string
@@ -86,7 +84,7 @@ function rejectedLine(text: string, reason: string): { text: string; editalId: s
     reason: `could not be loaded: ${reason}`.slice(0, 500),
     path: '$',
     hash: hashOf(document),
-    excerpt: document.slice(0, EXCERPT_CHARACTERS).toWellFormed(),
+    excerpt: excerptOf(Buffer.from(document)),
   }
   return { text: JSON.stringify(line), editalId: String(edital_id) }
 }
