@@ -5,6 +5,12 @@ import { linesOf } from './lines.ts'
 import type { ListedFile } from './listed.ts'
 import { type Database, literal } from './warehouse/database.ts'
 
+/**
+ * The newest notices come first, but in so many strides through all of them, others in each run: a few
+ * that always fail can so not stand together and open the circuit before the rest had its turn.
+ */
+const STRIDES = 8
+
 /** Phases in which a notice is still in the funnel; the others are closed. */
 const OPEN_STATUSES = ['screening', 'analysis', 'pricing', 'ready']
 
@@ -90,7 +96,7 @@ export async function detect(options: DetectOptions): Promise<Plan> {
   const workPath = join(temporaryDirectory, 'work.ndjson')
   await db.run(`COPY (
       SELECT edital_id, _updated_at AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
-      ORDER BY created_at DESC, edital_id
+      ORDER BY hash(edital_id, ${literal(options.now.toISOString())}) % ${STRIDES}, created_at DESC, edital_id
     ) TO ${literal(workPath)} (FORMAT json)`)
   return { ...counts, recordsPath, workPath }
 }
@@ -102,7 +108,7 @@ function compare(options: DetectOptions): string {
         WHEN change = 'known' THEN 'defer'
         WHEN change = 'rejected' THEN 'set_aside'
         WHEN change = 'same' AND same_version AND NOT due AND NOT $force THEN 'none'
-        WHEN ${isExcluded(options)} OR (waits AND NOT $force) THEN 'defer'
+        WHEN (${isExcluded(options)} OR waits) AND NOT $force THEN 'defer'
         ELSE 'fetch'
       END AS action
     FROM (

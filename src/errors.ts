@@ -20,6 +20,13 @@ export class FatalError extends Error {
 /** Concerns one request, and so at most one notice: the run goes on without it and a later run tries again. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
+  /** The server or the network failed, and went on failing; the request itself was not refused. */
+  readonly transient: boolean
+
+  constructor(message: string, transient = false) {
+    super(message)
+    this.transient = transient
+  }
 }
 
 /** The run was asked to stop; what is durable stays and the next run goes on from there. */

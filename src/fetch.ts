@@ -4,6 +4,7 @@ import type { Work } from './detect.ts'
 import { EXIT, FatalError, InterruptedError, messageOf, RequestError } from './errors.ts'
 import type { Loader } from './load.ts'
 import { excerptOf, hashOf, type Rejected, validateAnalysis } from './validate.ts'
+import { runWorkers } from './workers.ts'
 
 /** So many failures with no success between them are the API's, not the notices': asking on is no use. */
 const CIRCUIT_FAILURES = 20
@@ -56,19 +57,17 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
         fetched.stopped ??= error
         return
       }
-      if (!(error instanceof RequestError)) {
-        fetched.stopped ??= new InterruptedError()
-        throw error
-      }
+      if (!(error instanceof RequestError)) throw error
       fetched.failed += 1
       fetched.lastFailure = `${next.edital_id}: ${messageOf(error)}`
-      failuresInARow += 1
+      // An API that refuses one notice is well; only what failed of itself speaks against asking on.
+      failuresInARow = error.transient ? failuresInARow + 1 : 0
       if (failuresInARow >= CIRCUIT_FAILURES) fetched.stopped ??= circuitOpened(error)
     }
   }
 
-  async function worker(): Promise<void> {
-    while (!fetched.stopped) {
+  async function worker(failed: () => boolean): Promise<void> {
+    while (!fetched.stopped && !failed()) {
       if (signal.aborted) {
         fetched.stopped ??= new InterruptedError()
         return
@@ -81,7 +80,7 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
   }
   // While one works on an answer, another's request waits for the connection that has become free; with a
   // concurrency of one there is no other.
-  await Promise.all(Array.from({ length: api.concurrency * 2 - 1 }, worker))
+  await runWorkers(api.concurrency * 2 - 1, worker)
   await work.return?.()
   return fetched
 }

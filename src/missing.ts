@@ -3,12 +3,35 @@ import { RequestError, throwIfInterrupted } from './errors.ts'
 import type { ListedFile } from './listed.ts'
 import { validateNotice } from './validate.ts'
 import type { Database } from './warehouse/database.ts'
+import { runWorkers } from './workers.ts'
 
 /** With fewer live notices than this, an empty list may simply be true. */
 const GUARD_FROM_LIVE = 20
 /** More verified deletions than this share of the live notices, or this many, are not believed. */
 const GUARD_SHARE = 0.05
 const GUARD_COUNT = 20
+
+/** So many failures with no answer between them: asking for the rest is no use in this run. */
+const GIVE_UP_FAILURES = 20
+/** A key that can read none of so many stored notices is another company's. */
+const SAMPLED_NOTICES = 3
+
+/**
+ * Invariant I10 for a filtered list, which need not show what the warehouse holds: true when it shows
+ * only notices that are unknown here, and stored ones do not exist for this key.
+ */
+export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Promise<boolean> {
+  const { live, shown, known } = await db.row<{ live: number; shown: number; known: number }>(
+    `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live, count(*) AS shown,
+       count(e.edital_id) AS known FROM listed l LEFT JOIN editais e USING (edital_id)`,
+  )
+  if (live < GUARD_FROM_LIVE || shown === 0 || known > 0) return false
+  const sample = await db.rows<{ id: string }>(
+    `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL ORDER BY updated_at DESC LIMIT ${SAMPLED_NOTICES}`,
+  )
+  for (const { id } of sample) if ((await api.notice(id)).kind !== 'absent') return false
+  return true
+}
 
 /** Invariant I10: true when the list shows none of the notices that the warehouse holds. */
 export async function isAnotherCompany(db: Database): Promise<boolean> {
@@ -52,14 +75,17 @@ export async function verifyMissing(options: {
   const bound = options.allowMassDelete ? Number.POSITIVE_INFINITY : Math.max(GUARD_COUNT, live * GUARD_SHARE)
   const gone: string[] = []
   let found = 0
+  let failuresInARow = 0
+  const goOn = () => gone.length <= bound && failuresInARow < GIVE_UP_FAILURES
   const unverified: { id: string; reason: string }[] = []
 
-  async function work(): Promise<void> {
-    for (let next = missing.pop(); next && gone.length <= bound; next = missing.pop()) {
+  async function work(stopped: () => boolean): Promise<void> {
+    for (let next = missing.pop(); next && goOn() && !stopped(); next = missing.pop()) {
       throwIfInterrupted(options.signal)
       const { id } = next
       try {
         const answer = await api.notice(id)
+        failuresInARow = 0
         if (answer.kind === 'absent') gone.push(id)
         else if (answer.kind === 'body') {
           found += 1
@@ -68,10 +94,11 @@ export async function verifyMissing(options: {
       } catch (error) {
         if (!(error instanceof RequestError)) throw error
         unverified.push({ id, reason: error.message })
+        failuresInARow += 1
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(api.concurrency, missing.length) }, work))
+  await runWorkers(Math.min(api.concurrency, missing.length), work)
   const held = gone.length > bound
   return { gone: held ? [] : gone, found, held, unverified }
 }

@@ -1,8 +1,9 @@
 import { LIST_LIMIT } from '#schema/notice.ts'
 import type { Api } from './api/client.ts'
-import { FatalError, throwIfInterrupted } from './errors.ts'
+import { FatalError, RequestError, throwIfInterrupted } from './errors.ts'
 import type { ListedFile } from './listed.ts'
 import { type Drift, hashOf, type Page, type Verdict, validateNotice, validatePage } from './validate.ts'
+import { runWorkers } from './workers.ts'
 
 /** A pass that is not whole is repeated once; the next run comes soon. */
 const MAX_PASSES = 2
@@ -20,6 +21,10 @@ export type Scan = {
   readonly complete: boolean | null
   /** Notices asked for by id that do not exist for this company. */
   readonly absent: number
+  /** Those asked for by id for which no useful answer came. */
+  readonly failed: readonly { id: string; reason: string }[]
+  /** The most notices that a page of the last pass said there are. */
+  readonly total: number
   readonly drift: readonly Drift[]
 }
 
@@ -42,7 +47,16 @@ export async function scan(options: ScanOptions): Promise<Scan> {
   for (let passes = 1; ; passes += 1) {
     const pass = await readPass(options)
     if (passes === 1) drift.push(...pass.drift)
-    if (pass.whole || passes === MAX_PASSES) return { passes, complete: pass.whole, absent: 0, drift }
+    if (pass.whole || passes === MAX_PASSES) {
+      return {
+        passes,
+        complete: pass.whole,
+        total: pass.total,
+        absent: 0,
+        failed: [],
+        drift,
+      }
+    }
   }
 }
 
@@ -63,7 +77,9 @@ type Pass = {
   read: number
 }
 
-async function readPass(options: ScanOptions): Promise<{ whole: boolean; drift: readonly Drift[] }> {
+async function readPass(
+  options: ScanOptions,
+): Promise<{ whole: boolean; drift: readonly Drift[]; total: number }> {
   const pass: Pass = { edges: [], totals: new Set(), shown: new Set(), pages: new Map(), drift: [], read: 0 }
   const first = await readPage(options, pass, 0)
   pass.drift.push(...first.drift)
@@ -72,8 +88,8 @@ async function readPass(options: ScanOptions): Promise<{ whole: boolean; drift: 
   // Ranges of the list that are still to be read; a page that ends early puts its rest back.
   const ranges = planRanges(size, first.total)
 
-  async function work(): Promise<void> {
-    for (let range = ranges.shift(); range; range = ranges.shift()) {
+  async function work(stopped: () => boolean): Promise<void> {
+    for (let range = ranges.shift(); range && !stopped(); range = ranges.shift()) {
       if (pass.read > maxPages) throw endless(pass.read)
       const page = await readPage(options, pass, range.from)
       const end = range.from + page.notices.length
@@ -82,8 +98,8 @@ async function readPass(options: ScanOptions): Promise<{ whole: boolean; drift: 
     }
   }
   const workers = Math.max(1, Math.min(PAGES_AT_ONCE, options.api.concurrency, ranges.length))
-  await Promise.all(Array.from({ length: workers }, work))
-  return { whole: isWhole(pass), drift: pass.drift }
+  await runWorkers(workers, work)
+  return { whole: isWhole(pass), drift: pass.drift, total: Math.max(...pass.totals) }
 }
 
 /** Pages after the first, each beginning with the last notice of the one before where it has several. */
@@ -170,13 +186,19 @@ export async function readByIds(options: {
   onProgress: (progress: { done: number; total: number }) => void
 }): Promise<Scan> {
   let absent = 0
+  const failed: { id: string; reason: string }[] = []
   for (const [done, id] of options.ids.entries()) {
     throwIfInterrupted(options.signal)
-    const answer = await options.api.notice(id)
-    if (answer.kind === 'absent') absent += 1
-    else if (answer.kind === 'body') await options.listed.add([validateNotice(answer.bytes, id)])
-    else throw new FatalError(`The answer for notice ${id} is too large to be read.`)
+    try {
+      const answer = await options.api.notice(id)
+      if (answer.kind === 'absent') absent += 1
+      else if (answer.kind === 'body') await options.listed.add([validateNotice(answer.bytes, id)])
+      else failed.push({ id, reason: 'its answer is too large' })
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error
+      failed.push({ id, reason: error.message })
+    }
     options.onProgress({ done: done + 1, total: options.ids.length })
   }
-  return { passes: 0, complete: null, drift: [], absent }
+  return { passes: 0, complete: null, total: 0, absent, failed, drift: [] }
 }

@@ -5,7 +5,7 @@ import { FatalError, RequestError, throwIfInterrupted } from './errors.ts'
 import { type Fetched, fetchAnalyses } from './fetch.ts'
 import { ListedFile, stageListed } from './listed.ts'
 import type { Loader } from './load.ts'
-import { isAnotherCompany, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
+import { isAnotherCompany, isForeignKey, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
 import type { Line } from './rawlog/line.ts'
 import { type RunReport, statusOfExit, worsen } from './report.ts'
 import { finishRun, type Run, type RunContext, type RunResult, withRun } from './run.ts'
@@ -24,6 +24,10 @@ export type SyncRequest = {
   readonly allowMassDelete: boolean
 }
 
+/** While a list changes, a few notices more or less are no reason to doubt what it says. */
+const FEW_NOT_SHOWN = 20
+const SHARE_NOT_SHOWN = 0.05
+
 export type SyncContext = RunContext & { readonly api: Api }
 
 /**
@@ -37,6 +41,8 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
     const { warehouse, loader, report } = run
     const refetch = await decideRefetch(request, context.now(), warehouse)
     await loader.append(runStarted(request, context, refetch))
+    // What was asked for must outlive this process, also one that dies while the list is read.
+    if (refetch.anew) await loader.settle()
     const drift = await mirror({ ...request, refetch }, context, run).catch(error => {
       conclude(report, error)
       return []
@@ -56,7 +62,7 @@ async function mirror(request: SurveyRequest, context: SyncContext, run: Run): P
   const { plan, missing, unlisted, scanned } = await survey(request, context, run.warehouse)
   report.scan_passes = scanned.passes
   report.scan_complete = scanned.complete
-  report.listed = plan.listed + scanned.absent
+  report.listed = plan.listed + scanned.absent + scanned.failed.length
   report.added = plan.added
   report.changed = plan.changed
   report.revived = plan.revived
@@ -66,6 +72,7 @@ async function mirror(request: SurveyRequest, context: SyncContext, run: Run): P
   report.quarantined = plan.rejected
   report.not_attempted = plan.toFetch
   explainMissing(report, missing)
+  explainScan(report, scanned)
 
   for await (const record of readPlan<ListedRecord>(plan.recordsPath)) await logRecord(loader, record)
   for (const edital_id of missing.gone) await loader.append({ type: 'gone', edital_id })
@@ -115,6 +122,7 @@ export async function survey(
       : await scan({ api, statuses: request.statuses, listed, signal, onProgress })
     await listed.flush()
     await stageListed(db, listed, sourceTimezone)
+    if (isFiltered(request) && (await isForeignKey(db, api))) throw anotherCompany()
     let missing: Missing = { gone: [], found: 0, held: false, unverified: [] }
     if (!isFiltered(request)) {
       if (!request.allowMassDelete && (await isAnotherCompany(db))) throw anotherCompany()
@@ -210,7 +218,7 @@ function addFetched(report: RunReport, fetched: Fetched): void {
   report.loaded = fetched.loaded
   report.gone += fetched.gone
   report.quarantined += fetched.quarantined
-  report.failed = fetched.failed
+  report.failed += fetched.failed
   report.not_attempted -= attempted(fetched)
   report.silent_changes = fetched.silentChanges
   if (fetched.failed > 0 && !fetched.stopped) {
@@ -239,8 +247,9 @@ function conclude(report: RunReport, error: unknown): void {
 
 /** What could not be loaded is no longer loaded; anything set aside makes the run partial. */
 function setAside(report: RunReport, poisoned: readonly string[]): void {
-  report.loaded -= poisoned.length
-  report.quarantined += poisoned.length
+  const moved = Math.min(new Set(poisoned).size, report.loaded)
+  report.loaded -= moved
+  report.quarantined += moved
   if (report.quarantined > 0) {
     worsen(report, 'partial', `${report.quarantined} records were quarantined; see \`npm run status\`.`)
   }
@@ -259,12 +268,31 @@ function explainMissing(report: RunReport, { held, unverified }: Missing): void 
       'More notices are gone from the API than can be believed (is this the key of another company?), so none was marked deleted. If it is right, run with --allow-mass-delete.',
     )
   }
-  if (unverified.length > 0) {
-    const [{ id, reason }] = unverified as [{ id: string; reason: string }]
+  const [first] = unverified
+  if (first) {
+    const { id, reason } = first
     worsen(
       report,
       'partial',
       `${unverified.length} notices missing from the list could not be asked for, such as ${id}: ${reason}.`,
+    )
+  }
+}
+
+function explainScan(report: RunReport, { failed, total }: Scan): void {
+  const [first] = failed
+  report.failed = failed.length
+  if (first)
+    worsen(
+      report,
+      'partial',
+      `${failed.length} notices could not be read, such as ${first.id}: ${first.reason}.`,
+    )
+  if (total - report.listed > Math.max(FEW_NOT_SHOWN, total * SHARE_NOT_SHOWN)) {
+    worsen(
+      report,
+      'partial',
+      `The list says that it holds ${total} notices, but only ${report.listed} were to be found. The API is at fault; the next run looks again.`,
     )
   }
 }

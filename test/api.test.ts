@@ -104,6 +104,19 @@ describe('a request that fails', () => {
   })
 })
 
+describe('notices that fail for a reason of their own', () => {
+  it('do not keep the others from their turn, however many they are', async () => {
+    const company = await openCompany(60, { API_CONCURRENCY: '1', API_RETRIES: '0' })
+    for (const id of company.ids.slice(0, 40)) company.world.update(id, { analysis: null })
+
+    expect(await syncOnce(company.environment, [], 3)).toMatchObject({
+      loaded: 20,
+      failed: 40,
+      not_attempted: 0,
+    })
+  })
+})
+
 describe('an analysis that is not found (404)', () => {
   it('means that its notice is gone only where asking for the notice agrees', async () => {
     const company = await openCompany(5)

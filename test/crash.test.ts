@@ -106,9 +106,10 @@ async function syncUntil(
 }
 
 test.each<{ when: string; moment: Moment; runs: number }>([
-  { when: 'while the list is read', moment: onAsked('list', 1), runs: 1 },
+  { when: 'while the list is read', moment: onAsked('list', 1), runs: 2 },
   { when: 'right after the first segment', moment: onAsked('analysis', 1), runs: 2 },
-  { when: 'when the analyses are sealed', moment: onFile('raw', /^000002.ndjson.zst$/), runs: 2 },
+  { when: 'when the notices are sealed', moment: onFile('raw', /^000002.ndjson.zst$/), runs: 2 },
+  { when: 'when the analyses are sealed', moment: onFile('raw', /^000003.ndjson.zst$/), runs: 2 },
   { when: 'when a snapshot is begun', moment: onFile('lake/snapshots', /editais$/), runs: 2 },
   { when: 'when a snapshot is nearly whole', moment: onFile('lake/snapshots', /catalog.duckdb$/), runs: 2 },
 ])(
@@ -195,6 +196,14 @@ async function interrupted(company: Company, args: readonly string[]): Promise<R
   ).toEqual([{ status: 'interrupted', loaded: report.loaded }])
   return report
 }
+
+test('a full run that is killed while the list is read is owed by the next run, whichever it is', async () => {
+  const company = await startCompany(notices(1, 5))
+  await company.syncHere()
+  await syncUntil(company, onAsked('list', 1), 'SIGKILL', ['--full'])
+  expect(await company.syncHere()).toMatchObject({ mode: 'incremental', loaded: 5, unchanged: 0 })
+  expect(await company.syncHere()).toMatchObject({ loaded: 0, unchanged: 5 })
+})
 
 test('what a killed run left behind is cleared away', async () => {
   const company = await startCompany(notices(1, 5))

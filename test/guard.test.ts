@@ -53,6 +53,23 @@ test('the key of another company changes nothing', async () => {
   expect(await acme.syncHere()).toMatchObject({ status: 'ok', unchanged: 20 })
 })
 
+test('the key of another company brings nothing in with a filtered list either', async () => {
+  const { acme, other } = await startTwo(new World(notices(1, 20)), new World(notices(101, 130)))
+  await acme.syncHere()
+  const before = await tables(acme)
+  const mistaken = companyAt(acme.sandbox, other.world, { ...acme.environment, API_KEY: OTHER_KEY })
+  const [{ status }] = (await acme.query('SELECT status FROM editais LIMIT 1')) as [{ status: string }]
+  for (const args of [
+    ['--status', status],
+    ['--id', idOf(101)],
+  ]) {
+    const report = await mistaken.sync(args, 1)
+    expect(report).toMatchObject({ status: 'failed', added: 0, loaded: 0 })
+    expect(report.error).toMatch(/another company/)
+  }
+  expect(await tables(acme)).toEqual(before)
+})
+
 test('companies whose notices have the same ids live side by side', async () => {
   const theirs = notices(1, 20, { objeto: 'Da outra', created_at: '2026-09-01T00:00:00Z' })
   const { acme, other } = await startTwo(new World(notices(1, 20)), new World(theirs))

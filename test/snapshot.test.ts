@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile, realpath, rename, stat } from 'node:fs/promises'
+import { readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
@@ -214,6 +214,17 @@ test('readers see whole snapshots and no error while twenty are published', asyn
   const last = await open()
   expect(await readVersion(last)).toBe(120)
   last.close()
+})
+
+test('a file that was lost from the latest snapshot is written again by the next publish', async () => {
+  const company = await startCompany(notices(1, 6))
+  const { environment } = company
+  await company.syncHere()
+  const [month] = (await readdir(join(await latest(environment), 'analyses'))) as [string]
+  await rm(join(await latest(environment), 'analyses', month))
+  company.world.put(noticeEntry(7))
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', added: 1 })
+  expect(await company.query('SELECT count(*) AS n FROM analyses')).toEqual([{ n: 7 }])
 })
 
 test('a data directory that was moved is published again for its new place', async () => {

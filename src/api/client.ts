@@ -8,6 +8,8 @@ import { createPace, retryAfterMs } from './pace.ts'
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 /** Kept of a body over the bound, as evidence. */
 const EXCERPT_BYTES = 2048
+/** A shorter key, as of a test server, could be a word of the documents; real ones are far longer. */
+const MIN_MASKED_KEY = 16
 /** A server may trickle a body for ever without one silence longer than the timeout. */
 const MAX_REQUEST_TIMEOUTS = 10
 /** 429 and 503 are load, not failure: so many are waited out before they count as retries. */
@@ -157,7 +159,7 @@ export function createApi(options: ApiOptions): Api {
       })
     } catch (error) {
       if (signal.aborted) throw new InterruptedError()
-      if (error instanceof TransientError) throw new RequestError(error.message)
+      if (error instanceof TransientError) throw new RequestError(error.message, true)
       throw error
     }
   }
@@ -198,7 +200,7 @@ function readBody(
       chunks.push(chunk)
       size += chunk.length
       if (size > limits.maxBytes) {
-        resolve({ kind: 'too_large', excerpt: Buffer.concat(chunks).subarray(0, EXCERPT_BYTES) })
+        resolve({ kind: 'too_large', excerpt: Buffer.concat(chunks).subarray(0, 2 * EXCERPT_BYTES) })
         body.destroy()
       } else if (limits.nowMs() > limits.deadlineMs) {
         body.destroy(new TransientError('the API took too long to send its answer'))
@@ -226,12 +228,13 @@ async function connectionReused(): Promise<void> {
  * (invariant I7). Overwritten with as many characters, so that a body keeps its length.
  */
 function withoutKey(answer: Answer, key: string): Answer {
-  if (answer.kind === 'absent') return answer
+  if (answer.kind === 'absent' || key.length < MIN_MASKED_KEY) return answer
   const bytes = answer.kind === 'body' ? answer.bytes : answer.excerpt
   for (let at = bytes.indexOf(key); at !== -1; at = bytes.indexOf(key, at)) {
     bytes.fill('*', at, at + key.length)
   }
-  return answer
+  // Cut only now, so that no part of a key is left at the end.
+  return answer.kind === 'too_large' ? { ...answer, excerpt: bytes.subarray(0, EXCERPT_BYTES) } : answer
 }
 
 /** The error for an answer that another try would not change. */

@@ -38,9 +38,11 @@ export function createPace(options: {
           nextSlot = now + spacingMs
           return
         }
-        if (pausedUntil <= now) nextSlot = slot + spacingMs
+        const wasPaused = pausedUntil > now
+        // Whoever waits for the end of a pause takes a slot then: together they would be a burst.
+        if (!wasPaused) nextSlot = slot + spacingMs
         await sleep(slot - now, undefined, { signal })
-        if (pausedUntil <= nowMs()) return
+        if (pausedUntil <= nowMs() && (spacingMs === 0 || !wasPaused)) return
       }
     },
     pause(ms) {

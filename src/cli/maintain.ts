@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs'
 import { Command } from 'commander'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
 import { replay } from '#src/replay.ts'
 import { exitOfStatus } from '#src/report.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/run.ts'
@@ -46,6 +48,12 @@ async function run(environment: Environment, name: string, options: Options, wor
   const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping'))
   const context = localContext(settings, display, signal)
+  if (!existsSync(context.paths.root)) {
+    throw new FatalError(
+      `There is no company ${settings.company} in ${settings.dataDir}. Check COMPANY and DATA_DIR.`,
+      EXIT.usage,
+    )
+  }
   try {
     await holdingCompany(context, display, { what: name }, async () => {
       await work(context, options)

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import { type Environment, readApiSettings, readSettings, statusList } from '#config/settings.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
@@ -59,6 +60,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
   // Every request under way listens for it.
   setMaxListeners(0, signal)
   const context = localContext(settings, display, signal)
+  const held = { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? 0 }
   saveMemory()
   const onProgress: RunContext['onProgress'] = progress => {
     if (progress.stage === 'fetch') saveTime()
@@ -67,16 +69,17 @@ async function run(environment: Environment, options: Options): Promise<number> 
   const api = openApi(apiSettings, display, signal)
   try {
     if (options.plan) {
-      const planned = await plan(request, { ...context, api })
+      const look = () => plan(request, { ...context, api })
+      // A plan leaves nothing behind, so it takes no lock where there is nothing yet.
+      const planned = await (existsSync(context.paths.warehouse)
+        ? holdingCompany(context, display, held, look)
+        : look())
       await display.end()
       process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
       return EXIT.ok
     }
-    const { report, published } = await holdingCompany(
-      context,
-      display,
-      { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? 0 },
-      () => sync(request, { ...context, api, onProgress }),
+    const { report, published } = await holdingCompany(context, display, held, () =>
+      sync(request, { ...context, api, onProgress }),
     )
     await display.end()
     if (options.json) process.stdout.write(`${JSON.stringify({ company: settings.company, ...report })}\n`)

@@ -53,20 +53,24 @@ export async function latestName(lake: string): Promise<string | null> {
   return await readlink(latestLink(lake)).then(basename, () => null)
 }
 
-/**
- * The snapshots that were finished, oldest first: by what of the log they hold, for clocks can go back.
- * @param directory the lake's `snapshots`.
- */
+/** The snapshots that were finished, in the order in which they were written. */
 export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
   const manifests = await Promise.all(
     (await readdir(directory)).map(name => readManifest(join(directory, name))),
   )
   return manifests
     .filter(manifest => manifest !== null)
-    .sort(
-      (a, b) =>
-        a.applied_segment - b.applied_segment ||
-        a.created_at.localeCompare(b.created_at) ||
-        a.snapshot.localeCompare(b.snapshot),
-    )
+    .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.snapshot.localeCompare(b.snapshot))
+}
+
+/**
+ * The snapshot that holds most of this warehouse: by what of the log it holds, for clocks can go back.
+ * One of another warehouse, as before a rebuild, only where there is none of this one.
+ */
+export function newestOf(finished: readonly Manifest[], warehouseId: string): Manifest | null {
+  const rank = (manifest: Manifest) => (manifest.warehouse_id === warehouseId ? manifest.applied_segment : -1)
+  return finished.reduce<Manifest | null>(
+    (newest, manifest) => (newest === null || rank(manifest) >= rank(newest) ? manifest : newest),
+    null,
+  )
 }

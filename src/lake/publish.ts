@@ -1,6 +1,6 @@
 import { chmod, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { TABLES } from '#schema/tables.ts'
+import { TABLES, type Table } from '#schema/tables.ts'
 import { syncDirectory, withFile } from '#src/durable.ts'
 import type { Database } from '#src/warehouse/database.ts'
 import { writeCatalog } from './catalog.ts'
@@ -10,6 +10,7 @@ import {
   latestLink,
   latestName,
   type Manifest,
+  newestOf,
   type SnapshotFile,
   snapshotsDirectory,
 } from './manifest.ts'
@@ -54,7 +55,11 @@ export async function publish(request: Request): Promise<Published> {
   )
   const directory = snapshotsDirectory(lake)
   const finished = await finishedSnapshots(directory)
-  const newest = finished.at(-1) ?? null
+  const newest = newestOf(finished, state.warehouse_id)
+  const latest = await latestName(lake)
+  // First, so that a full disk can become less full.
+  const kept = { keepMs: request.keepMs, now, latest }
+  await removeExpired(directory, kept)
   let manifest = newest
   let bytesWritten = 0
   if (!newest || isStale(newest, state, { directory, now })) {
@@ -64,8 +69,8 @@ export async function publish(request: Request): Promise<Published> {
     bytesWritten = writtenBytes(manifest, previous)
   }
   const { snapshot } = manifest as Manifest
-  if ((await latestName(lake)) !== snapshot) await pointLatestTo(lake, snapshot)
-  await removeExpired(directory, { keepMs: request.keepMs, now })
+  if (latest !== snapshot) await pointLatestTo(lake, snapshot)
+  await removeExpired(directory, { ...kept, published: snapshot })
   return { directory: join(directory, snapshot), written: manifest !== newest, bytesWritten }
 }
 
@@ -97,7 +102,8 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
       'FROM month_versions',
     )
     for (const table of TABLES) {
-      const plan = planTable(table, previous, versions)
+      const lost = await lostMonths(previous, table)
+      const plan = planTable(table, previous, [...versions, ...lost])
       files.set(table.name, await writeTable(db, plan, { directory, company, previousDirectory }))
     }
   })
@@ -127,6 +133,21 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
   await syncDirectory(directory)
   await writeManifest(directory, manifest)
   return manifest
+}
+
+/** Months of a table whose file is not there as the manifest says: written anew, as if they had changed. */
+async function lostMonths(previous: Manifest | null, table: Table) {
+  const lost: { table_name: string; month: string; version: number }[] = []
+  for (const file of previous?.tables[table.name]?.files ?? []) {
+    const size = await stat(join((previous as Manifest).directory, file.path)).then(
+      ({ size }) => size,
+      () => null,
+    )
+    if (file.month !== null && size !== file.bytes) {
+      lost.push({ table_name: table.name, month: file.month, version: Number.POSITIVE_INFINITY })
+    }
+  }
+  return lost
 }
 
 /** The manifest says that the snapshot is whole, so it appears whole and after everything else. */

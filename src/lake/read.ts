@@ -1,4 +1,5 @@
 import { realpath } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FatalError } from '#src/errors.ts'
 import { Database } from '#src/warehouse/database.ts'
@@ -20,5 +21,11 @@ export async function openSnapshot(lake: string): Promise<{ db: Database; manife
       `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write one for this place.`,
     )
   }
-  return { db: await Database.open(join(directory, 'catalog.duckdb'), { readOnly: true }), manifest }
+  return {
+    db: await Database.open(join(directory, 'catalog.duckdb'), {
+      readOnly: true,
+      temporaryDirectory: tmpdir(),
+    }),
+    manifest,
+  }
 }

@@ -2,26 +2,28 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { finishedSnapshots } from './manifest.ts'
 
-/** Newest snapshots that stay whatever their age: the latest, and the one that readers may just have opened. */
+/** The last ones stay whatever their age: the latest, and the one that readers may just have opened. */
 const ALWAYS_KEPT = 2
 
 /**
  * Removes snapshots that were superseded longer ago than `keepMs`. What counts is when a newer one
- * appeared, not when it was written: until then readers opened it.
+ * appeared, not when it was written: until then readers opened it. Never those that the link points to,
+ * before or after this publish.
  */
 export async function removeExpired(
   directory: string,
-  { keepMs, now }: { keepMs: number; now: Date },
-): Promise<string[]> {
+  options: { keepMs: number; now: Date; latest: string | null; published?: string },
+): Promise<void> {
+  const { keepMs, now, latest, published } = options
   const manifests = await finishedSnapshots(directory)
-  const expired = manifests.slice(0, -ALWAYS_KEPT).filter((_, index) => {
+  const expired = manifests.slice(0, -ALWAYS_KEPT).filter(({ snapshot }, index) => {
     const successor = manifests[index + 1]
-    return successor !== undefined && now.getTime() - Date.parse(successor.created_at) > keepMs
+    if (snapshot === latest || snapshot === published || successor === undefined) return false
+    return now.getTime() - Date.parse(successor.created_at) > keepMs
   })
   for (const { snapshot } of expired) {
     // First what makes it a snapshot: one that is half removed must not look whole.
     await rm(join(directory, snapshot, 'manifest.json'), { force: true })
     await rm(join(directory, snapshot), { recursive: true, force: true })
   }
-  return expired.map(manifest => manifest.snapshot)
 }

@@ -3,9 +3,14 @@ import zlib from 'node:zlib'
 import { linesOf } from '#src/lines.ts'
 
 /** The lines of a sealed segment as text, in order. Rejects when the segment cannot be decompressed. */
-export function readLines(path: string): AsyncGenerator<string> {
+export async function* readLines(path: string): AsyncGenerator<string> {
   const compressed = createReadStream(path)
   const text = compressed.pipe(zlib.createZstdDecompress())
   compressed.on('error', error => text.destroy(error))
-  return linesOf(text)
+  try {
+    yield* linesOf(text)
+  } finally {
+    // Also where the reader has seen enough.
+    compressed.destroy()
+  }
 }

@@ -244,9 +244,10 @@ function runFinished(): string[] {
   ]
 }
 
+/** Of known notices only: where a notice's own line was set aside, the next run lists it as new. */
 function insert(table: Table, type: 'notice' | 'analysis', sourceTimezone: string): string {
   return `INSERT INTO ${identifier(table.name)} (${flattenedColumns(table)})
-    ${flatten(table, `(FROM lines WHERE type = ${literal(type)})`, sourceTimezone)}`
+    ${flatten(table, `(FROM lines WHERE type = ${literal(type)} AND edital_id IN (SELECT edital_id FROM editais))`, sourceTimezone)}`
 }
 
 /** Notes that these months of these tables changed: their published files are stale. */

@@ -6,7 +6,7 @@ import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/company.ts'
 import { syncDirectory } from '#src/durable.ts'
-import { FatalError, messageOf } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf, throwIfInterrupted } from '#src/errors.ts'
 import { sealedSegments, segmentPath } from '#src/rawlog/files.ts'
 import { applySegment, type Projection } from './apply.ts'
 import { Database } from './database.ts'
@@ -120,7 +120,7 @@ async function applyMissing(
   }
   const missing = sealed.slice(applied)
   for (const [done, number] of missing.entries()) {
-    signal.throwIfAborted()
+    throwIfInterrupted(signal)
     onApply?.({ reason, done, total: missing.length })
     await applySegment(db, { number, path: segmentPath(paths.raw, number) }, projection)
   }
@@ -140,6 +140,12 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
       temporaryDirectory: paths.temporary,
     })
   } catch (error) {
+    if (/Conflicting lock|Could not set lock/.test(messageOf(error))) {
+      throw new FatalError(
+        `${paths.warehouse} is open in another process. Close it there, and run again.`,
+        EXIT.held,
+      )
+    }
     throw new FatalError(
       `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`npm run rebuild\` makes it again from the raw log, without a request.`,
     )
