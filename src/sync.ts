@@ -122,11 +122,12 @@ export async function survey(
       : await scan({ api, statuses: request.statuses, listed, signal, onProgress })
     await listed.flush()
     await stageListed(db, listed, sourceTimezone)
-    if (isFiltered(request) && (await isForeignKey(db, api))) throw anotherCompany()
+    const trusted = request.allowMassDelete
+    if (isFiltered(request) && !trusted && (await isForeignKey(db, api))) throw anotherCompany()
     let missing: Missing = { gone: [], found: 0, held: false, unverified: [] }
     if (!isFiltered(request)) {
-      if (!request.allowMassDelete && (await isAnotherCompany(db))) throw anotherCompany()
-      missing = await verifyMissing({ db, api, listed, allowMassDelete: request.allowMassDelete, signal })
+      if (!trusted && (await isAnotherCompany(db))) throw anotherCompany()
+      missing = await verifyMissing({ db, api, listed, allowMassDelete: trusted, signal })
       if (missing.found > 0) {
         await listed.flush()
         await stageListed(db, listed, sourceTimezone)

@@ -70,6 +70,21 @@ test('the key of another company brings nothing in with a filtered list either',
   expect(await tables(acme)).toEqual(before)
 })
 
+test('asking for missing notices ends after twenty failures in a row, and concludes nothing', async () => {
+  const company = await startCompany(notices(1, 60), { API_RETRIES: '0', API_CONCURRENCY: '2' })
+  await company.syncHere()
+  for (let n = 1; n <= 40; n += 1) company.world.remove(idOf(n))
+  company.faults.plan = [{ fault: 'status', status: 500, kinds: ['notice'] }]
+  company.sandbox.requests.reset()
+  const report = await company.syncHere()
+  expect(report).toMatchObject({ status: 'partial', listed: 20, tombstoned: 0 })
+  expect(report.error).toMatch(/could not be asked for/)
+  // Twenty, and what the other worker had under way.
+  expect(company.sandbox.requests.byKind.notice).toBeGreaterThanOrEqual(20)
+  expect(company.sandbox.requests.byKind.notice).toBeLessThanOrEqual(21)
+  expect(await deleted(company)).toEqual([])
+})
+
 test('companies whose notices have the same ids live side by side', async () => {
   const theirs = notices(1, 20, { objeto: 'Da outra', created_at: '2026-09-01T00:00:00Z' })
   const { acme, other } = await startTwo(new World(notices(1, 20)), new World(theirs))

@@ -22,7 +22,7 @@ export function renderCsv(columns: readonly string[], rows: readonly Row[]): str
 }
 
 /** A value as plain text: times in ISO 8601 UTC, NULL as nothing, nested values as JSON. */
-export function plainText(value: unknown): string {
+function plainText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (value instanceof Date) return value.toISOString()
   return typeof value === 'object' ? JSON.stringify(value, jsonValue) : String(value)

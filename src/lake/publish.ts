@@ -58,8 +58,8 @@ export async function publish(request: Request): Promise<Published> {
   const newest = newestOf(finished, state.warehouse_id)
   const latest = await latestName(lake)
   // First, so that a full disk can become less full.
-  const kept = { keepMs: request.keepMs, now, latest }
-  await removeExpired(directory, kept)
+  const { keepMs } = request
+  await removeExpired(directory, { keepMs, now, inUse: [latest, newest?.snapshot] })
   let manifest = newest
   let bytesWritten = 0
   if (!newest || isStale(newest, state, { directory, now })) {
@@ -70,7 +70,7 @@ export async function publish(request: Request): Promise<Published> {
   }
   const { snapshot } = manifest as Manifest
   if (latest !== snapshot) await pointLatestTo(lake, snapshot)
-  await removeExpired(directory, { ...kept, published: snapshot })
+  await removeExpired(directory, { keepMs, now, inUse: [latest, snapshot] })
   return { directory: join(directory, snapshot), written: manifest !== newest, bytesWritten }
 }
 
@@ -102,7 +102,7 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
       'FROM month_versions',
     )
     for (const table of TABLES) {
-      const lost = await lostMonths(previous, table)
+      const lost = await lostMonths(previous, previousDirectory, table)
       const plan = planTable(table, previous, [...versions, ...lost])
       files.set(table.name, await writeTable(db, plan, { directory, company, previousDirectory }))
     }
@@ -136,10 +136,10 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
 }
 
 /** Months of a table whose file is not there as the manifest says: written anew, as if they had changed. */
-async function lostMonths(previous: Manifest | null, table: Table) {
+async function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
   const lost: { table_name: string; month: string; version: number }[] = []
   for (const file of previous?.tables[table.name]?.files ?? []) {
-    const size = await stat(join((previous as Manifest).directory, file.path)).then(
+    const size = await stat(join(directory ?? '', file.path)).then(
       ({ size }) => size,
       () => null,
     )

@@ -7,18 +7,16 @@ const ALWAYS_KEPT = 2
 
 /**
  * Removes snapshots that were superseded longer ago than `keepMs`. What counts is when a newer one
- * appeared, not when it was written: until then readers opened it. Never those that the link points to,
- * before or after this publish.
+ * appeared, not when it was written: until then readers opened it. Never one of `inUse`.
  */
 export async function removeExpired(
   directory: string,
-  options: { keepMs: number; now: Date; latest: string | null; published?: string },
+  { keepMs, now, inUse }: { keepMs: number; now: Date; inUse: readonly (string | null | undefined)[] },
 ): Promise<void> {
-  const { keepMs, now, latest, published } = options
   const manifests = await finishedSnapshots(directory)
   const expired = manifests.slice(0, -ALWAYS_KEPT).filter(({ snapshot }, index) => {
     const successor = manifests[index + 1]
-    if (snapshot === latest || snapshot === published || successor === undefined) return false
+    if (inUse.includes(snapshot) || successor === undefined) return false
     return now.getTime() - Date.parse(successor.created_at) > keepMs
   })
   for (const { snapshot } of expired) {

@@ -16,7 +16,7 @@ import { createTable, documentType, flatten } from './sql.ts'
 const PROJECTION_VERSION = 1
 
 /** While analyses are fetched the event loop, compression and the API's connections want a core too. */
-export const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
+const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
 
 const BOOKKEEPING = [
   `CREATE TABLE meta (schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
