@@ -14,6 +14,8 @@ import { ORDERS, type Order, World } from '#src/sandbox/world.ts'
 const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const
 /** A second Ctrl-C from npm arrives right after the terminal's own: one that soon is the same one. */
 const SAME_SIGNAL_MS = 1000
+/** A process that is ending has no handlers any more: the second one must find it still there. */
+const SECOND_SIGNAL_MS = 100
 
 type Options = {
   port: number
@@ -137,7 +139,7 @@ function untilSignal(): Promise<void> {
     const stop = () => {
       if (stoppedAtMs !== null && Date.now() - stoppedAtMs > SAME_SIGNAL_MS) process.exit(130)
       stoppedAtMs ??= Date.now()
-      resolve()
+      setTimeout(resolve, SECOND_SIGNAL_MS)
     }
     process.on('SIGINT', stop).on('SIGTERM', stop)
   })
