@@ -21,7 +21,7 @@ const duration = z
     return Number(amount) * DURATION_UNITS_MS[unit]
   })
 
-const wholeNumber = (min: number, max: number) =>
+export const wholeNumber = (min: number, max: number) =>
   z
     .string()
     .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
@@ -52,7 +52,7 @@ const maxAge = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-const timeZone = z
+export const timeZone = z
   .string()
   .refine(name => Intl.supportedValuesOf('timeZone').includes(name) || name === 'UTC', 'is not a time zone')
 
@@ -66,7 +66,7 @@ export const statusList = z.string().transform((text, context) => {
 })
 
 /** A company's slug: it names a directory, so it cannot leave DATA_DIR. */
-const slug = z
+export const slug = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be a short name of a-z, 0-9, - and _, such as acme')
 
@@ -127,9 +127,12 @@ export function loadEnvironment(): Environment {
   return process.env
 }
 
+export const NO_ADDRESS =
+  "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `npm run demo`."
+
 /** Settings that every command needs. Throws FatalError (usage) naming every wrong variable. */
-export function readSettings(environment: Environment, overrides: { company?: string } = {}): Settings {
-  const values = parse({ ...environment, ...(overrides.company ? { COMPANY: overrides.company } : {}) })
+export function readSettings(environment: Environment): Settings {
+  const values = parse(environment)
   return {
     company: values.COMPANY,
     dataDir: resolve(values.DATA_DIR),
@@ -145,10 +148,7 @@ export function readSettings(environment: Environment, overrides: { company?: st
 export function readApiSettings(environment: Environment): ApiSettings {
   const values = parse(environment)
   if (!values.API_BASE_URL) {
-    throw new FatalError(
-      "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `npm run demo`.",
-      EXIT.usage,
-    )
+    throw new FatalError(NO_ADDRESS, EXIT.usage)
   }
   return {
     baseUrl: values.API_BASE_URL,
@@ -162,7 +162,15 @@ export function readApiSettings(environment: Environment): ApiSettings {
   }
 }
 
+/** Names of the settings that belong to a company. */
+export const COMPANY_SETTINGS: readonly string[] = Object.keys(schema.shape)
+
 function parse(environment: Environment): Parsed {
+  return parseSettings(schema, environment)
+}
+
+/** Reads the variables a schema names; an empty one is none. Throws FatalError (usage) naming every wrong one. */
+export function parseSettings<T extends z.ZodObject>(schema: T, environment: Environment): z.output<T> {
   const known = Object.keys(schema.shape).map(name => [name, environment[name]?.trim() || undefined])
   const result = schema.safeParse(Object.fromEntries(known))
   if (result.success) return result.data
@@ -181,9 +189,8 @@ function withoutKey(value = '', key?: string): string {
 }
 
 function readApiKey(environment: Environment): string {
-  const path = environment.API_KEY_FILE?.trim()
-  const key = (path ? readKeyFile(path) : environment.API_KEY)?.trim()
-  const origin = path ? `API_KEY_FILE (${path})` : 'API_KEY'
+  const { value: key, path, ...from } = readSecret(environment, 'API_KEY')
+  const origin = environment.API_KEY_ENV ? `${environment.API_KEY_ENV} (api_key_env)` : from.origin
   if (!key) {
     throw new FatalError(
       `${origin} ${path ? 'is empty' : 'is not set'}. Create a key in the app's settings (notice API) and put it into .env as API_KEY, or its file's path as API_KEY_FILE.`,
@@ -200,13 +207,24 @@ function readApiKey(environment: Environment): string {
   return key
 }
 
-function readKeyFile(path: string): string {
+/**
+ * A secret from the file that `<name>_FILE` names, read anew at each call, or else from the variable itself.
+ * @throws FatalError (usage) when the file cannot be read.
+ */
+export function readSecret(
+  environment: Environment,
+  name: string,
+): { value: string | null; origin: string; path: string | null } {
+  const path = environment[`${name}_FILE`]?.trim() || null
+  const origin = path ? `${name}_FILE (${path})` : name
+  const value = (path ? readSecretFile(path, origin) : environment[name])?.trim() || null
+  return { value, origin, path }
+}
+
+function readSecretFile(path: string, origin: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    throw new FatalError(
-      `API_KEY_FILE (${path}) cannot be read: ${systemCode(error) ?? messageOf(error)}.`,
-      EXIT.usage,
-    )
+    throw new FatalError(`${origin} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
   }
 }

@@ -15,7 +15,10 @@ export type CompanyPaths = {
   /** Files that mean nothing after a run. */
   readonly temporary: string
   readonly lock: string
-  readonly lastRun: string
+  /** What the last run left, as JSON (`src/state.ts`). */
+  readonly state: string
+  /** Names this directory, wherever it is mounted. */
+  readonly id: string
 }
 
 export function companyPaths(dataDir: string, company: string): CompanyPaths {
@@ -29,7 +32,8 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     lake: join(root, 'lake'),
     temporary: join(root, 'tmp'),
     lock: join(root, 'lock'),
-    lastRun: join(root, 'last_run.json'),
+    state: join(root, 'state.json'),
+    id: join(root, 'id'),
   }
 }
 

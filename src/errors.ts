@@ -3,6 +3,9 @@ export const EXIT = { ok: 0, failed: 1, usage: 2, partial: 3, held: 4, interrupt
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
+/** What a machine should know about why something went wrong; people read the message. */
+export type Cause = 'key_refused' | 'identity_guard' | 'mass_deletion_held' | 'wrong_settings'
+
 /**
  * Ends a command or a run: going on cannot help. The message says what happened and what to do, and is
  * all that the user sees.
@@ -10,10 +13,16 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 export class FatalError extends Error {
   override readonly name = 'FatalError'
   readonly exitCode: ExitCode
+  readonly why: Cause | null
 
-  constructor(message: string, exitCode: ExitCode = EXIT.failed, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    exitCode: ExitCode = EXIT.failed,
+    { why = null, ...options }: ErrorOptions & { why?: Cause | null } = {},
+  ) {
     super(message, options)
     this.exitCode = exitCode
+    this.why = why
   }
 }
 
@@ -53,4 +62,24 @@ export function systemCode(error: unknown): string | undefined {
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   return message.split('\n')[0] ?? message
+}
+
+/** One clear sentence about any thrown value, and the exit code that says the same; never a stack trace. */
+export function explain(error: unknown): { readonly message: string; readonly exitCode: ExitCode } {
+  if (error instanceof FatalError) return { message: error.message, exitCode: error.exitCode }
+  const text = messageOf(error)
+  if (systemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
+    return {
+      message:
+        'The disk is full. What was loaded before is safe. Free some space (old snapshots go with a shorter SNAPSHOT_KEEP), then run again.',
+      exitCode: EXIT.failed,
+    }
+  }
+  if (['EACCES', 'EROFS', 'EPERM'].includes(systemCode(error) ?? '')) {
+    return { message: `${text}. Check that this user may write DATA_DIR.`, exitCode: EXIT.usage }
+  }
+  return {
+    message: `Unexpected: ${text}. This is a fault of the program; the data is as the last run left it.`,
+    exitCode: EXIT.failed,
+  }
 }

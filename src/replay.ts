@@ -21,13 +21,13 @@ type Quarantined = {
  */
 export async function replay(context: RunContext): Promise<RunResult> {
   return await withRun(context, 'replay', async run => {
-    const { warehouse, loader, report } = run
+    const { warehouse, loader, report, causes } = run
     const records = await warehouse.db.rows<Quarantined>(
       `SELECT edital_id, kind, _updated_at AS updated_at, observed_at::VARCHAR AS observed_at, _segment AS segment, _seq AS seq
        FROM quarantine WHERE resolved_at IS NULL AND edital_id IS NOT NULL ORDER BY segment, seq`,
     )
     // Nothing happened, so nothing is logged.
-    if (records.length === 0) return { report, published: await publishWarehouse(context, warehouse) }
+    if (records.length === 0) return { report, causes, published: await publishWarehouse(context, warehouse) }
     const { analysisStatuses } = context.settings
     await loader.append({ type: 'run_started', mode: 'replay', analysis_statuses: analysisStatuses })
     for (const record of records) {

@@ -1,4 +1,4 @@
-import { EXIT, type ExitCode } from './errors.ts'
+import { type Cause, EXIT, type ExitCode } from './errors.ts'
 
 export type RunMode = 'full' | 'incremental' | 'filtered' | 'replay'
 export type RunStatus = 'ok' | 'partial' | 'failed' | 'interrupted'
@@ -80,6 +80,6 @@ export function statusOfExit(exitCode: ExitCode): RunStatus {
   return exitCode === EXIT.partial ? 'partial' : 'failed'
 }
 
-export function exitOfStatus(status: RunStatus): ExitCode {
-  return EXIT[status]
+export function exitOf({ status }: RunReport, causes: ReadonlySet<Cause>): ExitCode {
+  return causes.has('wrong_settings') ? EXIT.usage : EXIT[status]
 }

@@ -1,11 +1,13 @@
-import { rename, rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import type { Settings } from '#config/settings.ts'
 import { type CompanyPaths, makeDirectories } from './company.ts'
+import type { Cause } from './errors.ts'
 import { type Published, publish } from './lake/publish.ts'
 import { createLoader, type Loader } from './load.ts'
-import { removeUnsealed, sealedSegments } from './rawlog/files.ts'
+import { rawLogSize, removeUnsealed, sealedSegments } from './rawlog/files.ts'
 import { RawLogWriter } from './rawlog/writer.ts'
 import { assertConserved, newReport, type RunMode, type RunReport } from './report.ts'
+import { readState, wentThrough, writeState } from './state.ts'
 import type { Drift } from './validate.ts'
 import { type OpenOptions, openWarehouse, settleWarehouse, type Warehouse } from './warehouse/warehouse.ts'
 
@@ -29,9 +31,18 @@ export type RunContext = {
   readonly onProgress: (progress: Progress) => void
 }
 
-export type Run = { readonly warehouse: Warehouse; readonly loader: Loader; readonly report: RunReport }
+export type Run = {
+  readonly warehouse: Warehouse
+  readonly loader: Loader
+  readonly report: RunReport
+  readonly causes: Set<Cause>
+}
 
-export type RunResult = { readonly report: RunReport; readonly published: Published }
+export type RunResult = {
+  readonly report: RunReport
+  readonly causes: ReadonlySet<Cause>
+  readonly published: Published
+}
 
 /** Opens what a run writes to, and closes it after `work`; the caller holds the company's lock. */
 export async function withRun<T>(
@@ -53,7 +64,7 @@ export async function withRun<T>(
   }
   const loader = createLoader({ log, ...warehouse, onLoaded })
   try {
-    return await work({ warehouse, loader, report })
+    return await work({ warehouse, loader, report, causes: new Set() })
   } finally {
     await log.close()
     await loader.idle()
@@ -64,24 +75,41 @@ export async function withRun<T>(
 
 /** Ends a run: its report joins the log and the warehouse, and the lake is made to agree with that. */
 export async function finishRun(
-  { warehouse, loader, report }: Run,
+  run: Run,
   context: RunContext,
   drift: readonly Drift[] = [],
 ): Promise<RunResult> {
+  const { warehouse, loader, report, causes } = run
   report.finished_at = context.now().toISOString()
   assertConserved(report)
   await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
   await loader.settle()
   await settleWarehouse(warehouse)
-  await rememberRun(context, report)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
-  return { report, published: await publishWarehouse(context, warehouse) }
+  const published = await publishWarehouse(context, warehouse)
+  await rememberRun(run, context, published)
+  return { report, causes, published }
 }
 
-/** For `status`: a run that changed nothing else is not in a snapshot at once. */
-async function rememberRun({ paths }: RunContext, report: RunReport): Promise<void> {
-  await writeFile(`${paths.lastRun}.part`, `${JSON.stringify(report)}\n`)
-  await rename(`${paths.lastRun}.part`, paths.lastRun)
+/** A run that changed nothing else is not in a snapshot at once; and no reader may open the warehouse. */
+async function rememberRun(
+  { warehouse, report, causes }: Run,
+  { paths }: RunContext,
+  published: Published,
+): Promise<void> {
+  const before = await readState(paths)
+  const { open } = await warehouse.db.row<{ open: number }>(
+    'SELECT count(*)::INTEGER AS open FROM quarantine WHERE resolved_at IS NULL',
+  )
+  await writeState(paths, {
+    last_run: report,
+    causes: [...causes],
+    last_good_at: wentThrough(report) ? report.finished_at : (before?.last_good_at ?? null),
+    quarantined: open,
+    quarantined_before: before?.quarantined ?? 0,
+    raw_log: await rawLogSize(paths.raw),
+    snapshot: { directory: published.directory, bytes: published.bytes },
+  })
 }
 
 /** Makes the lake agree with the warehouse. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Api } from './api/client.ts'
 import { detect, type ListedRecord, type Plan, readPlan, type Work } from './detect.ts'
-import { FatalError, RequestError, throwIfInterrupted } from './errors.ts'
+import { EXIT, FatalError, RequestError, throwIfInterrupted } from './errors.ts'
 import { type Fetched, fetchAnalyses } from './fetch.ts'
 import { ListedFile, stageListed } from './listed.ts'
 import type { Loader } from './load.ts'
@@ -44,7 +44,7 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
     // What was asked for must outlive this process, also one that dies while the list is read.
     if (refetch.anew) await loader.settle()
     const drift = await mirror({ ...request, refetch }, context, run).catch(error => {
-      conclude(report, error)
+      conclude(run, error)
       return []
     })
     addRequests(report, context.api)
@@ -71,7 +71,7 @@ async function mirror(request: SurveyRequest, context: SyncContext, run: Run): P
   report.gone = scanned.absent
   report.quarantined = plan.rejected
   report.not_attempted = plan.toFetch
-  explainMissing(report, missing)
+  explainMissing(run, missing)
   explainScan(report, scanned)
 
   for await (const record of readPlan<ListedRecord>(plan.recordsPath)) await logRecord(loader, record)
@@ -88,7 +88,7 @@ async function mirror(request: SurveyRequest, context: SyncContext, run: Run): P
     onProgress: so => context.onProgress({ stage: 'fetch', done: attempted(so), total: plan.toFetch }),
   })
   if (attempted(fetched) > 0) await loader.settle()
-  addFetched(report, fetched)
+  addFetched(run, fetched)
   return scanned.drift
 }
 
@@ -215,7 +215,8 @@ function attempted({ loaded, gone, quarantined, failed }: Fetched): number {
   return loaded + gone + quarantined + failed
 }
 
-function addFetched(report: RunReport, fetched: Fetched): void {
+function addFetched(run: Run, fetched: Fetched): void {
+  const { report } = run
   report.loaded = fetched.loaded
   report.gone += fetched.gone
   report.quarantined += fetched.quarantined
@@ -229,11 +230,11 @@ function addFetched(report: RunReport, fetched: Fetched): void {
       `${fetched.failed} analyses could not be fetched, the last one ${fetched.lastFailure}.`,
     )
   }
-  if (fetched.stopped) conclude(report, fetched.stopped)
+  if (fetched.stopped) conclude(run, fetched.stopped)
 }
 
 /** Turns what ended a run early into its status; a bug or a full disk passes through. */
-function conclude(report: RunReport, error: unknown): void {
+function conclude({ report, causes }: Run, error: unknown): void {
   if (error instanceof RequestError) {
     worsen(
       report,
@@ -243,6 +244,7 @@ function conclude(report: RunReport, error: unknown): void {
     return
   }
   if (!(error instanceof FatalError)) throw error
+  if (error.why) causes.add(error.why)
   worsen(report, statusOfExit(error.exitCode), error.message)
 }
 
@@ -261,8 +263,9 @@ function addRequests(report: RunReport, { stats }: Api): void {
   report.bytes_fetched = stats.bytes
 }
 
-function explainMissing(report: RunReport, { held, unverified }: Missing): void {
+function explainMissing({ report, causes }: Run, { held, unverified }: Missing): void {
   if (held) {
+    causes.add('mass_deletion_held')
     worsen(
       report,
       'partial',
@@ -301,5 +304,7 @@ function explainScan(report: RunReport, { failed, total }: Scan): void {
 function anotherCompany(): FatalError {
   return new FatalError(
     'The API lists none of the notices that this warehouse holds: is this the key of another company, or an empty answer? Nothing was changed. Check API_KEY and COMPANY; if it is right, run with --allow-mass-delete.',
+    EXIT.failed,
+    { why: 'identity_guard' },
   )
 }

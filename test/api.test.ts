@@ -33,7 +33,7 @@ describe('a refused request', () => {
       status: 400,
       body: JSON.stringify({ error: 'invalid_status', detail: 'unknown status: ready' }),
     })
-    const report = await syncOnce(company.environment, ['--status', 'ready'], 1)
+    const report = await syncOnce(company.environment, ['--status', 'ready'], 2)
 
     expect(company.sandbox.requests.total).toBe(1)
     expect(report.status).toBe('failed')

@@ -26,7 +26,6 @@ export type Answer =
 export type ApiStats = {
   requests: number
   bytes: number
-  readonly byStatus: Map<number, number>
 }
 
 /**
@@ -57,6 +56,8 @@ export type ApiOptions = {
   maxBodyBytes?: number
   signal: AbortSignal
   nowMs: () => number
+  /** Told of each request that was sent: the answer's status, or null where none came. */
+  onAnswer?: (answer: { status: number | null; seconds: number }) => void
   onRetry?: (notice: { path: string; reason: string; retryDelayMs: number }) => void
 }
 
@@ -78,7 +79,7 @@ export function createApi(options: ApiOptions): Api {
   const { baseUrl, signal } = options
   const { origin, pathname } = new URL(baseUrl)
   const prefix = `${pathname.replace(/\/$/, '')}${LIST_PATH}`
-  const stats: ApiStats = { requests: 0, bytes: 0, byStatus: new Map() }
+  const stats: ApiStats = { requests: 0, bytes: 0 }
   const answered = { requests: 0, latencyMs: 0 }
   const pace = createPace({ maxRps: options.maxRps, firstPauseMs: options.retryMs * 2, nowMs: options.nowMs })
   const pool = new Pool(origin, {
@@ -104,13 +105,18 @@ export function createApi(options: ApiOptions): Api {
     await pace.turn(signal)
     stats.requests += 1
     const sentMs = options.nowMs()
-    const response = await pool.request({ method: 'GET', path, headers, signal })
-    stats.byStatus.set(response.statusCode, (stats.byStatus.get(response.statusCode) ?? 0) + 1)
+    const tell = (status: number | null) =>
+      options.onAnswer?.({ status, seconds: (options.nowMs() - sentMs) / 1000 })
+    const response = await pool.request({ method: 'GET', path, headers, signal }).catch(error => {
+      tell(null)
+      throw error
+    })
     const answer = await readBody(response.body, {
       maxBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
       deadlineMs: options.nowMs() + options.timeoutMs * MAX_REQUEST_TIMEOUTS,
       nowMs: options.nowMs,
     })
+    tell(response.statusCode)
     answered.requests += 1
     answered.latencyMs += options.nowMs() - sentMs
     stats.bytes += answer.kind === 'body' ? answer.bytes.length : 0
@@ -243,12 +249,15 @@ function refusal(status: number, response: Dispatcher.ResponseData, answer: Answ
   if (status === 401) {
     return new FatalError(
       "API key refused (401): missing, invalid or revoked. Create a new key in the app's settings and set API_KEY.",
+      EXIT.failed,
+      { why: 'key_refused' },
     )
   }
   if (status === 400) {
     return new FatalError(
       `The API does not accept the request (400)${detail}. Check the settings.`,
       EXIT.usage,
+      { why: 'wrong_settings' },
     )
   }
   if (status >= 300 && status < 400) {

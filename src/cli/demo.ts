@@ -12,6 +12,8 @@ import {
 } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
 import { openSnapshot } from '#src/lake/read.ts'
+import { createLogger } from '#src/log.ts'
+import { holdingCompany, localContext, openApi } from '#src/open.ts'
 import type { RunResult } from '#src/run.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
@@ -20,9 +22,8 @@ import { createRandom } from '#src/sandbox/random.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { sync } from '#src/sync.ts'
-import { createLogger } from './log.ts'
-import { holdingCompany, localContext, openApi, stopSignal } from './open.ts'
 import { createDisplay } from './progress.ts'
+import { stopSignal } from './stop.ts'
 import { describeRun } from './summary.ts'
 import { renderTable } from './table.ts'
 
@@ -94,7 +95,7 @@ async function demo(environment: Environment): Promise<void> {
 }
 
 async function syncAndTell(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
-  const log = createLogger(settings.logLevel, settings.company)
+  const log = createLogger(settings.logLevel, { company: settings.company })
   const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping'))
   setMaxListeners(0, signal)

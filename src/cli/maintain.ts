@@ -1,14 +1,16 @@
 import { existsSync } from 'node:fs'
 import { Command } from 'commander'
+import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
+import { createLogger } from '#src/log.ts'
+import { holdingCompany, localContext } from '#src/open.ts'
 import { replay } from '#src/replay.ts'
-import { exitOfStatus } from '#src/report.ts'
+import { exitOf } from '#src/report.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/run.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
-import { createLogger } from './log.ts'
-import { holdingCompany, localContext, stopSignal } from './open.ts'
 import { createDisplay } from './progress.ts'
+import { stopSignal } from './stop.ts'
 import { describeRun } from './summary.ts'
 
 type Options = { company?: string; json?: true }
@@ -43,8 +45,9 @@ function command(environment: Environment, name: string, description: string, wo
 }
 
 async function run(environment: Environment, name: string, options: Options, work: Work): Promise<void> {
-  const settings = readSettings(environment, options)
-  const log = createLogger(settings.logLevel, settings.company)
+  const own = await environmentOf(environment, options.company)
+  const settings = readSettings(own)
+  const log = createLogger(settings.logLevel, { company: settings.company })
   const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping'))
   const context = localContext(settings, display, signal)
@@ -83,10 +86,10 @@ async function rebuildNow(context: RunContext, options: Options): Promise<void> 
 }
 
 async function replayNow(context: RunContext, options: Options): Promise<void> {
-  const { report, published } = await replay(context)
+  const { report, causes, published } = await replay(context)
   if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
   else process.stdout.write(report.listed > 0 ? describeRun(report, published) : 'Nothing is quarantined.\n')
-  process.exitCode = exitOfStatus(report.status)
+  process.exitCode = exitOf(report, causes)
 }
 
 function tellSnapshot(

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment } from '#config/settings.ts'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { EXIT, explain, systemCode } from '#src/errors.ts'
 
 /** Loaded only when asked for: an incremental run should not pay for the sandbox's vocabulary. */
 const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Command>>> = {
@@ -27,26 +27,6 @@ async function createProgram(name: string | undefined, environment: Environment)
     command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
   }
   return program
-}
-
-/** One clear sentence for whoever reads stderr; never a stack trace. */
-function explain(error: unknown): { message: string; exitCode: number } {
-  if (error instanceof FatalError) return { message: error.message, exitCode: error.exitCode }
-  const text = messageOf(error)
-  if (systemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
-    return {
-      message:
-        'The disk is full. What was loaded before is safe. Free some space (old snapshots go with a shorter SNAPSHOT_KEEP), then run again.',
-      exitCode: EXIT.failed,
-    }
-  }
-  if (['EACCES', 'EROFS', 'EPERM'].includes(systemCode(error) ?? '')) {
-    return { message: `${text}. Check that this user may write DATA_DIR.`, exitCode: EXIT.usage }
-  }
-  return {
-    message: `Unexpected: ${text}. This is a fault of the program; the data is as the last run left it.`,
-    exitCode: EXIT.failed,
-  }
 }
 
 // A reader that has seen enough, such as `head`, is no error.

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/company.ts'
 import { EXIT, FatalError, messageOf } from '#src/errors.ts'
@@ -19,7 +20,8 @@ export function queryCommand(environment: Environment): Command {
     .option('--json', 'print a JSON array of objects')
     .action(async (sql: string, options: Options) => {
       if (options.csv && options.json) throw new FatalError('Give --csv or --json, not both.', EXIT.usage)
-      const settings = readSettings(environment, options)
+      const own = await environmentOf(environment, options.company)
+      const settings = readSettings(own)
       const { db } = await openSnapshot(companyPaths(settings.dataDir, settings.company).lake)
       try {
         const { columns, rows } = await db.table(sql).catch(error => {

@@ -1,10 +1,11 @@
-import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
+import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { type CompanyPaths, companyPaths } from '#src/company.ts'
 import { openSnapshot } from '#src/lake/read.ts'
 import { type Holder, readHolder } from '#src/lock.ts'
 import type { RunReport } from '#src/report.ts'
+import { readState } from '#src/state.ts'
 import type { Database, Row } from '#src/warehouse/database.ts'
 import { renderTable } from './table.ts'
 
@@ -12,6 +13,8 @@ type Status = {
   readonly company: string
   readonly held_by: Holder | null
   readonly last_run: RunReport | null
+  /** When the last run ended that went through everything listed. */
+  readonly last_good_at: string | null
   readonly snapshot: { readonly directory: string; readonly created_at: string }
   readonly notices: readonly Row[]
   readonly quarantine: readonly Row[]
@@ -24,7 +27,8 @@ export function statusCommand(environment: Environment): Command {
     .option('--company <slug>', 'company to tell about, instead of COMPANY')
     .option('--json', 'print one JSON object')
     .action(async (options: { company?: string; json?: true }) => {
-      const settings = readSettings(environment, options)
+      const own = await environmentOf(environment, options.company)
+      const settings = readSettings(own)
       const status = await readStatus(companyPaths(settings.dataDir, settings.company))
       process.stdout.write(options.json ? `${JSON.stringify(status)}\n` : describe(status))
     })
@@ -33,11 +37,13 @@ export function statusCommand(environment: Environment): Command {
 /** Reads the latest snapshot and the last run's report; never the warehouse, which a sync may hold. */
 async function readStatus(paths: CompanyPaths): Promise<Status> {
   const { db, manifest } = await openSnapshot(paths.lake)
+  const state = await readState(paths)
   try {
     return {
       company: paths.company,
       held_by: await readHolder(paths.lock),
-      last_run: await readLastRun(paths.lastRun),
+      last_run: state?.last_run ?? null,
+      last_good_at: state?.last_good_at ?? null,
       snapshot: { directory: manifest.directory, created_at: manifest.created_at },
       notices: await noticesByStatus(db),
       quarantine: await db.rows(
@@ -60,14 +66,6 @@ async function noticesByStatus(db: Database): Promise<Row[]> {
     FROM editais WHERE deleted_at IS NULL GROUP BY GROUPING SETS ((status), ()) ORDER BY grouping(status), status`)
 }
 
-async function readLastRun(path: string): Promise<RunReport | null> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8')) as RunReport
-  } catch {
-    return null
-  }
-}
-
 const SHOWN = 10
 
 function describe(status: Status): string {
@@ -77,6 +75,7 @@ function describe(status: Status): string {
     run
       ? `Last run  ${run.status}, ${run.mode}, ended ${run.finished_at}${run.error ? `\n          ${run.error}` : ''}`
       : 'Last run  unknown',
+    `Last good ${status.last_good_at ?? 'never'}`,
     `Snapshot  ${status.snapshot.directory}`,
     '',
     renderTable(['status', 'notices', 'current', 'pending', 'quarantined', 'excluded'], status.notices),

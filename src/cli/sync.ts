@@ -1,17 +1,19 @@
 import { setMaxListeners } from 'node:events'
 import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
+import { environmentOf } from '#config/companies.ts'
 import { type Environment, readApiSettings, readSettings, statusList } from '#config/settings.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
+import { createLogger } from '#src/log.ts'
+import { holdingCompany, localContext, openApi } from '#src/open.ts'
 import { plan } from '#src/plan.ts'
-import { exitOfStatus } from '#src/report.ts'
+import { exitOf } from '#src/report.ts'
 import type { RunContext } from '#src/run.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
-import { createLogger } from './log.ts'
 import { saveMemory, saveTime } from './memory.ts'
-import { holdingCompany, localContext, openApi, stopSignal } from './open.ts'
 import { createDisplay } from './progress.ts'
+import { stopSignal } from './stop.ts'
 import { describePlan, describeRun } from './summary.ts'
 
 type Options = {
@@ -52,9 +54,10 @@ export function syncCommand(environment: Environment): Command {
 
 async function run(environment: Environment, options: Options): Promise<number> {
   const request = requestOf(options)
-  const settings = readSettings(environment, options)
-  const apiSettings = readApiSettings(environment)
-  const log = createLogger(settings.logLevel, settings.company)
+  const own = await environmentOf(environment, options.company)
+  const settings = readSettings(own)
+  const apiSettings = readApiSettings(own)
+  const log = createLogger(settings.logLevel, { company: settings.company })
   const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping: what was fetched is loaded and published first'))
   // Every request under way listens for it.
@@ -78,14 +81,14 @@ async function run(environment: Environment, options: Options): Promise<number> 
       process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
       return EXIT.ok
     }
-    const { report, published } = await holdingCompany(context, display, held, () =>
+    const { report, causes, published } = await holdingCompany(context, display, held, () =>
       sync(request, { ...context, api, onProgress }),
     )
     await display.end()
     if (options.json) process.stdout.write(`${JSON.stringify({ company: settings.company, ...report })}\n`)
     if (process.stderr.isTTY) process.stderr.write(describeRun(report, published))
     else log[LEVELS[report.status]]({ ...report, snapshot: published.directory }, 'run finished')
-    return exitOfStatus(report.status)
+    return exitOf(report, causes)
   } finally {
     await display.end()
     await api.close()

@@ -24,6 +24,8 @@ export type Published = {
   /** False when the latest snapshot was already the warehouse's state. */
   readonly written: boolean
   readonly bytesWritten: number
+  /** Of the whole snapshot, also files that it shares with earlier ones. */
+  readonly bytes: number
 }
 
 type Request = {
@@ -71,7 +73,9 @@ export async function publish(request: Request): Promise<Published> {
   const { snapshot } = manifest as Manifest
   if (latest !== snapshot) await pointLatestTo(lake, snapshot)
   await removeExpired(directory, { keepMs, now, inUse: [latest, snapshot] })
-  return { directory: join(directory, snapshot), written: manifest !== newest, bytesWritten }
+  const { tables } = manifest as Manifest
+  const bytes = Object.values(tables).reduce((sum, table) => sum + table.bytes, 0)
+  return { directory: join(directory, snapshot), written: manifest !== newest, bytesWritten, bytes }
 }
 
 function isStale(

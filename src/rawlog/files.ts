@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FatalError } from '#src/errors.ts'
 
@@ -36,4 +36,12 @@ export async function removeUnsealed(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (name.endsWith(UNSEALED_SUFFIX)) await rm(join(directory, name))
   }
+}
+
+/** Of the sealed segments; bytes as they lie on the disk. */
+export async function rawLogSize(directory: string): Promise<{ segments: number; bytes: number }> {
+  const numbers = await sealedSegments(directory)
+  let bytes = 0
+  for (const number of numbers) bytes += (await stat(segmentPath(directory, number))).size
+  return { segments: numbers.length, bytes }
 }

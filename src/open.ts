@@ -1,24 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { ApiSettings, Settings } from '#config/settings.ts'
-import { type Api, createApi } from '#src/api/client.ts'
-import { companyPaths, makeDirectories } from '#src/company.ts'
-import { EXIT } from '#src/errors.ts'
-import { takeLock } from '#src/lock.ts'
-import type { RunContext } from '#src/run.ts'
-import type { Display } from './progress.ts'
+import { type Api, type ApiOptions, createApi } from './api/client.ts'
+import { companyPaths, makeDirectories } from './company.ts'
+import { takeLock } from './lock.ts'
+import type { Progress, RunContext } from './run.ts'
 
 const DEFAULT_WAIT_SECONDS = 600
 
-/** The real effects for one company: its directories, the clock, names, and a display. */
-export function localContext(settings: Settings, display: Display, signal: AbortSignal): RunContext {
+/** Whoever is told what goes on: a terminal, or the log. */
+export type Listener = {
+  progress(progress: Progress): void
+  note(text: string): void
+}
+
+/** The real effects for one company: its directories, the clock, names, and a listener. */
+export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): RunContext {
   return {
     paths: companyPaths(settings.dataDir, settings.company),
     settings,
     now: () => new Date(),
     newId,
     signal,
-    onProgress: progress => display.progress(progress),
+    onProgress: progress => listener.progress(progress),
   }
 }
 
@@ -28,13 +32,19 @@ function newId(): string {
   return `${time}-${randomBytes(3).toString('hex')}`
 }
 
-export function openApi(api: ApiSettings, display: Display, signal: AbortSignal): Api {
+export function openApi(
+  api: ApiSettings,
+  listener: Listener,
+  signal: AbortSignal,
+  onAnswer?: ApiOptions['onAnswer'],
+): Api {
   return createApi({
     ...api,
+    ...(onAnswer ? { onAnswer } : {}),
     signal,
     nowMs: Date.now,
     onRetry: ({ path, reason, retryDelayMs }) =>
-      display.note(
+      listener.note(
         `${path}: ${reason}; trying again${retryDelayMs ? ` in ${(retryDelayMs / 1000).toFixed(1)} s` : ''}`,
       ),
   })
@@ -43,7 +53,7 @@ export function openApi(api: ApiSettings, display: Display, signal: AbortSignal)
 /** Holds the company while `work` runs (invariant I8). */
 export async function holdingCompany<T>(
   context: RunContext,
-  display: Display,
+  listener: Listener,
   options: { what: string; waitSeconds?: number },
   work: () => Promise<T>,
 ): Promise<T> {
@@ -57,7 +67,7 @@ export async function holdingCompany<T>(
       signal,
       nowMs: Date.now,
       onWait: holder =>
-        display.note(
+        listener.note(
           `Waiting for ${holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'} to release the company`,
         ),
     },
@@ -67,25 +77,4 @@ export async function holdingCompany<T>(
   } finally {
     await lock.release()
   }
-}
-
-/** A second Ctrl-C counts only when it is meant: under npm one press can arrive twice. */
-const SECOND_SIGNAL_AFTER_MS = 1000
-
-/** Aborts on the first SIGINT or SIGTERM, so that what there is can be kept; exits at once on a later one. */
-export function stopSignal(onStop: () => void): AbortSignal {
-  const controller = new AbortController()
-  let stoppedAtMs = 0
-  const stop = () => {
-    if (!controller.signal.aborted) {
-      stoppedAtMs = Date.now()
-      onStop()
-      controller.abort()
-    } else if (Date.now() - stoppedAtMs >= SECOND_SIGNAL_AFTER_MS) {
-      process.exit(EXIT.interrupted)
-    }
-  }
-  process.on('SIGINT', stop)
-  process.on('SIGTERM', stop)
-  return controller.signal
 }

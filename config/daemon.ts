@@ -1,0 +1,118 @@
+import { CronExpressionParser } from 'cron-parser'
+import { z } from 'zod'
+import { type Environment, parseSettings, readSecret, timeZone, wholeNumber } from './settings.ts'
+
+const cron = z
+  .string()
+  .refine(isCron, 'must be a cron expression such as */5 * * * * (minute hour day month weekday)')
+
+const schema = z.object({
+  REDIS_URL: z
+    .string()
+    .refine(
+      text => URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol),
+      'must be an address such as redis://127.0.0.1:6379',
+    )
+    .default('redis://127.0.0.1:6379'),
+  REDIS_PREFIX: z
+    .string()
+    .regex(/^[\w-]{1,64}$/, 'must be a short name of letters, digits, - and _')
+    .default('editais-sync'),
+  WORKER_CONCURRENCY: wholeNumber(1, 64).default(2),
+  JOB_LOCK_MS: wholeNumber(1000, 600_000).default(60_000),
+  HTTP_HOST: z.string().default('127.0.0.1'),
+  HTTP_PORT: wholeNumber(0, 65_535).default(8080),
+  ALERT_AFTER_PERIODS: wholeNumber(1, 1000).default(3),
+})
+
+const scheduleSchema = z.object({
+  SYNC_CRON: cron.default('*/5 * * * *'),
+  SYNC_TIMEZONE: timeZone.default('America/Sao_Paulo'),
+  MAINTENANCE_CRON: cron.default('30 3 * * *'),
+})
+
+/** Names of the settings that say when a company's jobs run. */
+export const SCHEDULE_SETTINGS: readonly string[] = Object.keys(scheduleSchema.shape)
+
+/** Settings of the whole worker: none of them can differ from company to company. */
+export const DAEMON_SETTINGS: readonly string[] = [
+  ...Object.keys(schema.shape),
+  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ALERT_WEBHOOK_URL', 'ALERT_WEBHOOK_URL_FILE', 'COMPANIES_FILE'],
+]
+
+export type RedisSettings = {
+  readonly url: string
+  /** In front of every key, so that several installations can share a Redis. */
+  readonly prefix: string
+}
+
+export type DaemonSettings = {
+  readonly redis: RedisSettings
+  /** Runs at the same time, each in a process of its own. */
+  readonly concurrency: number
+  /** For how long a worker that fell silent keeps its jobs. */
+  readonly jobLockMs: number
+  readonly httpHost: string
+  /** 0 takes a free one. */
+  readonly httpPort: number
+  /** Without a good run for so many of its periods, a company is stale. */
+  readonly alertAfterPeriods: number
+  /** Null turns off everything that needs it. */
+  readonly adminToken: string | null
+  /** May hold a token: it is never logged or stored. */
+  readonly webhookUrl: string | null
+}
+
+export type Schedule = {
+  readonly syncCron: string
+  readonly maintenanceCron: string
+  readonly timezone: string
+}
+
+/** Where Redis is, for commands that hand something to the daemon. Throws FatalError (usage). */
+export function readRedisSettings(environment: Environment): RedisSettings {
+  const values = parseSettings(schema, environment)
+  return { url: values.REDIS_URL, prefix: values.REDIS_PREFIX }
+}
+
+/** Throws FatalError (usage) naming every wrong variable. */
+export function readDaemonSettings(environment: Environment): DaemonSettings {
+  const values = parseSettings(schema, environment)
+  const { value: webhookUrl } = readSecret(environment, 'ALERT_WEBHOOK_URL')
+  parseSettings(z.object({ ALERT_WEBHOOK_URL: webhook.optional() }), {
+    ALERT_WEBHOOK_URL: webhookUrl ?? undefined,
+  })
+  return {
+    redis: { url: values.REDIS_URL, prefix: values.REDIS_PREFIX },
+    concurrency: values.WORKER_CONCURRENCY,
+    jobLockMs: values.JOB_LOCK_MS,
+    httpHost: values.HTTP_HOST,
+    httpPort: values.HTTP_PORT,
+    alertAfterPeriods: values.ALERT_AFTER_PERIODS,
+    adminToken: readSecret(environment, 'ADMIN_TOKEN').value,
+    webhookUrl,
+  }
+}
+
+/** When a company's jobs run. Throws FatalError (usage) naming every wrong variable. */
+export function readSchedule(environment: Environment): Schedule {
+  const values = parseSettings(scheduleSchema, environment)
+  return {
+    syncCron: values.SYNC_CRON,
+    maintenanceCron: values.MAINTENANCE_CRON,
+    timezone: values.SYNC_TIMEZONE,
+  }
+}
+
+const webhook = z
+  .string()
+  .refine(text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http address')
+
+function isCron(text: string): boolean {
+  try {
+    CronExpressionParser.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

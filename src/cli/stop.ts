@@ -1,0 +1,22 @@
+import { EXIT } from '#src/errors.ts'
+
+/** A second Ctrl-C counts only when it is meant: under npm one press can arrive twice. */
+const SECOND_SIGNAL_AFTER_MS = 1000
+
+/** Aborts on the first SIGINT or SIGTERM, so that what there is can be kept; exits at once on a later one. */
+export function stopSignal(onStop: () => void): AbortSignal {
+  const controller = new AbortController()
+  let stoppedAtMs = 0
+  const stop = () => {
+    if (!controller.signal.aborted) {
+      stoppedAtMs = Date.now()
+      onStop()
+      controller.abort()
+    } else if (Date.now() - stoppedAtMs >= SECOND_SIGNAL_AFTER_MS) {
+      process.exit(EXIT.interrupted)
+    }
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  return controller.signal
+}

@@ -1,0 +1,48 @@
+import { isatty } from 'node:tty'
+import pino, { type DestinationStream, type Logger } from 'pino'
+import type { Settings } from '#config/settings.ts'
+
+const STDERR = 2
+
+export type LogLevel = Settings['logLevel']
+
+/**
+ * Lines on stderr, as JSON; stdout belongs to a command's result. `about` is in every line: company, run_id,
+ * job. No request headers are ever logged; the redaction is for the day somebody logs an object that holds some.
+ */
+export function createLogger(
+  level: LogLevel,
+  about: Readonly<Record<string, string>>,
+  destination: DestinationStream = pino.destination({ fd: STDERR, sync: true }),
+): Logger {
+  return pino(
+    {
+      level,
+      base: about,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: label => ({ level: label }) },
+      redact: {
+        paths: [...SECRETS.flatMap(name => [name, `*.${name}`]), '["x-api-key"]', '*["x-api-key"]'],
+        remove: true,
+      },
+    },
+    destination,
+  )
+}
+
+const SECRETS = ['apiKey', 'authorization', 'adminToken', 'webhookUrl', 'password']
+
+/** The same for somebody who watches: colours on a terminal, JSON elsewhere. */
+export async function createPrettyLogger(
+  level: LogLevel,
+  about: Readonly<Record<string, string>>,
+): Promise<Logger> {
+  if (!isatty(STDERR)) return createLogger(level, about)
+  // Loaded for people only.
+  const { default: pretty } = await import('pino-pretty')
+  return createLogger(
+    level,
+    about,
+    pretty({ destination: STDERR, sync: true, translateTime: 'SYS:HH:MM:ss' }),
+  )
+}
