@@ -52,11 +52,18 @@ export async function readCompanies(environment: Environment): Promise<Companies
     return { file: null, environments: new Map([[company, environment]]) }
   }
   const { defaults = {}, companies } = await parseDocument(path, text)
+  const shared = withoutKeys(environment, { defaults, ...companies })
   const problems: string[] = []
   const environments = new Map<string, Environment>()
   for (const [company, own] of Object.entries(companies)) {
     try {
-      environments.set(company, companyEnvironment(environment, { company, defaults, own }))
+      environments.set(
+        company,
+        companyEnvironment(shared, {
+          ...{ company, defaults, own },
+          keyOf: variable => environment[variable],
+        }),
+      )
     } catch (error) {
       if (!(error instanceof FatalError)) throw error
       problems.push(...error.message.split('\n').map(problem => `${path}: ${company}: ${problem}`))
@@ -108,10 +115,20 @@ async function parseDocument(path: string, text: string): Promise<z.output<typeo
   )
 }
 
-/** The worker's environment, without its company and key, under the company's own settings. */
+/** The worker's environment, without anybody's key, under the company's own settings. */
 function companyEnvironment(
   environment: Environment,
-  { company, defaults, own }: { company: string; defaults: Settings; own: Settings },
+  {
+    company,
+    defaults,
+    own,
+    keyOf,
+  }: {
+    company: string
+    defaults: Settings
+    own: Settings
+    keyOf: (variable: string) => string | undefined
+  },
 ): Environment {
   const all = { ...upperCase(defaults), ...upperCase(own) }
   for (const name of Object.keys(all)) refuseUnknown(name)
@@ -123,13 +140,20 @@ function companyEnvironment(
     ...environment,
     ...rest,
     COMPANY: company,
-    API_KEY: keyVariable ? environment[keyVariable] : undefined,
+    API_KEY: keyVariable ? keyOf(keyVariable) : undefined,
     API_KEY_ENV: keyVariable,
     API_KEY_FILE: keyFile,
   }
   readSettings(merged)
   if (!merged.API_BASE_URL?.trim()) throw new FatalError(NO_ADDRESS, EXIT.usage)
   return merged
+}
+
+/** No company's environment holds the key of another (invariant I10). */
+function withoutKeys(environment: Environment, all: Readonly<Record<string, Settings>>): Environment {
+  const variables = Object.values(all).map(settings => upperCase(settings).API_KEY_ENV)
+  const keys = new Set(['API_KEY', 'API_KEY_FILE', ...variables])
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !keys.has(name)))
 }
 
 function upperCase(settings: Settings): Settings {

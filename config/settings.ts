@@ -130,6 +130,11 @@ export function loadEnvironment(): Environment {
 export const NO_ADDRESS =
   "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `npm run demo`."
 
+/** The environment of a run that the daemon started: it is whole already, and `.env` must not add to it. */
+export function givenEnvironment(): Environment {
+  return process.env
+}
+
 /** Settings that every command needs. Throws FatalError (usage) naming every wrong variable. */
 export function readSettings(environment: Environment): Settings {
   const values = parse(environment)

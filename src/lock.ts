@@ -52,8 +52,8 @@ async function tryLock(path: string, holder: Holder): Promise<Lock | null> {
     db.exec('BEGIN EXCLUSIVE')
   } catch (error) {
     db.close()
-    if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return null
-    throw new FatalError(`The lock ${path} cannot be taken: ${messageOf(error)}.`)
+    if (isBusy(error)) return null
+    throw lockFailed(path, error)
   }
   const about = holderPath(path)
   // Only a courtesy to those who wait: without it they wait as well.
@@ -64,6 +64,14 @@ async function tryLock(path: string, holder: Holder): Promise<Lock | null> {
       db.close()
     },
   }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+}
+
+function lockFailed(path: string, error: unknown): FatalError {
+  return new FatalError(`The lock ${path} cannot be taken: ${messageOf(error)}.`)
 }
 
 function openLockFile(path: string): DatabaseSync {
@@ -77,7 +85,21 @@ function openLockFile(path: string): DatabaseSync {
   }
 }
 
-/** Who holds the company, as far as is known. */
+/** Who holds the company just now; null when nobody does. It may be taken the moment after. */
+export async function lockHolder(path: string): Promise<Holder | null> {
+  const db = openLockFile(path)
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+    return null
+  } catch (error) {
+    if (!isBusy(error)) throw lockFailed(path, error)
+    return (await readHolder(path)) ?? { pid: 0, host: 'unknown', what: 'another process', since: '' }
+  } finally {
+    db.close()
+  }
+}
+
+/** Who took the company last, as far as is known. */
 export async function readHolder(path: string): Promise<Holder | null> {
   try {
     return JSON.parse(await readFile(holderPath(path), 'utf8')) as Holder

@@ -4,6 +4,9 @@ import type { Settings } from '#config/settings.ts'
 
 const STDERR = 2
 
+/** What ended badly is told also where only errors are logged. */
+export const LEVEL_OF_STATUS = { ok: 'info', partial: 'warn', interrupted: 'warn', failed: 'error' } as const
+
 export type LogLevel = Settings['logLevel']
 
 /**

@@ -20,6 +20,7 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
     paths: companyPaths(settings.dataDir, settings.company),
     settings,
     now: () => new Date(),
+    runId: newId(),
     newId,
     signal,
     onProgress: progress => listener.progress(progress),

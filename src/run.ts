@@ -24,6 +24,8 @@ export type RunContext = {
   readonly paths: CompanyPaths
   readonly settings: Settings
   readonly now: () => Date
+  /** This run's name; sorts by time. */
+  readonly runId: string
   /** A name no other run or warehouse has. */
   readonly newId: () => string
   /** Aborted to stop early: what is there is sealed, loaded and published. */
@@ -51,7 +53,7 @@ export async function withRun<T>(
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
   const { paths, now, onProgress } = context
-  const report = newReport(context.newId(), mode, now())
+  const report = newReport(context.runId, mode, now())
   await makeDirectories(paths)
   await removeUnsealed(paths.raw)
   const warehouse = await openWarehouse(openOptions(context))

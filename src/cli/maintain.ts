@@ -8,9 +8,9 @@ import { holdingCompany, localContext } from '#src/open.ts'
 import { replay } from '#src/replay.ts'
 import { exitOf } from '#src/report.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/run.ts'
+import { stopSignal } from '#src/stop.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
 import { createDisplay } from './progress.ts'
-import { stopSignal } from './stop.ts'
 import { describeRun } from './summary.ts'
 
 type Options = { company?: string; json?: true }

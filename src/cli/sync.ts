@@ -1,19 +1,21 @@
 import { setMaxListeners } from 'node:events'
 import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
+import type { Logger } from 'pino'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readApiSettings, readSettings, statusList } from '#config/settings.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
-import { createLogger } from '#src/log.ts'
+import type { Published } from '#src/lake/publish.ts'
+import { createLogger, LEVEL_OF_STATUS } from '#src/log.ts'
+import { saveMemory, saveTime } from '#src/memory.ts'
 import { holdingCompany, localContext, openApi } from '#src/open.ts'
 import { plan } from '#src/plan.ts'
-import { exitOf } from '#src/report.ts'
+import { exitOf, type RunReport } from '#src/report.ts'
 import type { RunContext } from '#src/run.ts'
+import { stopSignal } from '#src/stop.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
-import { saveMemory, saveTime } from './memory.ts'
 import { createDisplay } from './progress.ts'
-import { stopSignal } from './stop.ts'
 import { describePlan, describeRun } from './summary.ts'
 
 type Options = {
@@ -26,10 +28,8 @@ type Options = {
   allowMassDelete?: true
   wait?: number
   json?: true
+  enqueue?: true
 }
-
-/** What ended badly is told also where only errors are logged. */
-const LEVELS = { ok: 'info', partial: 'warn', interrupted: 'warn', failed: 'error' } as const
 
 export function syncCommand(environment: Environment): Command {
   return new Command('sync')
@@ -42,6 +42,7 @@ export function syncCommand(environment: Environment): Command {
     .option('--id <id>', 'only this notice, whether it changed or not (repeatable)', collectIds)
     .option('--allow-mass-delete', 'believe it when many notices are gone from the API at once')
     .option('--wait <seconds>', 'how long to wait for another sync of the company to end', parseSeconds, 600)
+    .option('--enqueue', 'hand it to the daemon (npm start), and follow its run')
     .option('--json', 'print the run report as one JSON object on stdout')
     .addHelpText(
       'after',
@@ -54,6 +55,7 @@ export function syncCommand(environment: Environment): Command {
 
 async function run(environment: Environment, options: Options): Promise<number> {
   const request = requestOf(options)
+  if (options.enqueue) return await enqueueAndFollow(environment, options)
   const own = await environmentOf(environment, options.company)
   const settings = readSettings(own)
   const apiSettings = readApiSettings(own)
@@ -85,14 +87,46 @@ async function run(environment: Environment, options: Options): Promise<number> 
       sync(request, { ...context, api, onProgress }),
     )
     await display.end()
-    if (options.json) process.stdout.write(`${JSON.stringify({ company: settings.company, ...report })}\n`)
-    if (process.stderr.isTTY) process.stderr.write(describeRun(report, published))
-    else log[LEVELS[report.status]]({ ...report, snapshot: published.directory }, 'run finished')
+    tellRun(report, published, { company: settings.company, json: options.json, log })
     return exitOf(report, causes)
   } finally {
     await display.end()
     await api.close()
   }
+}
+
+/** Needs no key and no data directory: the daemon has them. */
+async function enqueueAndFollow(environment: Environment, options: Options): Promise<number> {
+  const { company, logLevel } = readSettings(await environmentOf(environment, options.company))
+  const log = createLogger(logLevel, { company })
+  const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
+  const signal = stopSignal(() => display.note('Stopping'))
+  // Loaded only here: commands that need no Redis start sooner.
+  const [{ readRedisSettings }, { enqueue }] = await Promise.all([
+    import('#config/daemon.ts'),
+    import('#jobs/enqueue.ts'),
+  ])
+  try {
+    const { report, published, exitCode } = await enqueue({
+      ...{ company, log, signal, listener: display, redis: readRedisSettings(environment) },
+      ...{ full: options.full ?? false, restart: options.restart ?? false, waitSeconds: options.wait ?? 600 },
+    })
+    await display.end()
+    tellRun(report, published, { company, json: options.json, log })
+    return exitCode
+  } finally {
+    await display.end()
+  }
+}
+
+function tellRun(
+  report: RunReport,
+  published: Published,
+  { company, json, log }: { company: string; json: true | undefined; log: Logger },
+): void {
+  if (json) process.stdout.write(`${JSON.stringify({ company, ...report })}\n`)
+  if (process.stderr.isTTY) process.stderr.write(describeRun(report, published))
+  else log[LEVEL_OF_STATUS[report.status]]({ ...report, snapshot: published.directory }, 'run finished')
 }
 
 function requestOf(options: Options): SyncRequest {
@@ -107,6 +141,12 @@ function requestOf(options: Options): SyncRequest {
   }
   if (options.status && options.id) {
     throw new FatalError('Give --status or --id, not both.', EXIT.usage)
+  }
+  if (options.enqueue && (options.plan || options.status || options.id || options.allowMassDelete)) {
+    throw new FatalError(
+      '--enqueue takes only --full and --restart: the daemon runs over everything. For the rest, run without it.',
+      EXIT.usage,
+    )
   }
   return {
     full: options.full ?? false,

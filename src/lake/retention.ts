@@ -8,11 +8,12 @@ const ALWAYS_KEPT = 2
 /**
  * Removes snapshots that were superseded longer ago than `keepMs`. What counts is when a newer one
  * appeared, not when it was written: until then readers opened it. Never one of `inUse`.
+ * @returns how many it removed, and how many there still are.
  */
 export async function removeExpired(
   directory: string,
   { keepMs, now, inUse }: { keepMs: number; now: Date; inUse: readonly (string | null | undefined)[] },
-): Promise<void> {
+): Promise<{ removed: number; kept: number }> {
   const manifests = await finishedSnapshots(directory)
   const expired = manifests.slice(0, -ALWAYS_KEPT).filter(({ snapshot }, index) => {
     const successor = manifests[index + 1]
@@ -24,4 +25,5 @@ export async function removeExpired(
     await rm(join(directory, snapshot, 'manifest.json'), { force: true })
     await rm(join(directory, snapshot), { recursive: true, force: true })
   }
+  return { removed: expired.length, kept: manifests.length - expired.length }
 }

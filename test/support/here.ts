@@ -32,8 +32,13 @@ export function contextHere(environment: Environment): RunContext {
     paths: companyPaths(settings.dataDir, settings.company),
     settings,
     now: () => new Date(),
-    newId: () => `${Date.now()}-${randomBytes(4).toString('hex')}`,
+    runId: newId(),
+    newId,
     signal: new AbortController().signal,
     onProgress: () => {},
   }
+}
+
+function newId(): string {
+  return `${Date.now()}-${randomBytes(4).toString('hex')}`
 }

@@ -1,4 +1,4 @@
-import { EXIT } from '#src/errors.ts'
+import { EXIT } from './errors.ts'
 
 /** A second Ctrl-C counts only when it is meant: under npm one press can arrive twice. */
 const SECOND_SIGNAL_AFTER_MS = 1000
