@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/global_setup.ts'],
     // Commands are started as processes of their own, and machines can be slow.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -4,7 +4,12 @@ export const EXIT = { ok: 0, failed: 1, usage: 2, partial: 3, held: 4, interrupt
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
 /** What a machine should know about why something went wrong; people read the message. */
-export type Cause = 'key_refused' | 'identity_guard' | 'mass_deletion_held' | 'wrong_settings'
+export type Cause =
+  | 'key_refused'
+  | 'identity_guard'
+  | 'mass_deletion_held'
+  | 'missing_unverified'
+  | 'wrong_settings'
 
 /**
  * Ends a command or a run: going on cannot help. The message says what happened and what to do, and is

@@ -12,3 +12,9 @@ export function saveMemory(): void {
 export function saveTime(): void {
   setFlagsFromString('--no-optimize-for-size')
 }
+
+/** For a process that only hands on: 15 MB less for the garbage of starting, and little to collect later. */
+export function staySmall(): void {
+  saveMemory()
+  setFlagsFromString('--max-semi-space-size=1')
+}

@@ -275,6 +275,7 @@ function explainMissing({ report, causes }: Run, { held, unverified }: Missing):
   const [first] = unverified
   if (first) {
     const { id, reason } = first
+    causes.add('missing_unverified')
     worsen(
       report,
       'partial',

@@ -18,6 +18,7 @@ const SAME_SIGNAL_MS = 1000
 const SECOND_SIGNAL_MS = 100
 
 type Options = {
+  host: string
   port: number
   companies: number
   noticesPerCompany: number
@@ -35,7 +36,8 @@ type LivingCompany = SandboxCompany & { readonly world: World }
 export function sandboxCommand(): Command {
   return new Command('sandbox')
     .description('Serve the whole API of made-up companies on this machine, until Ctrl-C.')
-    .option('--port <port>', 'port on 127.0.0.1; 0 takes a free one', whole(0, 65_535), 8787)
+    .option('--host <address>', 'address to listen on; 0.0.0.0 for all, as in a container', '127.0.0.1')
+    .option('--port <port>', 'port to listen on; 0 takes a free one', whole(0, 65_535), 8787)
     .option('--companies <number>', 'how many companies, each with its own key', whole(1, SLUGS.length), 2)
     .option('--notices-per-company <number>', 'how many notices each follows', whole(1, 200_000), 300)
     .option('--seed <text>', 'decides companies, keys and notices; the same seed gives the same', '1')
@@ -65,6 +67,7 @@ async function serve(options: Options): Promise<void> {
   const latency: Fault[] = options.latency === undefined ? [] : [{ fault: 'latency', ms: options.latency }]
   const sandbox = await startSandbox({
     companies,
+    host: options.host,
     port: options.port,
     seed: options.seed,
     faults: { plan: [...latency, ...(options.fault ?? [])], onRequest: undefined, respond: undefined },

@@ -28,7 +28,7 @@ export type SandboxOptions = {
   readonly faults?: Faults
   /** Decides which requests a fault with a probability strikes. */
   readonly seed?: string | number
-  readonly host?: '127.0.0.1'
+  readonly host?: string
   /** 0 takes a free one. */
   readonly port?: number
 }

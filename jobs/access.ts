@@ -1,0 +1,59 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { MiddlewareHandler } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { auth as basicCredentials } from 'hono/utils/basic-auth'
+
+/**
+ * Lets through who gives the token: as `Authorization: Bearer`, or as the password of any user, which is what
+ * a browser can ask for. Without a token to compare with, nobody.
+ */
+export function adminOnly(adminToken: string | null): MiddlewareHandler {
+  const expected = adminToken ? digest(adminToken) : null
+  return async (c, next) => {
+    if (!expected) {
+      throw new HTTPException(403, {
+        message: 'ADMIN_TOKEN is not set, so this is off. Set ADMIN_TOKEN or ADMIN_TOKEN_FILE, then restart.',
+      })
+    }
+    const given = tokenOf(c.req.raw)
+    if (given === null || !timingSafeEqual(digest(given), expected)) {
+      c.header('WWW-Authenticate', 'Basic realm="editais-sync: ADMIN_TOKEN is the password", charset="UTF-8"')
+      throw new HTTPException(401, {
+        message: `${given === null ? 'This needs a token' : 'The token is wrong'}. Send the worker's ADMIN_TOKEN as a bearer token, or as the password of any user.`,
+      })
+    }
+    await next()
+  }
+}
+
+/** Of one length, whatever was given: a comparison in constant time needs that. */
+function digest(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+function tokenOf(request: Request): string | null {
+  const bearer = /^ *bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '')
+  return bearer?.[1] ?? basicCredentials(request)?.password ?? null
+}
+
+/**
+ * A browser that is logged in sends the password with whatever any page makes it ask. So what changes
+ * something must come from a page of ours, or from no page at all.
+ */
+export const fromOurOwnPages: MiddlewareHandler = async (c, next) => {
+  const changes = !['GET', 'HEAD'].includes(c.req.method)
+  if (changes && isFromElsewhere(c.req.raw.headers)) {
+    throw new HTTPException(403, { message: 'This was asked by a page of another site, and is refused.' })
+  }
+  await next()
+}
+
+function isFromElsewhere(headers: Headers): boolean {
+  // The browser's own word, which no page can forge; it says it wherever it was told over a safe connection.
+  const site = headers.get('sec-fetch-site')
+  if (site !== null) return site !== 'same-origin' && site !== 'none'
+  const origin = headers.get('origin')
+  if (origin === null) return false
+  // Without the scheme: a proxy in front of us may speak TLS.
+  return !URL.canParse(origin) || new URL(origin).host !== headers.get('host')
+}

@@ -1,0 +1,147 @@
+import { setMaxListeners } from 'node:events'
+import type { Logger } from 'pino'
+import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
+import { type Cause, EXIT, type ExitCode, explain, FatalError } from '#src/errors.ts'
+import type { Published } from '#src/lake/publish.ts'
+import { createPrettyLogger, LEVEL_OF_STATUS } from '#src/log.ts'
+import { type Maintenance, maintain } from '#src/maintain.ts'
+import { saveMemory, saveTime } from '#src/memory.ts'
+import { holdingCompany, type Listener, localContext, openApi } from '#src/open.ts'
+import { logListener } from '#src/progress.ts'
+import { exitOf, type RunReport } from '#src/report.ts'
+import type { Progress, RunContext } from '#src/run.ts'
+import { readStatus, type Status } from '#src/status.ts'
+import { sync } from '#src/sync.ts'
+
+/** The one message to a child: what to do for the company of its environment. */
+export type Order =
+  | { readonly kind: 'sync'; readonly job: string; readonly full: boolean; readonly restart: boolean }
+  | { readonly kind: 'maintain'; readonly job: string }
+  | { readonly kind: 'status' }
+
+/** A request to the API that was answered, or (null) was not. */
+export type AnswerSeen = { readonly status: number | null; readonly seconds: number }
+
+export type Ended =
+  | {
+      readonly kind: 'synced'
+      readonly report: RunReport
+      readonly causes: readonly Cause[]
+      readonly published: Published
+      readonly exitCode: ExitCode
+    }
+  | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
+  | { readonly kind: 'status'; readonly status: Status }
+  | {
+      readonly kind: 'failed'
+      readonly message: string
+      readonly exitCode: ExitCode
+      readonly cause: Cause | null
+    }
+
+/** What a child tells, in this order; exactly one `ended`, unless it is killed. */
+export type Message =
+  | { readonly type: 'ready' }
+  /** What was asked for is durable: a request for `--full` need not be kept elsewhere any more. */
+  | { readonly type: 'begun' }
+  | { readonly type: 'news'; readonly progress: Progress | null; readonly answers: readonly AnswerSeen[] }
+  | { readonly type: 'ended'; readonly ended: Ended }
+
+const NEWS_INTERVAL_MS = 1000
+
+/**
+ * A job's process: its memory goes back to the system when it ends, and whatever kills it, kills nothing
+ * else. It stops early, keeping what there is, on SIGTERM and when the worker that started it is gone.
+ */
+async function carryOut(order: Order): Promise<Ended> {
+  const environment = givenEnvironment()
+  const settings = readSettings(environment)
+  const stop = new AbortController()
+  // Every request under way listens for it.
+  setMaxListeners(0, stop.signal)
+  for (const event of ['SIGTERM', 'SIGINT', 'disconnect'] as const) process.on(event, () => stop.abort())
+  const silent: Listener = { progress: () => {}, note: () => {} }
+  const context = localContext(settings, silent, stop.signal)
+  if (order.kind === 'status') return { kind: 'status', status: await readStatus(context.paths) }
+  const about = { company: settings.company, run_id: context.runId, job: order.job }
+  const log = await createPrettyLogger(settings.logLevel, about)
+  const listener = logListener(log, Date.now)
+  const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
+  return await holdingCompany(context, listener, held, async () => {
+    if (order.kind === 'sync') return await syncNow(order, context, { environment, listener, log })
+    const maintenance = await maintain(context)
+    log.info({ ...maintenance }, 'maintenance finished')
+    return { kind: 'maintained', maintenance }
+  })
+}
+
+async function syncNow(
+  { full, restart }: Order & { kind: 'sync' },
+  context: RunContext,
+  { environment, listener, log }: { environment: Environment; listener: Listener; log: Logger },
+): Promise<Ended> {
+  const news = collectNews()
+  const api = openApi(readApiSettings(environment), listener, context.signal, news.answer)
+  let begun = false
+  saveMemory()
+  const onProgress = (progress: Progress) => {
+    if (progress.stage === 'scan' && !begun) {
+      begun = true
+      tell({ type: 'begun' })
+    }
+    if (progress.stage === 'fetch') saveTime()
+    listener.progress(progress)
+    news.progress(progress)
+  }
+  try {
+    const request = { full, restart, statuses: null, ids: null, allowMassDelete: false }
+    const { report, causes, published } = await sync(request, { ...context, api, onProgress })
+    const { run_id: _, ...rest } = report
+    log[LEVEL_OF_STATUS[report.status]]({ ...rest, snapshot: published.directory }, 'run finished')
+    return { kind: 'synced', report, causes: [...causes], published, exitCode: exitOf(report, causes) }
+  } finally {
+    news.end()
+    await api.close()
+  }
+}
+
+/** Gathers what happens, and tells it once a second: the worker's loop is not there for each request. */
+function collectNews() {
+  let progress: Progress | null = null
+  let answers: AnswerSeen[] = []
+  const flush = () => {
+    if (!progress && answers.length === 0) return
+    tell({ type: 'news', progress, answers })
+    progress = null
+    answers = []
+  }
+  const timer = setInterval(flush, NEWS_INTERVAL_MS)
+  return {
+    answer: (answer: AnswerSeen) => void answers.push(answer),
+    progress(latest: Progress) {
+      progress = latest
+    },
+    end() {
+      clearInterval(timer)
+      flush()
+    },
+  }
+}
+
+function tell(message: Message): void {
+  // The worker may be gone: then there is nobody to tell.
+  if (process.connected) process.send?.(message, undefined, undefined, () => {})
+}
+
+function failed(error: unknown): Ended {
+  const { message, exitCode } = explain(error)
+  return { kind: 'failed', message, exitCode, cause: error instanceof FatalError ? error.why : null }
+}
+
+process.once('message', async (order: Order) => {
+  const ended = await carryOut(order).catch(failed)
+  process.exitCode = ended.kind === 'failed' ? ended.exitCode : EXIT.ok
+  tell({ type: 'ended', ended })
+  if (process.connected) process.disconnect?.()
+})
+tell({ type: 'ready' })

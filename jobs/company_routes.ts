@@ -1,0 +1,108 @@
+import { realpath } from 'node:fs/promises'
+import type { Context, Hono } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import { latestLink } from '#src/lake/manifest.ts'
+import type { Queues } from './queue.ts'
+import type { Company, Roster } from './roster.ts'
+import { fromRedis } from './within.ts'
+
+/** Long enough for a Redis that is busy. */
+const REDIS_WITHIN_MS = 5000
+/** Each is a process with DuckDB in it. */
+const MAX_STATUSES = 2
+
+/** What an operator may ask about a company. */
+export type CompanyRequests = {
+  requestSync(company: string, options: { readonly full: boolean }): Promise<{ readonly job: string }>
+  /** What `status --json` prints. */
+  status(company: string): Promise<string>
+}
+
+type Options = CompanyRequests & {
+  readonly roster: Pick<Roster, 'companies'>
+  readonly queues: Pick<Queues, 'redis'>
+  readonly log: Logger
+}
+
+/** Adds the routes below `/companies`; who may use them is decided before. */
+export function routeCompanies(app: Hono, { roster, queues, requestSync, log, ...options }: Options): void {
+  const status = sharing(MAX_STATUSES, options.status)
+  app.post('/companies/:company/sync', async c => {
+    const { slug } = companyOf(c, roster)
+    const full = await readFull(c)
+    const { redis } = queues
+    // Asked first: what is given to a Redis that then goes away may be carried out or not.
+    await fromRedis(redis, REDIS_WITHIN_MS, () => redis.ping())
+    const { job } = await fromRedis(redis, REDIS_WITHIN_MS, () => requestSync(slug, { full }))
+    log.info({ company: slug, job, full }, 'A run was asked for over HTTP.')
+    return c.json({ company: slug, full, job }, 202)
+  })
+  app.get('/companies/:company/status', async c => {
+    const { slug, paths } = companyOf(c, roster)
+    const published = await realpath(latestLink(paths.lake)).catch(() => null)
+    if (published === null) {
+      throw new HTTPException(409, {
+        message: `${slug} has no snapshot yet. POST /companies/${slug}/sync asks for a run; /queues shows how the last one ended.`,
+      })
+    }
+    return c.body(await status(slug), 200, { 'Content-Type': 'application/json' })
+  })
+}
+
+function companyOf(c: Context, { companies }: Options['roster']): Company {
+  const slug = c.req.param('company') ?? ''
+  const company = companies.get(slug)
+  if (company) return company
+  const known = companies.size > 0 ? `Known: ${[...companies.keys()].join(', ')}.` : 'No company is.'
+  throw new HTTPException(404, { message: `${slug} is not configured. ${known}` })
+}
+
+const syncBody = z.strictObject({ full: z.boolean().default(false) })
+
+/** No body asks for what is due. */
+async function readFull(c: Context): Promise<boolean> {
+  const text = (await c.req.text()).trim()
+  if (text === '') return false
+  const [type] = (c.req.header('content-type') ?? '').split(';')
+  if (type?.trim().toLowerCase() !== 'application/json') {
+    throw new HTTPException(415, { message: 'A body needs Content-Type: application/json.' })
+  }
+  const body = syncBody.safeParse(parseJson(text))
+  if (body.success) return body.data.full
+  throw new HTTPException(400, { message: 'The body must be {"full": true} or {"full": false}, or none.' })
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Equal questions get the same answer while it is looked for; others wait for a place. */
+function sharing(places: number, ask: (about: string) => Promise<string>): typeof ask {
+  const answers = new Map<string, Promise<string>>()
+  let taken = 0
+  const waiting: (() => void)[] = []
+  async function answer(about: string): Promise<string> {
+    if (taken >= places) await new Promise<void>(resolve => waiting.push(resolve))
+    else taken += 1
+    try {
+      return await ask(about)
+    } finally {
+      answers.delete(about)
+      // Whoever is next takes the place over.
+      const next = waiting.shift()
+      if (next) next()
+      else taken -= 1
+    }
+  }
+  return about => {
+    const present = answers.get(about) ?? answer(about)
+    answers.set(about, present)
+    return present
+  }
+}

@@ -1,0 +1,126 @@
+import { once, setMaxListeners } from 'node:events'
+import { hostname } from 'node:os'
+import { readDaemonSettings } from '#config/daemon.ts'
+import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
+import { EXIT, explain, FatalError } from '#src/errors.ts'
+import { createPrettyLogger } from '#src/log.ts'
+import { stopSignal } from '#src/stop.ts'
+import { createAlerts } from './alerts.ts'
+import { fullRequests } from './full.ts'
+import { createHttp, startHttp } from './http.ts'
+import { every } from './loop.ts'
+import { createMetrics } from './metrics.ts'
+import { inProcess } from './process.ts'
+import { type Shared, startWorkers, type Workers } from './processors.ts'
+import { openQueues, requestRun } from './queue.ts'
+import { openRoster } from './roster.ts'
+import { reconcile, type Surroundings } from './scheduler.ts'
+import { inspect } from './watch.ts'
+
+/** How soon a change of the companies' file is seen. */
+const REFRESH_MS = 2000
+/** How soon a scheduler is set again that Redis lost. */
+const RECONCILE_MS = 10_000
+/** How soon staleness, a full disk or a wrong Redis is told. */
+const INSPECT_MS = 30_000
+/** What does not end by itself after SIGTERM is left behind: Docker's grace period is 60 s. */
+const EXIT_WITHIN_MS = 57_000
+
+/**
+ * The scheduled worker: takes ticks and runs from Redis, one company at a time in each of its slots, and
+ * answers on HTTP, until SIGTERM or SIGINT.
+ */
+async function serve(environment: Environment): Promise<void> {
+  const settings = readDaemonSettings(environment)
+  const { logLevel } = readSettings({ ...environment, COMPANY: undefined })
+  const log = await createPrettyLogger(logLevel, { worker: `${hostname()}-${process.pid}` })
+  const roster = await openRoster(environment)
+  const stopping = stopSignal(() => log.info('Stopping: no new runs; those under way keep what they have.'))
+  setMaxListeners(0, stopping)
+  const { prefix } = settings.redis
+  const now = () => new Date()
+  const startedAt = now()
+
+  const queues = openQueues(settings.redis, log)
+  const requests = fullRequests(queues.redis, prefix, now)
+  const metrics = createMetrics({ roster, queues, now })
+  const alerts = createAlerts({ redis: queues.redis, prefix, webhookUrl: settings.webhookUrl, log, now })
+  const shared: Shared = { settings, roster, queues, fullRequests: requests, metrics, alerts, log }
+
+  const http = await startHttp(
+    createHttp({
+      ...{ roster, queues, metrics, log, adminToken: settings.adminToken },
+      async requestSync(company, { full }) {
+        if (full) await requests.add(company, { restart: false })
+        const { id = '' } = await requestRun(queues, 'sync', company)
+        return { job: id }
+      },
+      status: slug => statusOf(slug, shared, stopping),
+    }),
+    { host: settings.httpHost, port: settings.httpPort },
+  )
+  log.info(`Listening on ${http.url}; ${describeRoster(shared)}.`)
+  if (!settings.adminToken) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
+
+  // First the workers: a tick that was missed is taken before anybody thinks that it was lost.
+  const workers = startWorkers(shared)
+  const loop = { signal: stopping, log }
+  void every(REFRESH_MS, keepSchedules({ queues, roster, prefix, log, startedAt }), loop)
+  void every(INSPECT_MS, () => keepWatch(shared, { workers, startedAt }), loop)
+
+  if (!stopping.aborted) await once(stopping, 'abort')
+  setTimeout(() => process.exit(EXIT.failed), EXIT_WITHIN_MS)
+  await workers.stop()
+  await http.close()
+  await queues.close()
+  log.info('Stopped.')
+}
+
+/** Follows the companies' file, and sees to it that Redis holds the schedules that it says. */
+function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
+  const { roster, log } = around
+  let reconciled = { version: 0, ms: 0 }
+  return async () => {
+    const { problem } = roster
+    await roster.refresh()
+    if (roster.problem && roster.problem !== problem) log.error(roster.problem)
+    const { version } = roster
+    const changed = version !== reconciled.version
+    if (!changed && Date.now() - reconciled.ms < RECONCILE_MS) return
+    await reconcile({ ...around, now: new Date() }, { removeOthers: changed })
+    reconciled = { version, ms: Date.now() }
+  }
+}
+
+/** Tells what went wrong, or well again, without a run having shown it. */
+async function keepWatch(
+  shared: Shared,
+  { workers, startedAt }: { workers: Workers; startedAt: Date },
+): Promise<void> {
+  await inspect({ ...shared, startedAt, now: new Date(), isActive: slug => workers.active.has(slug) })
+  await shared.alerts.deliver()
+}
+
+/** Asked of a process of its own: to read a snapshot takes DuckDB, and the memory that it keeps. */
+async function statusOf(slug: string, { roster }: Shared, signal: AbortSignal): Promise<string> {
+  const company = roster.companies.get(slug)
+  if (!company) throw new FatalError(`${slug} is not configured.`)
+  const ended = await inProcess({ company, order: { kind: 'status' }, signal })
+  if (ended.kind === 'status') return JSON.stringify(ended.status)
+  throw new FatalError(ended.kind === 'failed' ? ended.message : `The status of ${slug} cannot be read.`)
+}
+
+function describeRoster({ roster, settings }: Shared): string {
+  const slugs = [...roster.companies.keys()]
+  if (slugs.length === 0) return 'no company is configured yet: waiting for COMPANIES_FILE'
+  return `${slugs.length === 1 ? 'company' : `${slugs.length} companies:`} ${slugs.join(', ')}; ${settings.concurrency} at a time`
+}
+
+try {
+  await serve(loadEnvironment())
+  process.exit(EXIT.ok)
+} catch (error) {
+  const { message, exitCode } = explain(error)
+  process.stderr.write(`${message}\n`)
+  process.exit(exitCode)
+}

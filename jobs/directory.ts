@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import { link, readFile, rm, writeFile } from 'node:fs/promises'
+import type { Redis } from 'ioredis'
+import { makeDirectories } from '#src/company.ts'
+import { EXIT, FatalError, systemCode } from '#src/errors.ts'
+import type { Company } from './roster.ts'
+
+/**
+ * Sees to it that all workers mean the same directory by a company's: the first one to sync it notes its
+ * id in Redis. A kernel lock keeps writers apart on one volume; only this does on two.
+ * @throws FatalError (usage) when this worker's directory is another one.
+ */
+export async function checkDirectory(redis: Redis, prefix: string, company: Company): Promise<void> {
+  const { slug, paths } = company
+  await makeDirectories(paths)
+  const id = await directoryId(paths.id)
+  const key = `${prefix}:directories`
+  await redis.hsetnx(key, slug, id)
+  const known = await redis.hget(key, slug)
+  if (known === id) return
+  throw new FatalError(
+    `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis know for it (id ${known}). Mount their volume at DATA_DIR. If the data was moved or begun anew on purpose, run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`,
+    EXIT.usage,
+  )
+}
+
+/** Made once; two workers that come first at the same time end with the same one. */
+async function directoryId(path: string): Promise<string> {
+  const known = await readId(path)
+  if (known) return known
+  const temporary = `${path}.${randomUUID()}`
+  await writeFile(temporary, `${randomUUID()}\n`, { flush: true })
+  try {
+    await link(temporary, path)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  return (await readId(path)) as string
+}
+
+async function readId(path: string): Promise<string | null> {
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw error
+  }
+}

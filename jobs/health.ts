@@ -1,0 +1,87 @@
+import { constants } from 'node:fs'
+import { access, stat, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { messageOf, systemCode } from '#src/errors.ts'
+import type { Queues } from './queue.ts'
+import type { Roster } from './roster.ts'
+import { fromRedis } from './within.ts'
+
+const REDIS_WITHIN_MS = 1000
+/** With less of a file system free, runs are about to fail; long before that there is an alert. */
+const MIN_FREE = 0.01
+
+/** `detail` says what is wrong, and what to do. */
+export type Check = { readonly ok: boolean; readonly detail?: string }
+
+/** Whether this worker can take runs. */
+export type Readiness = {
+  readonly ready: boolean
+  readonly checks: { readonly redis: Check; readonly directories: Check; readonly configuration: Check }
+}
+
+/** Blocks of a file system: all of them, and those that this user may still take. */
+export type Space = { readonly blocks: number; readonly bavail: number }
+
+type Checked = {
+  readonly roster: Pick<Roster, 'companies' | 'problem'>
+  readonly queues: Pick<Queues, 'redis'>
+  readonly spaceOf?: (path: string) => Promise<Space>
+}
+
+/** Looks at all that a run needs; never throws, and ends within a second or so. */
+export async function checkReadiness({ roster, queues, spaceOf = statfs }: Checked): Promise<Readiness> {
+  const directories = new Set([...roster.companies.values()].map(({ settings }) => settings.dataDir))
+  const checks = {
+    redis: await checkRedis(queues),
+    directories: verdict(await Promise.all([...directories].map(path => problemOf(path, spaceOf)))),
+    configuration: verdict([configurationProblem(roster)]),
+  }
+  return { ready: Object.values(checks).every(({ ok }) => ok), checks }
+}
+
+function verdict(problems: readonly (string | null)[]): Check {
+  const detail = problems.filter(problem => problem !== null).join(' ')
+  return detail ? { ok: false, detail } : { ok: true }
+}
+
+async function checkRedis({ redis }: Checked['queues']): Promise<Check> {
+  try {
+    await fromRedis(redis, REDIS_WITHIN_MS, () => redis.ping())
+    return { ok: true }
+  } catch (error) {
+    return { ok: false, detail: `${messageOf(error)} Start it, or set REDIS_URL.` }
+  }
+}
+
+function configurationProblem({ companies, problem }: Checked['roster']): string | null {
+  if (problem !== null) return problem
+  return companies.size > 0
+    ? null
+    : 'No company is configured: set API_BASE_URL and API_KEY, or COMPANIES_FILE.'
+}
+
+async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Space>): Promise<string | null> {
+  try {
+    const present = await nearestPresent(dataDir)
+    await access(present, constants.W_OK | constants.X_OK)
+    if (!(await stat(present)).isDirectory()) return `${dataDir} is no directory. Set DATA_DIR to one.`
+    const { blocks, bavail } = await spaceOf(present)
+    // Some file systems do not say how large they are.
+    if (blocks === 0 || bavail / blocks >= MIN_FREE) return null
+    return `The disk of ${dataDir} is full: under ${MIN_FREE * 100} % is free. Free some space; old snapshots go with a shorter SNAPSHOT_KEEP.`
+  } catch (error) {
+    const code = systemCode(error) ?? messageOf(error)
+    return `${dataDir} cannot be written (${code}). Set DATA_DIR to a directory that this user may write.`
+  }
+}
+
+/** The first run makes the directory; until then what it would be made in must do. */
+async function nearestPresent(path: string): Promise<string> {
+  try {
+    await stat(path)
+    return path
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT' || dirname(path) === path) throw error
+    return await nearestPresent(dirname(path))
+  }
+}

@@ -1,0 +1,43 @@
+import { get } from 'node:http'
+import { readDaemonSettings } from '#config/daemon.ts'
+import { loadEnvironment } from '#config/settings.ts'
+import { messageOf, systemCode } from '#src/errors.ts'
+
+/** A worker that is alive answers within milliseconds. */
+const TIMEOUT_MS = 4000
+
+/** Where the worker beside this process is reached: one that listens on every address is so on this one. */
+function localAddress(): string {
+  const { httpHost, httpPort } = readDaemonSettings(loadEnvironment())
+  const host = ['0.0.0.0', '::'].includes(httpHost) ? '127.0.0.1' : httpHost
+  return `http://${host.includes(':') ? `[${host}]` : host}:${httpPort}/healthz`
+}
+
+function statusOf(url: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const request = get(url, { timeout: TIMEOUT_MS }, response => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+    request.once('timeout', () => request.destroy(new Error(`nothing within ${TIMEOUT_MS / 1000} s`)))
+    request.once('error', reject)
+  })
+}
+
+/** Null when the worker is alive, else what is wrong. */
+async function problem(): Promise<string | null> {
+  let url = ''
+  try {
+    url = localAddress()
+    const status = await statusOf(url)
+    return status === 200 ? null : `${url} answered ${status}.`
+  } catch (error) {
+    if (url === '') return messageOf(error)
+    return `${url} does not answer: ${systemCode(error) ?? messageOf(error)}.`
+  }
+}
+
+// For Docker's HEALTHCHECK, which knows the exit codes 0 and 1, and keeps what is said.
+const found = await problem()
+if (found !== null) process.stderr.write(`${found}\n`)
+process.exit(found === null ? 0 : 1)

@@ -1,0 +1,193 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createAdaptorServer } from '@hono/node-server'
+import { type Context, Hono } from 'hono'
+
+import { bodyLimit } from 'hono/body-limit'
+import { HTTPException } from 'hono/http-exception'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import { secureHeaders } from 'hono/secure-headers'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { Logger } from 'pino'
+import { EXIT, explain, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { adminOnly, fromOurOwnPages } from './access.ts'
+import { createBoard } from './board.ts'
+import { type CompanyRequests, routeCompanies } from './company_routes.ts'
+import { checkReadiness } from './health.ts'
+import type { Metrics } from './metrics.ts'
+import type { Queues } from './queue.ts'
+import type { Roster } from './roster.ts'
+import { fromRedis, RedisAwayError } from './within.ts'
+
+const MAX_BODY_BYTES = 10_000
+/** Bull Board asks for many things at once; that it waits for a Redis that is away helps nobody. */
+const BOARD_WITHIN_MS = 5000
+/** Requests that are under way at the end may take so much longer. */
+const CLOSE_WITHIN_MS = 1000
+
+/** What no page needs is forbidden: Bull Board asks for fonts of another server, and does without. */
+const SECURITY: Parameters<typeof secureHeaders>[0] = {
+  contentSecurityPolicy: {
+    defaultSrc: ["'self'"],
+    styleSrc: ["'self'", "'unsafe-inline'"],
+    imgSrc: ["'self'", 'data:'],
+    ...{ objectSrc: ["'none'"], frameAncestors: ["'none'"], baseUri: ["'self'"], formAction: ["'self'"] },
+  },
+  xFrameOptions: 'DENY',
+  // A proxy in front of us that speaks TLS decides for its whole domain.
+  strictTransportSecurity: false,
+}
+
+export type HttpOptions = CompanyRequests & {
+  readonly roster: Pick<Roster, 'companies' | 'problem'>
+  readonly queues: Pick<Queues, 'ticks' | 'runs' | 'redis'>
+  readonly metrics: Pick<Metrics, 'render'>
+  /** Null turns off all that needs it. */
+  readonly adminToken: string | null
+  readonly log: Logger
+}
+
+/** What an operator, a scheduler of containers and Prometheus ask of a worker. */
+export function createHttp(options: HttpOptions): Hono {
+  const { roster, queues, metrics, adminToken, log } = options
+  const app = new Hono({ strict: false })
+  app.use(secureHeaders(SECURITY))
+  app.use(methodNotAllowed({ app, onMethodNotAllowed: refuseMethod }))
+  app.notFound(answerNotFound)
+  app.onError((error, c) => {
+    if (error instanceof HTTPException) return answerError(c, error.status, error.message)
+    if (error instanceof RedisAwayError)
+      return answerError(c, 503, `${error.message} Ask again when it does.`)
+    const { message } = explain(error)
+    log.error({ method: c.req.method, path: c.req.path }, message)
+    return answerError(c, 500, error instanceof FatalError ? message : 'Something went wrong; see the log.')
+  })
+
+  app.get('/', c => c.json(contents(adminToken)))
+  app.get('/healthz', c => c.json({ alive: true }))
+  app.get('/readyz', async c => {
+    const readiness = await checkReadiness({ roster, queues })
+    return c.json(readiness, readiness.ready ? 200 : 503)
+  })
+  app.get('/metrics', async c => {
+    const { contentType, body } = await metrics.render()
+    return c.body(body, 200, { 'Content-Type': contentType })
+  })
+
+  const tooLarge = () => {
+    throw new HTTPException(413, { message: `The body is larger than ${MAX_BODY_BYTES} bytes.` })
+  }
+  for (const path of ['/queues/*', '/companies/*']) {
+    app.use(path, adminOnly(adminToken), fromOurOwnPages)
+    app.use(path, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
+  }
+  routeBoard(app, queues)
+  routeCompanies(app, options)
+  return app
+}
+
+function routeBoard(app: Hono, queues: HttpOptions['queues']): void {
+  let board: Promise<Hono> | null = null
+  app.use('/queues/api/*', (_, next) => fromRedis(queues.redis, BOARD_WITHIN_MS, next))
+  app.all('/queues/*', async c => {
+    board ??= createBoard(queues, '/queues').then(made => made.notFound(answerNotFound).onError(rethrow))
+    return await (await board).fetch(c.req.raw)
+  })
+}
+
+/** Errors of the board are answered as all others are. */
+function rethrow(error: Error): never {
+  throw error
+}
+
+const ERRORS: Readonly<Record<number, string>> = {
+  400: 'bad_request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  409: 'conflict',
+  413: 'too_large',
+  415: 'unsupported_media_type',
+  503: 'unavailable',
+}
+
+function answerError(c: Context, status: ContentfulStatusCode, detail: string): Response {
+  return c.json({ error: ERRORS[status] ?? 'internal_error', detail }, status)
+}
+
+function answerNotFound(c: Context): Response {
+  return answerError(c, 404, `There is nothing at ${c.req.path}. GET / says what there is.`)
+}
+
+function refuseMethod(c: Context, methods: readonly string[]): Response {
+  const allowed = methods.join(', ')
+  c.header('Allow', allowed)
+  return answerError(c, 405, `${c.req.method} is not for ${c.req.path}; it takes ${allowed}.`)
+}
+
+function contents(adminToken: string | null) {
+  return {
+    'GET /healthz': 'whether the worker is alive',
+    'GET /readyz': 'whether it can take runs: Redis, directories, configuration',
+    'GET /metrics': 'metrics for Prometheus',
+    'GET /queues': 'what is in the queues, for a browser',
+    'POST /companies/{company}/sync':
+      'asks for a run; the body {"full": true} for one that fetches everything again',
+    'GET /companies/{company}/status': 'how the company stands',
+    token: adminToken
+      ? '/queues and /companies need ADMIN_TOKEN: as bearer token, or as the password of any user.'
+      : '/queues and /companies are off: ADMIN_TOKEN is not set.',
+  }
+}
+
+export type Listening = {
+  /** Origin, without a slash at the end. */
+  readonly url: string
+  readonly port: number
+  /** Takes no more requests; those under way may take a second. */
+  close(): Promise<void>
+}
+
+/**
+ * Serves on an address of this machine; port 0 takes a free one.
+ * @throws FatalError (usage) when the port is taken, or the address is none of ours.
+ */
+export async function startHttp(
+  app: Hono,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<Listening> {
+  const server = createAdaptorServer({ fetch: app.fetch }) as Server
+  const actualPort = await listen(server, host, port)
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${actualPort}`,
+    port: actualPort,
+    close: () => close(server),
+  }
+}
+
+function listen(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error => reject(refusedPort(error, host, port)))
+    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+function refusedPort(error: Error, host: string, port: number): FatalError {
+  const code = systemCode(error)
+  const reason =
+    code === 'EADDRINUSE'
+      ? `Port ${port} of ${host} is already in use: does another worker run here? Set HTTP_PORT to another.`
+      : `Cannot listen on ${host}:${port} (${code ?? messageOf(error)}). Set HTTP_HOST and HTTP_PORT to an address of this machine.`
+  return new FatalError(reason, EXIT.usage, { cause: error })
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(() => server.closeAllConnections(), CLOSE_WITHIN_MS)
+    server.close(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

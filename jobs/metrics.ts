@@ -1,0 +1,201 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { RunReport } from '#src/report.ts'
+import { readState } from '#src/state.ts'
+import type { AnswerSeen } from './child.ts'
+import type { Queues } from './queue.ts'
+import type { Company, Roster } from './roster.ts'
+import { fromRedis } from './within.ts'
+
+/** Who scrapes waits some ten seconds at most; a Redis that is away must not cost the rest of the answer. */
+const REDIS_WITHIN_MS = 1000
+/** From a run that finds nothing to the first one of a large company. */
+const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
+/** Up to the longest wait that API_TIMEOUT_MS has by default. */
+const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+/** Each 10 ms, the library's default, costs an idle worker half of a hundredth of a core. */
+const LOOP_SAMPLE_MS = 50
+
+const MODES: readonly RunReport['mode'][] = ['incremental', 'full']
+const STATUSES: readonly RunReport['status'][] = ['ok', 'partial', 'failed', 'interrupted']
+/** `listed`, and what became of it (I1); then what else a run counts. */
+const OUTCOMES = [
+  ...([
+    'listed',
+    'unchanged',
+    'loaded',
+    'deferred',
+    'gone',
+    'quarantined',
+    'failed',
+    'not_attempted',
+  ] as const),
+  ...(['added', 'changed', 'tombstoned', 'revived', 'silent_changes'] as const),
+]
+
+const OWN = 'Of this worker, since it started: sum over the workers.'
+const SHARED = 'Read from the data directory: every worker shows the same, so take the max over them.'
+
+export type Metrics = {
+  /** Requests to the API that were answered, or (status null) were not. */
+  observeAnswers(company: string, answers: readonly AnswerSeen[]): void
+  /** A run that ended. */
+  observeRun(company: string, report: RunReport): void
+  /** All of it in Prometheus' text format. */
+  render(): Promise<{ readonly contentType: string; readonly body: string }>
+}
+
+export type MetricsOptions = {
+  readonly roster: Pick<Roster, 'companies'>
+  readonly queues: Pick<Queues, 'ticks' | 'runs' | 'redis'>
+  readonly now: () => Date
+}
+
+/** Counts what runs tell, and reads the rest when it is asked for. */
+export function createMetrics({ roster, queues, now }: MetricsOptions): Metrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
+  const counted = createCounters(registry)
+  const gauges = createGauges(registry)
+  return {
+    observeAnswers(company, answers) {
+      for (const { status, seconds } of answers) {
+        counted.requests.inc({ company, code: status ?? 'none' })
+        counted.requestSeconds.observe({ company }, seconds)
+      }
+    },
+    observeRun(company, report) {
+      const { mode, status, started_at, finished_at } = report
+      counted.runs.inc({ company, mode, status })
+      for (const outcome of OUTCOMES) counted.notices.inc({ company, outcome }, report[outcome])
+      if (finished_at !== null) {
+        const seconds = (Date.parse(finished_at) - Date.parse(started_at)) / 1000
+        counted.runSeconds.observe({ company, mode }, Math.max(0, seconds))
+      }
+    },
+    async render() {
+      const companies = [...roster.companies.values()]
+      await Promise.all([showCompanies(gauges, companies, now()), showQueues(gauges, queues)])
+      beginAtZero(counted, companies)
+      for (const metric of Object.values(counted)) await forgetOthers(metric, roster)
+      return { contentType: registry.contentType, body: await registry.metrics() }
+    },
+  }
+}
+
+type Counters = ReturnType<typeof createCounters>
+type Gauges = ReturnType<typeof createGauges>
+
+function createCounters(registry: Registry) {
+  const registers = [registry]
+  return {
+    runs: new Counter({
+      name: 'editais_runs_total',
+      help: `Runs that ended. ${OWN}`,
+      labelNames: ['company', 'mode', 'status'],
+      registers,
+    }),
+    runSeconds: new Histogram({
+      name: 'editais_run_duration_seconds',
+      help: `How long runs took. ${OWN}`,
+      labelNames: ['company', 'mode'],
+      buckets: RUN_SECONDS,
+      registers,
+    }),
+    notices: new Counter({
+      name: 'editais_notices_total',
+      help: `Notices by what became of them in runs: listed = unchanged + loaded + deferred + gone + quarantined + failed + not_attempted; the others are counted besides. ${OWN}`,
+      labelNames: ['company', 'outcome'],
+      registers,
+    }),
+    requests: new Counter({
+      name: 'editais_api_requests_total',
+      help: `Requests to the API by the answer's status code; none where no answer came. ${OWN}`,
+      labelNames: ['company', 'code'],
+      registers,
+    }),
+    requestSeconds: new Histogram({
+      name: 'editais_api_request_duration_seconds',
+      help: `How long the API took to answer, or not to. ${OWN}`,
+      labelNames: ['company'],
+      buckets: REQUEST_SECONDS,
+      registers,
+    }),
+  }
+}
+
+function createGauges(registry: Registry) {
+  const ofCompany = (name: string, help: string) =>
+    new Gauge({ name, help: `${help} ${SHARED}`, labelNames: ['company'], registers: [registry] })
+  return {
+    freshness: ofCompany(
+      'editais_freshness_seconds',
+      'Time since the last run ended that went through everything listed; absent before the first.',
+    ),
+    lastSuccess: ofCompany(
+      'editais_last_success_timestamp_seconds',
+      'When the last run ended that went through everything listed; absent before the first.',
+    ),
+    quarantined: ofCompany('editais_quarantined_records', 'Records in quarantine, unresolved.'),
+    rawBytes: ofCompany('editais_raw_log_bytes', 'Size of the raw log.'),
+    rawSegments: ofCompany('editais_raw_log_segments', 'Segments of the raw log.'),
+    snapshotBytes: ofCompany('editais_snapshot_bytes', 'Size of the latest snapshot.'),
+    jobs: new Gauge({
+      name: 'editais_queue_jobs',
+      help: 'Jobs in the queues by state; absent while Redis is away. Read from Redis: every worker shows the same, so take the max over them.',
+      labelNames: ['queue', 'state'],
+      registers: [registry],
+    }),
+  }
+}
+
+async function showCompanies(gauges: Gauges, companies: readonly Company[], now: Date): Promise<void> {
+  const states = await Promise.all(
+    companies.map(async ({ slug, paths }) => ({ company: slug, state: await readState(paths) })),
+  )
+  const { jobs: _, ...ofCompanies } = gauges
+  // From here on without a pause: two who scrape at once must not see one another's gaps.
+  for (const gauge of Object.values(ofCompanies)) gauge.reset()
+  for (const { company, state } of states) {
+    if (!state) continue
+    gauges.quarantined.set({ company }, state.quarantined)
+    gauges.rawBytes.set({ company }, state.raw_log.bytes)
+    gauges.rawSegments.set({ company }, state.raw_log.segments)
+    gauges.snapshotBytes.set({ company }, state.snapshot.bytes)
+    if (state.last_good_at === null) continue
+    const lastGood = Date.parse(state.last_good_at)
+    gauges.lastSuccess.set({ company }, lastGood / 1000)
+    gauges.freshness.set({ company }, Math.max(0, now.getTime() - lastGood) / 1000)
+  }
+}
+
+async function showQueues({ jobs }: Gauges, { ticks, runs, redis }: MetricsOptions['queues']): Promise<void> {
+  const counts = await fromRedis(redis, REDIS_WITHIN_MS, () =>
+    Promise.all(
+      [ticks, runs].map(async queue => ({ queue: queue.name, byState: await queue.getJobCounts() })),
+    ),
+  ).catch(() => [])
+  jobs.reset()
+  for (const { queue, byState } of counts) {
+    for (const [state, count] of Object.entries(byState)) jobs.set({ queue, state }, count)
+  }
+}
+
+/** What appears only with its first event has no increase to be seen, and alerts would miss it. */
+function beginAtZero({ runs, notices }: Counters, companies: readonly Company[]): void {
+  for (const { slug: company } of companies) {
+    for (const mode of MODES) for (const status of STATUSES) runs.inc({ company, mode, status }, 0)
+    for (const outcome of OUTCOMES) notices.inc({ company, outcome }, 0)
+  }
+}
+
+/** What is left of companies that are not configured any more. */
+async function forgetOthers(
+  metric: Counter | Histogram,
+  { companies }: MetricsOptions['roster'],
+): Promise<void> {
+  const { values } = await metric.get()
+  for (const { labels } of values) {
+    const { le: _, ...own } = labels as Record<string, string>
+    if (!companies.has(own.company ?? '')) metric.remove(own)
+  }
+}

@@ -1,0 +1,65 @@
+import type { Redis } from 'ioredis'
+import { type Alert, type AlertName, subjectOf } from './alert.ts'
+
+/** A worker that dies while it sends leaves its claim; several times what sending may take. */
+const CLAIM_MS = 30_000
+
+/** Nobody's change is lost: who wrote after we read makes us look again. */
+const REPLACE = `
+  if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
+  if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1])
+  else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end
+  return 1`
+const RELEASE = `
+  if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+  return 0`
+
+type Key = { readonly name: AlertName; readonly company: string | null; readonly subject?: string }
+
+/** The alerts that all workers share: a hash in Redis. */
+export type Outbox = {
+  all(): Promise<Alert[]>
+  /** Replaces an alert by what `next` makes of it (null: there is none), against all other workers. */
+  change(
+    key: Key,
+    next: (before: Alert | null) => Alert | null,
+  ): Promise<{ readonly before: Alert | null; readonly after: Alert | null }>
+  remove(alerts: readonly Alert[]): Promise<void>
+  /** False when somebody else has it; it ends by itself if its holder dies. */
+  claim(key: Key, token: string): Promise<boolean>
+  release(key: Key, token: string): Promise<void>
+}
+
+export function openOutbox(redis: Redis, prefix: string): Outbox {
+  const hash = `${prefix}:alerts`
+  const claimOf = (key: Key) => `${hash}:sending:${fieldOf(key)}`
+  return {
+    async all() {
+      return Object.values(await redis.hgetall(hash)).map(text => JSON.parse(text) as Alert)
+    },
+    async change(key, next) {
+      const field = fieldOf(key)
+      for (;;) {
+        const known = await redis.hget(hash, field)
+        const before = known === null ? null : (JSON.parse(known) as Alert)
+        const after = next(before)
+        if (after === before) return { before, after }
+        const text = after === null ? '' : JSON.stringify(after)
+        if ((await redis.eval(REPLACE, 1, hash, field, known ?? '', text)) === 1) return { before, after }
+      }
+    },
+    async remove(alerts) {
+      if (alerts.length > 0) await redis.hdel(hash, ...alerts.map(fieldOf))
+    },
+    async claim(key, token) {
+      return (await redis.set(claimOf(key), token, 'PX', CLAIM_MS, 'NX')) !== null
+    },
+    async release(key, token) {
+      await redis.eval(RELEASE, 1, claimOf(key), token)
+    },
+  }
+}
+
+function fieldOf(key: Key): string {
+  return `${key.name}:${subjectOf(key)}`
+}

@@ -1,0 +1,244 @@
+import { statfs } from 'node:fs/promises'
+import { CronExpressionParser } from 'cron-parser'
+import type { Logger } from 'pino'
+import type { DaemonSettings, Schedule } from '#config/daemon.ts'
+import { messageOf, systemCode } from '#src/errors.ts'
+import { type CompanyState, readState } from '#src/state.ts'
+import type { Alerts } from './alerts.ts'
+import type { Queues } from './queue.ts'
+import type { Company, Roster } from './roster.ts'
+import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
+
+/** Between the two a disk is neither low nor well: it would change with every snapshot. */
+const LOW_SHARE = 0.1
+const WELL_SHARE = 0.11
+
+/** Longer than workers take to see a changed file: until then some still look at the one before. */
+const SETTLE_MS = 20_000
+
+export type Inspection = {
+  readonly settings: {
+    readonly alertAfterPeriods: number
+    readonly redis: Pick<DaemonSettings['redis'], 'prefix'>
+  }
+  readonly roster: Pick<Roster, 'companies' | 'problem'>
+  readonly queues: Pick<Queues, 'redis' | 'runs'>
+  readonly alerts: Alerts
+  readonly log: Logger
+  /** When this worker began: what happened before is none of its knowledge. */
+  readonly startedAt: Date
+  readonly now: Date
+  /** Whether this worker has a run of the company under way. */
+  readonly isActive: (slug: string) => boolean
+  readonly readSpace?: (path: string) => Promise<Space>
+}
+
+/** Blocks of a file system: all, and those that we may still use. */
+type Space = { readonly blocks: number; readonly bavail: number }
+
+/** What shows without a run; never throws, but for Redis itself. Every worker looks, and all come to the same. */
+export async function inspect(inspection: Inspection): Promise<void> {
+  const { settings, roster, queues, log, now } = inspection
+  const companies = [...roster.companies.values()]
+  const directories = [...new Set(companies.map(company => company.settings.dataDir))]
+  const present = [...roster.companies.keys(), ...directories]
+  const seen = await noteSeen(queues.redis, settings.redis.prefix, { present, now })
+  const looks = [
+    forgetWhatIsGone(inspection, seen),
+    inspectConfiguration(inspection),
+    inspectRedis(inspection),
+    ...directories.map(directory => inspectDisk(directory, inspection)),
+    ...companies.map(company => inspectAge(company, { ...inspection, seen })),
+  ]
+  // One that cannot be had says nothing about the others.
+  for (const look of await Promise.allSettled(looks)) {
+    if (look.status === 'rejected')
+      log.error(`What may be wrong could not be seen: ${messageOf(look.reason)}`)
+  }
+}
+
+/** Without a word: nobody waits for news of a company that was taken out. */
+async function forgetWhatIsGone({ alerts, now }: Inspection, seen: Seen): Promise<void> {
+  for (const { name, company, subject, at } of await alerts.active()) {
+    const whom = name === 'disk_low' ? subject : company
+    const isNew = now.getTime() - Date.parse(at) <= GONE_AFTER_MS
+    if (whom !== null && !isNew && seen.since(whom) === null) await alerts.forget(whom)
+  }
+}
+
+async function inspectConfiguration({ alerts, roster }: Inspection): Promise<void> {
+  const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
+  const { problem } = roster
+  if (problem === null) await alerts.clear({ ...about, message: "The companies' file is in use again." })
+  else {
+    await alerts.raise({
+      ...about,
+      message: `The companies' file cannot be used; until it is mended, all goes on as before it was changed. ${problem}`,
+    })
+  }
+}
+
+async function inspectRedis({ alerts, queues }: Inspection): Promise<void> {
+  const policy = /^maxmemory_policy:(\S+)/m.exec(await queues.redis.info('memory'))?.[1]
+  // Some that are managed by others do not tell.
+  if (!policy) return
+  const about = { name: 'redis_evicts', company: null } as const
+  if (policy === 'noeviction') {
+    await alerts.clear({ ...about, message: 'Redis keeps everything again (maxmemory-policy noeviction).' })
+    return
+  }
+  await alerts.raise({
+    ...about,
+    message: `Redis may drop jobs when its memory is full (maxmemory-policy ${policy}). Run \`redis-cli -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction\`, and set it in Redis's own configuration, so that it stays.`,
+    details: { maxmemory_policy: policy },
+  })
+}
+
+async function inspectDisk(directory: string, { alerts, readSpace = statfs }: Inspection): Promise<void> {
+  const space = await readSpace(directory).catch(error => {
+    // The first run makes it.
+    if (systemCode(error) === 'ENOENT') return null
+    throw error
+  })
+  if (!space || space.blocks === 0) return
+  const share = space.bavail / space.blocks
+  const about = { name: 'disk_low', company: null, subject: directory } as const
+  const percent = `${(Math.floor(share * 1000) / 10).toFixed(1)} %`
+  if (share >= WELL_SHARE) {
+    await alerts.clear({ ...about, message: `The disk of ${directory} has ${percent} free again.` })
+  } else if (share < LOW_SHARE) {
+    await alerts.raise({
+      ...about,
+      message: `The disk of ${directory} has only ${percent} free. Free some space, or add some: old snapshots go with a shorter SNAPSHOT_KEEP.`,
+      details: { directory, free_share: share },
+    })
+  }
+}
+
+async function inspectAge(company: Company, inspection: Inspection & { seen: Seen }): Promise<void> {
+  const { alerts, settings, startedAt, now, seen } = inspection
+  const { slug, schedule } = company
+  const periods = settings.alertAfterPeriods
+  const state = await readState(company.paths)
+  const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
+  const about = { name: 'stale', company: slug } as const
+  if (lastGood && !isOver(schedule, lastGood, periods, now)) {
+    await alerts.clear({ ...about, message: `A run went through at ${lastGood.toISOString()}.` })
+    return
+  }
+  // No run was due for us, or for anybody, before that.
+  const from = latest([lastGood, startedAt, seen.since(slug)])
+  if (!isOver(schedule, from, periods, now)) return
+  if (await isUnderWay(slug, inspection)) {
+    // The first one may take hours, a later one a period more: it has only begun when its time comes.
+    if (!lastGood || !isOver(schedule, from, periods + 1, now)) return
+  }
+  await alerts.raise({
+    ...about,
+    message: describeAge(company, { state, lastGood, from, periods }),
+    details: { last_good_at: state?.last_good_at ?? null, last_error: state?.last_run.error ?? null },
+  })
+}
+
+/** Whether the schedule named so many times, or more, after `from`. */
+function isOver({ syncCron, timezone }: Schedule, from: Date, periods: number, now: Date): boolean {
+  const times = CronExpressionParser.parse(syncCron, { tz: timezone, currentDate: from })
+  for (let period = 0; period < periods; period += 1) {
+    if (times.next().getTime() > now.getTime()) return false
+  }
+  return true
+}
+
+function latest(dates: readonly (Date | null)[]): Date {
+  return new Date(Math.max(...dates.map(date => date?.getTime() ?? 0)))
+}
+
+/** In any worker. */
+async function isUnderWay(slug: string, { isActive, queues }: Inspection): Promise<boolean> {
+  if (isActive(slug)) return true
+  const active = await queues.runs.getActive()
+  return active.some(job => job?.name === 'sync' && job.data.company === slug)
+}
+
+function describeAge(
+  { slug, schedule }: Company,
+  {
+    state,
+    lastGood,
+    from,
+    periods,
+  }: { state: CompanyState | null; lastGood: Date | null; from: Date; periods: number },
+): string {
+  const since = lastGood
+    ? `No run went through since ${lastGood.toISOString()}`
+    : `No run went through since ${from.toISOString()}, nor ever`
+  const what = `${since}: ${periods === 1 ? 'a period' : `${periods} periods`} of ${schedule.syncCron}.`
+  const error = state?.last_run.error
+  const why = error ? `The last one said: ${error}` : "See the worker's log for why."
+  return `${what} ${why} \`npm run status -- --company ${slug}\` shows more.`
+}
+
+/** What a run's own result shows; `state` is what it left. */
+export async function afterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
+  await judgeKey(alerts, company, state)
+  await judgeGuard(alerts, company, state)
+  await judgeQuarantine(alerts, company, state)
+}
+
+async function judgeKey(
+  alerts: Alerts,
+  { slug }: Company,
+  { causes, last_run }: CompanyState,
+): Promise<void> {
+  const about = { name: 'key_refused', company: slug } as const
+  if (causes.includes('key_refused')) {
+    await alerts.raise({
+      ...about,
+      message:
+        "The API refuses the key (401): it is missing, invalid or revoked. Create a new key in the app's settings and put it into the file of API_KEY_FILE, which the next run reads; as API_KEY it takes a restart.",
+    })
+  } else if (wasListed(last_run) || causes.includes('identity_guard')) {
+    await alerts.clear({ ...about, message: 'The API accepts the key again.' })
+  }
+}
+
+async function judgeGuard(alerts: Alerts, { slug }: Company, state: CompanyState): Promise<void> {
+  const about = { name: 'identity_guard', company: slug } as const
+  const { causes, last_run } = state
+  const believe = `if it is right, run \`npm run sync -- --company ${slug} --allow-mass-delete\``
+  if (causes.includes('identity_guard')) {
+    await alerts.raise({
+      ...about,
+      message: `The API lists none of the notices that are stored: is this the key of another company, or an empty answer? Nothing was changed. Check the key; ${believe}.`,
+    })
+  } else if (causes.includes('mass_deletion_held')) {
+    await alerts.raise({
+      ...about,
+      message: `More notices are gone from the API than can be believed, so none was marked deleted: is this the key of another company? Check the key; ${believe}.`,
+    })
+  } else if (wasListed(last_run) && last_run.mode !== 'filtered' && !causes.includes('missing_unverified')) {
+    await alerts.clear({ ...about, message: 'The API shows the stored notices again.' })
+  }
+}
+
+async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: CompanyState): Promise<void> {
+  const about = { name: 'quarantine_growing', company: slug } as const
+  const { quarantined: open, quarantined_before: before } = state
+  const known = (await alerts.active()).find(alert => alert.name === about.name && alert.company === slug)
+  const baseline = known ? Number(known.details.baseline) : before
+  if (open > baseline) {
+    await alerts.raise({
+      ...about,
+      message: `${open} records are in quarantine, ${baseline} before this run. \`npm run query -- --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows them; they are tried again by themselves.`,
+      details: { open, baseline },
+    })
+  } else await alerts.clear({ ...about, message: `The quarantine is back at ${open} records.` })
+}
+
+/**
+ * The whole list was read, and what it does not show was asked for. A run that failed or was stopped before
+ * that knows neither whether the key is accepted nor what it may see.
+ */
+function wasListed({ scan_passes }: CompanyState['last_run']): boolean {
+  return scan_passes > 0
+}

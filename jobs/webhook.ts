@@ -1,0 +1,55 @@
+import { request } from 'undici'
+import { systemCode } from '#src/errors.ts'
+import type { Outcome } from './alert.ts'
+
+/** A receiver that takes longer is as good as down. */
+export const WEBHOOK_TIMEOUT_MS = 10_000
+/** Nobody reads the answer; so much is taken so that the connection can be used again. */
+const MAX_ANSWER_BYTES = 64 * 1024
+
+/** Errors that come before anything was sent. */
+const UNREACHED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.+|.*CERT.*)$/
+
+export type Answer = {
+  readonly outcome: Outcome
+  /** What happened, for the log; nothing of the address but its host, nothing of the answer but its status. */
+  readonly said: string
+}
+
+/** Posts the message as JSON. Never throws, follows no redirect, and ends within the timeout. */
+export async function post(url: string, message: object, timeoutMs = WEBHOOK_TIMEOUT_MS): Promise<Answer> {
+  const signal = AbortSignal.timeout(timeoutMs)
+  try {
+    const { statusCode, body } = await request(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'user-agent': 'editais-sync', ...login(url) },
+      body: JSON.stringify(message),
+      signal,
+    })
+    // The status is the answer, whatever becomes of the rest.
+    await body.dump({ limit: MAX_ANSWER_BYTES, signal }).catch(() => {})
+    return judge(statusCode)
+  } catch (error) {
+    if (signal.aborted) {
+      return { outcome: 'unanswered', said: `did not answer within ${timeoutMs / 1000} s` }
+    }
+    // Its message might repeat the address, and with it a token.
+    const code = systemCode(error) ?? 'unknown error'
+    return { outcome: UNREACHED.test(code) ? 'unreached' : 'unanswered', said: `did not answer (${code})` }
+  }
+}
+
+function judge(status: number): Answer {
+  if (status >= 200 && status < 300) return { outcome: 'told', said: `took it (${status})` }
+  const hint = status >= 300 && status < 400 ? ', a redirect, which is not followed' : ''
+  return { outcome: 'refused', said: `refused it (${status}${hint})` }
+}
+
+/** undici does not use a name and password that stand in the address. */
+function login(url: string): Readonly<Record<string, string>> {
+  const { username, password } = new URL(url)
+  if (!username && !password) return {}
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }
+}

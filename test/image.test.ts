@@ -1,0 +1,140 @@
+import { lstatSync, readdirSync } from 'node:fs'
+import { lstat, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sandboxKey } from '#src/sandbox/keys.ts'
+import { readCompose } from '#test/support/docker.ts'
+import { buildImage, type Image } from '#test/support/image.ts'
+import { noticeEntry } from '#test/support/notices.ts'
+import type { Environment, Started } from '#test/support/project.ts'
+import { openRedis } from '#test/support/redis.ts'
+import { freePort } from '#test/support/redis_process.ts'
+import { KEY, startCompany } from '#test/support/synced.ts'
+
+/** A production installation, as a build does it. */
+const BUILD_TIMEOUT_MS = 180_000
+const DEADLINE_MS = 30_000
+const POLL_MS = 100
+
+const { services } = await readCompose()
+let image: Image
+
+beforeAll(async () => {
+  image = await buildImage()
+}, BUILD_TIMEOUT_MS)
+
+afterAll(() => image?.remove())
+
+test('the image holds what runs and nothing else, and nobody may write it', () => {
+  const app = image.inside('/app')
+  expect(readdirSync(app).sort()).toEqual(['config', 'jobs', 'node_modules', 'package.json', 'schema', 'src'])
+  const paths = readdirSync(app, { recursive: true, encoding: 'utf8' })
+  const own = paths.filter(path => !path.startsWith('node_modules'))
+  expect(own.filter(path => /\.(?:env|ya?ml|test\.ts)$/.test(path))).toEqual(['schema/openapi.yaml'])
+  const installed = readdirSync(join(app, 'node_modules'))
+  for (const name of ['vitest', 'typescript', 'node', '@biomejs']) expect(installed).not.toContain(name)
+  const writable = paths.filter(path => {
+    const { mode } = lstatSync(join(app, path))
+    return (mode & 0o222) !== 0 && (mode & 0o170000) !== 0o120000
+  })
+  expect(writable).toEqual([])
+})
+
+test('a command runs where nothing can be written, not even its temporary files', async () => {
+  const { ended } = image.start(['node', 'src/cli/main.ts', '--help'], { TMPDIR: '/nowhere' })
+  expect(await ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('sync') })
+})
+
+test('the demonstration of docker-compose.yml: sandbox and worker, until they are stopped', async () => {
+  const { prefix, url: redisUrl } = await openRedis()
+  const { command = [], healthcheck } = services.sandbox
+  const port = String(await freePort())
+  const here = (word: string) => word.replace('0.0.0.0', '127.0.0.1').replaceAll('8787', port)
+  const sandbox = image.start([...command.map(here), '--port', port])
+  await untilHealthy(sandbox, healthcheck?.test.slice(1).map(here) ?? [])
+
+  const worker = await startWorker({
+    ...services['demo-worker'].environment,
+    ...{ API_BASE_URL: `http://127.0.0.1:${port}`, REDIS_URL: redisUrl, REDIS_PREFIX: prefix },
+  })
+  await until(() => exists(image.inside('/data/aurora/lake/latest/manifest.json')), worker, 'a snapshot')
+  const { stderr, stdout } = await stopped(worker)
+  expect(`${stdout}${stderr}`).not.toContain(sandboxKey('1', 'aurora'))
+  await stopped(sandbox)
+})
+
+test('the worker of docker-compose.yml waits for its companies, and mirrors them with the key of a file', async () => {
+  const { prefix, url: redisUrl } = await openRedis()
+  const company = await startCompany([noticeEntry(1), noticeEntry(2)])
+  const worker = await startWorker({
+    ...services.worker.environment,
+    ...{ REDIS_URL: redisUrl, REDIS_PREFIX: prefix },
+  })
+  expect(company.sandbox.requests.total).toBe(0)
+
+  await place('/run/secrets/acme', `${KEY}\n`)
+  await place(
+    '/config/companies.yaml',
+    `companies:
+  acme: { api_base_url: "${company.sandbox.url}", api_key_file: "${image.inside('/run/secrets/acme')}" }\n`,
+  )
+  await until(() => exists(image.inside('/data/acme/lake/latest/manifest.json')), worker, 'a snapshot')
+  const { stderr, stdout } = await stopped(worker)
+  expect(`${stdout}${stderr}`).not.toContain(KEY)
+})
+
+/** Starts what the image starts by itself, and waits until Docker would call it healthy. */
+async function startWorker(environment: Environment): Promise<Started> {
+  const settings = { ...environment, HTTP_HOST: '127.0.0.1', HTTP_PORT: String(await freePort()) }
+  const worker = image.start(image.command, settings)
+  await untilHealthy(worker, image.healthcheck, settings)
+  return worker
+}
+
+async function untilHealthy(
+  service: Started,
+  command: readonly string[],
+  environment: Environment = {},
+): Promise<void> {
+  const healthy = async () => (await image.start(command, environment).ended).code === 0
+  await until(healthy, service, `${command.join(' ')} to say so`)
+}
+
+/** Throws with all that the process said, when it ends or the time is over before. */
+async function until(
+  fulfilled: () => Promise<boolean>,
+  { child, ended }: Started,
+  what: string,
+): Promise<void> {
+  const deadlineMs = Date.now() + DEADLINE_MS
+  while (!(await fulfilled())) {
+    if (child.exitCode === null && Date.now() < deadlineMs) await sleep(POLL_MS)
+    else {
+      child.kill('SIGKILL')
+      throw new Error(`There was no ${what}: ${JSON.stringify(await ended, null, 2)}`)
+    }
+  }
+}
+
+/** Sends SIGTERM as `docker stop` does, and expects a good end well before Docker would kill it. */
+async function stopped({ child, ended }: Started) {
+  const atMs = Date.now()
+  child.kill('SIGTERM')
+  const end = await ended
+  expect(end.code, end.stderr).toBe(0)
+  expect(Date.now() - atMs).toBeLessThan(10_000)
+  return end
+}
+
+async function place(path: string, text: string): Promise<void> {
+  await mkdir(join(image.inside(path), '..'), { recursive: true })
+  await writeFile(image.inside(path), text)
+}
+
+function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  )
+}

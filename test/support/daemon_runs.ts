@@ -1,0 +1,83 @@
+import { expect, onTestFinished } from 'vitest'
+import { openQueues } from '#jobs/queue.ts'
+import { createLogger } from '#src/log.ts'
+import type { RunReport } from '#src/report.ts'
+import type { Daemon, LogLine } from './daemon.ts'
+import type { Environment } from './project.ts'
+import { openRedis } from './redis.ts'
+
+/** Where a worker of this test finds its place in the Redis of all tests. */
+export async function redisSettings(): Promise<{ REDIS_URL: string; REDIS_PREFIX: string }> {
+  const { url, prefix } = await openRedis()
+  return { REDIS_URL: url, REDIS_PREFIX: prefix }
+}
+
+/** What a run's last log line says. */
+export type RunLine = LogLine & RunReport & { readonly job: string }
+
+export function isRun(line: LogLine, company?: string): line is RunLine {
+  return line.msg === 'run finished' && (company === undefined || line.company === company)
+}
+
+/** Runs that have ended, in the order of their beginning. */
+export function runsOf(daemons: Daemon | readonly Daemon[], company?: string): RunLine[] {
+  return [daemons]
+    .flat()
+    .flatMap(({ lines }) => lines.filter(line => isRun(line, company)))
+    .sort((a, b) => Date.parse(a.started_at) - Date.parse(b.started_at))
+}
+
+/** The next run of the company to end, from now on, or after so many lines. */
+export async function nextRun(
+  daemon: Daemon,
+  company?: string,
+  after = daemon.lines.length,
+): Promise<RunLine> {
+  return (await daemon.waitFor(line => isRun(line, company), { after })) as RunLine
+}
+
+/** Each begins after the one before has ended. */
+export function expectNoOverlap(runs: readonly Pick<RunReport, 'started_at' | 'finished_at'>[]): void {
+  for (const [index, { started_at }] of runs.entries()) {
+    const before = runs[index - 1]
+    if (before) expect(Date.parse(started_at)).toBeGreaterThanOrEqual(Date.parse(before.finished_at ?? ''))
+  }
+}
+
+/** How many runs the queue holds: under way, and still to come. */
+export async function queuedRuns(daemon: Daemon): Promise<{ active: number; waiting: number }> {
+  const text = await (await daemon.ask('/metrics')).text()
+  const counts = [...text.matchAll(/^editais_queue_jobs\{queue="runs",state="(\S+)"\} (\d+)$/gm)]
+  const sum = (states: readonly string[]) =>
+    counts.reduce((total, [, state = '', count]) => total + (states.includes(state) ? Number(count) : 0), 0)
+  if (counts.length === 0) throw new Error(`no queue counts in\n${text}`)
+  return {
+    active: sum(['active']),
+    waiting: sum(['waiting', 'delayed', 'prioritized', 'paused', 'waiting-children']),
+  }
+}
+
+/** The schedulers in Redis: by name, the pattern and the time zone. */
+export async function schedulersIn(environment: Environment): Promise<Record<string, string>> {
+  const { REDIS_URL: url = '', REDIS_PREFIX: prefix = '' } = environment
+  const queues = openQueues({ url, prefix }, createLogger('error', {}))
+  onTestFinished(() => queues.close())
+  const schedulers = await queues.ticks.getJobSchedulers(0, -1, true)
+  return Object.fromEntries(schedulers.map(({ key, pattern, tz }) => [key, `${pattern} ${tz}`]))
+}
+
+/** Asks for a run over HTTP; gives the job's id. */
+export async function requestSync(
+  daemon: Daemon,
+  company: string,
+  { full = false }: { full?: boolean } = {},
+): Promise<string> {
+  const response = await daemon.ask(`/companies/${company}/sync`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ full }),
+  })
+  const answer = await response.json()
+  expect({ status: response.status, answer }).toMatchObject({ status: 202, answer: { company, full } })
+  return (answer as { job: string }).job
+}

@@ -1,0 +1,92 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DockerfileParser, type Instruction as Parsed } from 'dockerfile-ast'
+import { parse } from 'yaml'
+
+export const PROJECT = join(import.meta.dirname, '../..')
+export const COMPOSE_FILE = join(PROJECT, 'docker-compose.yml')
+export const DOCKERFILE = join(PROJECT, 'Dockerfile')
+
+/** What the tests look at in a service, as it stands in the file once its anchors are merged. */
+export type Service = {
+  readonly image?: string
+  readonly build?: string
+  readonly command?: readonly string[]
+  readonly entrypoint?: unknown
+  readonly user?: string
+  readonly environment?: Readonly<Record<string, string>>
+  readonly env_file?: readonly { readonly path: string; readonly required: boolean }[]
+  readonly volumes?: readonly string[]
+  readonly ports?: readonly string[]
+  readonly profiles?: readonly string[]
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
+  readonly healthcheck?: { readonly test: readonly string[]; readonly disable?: boolean }
+  readonly stop_grace_period?: string
+  readonly restart?: string
+  readonly read_only?: boolean
+  readonly tmpfs?: readonly string[]
+  readonly cap_drop?: readonly string[]
+  readonly security_opt?: readonly string[]
+  readonly logging?: { readonly driver: string; readonly options: Readonly<Record<string, string>> }
+}
+
+export type Compose = {
+  readonly services: Readonly<Record<'redis' | 'worker' | 'sandbox' | 'demo-worker', Service>>
+  readonly volumes: Readonly<Record<string, unknown>>
+}
+
+export async function readCompose(): Promise<Compose> {
+  return parse(await readFile(COMPOSE_FILE, 'utf8'), { merge: true }) as Compose
+}
+
+/** An instruction of a Dockerfile. */
+export type Instruction = {
+  /** In capitals: `COPY`. */
+  readonly keyword: string
+  /** `--from=x` as `from: 'x'`. */
+  readonly flags: Readonly<Record<string, string>>
+  /** Its words; those of a JSON array where it is one. */
+  readonly words: readonly string[]
+  /** Everything after keyword and flags, as it is written. */
+  readonly text: string
+}
+
+export type Stage = { readonly name: string; readonly instructions: readonly Instruction[] }
+
+/** The stages in their order; the last one is the image. */
+export async function readDockerfile(): Promise<Stage[]> {
+  const stages: { name: string; instructions: Instruction[] }[] = []
+  for (const parsed of DockerfileParser.parse(await readFile(DOCKERFILE, 'utf8')).getInstructions()) {
+    const instruction = instructionOf(parsed)
+    const { keyword, words } = instruction
+    if (keyword === 'FROM') stages.push({ name: words[2] ?? 'image', instructions: [] })
+    else stages.at(-1)?.instructions.push(instruction)
+  }
+  return stages
+}
+
+function instructionOf(parsed: Parsed): Instruction {
+  const text = parsed.getRawArgumentsContent() ?? ''
+  const withFlags = parsed as Parsed & { getFlags?(): { getName(): string; getValue(): string | null }[] }
+  const flags = withFlags.getFlags?.() ?? []
+  const array = /\[.*\]$/s.exec(text)?.[0]
+  return {
+    keyword: parsed.getKeyword(),
+    flags: Object.fromEntries(flags.map(flag => [flag.getName(), flag.getValue() ?? ''])),
+    words: array ? (JSON.parse(array) as string[]) : parsed.getArguments().map(word => word.getValue()),
+    text,
+  }
+}
+
+/**
+ * The patterns of the files that a build may see.
+ * @throws TypeError when `.dockerignore` is not what this reads: everything is left out, but for these.
+ */
+export async function readBuildContext(): Promise<string[]> {
+  const text = await readFile(join(PROJECT, '.dockerignore'), 'utf8')
+  const [all, ...but] = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+  if (all !== '*' || !but.every(line => line.startsWith('!'))) {
+    throw new TypeError('.dockerignore must be * and then what is not left out, each with a !')
+  }
+  return but.map(line => line.slice(1))
+}

@@ -1,0 +1,130 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { request as httpRequest } from 'node:http'
+import { join } from 'node:path'
+import pino from 'pino'
+import { onTestFinished } from 'vitest'
+import { createHttp, type HttpOptions, startHttp } from '#jobs/http.ts'
+import { createMetrics, type Metrics } from '#jobs/metrics.ts'
+import { openQueues, type Queues, requestRun } from '#jobs/queue.ts'
+import { type Company, openRoster, type Roster } from '#jobs/roster.ts'
+import { makeDirectories } from '#src/company.ts'
+import { newReport } from '#src/report.ts'
+import { type CompanyState, writeState } from '#src/state.ts'
+import { temporaryDirectory } from './project.ts'
+import { openRedis } from './redis.ts'
+
+export const TOKEN = 'tok_7d1e0a52c9f84b36'
+export const NOW = new Date('2026-11-21T12:00:00Z')
+
+/** A worker's HTTP without the worker: its queues are real, and nobody takes from them. */
+export type Worker = {
+  readonly url: string
+  readonly queues: Queues
+  readonly roster: Roster
+  readonly metrics: Metrics
+  /** What was logged, as JSON. */
+  readonly logged: readonly string[]
+  /** Asks with the token, unless the headers say otherwise. */
+  ask(path: string, init?: RequestInit): Promise<Response>
+  post(path: string, body?: string, headers?: Record<string, string>): Promise<Response>
+  company(slug: string): Company
+  /** Makes these the companies, as an edit of the file would. */
+  configure(slugs: readonly string[]): Promise<void>
+}
+
+type Options = Partial<Pick<HttpOptions, 'adminToken' | 'requestSync' | 'status'>> & {
+  readonly redisUrl?: string
+  readonly companies?: readonly string[]
+  readonly dataDir?: string
+}
+
+/** Serves for companies `acme` and `beta` until the test ends. */
+export async function serveWorker(options: Options = {}): Promise<Worker> {
+  const { url, prefix } = await openRedis()
+  const { adminToken = TOKEN, companies = ['acme', 'beta'] } = options
+  const directory = await temporaryDirectory()
+  const file = join(directory, 'companies.yaml')
+  await writeFile(file, companiesYaml(companies))
+  const logged: string[] = []
+  const log = pino({ base: {} }, { write: line => void logged.push(line) })
+  const queues = openQueues({ url: options.redisUrl ?? url, prefix }, log)
+  const roster = await openRoster({
+    COMPANIES_FILE: file,
+    DATA_DIR: options.dataDir ?? join(directory, 'data'),
+  })
+  await queues.redis.ping()
+  const metrics = createMetrics({ roster, queues, now: () => NOW })
+  const listening = await startHttp(
+    createHttp({
+      ...{ roster, queues, metrics, adminToken, log },
+      requestSync: async company => ({ job: (await requestRun(queues, 'sync', company)).id ?? '' }),
+      status: async company => JSON.stringify({ company }),
+      ...options,
+    }),
+    { host: '127.0.0.1', port: 0 },
+  )
+  onTestFinished(async () => {
+    await listening.close()
+    queues.redis.disconnect()
+    await queues.close()
+  })
+  const bearer = { authorization: `Bearer ${TOKEN}` }
+  const ask = (path: string, init: RequestInit = {}) =>
+    fetch(`${listening.url}${path}`, { ...init, headers: { ...bearer, ...init.headers }, redirect: 'manual' })
+  return {
+    ...{ url: listening.url, queues, roster, metrics, logged, ask },
+    post: (path, body, headers = { 'content-type': 'application/json' }) =>
+      ask(path, {
+        method: 'POST',
+        headers: body === undefined ? {} : headers,
+        ...(body === undefined ? {} : { body }),
+      }),
+    company: slug => roster.companies.get(slug) as Company,
+    async configure(slugs) {
+      await writeFile(file, companiesYaml(slugs))
+      await roster.refresh()
+    },
+  }
+}
+
+function companiesYaml(slugs: readonly string[]): string {
+  const companies = slugs.map(
+    slug => `  ${slug}: { api_base_url: "http://127.0.0.1:9", api_key_file: /none }`,
+  )
+  return slugs.length > 0 ? `companies:\n${companies.join('\n')}\n` : 'companies: {}\n'
+}
+
+/** What the last run of a company left, an hour before NOW. */
+export async function leaveState({ paths }: Company, changes: Partial<CompanyState> = {}): Promise<void> {
+  await makeDirectories(paths)
+  await writeState(paths, {
+    last_run: newReport('run-1', 'incremental', NOW),
+    causes: [],
+    last_good_at: '2026-11-21T11:00:00.000Z',
+    quarantined: 3,
+    quarantined_before: 2,
+    raw_log: { segments: 7, bytes: 7000 },
+    snapshot: { directory: join(paths.lake, 'snapshots/1'), bytes: 9000 },
+    ...changes,
+  })
+}
+
+/** Makes the company look as if it had a snapshot. */
+export async function leaveSnapshot({ paths }: Company): Promise<void> {
+  await mkdir(join(paths.lake, 'latest'), { recursive: true })
+}
+
+/** Asks as a browser would, with headers that `fetch` does not let a program set. */
+export function askWith(
+  url: string,
+  options: { method: string; headers: Record<string, string> },
+): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    httpRequest(url, options, response => {
+      response.resume()
+      response.once('end', () => resolve(response.statusCode))
+    })
+      .once('error', reject)
+      .end()
+  })
+}

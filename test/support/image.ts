@@ -1,0 +1,180 @@
+import { execFile, spawn } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { chmod, chown, copyFile, cp, mkdir, mkdtemp, realpath, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, isAbsolute, join } from 'node:path'
+import { promisify } from 'node:util'
+import { onTestFinished } from 'vitest'
+import { type Instruction, PROJECT, readBuildContext, readDockerfile, type Stage } from './docker.ts'
+import type { Ended, Environment, Started } from './project.ts'
+
+/** The user `node` of the official image. */
+const NODE_USER = { uid: 1000, gid: 1000 } as const
+const asRoot = process.getuid?.() === 0
+
+/** What the Dockerfile's steps make, in a directory that stands for the file system's root. */
+export type Image = {
+  /** Where a path of the image lies on this machine: `/data`. */
+  inside(path: string): string
+  readonly command: readonly string[]
+  readonly healthcheck: readonly string[]
+  /**
+   * Starts a process as a container would, but for the init: with the image's user, directory and variables,
+   * and with no others but `environment`. Absolute paths in variables are the image's.
+   */
+  start(command: readonly string[], environment?: Environment): Started
+  remove(): Promise<void>
+}
+
+/**
+ * Carries out the Dockerfile without Docker. What it installs from the system's packages is left out; all else
+ * is done as it is written: what is copied, the production installation, the rights, the user where this is
+ * root's process. Throws TypeError at an instruction that it does not know.
+ */
+export async function buildImage(): Promise<Image> {
+  const root = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-image-')))
+  await chmod(root, 0o755)
+  const allowed = new Set((await readBuildContext()).flatMap(pattern => globSync(pattern, { cwd: PROJECT })))
+  const stages = await readDockerfile()
+  await provideNode(root)
+  for (const stage of stages) {
+    await mkdir(join(root, stage.name))
+    for (const instruction of stage.instructions) await carryOut(instruction, { root, stage, allowed })
+  }
+  return imageOf(root, stages.at(-1) as Stage)
+}
+
+/** The same Node as everywhere here, at a place where also the image's user may read it. */
+async function provideNode(root: string): Promise<void> {
+  await mkdir(join(root, 'bin'))
+  await copyFile(process.execPath, join(root, 'bin/node'))
+  await chmod(join(root, 'bin/node'), 0o755)
+}
+
+type Building = { readonly root: string; readonly stage: Stage; readonly allowed: ReadonlySet<string> }
+
+async function carryOut(instruction: Instruction, building: Building): Promise<void> {
+  const { root, stage } = building
+  switch (instruction.keyword) {
+    case 'WORKDIR':
+      await mkdir(join(root, stage.name, instruction.words[0] ?? ''), { recursive: true })
+      return
+    case 'COPY':
+      return await copy(instruction, building)
+    case 'RUN':
+      return await run(instruction.text, building)
+    case 'ENV':
+    case 'USER':
+    case 'EXPOSE':
+    case 'HEALTHCHECK':
+    case 'ENTRYPOINT':
+    case 'CMD':
+      return
+    default:
+      throw new TypeError(`this does not know ${instruction.keyword} yet`)
+  }
+}
+
+function workdirOf({ root, stage }: Pick<Building, 'root' | 'stage'>): string {
+  const [path = '/'] = stage.instructions.find(({ keyword }) => keyword === 'WORKDIR')?.words ?? []
+  return join(root, stage.name, path)
+}
+
+async function copy({ words, flags }: Instruction, building: Building): Promise<void> {
+  const { root, allowed } = building
+  const destination = join(workdirOf(building), words.at(-1) ?? '')
+  const from = flags.from === undefined ? PROJECT : join(root, flags.from)
+  const sources = words
+    .slice(0, -1)
+    .flatMap(word => globSync(isAbsolute(word) ? `.${word}` : word, { cwd: from }))
+  if (sources.length === 0) throw new Error(`there is nothing to COPY: ${words.join(' ')}`)
+  for (const source of sources) {
+    if (from === PROJECT && !allowed.has(source)) throw new Error(`.dockerignore leaves out ${source}`)
+    const isDirectory = (await stat(join(from, source))).isDirectory()
+    const target = isDirectory ? destination : join(destination, basename(source))
+    await cp(join(from, source), target, { recursive: true })
+  }
+}
+
+/** One shell for all of it, as in a build; what is about the system and not about us is left out. */
+async function run(text: string, building: Building): Promise<void> {
+  const commands = text
+    .replaceAll(/\\\n/g, ' ')
+    .split('&&')
+    .map(command => command.trim())
+  for (const command of commands) {
+    if (/^apt-get |^rm -rf \/var\/lib\/apt/.test(command)) continue
+    const [program, ...words] = command.split(/\s+/)
+    const path = join(building.root, building.stage.name, words.at(-1) ?? '')
+    if (program === 'mkdir') await mkdir(path)
+    else if (program === 'chown') await giveToNode(words, path)
+    else if (/(?:^|\s)\//.test(command)) throw new TypeError(`this cannot run on another system: ${command}`)
+    else await shell(command, building)
+  }
+}
+
+async function giveToNode([owner]: readonly string[], path: string): Promise<void> {
+  if (owner !== 'node:node') throw new TypeError(`this does not know ${owner} yet`)
+  if (asRoot) await chown(path, NODE_USER.uid, NODE_USER.gid)
+}
+
+async function shell(command: string, building: Building): Promise<void> {
+  // What the npm of `npm test` says of its own project is not for the npm of another.
+  const inherited = Object.entries(process.env).filter(([name]) => !/^npm_(?!config_)|_prefix$/i.test(name))
+  const env = {
+    ...Object.fromEntries(inherited),
+    ...{ PATH: `${join(building.root, 'bin')}:${process.env.PATH}`, npm_config_prefer_offline: 'true' },
+  }
+  await promisify(execFile)('/bin/sh', ['-ec', command], { cwd: workdirOf(building), env })
+}
+
+function imageOf(root: string, stage: Stage): Image {
+  const wordsOf = (name: string) => stage.instructions.find(({ keyword }) => keyword === name)?.words ?? []
+  const inside = (path: string) => join(root, stage.name, path)
+  const own = Object.fromEntries(wordsOf('ENV').map(word => word.split('=') as [string, string]))
+  return {
+    inside,
+    command: wordsOf('CMD'),
+    healthcheck: wordsOf('HEALTHCHECK'),
+    start(command, environment = {}) {
+      const variables = Object.entries({ ...own, ...environment })
+      const env = Object.fromEntries(
+        variables.map(([name, text]) => [name, text.startsWith('/') ? inside(text) : text]),
+      )
+      return started(command, {
+        cwd: workdirOf({ root, stage }),
+        env: { PATH: `${join(root, 'bin')}:/usr/bin:/bin`, HOME: '/nonexistent', ...env },
+      })
+    },
+    async remove() {
+      // Nobody but root can remove what lies in a directory that cannot be written.
+      if (!asRoot) await promisify(execFile)('chmod', ['-R', 'u+w', root])
+      await rm(root, { recursive: true, force: true })
+    },
+  }
+}
+
+function started(words: readonly string[], options: { cwd: string; env: Record<string, string> }): Started {
+  const [program = '', ...args] = words
+  const child = spawn(program, args, {
+    ...options,
+    ...(asRoot ? NODE_USER : {}),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+  })
+  const ended = new Promise<Ended>((resolve, reject) => {
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    child.on('error', reject)
+    child.on('close', code => resolve({ code, stdout, stderr }))
+  })
+  return { child, ended }
+}

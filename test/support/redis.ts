@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { Redis } from 'ioredis'
+import { inject, onTestFinished } from 'vitest'
+import { temporaryDirectory } from './project.ts'
+import { freePort, type RedisProcess, startRedisProcess } from './redis_process.ts'
+
+/** A place in the Redis of all tests that no other test uses; its keys are gone afterwards. */
+export async function openRedis(): Promise<{ readonly url: string; readonly prefix: string }> {
+  const url = inject('redisUrl')
+  const prefix = `test-${randomBytes(6).toString('hex')}`
+  onTestFinished(() => withClient(url, client => deleteAll(client, prefix)))
+  return { url, prefix }
+}
+
+/** Whether tests can have a Redis of their own; for `test.skipIf(!canOwnRedis)`. */
+export const canOwnRedis = inject('redisBinary') !== null
+
+/** A Redis of the test's own, which it may take away and bring back. */
+export type OwnRedis = {
+  readonly url: string
+  /** Ends it in order (SIGTERM): it saves and closes. */
+  stop(): Promise<void>
+  /** Ends it as a crash would (SIGKILL): up to a second of writes may be lost. */
+  kill(): Promise<void>
+  /** Brings it back on the same port, with what its append-only file holds. */
+  start(): Promise<void>
+}
+
+/** Starts an empty Redis that lives as long as the test. */
+export async function startOwnRedis(): Promise<OwnRedis> {
+  const binary = inject('redisBinary')
+  if (binary === null) throw new Error('There is no redis-server here: test.skipIf(!canOwnRedis).')
+  const options = { binary, port: await freePort(), directory: await temporaryDirectory() }
+  let running: RedisProcess | null = await startRedisProcess(options)
+  const end = async (how: 'stop' | 'kill') => {
+    const ending = running
+    running = null
+    await ending?.[how]()
+  }
+  onTestFinished(() => end('kill'))
+  return {
+    url: `redis://127.0.0.1:${options.port}`,
+    stop: () => end('stop'),
+    kill: () => end('kill'),
+    start: async () => {
+      running ??= await startRedisProcess(options)
+    },
+  }
+}
+
+/**
+ * All keys that begin with the prefix and all that they hold (of every type: string, hash, list, set, sorted
+ * set, stream), as text: a line a value, `<key> <type> <value as JSON>`, in the order of the keys.
+ */
+export async function scanAll(url: string, prefix: string): Promise<string> {
+  return await withClient(url, async client => {
+    const lines: string[] = []
+    for (const key of await keysOf(client, prefix)) {
+      const type = await client.type(key)
+      for (const value of await valuesOf(client, key, type))
+        lines.push(`${key} ${type} ${JSON.stringify(value)}`)
+    }
+    return lines.join('\n')
+  })
+}
+
+async function valuesOf(client: Redis, key: string, type: string): Promise<readonly unknown[]> {
+  switch (type) {
+    case 'string':
+      return [await client.get(key)]
+    case 'hash':
+      return Object.entries(await client.hgetall(key))
+    case 'list':
+      return await client.lrange(key, 0, -1)
+    case 'set':
+      return (await client.smembers(key)).sort()
+    case 'zset':
+      return pairs(await client.zrange(key, 0, '-1', 'WITHSCORES'))
+    case 'stream':
+      return await client.xrange(key, '-', '+')
+    case 'none': // Expired since it was listed.
+      return []
+    default:
+      throw new TypeError(`the key ${key} is of a type unknown here: ${type}`)
+  }
+}
+
+function pairs(flat: readonly string[]): [string | undefined, string | undefined][] {
+  return flat.flatMap((value, index) => (index % 2 === 0 ? [[value, flat[index + 1]]] : []))
+}
+
+async function keysOf(client: Redis, prefix: string): Promise<string[]> {
+  const keys = new Set<string>()
+  const pattern = `${prefix.replace(/[\\*?[\]]/g, '\\$&')}*`
+  for await (const some of client.scanStream({ match: pattern, count: 1000 })) {
+    for (const key of some as string[]) keys.add(key)
+  }
+  return [...keys].sort()
+}
+
+async function deleteAll(client: Redis, prefix: string): Promise<void> {
+  const keys = await keysOf(client, prefix)
+  if (keys.length > 0) await client.unlink(keys)
+}
+
+/** Does something on a connection of its own, which is closed afterwards. */
+export async function withClient<T>(url: string, use: (client: Redis) => Promise<T>): Promise<T> {
+  const client = new Redis(url)
+  try {
+    return await use(client)
+  } finally {
+    client.disconnect()
+  }
+}
+
+/** A way to a Redis that can be cut. */
+export type RedisProxy = {
+  readonly url: string
+  /** Resets all connections and refuses new ones. */
+  cut(): Promise<void>
+  mend(): Promise<void>
+}
+
+/** Listens on a port of 127.0.0.1 and passes everything on to the Redis of `url`, until the test ends. */
+export async function startProxy(url: string): Promise<RedisProxy> {
+  const target = new URL(url)
+  const port = await freePort()
+  const sockets = new Set<Socket>()
+  const join = (from: Socket, to: Socket) => {
+    sockets.add(from)
+    from.setNoDelay(true).pipe(to)
+    from.on('error', () => {})
+    from.once('close', () => {
+      sockets.delete(from)
+      to.destroy()
+    })
+  }
+  const onConnection = (client: Socket) => {
+    const redis = connect(Number(target.port || 6379), target.hostname)
+    join(client, redis)
+    join(redis, client)
+  }
+  let server: Server | null = await listen(port, onConnection)
+  const cut = async () => {
+    const closing = server
+    server = null
+    const closed = new Promise<void>(resolve => (closing ? closing.close(() => resolve()) : resolve()))
+    for (const socket of sockets) socket.resetAndDestroy()
+    await closed
+  }
+  onTestFinished(cut)
+  const through = new URL(url)
+  through.host = `127.0.0.1:${port}`
+  return {
+    url: through.href,
+    cut,
+    mend: async () => {
+      server ??= await listen(port, onConnection)
+    },
+  }
+}
+
+function listen(port: number, onConnection: (client: Socket) => void): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer(onConnection)
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => resolve(server))
+  })
+}

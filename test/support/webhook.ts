@@ -1,0 +1,81 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { expect, onTestFinished } from 'vitest'
+import type { AlertName, messageOf } from '#jobs/alert.ts'
+
+export type Message = ReturnType<typeof messageOf>
+
+/** A receiver of alerts. */
+export type Webhook = {
+  /** With a path and a query, as those have that are secret. */
+  readonly url: string
+  readonly token: string
+  /** All that arrived, in that order, whatever was answered. */
+  readonly messages: Message[]
+  readonly requests: IncomingMessage[]
+  /** How a message is answered; 200 at first. */
+  answer: (message: Message, response: ServerResponse) => void | Promise<void>
+  /** Refuses connections until it is started again. */
+  stop(): Promise<void>
+  start(): Promise<void>
+}
+
+const TOKEN = 'T0K3N-5up3r-s3cr3t'
+
+export async function startWebhook(): Promise<Webhook> {
+  let server: Server | null = null
+  let port = 0
+  const messages: Message[] = []
+  const requests: IncomingMessage[] = []
+  const webhook: Webhook = {
+    get url() {
+      return `http://127.0.0.1:${port}/hooks/${TOKEN}?token=${TOKEN}`
+    },
+    token: TOKEN,
+    messages,
+    requests,
+    answer: (_, response) => void response.writeHead(200).end('ok'),
+    async stop() {
+      const closing = server
+      server = null
+      closing?.closeAllConnections()
+      if (closing) await new Promise(resolve => closing.close(resolve))
+    },
+    async start() {
+      server = createServer(async (request, response) => {
+        const message = (await json(request)) as Message
+        messages.push(message)
+        requests.push(request)
+        await webhook.answer(message, response)
+      })
+      const listening = server
+      await new Promise<void>(resolve => listening.listen(port, '127.0.0.1', resolve))
+      port = (listening.address() as AddressInfo).port
+    },
+  }
+  await webhook.start()
+  onTestFinished(() => webhook.stop())
+  return webhook
+}
+
+/** `key_refused raised`, … in the order of arrival, and then of the name. */
+export function told({ messages }: Pick<Webhook, 'messages'>): `${AlertName} ${string}`[] {
+  return messages.map(({ alert, state }) => `${alert} ${state}` as const)
+}
+
+/** Answers with a status of its own. */
+export function refusing(status: number, headers = {}): Webhook['answer'] {
+  return (_, response) => void response.writeHead(status, headers).end('no')
+}
+
+/** Keeps each request waiting for its answer. */
+export function holding(webhook: Webhook): { readonly waiting: ServerResponse[] } {
+  const waiting: ServerResponse[] = []
+  webhook.answer = (_, response) => void waiting.push(response)
+  return { waiting }
+}
+
+export async function arrived({ messages }: Webhook, count: number): Promise<void> {
+  await expect.poll(() => messages.length, { interval: 5, timeout: 10_000 }).toBe(count)
+}

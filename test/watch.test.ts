@@ -1,0 +1,270 @@
+import { rm, statfs } from 'node:fs/promises'
+import { Worker } from 'bullmq'
+import { Redis } from 'ioredis'
+import { expect, onTestFinished, test } from 'vitest'
+import { openQueues, requestRun } from '#jobs/queue.ts'
+import type { Company } from '#jobs/roster.ts'
+import { type Inspection, inspect } from '#jobs/watch.ts'
+import { makeDirectories } from '#src/company.ts'
+import { createLogger } from '#src/log.ts'
+import { newReport } from '#src/report.ts'
+import { type CompanyState, writeState } from '#src/state.ts'
+import { type Alerter, configured, startAlerter, startClock } from './support/alerting.ts'
+import { type Environment, settingsFor, temporaryDirectory } from './support/project.ts'
+import { canOwnRedis, openRedis, startOwnRedis } from './support/redis.ts'
+import { startWebhook, told, type Webhook } from './support/webhook.ts'
+
+const MINUTE = 60_000
+
+type Scene = {
+  readonly clock: ReturnType<typeof startClock>
+  readonly acme: Company
+  readonly companies: Map<string, Company>
+  readonly alerts: Alerter
+  readonly webhook: Webhook
+  readonly queues: ReturnType<typeof openQueues>
+  good(at: string | null, error?: string): Promise<void>
+  /** What a worker sees, and what is told of it. */
+  look(seen?: Partial<Inspection> & { periods?: number }): Promise<string[]>
+}
+
+async function startScene(
+  settings: Environment = {},
+  options: { redis?: { url: string; prefix: string }; start?: string } = {},
+): Promise<Scene> {
+  const place = options.redis ?? (await openRedis())
+  const clock = startClock(options.start ?? '2026-11-21T12:01:00.000Z')
+  const webhook = await startWebhook()
+  const alerts = startAlerter({ redis: place, webhookUrl: webhook.url, now: clock })
+  const log = createLogger('silent', {})
+  const queues = openQueues(place, log)
+  onTestFinished(() => queues.close())
+  const dataDir = await temporaryDirectory()
+  const acme = configured({ ...settingsFor({ url: 'http://127.0.0.1:1', key: 'k', dataDir }), ...settings })
+  await makeDirectories(acme.paths)
+  const companies = new Map([['acme', acme]])
+  const startedAt = clock()
+  const scene: Scene = {
+    ...{ clock, acme, companies, alerts, webhook, queues },
+    good: (at, error) => writeState(acme.paths, stateOf(at, error)),
+    async look({ periods = 3, ...seen } = {}) {
+      webhook.messages.length = 0
+      await inspect({
+        ...{ queues, alerts, log, startedAt, now: clock(), isActive: () => false },
+        settings: { alertAfterPeriods: periods, redis: place },
+        roster: { companies, problem: null },
+        readSpace: async () => ({ blocks: 100, bavail: 50 }),
+        ...seen,
+      })
+      await alerts.deliver()
+      return told(webhook)
+    },
+  }
+  expect(await scene.look()).toEqual([])
+  return scene
+}
+
+function stateOf(last_good_at: string | null, error: string | null = null): CompanyState {
+  return {
+    last_run: { ...newReport('run', 'incremental', new Date()), error },
+    ...{ causes: [], last_good_at, quarantined: 0, quarantined_before: 0 },
+    ...{ raw_log: { segments: 1, bytes: 1 }, snapshot: { directory: 'x', bytes: 1 } },
+  }
+}
+
+test('a company is stale when so many of its periods went by without a good run', async () => {
+  const { clock, good, look, webhook } = await startScene()
+  await good('2026-11-21T12:01:30.000Z', 'The API could not be read.')
+  clock.at('2026-11-21T12:14:59.999Z')
+  expect(await look()).toEqual([])
+  clock.at('2026-11-21T12:15:00.000Z')
+  expect(await look()).toEqual(['stale raised'])
+  expect(webhook.messages[0]).toMatchObject({
+    message: expect.stringMatching(
+      /since 2026-11-21T12:01:30.000Z: 3 periods of \*\/5 \* \* \* \*\. .*could not be read/,
+    ),
+    details: { last_good_at: '2026-11-21T12:01:30.000Z', last_error: 'The API could not be read.' },
+  })
+  clock.pass(60 * MINUTE)
+  expect(await look()).toEqual([])
+  await good('2026-11-21T13:14:00.000Z')
+  expect(await look()).toEqual(['stale recovered'])
+  expect(await look()).toEqual([])
+})
+
+test("a company's periods are those of its schedule in its time zone", async () => {
+  // The day on which New York leaves summer time has 25 hours.
+  const daily = { SYNC_CRON: '0 8 * * *', SYNC_TIMEZONE: 'America/New_York' }
+  const { clock, good, look } = await startScene(daily, { start: '2026-10-30T12:01:00.000Z' })
+  await good('2026-10-30T12:05:00.000Z')
+  clock.at('2026-11-02T12:59:59.000Z')
+  expect(await look()).toEqual([])
+  clock.at('2026-11-02T13:00:00.000Z')
+  expect(await look()).toEqual(['stale raised'])
+})
+
+test('a worker that just began waits for so many periods; it clears nothing by that', async () => {
+  const { clock, good, look } = await startScene()
+  await good('2026-11-20T08:00:00.000Z')
+  expect(await look()).toEqual([])
+  clock.pass(15 * MINUTE)
+  expect(await look()).toEqual(['stale raised'])
+  expect(await look({ startedAt: clock() })).toEqual([])
+  clock.pass(15 * MINUTE)
+  expect(await look()).toEqual([])
+})
+
+test('a company is not stale before it was there for so long', async () => {
+  const { clock, acme, companies, look } = await startScene()
+  companies.clear()
+  clock.pass(60 * MINUTE)
+  await look()
+  companies.set('acme', acme)
+  expect(await look()).toEqual([])
+  for (let minute = 1; minute < 14; minute += 1) {
+    clock.pass(MINUTE)
+    expect(await look()).toEqual([])
+  }
+  clock.pass(MINUTE)
+  expect(await look()).toEqual(['stale raised'])
+})
+
+test('a first run that takes long is no staleness, in whichever worker it goes on', async () => {
+  const { clock, look, queues, webhook } = await startScene()
+  clock.pass(60 * MINUTE)
+  expect(await look({ isActive: slug => slug === 'acme' })).toEqual([])
+  const worker = new Worker('runs', null, {
+    connection: queues.redis,
+    prefix: queues.runs.opts.prefix as string,
+  })
+  onTestFinished(() => worker.close(true))
+  await requestRun(queues, 'sync', 'acme')
+  const job = await worker.getNextJob('token')
+  expect(await look()).toEqual([])
+  await job?.moveToCompleted('done', 'token', false)
+  expect(await look()).toEqual(['stale raised'])
+  expect(webhook.messages[0]?.message).toContain('nor ever')
+})
+
+test('a later run that goes on gets one period more: a run has only begun when its time comes', async () => {
+  const { clock, good, look } = await startScene()
+  await good('2026-11-21T12:00:30.000Z')
+  const startedAt = new Date('2026-11-21T11:00:00Z')
+  clock.at('2026-11-21T12:05:10.000Z')
+  expect(await look({ startedAt, periods: 1, isActive: () => true })).toEqual([])
+  clock.at('2026-11-21T12:10:00.000Z')
+  expect(await look({ startedAt, periods: 1, isActive: () => true })).toEqual(['stale raised'])
+})
+
+test('a disk is low under 10 % and well from 11 %, told once for each directory', async () => {
+  const { clock, acme, companies, look, webhook } = await startScene()
+  const { dataDir } = acme.settings
+  companies.set('boreal', { ...acme, slug: 'boreal' })
+  const other = { ...acme.settings, dataDir: '/elsewhere' }
+  companies.set('third', { ...acme, slug: 'third', settings: other })
+  const asked: string[] = []
+  const free = (bavail: number) => ({
+    readSpace: async (path: string) => {
+      asked.push(path)
+      return { blocks: 1000, bavail: path === dataDir ? bavail : 500 }
+    },
+  })
+  expect(await look(free(100))).toEqual([])
+  expect(asked).toEqual([dataDir, '/elsewhere'])
+  expect(await look(free(99))).toEqual(['disk_low raised'])
+  expect(webhook.messages[0]).toMatchObject({
+    company: null,
+    details: { directory: dataDir, free_share: 0.099 },
+  })
+  expect(webhook.messages[0]?.message).toContain(`The disk of ${dataDir} has only 9.9 % free`)
+  for (const bavail of [20, 109, 99]) expect(await look(free(bavail))).toEqual([])
+  clock.pass(MINUTE)
+  expect(await look(free(110))).toEqual(['disk_low recovered'])
+  expect(await look(free(100))).toEqual([])
+})
+
+test('a directory that is not there yet has no disk, and one that cannot be asked hides nothing else', async () => {
+  const { acme, look, good, clock } = await startScene()
+  await good('2026-11-21T12:00:30.000Z')
+  clock.pass(60 * MINUTE)
+  const broken = async () => {
+    throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
+  }
+  expect(await look({ readSpace: broken })).toEqual(['stale raised'])
+  await rm(acme.settings.dataDir, { recursive: true })
+  expect(await look({ readSpace: statfs })).toEqual([])
+})
+
+test.skipIf(!canOwnRedis)('a Redis that evicts is told, with the command that mends it', async () => {
+  const { url } = await startOwnRedis()
+  const { look, webhook } = await startScene({}, { redis: { url, prefix: 'evicting' } })
+  const redis = new Redis(url)
+  onTestFinished(() => redis.disconnect())
+  expect(await look()).toEqual([])
+  await redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
+  expect(await look()).toEqual(['redis_evicts raised'])
+  expect(webhook.messages[0]?.message).toMatch(
+    /policy allkeys-lru\).*redis-cli -u "\$REDIS_URL" CONFIG SET maxmemory-policy noeviction/,
+  )
+  expect(await look()).toEqual([])
+  await redis.config('SET', 'maxmemory-policy', 'noeviction')
+  expect(await look()).toEqual(['redis_evicts recovered'])
+})
+
+test("a companies' file that cannot be used is told, though not all workers see it at once", async () => {
+  const { clock, companies, look, webhook } = await startScene()
+  const problem = '/etc/companies.yaml: acme: give its key.\n/etc/companies.yaml: boreal: too.'
+  const broken = { roster: { companies, problem } }
+  // Another worker has not read it again yet.
+  for (const seen of [broken, {}, broken]) {
+    expect(await look(seen)).toEqual([])
+    clock.pass(8000)
+  }
+  clock.pass(MINUTE / 2)
+  expect(await look(broken)).toEqual(['wrong_configuration raised'])
+  expect(webhook.messages[0]).toMatchObject({
+    company: null,
+    message: expect.stringContaining('acme: give its key. /etc/companies.yaml: boreal'),
+  })
+  for (const seen of [{}, broken, {}]) {
+    expect(await look(seen)).toEqual([])
+    clock.pass(8000)
+  }
+  clock.pass(MINUTE / 2)
+  expect(await look()).toEqual(['wrong_configuration recovered'])
+})
+
+test('a company or a directory that left the configuration is forgotten without a word', async () => {
+  const { clock, acme, companies, look, alerts } = await startScene()
+  const gone = { name: 'key_refused', company: 'boreal', message: 'Refused.' } as const
+  const low = { readSpace: async (path: string) => ({ blocks: 100, bavail: path === '/old' ? 1 : 50 }) }
+  companies.set('boreal', { ...acme, slug: 'boreal', settings: { ...acme.settings, dataDir: '/old' } })
+  await alerts.raise(gone)
+  expect((await look(low)).sort()).toEqual(['disk_low raised', 'key_refused raised'])
+  companies.delete('boreal')
+  clock.pass(MINUTE)
+  expect(await look(low)).toEqual([])
+  expect(await alerts.active()).toHaveLength(2)
+  clock.pass(1.5 * MINUTE)
+  expect(await look(low)).toEqual([])
+  expect(await alerts.active()).toEqual([])
+  // A run that was still going on then.
+  await alerts.raise(gone)
+  clock.pass(2.5 * MINUTE)
+  await look(low)
+  expect(await alerts.active()).toEqual([])
+})
+
+test('a company that only other workers know yet keeps its alerts', async () => {
+  const { clock, acme, companies, look, alerts } = await startScene()
+  const withBoreal = {
+    roster: { companies: new Map([...companies, ['boreal', { ...acme, slug: 'boreal' }]]), problem: null },
+  }
+  await alerts.raise({ name: 'key_refused', company: 'boreal', message: 'Refused.' })
+  for (let time = 0; time < 5; time += 1) {
+    clock.pass(MINUTE)
+    await look(withBoreal)
+    await look()
+  }
+  expect((await alerts.active()).filter(({ name }) => name === 'key_refused')).toHaveLength(1)
+})

@@ -1,0 +1,132 @@
+import { expect, test } from 'vitest'
+import { afterRun } from '#jobs/watch.ts'
+import { type CompanyState, readState } from '#src/state.ts'
+import { type Alerter, configured, startAlerter } from './support/alerting.ts'
+import { syncHere } from './support/here.ts'
+import { idOf, notices } from './support/notices.ts'
+import type { Environment } from './support/project.ts'
+import { openRedis } from './support/redis.ts'
+import { type Company, startCompany } from './support/synced.ts'
+import { startWebhook, told, type Webhook } from './support/webhook.ts'
+
+const OTHER_KEY = 'edk_test_other_7b21'
+
+type Watched = Company & {
+  readonly alerts: Alerter
+  readonly webhook: Webhook
+  /** A run, what is concluded from it, and what is told of that. */
+  run(request?: Parameters<Company['syncHere']>[0], settings?: Environment): Promise<string[]>
+}
+
+async function watch(company: Company): Promise<Watched> {
+  const webhook = await startWebhook()
+  const redis = await openRedis()
+  const alerts = startAlerter({ redis, webhookUrl: webhook.url, now: () => new Date() })
+  return {
+    ...{ ...company, alerts, webhook },
+    async run(request, settings = {}) {
+      webhook.messages.length = 0
+      await syncHere({ ...company.environment, ...settings }, request)
+      const known = configured(company.environment)
+      await afterRun(alerts, known, (await readState(known.paths)) as CompanyState)
+      await alerts.deliver()
+      return told(webhook)
+    },
+  }
+}
+
+test('a refused key is told until a run has read the list with it', async () => {
+  const { run, faults, webhook } = await watch(await startCompany(notices(1, 3)))
+  expect(await run()).toEqual([])
+  const wrong = { API_KEY: OTHER_KEY }
+  expect(await run({}, wrong)).toEqual(['key_refused raised'])
+  expect(webhook.messages[0]?.text).toMatch(/^\[editais-sync\] acme: .*\(401\).*Create a new key/)
+  expect(await run({}, wrong)).toEqual([])
+  // The API is down, or does not accept the question: that says nothing about the key.
+  for (const status of [500, 400]) {
+    faults.plan = [{ fault: 'status', status }]
+    expect(await run()).toEqual([])
+  }
+  faults.plan = []
+  expect(await run({}, wrong)).toEqual([])
+  expect(await run()).toEqual(['key_refused recovered'])
+  expect(await run()).toEqual([])
+})
+
+test('a key that is refused in the middle of a run is told', async () => {
+  const { run, faults } = await watch(await startCompany(notices(1, 3)))
+  faults.plan = [{ fault: 'status', status: 401, kinds: ['analysis'] }]
+  expect(await run()).toEqual(['key_refused raised'])
+  expect(await run()).toEqual([])
+  faults.plan = [{ fault: 'status', status: 500, kinds: ['analysis'] }]
+  expect(await run()).toEqual(['key_refused recovered'])
+})
+
+test('the key of another company is told, which is one that is accepted', async () => {
+  const { run, faults, world } = await watch(await startCompany(notices(1, 25)))
+  await run()
+  faults.plan = [{ fault: 'status', status: 401 }]
+  expect(await run()).toEqual(['key_refused raised'])
+  faults.plan = []
+  const ids = world.ids()
+  for (const id of ids) world.remove(id)
+  expect((await run()).sort()).toEqual(['identity_guard raised', 'key_refused recovered'])
+  expect(await run()).toEqual([])
+  faults.plan = [{ fault: 'status', status: 500 }]
+  expect(await run()).toEqual([])
+  faults.plan = []
+  for (const entry of notices(1, 25)) world.put(entry)
+  expect(await run()).toEqual(['identity_guard recovered'])
+})
+
+test('a mass deletion that is held is told until the notices are back, or their deletion is believed', async () => {
+  const { run, faults, world, webhook } = await watch(
+    await startCompany(notices(1, 60), { API_RETRIES: '0' }),
+  )
+  await run()
+  for (let n = 1; n <= 30; n += 1) world.remove(idOf(n))
+  expect(await run()).toEqual(['identity_guard raised'])
+  expect(webhook.messages[0]?.message).toContain('npm run sync -- --company acme --allow-mass-delete')
+  expect(await run()).toEqual([])
+  // The list is there, but nobody can say whether what it does not show is gone.
+  faults.plan = [{ fault: 'status', status: 500, kinds: ['notice'] }]
+  expect(await run()).toEqual([])
+  faults.plan = []
+  // A filtered run asks for none of them.
+  expect(await run({ ids: [idOf(40)] })).toEqual([])
+  expect(await run({ statuses: ['analysis'] })).toEqual([])
+  expect(await run()).toEqual([])
+  expect(await run({ allowMassDelete: true })).toEqual(['identity_guard recovered'])
+  expect(await run()).toEqual([])
+})
+
+test('a quarantine that grows is told once, until it is back where it was', async () => {
+  const { run, faults, webhook } = await watch(await startCompany(notices(1, 6)))
+  const broken = (...numbers: number[]) => {
+    faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: numbers.map(idOf) }]
+  }
+  broken(1)
+  expect(await run()).toEqual(['quarantine_growing raised'])
+  expect(webhook.messages[0]?.details).toEqual({ open: 1, baseline: 0 })
+  broken()
+  expect(await run({ ids: [idOf(1)] })).toEqual(['quarantine_growing recovered'])
+  broken(1, 2)
+  expect(await run({ ids: [idOf(1), idOf(2)] })).toEqual(['quarantine_growing raised'])
+  // One of two is mended, another one breaks, nothing happens: it is above the baseline all the time.
+  broken(2)
+  expect(await run({ ids: [idOf(1), idOf(2)] })).toEqual([])
+  broken(2, 3)
+  expect(await run({ ids: [idOf(3)] })).toEqual([])
+  expect(await run()).toEqual([])
+  broken()
+  expect(await run({ ids: [idOf(2)] })).toEqual([])
+  expect(await run({ ids: [idOf(3)] })).toEqual(['quarantine_growing recovered'])
+})
+
+test('a run that ended before it read the list leaves the quarantine what it was', async () => {
+  const { run, faults } = await watch(await startCompany(notices(1, 3)))
+  faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: [idOf(1)] }]
+  expect(await run()).toEqual(['quarantine_growing raised'])
+  faults.plan = [{ fault: 'status', status: 500 }]
+  expect(await run()).toEqual([])
+})
