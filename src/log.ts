@@ -41,11 +41,17 @@ export async function createPrettyLogger(
   about: Readonly<Record<string, string>>,
 ): Promise<Logger> {
   if (!isatty(STDERR)) return createLogger(level, about)
-  // Loaded for people only.
+  // Loaded for people only. A line each, and no names that only machines look for.
   const { default: pretty } = await import('pino-pretty')
-  return createLogger(
-    level,
-    about,
-    pretty({ destination: STDERR, sync: true, translateTime: 'SYS:HH:MM:ss' }),
-  )
+  const stream = pretty({
+    destination: STDERR,
+    sync: true,
+    singleLine: true,
+    // A report's `error` is a sentence.
+    errorLikeObjectKeys: [],
+    translateTime: 'SYS:HH:MM:ss',
+    ignore: 'company,worker,run_id,job',
+    messageFormat: (log, key) => `${log.company ? `${log.company}: ` : ''}${log[key]}`,
+  })
+  return createLogger(level, about, stream)
 }
