@@ -1,6 +1,11 @@
 import type { Hono } from 'hono'
+import { HTTPException } from 'hono/http-exception'
 import { messageOf } from '#src/errors.ts'
-import type { Queues } from './queue.ts'
+import type { JobData, Queues } from './queue.ts'
+
+/** Status, and a headline that the page knows in the reader's language. */
+const REFUSED = [403, 'ERRORS.FORBIDDEN'] as const
+const FAILED = [500, 'ERRORS.INTERNAL_SERVER_ERROR'] as const
 
 /**
  * Bull Board below `basePath`: shows what is in the queues, and lets an operator retry, remove and pause.
@@ -19,18 +24,26 @@ export async function createBoard(
       import('@hono/node-server/serve-static'),
     ])
   const serverAdapter = new HonoAdapter(serveStatic).setBasePath(basePath)
-  createBullBoard({
-    queues: [
-      new BullMQAdapter(runs, { description: "Runs: a company's sync or its maintenance" }),
-      new BullMQAdapter(ticks, { description: 'Schedules: each tick only asks for a run' }),
-    ],
-    serverAdapter,
-    options: { uiConfig: { boardTitle: 'editais-sync' } },
-  })
+  const queues = [
+    new BullMQAdapter(runs, { description: "Runs: a company's sync or its maintenance" }),
+    new BullMQAdapter(ticks, { description: 'Schedules: each tick only asks for a run' }),
+  ]
+  for (const queue of queues) {
+    queue.setFormatter('name', (job: { name: string; data?: JobData }) => `${job.name} ${job.data?.company}`)
+    queue.addJob = refuseJob
+  }
+  createBullBoard({ queues, serverAdapter, options: { uiConfig: { boardTitle: 'editais-sync' } } })
   // Its own handler shows stacks where NODE_ENV says that somebody develops.
-  serverAdapter.setErrorHandler(error => ({
-    status: 500,
-    body: { error: { key: 'ERRORS.INTERNAL_SERVER_ERROR' }, message: messageOf(error) },
-  }))
+  serverAdapter.setErrorHandler(error => {
+    const [status, key] = error instanceof HTTPException ? REFUSED : FAILED
+    return { status, body: { error: { key }, message: messageOf(error) } }
+  })
   return new Hono({ strict: false }).route(basePath, serverAdapter.registerPlugin())
+}
+
+/** Only what asks for a run sees to it that no company has two that wait. */
+async function refuseJob(): Promise<never> {
+  throw new HTTPException(403, {
+    message: 'Jobs are not added here: run a scheduler now, or POST /companies/{company}/sync.',
+  })
 }

@@ -63,8 +63,8 @@ function configurationProblem({ companies, problem }: Checked['roster']): string
 async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Space>): Promise<string | null> {
   try {
     const present = await nearestPresent(dataDir)
-    await access(present, constants.W_OK | constants.X_OK)
     if (!(await stat(present)).isDirectory()) return `${dataDir} is no directory. Set DATA_DIR to one.`
+    await access(present, constants.W_OK | constants.X_OK)
     const { blocks, bavail } = await spaceOf(present)
     // Some file systems do not say how large they are.
     if (blocks === 0 || bavail / blocks >= MIN_FREE) return null

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
 import type { Logger } from 'pino'
 import type { DaemonSettings } from '#config/daemon.ts'
-import { EXIT, explain } from '#src/errors.ts'
+import { EXIT, explain, FatalError } from '#src/errors.ts'
 import { lockHolder } from '#src/lock.ts'
 import type { Progress } from '#src/run.ts'
 import { readState } from '#src/state.ts'
@@ -155,6 +155,7 @@ async function carryOut(
   active.add(company.slug)
   try {
     if (job.name === 'sync') return await syncCompany(job, company, context)
+    if (job.name !== 'maintain') throw new FatalError(`There is no job ${job.name}: only sync and maintain.`)
     return {
       ended: await inProcess({ company, signal, order: { kind: 'maintain', job: id } }),
       fullRequest: null,

@@ -29,6 +29,8 @@ const MAX_RECONNECT_MS = 2000
 export const RUN_OPTIONS: JobsOptions = {
   // A run that failed is tried again by the next tick, not by the queue.
   attempts: 1,
+  // The sentence that it fails with says it; where in the code it was is for nobody on the board.
+  stackTraceLimit: 0,
   removeOnComplete: KEPT_RUNS,
   removeOnFail: KEPT_RUNS,
 }

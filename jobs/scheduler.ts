@@ -6,7 +6,12 @@ import { type JobName, type Queues, requestRun } from './queue.ts'
 import type { Company, Roster } from './roster.ts'
 
 /** Ticks end at once; nobody looks for them afterwards. */
-const TICK_OPTIONS = { attempts: 1, removeOnComplete: true, removeOnFail: { count: 20 } } as const
+const TICK_OPTIONS = {
+  attempts: 1,
+  stackTraceLimit: 0,
+  removeOnComplete: true,
+  removeOnFail: { count: 20 },
+} as const
 
 /** A tick is taken within this, unless it is lost. */
 const LATE_TICK_MS = 30_000

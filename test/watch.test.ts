@@ -23,6 +23,8 @@ type Scene = {
   readonly alerts: Alerter
   readonly webhook: Webhook
   readonly queues: ReturnType<typeof openQueues>
+  /** What inspecting logs itself. */
+  readonly lines: string[]
   good(at: string | null, error?: string): Promise<void>
   /** What a worker sees, and what is told of it. */
   look(seen?: Partial<Inspection> & { periods?: number }): Promise<string[]>
@@ -36,7 +38,8 @@ async function startScene(
   const clock = startClock(options.start ?? '2026-11-21T12:01:00.000Z')
   const webhook = await startWebhook()
   const alerts = startAlerter({ redis: place, webhookUrl: webhook.url, now: clock })
-  const log = createLogger('silent', {})
+  const lines: string[] = []
+  const log = createLogger('trace', {}, { write: line => void lines.push(line) })
   const queues = openQueues(place, log)
   onTestFinished(() => queues.close())
   const dataDir = await temporaryDirectory()
@@ -45,7 +48,7 @@ async function startScene(
   const companies = new Map([['acme', acme]])
   const startedAt = clock()
   const scene: Scene = {
-    ...{ clock, acme, companies, alerts, webhook, queues },
+    ...{ clock, acme, companies, alerts, webhook, queues, lines },
     good: (at, error) => writeState(acme.paths, stateOf(at, error)),
     async look({ periods = 3, ...seen } = {}) {
       webhook.messages.length = 0
@@ -108,6 +111,7 @@ test('a worker that just began waits for so many periods; it clears nothing by t
   await good('2026-11-20T08:00:00.000Z')
   expect(await look()).toEqual([])
   clock.pass(15 * MINUTE)
+  expect(await look({ startedAt: clock() })).toEqual([])
   expect(await look()).toEqual(['stale raised'])
   expect(await look({ startedAt: clock() })).toEqual([])
   clock.pass(15 * MINUTE)
@@ -184,15 +188,19 @@ test('a disk is low under 10 % and well from 11 %, told once for each directory'
 })
 
 test('a directory that is not there yet has no disk, and one that cannot be asked hides nothing else', async () => {
-  const { acme, look, good, clock } = await startScene()
+  const { acme, look, good, clock, lines } = await startScene()
   await good('2026-11-21T12:00:30.000Z')
   clock.pass(60 * MINUTE)
   const broken = async () => {
     throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   }
   expect(await look({ readSpace: broken })).toEqual(['stale raised'])
+  expect(lines.splice(0).map(line => JSON.parse(line).msg)).toEqual([
+    expect.stringContaining('EIO: i/o error'),
+  ])
   await rm(acme.settings.dataDir, { recursive: true })
   expect(await look({ readSpace: statfs })).toEqual([])
+  expect(lines).toEqual([])
 })
 
 test.skipIf(!canOwnRedis)('a Redis that evicts is told, with the command that mends it', async () => {
@@ -257,6 +265,9 @@ test('a company or a directory that left the configuration is forgotten without 
 
 test('a company that only other workers know yet keeps its alerts', async () => {
   const { clock, acme, companies, look, alerts } = await startScene()
+  await alerts.raise({ name: 'identity_guard', company: 'young', message: 'Its first run.' })
+  await look()
+  expect(await alerts.active()).toHaveLength(1)
   const withBoreal = {
     roster: { companies: new Map([...companies, ['boreal', { ...acme, slug: 'boreal' }]]), problem: null },
   }

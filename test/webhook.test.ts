@@ -1,3 +1,4 @@
+import type { RedisKey } from 'ioredis'
 import { expect, test } from 'vitest'
 import { ACCEPTED, REFUSED, setUpAlerts } from './support/alerting.ts'
 import { scanAll } from './support/redis.ts'
@@ -72,6 +73,30 @@ test('while it was refused it was not told: when it is well again nothing is to 
   expect(told(webhook)).toEqual(['key_refused raised'])
 })
 
+test('nor while nobody could be reached', async () => {
+  const { redis, webhook, worker } = await setUpAlerts()
+  const alerts = worker()
+  await webhook.stop()
+  await alerts.raise(REFUSED)
+  await alerts.deliver()
+  await alerts.clear(ACCEPTED)
+  expect(await scanAll(redis.url, redis.prefix)).toBe('')
+})
+
+test('but what was sent without an answer may be known, and so its recovery is told', async () => {
+  const { webhook, clock, worker } = await setUpAlerts()
+  const alerts = worker()
+  webhook.answer = (_, response) => void response.destroy()
+  await alerts.raise(REFUSED)
+  await alerts.deliver()
+  await alerts.clear(ACCEPTED)
+  webhook.answer = (_, response) => void response.end()
+  clock.pass(MINUTE)
+  await alerts.deliver()
+  await alerts.deliver()
+  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
+})
+
 test('a slow webhook keeps neither those who raise waiting nor lets another worker send the same', async () => {
   const { webhook, worker } = await setUpAlerts()
   const [alerts, other] = [worker(), worker()]
@@ -87,6 +112,20 @@ test('a slow webhook keeps neither those who raise waiting nor lets another work
   await delivered
   await other.deliver()
   expect(webhook.messages).toHaveLength(1)
+})
+
+test('a worker that looked before another one told does not tell again', async () => {
+  const { webhook, worker } = await setUpAlerts()
+  const [alerts, other] = [worker(), worker()]
+  await alerts.raise(REFUSED)
+  const hgetall = other.redis.hgetall.bind(other.redis)
+  other.redis.hgetall = async (key: RedisKey) => {
+    const looked = await hgetall(key)
+    await alerts.deliver()
+    return looked
+  }
+  await other.deliver()
+  expect(told(webhook)).toEqual(['key_refused raised'])
 })
 
 test('what is well again while it is being told is told as well', async () => {

@@ -2,14 +2,33 @@ import { expect, onTestFinished } from 'vitest'
 import { openQueues } from '#jobs/queue.ts'
 import { createLogger } from '#src/log.ts'
 import type { RunReport } from '#src/report.ts'
-import type { Daemon, LogLine } from './daemon.ts'
-import type { Environment } from './project.ts'
+import type { Entry } from '#src/sandbox/world.ts'
+import { type Daemon, type LogLine, until } from './daemon.ts'
+import type { Environment, Started } from './project.ts'
 import { openRedis } from './redis.ts'
+import { type Company, startCompany } from './synced.ts'
+
+/** Schedules: once at the start and not again in a test, and every two seconds. */
+export const NEVER = '0 0 1 1 *'
+export const OFTEN = '*/2 * * * * *'
 
 /** Where a worker of this test finds its place in the Redis of all tests. */
 export async function redisSettings(): Promise<{ REDIS_URL: string; REDIS_PREFIX: string }> {
   const { url, prefix } = await openRedis()
   return { REDIS_URL: url, REDIS_PREFIX: prefix }
+}
+
+/**
+ * A company, and the environment of its workers: one that fell silent is noticed soon, and requests that a
+ * test holds do not give up.
+ */
+export async function startAcme(
+  entries: Iterable<Entry>,
+  settings: Environment = {},
+): Promise<{ company: Company; environment: Environment }> {
+  const patient = { SYNC_CRON: NEVER, JOB_LOCK_MS: '3000', API_TIMEOUT_MS: '60000' }
+  const company = await startCompany(entries, { ...patient, ...settings })
+  return { company, environment: { ...company.environment, ...(await redisSettings()) } }
 }
 
 /** What a run's last log line says. */
@@ -57,6 +76,17 @@ export async function queuedRuns(daemon: Daemon): Promise<{ active: number; wait
   }
 }
 
+/** Resolves when no run is under way or to come. */
+export async function untilIdle(daemon: Daemon): Promise<void> {
+  await until(
+    async () => {
+      const { active, waiting } = await queuedRuns(daemon)
+      return active + waiting === 0
+    },
+    { what: 'an empty queue of runs' },
+  )
+}
+
 /** The schedulers in Redis: by name, the pattern and the time zone. */
 export async function schedulersIn(environment: Environment): Promise<Record<string, string>> {
   const { REDIS_URL: url = '', REDIS_PREFIX: prefix = '' } = environment
@@ -80,4 +110,22 @@ export async function requestSync(
   const answer = await response.json()
   expect({ status: response.status, answer }).toMatchObject({ status: 202, answer: { company, full } })
   return (answer as { job: string }).job
+}
+
+/** Why the jobs failed that are on the board, as it says. */
+export async function failedJobs(daemon: Daemon): Promise<string[]> {
+  const response = await daemon.ask('/queues/api/queues?activeQueue=runs&status=failed&page=1&jobsPerPage=10')
+  const { queues } = (await response.json()) as {
+    queues: { name: string; jobs: { failedReason: string }[] }[]
+  }
+  return queues.filter(({ name }) => name === 'runs').flatMap(({ jobs }) => jobs.map(job => job.failedReason))
+}
+
+/** What a command has said on stderr so far. */
+export function listenTo({ child }: Started): () => string {
+  let said = ''
+  child.stderr?.on('data', (text: string) => {
+    said += text
+  })
+  return () => said
 }

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import pino from 'pino'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createHttp, type HttpOptions, startHttp } from '#jobs/http.ts'
 import { createMetrics, type Metrics } from '#jobs/metrics.ts'
 import { openQueues, type Queues, requestRun } from '#jobs/queue.ts'
@@ -15,6 +15,8 @@ import { openRedis } from './redis.ts'
 
 export const TOKEN = 'tok_7d1e0a52c9f84b36'
 export const NOW = new Date('2026-11-21T12:00:00Z')
+export const SYNC = '/companies/acme/sync'
+export const STATUS = '/companies/acme/status'
 
 /** A worker's HTTP without the worker: its queues are real, and nobody takes from them. */
 export type Worker = {
@@ -127,4 +129,15 @@ export function askWith(
       .once('error', reject)
       .end()
   })
+}
+
+/** What a browser sends for a user who logged in. */
+export function basic(user: string, password: string): { authorization: string } {
+  return { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
+}
+
+/** The body of a refusal. */
+export async function errorOf(response: Response): Promise<{ error: string; detail: string }> {
+  expect(response.headers.get('content-type')).toMatch(/^application\/json/)
+  return (await response.json()) as { error: string; detail: string }
 }

@@ -59,7 +59,7 @@ export async function startWebhook(): Promise<Webhook> {
   return webhook
 }
 
-/** `key_refused raised`, … in the order of arrival, and then of the name. */
+/** `key_refused raised`, … in the order of arrival. */
 export function told({ messages }: Pick<Webhook, 'messages'>): `${AlertName} ${string}`[] {
   return messages.map(({ alert, state }) => `${alert} ${state}` as const)
 }

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest'
+import { askWith, basic, errorOf, STATUS, SYNC, serveWorker, TOKEN } from '#test/support/http.ts'
+
+test.each([
+  ['no token', {}],
+  ['a wrong token', { authorization: 'Bearer tok_7d1e0a52c9f84b37' }],
+  ['a part of the token', { authorization: `Bearer ${TOKEN.slice(0, -1)}` }],
+  ['an empty token', { authorization: 'Bearer ' }],
+  ['a wrong password', basic('admin', 'secret')],
+  ['the token as the user', basic(TOKEN, '')],
+  ['no credentials that can be read', { authorization: 'Basic !!!' }],
+  ['another scheme', { authorization: `Digest ${TOKEN}` }],
+])('with %s nothing is shown and nothing done', async (_, headers: Record<string, string>) => {
+  const { url, queues } = await serveWorker()
+  for (const [path, method] of [
+    ['/queues', 'GET'],
+    ['/queues/api/queues', 'GET'],
+    ['/queues/static/favicon.ico', 'GET'],
+    [STATUS, 'GET'],
+    [SYNC, 'POST'],
+    ['/companies/unknown/status', 'GET'],
+    ['/companies/', 'GET'],
+  ] as const) {
+    const response = await fetch(`${url}${path}`, { method, headers })
+    expect([path, response.status]).toEqual([path, 401])
+    expect(response.headers.get('www-authenticate')).toMatch(/^Basic realm="/)
+    expect((await errorOf(response)).error).toBe('unauthorized')
+  }
+  expect(await queues.runs.count()).toBe(0)
+})
+
+test.each([
+  ['a bearer token', { authorization: `Bearer ${TOKEN}` }],
+  ['the same in other case', { authorization: `bearer  ${TOKEN}` }],
+  ['the password of a user', basic('anybody', TOKEN)],
+  ['the password of nobody', basic('', TOKEN)],
+])('the token opens as %s', async (_, headers) => {
+  const { url } = await serveWorker()
+  expect((await fetch(`${url}${SYNC}`, { method: 'POST', headers })).status).toBe(202)
+})
+
+test.each([[null], ['']])('without a token (%j) what needs it is off, and says so', async adminToken => {
+  const { url, ask } = await serveWorker({ adminToken })
+  for (const path of ['/queues', STATUS, '/companies/unknown/status']) {
+    for (const headers of [
+      {},
+      { authorization: 'Bearer ' },
+      basic('', ''),
+      { authorization: `Bearer ${TOKEN}` },
+    ]) {
+      const response = await fetch(`${url}${path}`, { headers })
+      expect([path, response.status]).toEqual([path, 403])
+      expect((await errorOf(response)).detail).toContain('ADMIN_TOKEN is not set')
+    }
+  }
+  expect((await ask('/healthz')).status).toBe(200)
+  expect(await (await ask('/')).json()).toMatchObject({ token: expect.stringContaining('are off') })
+})
+
+test.each([
+  ['a page of another site', { 'sec-fetch-site': 'cross-site' }, 403],
+  ['a page of a neighbour', { 'sec-fetch-site': 'same-site' }, 403],
+  ['an old browser on another site', { origin: 'https://evil.example' }, 403],
+  ['a page without an origin', { origin: 'null' }, 403],
+  ['a page of another port', { origin: 'http://127.0.0.1:9' }, 403],
+  ['a page of ours', { 'sec-fetch-site': 'same-origin', origin: 'https://ops.example' }, 202],
+  ['the address bar', { 'sec-fetch-site': 'none' }, 202],
+])('what %s asks for is answered with the right status', async (_, headers, status) => {
+  const { url, queues } = await serveWorker()
+  const given = { ...basic('admin', TOKEN), ...headers }
+  expect(await askWith(`${url}${SYNC}`, { method: 'POST', headers: given })).toBe(status)
+  if (status === 202) return
+  expect(await queues.runs.count()).toBe(0)
+  expect(await askWith(`${url}/queues/api/queues/runs/pause`, { method: 'PUT', headers: given })).toBe(403)
+  expect(await queues.runs.isPaused()).toBe(false)
+})
+
+test('an old browser on a page of ours may ask', async () => {
+  const { url } = await serveWorker()
+  const headers = { ...basic('admin', TOKEN), origin: url }
+  expect(await askWith(`${url}${SYNC}`, { method: 'POST', headers })).toBe(202)
+})

@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest'
+import { FatalError } from '#src/errors.ts'
+import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker, TOKEN } from '#test/support/http.ts'
+
+test('a run is asked for, with or without a body', async () => {
+  const asked: unknown[] = []
+  const { post, logged } = await serveWorker({
+    async requestSync(company, options) {
+      asked.push({ company, ...options })
+      return { job: String(asked.length) }
+    },
+  })
+  const answers = []
+  for (const body of [undefined, '', '{}', '{"full": false}', ' {"full": true}\n']) {
+    const response = await post(SYNC, body)
+    answers.push([response.status, await response.json()])
+  }
+  expect(answers).toEqual([
+    [202, { company: 'acme', full: false, job: '1' }],
+    [202, { company: 'acme', full: false, job: '2' }],
+    [202, { company: 'acme', full: false, job: '3' }],
+    [202, { company: 'acme', full: false, job: '4' }],
+    [202, { company: 'acme', full: true, job: '5' }],
+  ])
+  expect(asked.at(-1)).toEqual({ company: 'acme', full: true })
+  expect(logged.at(-1)).toContain('"company":"acme","job":"5","full":true')
+  expect(
+    (await post(SYNC, '{"full":true}', { 'content-type': 'application/json; charset=utf-8' })).status,
+  ).toBe(202)
+})
+
+test.each([
+  ['a text instead of true', '{"full": "true"}', 400],
+  ['a number', '{"full": 1}', 400],
+  ['null instead of a value', '{"full": null}', 400],
+  ['a misspelt name', '{"ful": true}', 400],
+  ['a name more', '{"full": true, "restart": true}', 400],
+  ['a list', '[]', 400],
+  ['null', 'null', 400],
+  ['no object', 'true', 400],
+  ['half a document', '{"full": tru', 400],
+  ['a form', 'full=true', 400],
+  ['more than 10 kB', `{"full": true${' '.repeat(10_000)}}`, 413],
+])('no run is asked for by %s', async (_, body, status) => {
+  const { post, queues } = await serveWorker()
+  const response = await post(SYNC, body)
+  expect(response.status).toBe(status)
+  expect((await errorOf(response)).detail).toMatch(/^[^\n]+\.$/)
+  expect(await queues.runs.count()).toBe(0)
+})
+
+test.each([['text/plain'], ['application/x-www-form-urlencoded'], ['multipart/form-data; boundary=x'], ['']])(
+  'a body of type %j, as a form of another site could send it, is refused',
+  async type => {
+    const { post, queues } = await serveWorker()
+    const response = await post(SYNC, '{"full": true}', type ? { 'content-type': type } : {})
+    expect(response.status).toBe(415)
+    expect(await queues.runs.count()).toBe(0)
+  },
+)
+
+test('a body of no given length is bounded too', async () => {
+  const { url, queues } = await serveWorker()
+  const body = new ReadableStream({
+    pull: controller => controller.enqueue(new TextEncoder().encode(' '.repeat(1000))),
+  })
+  const response = await fetch(`${url}${SYNC}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    body,
+    duplex: 'half',
+  } as RequestInit).catch(error => error)
+  // Node may close the connection before all was sent.
+  if (response instanceof Response) expect(response.status).toBe(413)
+  expect(await queues.runs.count()).toBe(0)
+})
+
+test('a company that is not configured is told with those that are', async () => {
+  const { post, ask, configure } = await serveWorker()
+  for (const response of [await post('/companies/gamma/sync'), await ask('/companies/gamma/status')]) {
+    expect(response.status).toBe(404)
+    expect((await errorOf(response)).detail).toBe('gamma is not configured. Known: acme, beta.')
+  }
+  await configure([])
+  expect((await errorOf(await post(SYNC))).detail).toBe('acme is not configured. No company is.')
+})
+
+test('before a snapshot there is no status', async () => {
+  const { ask, company } = await serveWorker()
+  const response = await ask(STATUS)
+  expect(response.status).toBe(409)
+  expect((await errorOf(response)).detail).toContain('acme has no snapshot yet')
+  await leaveSnapshot(company('acme'))
+  const after = await ask(STATUS)
+  expect([after.status, after.headers.get('content-type')]).toEqual([200, 'application/json'])
+  expect(await after.json()).toEqual({ company: 'acme' })
+})
+
+test('a status that cannot be read is told in its own sentence', async () => {
+  const { ask, company } = await serveWorker({
+    status: () => Promise.reject(new FatalError('acme: the snapshot was moved.')),
+  })
+  await leaveSnapshot(company('acme'))
+  const response = await ask(STATUS)
+  expect(response.status).toBe(500)
+  expect((await errorOf(response)).detail).toBe('acme: the snapshot was moved.')
+})
+
+test('equal questions are one, and at most two are looked after at a time', async () => {
+  const companies = ['acme', 'beta', 'gamma', 'delta']
+  const asked: string[] = []
+  const answers: (() => void)[] = []
+  const { ask, company } = await serveWorker({
+    companies,
+    status(slug) {
+      asked.push(slug)
+      return new Promise(resolve => answers.push(() => resolve(JSON.stringify({ company: slug }))))
+    },
+  })
+  for (const slug of companies) await leaveSnapshot(company(slug))
+  const responses = [...companies, ...companies].map(slug => ask(`/companies/${slug}/status`))
+  await expect.poll(() => asked.length).toBe(2)
+  while (answers.length > 0) {
+    answers.shift()?.()
+    if (asked.length < companies.length) {
+      const before = asked.length
+      await expect.poll(() => asked.length).toBe(before + 1)
+    }
+    expect(answers.length).toBeLessThanOrEqual(2)
+  }
+  const told = await Promise.all((await Promise.all(responses)).map(response => response.json()))
+  expect(told).toEqual([...companies, ...companies].map(company => ({ company })))
+  expect(asked.toSorted()).toEqual(companies.toSorted())
+})
+
+test('a question that fails leaves its place, and is asked anew', async () => {
+  let failures = 3
+  const { ask, company } = await serveWorker({
+    async status(slug) {
+      failures -= 1
+      if (failures >= 0) throw new FatalError('not now.')
+      return JSON.stringify({ company: slug })
+    },
+  })
+  await leaveSnapshot(company('acme'))
+  const statuses = []
+  for (let i = 0; i < 4; i++) statuses.push((await ask(STATUS)).status)
+  expect(statuses).toEqual([500, 500, 500, 200])
+})

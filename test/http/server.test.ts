@@ -1,0 +1,95 @@
+import { createServer } from 'node:net'
+import { Hono } from 'hono'
+import { expect, onTestFinished, test } from 'vitest'
+import { startHttp } from '#jobs/http.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
+import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker } from '#test/support/http.ts'
+
+test('what there is, is told to everybody', async () => {
+  const { url } = await serveWorker()
+  const response = await fetch(url)
+  expect(response.status).toBe(200)
+  expect(await response.json()).toMatchObject({
+    'GET /healthz': expect.any(String),
+    token: expect.any(String),
+  })
+})
+
+test('nothing is found elsewhere, and a wrong method is told the right ones', async () => {
+  const { url, ask, post } = await serveWorker()
+  const nowhere = await fetch(`${url}/nowhere`)
+  expect(nowhere.status).toBe(404)
+  expect(await errorOf(nowhere)).toEqual({
+    error: 'not_found',
+    detail: 'There is nothing at /nowhere. GET / says what there is.',
+  })
+  const wrong = await post('/metrics')
+  expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+  expect((await errorOf(wrong)).detail).toBe('POST is not for /metrics; it takes GET, HEAD.')
+  const got = await ask(SYNC)
+  expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST'])
+  expect((await ask('/companies/acme')).status).toBe(404)
+})
+
+test('with or without a slash at the end', async () => {
+  const { ask } = await serveWorker()
+  for (const path of ['/healthz/', '/queues', '/queues/', `${STATUS}/`]) {
+    expect([path, (await ask(path)).status]).not.toEqual([path, 404])
+  }
+})
+
+test('a fault is logged, and told without a stack', async () => {
+  const { ask, company, logged } = await serveWorker({
+    status: () => Promise.reject(new TypeError('fruit is undefined')),
+  })
+  await leaveSnapshot(company('acme'))
+  const response = await ask(STATUS)
+  expect(response.status).toBe(500)
+  expect(await errorOf(response)).toEqual({
+    error: 'internal_error',
+    detail: 'Something went wrong; see the log.',
+  })
+  expect(logged.join('')).toContain('fruit is undefined')
+  expect(logged.join('')).not.toContain('.ts:')
+})
+
+test('no page may frame it, and none of its scripts comes from elsewhere', async () => {
+  const { ask } = await serveWorker()
+  for (const path of ['/', '/queues', '/queues/static/favicon.ico', '/nowhere', '/metrics']) {
+    const { headers } = await ask(path)
+    expect(headers.get('content-security-policy')).toMatch(/^default-src 'self';.*frame-ancestors 'none'/)
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('x-frame-options')).toBe('DENY')
+    expect(headers.get('strict-transport-security')).toBeNull()
+    expect(headers.get('access-control-allow-origin')).toBeNull()
+  }
+})
+
+test('a port that is taken is told in one sentence', async () => {
+  const taken = createServer().listen(0, '127.0.0.1')
+  onTestFinished(() => void taken.close())
+  await new Promise(resolve => taken.once('listening', resolve))
+  const { port } = taken.address() as { port: number }
+  const failure = await startHttp(new Hono(), { host: '127.0.0.1', port }).catch(error => error)
+  expect(failure).toBeInstanceOf(FatalError)
+  expect(failure).toMatchObject({
+    exitCode: EXIT.usage,
+    message: `Port ${port} of 127.0.0.1 is already in use: does another worker run here? Set HTTP_PORT to another.`,
+  })
+  const elsewhere = await startHttp(new Hono(), { host: '192.0.2.1', port: 0 }).catch(error => error)
+  expect(elsewhere).toMatchObject({ exitCode: EXIT.usage, message: expect.stringContaining('HTTP_HOST') })
+})
+
+test('closing does not wait for a request that does not end', async () => {
+  const underWay = Promise.withResolvers<void>()
+  const hanging = new Hono().get('/', () => {
+    underWay.resolve()
+    return new Promise<Response>(() => {})
+  })
+  const { url, close } = await startHttp(hanging, { host: '127.0.0.1', port: 0 })
+  const asked = fetch(url).catch(error => error)
+  await underWay.promise
+  await close()
+  expect(await asked).toBeInstanceOf(Error)
+  await expect(fetch(url)).rejects.toThrow()
+})
