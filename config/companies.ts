@@ -5,6 +5,7 @@ import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
 import { COMPANY_SETTINGS, type Environment, NO_ADDRESS, readSettings, slug } from './settings.ts'
 
 const DEFAULT_FILE = 'config/companies.yaml'
+const VARIABLE = /^[A-Z_][A-Z0-9_]*$/
 const SCHEDULE_NAMES = ['SYNC_CRON', 'SYNC_TIMEZONE', 'MAINTENANCE_CRON'] as const
 const OWN_NAMES: readonly string[] = [...COMPANY_SETTINGS, ...SCHEDULE_NAMES].filter(
   name => name !== 'COMPANY',
@@ -52,18 +53,11 @@ export async function readCompanies(environment: Environment): Promise<Companies
     return { file: null, environments: new Map([[company, environment]]) }
   }
   const { defaults = {}, companies } = await parseDocument(path, text)
-  const shared = withoutKeys(environment, { defaults, ...companies })
   const problems: string[] = []
   const environments = new Map<string, Environment>()
   for (const [company, own] of Object.entries(companies)) {
     try {
-      environments.set(
-        company,
-        companyEnvironment(shared, {
-          ...{ company, defaults, own },
-          keyOf: variable => environment[variable],
-        }),
-      )
+      environments.set(company, companyEnvironment(environment, { company, defaults, own }))
     } catch (error) {
       if (!(error instanceof FatalError)) throw error
       problems.push(...error.message.split('\n').map(problem => `${path}: ${company}: ${problem}`))
@@ -115,20 +109,10 @@ async function parseDocument(path: string, text: string): Promise<z.output<typeo
   )
 }
 
-/** The worker's environment, without anybody's key, under the company's own settings. */
+/** The worker's environment under the company's own settings, with its key alone. */
 function companyEnvironment(
   environment: Environment,
-  {
-    company,
-    defaults,
-    own,
-    keyOf,
-  }: {
-    company: string
-    defaults: Settings
-    own: Settings
-    keyOf: (variable: string) => string | undefined
-  },
+  { company, defaults, own }: { company: string; defaults: Settings; own: Settings },
 ): Environment {
   const all = { ...upperCase(defaults), ...upperCase(own) }
   for (const name of Object.keys(all)) refuseUnknown(name)
@@ -136,24 +120,24 @@ function companyEnvironment(
   if (Boolean(keyVariable) === Boolean(keyFile)) {
     throw new FatalError('give its key as api_key_file (a path) or api_key_env (a variable).', EXIT.usage)
   }
+  if (keyVariable && !VARIABLE.test(keyVariable)) {
+    // It may be the key itself, so it is not repeated.
+    throw new FatalError(
+      'api_key_env must be the name of a variable, such as ACME_API_KEY; the key itself belongs into that variable.',
+      EXIT.usage,
+    )
+  }
   const merged: Environment = {
     ...environment,
     ...rest,
     COMPANY: company,
-    API_KEY: keyVariable ? keyOf(keyVariable) : undefined,
+    API_KEY: keyVariable ? environment[keyVariable] : undefined,
     API_KEY_ENV: keyVariable,
     API_KEY_FILE: keyFile,
   }
   readSettings(merged)
   if (!merged.API_BASE_URL?.trim()) throw new FatalError(NO_ADDRESS, EXIT.usage)
   return merged
-}
-
-/** No company's environment holds the key of another (invariant I10). */
-function withoutKeys(environment: Environment, all: Readonly<Record<string, Settings>>): Environment {
-  const variables = Object.values(all).map(settings => upperCase(settings).API_KEY_ENV)
-  const keys = new Set(['API_KEY', 'API_KEY_FILE', ...variables])
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !keys.has(name)))
 }
 
 function upperCase(settings: Settings): Settings {

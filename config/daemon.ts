@@ -19,7 +19,7 @@ const schema = z.object({
     .regex(/^[\w-]{1,64}$/, 'must be a short name of letters, digits, - and _')
     .default('editais-sync'),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(2),
-  JOB_LOCK_MS: wholeNumber(1000, 600_000).default(60_000),
+  JOB_LOCK_MS: wholeNumber(1000, 600_000).default(45_000),
   HTTP_HOST: z.string().default('127.0.0.1'),
   HTTP_PORT: wholeNumber(0, 65_535).default(8080),
   ALERT_AFTER_PERIODS: wholeNumber(1, 1000).default(3),
@@ -108,9 +108,13 @@ const webhook = z
   .string()
   .refine(text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http address')
 
+/** With five fields, or six with seconds, or a name such as @daily; and there must be such a time. */
 function isCron(text: string): boolean {
+  if (!/^@[a-z]+$/.test(text) && ![5, 6].includes(text.split(/\s+/).length)) return false
+  // `H` is another time at each look.
+  if (/\bH\b/.test(text)) return false
   try {
-    CronExpressionParser.parse(text)
+    CronExpressionParser.parse(text).next()
     return true
   } catch {
     return false

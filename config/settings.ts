@@ -170,6 +170,9 @@ export function readApiSettings(environment: Environment): ApiSettings {
 /** Names of the settings that belong to a company. */
 export const COMPANY_SETTINGS: readonly string[] = Object.keys(schema.shape)
 
+/** Names under which a company's key, or where it is, can be said. */
+export const KEY_SETTINGS: readonly string[] = ['API_KEY', 'API_KEY_FILE', 'API_KEY_ENV']
+
 function parse(environment: Environment): Parsed {
   return parseSettings(schema, environment)
 }
@@ -181,10 +184,16 @@ export function parseSettings<T extends z.ZodObject>(schema: T, environment: Env
   if (result.success) return result.data
   const problems = result.error.issues.map(issue => {
     const name = String(issue.path[0])
-    return `${name}=${withoutKey(environment[name], environment.API_KEY)}: ${issue.message}.`
+    const value = SECRET_SETTINGS.has(name)
+      ? '(not shown)'
+      : withoutKey(environment[name], environment.API_KEY)
+    return `${name}=${value}: ${issue.message}.`
   })
   throw new FatalError(problems.join('\n'), EXIT.usage)
 }
+
+/** They may hold a password or a token even where they are wrong. */
+const SECRET_SETTINGS: ReadonlySet<string> = new Set(['REDIS_URL', 'ADMIN_TOKEN', 'ALERT_WEBHOOK_URL'])
 
 /** The value of a wrong setting, unless the key stands in it, known or by its look (invariant I7). */
 function withoutKey(value = '', key?: string): string {

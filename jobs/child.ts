@@ -56,10 +56,6 @@ const NEWS_INTERVAL_MS = 1000
 async function carryOut(order: Order): Promise<Ended> {
   const environment = givenEnvironment()
   const settings = readSettings(environment)
-  const stop = new AbortController()
-  // Every request under way listens for it.
-  setMaxListeners(0, stop.signal)
-  for (const event of ['SIGTERM', 'SIGINT', 'disconnect'] as const) process.on(event, () => stop.abort())
   const silent: Listener = { progress: () => {}, note: () => {} }
   const context = localContext(settings, silent, stop.signal)
   if (order.kind === 'status') return { kind: 'status', status: await readStatus(context.paths) }
@@ -133,6 +129,11 @@ function tell(message: Message): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
+const stop = new AbortController()
+// Every request under way listens for it.
+setMaxListeners(0, stop.signal)
+for (const event of ['SIGTERM', 'SIGINT', 'disconnect'] as const) process.on(event, () => stop.abort())
+
 function failed(error: unknown): Ended {
   const { message, exitCode } = explain(error)
   return { kind: 'failed', message, exitCode, cause: error instanceof FatalError ? error.why : null }
@@ -144,4 +145,6 @@ process.once('message', async (order: Order) => {
   tell({ type: 'ended', ended })
   if (process.connected) process.disconnect?.()
 })
-tell({ type: 'ready' })
+// Only now: who stops a process that does not listen yet would kill it.
+if (process.connected) tell({ type: 'ready' })
+else process.exit(EXIT.interrupted)

@@ -11,11 +11,12 @@ import { createHttp, startHttp } from './http.ts'
 import { every } from './loop.ts'
 import { createMetrics } from './metrics.ts'
 import { inProcess } from './process.ts'
-import { type Shared, startWorkers, type Workers } from './processors.ts'
+import type { Shared } from './processors.ts'
 import { openQueues, requestRun } from './queue.ts'
 import { openRoster } from './roster.ts'
 import { reconcile, type Surroundings } from './scheduler.ts'
 import { inspect } from './watch.ts'
+import { startWorkers, type Workers } from './workers.ts'
 
 /** How soon a change of the companies' file is seen. */
 const REFRESH_MS = 2000
@@ -23,6 +24,8 @@ const REFRESH_MS = 2000
 const RECONCILE_MS = 10_000
 /** How soon staleness, a full disk or a wrong Redis is told. */
 const INSPECT_MS = 30_000
+/** A process that reads a snapshot for longer hangs. */
+const STATUS_WITHIN_MS = 30_000
 /** What does not end by itself after SIGTERM is left behind: Docker's grace period is 60 s. */
 const EXIT_WITHIN_MS = 57_000
 
@@ -65,7 +68,7 @@ async function serve(environment: Environment): Promise<void> {
   // First the workers: a tick that was missed is taken before anybody thinks that it was lost.
   const workers = startWorkers(shared)
   const loop = { signal: stopping, log }
-  void every(REFRESH_MS, keepSchedules({ queues, roster, prefix, log, startedAt }), loop)
+  void every(REFRESH_MS, keepSchedules({ queues, roster, log, startedAt }), loop)
   void every(INSPECT_MS, () => keepWatch(shared, { workers, startedAt }), loop)
 
   if (!stopping.aborted) await once(stopping, 'abort')
@@ -80,10 +83,11 @@ async function serve(environment: Environment): Promise<void> {
 function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
   const { roster, log } = around
   let reconciled = { version: 0, ms: 0 }
+  let told: string | null = null
   return async () => {
-    const { problem } = roster
     await roster.refresh()
-    if (roster.problem && roster.problem !== problem) log.error(roster.problem)
+    if (roster.problem && roster.problem !== told) log.error(roster.problem)
+    told = roster.problem
     const { version } = roster
     const changed = version !== reconciled.version
     if (!changed && Date.now() - reconciled.ms < RECONCILE_MS) return
@@ -105,7 +109,8 @@ async function keepWatch(
 async function statusOf(slug: string, { roster }: Shared, signal: AbortSignal): Promise<string> {
   const company = roster.companies.get(slug)
   if (!company) throw new FatalError(`${slug} is not configured.`)
-  const ended = await inProcess({ company, order: { kind: 'status' }, signal })
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(STATUS_WITHIN_MS)])
+  const ended = await inProcess({ company, order: { kind: 'status' }, signal: bounded })
   if (ended.kind === 'status') return JSON.stringify(ended.status)
   throw new FatalError(ended.kind === 'failed' ? ended.message : `The status of ${slug} cannot be read.`)
 }

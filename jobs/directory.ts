@@ -1,27 +1,26 @@
 import { randomUUID } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
-import type { Redis } from 'ioredis'
 import { makeDirectories } from '#src/company.ts'
-import { EXIT, FatalError, systemCode } from '#src/errors.ts'
+import { systemCode } from '#src/errors.ts'
+import type { Queues } from './queue.ts'
 import type { Company } from './roster.ts'
 
 /**
  * Sees to it that all workers mean the same directory by a company's: the first one to sync it notes its
  * id in Redis. A kernel lock keeps writers apart on one volume; only this does on two.
- * @throws FatalError (usage) when this worker's directory is another one.
+ * @returns why the company is refused: this worker's directory is another one. Null when it is the known one.
  */
-export async function checkDirectory(redis: Redis, prefix: string, company: Company): Promise<void> {
-  const { slug, paths } = company
+export async function checkDirectory(
+  { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
+  { slug, paths }: Company,
+): Promise<string | null> {
   await makeDirectories(paths)
   const id = await directoryId(paths.id)
   const key = `${prefix}:directories`
   await redis.hsetnx(key, slug, id)
   const known = await redis.hget(key, slug)
-  if (known === id) return
-  throw new FatalError(
-    `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis know for it (id ${known}). Mount their volume at DATA_DIR. If the data was moved or begun anew on purpose, run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`,
-    EXIT.usage,
-  )
+  if (known === id) return null
+  return `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis know for it (id ${known}). Mount their volume at DATA_DIR. If the data was moved or begun anew on purpose, run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
 }
 
 /** Made once; two workers that come first at the same time end with the same one. */

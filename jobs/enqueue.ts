@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { QueueEvents } from 'bullmq'
 import type { Logger } from 'pino'
@@ -11,6 +10,9 @@ import type { JobNews, JobResult } from './processors.ts'
 import { hostOf, openQueues, type Queues, requestRun, tellError } from './queue.ts'
 
 const REDIS_WITHIN_MS = 5000
+const CLOSE_WITHIN_MS = 1000
+
+export type Followed = Ended & { readonly kind: 'synced' }
 
 export type EnqueueOptions = {
   readonly redis: RedisSettings
@@ -30,44 +32,21 @@ export type EnqueueOptions = {
  * @throws FatalError when Redis does not answer, no run begins in time, or the daemon does not know the
  *   company; InterruptedError.
  */
-export async function enqueue(options: EnqueueOptions): Promise<Ended & { kind: 'synced' }> {
-  const { redis, log } = options
+export async function enqueue(options: EnqueueOptions): Promise<Followed> {
+  const { redis, log, signal } = options
   const queues = openQueues(redis, log)
   try {
     await answering(queues, redis)
-  } catch (error) {
-    queues.redis.disconnect()
-    throw error
-  }
-  const events = new QueueEvents('runs', {
-    connection: queues.redis,
-    prefix: redis.prefix,
-    skipVersionCheck: true,
-  })
-  events.on('error', error => tellError(log, error))
-  try {
-    return await handOver(queues, events, options)
+    const events = await interruptible(signal, openEvents(queues, log))
+    try {
+      return await interruptible(signal, handOver(queues, events, options))
+    } finally {
+      // Where Redis went away, closing waits for it.
+      await Promise.race([events.close(), sleep(CLOSE_WITHIN_MS)])
+    }
   } finally {
-    await events.close()
     await queues.close()
   }
-}
-
-async function handOver(
-  queues: Queues,
-  events: QueueEvents,
-  options: EnqueueOptions,
-): Promise<Ended & { kind: 'synced' }> {
-  const { redis, company, listener } = options
-  await events.waitUntilReady()
-  const requests = fullRequests(queues.redis, redis.prefix, () => new Date())
-  const asked = options.full ? await requests.add(company, options) : null
-  const followed = follow(events, { ...options, queues, asked })
-  await requestRun(queues, 'sync', company)
-  if ((await queues.runs.getWorkersCount()) === 0) {
-    listener.note('No worker is running (npm start); the request waits for one.')
-  }
-  return await followed
 }
 
 async function answering({ redis }: Queues, { url }: RedisSettings): Promise<void> {
@@ -81,30 +60,70 @@ async function answering({ redis }: Queues, { url }: RedisSettings): Promise<voi
   )
 }
 
+/** Told of everything from now on: without a place to begin, what comes before the first look would be missed. */
+async function openEvents({ runs, redis, prefix }: Queues, log: Logger): Promise<QueueEvents> {
+  const [last] = await redis.xrevrange(`${prefix}:${runs.name}:events`, '+', '-', 'COUNT', 1)
+  const events = new QueueEvents(runs.name, {
+    ...{ connection: redis, prefix, skipVersionCheck: true },
+    lastEventId: last?.[0] ?? '0-0',
+  })
+  events.on('error', error => tellError(log, error))
+  await events.waitUntilReady()
+  return events
+}
+
+async function interruptible<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const interrupted = Promise.withResolvers<never>()
+  const stop = () =>
+    interrupted.reject(new InterruptedError('Not following any more; the request stays with the daemon.'))
+  if (signal.aborted) stop()
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([work, interrupted.promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
+    // It may still fail, when nobody waits for it any more.
+    work.catch(() => {})
+  }
+}
+
+async function handOver(queues: Queues, events: QueueEvents, options: EnqueueOptions): Promise<Followed> {
+  const { company, listener, waitSeconds } = options
+  const requests = fullRequests(queues.redis, queues.prefix, () => new Date())
+  const asked = options.full ? await requests.add(company, options) : null
+  const followed = follow(events, { ...options, queues, asked })
+  const late = setTimeout(() => followed.giveUp(), waitSeconds * 1000)
+  try {
+    await requestRun(queues, 'sync', company)
+    // Some that are managed by others do not tell who is connected.
+    if ((await queues.runs.getWorkersCount().catch(() => 1)) === 0) {
+      listener.note('No worker is running (npm start); the request waits for one.')
+    }
+    return await interruptible(options.signal, followed.end)
+  } finally {
+    clearTimeout(late)
+  }
+}
+
 type Follow = EnqueueOptions & { readonly queues: Queues; readonly asked: FullRequest | null }
 
-/** Resolves with the end of the first run that begins from now on and answers the request. */
-async function follow(events: QueueEvents, options: Follow): Promise<Ended & { kind: 'synced' }> {
-  const { company, queues, asked, listener, signal } = options
-  const { promise, resolve, reject } = Promise.withResolvers<Ended & { kind: 'synced' }>()
+/** `end` resolves with the end of the first run that begins from now on and answers the request. */
+function follow(events: QueueEvents, options: Follow): { readonly end: Promise<Followed>; giveUp(): void } {
+  const { company, queues, asked, listener } = options
+  const { promise, resolve, reject } = Promise.withResolvers<Followed>()
+  // Who follows may fail before it waits for this.
+  promise.catch(() => {})
   let job: string | null = null
+  let begun = false
   let ended: Ended | null = null
-  const waiting = setTimeout(
-    () =>
-      reject(
-        new FatalError(
-          `No run of ${company} began within ${options.waitSeconds} s. The request stays with the daemon; see its log.`,
-        ),
-      ),
-    options.waitSeconds * 1000,
-  )
-  events.on('active', async ({ jobId }) => {
+  async function begin(jobId: string): Promise<void> {
     const found = await queues.runs.getJob(jobId)
     if (found?.name !== 'sync' || found.data.company !== company) return
-    clearTimeout(waiting)
+    if (job !== jobId) listener.note(`The daemon runs it as job ${jobId}`)
     job = jobId
-    listener.note(`The daemon runs it as job ${jobId}`)
-  })
+    begun = true
+  }
+  events.on('active', ({ jobId }) => void begin(jobId).catch(reject))
   events.on('progress', ({ jobId, data }) => {
     if (jobId !== job) return
     const news = data as JobNews
@@ -112,7 +131,7 @@ async function follow(events: QueueEvents, options: Follow): Promise<Ended & { k
     else ended = news.ended
   })
   events.on('delayed', ({ jobId }) => {
-    if (jobId === job) listener.note('The company is held, or the worker stopped; another run will follow')
+    if (jobId === job) listener.note('The company is held, or the worker stopped; the run will follow')
   })
   events.on('completed', ({ jobId, returnvalue }) => {
     if (jobId !== job) return
@@ -127,12 +146,15 @@ async function follow(events: QueueEvents, options: Follow): Promise<Ended & { k
     if (ended?.kind === 'synced') resolve(ended)
     else reject(new FatalError(failedReason))
   })
-  const interrupted = once(signal, 'abort').then(() => {
-    throw new InterruptedError('Not following any more; the request stays with the daemon.')
-  })
-  try {
-    return await Promise.race([promise, interrupted])
-  } finally {
-    clearTimeout(waiting)
+  return {
+    end: promise,
+    giveUp() {
+      if (begun) return
+      reject(
+        new FatalError(
+          `No run of ${company} began within ${options.waitSeconds} s. The request stays with the daemon; see its log.`,
+        ),
+      )
+    },
   }
 }

@@ -1,8 +1,9 @@
 import { constants } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { messageOf, systemCode } from '#src/errors.ts'
-import type { Queues } from './queue.ts'
+import type { Queue } from 'bullmq'
+import { messageOf, redisRefusal, systemCode } from '#src/errors.ts'
+import { isRefusal, type Queues } from './queue.ts'
 import type { Roster } from './roster.ts'
 import { fromRedis } from './within.ts'
 
@@ -24,7 +25,7 @@ export type Space = { readonly blocks: number; readonly bavail: number }
 
 type Checked = {
   readonly roster: Pick<Roster, 'companies' | 'problem'>
-  readonly queues: Pick<Queues, 'redis'>
+  readonly queues: Pick<Queues, 'redis' | 'prefix' | 'ticks' | 'runs'>
   readonly spaceOf?: (path: string) => Promise<Space>
 }
 
@@ -44,13 +45,21 @@ function verdict(problems: readonly (string | null)[]): Check {
   return detail ? { ok: false, detail } : { ok: true }
 }
 
-async function checkRedis({ redis }: Checked['queues']): Promise<Check> {
+async function checkRedis({ redis, prefix, ticks, runs }: Checked['queues']): Promise<Check> {
   try {
-    await fromRedis(redis, REDIS_WITHIN_MS, () => redis.ping())
-    return { ok: true }
+    // Written and not only asked: one that is full, or a replica, answers as well.
+    await fromRedis(redis, REDIS_WITHIN_MS, () => redis.set(`${prefix}:ready`, '1', 'PX', REDIS_WITHIN_MS))
+    const paused = await fromRedis(redis, REDIS_WITHIN_MS, () => pausedOf([ticks, runs]))
+    return verdict(paused.map(name => `The queue ${name} is paused, so nothing runs: resume it on /queues.`))
   } catch (error) {
+    if (isRefusal(error)) return { ok: false, detail: redisRefusal(messageOf(error)) }
     return { ok: false, detail: `${messageOf(error)} Start it, or set REDIS_URL.` }
   }
+}
+
+async function pausedOf(queues: readonly Queue[]): Promise<string[]> {
+  const paused = await Promise.all(queues.map(queue => queue.isPaused()))
+  return queues.filter((_, index) => paused[index]).map(({ name }) => name)
 }
 
 function configurationProblem({ companies, problem }: Checked['roster']): string | null {

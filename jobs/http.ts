@@ -40,7 +40,7 @@ const SECURITY: Parameters<typeof secureHeaders>[0] = {
 
 export type HttpOptions = CompanyRequests & {
   readonly roster: Pick<Roster, 'companies' | 'problem'>
-  readonly queues: Pick<Queues, 'ticks' | 'runs' | 'redis'>
+  readonly queues: Queues
   readonly metrics: Pick<Metrics, 'render'>
   /** Null turns off all that needs it. */
   readonly adminToken: string | null

@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { getCompileCacheDir } from 'node:module'
 import { join } from 'node:path'
-import { DAEMON_SETTINGS } from '#config/daemon.ts'
-import { FatalError } from '#src/errors.ts'
+import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
+import { EXIT } from '#src/errors.ts'
 import type { Progress } from '#src/run.ts'
 import type { AnswerSeen, Ended, Message, Order } from './child.ts'
 import type { Company } from './roster.ts'
@@ -10,23 +10,35 @@ import type { Company } from './roster.ts'
 const CHILD = join(import.meta.dirname, 'child.ts')
 /** A run that was told to stop has sealed, loaded and published well within this; the grace period is 60 s. */
 const STOP_WITHIN_MS = 50_000
+/** Of the system and the runtime, not of this project. */
+const OWN_VARIABLES =
+  /^(PATH|HOME|USER|LANG|LC_.+|TZ|TMPDIR|TERM|COLORTERM|(NO|FORCE)_COLOR|NODE_.+|SSL_CERT_.+)$/
 
 export type ProcessOptions = {
   readonly company: Company
   readonly order: Order
   /** Aborted to let it end early. */
   readonly signal: AbortSignal
+  /** Has the company while the process lives. */
+  readonly active?: Set<string>
   readonly onBegun?: () => void
   readonly onNews?: (news: { progress: Progress | null; answers: readonly AnswerSeen[] }) => void
 }
 
 /**
  * Carries an order out in a process of its own, whose environment is the company's alone.
- * @throws FatalError when the process died without a word.
+ * One that dies without a word has failed.
  */
 export async function inProcess(options: ProcessOptions): Promise<Ended> {
   const { company, order, signal } = options
-  const child = fork(CHILD, [], { env: environmentFor(company), serialization: 'advanced', execArgv: [] })
+  const child = fork(CHILD, [], {
+    env: environmentFor(company),
+    serialization: 'advanced',
+    execArgv: [],
+    // Out of reach of a terminal's Ctrl-C, which comes before it listens: this process tells it to stop.
+    detached: true,
+  })
+  options.active?.add(company.slug)
   let ended: Ended | null = null
   let killer: NodeJS.Timeout | undefined
   const stop = () => {
@@ -47,6 +59,7 @@ export async function inProcess(options: ProcessOptions): Promise<Ended> {
     const how = await exited(child)
     return ended ?? died(company, how)
   } finally {
+    options.active?.delete(company.slug)
     clearTimeout(killer)
     signal.removeEventListener('abort', stop)
   }
@@ -60,16 +73,19 @@ function exited(child: ChildProcess): Promise<string> {
   })
 }
 
-function died(company: Company, how: string): never {
+function died({ slug }: Company, how: string): Ended {
   const memory =
     how === 'SIGKILL' ? ' Was it killed for its memory? Fewer at a time need less: WORKER_CONCURRENCY.' : ''
-  throw new FatalError(
-    `${company.slug}: the process of the run died (${how}). What it made durable stays, and the next run goes on from there.${memory}`,
-  )
+  const message = `${slug}: the process of the run died (${how}). What it made durable stays, and the next run goes on from there.${memory}`
+  return { kind: 'failed', message, exitCode: EXIT.failed, cause: null }
 }
 
-/** The worker's own secrets are none of a run's business. */
+/** The company's settings, its key, and what any program needs: no secret of the worker or of another company. */
 function environmentFor({ environment }: Company): NodeJS.ProcessEnv {
-  const own = Object.entries(environment).filter(([name]) => !DAEMON_SETTINGS.includes(name))
+  const own = Object.entries(environment).filter(([name]) => OWN_VARIABLES.test(name) || isOfCompany(name))
   return { ...Object.fromEntries(own), NODE_COMPILE_CACHE: getCompileCacheDir() }
+}
+
+function isOfCompany(name: string): boolean {
+  return COMPANY_SETTINGS.includes(name) || KEY_SETTINGS.includes(name)
 }

@@ -1,12 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, type JobsOptions, Queue, type QueueOptions } from 'bullmq'
 import { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
-import { messageOf, systemCode } from '#src/errors.ts'
+import { messageOf, redisRefusal, systemCode } from '#src/errors.ts'
 
 /** What a job is about: `sync` brings the company up to date, `maintain` looks after its disk. */
 export type JobName = 'sync' | 'maintain'
-export type JobData = { readonly company: string }
+export type JobData = {
+  readonly company: string
+  /** How often a worker could not take it that another one may. */
+  readonly refusals?: number
+}
 
 /**
  * Two queues. A scheduler's job must not be the run itself: BullMQ makes the next one while the last still
@@ -18,6 +23,9 @@ export type Queues = {
   readonly runs: Queue<JobData>
   /** A connection of our own, for everything that is no job. */
   readonly redis: Redis
+  /** In front of every key. */
+  readonly prefix: string
+  /** Ends at once where Redis is away. */
   close(): Promise<void>
 }
 
@@ -25,6 +33,9 @@ export type Queues = {
 const KEPT_RUNS = { count: 1000, age: 7 * 24 * 3600 } as const
 /** Between two tries to reach a Redis that is away. */
 const MAX_RECONNECT_MS = 2000
+/** How often the same error is told. */
+const TELL_AGAIN_MS = 60_000
+const CLOSE_WITHIN_MS = 2000
 
 export const RUN_OPTIONS: JobsOptions = {
   // A run that failed is tried again by the next tick, not by the queue.
@@ -45,9 +56,11 @@ export function openQueues({ url, prefix }: RedisSettings, log: Logger): Queues 
   return {
     ticks,
     runs,
-    redis,
+    ...{ redis, prefix },
     async close() {
-      await Promise.all([ticks.close(), runs.close()])
+      // What waits for a Redis that is away fails with this.
+      if (redis.status !== 'ready') redis.disconnect()
+      await Promise.race([Promise.allSettled([ticks.close(), runs.close()]), sleep(CLOSE_WITHIN_MS)])
       redis.disconnect()
     },
   }
@@ -58,6 +71,8 @@ function connect(url: string, log: Logger): Redis {
   const redis = new Redis(url, {
     maxRetriesPerRequest: null,
     retryStrategy: tries => Math.min(tries * 100, MAX_RECONNECT_MS),
+    // After a failover the address may lead to another server: connect anew, and ask again.
+    reconnectOnError: error => (error.message.startsWith('READONLY') ? 2 : false),
   })
   let away = false
   redis.on('error', error => {
@@ -80,11 +95,28 @@ export function hostOf(url: string): string {
   return new URL(url).host
 }
 
-/** Errors of BullMQ's own connections are the same ones, many times over. */
+/** When a message was told last; there are few different ones. */
+const toldAtMs = new Map<string, number>()
+
+/**
+ * Errors of BullMQ's own connections are the same ones, many times over: those of a Redis that is away are
+ * told by our own connection, and others once a minute.
+ */
 export function tellError(log: Logger, error: unknown): void {
-  const ofConnection =
-    /^E[A-Z]+$|^NR_CLOSED$/.test(systemCode(error) ?? '') || /Connection is closed/.test(messageOf(error))
-  if (!ofConnection) log.warn(`The queue: ${messageOf(error)}`)
+  const code = systemCode(error) ?? ''
+  const text = messageOf(error)
+  if (/^E[A-Z]+$|^NR_CLOSED$/.test(code) || /Connection is closed/.test(text)) return
+  const message = isRefusal(error) ? redisRefusal(text) : `The queue: ${text}`
+  if (Date.now() - (toldAtMs.get(message) ?? 0) < TELL_AGAIN_MS) return
+  toldAtMs.set(message, Date.now())
+  log.error(message)
+}
+
+/** Redis answers, but with a no that the next try would hear as well. */
+export function isRefusal(error: unknown): boolean {
+  return /^(OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|MISCONF|LOADING|MASTERDOWN|CLUSTERDOWN) /.test(
+    messageOf(error),
+  )
 }
 
 /** A company's run of this kind, unless one waits already; while one is active, another follows it. */

@@ -42,6 +42,25 @@ export async function openRoster(environment: Environment): Promise<Roster> {
   let companies = await readRoster(environment, { mayWait: file.named && seen === null })
   let problem: string | null = null
   let version = 1
+  let refreshing: Promise<void> | null = null
+  async function refresh(): Promise<void> {
+    const now = await signature(file.path)
+    if (now === seen) {
+      problem = null
+      return
+    }
+    try {
+      if (now === null) throw new FatalError(`${file.path} is gone; its companies stay as they were.`)
+      companies = await readRoster(environment, { mayWait: false })
+      seen = now
+      problem = null
+      version += 1
+    } catch (error) {
+      if (!(error instanceof FatalError)) throw error
+      // Seen only where it was read: what keeps it from being read may pass without changing it.
+      problem = error.message
+    }
+  }
   return {
     get companies() {
       return companies
@@ -52,19 +71,12 @@ export async function openRoster(environment: Environment): Promise<Roster> {
     get version() {
       return version
     },
-    async refresh() {
-      const now = await signature(file.path)
-      if (now === seen) return
-      seen = now
-      try {
-        if (now === null) throw new FatalError(`${file.path} is gone; its companies stay as they were.`)
-        companies = await readRoster(environment, { mayWait: false })
-        problem = null
-        version += 1
-      } catch (error) {
-        if (!(error instanceof FatalError)) throw error
-        problem = error.message
-      }
+    refresh() {
+      // Whoever comes meanwhile waits for the same reading.
+      refreshing ??= refresh().finally(() => {
+        refreshing = null
+      })
+      return refreshing
     },
   }
 }
@@ -103,7 +115,7 @@ function companyOf(slug: string, environment: Environment): Company {
 /** Differs when the file does; null where there is none. */
 async function signature(path: string): Promise<string | null> {
   return await stat(path).then(
-    ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
+    ({ ino, size, mtimeMs, ctimeMs }) => `${ino} ${size} ${mtimeMs} ${ctimeMs}`,
     () => null,
   )
 }

@@ -1,40 +1,25 @@
 import { CronExpressionParser } from 'cron-parser'
 import type { Logger } from 'pino'
-import type { Schedule } from '#config/daemon.ts'
+import { explain } from '#src/errors.ts'
 import { readState } from '#src/state.ts'
-import { type JobName, type Queues, requestRun } from './queue.ts'
+import { type JobData, type JobName, type Queues, requestRun } from './queue.ts'
 import type { Company, Roster } from './roster.ts'
 
 /** Ticks end at once; nobody looks for them afterwards. */
 const TICK_OPTIONS = {
-  attempts: 1,
-  stackTraceLimit: 0,
-  removeOnComplete: true,
-  removeOnFail: { count: 20 },
+  ...{ attempts: 1, stackTraceLimit: 0 },
+  ...{ removeOnComplete: true, removeOnFail: { count: 20 } },
 } as const
-
 /** A tick is taken within this, unless it is lost. */
 const LATE_TICK_MS = 30_000
-/** Of a company's due times only the latest matters; ISO times compare as text. */
-const CLAIM_LATER = `
-  local known = redis.call('HGET', KEYS[1], ARGV[1])
-  if known and known >= ARGV[2] then return 0 end
-  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-  return 1`
 
 export type Surroundings = {
   readonly queues: Queues
   readonly roster: Roster
-  readonly prefix: string
   readonly log: Logger
   readonly now: Date
   /** When this worker began to take ticks. */
   readonly startedAt: Date
-}
-
-type CatchUp = Omit<Surroundings, 'roster'> & {
-  /** Its scheduler was set just now, so no tick can be on its way. */
-  readonly fresh: boolean
 }
 
 type Wanted = {
@@ -43,6 +28,7 @@ type Wanted = {
   readonly company: Company
   readonly pattern: string
 }
+type Known = Awaited<ReturnType<Queues['ticks']['getJobSchedulers']>>[number]
 
 /**
  * Makes the schedulers in Redis those of the configuration. What agrees is not touched: to set a scheduler
@@ -58,23 +44,40 @@ export async function reconcile(
   const { queues, roster, log } = around
   const schedulers = await queues.ticks.getJobSchedulers(0, -1, true)
   const known = new Map(schedulers.map(scheduler => [scheduler.key, scheduler]))
-  const fresh = new Set<string>()
-  for (const scheduler of [...roster.companies.values()].flatMap(schedulersOf)) {
-    const { id, name, company, pattern } = scheduler
-    const { pattern: present, tz } = known.get(id) ?? {}
-    known.delete(id)
-    if (present === pattern && tz === company.schedule.timezone) continue
-    await schedule(queues, scheduler)
-    if (name === 'sync') fresh.add(company.slug)
-    log.info({ company: company.slug }, `${name} is scheduled: ${pattern} (${company.schedule.timezone})`)
-  }
-  for (const id of removeOthers ? known.keys() : []) {
-    await queues.ticks.removeJobScheduler(id)
-    log.info(`${id} is scheduled no more: the company is not configured.`)
-  }
   for (const company of roster.companies.values()) {
-    await catchUp(company, { ...around, fresh: fresh.has(company.slug) })
+    // One company's trouble is not the others'.
+    try {
+      await scheduleCompany(company, known, around)
+    } catch (error) {
+      log.error({ company: company.slug }, `It could not be scheduled: ${explain(error).message}`)
+    }
   }
+  const present = new Set([...roster.companies.values()].flatMap(schedulersOf).map(({ id }) => id))
+  for (const { key, template } of removeOthers ? schedulers : []) {
+    if (!present.has(key)) await forget(key, template?.data, around)
+  }
+}
+
+async function scheduleCompany(
+  company: Company,
+  known: ReadonlyMap<string, Known>,
+  around: Surroundings,
+): Promise<void> {
+  const { queues, log } = around
+  let fresh = false
+  for (const scheduler of schedulersOf(company)) {
+    if (isRight(known.get(scheduler.id), scheduler, around)) continue
+    const { id, name, pattern } = scheduler
+    const { slug, schedule } = company
+    await queues.ticks.upsertJobScheduler(
+      id,
+      { pattern, tz: schedule.timezone },
+      { name, data: { company: slug }, opts: TICK_OPTIONS },
+    )
+    if (name === 'sync') fresh = true
+    log.info({ company: slug }, `${name} is scheduled: ${pattern} (${schedule.timezone})`)
+  }
+  await catchUp(company, { ...around, fresh })
 }
 
 function schedulersOf(company: Company): Wanted[] {
@@ -85,56 +88,64 @@ function schedulersOf(company: Company): Wanted[] {
   ]
 }
 
-async function schedule({ ticks }: Queues, { id, name, company, pattern }: Wanted): Promise<void> {
-  const { slug, schedule } = company
-  await ticks.upsertJobScheduler(
-    id,
-    { pattern, tz: schedule.timezone },
-    { name, data: { company: slug }, opts: TICK_OPTIONS },
-  )
+/** As configured, and its next tick neither lost nor put off by a clock that was ahead. */
+function isRight(
+  known: Known | undefined,
+  { pattern, company }: Wanted,
+  { now, startedAt }: Surroundings,
+): boolean {
+  const { timezone } = company.schedule
+  if (!known || known.pattern !== pattern || known.tz !== timezone || known.next === undefined) return false
+  const patience = Math.max(known.next, startedAt.getTime()) + LATE_TICK_MS
+  return now.getTime() <= patience && known.next <= nextAfter(now, pattern, timezone) + LATE_TICK_MS
+}
+
+async function forget(id: string, data: JobData | undefined, { queues, log }: Surroundings): Promise<void> {
+  await queues.ticks.removeJobScheduler(id)
+  if (data?.company) await queues.redis.hdel(askedKey(queues), data.company)
+  log.info(`${id} is scheduled no more: the company is not configured.`)
 }
 
 /**
  * Asks for the run that a tick should have brought and did not: of a new company, of one whose schedule was
  * set again, or after Redis lost its data.
  */
-async function catchUp(
-  company: Company,
-  { fresh, queues, prefix, log, now, startedAt }: CatchUp,
-): Promise<void> {
+async function catchUp(company: Company, around: Surroundings & { fresh: boolean }): Promise<void> {
+  const { queues, log, now, startedAt, fresh } = around
   const { slug, paths, schedule } = company
-  const due = lastDue(schedule, now)
-  const waitedMs = now.getTime() - Math.max(Date.parse(due), startedAt.getTime())
-  if (!fresh && waitedMs < LATE_TICK_MS) return
   const state = await readState(paths)
-  if (state && state.last_run.started_at >= due) return
-  if (await requestDueRun({ queues, prefix, company, now })) {
-    log.info({ company: slug }, state ? `The run due at ${due} did not come: it runs now.` : 'Its first run.')
+  const asked = await queues.redis.hget(askedKey(queues), slug)
+  // What lies in the future was written by a clock that was ahead, and proves nothing.
+  const known = [asked, state?.last_run.started_at]
+    .map(time => Date.parse(time ?? ''))
+    .filter(ms => ms <= now.getTime())
+  if (known.length > 0) {
+    const due = nextAfter(new Date(Math.max(...known)), schedule.syncCron, schedule.timezone)
+    const patience = fresh ? 0 : LATE_TICK_MS
+    if (Math.max(due, fresh ? 0 : startedAt.getTime()) + patience > now.getTime()) return
   }
+  if ((await queues.runs.getDeduplicationJobId(`sync-${slug}`)) !== null) return
+  if (!(await isFirst(queues, slug))) return
+  log.info({ company: slug }, state ? 'A run that was due did not come: it runs now.' : 'Its first run.')
+  await requestDueRun(queues, slug, now)
 }
 
-/**
- * Asks for the run of the last time that the schedule names, once: a tick that comes late and whoever catches
- * up in the meantime, in whichever worker, mean the same run.
- * @returns whether it was asked for by this call.
- */
-export async function requestDueRun(about: {
-  queues: Queues
-  prefix: string
-  company: Company
-  now: Date
-}): Promise<boolean> {
-  const { queues, prefix, company, now } = about
-  const { slug, schedule } = company
-  const first = await queues.redis.eval(CLAIM_LATER, 1, `${prefix}:due`, slug, lastDue(schedule, now))
-  if (first === 0) return false
+/** Of several workers that see it at once, one asks; should it die before it does, others see it again. */
+async function isFirst({ redis, prefix }: Queues, slug: string): Promise<boolean> {
+  return (await redis.set(`${prefix}:catching-up:${slug}`, '1', 'PX', LATE_TICK_MS, 'NX')) !== null
+}
+
+/** Asks for a run because its time has come, and notes that afterwards: what is noted was surely asked for. */
+export async function requestDueRun(queues: Queues, slug: string, now: Date): Promise<void> {
   await requestRun(queues, 'sync', slug)
-  return true
+  await queues.redis.hset(askedKey(queues), slug, now.toISOString())
 }
 
-/** The last time that the schedule names, at or before now; ISO. */
-export function lastDue({ syncCron, timezone }: Schedule, now: Date): string {
-  // What is due just now counts; the parser means before.
-  const currentDate = new Date(now.getTime() + 1)
-  return CronExpressionParser.parse(syncCron, { tz: timezone, currentDate }).prev().toDate().toISOString()
+function askedKey({ prefix }: Queues): string {
+  return `${prefix}:asked`
+}
+
+/** When the schedule names its next time; milliseconds since the epoch. */
+function nextAfter(time: Date, pattern: string, tz: string): number {
+  return CronExpressionParser.parse(pattern, { tz, currentDate: time }).next().getTime()
 }

@@ -80,6 +80,9 @@ export function explain(error: unknown): { readonly message: string; readonly ex
       exitCode: EXIT.failed,
     }
   }
+  if (error instanceof Error && error.name === 'ReplyError') {
+    return { message: redisRefusal(text), exitCode: EXIT.failed }
+  }
   if (['EACCES', 'EROFS', 'EPERM'].includes(systemCode(error) ?? '')) {
     return { message: `${text}. Check that this user may write DATA_DIR.`, exitCode: EXIT.usage }
   }
@@ -87,4 +90,21 @@ export function explain(error: unknown): { readonly message: string; readonly ex
     message: `Unexpected: ${text}. This is a fault of the program; the data is as the last run left it.`,
     exitCode: EXIT.failed,
   }
+}
+
+const REDIS_REFUSALS: Readonly<Record<string, string>> = {
+  OOM: 'its memory is full. Give it more (maxmemory)',
+  READONLY: 'it is a replica. Set REDIS_URL to the master',
+  NOAUTH: 'it wants a password. Put it into REDIS_URL',
+  WRONGPASS: 'the user or password of REDIS_URL is wrong',
+  NOPERM: 'the user of REDIS_URL may not do that. BullMQ needs scripts, streams and its own keys',
+  MISCONF: 'it cannot write its file. Look at its disk',
+  LOADING: 'it is still reading its file; that passes',
+}
+
+/** What an answer of Redis that is an error means, and what to do. */
+export function redisRefusal(text: string): string {
+  const [code = ''] = text.split(' ')
+  const meaning = REDIS_REFUSALS[code]
+  return meaning ? `Redis refuses (${code}): ${meaning}.` : `Redis refuses: ${text}.`
 }

@@ -5,6 +5,8 @@ import { EXIT, FatalError, InterruptedError, messageOf } from './errors.ts'
 
 const POLL_MS = 250
 const SQLITE_BUSY = 5
+/** Who only looks whether it is held takes it for an instant; that must not look like a holder. */
+const BUSY_MS = 50
 
 /** Who holds a company, for the one who has to wait. */
 export type Holder = {
@@ -76,7 +78,7 @@ function lockFailed(path: string, error: unknown): FatalError {
 
 function openLockFile(path: string): DatabaseSync {
   try {
-    return new DatabaseSync(path, { timeout: 0 })
+    return new DatabaseSync(path, { timeout: BUSY_MS })
   } catch (error) {
     throw new FatalError(
       `The lock ${path} cannot be opened: ${messageOf(error)}. Check that DATA_DIR can be written.`,
@@ -84,6 +86,8 @@ function openLockFile(path: string): DatabaseSync {
     )
   }
 }
+
+const UNKNOWN_HOLDER: Holder = { pid: 0, host: 'unknown', what: 'another process', since: '' }
 
 /** Who holds the company just now; null when nobody does. It may be taken the moment after. */
 export async function lockHolder(path: string): Promise<Holder | null> {
@@ -93,7 +97,7 @@ export async function lockHolder(path: string): Promise<Holder | null> {
     return null
   } catch (error) {
     if (!isBusy(error)) throw lockFailed(path, error)
-    return (await readHolder(path)) ?? { pid: 0, host: 'unknown', what: 'another process', since: '' }
+    return (await readHolder(path)) ?? UNKNOWN_HOLDER
   } finally {
     db.close()
   }

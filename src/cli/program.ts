@@ -45,6 +45,8 @@ try {
   } else {
     const { message, exitCode } = explain(error)
     process.stderr.write(`${message}\n`)
+    // Who interrupted waits for nothing more, such as a library's timer.
+    if (exitCode === EXIT.interrupted) process.exit(exitCode)
     process.exitCode = exitCode
   }
 }

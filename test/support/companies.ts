@@ -46,7 +46,8 @@ export async function startCompanies(
   const { API_KEY: _, COMPANY: __, ...shared } = settingsFor({ url: sandbox.url, key: '', dataDir })
   return {
     ...{ sandbox, file, keyFile, keyOf },
-    environment: { ...shared, COMPANIES_FILE: file },
+    // What a test holds does not give up.
+    environment: { ...shared, API_TIMEOUT_MS: '60000', COMPANIES_FILE: file },
     async configure(companies) {
       const all = Object.entries(companies).map(([slug, settings]) => [
         slug,

@@ -1,0 +1,222 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { RunReport } from '#src/report.ts'
+import { askedFor, startCompanies } from '#test/support/companies.ts'
+import { startDaemon, until } from '#test/support/daemon.ts'
+import {
+  expectNoOverlap,
+  failedJobs,
+  isRun,
+  listenTo,
+  NEVER,
+  nextRun,
+  OFTEN,
+  queuedRuns,
+  redisSettings,
+  requestSync,
+  runsOf,
+  startAcme,
+  untilIdle,
+} from '#test/support/daemon_runs.ts'
+import { holdAfter } from '#test/support/held.ts'
+import { idOf, notices } from '#test/support/notices.ts'
+import { type Environment, filesBelow, startCommand, temporaryDirectory } from '#test/support/project.ts'
+import { asked, expectTruth } from '#test/support/truth.ts'
+import { startWebhook } from '#test/support/webhook.ts'
+
+const TOTAL = 40
+const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
+
+test('a company whose key is refused does not trouble another; its alert and its recovery are told once', async () => {
+  const companies = await startCompanies(['acme', 'boreal'])
+  const webhook = await startWebhook()
+  const urlFile = join(await temporaryDirectory(), 'webhook')
+  await writeFile(urlFile, webhook.url)
+  const often = { sync_cron: OFTEN }
+  await companies.configure({ acme: often, boreal: often })
+  await writeFile(companies.keyFile('boreal'), 'edk_of_nobody')
+  const environment = {
+    ...{ ...companies.environment, ...(await redisSettings()) },
+    ...{ ALERT_WEBHOOK_URL_FILE: urlFile, ALERT_AFTER_PERIODS: '1000' },
+  }
+  const aboutKeys = () => webhook.messages.filter(({ alert }) => alert === 'key_refused')
+
+  const one = await startDaemon(environment)
+  const runs = (company: string, status: string) =>
+    runsOf(one, company).filter(run => run.status === status).length
+  await until(() => runs('boreal', 'failed') >= 3 && runs('acme', 'ok') >= 3, { what: 'three runs of each' })
+  expect(runs('acme', 'failed')).toBe(0)
+  expect((await companies.company('acme').query('SELECT count(*)::INT AS n FROM editais'))[0]).toEqual({
+    n: 30,
+  })
+  expect(new Set(await failedJobs(one))).toEqual(
+    new Set([expect.stringMatching(/^API key refused \(401\): .*Create a new key in the app's settings/)]),
+  )
+  expect(runsOf(one, 'boreal')[0]).toMatchObject({ level: 'error', error: expect.stringContaining('(401)') })
+
+  // A worker looks for what is to be told when it starts, and each half minute; none tells it again.
+  const two = await startDaemon(environment)
+  await until(() => aboutKeys().length > 0, { what: 'a message' })
+  await nextRun(one, 'acme')
+  await writeFile(companies.keyFile('boreal'), `${companies.keyOf('boreal')}\n`)
+  const healed = (line: { status?: unknown }) => line.status === 'ok'
+  await until(() => runsOf([one, two], 'boreal').some(healed), { what: 'a run with the new key' })
+  await until(
+    async () => [one, two].some(({ lines }) => lines.some(({ msg }) => /accepts the key again/.test(msg))),
+    {
+      what: 'the end of the alert',
+    },
+  )
+  const three = await startDaemon(environment)
+  await until(() => aboutKeys().length > 1, { what: 'a second message' })
+  await until(() => runsOf([one, two, three], 'boreal').filter(healed).length >= 3, {
+    what: 'more good runs',
+  })
+  expect(aboutKeys()).toMatchObject([
+    { company: 'boreal', state: 'raised', message: expect.stringContaining('(401)') },
+    { company: 'boreal', state: 'recovered' },
+  ])
+  expect(webhook.messages.filter(({ company }) => company === 'acme')).toEqual([])
+})
+
+test('a key that cannot be read fails its runs alone, until it can', async () => {
+  const companies = await startCompanies(['acme', 'boreal'])
+  const often = { sync_cron: OFTEN }
+  await companies.configure({ acme: often, boreal: often })
+  await rm(companies.keyFile('boreal'))
+  const daemon = await startDaemon({ ...companies.environment, ...(await redisSettings()) })
+  const sentence = /^API_KEY_FILE \(\S+boreal\.key\) cannot be read: ENOENT\./
+  await until(async () => (await failedJobs(daemon)).length >= 2, { what: 'two failed jobs' })
+  expect(await failedJobs(daemon)).toEqual(expect.arrayContaining([expect.stringMatching(sentence)]))
+  expect(daemon.lines.find(({ msg }) => sentence.test(msg))).toMatchObject({
+    company: 'boreal',
+    level: 'error',
+  })
+  await until(() => runsOf(daemon, 'acme').length >= 2, { what: 'two runs of the other company' })
+  await writeFile(companies.keyFile('boreal'), companies.keyOf('boreal'))
+  expect(await nextRun(daemon, 'boreal')).toMatchObject({ status: 'ok', loaded: 30 })
+})
+
+test('a full run that is asked for while a run is active follows it, once', async () => {
+  const { company, environment } = await startAcme(notices(1, TOTAL))
+  const worker = await startDaemon(environment)
+  await nextRun(worker, 'acme', 0)
+  const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
+  await requestSync(worker, 'acme')
+  await held.reached
+  company.sandbox.requests.reset()
+  for (const full of [false, true, true, false]) await requestSync(worker, 'acme', { full })
+  held.release()
+  await until(() => runsOf(worker).length >= 3, { what: 'the run that follows' })
+  await untilIdle(worker)
+  expect(runsOf(worker).slice(1)).toMatchObject([
+    { mode: 'incremental', status: 'ok', unchanged: TOTAL },
+    { mode: 'full', status: 'ok', loaded: TOTAL },
+  ])
+  expect(asked(company, 'analysis')).toEqual(ALL)
+})
+
+test('a full run that was asked for survives the worker that accepted it', async () => {
+  const { company, environment } = await startAcme(notices(1, TOTAL))
+  const first = await startDaemon(environment)
+  await nextRun(first, 'acme', 0)
+  await untilIdle(first)
+  const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
+  await requestSync(first, 'acme')
+  await held.reached
+  await requestSync(first, 'acme', { full: true })
+  await first.kill()
+  held.release()
+  company.sandbox.requests.reset()
+  const second = await startDaemon(environment)
+  expect(await second.waitFor(line => isRun(line) && line.mode === 'full')).toMatchObject({
+    ...{ status: 'ok', loaded: TOTAL },
+  })
+  await untilIdle(second)
+  expect(runsOf(second).filter(({ mode }) => mode === 'full')).toHaveLength(1)
+  expect(asked(company, 'analysis')).toEqual(ALL)
+  await expectTruth(company)
+})
+
+test('a worker with another data directory refuses, and leaves the company to those with the right one', async () => {
+  const { company, environment } = await startAcme(notices(1, TOTAL))
+  const right = await startDaemon(environment)
+  await nextRun(right, 'acme', 0)
+  await untilIdle(right)
+  expect(await right.stop()).toBe(0)
+  company.sandbox.requests.reset()
+
+  const elsewhere = await temporaryDirectory()
+  const wrong = await startDaemon({ ...environment, DATA_DIR: elsewhere })
+  await requestSync(wrong, 'acme')
+  const refusal = await wrong.waitFor(({ msg }) => /^acme is refused/.test(msg))
+  expect(refusal).toMatchObject({ level: 'error', company: 'acme' })
+  expect(refusal.msg).toContain(elsewhere)
+  expect(refusal.msg).toContain('Mount their volume at DATA_DIR')
+  expect(company.sandbox.requests.total).toBe(0)
+  expect([...(await filesBelow(elsewhere)).keys()].filter(path => !path.endsWith('/id'))).toEqual([])
+
+  // It put the job back, so that a worker with the right one can take it.
+  expect(await queuedRuns(wrong)).toEqual({ active: 0, waiting: 1 })
+  expect(await wrong.stop()).toBe(0)
+  expect(runsOf(wrong)).toEqual([])
+  const again = await startDaemon(environment)
+  expect(await nextRun(again, 'acme', 0)).toMatchObject({ status: 'ok', unchanged: TOTAL })
+})
+
+test('sync by hand waits for the run of a worker, and the run of a worker for one by hand', async () => {
+  const { company, environment } = await startAcme(notices(1, TOTAL))
+  const byHand: Environment = { ...company.environment, LOG_LEVEL: 'info' }
+  const held = holdAfter(company.sandbox, 'analysis', { passing: 10 })
+  const worker = await startDaemon(environment)
+  await held.reached
+  const [run] = await worker.runs()
+  const waiting = startCommand(['sync', '--json'], byHand, byHand.DATA_DIR ?? '')
+  const said = listenTo(waiting)
+  await until(() => said().includes('Waiting for sync of the worker'), { what: 'a word about waiting' })
+  expect(said()).toContain(`process ${run}`)
+  held.release()
+  const { code, stdout } = await waiting.ended
+  expect(code).toBe(0)
+  const second = JSON.parse(stdout) as RunReport
+  expect(second).toMatchObject({ status: 'ok', unchanged: TOTAL, loaded: 0 })
+  await untilIdle(worker)
+  const [first] = runsOf(worker)
+  expect(first).toMatchObject({ status: 'ok', loaded: TOTAL })
+
+  const heldByHand = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
+  const holding = startCommand(['sync', '--json'], byHand, byHand.DATA_DIR ?? '')
+  await heldByHand.reached
+  await requestSync(worker, 'acme')
+  const { msg } = await worker.waitFor(line => /^It is held by sync --company acme/.test(line.msg))
+  expect(msg).toContain(`process ${holding.child.pid}`)
+  expect(await queuedRuns(worker)).toEqual({ active: 0, waiting: 1 })
+  heldByHand.release()
+  const third = JSON.parse((await holding.ended).stdout) as RunReport
+  const fourth = await nextRun(worker, 'acme')
+  expect(fourth).toMatchObject({ status: 'ok', unchanged: TOTAL })
+  expectNoOverlap([first as RunReport, second, third, fourth])
+})
+
+test('as many companies run side by side as WORKER_CONCURRENCY says, and no more', async () => {
+  const companies = await startCompanies(['acme', 'boreal', 'cedro'])
+  const once = { sync_cron: NEVER }
+  await companies.configure({ acme: once, boreal: once, cedro: once })
+  const held = holdAfter(companies.sandbox, 'list', { passing: 0, waiting: 2 })
+  const worker = await startDaemon({
+    ...{ ...companies.environment, ...(await redisSettings()) },
+    ...{ WORKER_CONCURRENCY: '2' },
+  })
+  await held.reached
+  expect(await queuedRuns(worker)).toEqual({ active: 2, waiting: 1 })
+  expect(await worker.runs()).toHaveLength(2)
+  expect(companies.sandbox.requests.byKind).toMatchObject({ list: 2, analysis: 0 })
+  held.release()
+  await until(() => runsOf(worker).length === 3, { what: 'three runs' })
+  for (const slug of ['acme', 'boreal', 'cedro']) {
+    expect(runsOf(worker, slug)).toMatchObject([{ status: 'ok', loaded: 30 }])
+    expect(askedFor(companies.sandbox, slug, 'analysis')).toEqual(companies.company(slug).world.ids().sort())
+    await expectTruth(companies.company(slug))
+  }
+})

@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { RunReport } from '#src/report.ts'
+import { startDaemon, until } from '#test/support/daemon.ts'
+import { listenTo, nextRun, runsOf, startAcme, untilIdle } from '#test/support/daemon_runs.ts'
+import { holdAfter } from '#test/support/held.ts'
+import { idOf, notices } from '#test/support/notices.ts'
+import { runCommand, startCommand } from '#test/support/project.ts'
+import { startProxy } from '#test/support/redis.ts'
+
+const TOTAL = 40
+
+test('sync --enqueue hands a request over, follows it, and ends as it does', async () => {
+  const { company, environment } = await startAcme(notices(1, TOTAL))
+  const enqueue = async (...args: string[]) =>
+    await runCommand(['sync', '--enqueue', '--json', '--wait', '20', ...args], environment)
+  const [alone, usage, noRedis] = await Promise.all([
+    enqueue('--wait', '1'),
+    enqueue('--id', idOf(1)),
+    runCommand(['sync', '--enqueue'], { ...environment, REDIS_URL: 'redis://127.0.0.1:9' }),
+  ])
+  expect(alone).toMatchObject({ code: 1, stdout: '' })
+  expect(alone.stderr).toContain('No worker is running (npm start); the request waits for one.')
+  expect(alone.stderr).toContain('No run of acme began within 1 s. The request stays with the daemon')
+  expect(usage).toMatchObject({ code: 2, stdout: '' })
+  expect(usage.stderr).toContain('--enqueue takes only --full and --restart')
+  expect(noRedis).toMatchObject({ code: 1, stdout: '' })
+  expect(noRedis.stderr).toContain('Redis at 127.0.0.1:9 is not there. Nothing was handed over.')
+  expect(noRedis.stderr).not.toContain('    at ')
+
+  const worker = await startDaemon(environment)
+  await nextRun(worker, 'acme', 0)
+  await untilIdle(worker)
+  const plain = await enqueue()
+  const full = await enqueue('--full')
+  company.sandbox.revoke(company.environment.API_KEY ?? '')
+  const refused = await enqueue()
+  const reports = [plain, full, refused].map(({ stdout }) => JSON.parse(stdout) as RunReport)
+  expect([plain, full, refused].map(({ code }) => code)).toEqual([0, 0, 1])
+  expect(reports).toMatchObject([
+    { company: 'acme', mode: 'incremental', status: 'ok', unchanged: TOTAL },
+    { company: 'acme', mode: 'full', status: 'ok', loaded: TOTAL },
+    { company: 'acme', status: 'failed', error: expect.stringContaining('API key refused (401)') },
+  ])
+  // It was the worker that ran them.
+  const ids = runsOf(worker).map(({ run_id }) => run_id)
+  expect(reports.map(({ run_id }) => ids.includes(run_id))).toEqual([true, true, true])
+})
+
+test('sync --enqueue ends also when its job is over at once', async () => {
+  const { environment } = await startAcme(notices(1, TOTAL))
+  const worker = await startDaemon(environment)
+  await nextRun(worker, 'acme', 0)
+  const { code, stderr } = await within(
+    20_000,
+    runCommand(['sync', '--enqueue'], { ...environment, COMPANY: 'zebra' }),
+  )
+  expect({ code, stderr }).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('The daemon did nothing: zebra is not configured (any more).'),
+  })
+})
+
+test('Ctrl-C ends sync --enqueue, and leaves the request with the worker', async () => {
+  const { company, environment } = await startAcme(notices(1, TOTAL))
+  const worker = await startDaemon(environment)
+  await nextRun(worker, 'acme', 0)
+  await untilIdle(worker)
+  const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
+  const { child, ended } = startCommand(
+    ['sync', '--enqueue', '--full'],
+    environment,
+    environment.DATA_DIR ?? '',
+  )
+  await held.reached
+  child.kill('SIGINT')
+  const { code, stderr } = await ended
+  expect(code).toBe(130)
+  expect(stderr).toContain('the request stays with the daemon')
+  held.release()
+  expect(await nextRun(worker, 'acme')).toMatchObject({ mode: 'full', loaded: TOTAL })
+})
+
+test('Ctrl-C also ends it while Redis is away', async () => {
+  const { environment } = await startAcme(notices(1, TOTAL))
+  const proxy = await startProxy(environment.REDIS_URL ?? '')
+  const settings = { ...environment, REDIS_URL: proxy.url }
+  const following = startCommand(['sync', '--enqueue'], settings, environment.DATA_DIR ?? '')
+  const said = listenTo(following)
+  await until(() => said().includes('the request waits for one'), { what: 'the request' })
+  await proxy.cut()
+  await until(() => said().includes('does not answer'), { what: 'a word about Redis' })
+  following.child.kill('SIGINT')
+  const { code } = await within(10_000, following.ended)
+  expect(code).toBe(130)
+})
+
+async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  const late = sleep(ms, null, { ref: false }).then(() => {
+    throw new Error(`not within ${ms / 1000} s`)
+  })
+  return await Promise.race([promise, late])
+}

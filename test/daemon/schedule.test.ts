@@ -1,0 +1,188 @@
+import { writeFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { startCompanies } from '#test/support/companies.ts'
+import { type Daemon, startDaemon, until } from '#test/support/daemon.ts'
+import {
+  expectNoOverlap,
+  NEVER,
+  nextRun,
+  OFTEN,
+  queuedRuns,
+  redisSettings,
+  runsOf,
+  schedulersIn,
+  untilIdle,
+} from '#test/support/daemon_runs.ts'
+import { notices } from '#test/support/notices.ts'
+import { startCompany } from '#test/support/synced.ts'
+import { queryWarehouse } from '#test/support/tables.ts'
+
+const MAINTENANCE = '30 3 * * * America/Sao_Paulo'
+
+test('the schedule fires again and again', async () => {
+  const company = await startCompany(notices(1, 30), { SYNC_CRON: OFTEN })
+  const daemon = await startDaemon({ ...company.environment, ...(await redisSettings()) })
+  await until(() => runsOf(daemon).length >= 4, { what: 'a fourth run' })
+  expect(await daemon.stop()).toBe(0)
+  const runs = runsOf(daemon)
+  expect(runs.map(({ status, mode, listed }) => ({ status, mode, listed }))).toEqual(
+    runs.map(() => ({ status: 'ok', mode: 'incremental', listed: 30 })),
+  )
+  // The first one comes at once; from then on no more than the schedule names.
+  const times = runs.map(({ started_at }) => Date.parse(started_at))
+  const periods = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 2000
+  expect(runs.length - 1).toBeLessThanOrEqual(Math.ceil(periods) + 1)
+})
+
+test('runs that take longer than their period never overlap, and at most one waits, with two workers', async () => {
+  const company = await startCompany(notices(1, 30), { SYNC_CRON: '* * * * * *' })
+  company.faults.plan = [{ fault: 'latency', ms: 1500, kinds: ['list'] }]
+  const environment = { ...company.environment, ...(await redisSettings()) }
+  const workers = await Promise.all([startDaemon(environment), startDaemon(environment)])
+  const [one] = workers
+  const seen: { active: number; waiting: number }[] = []
+  await until(
+    async () => {
+      seen.push(await queuedRuns(one))
+      return runsOf(workers).length >= 5
+    },
+    { what: 'a fifth run' },
+  )
+  expect(await Promise.all(workers.map(worker => worker.stop()))).toEqual([0, 0])
+
+  expect(seen.length).toBeGreaterThan(20)
+  expect(Math.max(...seen.map(({ active }) => active))).toBe(1)
+  expect(Math.max(...seen.map(({ waiting }) => waiting))).toBeLessThanOrEqual(1)
+  const runs = await queryWarehouse<{ started_at: string; finished_at: string }>(
+    company.environment,
+    'SELECT started_at::VARCHAR AS started_at, finished_at::VARCHAR AS finished_at FROM sync_runs ORDER BY 1',
+  )
+  expect(runs.length).toBeGreaterThanOrEqual(5)
+  expectNoOverlap(runs)
+  // It is the queue that keeps them apart: none came only to find the company held.
+  expect(workers.flatMap(({ lines }) => lines).filter(({ msg }) => /held/i.test(msg))).toEqual([])
+})
+
+test('what was missed while no worker ran is caught up once, by whichever worker', async () => {
+  const company = await startCompany(notices(1, 30))
+  const environment = { ...company.environment, ...(await redisSettings()), SYNC_CRON: NEVER }
+  const first = await startDaemon(environment)
+  await nextRun(first, 'acme', 0)
+  expect(await first.stop()).toBe(0)
+
+  // Two times of each minute, both of them a little ahead.
+  const missedMs = Math.ceil(Date.now() / 1000) * 1000 + 6000
+  const seconds = [missedMs, missedMs + 1000].map(ms => new Date(ms).getSeconds())
+  const ahead = { ...environment, SYNC_CRON: `${seconds.sort((a, b) => a - b).join()} * * * * *` }
+  const second = await startDaemon(ahead)
+  await second.waitFor(({ msg }) => msg.startsWith('sync is scheduled'))
+  expect(await second.stop()).toBe(0)
+  expect(runsOf(second)).toEqual([])
+  expect(Date.now()).toBeLessThan(missedMs)
+  await sleep(missedMs + 1500 - Date.now())
+
+  const workers = await Promise.all([startDaemon(ahead), startDaemon(ahead)])
+  await until(() => runsOf(workers).length > 0, { what: 'the run that was missed', withinMs: 10_000 })
+  await expectQuiet(workers, 1)
+})
+
+/** So many runs have ended, and no other one comes. */
+async function expectQuiet(workers: readonly Daemon[], runs: number): Promise<void> {
+  const [one] = workers as [Daemon]
+  for (const endMs = Date.now() + 2000; Date.now() < endMs; await sleep(200)) {
+    expect(runsOf(workers)).toHaveLength(runs)
+    expect(await queuedRuns(one)).toMatchObject({ waiting: 0 })
+  }
+  expect(await queuedRuns(one)).toEqual({ active: 0, waiting: 0 })
+}
+
+test('a restart sets no scheduler twice, and a changed SYNC_CRON takes effect', async () => {
+  const company = await startCompany(notices(1, 30))
+  const environment = { ...company.environment, ...(await redisSettings()) }
+  const hourly = { ...environment, SYNC_CRON: '0 * * * *', SYNC_TIMEZONE: 'America/Manaus' }
+  const expected = {
+    'sync-acme': '0 * * * * America/Manaus',
+    'maintain-acme': '30 3 * * * America/Manaus',
+  }
+  const first = await startDaemon(hourly)
+  await nextRun(first, 'acme', 0)
+  expect(await schedulersIn(environment)).toEqual(expected)
+  expect(await first.stop()).toBe(0)
+
+  const second = await startDaemon(hourly)
+  await until(async () => (await second.ask('/readyz')).ok, { what: 'a ready worker' })
+  await expectQuiet([second], 0)
+  expect(await schedulersIn(environment)).toEqual(expected)
+  expect(await second.stop()).toBe(0)
+
+  const third = await startDaemon({ ...environment, SYNC_CRON: OFTEN })
+  await until(() => runsOf(third).length >= 2, { what: 'two runs of the new schedule' })
+  expect(await schedulersIn(environment)).toEqual({
+    'sync-acme': `${OFTEN} America/Sao_Paulo`,
+    'maintain-acme': MAINTENANCE,
+  })
+})
+
+const BROKEN_FILES: readonly (readonly [string, string])[] = [
+  ['companies: {acme: {api_key: edk_in_the_file}}', 'acme: api_key: a key does not belong into this file'],
+  ['companies: {acme: {api_key_file: key, sync_cron: often}}', 'SYNC_CRON=often: must be a cron expression'],
+  ['companies: [acme', 'companies.yaml: '],
+]
+
+test('companies come, change and go with their file, without a restart', async () => {
+  const companies = await startCompanies(['acme', 'boreal', 'cedro'])
+  const environment = { ...companies.environment, ...(await redisSettings()) }
+  const often = { sync_cron: '* * * * * *' }
+  const readiness = async (worker: Daemon) => {
+    const response = await worker.ask('/readyz')
+    return { status: response.status, text: await response.text() }
+  }
+  await companies.configure({ acme: often, boreal: often })
+  const before = await startDaemon(environment)
+  await Promise.all(['acme', 'boreal'].map(slug => nextRun(before, slug, 0)))
+  expect(await before.stop()).toBe(0)
+  expect(Object.keys(await schedulersIn(environment)).sort()).toEqual([
+    ...['maintain-acme', 'maintain-boreal', 'sync-acme', 'sync-boreal'],
+  ])
+
+  // A company that left while no worker ran.
+  await companies.configure({ acme: often })
+  const worker = await startDaemon(environment)
+  await nextRun(worker, 'acme', 0)
+  expect(await schedulersIn(environment)).toEqual({
+    'sync-acme': '* * * * * * America/Sao_Paulo',
+    'maintain-acme': MAINTENANCE,
+  })
+  expect(await readiness(worker)).toMatchObject({ status: 200 })
+
+  // A broken file changes nothing, and is told about, whoever reads it first: a tick or the worker itself.
+  for (const [text, sentence] of BROKEN_FILES) {
+    const lines = worker.lines.length
+    await writeFile(companies.file, text)
+    await worker.waitFor(({ msg }) => msg.includes(sentence), { after: lines, withinMs: 10_000 })
+    expect(await readiness(worker)).toMatchObject({ status: 503, text: expect.stringContaining(sentence) })
+  }
+  expect(await nextRun(worker, 'acme')).toMatchObject({ status: 'ok' })
+  expect(JSON.stringify(worker.lines)).not.toContain('edk_in_the_file')
+
+  // A company that is new.
+  await companies.configure({ acme: often, cedro: often })
+  expect(await nextRun(worker, 'cedro', 0)).toMatchObject({ status: 'ok', listed: 30 })
+  expect(await readiness(worker)).toMatchObject({ status: 200 })
+  await nextRun(worker, 'cedro')
+
+  // One that goes, and another schedule for the other.
+  await companies.configure({ acme: { sync_cron: NEVER } })
+  await until(
+    async () => {
+      const schedulers = await schedulersIn(environment)
+      return Object.keys(schedulers).length === 2 && schedulers['sync-acme'] === `${NEVER} America/Sao_Paulo`
+    },
+    { what: () => `the schedulers of acme alone, among ${JSON.stringify(worker.lines.slice(-5))}` },
+  )
+  // A run that was asked for before that is handed on to other workers, which might know the company.
+  await untilIdle(worker)
+  await expectQuiet([worker], runsOf(worker).length)
+  expect((await worker.ask('/companies/cedro/status')).status).toBe(404)
+})

@@ -1,0 +1,199 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { zstdDecompressSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { askedFor, type Companies, startCompanies } from '#test/support/companies.ts'
+import { ADMIN_TOKEN, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
+import { failedJobs, NEVER, OFTEN, redisSettings, requestSync, runsOf } from '#test/support/daemon_runs.ts'
+import { holdAfter } from '#test/support/held.ts'
+import { filesBelow, temporaryDirectory } from '#test/support/project.ts'
+import { scanAll } from '#test/support/redis.ts'
+import { warehouseTables } from '#test/support/tables.ts'
+import { startWebhook } from '#test/support/webhook.ts'
+
+const REFUSED_KEY = 'edk_refused_91c2f7d0'
+const BROKEN_KEY = 'edk_broken_55e0 7ad3'
+const MISPLACED_KEYS = ['edk_in_the_yaml_6f1b', 'edk_in_the_address_0c9e']
+
+/** Synced well; refused; its server repeats the key in an error; a key that can be none. */
+const SLUGS = ['acme', 'boreal', 'cedro', 'dourado']
+
+async function startWatched() {
+  const companies = await startCompanies(SLUGS)
+  await writeFile(companies.keyFile('boreal'), REFUSED_KEY)
+  await writeFile(companies.keyFile('dourado'), BROKEN_KEY)
+  const often = { sync_cron: OFTEN }
+  await configure(companies, { acme: often, boreal: often, cedro: often, dourado: often })
+  const webhook = await startWebhook()
+  const urlFile = join(await temporaryDirectory(), 'webhook')
+  await writeFile(urlFile, webhook.url)
+  const redis = await redisSettings()
+  const environment = {
+    ...{ ...companies.environment, ...redis, LOG_LEVEL: 'trace', API_TIMEOUT_MS: '60000' },
+    ...{ CEDRO_KEY: companies.keyOf('cedro'), ALERT_WEBHOOK_URL_FILE: urlFile },
+    ...{ WORKER_CONCURRENCY: '4', ALERT_AFTER_PERIODS: '1' },
+  }
+  const secrets = [
+    ...SLUGS.map(companies.keyOf),
+    ...[REFUSED_KEY, BROKEN_KEY, ...MISPLACED_KEYS, ADMIN_TOKEN, webhook.token],
+  ]
+  return {
+    companies,
+    webhook,
+    environment,
+    secrets,
+    inRedis: () => scanAll(redis.REDIS_URL, redis.REDIS_PREFIX),
+  }
+}
+
+/** The key of cedro is in a variable. */
+async function configure(
+  { file, keyFile }: Companies,
+  companies: Record<string, Record<string, string>>,
+): Promise<void> {
+  const all = Object.entries(companies).map(([slug, settings]) => {
+    const key = slug === 'cedro' ? { api_key_env: 'CEDRO_KEY' } : { api_key_file: keyFile(slug) }
+    return [slug, { ...key, ...settings }]
+  })
+  await writeFile(file, JSON.stringify({ companies: Object.fromEntries(all) }))
+}
+
+/** What is searched holds what was handled. */
+function expectSome(expected: readonly string[], text: string): void {
+  expect(expected.filter(some => !text.includes(some))).toEqual([])
+}
+
+/** As it is, and as headers encode it. */
+function expectNone(secrets: readonly string[], texts: Readonly<Record<string, string>>): void {
+  const found = Object.entries(texts).flatMap(([name, text]) =>
+    secrets
+      .flatMap(secret => [
+        secret,
+        Buffer.from(secret).toString('base64').replace(/=+$/, ''),
+        encodeURIComponent(secret),
+      ])
+      .filter(secret => text.includes(secret))
+      .map(
+        secret =>
+          `${secret} in ${name}: ${text.slice(text.indexOf(secret) - 100, text.indexOf(secret) + 100)}`,
+      ),
+  )
+  expect(found).toEqual([])
+}
+
+test('no key or token is in anything that the worker writes, stores, says or passes on', async () => {
+  const { companies, webhook, environment, secrets, inRedis } = await startWatched()
+  const { sandbox } = companies
+  const holding = holdAfter(sandbox, 'analysis', { passing: 0, company: 'acme' })
+  sandbox.faults.respond = ({ company, kind }) =>
+    company === 'cedro' && kind === 'list'
+      ? {
+          status: 400,
+          body: JSON.stringify({ error: 'bad_request', detail: `What is ${companies.keyOf('cedro')}?` }),
+        }
+      : undefined
+  const daemon = await startDaemon(environment, { env: { LOG_LEVEL: 'trace' } })
+
+  // While a run is under way.
+  await holding.reached
+  await until(async () => (await inRedis()).includes('stage'), { what: 'progress in Redis' })
+  const during = { redis: await inRedis(), processes: await commandLines(daemon) }
+  expect(during.processes).toMatch(/jobs\/main\.ts[\s\S]*jobs\/child\.ts/)
+  holding.release()
+  await until(() => ['ok', 'failed'].every(status => runsOf(daemon).some(run => run.status === status)), {
+    what: 'a run that went well, and one that failed',
+  })
+  await until(() => runsOf(daemon, 'cedro').some(({ error }) => /400/.test(error ?? '')), {
+    what: 'an error of the API',
+  })
+  await until(async () => (await failedJobs(daemon)).some(reason => /holds white space/.test(reason)), {
+    what: 'a word about a key that can be none',
+  })
+  await requestSync(daemon, 'acme', { full: true })
+  await until(() => runsOf(daemon, 'acme').some(({ mode }) => mode === 'full'), { what: 'a full run' })
+
+  const answers: Record<string, string> = {}
+  const ask = async (name: string, path: string, init?: RequestInit) => {
+    answers[name] = await (await daemon.ask(path, init)).text()
+  }
+  await ask('status', '/companies/acme/status')
+  await ask('board', '/queues/api/queues?activeQueue=runs&status=failed&page=1&jobsPerPage=20')
+  await ask('wrong token', '/companies/acme/status', { headers: { authorization: `Bearer ${ADMIN_TOKEN}x` } })
+  expect(answers.status).toContain('"company":"acme"')
+  expect(answers.board).toContain('API key refused (401)')
+
+  // Keys where none belongs.
+  for (const settings of [
+    { api_key: MISPLACED_KEYS[0] },
+    { api_base_url: `http://x/?key=${MISPLACED_KEYS[1]}`, api_key_file: companies.keyFile('acme') },
+  ]) {
+    await writeFile(companies.file, JSON.stringify({ companies: { acme: settings } }))
+    await until(async () => (await daemon.ask('/readyz')).status === 503, { what: 'a broken file' })
+    await ask(`readyz ${Object.keys(settings)[0]}`, '/readyz')
+    await configure(companies, { acme: { sync_cron: NEVER } })
+    await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'a file that works' })
+  }
+  await ask('metrics', '/metrics')
+  await ask('readyz', '/readyz')
+  expect(answers['readyz api_key']).toContain('acme: api_key')
+  expect(answers['readyz api_base_url']).toContain('API_BASE_URL=')
+
+  // The next worker tells what this one saw.
+  await startDaemon(environment)
+  await until(() => webhook.messages.some(({ alert }) => alert === 'key_refused'), { what: 'an alert' })
+  const redis = await inRedis()
+  expectSome(['API key refused (401)', 'key_refused:boreal', 'What is ', 'holds white space'], redis)
+  expect(await daemon.stop()).toBe(0)
+
+  const files = await filesOf(companies)
+  expectSome(['Objeto 3', 'API key refused (401)', 'What is '], files)
+  expectNone(secrets, {
+    ...{ 'Redis during a run': during.redis, 'Redis after runs': redis, processes: during.processes },
+    ...{ ...answers, log: JSON.stringify(daemon.lines), files, alerts: JSON.stringify(webhook.messages) },
+  })
+})
+
+test("a run's process knows its own company's key, and no other secret", async () => {
+  const { companies, environment, secrets } = await startWatched()
+  await configure(companies, { acme: { sync_cron: NEVER }, cedro: { sync_cron: NEVER } })
+  const holding = holdAfter(companies.sandbox, 'list', { passing: 0, waiting: 2 })
+  const daemon = await startDaemon(environment, { env: { REDIS_PREFIX: environment.REDIS_PREFIX } })
+  await holding.reached
+  const environments = await Promise.all(
+    (await daemon.runs()).map(pid => readFile(`/proc/${pid}/environ`, 'utf8')),
+  )
+  holding.release()
+  const of = (slug: string) => environments.find(text => text.includes(`COMPANY=${slug}`)) ?? ''
+  expect(environments).toHaveLength(2)
+
+  const key = companies.keyOf('cedro')
+  expect(of('cedro').split('\0')).toContain(`API_KEY=${key}`)
+  expectNone(
+    secrets.filter(secret => secret !== key),
+    { 'the environment of cedro': of('cedro') },
+  )
+  expect(of('acme').split('\0')).toContain(`API_KEY_FILE=${companies.keyFile('acme')}`)
+  expectNone(secrets, { 'the environment of acme': of('acme') })
+  expect(environments.join()).not.toMatch(/REDIS_|ADMIN_TOKEN|ALERT_WEBHOOK|CEDRO_KEY=|COMPANIES_FILE/)
+  await until(() => runsOf(daemon).length === 2, { what: 'both runs' })
+  expect(askedFor(companies.sandbox, 'acme', 'list')).toHaveLength(1)
+})
+
+/** What `ps` would show of a worker and its runs. */
+async function commandLines(daemon: Daemon): Promise<string> {
+  const pids = [daemon.pid, ...(await daemon.runs())]
+  return (await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8')))).join('\n')
+}
+
+/** All text below the data directory: files as they are, segments unpacked, and the warehouses' rows. */
+async function filesOf({ environment, company }: Companies): Promise<string> {
+  const texts: string[] = []
+  for (const [path, bytes] of await filesBelow(environment.DATA_DIR ?? '')) {
+    texts.push(path, bytes.toString('latin1'))
+    if (path.endsWith('.zst')) texts.push(zstdDecompressSync(bytes).toString('utf8'))
+  }
+  for (const slug of ['acme', 'boreal', 'cedro']) {
+    texts.push(JSON.stringify(await warehouseTables(company(slug).environment)))
+  }
+  return texts.join('\n')
+}

@@ -1,0 +1,138 @@
+import { expect, test } from 'vitest'
+import { companyPaths } from '#src/company.ts'
+import { sealedSegments } from '#src/rawlog/files.ts'
+import { readState } from '#src/state.ts'
+import { childrenOf, type Daemon, killProcess, startDaemon, until } from '#test/support/daemon.ts'
+import { failedJobs, nextRun, OFTEN, runsOf, startAcme } from '#test/support/daemon_runs.ts'
+import { holdAfter } from '#test/support/held.ts'
+import { bareNotice, idOf, notices } from '#test/support/notices.ts'
+import { rawDirectory, readLog } from '#test/support/prepared.ts'
+import type { Environment } from '#test/support/project.ts'
+import type { Company } from '#test/support/synced.ts'
+import { queryWarehouse } from '#test/support/tables.ts'
+import { asked, expectTruth } from '#test/support/truth.ts'
+
+test('SIGTERM in the middle of a run keeps what was fetched, and the next start goes on from there', async () => {
+  const { company, environment } = await startAcme(notices(1, 60))
+  const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
+  const first = await startDaemon(environment)
+  await held.reached
+  const stoppedAtMs = Date.now()
+  expect(await first.stop()).toBe(0)
+  expect(Date.now() - stoppedAtMs).toBeLessThan(10_000)
+  held.release()
+
+  const stopped = { status: 'interrupted', listed: 60, loaded: 30, not_attempted: 30 }
+  expect(runsOf(first)).toMatchObject([stopped])
+  expect(first.lines.at(-1)?.msg).toBe('Stopped.')
+  expect(await stateOf(company)).toMatchObject({ last_run: stopped, last_good_at: null })
+  expect(await queryWarehouse(company.environment, 'SELECT status, loaded FROM sync_runs')).toEqual([
+    { status: 'interrupted', loaded: 30 },
+  ])
+  const kept = await publishedAnalyses(company)
+  expect(kept).toHaveLength(30)
+
+  company.sandbox.requests.reset()
+  // No time of the schedule is near: the run itself was put back.
+  const second = await startDaemon(environment)
+  expect(await nextRun(second, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 30, unchanged: 30 })
+  expect(asked(company, 'analysis')).toEqual(idsBut(60, kept))
+  await expectTruth(company)
+  expect(await publishedAnalyses(company)).toHaveLength(60)
+})
+
+test('when a worker is killed, its run ends by itself and another worker goes on from there', async () => {
+  const { company, environment } = await startAcme(notices(1, 60))
+  const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
+  const { busy, idle } = await startTwoWorkers(environment)
+  await held.reached
+  const runs = await busy.runs()
+  expect(runs).toHaveLength(1)
+  await busy.kill()
+  expect(await nextRun(busy, 'acme', 0)).toMatchObject({ status: 'interrupted', loaded: 30 })
+  held.release()
+  const kept = await publishedAnalyses(company)
+  expect(kept).toHaveLength(30)
+  company.sandbox.requests.reset()
+
+  expect(await nextRun(idle, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 30, unchanged: 30 })
+  expect(asked(company, 'analysis')).toEqual(idsBut(60, kept))
+  await expectTruth(company)
+})
+
+test('when a worker is killed together with its run, another one fetches nothing again that was sealed', async () => {
+  // More analyses than a segment holds, so that one is sealed while the run goes on.
+  const total = 3200
+  const { company, environment } = await startAcme(
+    Array.from({ length: total }, (_, index) => bareNotice(index + 1)),
+  )
+  const held = holdAfter(company.sandbox, 'analysis', { passing: 3100 })
+  const { busy, idle } = await startTwoWorkers(environment)
+  await held.reached
+  const raw = rawDirectory(company.environment)
+  await until(async () => (await sealedSegments(raw)).length >= 3, { what: 'a sealed segment of analyses' })
+  const [run = 0] = await busy.runs()
+  await Promise.all([busy.kill(), killProcess(run)])
+  held.release()
+  const sealed = (await readLog(company)).filter(({ type }) => type === 'analysis')
+  const sealedIds = sealed.map(({ edital_id }) => String(edital_id))
+  expect(sealedIds.length).toBeGreaterThanOrEqual(3000)
+  expect(sealedIds.length).toBeLessThan(3100)
+  expect(runsOf(busy)).toEqual([])
+  company.sandbox.requests.reset()
+
+  expect(await nextRun(idle, 'acme', 0)).toMatchObject({ status: 'ok', unchanged: sealedIds.length })
+  expect(asked(company, 'analysis')).toEqual(idsBut(total, sealedIds))
+  await expectTruth(company)
+  expect(await publishedAnalyses(company)).toHaveLength(total)
+})
+
+test('when the process of a run is killed, the job fails with a clear sentence, and the next run mends it', async () => {
+  const { company, environment } = await startAcme(notices(1, 60), { SYNC_CRON: OFTEN })
+  const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
+  const daemon = await startDaemon(environment)
+  await held.reached
+  const [run = 0] = await daemon.runs()
+  await killProcess(run)
+  held.release()
+  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', listed: 60, loaded: 60 })
+  await expectTruth(company)
+
+  const sentence =
+    /^acme: the process of the run died \(SIGKILL\)\. What it made durable stays, and the next run goes on/
+  expect(await failedJobs(daemon)).toEqual([expect.stringMatching(sentence)])
+  // The log is where an operator looks first.
+  expect(daemon.lines.filter(({ msg }) => sentence.test(msg))).toMatchObject([
+    { company: 'acme', level: 'error' },
+  ])
+})
+
+/** Starts two workers; resolves once one of them has the run under way. */
+async function startTwoWorkers(environment: Environment): Promise<{ busy: Daemon; idle: Daemon }> {
+  const workers = await Promise.all([startDaemon(environment), startDaemon(environment)])
+  const busy = await until(
+    async () => {
+      for (const worker of workers) if ((await childrenOf(worker.pid)).length > 0) return worker
+      return null
+    },
+    { what: 'a run' },
+  )
+  return { busy, idle: workers.find(worker => worker !== busy) as Daemon }
+}
+
+async function stateOf({ environment }: Company) {
+  return await readState(companyPaths(environment.DATA_DIR ?? '', 'acme'))
+}
+
+/** Ids of the notices whose analysis is in the latest snapshot. */
+async function publishedAnalyses(company: Company): Promise<string[]> {
+  const rows = await company.query<{ edital_id: string }>(
+    `SELECT edital_id FROM editais JOIN analyses USING (edital_id) WHERE analysis_state = 'current' ORDER BY 1`,
+  )
+  return rows.map(({ edital_id }) => edital_id)
+}
+
+function idsBut(total: number, some: readonly string[]): string[] {
+  const without = new Set(some)
+  return Array.from({ length: total }, (_, index) => idOf(index + 1)).filter(id => !without.has(id))
+}

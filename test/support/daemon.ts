@@ -1,0 +1,164 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import { type Environment, temporaryDirectory } from './project.ts'
+
+const MAIN = join(import.meta.dirname, '../../jobs/main.ts')
+/** What does not come within this does not come. */
+const WITHIN_MS = 30_000
+const POLL_MS = 50
+
+export const ADMIN_TOKEN = 'adm_2b8e6f0d1c7a4953'
+
+/** A line of the log; what is no JSON stands in `msg`. */
+export type LogLine = Readonly<Record<string, unknown>> & {
+  readonly msg: string
+  readonly level?: string
+  readonly company?: string
+}
+
+/** A worker as `npm start` starts it. */
+export type Daemon = {
+  readonly pid: number
+  /** Where it listens. */
+  readonly url: string
+  /** Its log and its runs', so far. */
+  readonly lines: readonly LogLine[]
+  /** The first line that fits, `after` so many others; also one that is there already. */
+  waitFor(fits: (line: LogLine) => boolean, options?: WaitOptions): Promise<LogLine>
+  /** Asks it over HTTP, with the admin token. */
+  ask(path: string, init?: RequestInit): Promise<Response>
+  /** SIGTERM; resolves with its exit code. */
+  stop(): Promise<number | null>
+  /** SIGKILL, to this process alone; resolves when it is gone. */
+  kill(): Promise<void>
+  /** Processes of the runs that are under way. */
+  runs(): Promise<number[]>
+}
+
+type WaitOptions = { readonly after?: number; readonly withinMs?: number }
+
+/**
+ * Starts a worker on a free port, in a directory without a `.env`, and waits until it listens. When the test
+ * ends it is killed, and what it started.
+ * @throws Error with what it said, when it ends instead.
+ */
+export async function startDaemon(
+  environment: Environment,
+  { env = {} }: { env?: Environment } = {},
+): Promise<Daemon> {
+  const child = spawn(process.execPath, [MAIN], {
+    cwd: await temporaryDirectory(),
+    env: {
+      ...{ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR },
+      ...{ ...environment, LOG_LEVEL: 'info', HTTP_PORT: '0', ADMIN_TOKEN, ...env },
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const pid = child.pid as number
+  const exited = once(child, 'exit').then(([code]) => code as number | null)
+  onTestFinished(async () => {
+    const started = await childrenOf(pid)
+    child.kill('SIGKILL')
+    await exited
+    await Promise.all(started.map(killProcess))
+  })
+  const lines = collectLines(child)
+  const waitFor: Daemon['waitFor'] = async (fits, { after = 0, withinMs = WITHIN_MS } = {}) => {
+    const line = () => lines.slice(after).find(fits)
+    return await until(line, { withinMs, what: () => `a log line among\n${tail(lines)}` })
+  }
+  const listening = waitFor(({ msg }) => msg.startsWith('Listening on http'))
+  const early = exited.then(code => {
+    throw new Error(`the daemon ended with ${code}:\n${tail(lines)}`)
+  })
+  const url = /http:\S+?(?=;)/.exec((await Promise.race([listening, early])).msg)?.[0] ?? ''
+  early.catch(() => {})
+  return {
+    ...{ pid, url, lines, waitFor },
+    ask: (path, init = {}) =>
+      fetch(`${url}${path}`, {
+        ...init,
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}`, ...init.headers },
+      }),
+    async stop() {
+      child.kill('SIGTERM')
+      return await exited
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+    runs: () => childrenOf(pid),
+  }
+}
+
+function collectLines(child: ChildProcess): LogLine[] {
+  const lines: LogLine[] = []
+  if (child.stderr) createInterface({ input: child.stderr }).on('line', text => lines.push(parse(text)))
+  return lines
+}
+
+function parse(text: string): LogLine {
+  try {
+    return { msg: '', ...JSON.parse(text) }
+  } catch {
+    return { msg: text }
+  }
+}
+
+function tail(lines: readonly LogLine[]): string {
+  return lines
+    .slice(-20)
+    .map(line => JSON.stringify(line).slice(0, 300))
+    .join('\n')
+}
+
+/** Processes that a process started and that still run. */
+export async function childrenOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  return text.split(' ').filter(Boolean).map(Number)
+}
+
+/** SIGKILL; resolves when it is gone. */
+export async function killProcess(pid: number): Promise<void> {
+  signal(pid, 'SIGKILL')
+  await until(async () => !(await isRunning(pid)), { what: `the end of process ${pid}` })
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** A zombie that nobody has collected yet runs no more. */
+async function isRunning(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  return stat !== '' && !/^\d+ \(.*\) [ZX]/.test(stat)
+}
+
+/**
+ * Waits for what becomes true (or anything but undefined, null, false) before long.
+ * @throws Error saying what did not come.
+ */
+export async function until<T>(
+  look: () => T | Promise<T>,
+  { what, withinMs = WITHIN_MS }: { what: string | (() => string); withinMs?: number },
+): Promise<NonNullable<T>> {
+  const deadlineMs = Date.now() + withinMs
+  for (;;) {
+    const seen = await look()
+    if (seen !== undefined && seen !== null && seen !== false) return seen
+    if (Date.now() > deadlineMs) {
+      throw new Error(`within ${withinMs / 1000} s there was not ${typeof what === 'string' ? what : what()}`)
+    }
+    await sleep(POLL_MS)
+  }
+}

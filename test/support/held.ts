@@ -1,0 +1,39 @@
+import type { RouteKind } from '#src/sandbox/requests.ts'
+import type { Sandbox } from '#src/sandbox/server.ts'
+
+/** Requests that the sandbox has not answered yet. */
+export type Held = {
+  /** Resolves when so many wait. */
+  readonly reached: Promise<void>
+  /** Answers them, and all that come. */
+  release(): void
+}
+
+/**
+ * Lets so many requests of a kind pass, and holds those after them until they are released: so a run stays
+ * under way for as long as a test likes. When as many are held as the client has connections, it has taken
+ * all answers of before.
+ */
+export function holdAfter(
+  { faults }: Pick<Sandbox, 'faults'>,
+  kind: RouteKind,
+  options: { passing: number; company?: string; waiting?: number },
+): Held {
+  const { passing, company, waiting = 8 } = options
+  const reached = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  let asked = 0
+  faults.onRequest = async request => {
+    if (request.kind !== kind || (company !== undefined && request.company !== company)) return
+    asked += 1
+    if (asked >= passing + waiting) reached.resolve()
+    if (asked > passing) await released.promise
+  }
+  return {
+    reached: reached.promise,
+    release() {
+      faults.onRequest = undefined
+      released.resolve()
+    },
+  }
+}
