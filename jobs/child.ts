@@ -76,8 +76,9 @@ async function syncNow(
   context: RunContext,
   { environment, listener, log }: { environment: Environment; listener: Listener; log: Logger },
 ): Promise<Ended> {
+  const settings = readApiSettings(environment)
   const news = collectNews()
-  const api = openApi(readApiSettings(environment), listener, context.signal, news.answer)
+  const api = openApi(settings, listener, context.signal, news.answer)
   let begun = false
   saveMemory()
   const onProgress = (progress: Progress) => {

@@ -10,6 +10,7 @@ import type { Company } from './roster.ts'
 const CHILD = join(import.meta.dirname, 'child.ts')
 /** A run that was told to stop has sealed, loaded and published well within this; the grace period is 60 s. */
 const STOP_WITHIN_MS = 50_000
+const END_WITHIN_MS = 10_000
 /** Of the system and the runtime, not of this project. */
 const OWN_VARIABLES =
   /^(PATH|HOME|USER|LANG|LC_.+|TZ|TMPDIR|TERM|COLORTERM|(NO|FORCE)_COLOR|NODE_.+|SSL_CERT_.+)$/
@@ -43,7 +44,7 @@ export async function inProcess(options: ProcessOptions): Promise<Ended> {
   let killer: NodeJS.Timeout | undefined
   const stop = () => {
     child.kill('SIGTERM')
-    killer = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS)
+    killer ??= setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS)
   }
   child.on('message', (message: Message) => {
     // Told only once it listens: a signal before that would end it without a report.
@@ -53,7 +54,11 @@ export async function inProcess(options: ProcessOptions): Promise<Ended> {
       else signal.addEventListener('abort', stop, { once: true })
     } else if (message.type === 'begun') options.onBegun?.()
     else if (message.type === 'news') options.onNews?.(message)
-    else ended = message.ended
+    else {
+      ended = message.ended
+      // It has nothing left to do; one that does not end all the same would keep the slot for ever.
+      killer ??= setTimeout(() => child.kill('SIGKILL'), END_WITHIN_MS)
+    }
   })
   try {
     const how = await exited(child)
