@@ -2,12 +2,18 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
-import { COMPANY_SETTINGS, type Environment, NO_ADDRESS, readSettings, slug } from './settings.ts'
+import {
+  COMPANY_SETTINGS,
+  type Environment,
+  NO_ADDRESS,
+  readSettings,
+  SCHEDULE_SETTINGS,
+  slug,
+} from './settings.ts'
 
 const DEFAULT_FILE = 'config/companies.yaml'
 const VARIABLE = /^[A-Z_][A-Z0-9_]*$/
-const SCHEDULE_NAMES = ['SYNC_CRON', 'SYNC_TIMEZONE', 'MAINTENANCE_CRON'] as const
-const OWN_NAMES: readonly string[] = [...COMPANY_SETTINGS, ...SCHEDULE_NAMES].filter(
+const OWN_NAMES: readonly string[] = [...COMPANY_SETTINGS, ...SCHEDULE_SETTINGS].filter(
   name => name !== 'COMPANY',
 )
 

@@ -1,6 +1,13 @@
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
-import { type Environment, parseSettings, readSecret, timeZone, wholeNumber } from './settings.ts'
+import {
+  type Environment,
+  parseSettings,
+  readSecret,
+  type SCHEDULE_SETTINGS,
+  timeZone,
+  wholeNumber,
+} from './settings.ts'
 
 const cron = z
   .string()
@@ -29,10 +36,7 @@ const scheduleSchema = z.object({
   SYNC_CRON: cron.default('*/5 * * * *'),
   SYNC_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   MAINTENANCE_CRON: cron.default('30 3 * * *'),
-})
-
-/** Names of the settings that say when a company's jobs run. */
-export const SCHEDULE_SETTINGS: readonly string[] = Object.keys(scheduleSchema.shape)
+} satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)
 
 /** Settings of the whole worker: none of them can differ from company to company. */
 export const DAEMON_SETTINGS: readonly string[] = [

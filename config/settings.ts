@@ -170,6 +170,9 @@ export function readApiSettings(environment: Environment): ApiSettings {
 /** Names of the settings that belong to a company. */
 export const COMPANY_SETTINGS: readonly string[] = Object.keys(schema.shape)
 
+/** Names of the settings that say when a company's jobs run; `config/daemon.ts` reads them. */
+export const SCHEDULE_SETTINGS = ['SYNC_CRON', 'SYNC_TIMEZONE', 'MAINTENANCE_CRON'] as const
+
 /** Names under which a company's key, or where it is, can be said. */
 export const KEY_SETTINGS: readonly string[] = ['API_KEY', 'API_KEY_FILE', 'API_KEY_ENV']
 

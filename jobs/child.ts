@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
 import { type Cause, EXIT, type ExitCode, explain, FatalError } from '#src/errors.ts'
 import type { Published } from '#src/lake/publish.ts'
-import { createPrettyLogger, LEVEL_OF_STATUS } from '#src/log.ts'
+import { LEVEL_OF_STATUS, openLog } from '#src/log.ts'
 import { type Maintenance, maintain } from '#src/maintain.ts'
 import { saveMemory, saveTime } from '#src/memory.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/open.ts'
@@ -60,7 +60,7 @@ async function carryOut(order: Order): Promise<Ended> {
   const context = localContext(settings, silent, stop.signal)
   if (order.kind === 'status') return { kind: 'status', status: await readStatus(context.paths) }
   const about = { company: settings.company, run_id: context.runId, job: order.job }
-  const log = await createPrettyLogger(settings.logLevel, about)
+  const log = await openLog(settings.logLevel, about)
   const listener = logListener(log, Date.now)
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
   return await holdingCompany(context, listener, held, async () => {

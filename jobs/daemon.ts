@@ -3,19 +3,19 @@ import { hostname } from 'node:os'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
 import { EXIT, explain, FatalError } from '#src/errors.ts'
-import { createPrettyLogger } from '#src/log.ts'
+import { openLog } from '#src/log.ts'
 import { stopSignal } from '#src/stop.ts'
-import { createAlerts } from './alerts.ts'
+import { createAlerts } from './alerts/alerts.ts'
+import { inspect } from './alerts/inspect.ts'
 import { fullRequests } from './full.ts'
-import { createHttp, startHttp } from './http.ts'
+import { createMetrics } from './http/metrics.ts'
+import { createHttp, startHttp } from './http/server.ts'
 import { every } from './loop.ts'
-import { createMetrics } from './metrics.ts'
 import { inProcess } from './process.ts'
 import type { Shared } from './processors.ts'
 import { openQueues, requestRun } from './queue.ts'
 import { openRoster } from './roster.ts'
 import { reconcile, type Surroundings } from './scheduler.ts'
-import { inspect } from './watch.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
 /** How soon a change of the companies' file is seen. */
@@ -36,7 +36,7 @@ const EXIT_WITHIN_MS = 57_000
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
   const { logLevel } = readSettings({ ...environment, COMPANY: undefined })
-  const log = await createPrettyLogger(logLevel, { worker: `${hostname()}-${process.pid}` })
+  const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
   const roster = await openRoster(environment)
   const stopping = stopSignal(() => log.info('Stopping: no new runs; those under way keep what they have.'))
   setMaxListeners(0, stopping)

@@ -5,15 +5,15 @@ import { EXIT, FatalError } from '#src/errors.ts'
 import { type Holder, lockHolder } from '#src/lock.ts'
 import type { Progress } from '#src/run.ts'
 import { readState } from '#src/state.ts'
-import type { Alerts } from './alerts.ts'
+import { afterRun } from './alerts/after_run.ts'
+import type { Alerts } from './alerts/alerts.ts'
 import type { Ended } from './child.ts'
 import { checkDirectory } from './directory.ts'
 import type { FullRequests } from './full.ts'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from './http/metrics.ts'
 import { inProcess } from './process.ts'
 import { type JobData, type Queues, tellError } from './queue.ts'
 import type { Company, Roster } from './roster.ts'
-import { afterRun } from './watch.ts'
 
 /** A company that is held, by hand or by its other job, is looked at again so much later. */
 const HELD_DELAY_MS = 10_000

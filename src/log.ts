@@ -36,7 +36,7 @@ export function createLogger(
 const SECRETS = ['apiKey', 'authorization', 'adminToken', 'webhookUrl', 'password']
 
 /** The same for somebody who watches: colours on a terminal, JSON elsewhere. */
-export async function createPrettyLogger(
+export async function openLog(
   level: LogLevel,
   about: Readonly<Record<string, string>>,
 ): Promise<Logger> {

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { DCLinter } from 'dclint'
 import { validate } from 'dockerfile-utils'
 import { describe, expect, test } from 'vitest'
-import { DAEMON_SETTINGS, readDaemonSettings, readSchedule, SCHEDULE_SETTINGS } from '#config/daemon.ts'
-import { COMPANY_SETTINGS, readApiSettings, readSettings } from '#config/settings.ts'
+import { DAEMON_SETTINGS, readDaemonSettings, readSchedule } from '#config/daemon.ts'
+import { COMPANY_SETTINGS, readApiSettings, readSettings, SCHEDULE_SETTINGS } from '#config/settings.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import {
   COMPOSE_FILE,

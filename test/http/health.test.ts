@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { checkReadiness } from '#jobs/health.ts'
+import { checkReadiness } from '#jobs/http/health.ts'
 import { errorOf, SYNC, serveWorker, type Worker } from '#test/support/http.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { canOwnRedis, openRedis, startOwnRedis, startProxy, withClient } from '#test/support/redis.ts'

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { startHttp } from '#jobs/http.ts'
+import { startHttp } from '#jobs/http/server.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
 import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker } from '#test/support/http.ts'
 

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { expect, onTestFinished } from 'vitest'
-import type { AlertName, messageOf } from '#jobs/alert.ts'
+import type { AlertName, messageOf } from '#jobs/alerts/alert.ts'
 
 export type Message = ReturnType<typeof messageOf>
 

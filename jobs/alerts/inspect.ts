@@ -4,9 +4,10 @@ import type { Logger } from 'pino'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/errors.ts'
 import { type CompanyState, readState } from '#src/state.ts'
+import type { Space } from '../http/health.ts'
+import type { Queues } from '../queue.ts'
+import type { Company, Roster } from '../roster.ts'
 import type { Alerts } from './alerts.ts'
-import type { Queues } from './queue.ts'
-import type { Company, Roster } from './roster.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
 
 /** Between the two a disk is neither low nor well: it would change with every snapshot. */
@@ -32,9 +33,6 @@ export type Inspection = {
   readonly isActive: (slug: string) => boolean
   readonly readSpace?: (path: string) => Promise<Space>
 }
-
-/** Blocks of a file system: all, and those that we may still use. */
-type Space = { readonly blocks: number; readonly bavail: number }
 
 /** What shows without a run; never throws, but for Redis itself. Every worker looks, and all come to the same. */
 export async function inspect(inspection: Inspection): Promise<void> {
@@ -176,69 +174,4 @@ function describeAge(
   const error = state?.last_run.error
   const why = error ? `The last one said: ${error}` : "See the worker's log for why."
   return `${what} ${why} \`npm run status -- --company ${slug}\` shows more.`
-}
-
-/** What a run's own result shows; `state` is what it left. */
-export async function afterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
-  await judgeKey(alerts, company, state)
-  await judgeGuard(alerts, company, state)
-  await judgeQuarantine(alerts, company, state)
-}
-
-async function judgeKey(
-  alerts: Alerts,
-  { slug }: Company,
-  { causes, last_run }: CompanyState,
-): Promise<void> {
-  const about = { name: 'key_refused', company: slug } as const
-  if (causes.includes('key_refused')) {
-    await alerts.raise({
-      ...about,
-      message:
-        "The API refuses the key (401): it is missing, invalid or revoked. Create a new key in the app's settings and put it into the file of API_KEY_FILE, which the next run reads; as API_KEY it takes a restart.",
-    })
-  } else if (wasListed(last_run) || causes.includes('identity_guard')) {
-    await alerts.clear({ ...about, message: 'The API accepts the key again.' })
-  }
-}
-
-async function judgeGuard(alerts: Alerts, { slug }: Company, state: CompanyState): Promise<void> {
-  const about = { name: 'identity_guard', company: slug } as const
-  const { causes, last_run } = state
-  const believe = `if it is right, run \`npm run sync -- --company ${slug} --allow-mass-delete\``
-  if (causes.includes('identity_guard')) {
-    await alerts.raise({
-      ...about,
-      message: `The API lists none of the notices that are stored: is this the key of another company, or an empty answer? Nothing was changed. Check the key; ${believe}.`,
-    })
-  } else if (causes.includes('mass_deletion_held')) {
-    await alerts.raise({
-      ...about,
-      message: `More notices are gone from the API than can be believed, so none was marked deleted: is this the key of another company? Check the key; ${believe}.`,
-    })
-  } else if (wasListed(last_run) && last_run.mode !== 'filtered' && !causes.includes('missing_unverified')) {
-    await alerts.clear({ ...about, message: 'The API shows the stored notices again.' })
-  }
-}
-
-async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: CompanyState): Promise<void> {
-  const about = { name: 'quarantine_growing', company: slug } as const
-  const { quarantined: open, quarantined_before: before } = state
-  const known = (await alerts.active()).find(alert => alert.name === about.name && alert.company === slug)
-  const baseline = known ? Number(known.details.baseline) : before
-  if (open > baseline) {
-    await alerts.raise({
-      ...about,
-      message: `${open} records are in quarantine, ${baseline} before this run. \`npm run query -- --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows them; they are tried again by themselves.`,
-      details: { open, baseline },
-    })
-  } else await alerts.clear({ ...about, message: `The quarantine is back at ${open} records.` })
-}
-
-/**
- * The whole list was read, and what it does not show was asked for. A run that failed or was stopped before
- * that knows neither whether the key is accepted nor what it may see.
- */
-function wasListed({ scan_passes }: CompanyState['last_run']): boolean {
-  return scan_passes > 0
 }

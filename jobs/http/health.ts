@@ -3,9 +3,9 @@ import { access, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Queue } from 'bullmq'
 import { messageOf, redisRefusal, systemCode } from '#src/errors.ts'
-import { isRefusal, type Queues } from './queue.ts'
-import type { Roster } from './roster.ts'
-import { fromRedis } from './within.ts'
+import { isRefusal, type Queues } from '../queue.ts'
+import type { Roster } from '../roster.ts'
+import { fromRedis } from '../within.ts'
 
 const REDIS_WITHIN_MS = 1000
 /** With less of a file system free, runs are about to fail; long before that there is an alert. */

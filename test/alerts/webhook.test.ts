@@ -1,8 +1,8 @@
 import type { RedisKey } from 'ioredis'
 import { expect, test } from 'vitest'
-import { ACCEPTED, REFUSED, setUpAlerts } from './support/alerting.ts'
-import { scanAll } from './support/redis.ts'
-import { arrived, holding, refusing, startWebhook, told, type Webhook } from './support/webhook.ts'
+import { ACCEPTED, REFUSED, setUpAlerts } from '../support/alerting.ts'
+import { scanAll } from '../support/redis.ts'
+import { arrived, holding, refusing, startWebhook, told, type Webhook } from '../support/webhook.ts'
 
 const MINUTE = 60_000
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { openOutbox } from '#jobs/outbox.ts'
-import { ACCEPTED, type Alerter, REFUSED, setUpAlerts } from './support/alerting.ts'
-import { scanAll } from './support/redis.ts'
-import { arrived, holding, told } from './support/webhook.ts'
+import { openOutbox } from '#jobs/alerts/outbox.ts'
+import { ACCEPTED, type Alerter, REFUSED, setUpAlerts } from '../support/alerting.ts'
+import { scanAll } from '../support/redis.ts'
+import { arrived, holding, told } from '../support/webhook.ts'
 
 const MINUTE = 60_000
 

@@ -1,7 +1,7 @@
 import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { messageOf } from '#src/errors.ts'
-import type { JobData, Queues } from './queue.ts'
+import type { JobData, Queues } from '../queue.ts'
 
 /** Status, and a headline that the page knows in the reader's language. */
 const REFUSED = [403, 'ERRORS.FORBIDDEN'] as const

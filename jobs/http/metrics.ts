@@ -1,10 +1,10 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { RunReport } from '#src/report.ts'
 import { readState } from '#src/state.ts'
-import type { AnswerSeen } from './child.ts'
-import type { Queues } from './queue.ts'
-import type { Company, Roster } from './roster.ts'
-import { fromRedis } from './within.ts'
+import type { AnswerSeen } from '../child.ts'
+import type { Queues } from '../queue.ts'
+import type { Company, Roster } from '../roster.ts'
+import { fromRedis } from '../within.ts'
 
 /** Who scrapes waits some ten seconds at most; a Redis that is away must not cost the rest of the answer. */
 const REDIS_WITHIN_MS = 1000

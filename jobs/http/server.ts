@@ -10,14 +10,14 @@ import { secureHeaders } from 'hono/secure-headers'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import { EXIT, explain, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import type { Queues } from '../queue.ts'
+import type { Roster } from '../roster.ts'
+import { fromRedis, RedisAwayError } from '../within.ts'
 import { adminOnly, fromOurOwnPages } from './access.ts'
 import { createBoard } from './board.ts'
 import { type CompanyRequests, routeCompanies } from './company_routes.ts'
 import { checkReadiness } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import type { Queues } from './queue.ts'
-import type { Roster } from './roster.ts'
-import { fromRedis, RedisAwayError } from './within.ts'
 
 const MAX_BODY_BYTES = 10_000
 /** Bull Board asks for many things at once; that it waits for a Redis that is away helps nobody. */

@@ -4,9 +4,9 @@ import { HTTPException } from 'hono/http-exception'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { latestLink } from '#src/lake/manifest.ts'
-import type { Queues } from './queue.ts'
-import type { Company, Roster } from './roster.ts'
-import { fromRedis } from './within.ts'
+import type { Queues } from '../queue.ts'
+import type { Company, Roster } from '../roster.ts'
+import { fromRedis } from '../within.ts'
 
 /** Long enough for a Redis that is busy. */
 const REDIS_WITHIN_MS = 5000

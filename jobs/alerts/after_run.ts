@@ -1,0 +1,68 @@
+import type { CompanyState } from '#src/state.ts'
+import type { Company } from '../roster.ts'
+import type { Alerts } from './alerts.ts'
+
+/** What a run's own result shows; `state` is what it left. */
+export async function afterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
+  await judgeKey(alerts, company, state)
+  await judgeGuard(alerts, company, state)
+  await judgeQuarantine(alerts, company, state)
+}
+
+async function judgeKey(
+  alerts: Alerts,
+  { slug }: Company,
+  { causes, last_run }: CompanyState,
+): Promise<void> {
+  const about = { name: 'key_refused', company: slug } as const
+  if (causes.includes('key_refused')) {
+    await alerts.raise({
+      ...about,
+      message:
+        "The API refuses the key (401): it is missing, invalid or revoked. Create a new key in the app's settings and put it into the file of API_KEY_FILE, which the next run reads; as API_KEY it takes a restart.",
+    })
+  } else if (wasListed(last_run) || causes.includes('identity_guard')) {
+    await alerts.clear({ ...about, message: 'The API accepts the key again.' })
+  }
+}
+
+async function judgeGuard(alerts: Alerts, { slug }: Company, state: CompanyState): Promise<void> {
+  const about = { name: 'identity_guard', company: slug } as const
+  const { causes, last_run } = state
+  const believe = `if it is right, run \`npm run sync -- --company ${slug} --allow-mass-delete\``
+  if (causes.includes('identity_guard')) {
+    await alerts.raise({
+      ...about,
+      message: `The API lists none of the notices that are stored: is this the key of another company, or an empty answer? Nothing was changed. Check the key; ${believe}.`,
+    })
+  } else if (causes.includes('mass_deletion_held')) {
+    await alerts.raise({
+      ...about,
+      message: `More notices are gone from the API than can be believed, so none was marked deleted: is this the key of another company? Check the key; ${believe}.`,
+    })
+  } else if (wasListed(last_run) && last_run.mode !== 'filtered' && !causes.includes('missing_unverified')) {
+    await alerts.clear({ ...about, message: 'The API shows the stored notices again.' })
+  }
+}
+
+async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: CompanyState): Promise<void> {
+  const about = { name: 'quarantine_growing', company: slug } as const
+  const { quarantined: open, quarantined_before: before } = state
+  const known = (await alerts.active()).find(alert => alert.name === about.name && alert.company === slug)
+  const baseline = known ? Number(known.details.baseline) : before
+  if (open > baseline) {
+    await alerts.raise({
+      ...about,
+      message: `${open} records are in quarantine, ${baseline} before this run. \`npm run query -- --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows them; they are tried again by themselves.`,
+      details: { open, baseline },
+    })
+  } else await alerts.clear({ ...about, message: `The quarantine is back at ${open} records.` })
+}
+
+/**
+ * The whole list was read, and what it does not show was asked for. A run that failed or was stopped before
+ * that knows neither whether the key is accepted nor what it may see.
+ */
+function wasListed({ scan_passes }: CompanyState['last_run']): boolean {
+  return scan_passes > 0
+}
