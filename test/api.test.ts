@@ -150,7 +150,7 @@ describe('the pace', () => {
     expect(peakConcurrent).toBe(4)
     const times = recent.map(({ at }) => at.getTime())
     const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0))
-    const pauses = gaps.flatMap((gap, index) => (gap >= 900 ? [index + 1] : []))
+    const pauses = gaps.flatMap((gap, index) => (gap >= 700 ? [index + 1] : []))
     // A date has no fractions: of its two seconds one may be over already.
     expect(pauses, `gaps of ${gaps.join(', ')} ms`).toHaveLength(2)
     // The list, those that were let pass, the refused one, and then only what was under way with it.
