@@ -5,9 +5,8 @@ const STATED_FOR = 20_000
 /** Below it, starting up outweighs what grows with the notices. */
 const RATIO_FROM = 5000
 
-/** What a run must reach, and whether this one did. */
-export type Bar = {
-  readonly notices: number
+/** What must be reached, and whether it was. */
+export type Verdict = {
   readonly what: string
   readonly value: number
   readonly limit: number
@@ -15,6 +14,9 @@ export type Bar = {
   readonly kind: 'most' | 'least'
   readonly met: boolean
 }
+
+/** What the sync of a company must reach. */
+export type Bar = Verdict & { readonly notices: number }
 
 export type Sized = { readonly notices: number; readonly figures: Figures }
 
@@ -28,8 +30,11 @@ export function judge(companies: readonly Sized[], about: { latencyMs: number; c
 }
 
 function bar(company: Sized, what: string, value: number, kind: Bar['kind'], limit: number): Bar {
-  const met = kind === 'most' ? value <= limit : value >= limit
-  return { notices: company.notices, what, value, limit, kind, met }
+  return { notices: company.notices, ...verdict(what, value, kind, limit) }
+}
+
+export function verdict(what: string, value: number, kind: Verdict['kind'], limit: number): Verdict {
+  return { what, value, limit, kind, met: kind === 'most' ? value <= limit : value >= limit }
 }
 
 function figure({ figures }: Sized, key: string): number {

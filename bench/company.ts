@@ -31,6 +31,9 @@ const CITY = [
   'Olinda',
 ].concat(['Sobral', 'Joinville', 'Anápolis', 'Santarém', 'Imperatriz', 'Taguatinga', 'Manaus', 'Niterói'])
 
+/** Rows that an analysis makes beside its own, by their tables. */
+export type ChildRows = { readonly requirements: number; readonly items: number; readonly alerts: number }
+
 /** One notice of the bench's company: what its list item and its analysis are made from. */
 export type Subject = {
   readonly id: string
@@ -45,12 +48,18 @@ export type Company = {
   /** The list item (contract section 2.1) as JSON text. */
   notice(index: number, updatedAt: Date): string
   /** The analysis (section 2.2) as JSON text; another version of it has another verdict and items. */
-  analysis(index: number, version: number): { json: string; children: number }
+  analysis(index: number, version: number): { json: string; rows: ChildRows }
 }
 
-/** A company of `count` notices, most recent first; the same one for the same count and seed. */
-export function createCompany(count: number, seed: string): Company {
-  const texts = createTexts(createRandom(`${seed}:texts`))
+/**
+ * A company of `count` notices, most recent first; the same one for the same count, seed and texts. Texts
+ * take time to make: several companies can share them.
+ */
+export function createCompany(
+  count: number,
+  seed: string,
+  texts: Texts = createTexts(createRandom(`${seed}:texts`)),
+): Company {
   const random = createRandom(`${seed}:notices`)
   const moments = Array.from({ length: count }, () =>
     Math.floor(FIRST_MONTH + random.next() * (LAST_MOMENT - FIRST_MONTH)),
@@ -87,13 +96,13 @@ function noticeJson({ id, fields, status, createdAt }: Subject, updatedAt: Date)
   return `{"id":"${id}",${fields},"status":"${status}","participation_confirmed":${status === 'ready'}${discarded},"created_at":"${createdAt.toISOString()}","updated_at":"${updatedAt.toISOString()}"}`
 }
 
-function analysisJson(about: Subject, random: Random, texts: Texts): { json: string; children: number } {
+function analysisJson(about: Subject, random: Random, texts: Texts): { json: string; rows: ChildRows } {
   const head = `{"id":"${about.id}",${about.fields},"status":"${about.status}"`
   if (random.chance(SHARE_SCREENED)) {
     const json = `${head},"analysis_level":"simple","analyzed":true,"verdict":{},"overview":${overview(random, texts)},"requirements":[],"items":[],"alerts":[],"pricing":null}`
-    return { json, children: 0 }
+    return { json, rows: { requirements: 0, items: 0, alerts: 0 } }
   }
-  const counts = {
+  const rows = {
     requirements: random.int(9, 25),
     items: Math.min(MAX_ITEMS, Math.ceil(20 * Math.exp(0.85 * random.normal()))),
     alerts: random.int(3, 13),
@@ -104,14 +113,14 @@ function analysisJson(about: Subject, random: Random, texts: Texts): { json: str
     head,
     `"analysis_level":"${random.chance(0.3) ? 'deep' : 'medium'}","analyzed":true`,
     `"verdict":${verdict(random, texts)},"overview":${overview(random, texts)}`,
-    `"requirements":[${listOf(counts.requirements, () => requirement(random, texts))}]`,
-    `"items":[${listOf(counts.items, ordinal => item(ordinal, random, texts))}]`,
-    `"alerts":[${listOf(counts.alerts, () => alert(random, texts))}]`,
+    `"requirements":[${listOf(rows.requirements, () => requirement(random, texts))}]`,
+    `"items":[${listOf(rows.items, ordinal => item(ordinal, random, texts))}]`,
+    `"alerts":[${listOf(rows.alerts, () => alert(random, texts))}]`,
     `"pricing":${pricing(random)}`,
     `"orgao_report":{"payment_risk":"${random.pick(['baixo', 'medio', 'alto'])}","status":"concluido"}`,
     `"operational":{"prazo_entrega_dias":${random.int(5, 90)},"locais":["${texts.ofLength(60)}"],"parcelado":${random.chance(0.6)}}}`,
   ].join()
-  return { json, children: counts.requirements + counts.items + counts.alerts }
+  return { json, rows }
 }
 
 function verdict(random: Random, texts: Texts): string {

@@ -1,13 +1,13 @@
 import type { Measured, SyncRun } from './measure.ts'
 
 /** A number that the bench prints, and where it comes from. */
-export type Figure = {
+export type Figure<M = Measured> = {
   readonly key: string
   readonly label: string
   /** Of the decimals that mean something. */
   readonly digits: number
   /** Null where it does not apply. */
-  readonly of: (measured: Measured) => number | null
+  readonly of: (measured: M) => number | null
 }
 
 export type Figures = Readonly<Record<string, number | null>>

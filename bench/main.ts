@@ -1,31 +1,30 @@
-import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Command, InvalidArgumentError } from 'commander'
-import { judge } from './bars.ts'
-import { medians } from './figures.ts'
-import { type Measured, measure } from './measure.ts'
-import { killAll, startServer } from './processes.ts'
-import { type Bench, describeBench, type MeasuredCompany, toJson } from './result.ts'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { EXIT, FatalError } from '#src/errors.ts'
+import { benchSync, type SyncOptions } from './bench.ts'
+import { benchDaemon, type DaemonOptions } from './daemon/bench.ts'
+import * as daemon from './daemon/result.ts'
+import { MOMENTS, type Moment } from './daemon/stop.ts'
+import { killAll } from './processes.ts'
+import * as sync from './result.ts'
 
-type Options = {
-  notices: number[]
-  runs: number
-  latency: number
-  concurrency: number
-  seed: string
-  json?: true
-  keep?: true
-}
-
-const INTERRUPTED = 130
+type Printed = { readonly json?: true; readonly keep?: true }
 
 function wholeNumber(min: number) {
   return (text: string) => {
     if (/^\d{1,9}$/.test(text) && Number(text) >= min) return Number(text)
     throw new InvalidArgumentError(`Give a whole number from ${min}.`)
   }
+}
+
+function momentsOf(text: string): Moment[] {
+  return text.split(',').map(name => {
+    const moment = MOMENTS.find(({ key }) => key === name)
+    if (moment) return moment
+    throw new InvalidArgumentError(`${name} is none of ${MOMENTS.map(({ key }) => key).join()}.`)
+  })
 }
 
 const program = new Command('npm run bench --')
@@ -44,58 +43,69 @@ const program = new Command('npm run bench --')
   .option('--seed <text>', 'another seed makes another company', 'bench')
   .option('--json', 'print one JSON object on stdout')
   .option('--keep', 'keep the data of the last run of each company, and say where it is')
+  // Both commands have options of the same names.
+  .enablePositionalOptions()
+  .action((options: SyncOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchSync(options, directory)
+      return options.json ? sync.toJson(found) : sync.describeBench(found)
+    }),
+  )
 
-/** Measures one company after another; progress goes to stderr. */
-async function bench(options: Options, directory: string): Promise<Bench> {
-  const companies: MeasuredCompany[] = []
-  for (const notices of options.notices) companies.push(await benchCompany(options, notices, directory))
-  const { latency: latencyMs, concurrency, runs, seed } = options
-  const machine = {
-    processor: cpus()[0]?.model ?? 'unknown',
-    cores: availableParallelism(),
-    memoryGigabytes: Math.round(totalmem() / 1e9),
-    node: process.version,
-  }
-  const bars = judge(companies, { latencyMs, concurrency })
-  return { machine, settings: { latencyMs, concurrency, runs, seed }, companies, bars }
-}
+program
+  .command('daemon')
+  .description(
+    'Measures the worker (npm start) with a Redis of its own: two workers with many companies that are due at once, one that is stopped in the middle of a backfill, and an idle one.',
+  )
+  .option('--companies <count>', 'how many; 0 leaves them, and the idle worker, out', wholeNumber(0), 50)
+  .option('--notices <count>', 'of each of them', wholeNumber(1), 400)
+  .option(
+    '--backfill <notices>',
+    'size of the company whose backfill is stopped; 0: none',
+    wholeNumber(0),
+    20_000,
+  )
+  .addOption(
+    new Option('--moments <names>', `when it is stopped; some of ${MOMENTS.map(({ key }) => key).join()}`)
+      .argParser(momentsOf)
+      .default(MOMENTS, 'all'),
+  )
+  .option('--idle <seconds>', 'how long the idle worker is watched', wholeNumber(1), 60)
+  .option('--runs <count>', 'how often everything is measured; the bars are for the worst', wholeNumber(1), 1)
+  .option('--seed <text>', 'another seed makes other companies', 'bench')
+  .option('--json', 'print one JSON object on stdout')
+  .option('--keep', 'keep the data of the last run, and say where it is')
+  .action((options: DaemonOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchDaemon(options, directory)
+      return options.json ? daemon.toJson(found) : daemon.describeDaemon(found)
+    }),
+  )
 
-async function benchCompany(options: Options, notices: number, parent: string): Promise<MeasuredCompany> {
-  const { latency: latencyMs, concurrency, seed } = options
-  const tell = (step: string) => process.stderr.write(`${notices.toLocaleString('en-US')} notices: ${step}\n`)
-  tell('generating')
-  const apiKey = randomBytes(16).toString('hex')
-  const server = await startServer({ notices, latencyMs, seed, apiKey })
-  const runs: Measured[] = []
-  for (let run = 1; run <= options.runs; run += 1) {
-    const onStep = (step: string) => tell(options.runs > 1 ? `${step} (${run} of ${options.runs})` : step)
-    const directory = join(parent, `${notices}-${run}`)
-    await mkdir(directory)
-    runs.push(await measure({ server, apiKey, concurrency, directory, onStep }))
-    if (!options.keep || run < options.runs) await rm(directory, { recursive: true })
-  }
-  await server.close()
-  return { notices, about: server.about, figures: medians(runs), runs }
-}
-
-async function main(): Promise<void> {
-  const options = program.parse().opts<Options>()
+/** Prints what is measured in a directory of its own; nothing is left of it, or of its processes. */
+async function inDirectory(options: Printed, measure: (directory: string) => Promise<object | string>) {
   const directory = await mkdtemp(join(tmpdir(), 'editais-sync-bench-'))
   const interrupted = new Promise<null>(resolve => {
     process.once('SIGINT', () => resolve(null)).once('SIGTERM', () => resolve(null))
   })
   try {
-    const measured = bench(options, directory)
+    const measured = measure(directory)
     // When it is interrupted, it fails with the processes that are killed below.
     measured.catch(() => {})
-    const result = await Promise.race([measured, interrupted])
-    if (result === null) process.exitCode = INTERRUPTED
-    else process.stdout.write(options.json ? `${JSON.stringify(toJson(result))}\n` : describeBench(result))
+    const found = await Promise.race([measured, interrupted])
+    if (found === null) process.exitCode = EXIT.interrupted
+    else process.stdout.write(typeof found === 'string' ? found : `${JSON.stringify(found)}\n`)
+  } catch (error) {
+    if (!(error instanceof FatalError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = error.exitCode
   } finally {
     await killAll()
     if (options.keep) process.stderr.write(`The data is in ${directory}\n`)
     else await rm(directory, { recursive: true, force: true })
   }
+  // What was interrupted may still wait for its time, or watch.
+  if (process.exitCode === EXIT.interrupted) process.exit()
 }
 
-await main()
+await program.parseAsync()

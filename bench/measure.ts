@@ -9,6 +9,7 @@ import { companyPaths } from '#src/company.ts'
 import { latestLink, readManifest, snapshotsDirectory } from '#src/lake/manifest.ts'
 import { sealedSegments, segmentPath } from '#src/rawlog/files.ts'
 import type { RunReport } from '#src/report.ts'
+import { commandOf } from './command.ts'
 import type { FetchFloor } from './floor_fetch.ts'
 import type { LoadFloor } from './floor_load.ts'
 import type { Cost } from './probe.ts'
@@ -43,6 +44,7 @@ export type Measured = {
 
 export type MeasureOptions = {
   readonly server: Server
+  readonly notices: number
   readonly apiKey: string
   readonly concurrency: number
   /** Empty; everything is written below it. */
@@ -56,10 +58,10 @@ export type MeasureOptions = {
  * @throws Error when a run did not do what is measured, or a floor did not do the same work.
  */
 export async function measure(options: MeasureOptions): Promise<Measured> {
-  const { server, onStep } = options
+  const { server, notices, onStep } = options
   onStep('full sync')
   const full = await syncOnce(options, ['--full'])
-  expectRun(full, { loaded: server.about.notices })
+  expectRun(full, { loaded: notices })
   onStep('floors')
   const floors = await measureFloors(options, full)
   onStep('nothing changed')
@@ -80,7 +82,7 @@ async function syncOnce(options: MeasureOptions, args: readonly string[]): Promi
   const probeFile = join(directory, 'probe.json')
   const snapshotsBefore = await countSnapshots(options)
   await server.counters()
-  const command = await syncCommand()
+  const command = await commandOf('sync')
   const ended = await run(command.file, [...command.args, ...args, '--json'], {
     cwd: directory,
     nodeOptions: [...command.nodeOptions, '--import', PROBE],
@@ -102,19 +104,6 @@ async function syncOnce(options: MeasureOptions, args: readonly string[]): Promi
     asked: await server.counters(),
     snapshotsWritten: (await countSnapshots(options)) - snapshotsBefore,
   }
-}
-
-type Command = { readonly nodeOptions: string[]; readonly file: string; readonly args: string[] }
-
-/** What `npm run sync` runs, so that what is measured is what users have. */
-async function syncCommand(): Promise<Command> {
-  const { scripts } = JSON.parse(await readFile(here('../package.json'), 'utf8')) as {
-    scripts: { sync: string }
-  }
-  const [node, ...words] = scripts.sync.split(' ')
-  const at = words.findIndex(word => word.endsWith('.ts'))
-  if (node !== 'node' || at === -1) throw new Error(`not a call of Node with a file: ${scripts.sync}`)
-  return { nodeOptions: words.slice(0, at), file: here(`../${words[at]}`), args: words.slice(at + 1) }
 }
 
 async function countSnapshots(options: MeasureOptions): Promise<number> {

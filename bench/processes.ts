@@ -1,19 +1,29 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { About, Asked, Counters, Said } from './server.ts'
+import type { Asked, Counters, Mark, Said, ServerOptions } from './server.ts'
+import type { About } from './world.ts'
 
 /** Every process that the bench started and that has not ended. */
 const alive = new Set<ChildProcess>()
+/** Ends what those processes started. */
+const enders = new Set<() => Promise<void>>()
 
 /** Ends them all, and resolves when they have ended. What they were writing is not wanted. */
 export async function killAll(): Promise<void> {
+  await Promise.all([...enders].map(end => end()))
   const ended = [...alive].map(child => once(child, 'exit'))
   for (const child of alive) child.kill('SIGKILL')
   await Promise.all(ended)
 }
 
-function remember<C extends ChildProcess>(child: C): C {
+/** What is to be done first when all is ended early; the call that it returns takes that back. */
+export function beforeKillAll(end: () => Promise<void>): () => void {
+  enders.add(end)
+  return () => void enders.delete(end)
+}
+
+export function remember<C extends ChildProcess>(child: C): C {
   alive.add(child)
   child.once('exit', () => alive.delete(child))
   return child
@@ -54,27 +64,24 @@ export async function run(
   throw new Error(`${file} ended with ${child.exitCode ?? child.signalCode}: ${written.stderr.trim()}`)
 }
 
-/** The company's API, in a process of its own. */
+/** The companies' API, in a process of its own. */
 export type Server = {
   readonly url: string
-  readonly about: About
+  /** Of each company, in their order. */
+  readonly about: readonly About[]
   /** What was asked of it since the last call. */
   counters(): Promise<Counters>
-  /** Changes this share of the notices; resolves to how many. */
+  /** Changes this share of each company's notices; resolves to how many. */
   change(share: number): Promise<number>
+  /** Resolves when so much was asked of it; until then nothing else can be wanted of it. */
+  reached(mark: Mark): Promise<void>
   close(): Promise<void>
 }
 
-/** Generates the company in the new process, and resolves once it answers. */
-export async function startServer(options: {
-  notices: number
-  latencyMs: number
-  seed: string
-  apiKey: string
-}): Promise<Server> {
-  const { notices, latencyMs, seed, apiKey } = options
-  const args = [String(notices), String(latencyMs), seed, apiKey]
-  const child = remember(fork(fileURLToPath(new URL('server.ts', import.meta.url)), args))
+/** Generates the companies in the new process, and resolves once it answers. */
+export async function startServer(options: ServerOptions): Promise<Server> {
+  const file = fileURLToPath(new URL('server.ts', import.meta.url))
+  const child = remember(fork(file, [JSON.stringify(options)]))
   const ended = once(child, 'exit')
   const failed = ended.then(([code]) => Promise.reject(new Error(`the API's process ended (${code})`)))
   // Met by whoever waits for an answer; an end that was asked for is met by nobody.
@@ -97,6 +104,10 @@ export async function startServer(options: {
     async change(share) {
       ask({ kind: 'change', share })
       return (await next('changed')).count
+    },
+    async reached(mark) {
+      ask({ kind: 'tell', mark })
+      await next('reached')
     },
     async close() {
       child.disconnect()

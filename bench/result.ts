@@ -1,8 +1,9 @@
+import { availableParallelism, cpus, totalmem } from 'node:os'
 import { renderTable } from '#src/cli/table.ts'
-import type { Bar } from './bars.ts'
+import type { Bar, Verdict } from './bars.ts'
 import { FIGURES, type Figures, medians } from './figures.ts'
 import type { Measured } from './measure.ts'
-import type { About } from './server.ts'
+import type { About } from './world.ts'
 
 export type MeasuredCompany = {
   readonly notices: number
@@ -12,14 +13,30 @@ export type MeasuredCompany = {
   readonly runs: readonly Measured[]
 }
 
-/** What the bench found. */
-export type Bench = {
-  readonly machine: {
-    readonly processor: string
-    readonly cores: number
-    readonly memoryGigabytes: number
-    readonly node: string
+/** Where it was measured. */
+export type Machine = {
+  readonly processor: string
+  readonly cores: number
+  readonly memoryGigabytes: number
+  readonly node: string
+}
+
+export function thisMachine(): Machine {
+  return {
+    processor: cpus()[0]?.model ?? 'unknown',
+    cores: availableParallelism(),
+    memoryGigabytes: Math.round(totalmem() / 1e9),
+    node: process.version,
   }
+}
+
+export function describeMachine({ processor, cores, memoryGigabytes, node }: Machine): string {
+  return `${processor}, ${cores} cores, ${memoryGigabytes} GB, Node ${node}`
+}
+
+/** What the bench found of the sync. */
+export type Bench = {
+  readonly machine: Machine
   readonly settings: {
     readonly latencyMs: number
     readonly concurrency: number
@@ -52,7 +69,6 @@ export function toJson({ machine, settings, companies, bars }: Bench): object {
 
 /** The same for a person to read: one column a company, then every bar, met or missed. */
 export function describeBench({ machine, settings, companies, bars }: Bench): string {
-  const { processor, cores, memoryGigabytes, node } = machine
   const { latencyMs, concurrency, runs } = settings
   const count = (value: number) => value.toLocaleString('en-US')
   const columns = companies.map(({ notices }) => `${count(notices)} notices`)
@@ -63,23 +79,27 @@ export function describeBench({ machine, settings, companies, bars }: Bench): st
       ...columns.map((column, index) => [column, shown(values[index] ?? null, digits)]),
     ])
   })
-  const verdicts = bars.map(({ notices, what, value, kind, limit, met }) => ({
-    bar: what,
-    notices,
-    value: round(value, 2),
-    limit: `${kind === 'most' ? '<=' : '>='} ${limit}`,
-    verdict: met ? 'met' : 'MISSED',
-  }))
+  const verdicts = bars.map(bar => ({ notices: bar.notices, ...verdictCells(bar) }))
   const about = companies.map(
     ({ about }) =>
       `${count(about.notices)} notices: ${(about.averageBytes / 1000).toFixed(1)} kB and ${about.averageChildren.toFixed(1)} child rows on average, the largest ${Math.round(about.largestBytes / 1000)} kB; zstd shrinks them ${about.compression.toFixed(1)} times`,
   )
   return [
-    `${processor}, ${cores} cores, ${memoryGigabytes} GB, Node ${node}; concurrency ${concurrency}, latency ${latencyMs} ms, ${runs === 1 ? 'one run' : `medians of ${runs} runs`}`,
+    `${describeMachine(machine)}; concurrency ${concurrency}, latency ${latencyMs} ms, ${runs === 1 ? 'one run' : `medians of ${runs} runs`}`,
     ...about,
     renderTable(['figure', ...columns], rows),
     bars.length > 0 ? renderTable(['bar', 'notices', 'value', 'limit', 'verdict'], verdicts) : '',
   ].join('\n')
+}
+
+/** The cells of its row in a table. */
+export function verdictCells({ what, value, kind, limit, met }: Verdict) {
+  return {
+    bar: what,
+    value: round(value, 2),
+    limit: `${kind === 'most' ? '<=' : '>='} ${limit}`,
+    verdict: met ? 'met' : 'MISSED',
+  }
 }
 
 function shown(value: number | null, digits: number): number | string {
@@ -95,6 +115,6 @@ function rounded(figures: Figures): Figures {
   )
 }
 
-function round(value: number, digits: number): number {
+export function round(value: number, digits: number): number {
   return Number(value.toFixed(digits))
 }

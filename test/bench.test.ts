@@ -5,9 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { judge } from '../bench/bars.ts'
 import { createCompany } from '../bench/company.ts'
+import { judgeDaemon } from '../bench/daemon/bars.ts'
+import { overlaps } from '../bench/daemon/crowd.ts'
+import { percentile } from '../bench/daemon/watch.ts'
 import { FIGURES, median } from '../bench/figures.ts'
 
 const NOTICES = 60
@@ -116,6 +119,54 @@ describe('the bench', () => {
     for (const pid of servers) expect(() => process.kill(pid, 0)).toThrow('ESRCH')
     expect((await readdir(temporary)).filter(name => name.startsWith('editais-sync-bench-'))).toEqual([])
   }, 30_000)
+})
+
+describe('the bench of the daemon', () => {
+  type Found = { figures: Record<string, { worst: number } | null>; bars: { what: string; met: boolean }[] }
+
+  it.skipIf(inject('redisBinary') === null || process.platform !== 'linux')(
+    'measures workers with several companies, and an idle one',
+    async () => {
+      const sizes = ['--companies', '2', '--notices', '5', '--idle', '1']
+      const { stdout } = await promisify(execFile)(
+        process.execPath,
+        ['bench/main.ts', 'daemon', ...sizes, '--backfill', '0', '--json'],
+        { cwd: root, env: { ...process.env, TMPDIR: temporary } },
+      )
+      const { figures, bars } = JSON.parse(stdout) as Found
+      const worst = (key: string) => figures[key]?.worst
+      expect(worst('runs')).toBeGreaterThanOrEqual(4)
+      for (const key of ['overlaps', 'health_failed']) {
+        expect(worst(key), key).toBe(0)
+      }
+      for (const key of ['worker_peak_rss_megabytes', 'idle_rss_megabytes', 'health_p99_ms']) {
+        expect(worst(key), key).toBeGreaterThan(0)
+      }
+      expect(bars).toContainEqual(expect.objectContaining({ limit: 1500, kind: 'most', met: true }))
+      expect((await readdir(temporary)).filter(name => name.startsWith('editais-sync-bench-'))).toEqual([])
+    },
+    60_000,
+  )
+
+  it('counts runs that begin before the one of the same company has ended', () => {
+    const run = (company: string, from: number, to: number) => ({
+      company,
+      started_at: new Date(from).toISOString(),
+      finished_at: new Date(to).toISOString(),
+    })
+    expect(overlaps([run('a', 0, 9), run('b', 1, 3), run('b', 3, 4), run('a', 9, 12)])).toBe(0)
+    expect(overlaps([run('a', 0, 9), run('b', 1, 3), run('b', 2, 4), run('a', 8, 12)])).toBe(2)
+  })
+
+  it('judges by the worst, and only what was measured', () => {
+    const bars = judgeDaemon({ health_p99_ms: { median: 90, worst: 101 }, overlaps: null })
+    expect(bars).toMatchObject([{ value: 101, limit: 100, met: false }])
+  })
+
+  it('takes the value that so many do not exceed', () => {
+    const values = Array.from({ length: 200 }, (_, index) => 200 - index)
+    expect([0.5, 0.99, 1].map(share => percentile(values, share))).toEqual([100, 198, 200])
+  })
 })
 
 async function childrenOf(pid: number): Promise<number[]> {

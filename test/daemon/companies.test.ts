@@ -1,9 +1,9 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { RunReport } from '#src/report.ts'
 import { askedFor, startCompanies } from '#test/support/companies.ts'
-import { startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
 import {
   expectNoOverlap,
   failedJobs,
@@ -24,6 +24,8 @@ import { idOf, notices } from '#test/support/notices.ts'
 import { type Environment, filesBelow, startCommand, temporaryDirectory } from '#test/support/project.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
 import { startWebhook } from '#test/support/webhook.ts'
+
+vi.setConfig(DAEMON_TEST)
 
 const TOTAL = 40
 const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { RunReport } from '#src/report.ts'
-import { startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
 import { listenTo, nextRun, runsOf, startAcme, untilIdle } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { runCommand, startCommand } from '#test/support/project.ts'
 import { startProxy } from '#test/support/redis.ts'
+
+vi.setConfig(DAEMON_TEST)
 
 const TOTAL = 40
 

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { startCompanies } from '#test/support/companies.ts'
-import { type Daemon, startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
 import {
   expectNoOverlap,
   NEVER,
@@ -18,14 +18,17 @@ import { notices } from '#test/support/notices.ts'
 import { startCompany } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
 
+vi.setConfig(DAEMON_TEST)
+
 const MAINTENANCE = '30 3 * * * America/Sao_Paulo'
 
 test('the schedule fires again and again', async () => {
   const company = await startCompany(notices(1, 30), { SYNC_CRON: OFTEN })
   const daemon = await startDaemon({ ...company.environment, ...(await redisSettings()) })
-  await until(() => runsOf(daemon).length >= 4, { what: 'a fourth run' })
+  await until(() => runsOf(daemon).length >= 3, { what: 'a third run' })
   expect(await daemon.stop()).toBe(0)
-  const runs = runsOf(daemon)
+  // One more may have begun, and been stopped.
+  const runs = runsOf(daemon).filter(({ status }) => status !== 'interrupted')
   expect(runs.map(({ status, mode, listed }) => ({ status, mode, listed }))).toEqual(
     runs.map(() => ({ status: 'ok', mode: 'incremental', listed: 30 })),
   )
@@ -45,9 +48,9 @@ test('runs that take longer than their period never overlap, and at most one wai
   await until(
     async () => {
       seen.push(await queuedRuns(one))
-      return runsOf(workers).length >= 5
+      return runsOf(workers).length >= 4
     },
-    { what: 'a fifth run' },
+    { what: 'a fourth run' },
   )
   expect(await Promise.all(workers.map(worker => worker.stop()))).toEqual([0, 0])
 
@@ -58,7 +61,7 @@ test('runs that take longer than their period never overlap, and at most one wai
     company.environment,
     'SELECT started_at::VARCHAR AS started_at, finished_at::VARCHAR AS finished_at FROM sync_runs ORDER BY 1',
   )
-  expect(runs.length).toBeGreaterThanOrEqual(5)
+  expect(runs.length).toBeGreaterThanOrEqual(4)
   expectNoOverlap(runs)
   // It is the queue that keeps them apart: none came only to find the company held.
   expect(workers.flatMap(({ lines }) => lines).filter(({ msg }) => /held/i.test(msg))).toEqual([])

@@ -1,15 +1,17 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { askedFor, type Companies, startCompanies } from '#test/support/companies.ts'
-import { ADMIN_TOKEN, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
+import { ADMIN_TOKEN, DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
 import { failedJobs, NEVER, OFTEN, redisSettings, requestSync, runsOf } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { filesBelow, temporaryDirectory } from '#test/support/project.ts'
 import { scanAll } from '#test/support/redis.ts'
 import { warehouseTables } from '#test/support/tables.ts'
 import { startWebhook } from '#test/support/webhook.ts'
+
+vi.setConfig(DAEMON_TEST)
 
 const REFUSED_KEY = 'edk_refused_91c2f7d0'
 const BROKEN_KEY = 'edk_broken_55e0 7ad3'

@@ -1,8 +1,15 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { companyPaths } from '#src/company.ts'
 import { sealedSegments } from '#src/rawlog/files.ts'
 import { readState } from '#src/state.ts'
-import { childrenOf, type Daemon, killProcess, startDaemon, until } from '#test/support/daemon.ts'
+import {
+  childrenOf,
+  DAEMON_TEST,
+  type Daemon,
+  killProcess,
+  startDaemon,
+  until,
+} from '#test/support/daemon.ts'
 import { failedJobs, nextRun, OFTEN, runsOf, startAcme } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { bareNotice, idOf, notices } from '#test/support/notices.ts'
@@ -11,6 +18,8 @@ import type { Environment } from '#test/support/project.ts'
 import type { Company } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
+
+vi.setConfig(DAEMON_TEST)
 
 test('SIGTERM in the middle of a run keeps what was fetched, and the next start goes on from there', async () => {
   const { company, environment } = await startAcme(notices(1, 60))

@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest'
-import { openQueues } from '#jobs/queue.ts'
+import { openQueues, type Queues } from '#jobs/queue.ts'
 import { createLogger } from '#src/log.ts'
 import type { RunReport } from '#src/report.ts'
 import type { Entry } from '#src/sandbox/world.ts'
@@ -65,11 +65,16 @@ export function expectNoOverlap(runs: readonly Pick<RunReport, 'started_at' | 'f
 
 /** How many runs the queue holds: under way, and still to come. */
 export async function queuedRuns(daemon: Daemon): Promise<{ active: number; waiting: number }> {
-  const text = await (await daemon.ask('/metrics')).text()
-  const counts = [...text.matchAll(/^editais_queue_jobs\{queue="runs",state="(\S+)"\} (\d+)$/gm)]
+  const counts = await until(
+    async () => {
+      const text = await (await daemon.ask('/metrics')).text()
+      const found = [...text.matchAll(/^editais_queue_jobs\{queue="runs",state="(\S+)"\} (\d+)$/gm)]
+      return found.length > 0 && found
+    },
+    { what: 'queue counts in /metrics' },
+  )
   const sum = (states: readonly string[]) =>
     counts.reduce((total, [, state = '', count]) => total + (states.includes(state) ? Number(count) : 0), 0)
-  if (counts.length === 0) throw new Error(`no queue counts in\n${text}`)
   return {
     active: sum(['active']),
     waiting: sum(['waiting', 'delayed', 'prioritized', 'paused', 'waiting-children']),
@@ -89,11 +94,30 @@ export async function untilIdle(daemon: Daemon): Promise<void> {
 
 /** The schedulers in Redis: by name, the pattern and the time zone. */
 export async function schedulersIn(environment: Environment): Promise<Record<string, string>> {
-  const { REDIS_URL: url = '', REDIS_PREFIX: prefix = '' } = environment
+  const schedulers = await queuesOf(environment).ticks.getJobSchedulers(0, -1, true)
+  return Object.fromEntries(schedulers.map(({ key, pattern, tz }) => [key, `${pattern} ${tz}`]))
+}
+
+/** Runs that are under way as far as the queue knows, for when no worker can be asked. */
+export async function activeIn(environment: Environment): Promise<number> {
+  return await queuesOf(environment).runs.getActiveCount()
+}
+
+function queuesOf({ REDIS_URL: url = '', REDIS_PREFIX: prefix = '' }: Environment): Queues {
   const queues = openQueues({ url, prefix }, createLogger('error', {}))
   onTestFinished(() => queues.close())
-  const schedulers = await queues.ticks.getJobSchedulers(0, -1, true)
-  return Object.fromEntries(schedulers.map(({ key, pattern, tz }) => [key, `${pattern} ${tz}`]))
+  return queues
+}
+
+/** As `ask`, once the worker has reached its Redis. */
+async function askReady(daemon: Daemon, path: string, init: RequestInit = {}): Promise<Response> {
+  return await until(
+    async () => {
+      const response = await daemon.ask(path, init)
+      return response.status !== 503 && response
+    },
+    { what: 'an answer of Redis' },
+  )
 }
 
 /** Asks for a run over HTTP; gives the job's id. */
@@ -102,7 +126,7 @@ export async function requestSync(
   company: string,
   { full = false }: { full?: boolean } = {},
 ): Promise<string> {
-  const response = await daemon.ask(`/companies/${company}/sync`, {
+  const response = await askReady(daemon, `/companies/${company}/sync`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ full }),
@@ -114,7 +138,10 @@ export async function requestSync(
 
 /** Why the jobs failed that are on the board, as it says. */
 export async function failedJobs(daemon: Daemon): Promise<string[]> {
-  const response = await daemon.ask('/queues/api/queues?activeQueue=runs&status=failed&page=1&jobsPerPage=10')
+  const response = await askReady(
+    daemon,
+    '/queues/api/queues?activeQueue=runs&status=failed&page=1&jobsPerPage=10',
+  )
   const { queues } = (await response.json()) as {
     queues: { name: string; jobs: { failedReason: string }[] }[]
   }

@@ -1,0 +1,117 @@
+import { type Figure, median } from '../figures.ts'
+import type { Crowd } from './crowd.ts'
+import type { Idle } from './idle.ts'
+import { MOMENTS, type Stop } from './stop.ts'
+import type { Health, Memory } from './watch.ts'
+
+/** What was measured together; null where it was not wanted. */
+export type Measured = {
+  readonly crowd: Crowd | null
+  readonly idle: Idle | null
+  /** By the key of the moment. */
+  readonly stops: Readonly<Record<string, Stop>> | null
+}
+
+/** Over the runs of the bench; the worst is the highest, for less is better everywhere. */
+export type Spread = { readonly median: number; readonly worst: number }
+export type Figures = Readonly<Record<string, Spread | null>>
+
+const megabytes = (bytes: number) => bytes / 1e6
+const worst = (values: readonly number[]) => Math.max(...values)
+
+function crowdFigure(
+  key: string,
+  label: string,
+  digits: number,
+  of: (crowd: Crowd) => number,
+): Figure<Measured> {
+  return { key, label, digits, of: ({ crowd }) => crowd && of(crowd) }
+}
+
+const healthFigure = (key: 'p50' | 'p99' | 'max') =>
+  crowdFigure(`health_${key}_ms`, `  /healthz of either worker: ${key}, ms`, 1, ({ health }) =>
+    worst(health.map((one: Health) => one[key])),
+  )
+
+const memoryFigure = (key: 'peakBytes' | 'daemonPeakBytes', name: string, label: string) =>
+  crowdFigure(`${name}_megabytes`, `  peak RSS of either worker: ${label}, MB`, 0, ({ memory }) =>
+    worst(memory.map((one: Memory) => megabytes(one[key]))),
+  )
+
+const crowd = [
+  crowdFigure('first_seconds', 'all companies for the first time: wall, s', 1, c => c.firstSeconds),
+  crowdFigure('company_median_seconds', '  a company: median, s', 2, c => median(c.durations)),
+  crowdFigure('company_max_seconds', '  a company: max, s', 2, c => worst(c.durations)),
+  crowdFigure('again_seconds', 'asked for again at both workers: wall, s', 1, c => c.againSeconds),
+  crowdFigure('runs', 'all that time: runs', 0, c => c.runs),
+  crowdFigure('overlaps', '  runs of a company that overlap', 0, c => c.overlaps),
+  crowdFigure('held', '  runs that met a company that was held', 0, c => c.held),
+  crowdFigure('errors', "  errors in the workers' logs", 0, c => c.errors.length),
+  ...(['p50', 'p99', 'max'] as const).map(healthFigure),
+  crowdFigure('asker_p99_ms', '  the asker itself was late: p99, ms', 1, c => c.askerDelayP99Ms),
+  crowdFigure('health_failed', '  /healthz: no answer', 0, c =>
+    c.health.reduce((sum, h) => sum + h.failed, 0),
+  ),
+  memoryFigure('peakBytes', 'worker_peak_rss', 'with its runs'),
+  memoryFigure('daemonPeakBytes', 'daemon_peak_rss', 'the daemon alone'),
+  crowdFigure('quiet_stop_seconds', 'SIGTERM to exit, nothing to do, s', 2, c => worst(c.stopSeconds)),
+]
+
+const stops: Figure<Measured>[] = MOMENTS.flatMap(({ key, label }) => [
+  {
+    key: `stop_${key}_seconds`,
+    label: `SIGTERM to exit, backfill ${label}, s`,
+    digits: 2,
+    of: ({ stops }) => stops?.[key]?.seconds ?? null,
+  },
+  {
+    key: `stop_${key}_committed`,
+    label: '  committed',
+    digits: 0,
+    of: ({ stops }) => stops?.[key]?.committed ?? null,
+  },
+])
+
+function stopSum(key: 'repeated' | 'leftBehind', name: string, label: string): Figure<Measured> {
+  const of = ({ stops }: Measured) => stops && Object.values(stops).reduce((sum, stop) => sum + stop[key], 0)
+  return { key: name, label, digits: 0, of }
+}
+
+const idle: Figure<Measured>[] = [
+  {
+    key: 'idle_rss_megabytes',
+    label: 'idle: RSS, MB',
+    digits: 1,
+    of: ({ idle }) => idle && megabytes(idle.rssBytes),
+  },
+  {
+    key: 'idle_after_run_rss_megabytes',
+    label: 'idle after a run: RSS, MB',
+    digits: 1,
+    of: ({ idle }) => idle && megabytes(idle.rssAfterRunBytes),
+  },
+  {
+    key: 'idle_cpu_percent',
+    label: 'idle: CPU, % of a core',
+    digits: 2,
+    of: ({ idle }) => idle && idle.cpuShare * 100,
+  },
+]
+
+/** All figures, in the order in which they are printed. */
+export const FIGURES: readonly Figure<Measured>[] = [
+  ...crowd,
+  ...stops,
+  stopSum('leftBehind', 'stop_left_behind', 'stopped backfills: processes left behind'),
+  stopSum('repeated', 'stop_repeated', 'stopped backfills: committed analyses asked for again'),
+  ...idle,
+]
+
+export function spread(runs: readonly Measured[]): Figures {
+  return Object.fromEntries(
+    FIGURES.map(({ key, of }) => {
+      const values = runs.map(of).filter(value => value !== null)
+      return [key, values.length > 0 ? { median: median(values), worst: worst(values) } : null]
+    }),
+  )
+}

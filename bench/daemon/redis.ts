@@ -1,0 +1,33 @@
+import { mkdir } from 'node:fs/promises'
+import { FatalError } from '#src/errors.ts'
+import { freePort, startRedisProcess } from '#test/support/redis_process.ts'
+import { beforeKillAll } from '../processes.ts'
+
+export type Redis = { readonly url: string; close(): Promise<void> }
+
+/**
+ * Starts the machine's redis-server on a port of its own, set as the daemon needs it.
+ * @throws FatalError when there is none.
+ */
+export async function startRedis(directory: string): Promise<Redis> {
+  await mkdir(directory)
+  const port = await freePort()
+  const server = await startRedisProcess({ binary: 'redis-server', port, directory }).catch(error => {
+    throw explained(error)
+  })
+  const forget = beforeKillAll(server.kill)
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    async close() {
+      forget()
+      await server.kill()
+    },
+  }
+}
+
+function explained(error: unknown): unknown {
+  if (!/redis-server.*not found/.test(String(error))) return error
+  return new FatalError(
+    'The bench of the daemon starts a Redis of its own, and redis-server is not on PATH. Install it (apt-get install redis-server, brew install redis), then run this again.',
+  )
+}

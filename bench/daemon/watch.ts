@@ -1,0 +1,117 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Agent } from 'undici'
+import { childrenOf, rssBytes } from './proc.ts'
+import type { Worker } from './worker.ts'
+
+const ASK_EVERY_MS = 20
+const LOOP_EVERY_MS = 10
+const SAMPLE_EVERY_MS = 100
+/** An answer that takes longer is none. */
+const ANSWER_WITHIN_MS = 5000
+const POLL_MS = 1000
+
+/** How a worker answered `/healthz`; milliseconds. */
+export type Health = {
+  readonly asked: number
+  readonly failed: number
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** Of a worker, at its highest; the daemon's process with those of its runs, and alone. */
+export type Memory = {
+  readonly peakBytes: number
+  readonly daemonPeakBytes: number
+  readonly maxRuns: number
+}
+
+/** Asks a worker whether it is alive, again and again, whatever became of the questions before. */
+export function watchHealth({ url }: Worker): { end(): Promise<Health> } {
+  const dispatcher = new Agent({
+    pipelining: 1,
+    bodyTimeout: ANSWER_WITHIN_MS,
+    headersTimeout: ANSWER_WITHIN_MS,
+  })
+  const latencies: number[] = []
+  const pending = new Set<Promise<void>>()
+  let failed = 0
+  const ask = async () => {
+    const fromMs = performance.now()
+    try {
+      const { statusCode, body } = await dispatcher.request({ origin: url, path: '/healthz', method: 'GET' })
+      await body.text()
+      if (statusCode !== 200) failed += 1
+    } catch {
+      failed += 1
+    }
+    latencies.push(performance.now() - fromMs)
+  }
+  const timer = setInterval(() => {
+    const asking = ask().finally(() => pending.delete(asking))
+    pending.add(asking)
+  }, ASK_EVERY_MS)
+  return {
+    async end() {
+      clearInterval(timer)
+      await Promise.all(pending)
+      await dispatcher.close()
+      const at = (share: number) => percentile(latencies, share)
+      return { asked: latencies.length, failed, p50: at(0.5), p99: at(0.99), max: at(1) }
+    },
+  }
+}
+
+/** How late our own event loop was: the 99th percentile, in milliseconds. */
+export function watchOwnDelay(): { end(): number } {
+  const loop = monitorEventLoopDelay({ resolution: LOOP_EVERY_MS })
+  loop.enable()
+  return {
+    end() {
+      loop.disable()
+      // What is recorded is the time between two timers.
+      return Math.max(0, loop.percentile(99) / 1e6 - LOOP_EVERY_MS)
+    },
+  }
+}
+
+/** Samples what a worker and its runs have in memory. */
+export function watchMemory({ pid }: Worker): { end(): Memory } {
+  let [peakBytes, daemonPeakBytes, maxRuns] = [0, 0, 0]
+  const sample = () => {
+    const daemon = rssBytes(pid)
+    const runs = childrenOf(pid).map(rssBytes)
+    daemonPeakBytes = Math.max(daemonPeakBytes, daemon)
+    peakBytes = Math.max(
+      peakBytes,
+      runs.reduce((sum, each) => sum + each, daemon),
+    )
+    maxRuns = Math.max(maxRuns, runs.filter(bytes => bytes > 0).length)
+  }
+  const timer = setInterval(sample, SAMPLE_EVERY_MS)
+  return {
+    end() {
+      clearInterval(timer)
+      return { peakBytes, daemonPeakBytes, maxRuns }
+    },
+  }
+}
+
+/** The value that this share of all does not exceed. Expects one value at least. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] as number
+}
+
+/** Waits until the workers' queue of runs is empty. */
+export async function untilIdle(worker: Worker): Promise<void> {
+  for (;;) {
+    const text = await worker.metrics()
+    const counts = [...text.matchAll(/^editais_queue_jobs\{queue="runs",state="([\w-]+)"\} (\d+)$/gm)]
+    if (counts.length === 0) throw new Error(`/metrics has no counts of the queue:\n${text}`)
+    const open = counts.filter(([, state]) => state !== 'completed' && state !== 'failed')
+    if (open.every(([, , count]) => count === '0')) return
+    await sleep(POLL_MS)
+  }
+}

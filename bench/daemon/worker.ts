@@ -1,0 +1,152 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import type { RunReport } from '#src/report.ts'
+import { commandOf } from '../command.ts'
+import { beforeKillAll, remember } from '../processes.ts'
+import { childrenOf, isRunning } from './proc.ts'
+
+const ADMIN_TOKEN = 'bench'
+const LAST_LINES = 20
+/** No run of the bench takes longer. */
+const RUN_WITHIN_MS = 10 * 60_000
+/** What the worker says of a run that it cannot begin, as another one holds the company. */
+const HELD = /^It is held by /
+
+/** A run's report, as its last log line tells it. */
+export type Run = RunReport & { readonly company: string }
+
+/** A worker as `npm start` starts it. */
+export type Worker = {
+  readonly pid: number
+  readonly url: string
+  /** Those that ended so far. */
+  readonly runs: readonly Run[]
+  /** How often a run met a company that was held. */
+  readonly held: () => number
+  /** Messages of its log, and its runs', that are errors. */
+  readonly errors: readonly string[]
+  /** Resolves at the next run that ends. @throws Error when the worker ends before, or none ends in time. */
+  next(): Promise<Run>
+  /** Asks for a company's sync over HTTP. */
+  requestSync(company: string): Promise<void>
+  /** The text of `/metrics`. */
+  metrics(): Promise<string>
+  /** SIGTERM; resolves when it has exited. */
+  stop(): Promise<Stopped>
+}
+
+export type Stopped = {
+  /** From the signal to the exit. */
+  readonly seconds: number
+  /** Runs that were under way at the signal, and that outlived it. */
+  readonly runs: number
+  readonly leftBehind: number
+}
+
+/**
+ * Starts a worker on a free port, and resolves when it listens. Nothing of the caller's settings holds.
+ * @throws Error with what it said, when it ends instead.
+ */
+export async function startWorker(options: {
+  directory: string
+  env: Readonly<Record<string, string>>
+}): Promise<Worker> {
+  const { directory, env } = options
+  const { nodeOptions, file, args } = await commandOf('start')
+  const child = remember(
+    spawn(process.execPath, [...nodeOptions, file, ...args], {
+      cwd: directory,
+      env: { PATH: process.env.PATH ?? '', HTTP_PORT: '0', ADMIN_TOKEN, ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    }),
+  )
+  const pid = child.pid as number
+  const forget = beforeKillAll(async () => killRuns(pid))
+  const exited = once(child, 'exit').then(() => performance.now())
+  const log = collect(createInterface({ input: child.stderr }))
+  const early = exited.then(() => {
+    throw new Error(`The worker ended (${child.exitCode ?? child.signalCode}):\n${log.last.join('\n')}`)
+  })
+  // Met by whoever waits for a run; an end that was asked for is met by nobody.
+  early.catch(() => {})
+  const url = await Promise.race([log.listening, early])
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' }
+  const ask = async (path: string, init: RequestInit = {}) => {
+    const response = await fetch(`${url}${path}`, { headers, ...init })
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    return await response.text()
+  }
+  return {
+    ...{ pid, url, runs: log.runs, errors: log.errors, held: () => log.held },
+    next: () => soon(Promise.race([log.next(), early]), log),
+    requestSync: async company => {
+      await ask(`/companies/${company}/sync`, { method: 'POST', body: '{}' })
+    },
+    metrics: () => ask('/metrics'),
+    async stop() {
+      const runs = childrenOf(pid)
+      const fromMs = performance.now()
+      child.kill('SIGTERM')
+      const seconds = ((await exited) - fromMs) / 1000
+      forget()
+      return { seconds, runs: runs.length, leftBehind: runs.filter(isRunning).length }
+    },
+  }
+}
+
+async function soon<T>(awaited: Promise<T>, { last }: { last: readonly string[] }): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new Error(`No run ended within ${RUN_WITHIN_MS / 1000} s:\n${last.join('\n')}`)),
+    RUN_WITHIN_MS,
+  )
+  try {
+    return await Promise.race([awaited, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Without their worker they would end by themselves, but write on until then. */
+function killRuns(pid: number): void {
+  for (const run of childrenOf(pid)) {
+    try {
+      process.kill(run, 'SIGKILL')
+    } catch {
+      // It has just ended.
+    }
+  }
+}
+
+type Line = Partial<Run> & { readonly msg?: string; readonly level?: string }
+
+/** Follows the log of a worker, which is that of its runs too. */
+function collect(lines: AsyncIterable<string> & NodeJS.EventEmitter) {
+  const { promise: listening, resolve: listens } = Promise.withResolvers<string>()
+  let waiting = Promise.withResolvers<Run>()
+  const said = { runs: [] as Run[], errors: [] as string[], last: [] as string[], held: 0 }
+  const log = { ...said, listening, next: () => waiting.promise }
+  lines.on('line', (text: string) => {
+    log.last.push(text)
+    if (log.last.length > LAST_LINES) log.last.shift()
+    const line = parse(text)
+    const url = /^Listening on (http:\S+?);/.exec(line.msg ?? '')?.[1]
+    if (url) listens(url)
+    if (HELD.test(line.msg ?? '')) log.held += 1
+    if (line.level === 'error') log.errors.push(line.msg ?? text)
+    if (line.msg !== 'run finished') return
+    log.runs.push(line as Run)
+    waiting.resolve(line as Run)
+    waiting = Promise.withResolvers()
+  })
+  return log
+}
+
+function parse(text: string): Line {
+  try {
+    return JSON.parse(text) as Line
+  } catch {
+    return {}
+  }
+}

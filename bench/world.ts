@@ -1,0 +1,111 @@
+import zlib from 'node:zlib'
+import { analysis } from '#schema/analysis.ts'
+import { notice } from '#schema/notice.ts'
+import { createRandom } from '#src/sandbox/random.ts'
+import { type ChildRows, type Company, createCompany } from './company.ts'
+import type { Texts } from './text.ts'
+
+/** So many documents are checked against the contract's schema; more would only take time. */
+const CHECKED_DOCUMENTS = 50
+/** About what one block of the raw log holds. */
+const COMPRESSED_DOCUMENTS = 110
+const CHANGED_WITHIN_MONTHS = 2
+
+/** What the company is like; sizes in bytes of JSON. */
+export type About = {
+  readonly notices: number
+  readonly averageBytes: number
+  readonly largestBytes: number
+  readonly averageChildren: number
+  /** Of the tables with a row an element of the analyses. */
+  readonly rows: ChildRows
+  /** How much zstd at level 1 shrinks the analyses. */
+  readonly compression: number
+}
+
+/** All that a company's key shows, as JSON; what is at one index belongs to one notice. */
+export type World = {
+  readonly indexOf: (id: string) => number | undefined
+  readonly lists: readonly Buffer[]
+  readonly analyses: readonly Buffer[]
+  readonly about: About
+  /** Changes this share of all notices, taken from the newest months; returns how many. */
+  change(share: number): number
+}
+
+/** Throws ZodError where a document is not one of the contract. */
+export function createWorld(notices: number, seed: string, texts?: Texts): World {
+  const company = createCompany(notices, seed, texts)
+  const ids = new Map(company.subjects.map(({ id }, index) => [id, index]))
+  const versions = new Uint32Array(notices)
+  const lists: Buffer[] = []
+  const analyses: Buffer[] = []
+
+  function write(index: number): ChildRows {
+    const version = versions[index] as number
+    const subject = company.subjects[index] as Company['subjects'][number]
+    const made = company.analysis(index, version)
+    const updatedAt = new Date(subject.createdAt.getTime() + (version + 1) * 3_600_000)
+    lists[index] = Buffer.from(company.notice(index, updatedAt))
+    analyses[index] = Buffer.from(made.json)
+    return made.rows
+  }
+
+  const rows = sum(company.subjects.map((_, index) => write(index)))
+  checkSample(lists, analyses)
+  return {
+    indexOf: id => ids.get(id),
+    lists,
+    analyses,
+    about: describe(analyses, rows),
+    change(share) {
+      const chosen = createRandom(`${seed}:change`).sample(
+        recent(company),
+        Math.max(1, Math.round(notices * share)),
+      )
+      for (const index of chosen) {
+        versions[index] = (versions[index] as number) + 1
+        write(index)
+      }
+      return chosen.length
+    },
+  }
+}
+
+function sum(all: readonly ChildRows[]): ChildRows {
+  const total = { requirements: 0, items: 0, alerts: 0 }
+  for (const { requirements, items, alerts } of all) {
+    total.requirements += requirements
+    total.items += items
+    total.alerts += alerts
+  }
+  return total
+}
+
+function describe(analyses: readonly Buffer[], rows: ChildRows): About {
+  const notices = analyses.length
+  const bytes = analyses.reduce((total, body) => total + body.length, 0)
+  const some = Buffer.concat(analyses.slice(0, COMPRESSED_DOCUMENTS))
+  const level = { params: { [zlib.constants.ZSTD_c_compressionLevel]: 1 } }
+  return {
+    notices,
+    averageBytes: Math.round(bytes / notices),
+    largestBytes: analyses.reduce((largest, body) => Math.max(largest, body.length), 0),
+    averageChildren: (rows.requirements + rows.items + rows.alerts) / notices,
+    rows,
+    compression: some.length / zlib.zstdCompressSync(some, level).length,
+  }
+}
+
+/** What is measured must be the contract's documents. */
+function checkSample(lists: readonly Buffer[], analyses: readonly Buffer[]): void {
+  for (const body of lists.slice(0, CHECKED_DOCUMENTS)) notice.parse(JSON.parse(String(body)))
+  for (const body of analyses.slice(0, CHECKED_DOCUMENTS)) analysis.parse(JSON.parse(String(body)))
+}
+
+/** Those of the newest months. */
+function recent({ subjects }: Company): number[] {
+  const newest = subjects[0]?.createdAt ?? new Date()
+  const since = Date.UTC(newest.getUTCFullYear(), newest.getUTCMonth() - CHANGED_WITHIN_MONTHS + 1)
+  return subjects.flatMap(({ createdAt }, index) => (createdAt.getTime() >= since ? index : []))
+}
