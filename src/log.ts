@@ -36,10 +36,7 @@ export function createLogger(
 const SECRETS = ['apiKey', 'authorization', 'adminToken', 'webhookUrl', 'password']
 
 /** The same for somebody who watches: colours on a terminal, JSON elsewhere. */
-export async function openLog(
-  level: LogLevel,
-  about: Readonly<Record<string, string>>,
-): Promise<Logger> {
+export async function openLog(level: LogLevel, about: Readonly<Record<string, string>>): Promise<Logger> {
   if (!isatty(STDERR)) return createLogger(level, about)
   // Loaded for people only. A line each, and no names that only machines look for.
   const { default: pretty } = await import('pino-pretty')
