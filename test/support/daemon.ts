@@ -10,6 +10,8 @@ import { type Environment, temporaryDirectory } from './project.ts'
 const MAIN = join(import.meta.dirname, '../../jobs/main.ts')
 /** What does not come within this does not come; what does mostly takes a second or two. */
 const WITHIN_MS = 50_000
+/** Longer than a daemon gives itself. */
+const STOP_WITHIN_MS = 65_000
 /** Also while Redis is away it answers. */
 const ANSWER_WITHIN_MS = 20_000
 const POLL_MS = 50
@@ -93,6 +95,10 @@ export async function startDaemon(
       }),
     async stop() {
       child.kill('SIGTERM')
+      await until(() => child.exitCode !== null || child.signalCode !== null, {
+        what: () => `the end of the daemon after SIGTERM; it said\n${tail(lines)}`,
+        withinMs: STOP_WITHIN_MS,
+      })
       return await exited
     },
     async kill() {
