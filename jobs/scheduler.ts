@@ -124,10 +124,16 @@ async function catchUp(company: Company, around: Surroundings & { fresh: boolean
     const patience = fresh ? 0 : LATE_TICK_MS
     if (Math.max(due, fresh ? 0 : startedAt.getTime()) + patience > now.getTime()) return
   }
-  if ((await queues.runs.getDeduplicationJobId(`sync-${slug}`)) !== null) return
+  if (await isQueued(queues, `sync-${slug}`)) return
   if (!(await isFirst(queues, slug))) return
   log.info({ company: slug }, state ? 'A run that was due did not come: it runs now.' : 'Its first run.')
   await requestDueRun(queues, slug, now)
+}
+
+/** A run waits or is under way; what only says so, of a job that is over or lost, does not count. */
+async function isQueued({ runs }: Queues, deduplicationId: string): Promise<boolean> {
+  const id = await runs.getDeduplicationJobId(deduplicationId)
+  return id !== null && !['unknown', 'completed', 'failed'].includes(await runs.getJobState(id))
 }
 
 /** Of several workers that see it at once, one asks; should it die before it does, others see it again. */
