@@ -54,7 +54,7 @@ async function answering({ redis }: Queues, { url }: RedisSettings): Promise<voi
     () => true,
     () => false,
   )
-  if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false)])) return
+  if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
   throw new FatalError(
     `Redis at ${hostOf(url)} is not there. Nothing was handed over. Set REDIS_URL to the daemon's.`,
   )

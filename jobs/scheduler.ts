@@ -67,17 +67,32 @@ async function scheduleCompany(
   let fresh = false
   for (const scheduler of schedulersOf(company)) {
     if (isRight(known.get(scheduler.id), scheduler, around)) continue
-    const { id, name, pattern } = scheduler
-    const { slug, schedule } = company
-    await queues.ticks.upsertJobScheduler(
+    await setScheduler(queues, scheduler).catch(error => {
+      // Whether its ticks come or not, a run that is due is asked for below.
+      log.error({ company: company.slug }, `${scheduler.id} could not be set: ${explain(error).message}`)
+    })
+    const { name, pattern } = scheduler
+    if (name === 'sync') fresh = true
+    log.info({ company: company.slug }, `${name} is scheduled: ${pattern} (${company.schedule.timezone})`)
+  }
+  await catchUp(company, { ...around, fresh })
+}
+
+/** Two workers may set it at the same moment, and one that was half lost may stand in its own way. */
+async function setScheduler({ ticks }: Queues, { id, name, company, pattern }: Wanted): Promise<void> {
+  const { slug, schedule } = company
+  const set = () =>
+    ticks.upsertJobScheduler(
       id,
       { pattern, tz: schedule.timezone },
       { name, data: { company: slug }, opts: TICK_OPTIONS },
     )
-    if (name === 'sync') fresh = true
-    log.info({ company: slug }, `${name} is scheduled: ${pattern} (${schedule.timezone})`)
+  try {
+    await set()
+  } catch {
+    await ticks.removeJobScheduler(id)
+    await set()
   }
-  await catchUp(company, { ...around, fresh })
 }
 
 function schedulersOf(company: Company): Wanted[] {
