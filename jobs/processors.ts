@@ -72,7 +72,7 @@ export async function processRun(job: RunJob, context: Context): Promise<JobResu
     log.error(about, refusal)
     await handOn(job, context, MAX_REFUSALS.wrongDirectory)
     await alerts.raise({ ...wrongDirectory(slug), message: refusal })
-    throw new FatalError(refusal)
+    throw new ToldError(refusal)
   }
   await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the known one again.' })
   const holder = await lockHolder(company.paths.lock)
@@ -83,7 +83,6 @@ export async function processRun(job: RunJob, context: Context): Promise<JobResu
   const { ended, fullRequest } = await carryOut(job, company, context)
   if (ended.kind === 'failed' && ended.exitCode === EXIT.held) return await later(job, context, HELD_DELAY_MS)
   if (signal.aborted && isInterrupted(ended)) return await later(job, context, STOPPED_DELAY_MS)
-  if (ended.kind === 'failed') log.error(about, ended.message)
   // A job that fails has no other result to leave for who follows it.
   await job.updateProgress({ ended })
   return conclude(ended, fullRequest)
@@ -132,11 +131,14 @@ function isInterrupted(ended: Ended): boolean {
   return ended.kind === 'synced' && ended.report.status === 'interrupted'
 }
 
+/** Why a job failed, where the log has it already. */
+export class ToldError extends FatalError {}
+
 /** A job fails where its run did, so that the board shows it; everything else is a result. */
 function conclude(ended: Ended, full_request: string | null): JobResult {
   if (ended.kind === 'failed') throw new FatalError(ended.message)
   if (ended.kind === 'synced' && ended.report.status === 'failed') {
-    throw new FatalError(ended.report.error ?? 'The run failed.')
+    throw new ToldError(ended.report.error ?? 'The run failed.')
   }
   return { ended, full_request }
 }

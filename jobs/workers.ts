@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, Worker } from 'bullmq'
-import { processRun, type Shared } from './processors.ts'
+import { explain } from '#src/errors.ts'
+import { processRun, type Shared, ToldError } from './processors.ts'
 import { isRefusal, type JobData, type Queues, requestRun, tellError } from './queue.ts'
 import { requestDueRun } from './scheduler.ts'
 import { fromRedis } from './within.ts'
@@ -55,6 +56,11 @@ export function startWorkers(shared: Shared): Workers {
       if (isRefusal(error)) rest(worker, stopping.signal)
     })
   }
+  // Whatever it was, also before its run began: the board keeps it, but at 3 a.m. one reads the log.
+  runs.on('failed', (job, error) => {
+    const about = { company: job?.data.company, job: job?.id }
+    if (!(error instanceof ToldError)) log.error(about, explain(error).message)
+  })
   return {
     active,
     async stop() {

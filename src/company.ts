@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { EXIT, FatalError, systemCode } from './errors.ts'
@@ -37,15 +36,26 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
   }
 }
 
-/** Not by mkdir's own `recursive`: where a new name in an existing directory is ENOENT (/proc), it never ends. */
+/**
+ * Also where others make the same directories at the same moment, as the first runs of many companies do.
+ * Not by mkdir's own `recursive`: where a new name in an existing directory is ENOENT (/proc), it never ends.
+ */
 async function makeDirectory(path: string): Promise<void> {
+  if (await madeOrThere(path)) return
+  await makeDirectory(dirname(path))
+  if (!(await madeOrThere(path))) throw Object.assign(new Error(`${path} cannot be made`), { code: 'ENOENT' })
+}
+
+/** False where its parent was missing; that may be there by now. */
+async function madeOrThere(path: string): Promise<boolean> {
   try {
     await mkdir(path)
+    return true
   } catch (error) {
-    if (systemCode(error) === 'EEXIST' && (await stat(path)).isDirectory()) return
-    if (systemCode(error) !== 'ENOENT' || existsSync(dirname(path))) throw error
-    await makeDirectory(dirname(path))
-    await makeDirectory(path)
+    const code = systemCode(error)
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return true
+    if (code === 'ENOENT') return false
+    throw error
   }
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { RunReport } from '#src/report.ts'
 import { askedFor, startCompanies } from '#test/support/companies.ts'
-import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, type LogLine, startDaemon, until } from '#test/support/daemon.ts'
 import {
   expectNoOverlap,
   failedJobs,
@@ -82,11 +82,13 @@ test('a company whose key is refused does not trouble another; its alert and its
   expect(webhook.messages.filter(({ company }) => company === 'acme')).toEqual([])
 })
 
-test('a key that cannot be read fails its runs alone, until it can', async () => {
-  const companies = await startCompanies(['acme', 'boreal'])
+test('a key or a directory that cannot be read fails the runs of its company alone, and the log says it', async () => {
+  const companies = await startCompanies(['acme', 'boreal', 'celeste'])
   const often = { sync_cron: OFTEN }
-  await companies.configure({ acme: often, boreal: often })
+  await companies.configure({ acme: often, boreal: often, celeste: often })
   await rm(companies.keyFile('boreal'))
+  const directory = join(companies.environment.DATA_DIR ?? '', 'celeste')
+  await writeFile(directory, 'a file')
   const daemon = await startDaemon({ ...companies.environment, ...(await redisSettings()) })
   const sentence = /^API_KEY_FILE \(\S+boreal\.key\) cannot be read: ENOENT\./
   await until(async () => (await failedJobs(daemon)).length >= 2, { what: 'two failed jobs' })
@@ -95,7 +97,11 @@ test('a key that cannot be read fails its runs alone, until it can', async () =>
     company: 'boreal',
     level: 'error',
   })
-  await until(() => runsOf(daemon, 'acme').length >= 2, { what: 'two runs of the other company' })
+  const aboutCeleste = (line: LogLine) => line.company === 'celeste' && line.level === 'error'
+  expect(await daemon.waitFor(aboutCeleste)).toMatchObject({
+    ...{ msg: expect.stringContaining(`${directory} cannot be written (ENOTDIR)`) },
+  })
+  await until(() => runsOf(daemon, 'acme').length >= 2, { what: 'two runs of the third company' })
   await writeFile(companies.keyFile('boreal'), companies.keyOf('boreal'))
   expect(await nextRun(daemon, 'boreal')).toMatchObject({ status: 'ok', loaded: 30 })
 })
@@ -160,7 +166,7 @@ test('a worker with another data directory refuses, and leaves the company to th
   expect([...(await filesBelow(elsewhere)).keys()].filter(path => !path.endsWith('/id'))).toEqual([])
 
   // It put the job back, so that a worker with the right one can take it.
-  expect(await queuedRuns(wrong)).toEqual({ active: 0, waiting: 1 })
+  await until(async () => (await queuedRuns(wrong)).waiting === 1, { what: 'the job in the queue' })
   expect(await wrong.stop()).toBe(0)
   expect(runsOf(wrong)).toEqual([])
   const again = await startDaemon(environment)

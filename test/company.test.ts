@@ -1,0 +1,15 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { companyPaths, makeDirectories } from '#src/company.ts'
+import { temporaryDirectory } from './support/project.ts'
+
+test('the directories of many companies can be made at the same moment, in a DATA_DIR that is not there yet', async () => {
+  const slugs = Array.from({ length: 20 }, (_, index) => `company-${index + 10}`)
+  for (let round = 0; round < 20; round += 1) {
+    const dataDir = join(await temporaryDirectory(), 'not', 'there', 'yet')
+    // Twice each, as two workers would.
+    await Promise.all([...slugs, ...slugs].map(slug => makeDirectories(companyPaths(dataDir, slug))))
+    expect((await readdir(dataDir)).sort()).toEqual(slugs)
+  }
+})
