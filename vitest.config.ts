@@ -9,5 +9,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     reporters: ['default'],
     maxWorkers: 5,
+    // Each file's own modules are loaded once per worker: no test leaves anything in them.
+    isolate: false,
   },
 })

@@ -1,8 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { reportHere } from './support/here.ts'
 import { type Company, editalOf, idAt, KEY, openCompany } from './support/prepared.ts'
-import { queryLatest, runCommand, syncOnce } from './support/project.ts'
+import { queryLatest, runCommand } from './support/project.ts'
 
 describe('a refused request', () => {
   it('for its key (401) ends the run after that one request, and says what to do', async () => {
@@ -20,7 +21,7 @@ describe('a refused request', () => {
   it('for its key while analyses are fetched stops there, and what was loaded stays', async () => {
     const company = await openCompany(12, { API_CONCURRENCY: '1' })
     company.sandbox.faults.plan.push({ fault: 'status', status: 401, kinds: ['analysis'], skip: 4 })
-    const stopped = await syncOnce(company.environment, [], 1)
+    const stopped = await reportHere(company.environment, {}, 1)
 
     expect(stopped).toMatchObject({ status: 'failed', listed: 12, loaded: 4, not_attempted: 8 })
     expect(company.sandbox.requests.byKind.analysis).toBe(5)
@@ -33,7 +34,7 @@ describe('a refused request', () => {
       status: 400,
       body: JSON.stringify({ error: 'invalid_status', detail: 'unknown status: ready' }),
     })
-    const report = await syncOnce(company.environment, ['--status', 'ready'], 2)
+    const report = await reportHere(company.environment, { statuses: ['ready'] }, 2)
 
     expect(company.sandbox.requests.total).toBe(1)
     expect(report.status).toBe('failed')
@@ -58,7 +59,7 @@ describe('a request that fails', () => {
     plan.push({ fault: 'hang', ...once(8) })
     plan.push({ fault: 'status', status: 503, kinds: ['list'], first: 1 })
 
-    const report = await syncOnce(company.environment)
+    const report = await reportHere(company.environment)
 
     expect(report).toMatchObject({ status: 'ok', loaded: 10, failed: 0, requests: 21 })
     expect(company.sandbox.requests.byKind).toMatchObject({ list: 2, analysis: 19 })
@@ -73,7 +74,7 @@ describe('a request that fails', () => {
     plan.push({ fault: 'status', status: 500, kinds: ['analysis'], ids: [down] })
     plan.push({ fault: 'status', status: 403, kinds: ['analysis'], ids: [forbidden] })
 
-    const report = await syncOnce(company.environment, [], 3)
+    const report = await reportHere(company.environment, {}, 3)
 
     expect(report).toMatchObject({ status: 'partial', loaded: 4, failed: 2, not_attempted: 0 })
     const { byId } = company.sandbox.requests
@@ -92,7 +93,7 @@ describe('a request that fails', () => {
     const { plan } = company.sandbox.faults
     plan.push({ fault: 'status', status: 500, kinds: ['analysis'], skip: 6 })
 
-    const stopped = await syncOnce(company.environment, [], 3)
+    const stopped = await reportHere(company.environment, {}, 3)
 
     expect(stopped).toMatchObject({ status: 'partial', loaded: 6, failed: 20, not_attempted: 24 })
     expect(stopped.error).toContain('20 requests failed in a row')
@@ -100,7 +101,7 @@ describe('a request that fails', () => {
     expect(await loadedCount(company)).toBe(6)
 
     plan.length = 0
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 44, unchanged: 6 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 44, unchanged: 6 })
   })
 })
 
@@ -109,7 +110,7 @@ describe('notices that fail for a reason of their own', () => {
     const company = await openCompany(60, { API_CONCURRENCY: '1', API_RETRIES: '0' })
     for (const id of company.ids.slice(0, 40)) company.world.update(id, { analysis: null })
 
-    expect(await syncOnce(company.environment, [], 3)).toMatchObject({
+    expect(await reportHere(company.environment, {}, 3)).toMatchObject({
       loaded: 20,
       failed: 40,
       not_attempted: 0,
@@ -126,7 +127,7 @@ describe('an analysis that is not found (404)', () => {
       // Between the list and the analysis.
       if (kind === 'analysis' && id === gone && company.world.entry(gone)) company.world.remove(gone)
     }
-    const report = await syncOnce(company.environment, [], 3)
+    const report = await reportHere(company.environment, {}, 3)
 
     expect(report).toMatchObject({ listed: 5, loaded: 3, gone: 1, failed: 1, tombstoned: 0 })
     expect(company.sandbox.requests.byId.get(gone)).toEqual({ notice: 1, analysis: 1 })
@@ -144,7 +145,7 @@ describe('the pace', () => {
       { ...refused, skip: 35, retryAfterSeconds: 2, retryAfterAs: 'date' },
       { fault: 'latency', ms: 5, kinds: ['analysis'] },
     )
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 60, requests: 63 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 60, requests: 63 })
 
     const { recent, peakConcurrent } = company.sandbox.requests
     expect(peakConcurrent).toBe(4)
@@ -162,7 +163,7 @@ describe('the pace', () => {
 
   it('keeps to API_MAX_RPS requests a second', async () => {
     const company = await openCompany(20, { API_MAX_RPS: '20' })
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 20, requests: 21 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 20, requests: 21 })
     const times = company.sandbox.requests.recent.map(({ at }) => at.getTime())
     // Twenty spaces of 50 ms; the clocks of two processes and of timers differ by a few.
     expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(950)
@@ -187,14 +188,14 @@ describe('the key', () => {
       ids: [idAt(company, 0)],
     })
 
-    const report = await syncOnce(company.environment, [], 3)
+    const report = await reportHere(company.environment, {}, 3)
     expect(report).toMatchObject({ loaded: 3, failed: 1 })
     expect(report.error).toContain(`the API redirects (302) to ${origin}`)
     const headers = company.sandbox.requests.recent.map(({ headersSeen }) => headersSeen.join())
     expect(headers).toEqual(Array(5).fill('x-api-key'))
 
     company.sandbox.faults.plan.push({ fault: 'redirect', origin, kinds: ['list'] })
-    expect(await syncOnce(company.environment, [], 1)).toMatchObject({ status: 'failed', requests: 1 })
+    expect(await reportHere(company.environment, {}, 1)).toMatchObject({ status: 'failed', requests: 1 })
     expect(elsewhere).toEqual([])
   })
 })
@@ -208,7 +209,7 @@ describe('an id', () => {
       edital: { ...editalOf(company, idAt(company, 0)), id },
       analysis: { ...analysis, id },
     })
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 3 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 3 })
     const { byId, recent } = company.sandbox.requests
     expect(byId.get(id)).toEqual({ notice: 0, analysis: 1 })
     expect(recent.map(({ headersSeen }) => headersSeen.join())).toEqual(Array(4).fill('authorization'))

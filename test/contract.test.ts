@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { reportHere } from './support/here.ts'
 import {
   type Company,
   editalOf,
@@ -9,7 +10,7 @@ import {
   readLog,
   textWith,
 } from './support/prepared.ts'
-import { queryLatest, syncOnce } from './support/project.ts'
+import { queryLatest } from './support/project.ts'
 
 type DriftRow = { path: string; kind: string; sample: string; count: number }
 
@@ -36,7 +37,7 @@ describe('a document that says more than the contract', () => {
     company.bodies.set(analysed, JSON.stringify(widened))
     company.pageExtras.next = null
 
-    const report = await syncOnce(company.environment)
+    const report = await reportHere(company.environment)
 
     expect(report).toMatchObject({ status: 'ok', listed: 12, loaded: 12, quarantined: 0 })
     expect(await driftOf(company)).toEqual([
@@ -61,9 +62,9 @@ describe('a document that says more than the contract', () => {
     const company = await openCompany(3)
     const id = idAt(company, 0)
     company.bodies.set(id, JSON.stringify({ ...fullAnalysis(company, id), versao: 2 }))
-    await syncOnce(company.environment)
+    await reportHere(company.environment)
     company.bodies.set(id, JSON.stringify({ ...fullAnalysis(company, id), versao: 3 }))
-    await syncOnce(company.environment, ['--id', id])
+    await reportHere(company.environment, { ids: [id] })
 
     const rows = await queryLatest(
       company.environment,
@@ -90,7 +91,7 @@ describe('a document that says more than the contract', () => {
         pricing: { ...whole.pricing, risco_pagamento: 'extremo' },
       }),
     )
-    const report = await syncOnce(company.environment)
+    const report = await reportHere(company.environment)
 
     expect(report).toMatchObject({ status: 'ok', listed: 8, quarantined: 0 })
     expect((await driftOf(company)).map(({ path, kind, sample }) => `${kind} ${path} ${sample}`)).toEqual([
@@ -128,7 +129,7 @@ describe('a document that says more than the contract', () => {
   it('loads the analysis of a notice in a phase that the contract does not know yet', async () => {
     const company = await openCompany(3)
     company.world.update(idAt(company, 0), { edital: { status: 'suspended' } })
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 3, deferred: 0 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 3, deferred: 0 })
   })
 })
 
@@ -146,7 +147,7 @@ describe('a value of a wrong type', () => {
       hollow,
       JSON.stringify({ ...fullAnalysis(company, hollow), pricing: 5, orgao_report: 'x' }),
     )
-    const report = await syncOnce(company.environment)
+    const report = await reportHere(company.environment)
 
     expect(report).toMatchObject({ status: 'ok', listed: 6, loaded: 6, quarantined: 0 })
     const drift = await driftOf(company)
@@ -212,7 +213,7 @@ describe('a document of which not all can be loaded', () => {
     company.bodies.set(plain, JSON.stringify(fullAnalysis(company, plain), null, 2))
     company.listTexts.set(listed, textWith(editalOf(company, listed), '"orgao":"first", "orgao":"second"'))
 
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 6 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 6 })
 
     const log = await readLog(company)
     for (const id of [twice, exact, wrong]) {
@@ -232,7 +233,7 @@ describe('a document of which not all can be loaded', () => {
     const id = idAt(company, 0)
     const bytes = Buffer.from(textWith(fullAnalysis(company, id), '"orgao":"São Paulo"'), 'latin1')
     company.bodies.set(id, bytes)
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 2 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 2 })
     const { raw } = lineOf(await readLog(company), 'analysis', id)
     expect(Buffer.from(String(raw ?? ''), 'base64').equals(bytes)).toBe(true)
   })

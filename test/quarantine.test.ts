@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { MAX_BODY_BYTES } from '#src/api/client.ts'
+import { reportHere } from './support/here.ts'
 import {
   type Company,
   editalOf,
@@ -9,7 +10,7 @@ import {
   openCompany,
   readLog,
 } from './support/prepared.ts'
-import { queryLatest, syncOnce } from './support/project.ts'
+import { queryLatest } from './support/project.ts'
 
 type Broken = { body: (good: FullAnalysis) => string; reason: string; path: string }
 
@@ -73,7 +74,7 @@ describe('an analysis that cannot be used', () => {
     })
     for (const { id, body } of cases) company.bodies.set(id, body)
 
-    const report = await syncOnce(company.environment, [], 3)
+    const report = await reportHere(company.environment, {}, 3)
 
     expect(report).toMatchObject({ status: 'partial', loaded: 3, quarantined: cases.length, failed: 0 })
     const rows = await queryLatest<Record<string, unknown> & { edital_id: string }>(
@@ -99,10 +100,10 @@ describe('an analysis that cannot be used', () => {
     const company = await openCompany(5)
     const [changed, waiting] = [idAt(company, 0), idAt(company, 1)]
     for (const id of [changed, waiting]) company.bodies.set(id, 'null')
-    expect(await syncOnce(company.environment, [], 3)).toMatchObject({ loaded: 3, quarantined: 2 })
+    expect(await reportHere(company.environment, {}, 3)).toMatchObject({ loaded: 3, quarantined: 2 })
 
     company.sandbox.requests.reset()
-    const second = await syncOnce(company.environment)
+    const second = await reportHere(company.environment)
     expect(second).toMatchObject({ status: 'ok', unchanged: 3, deferred: 2, quarantined: 0 })
     expect(company.sandbox.requests.byKind).toEqual({ list: 1, notice: 0, analysis: 0, other: 0 })
     expect(await states(company)).toEqual({ current: 3, quarantined: 2 })
@@ -110,7 +111,7 @@ describe('an analysis that cannot be used', () => {
     company.world.update(changed, { updatedAt: new Date('2026-02-01T00:00:00Z') })
     company.bodies.set(changed, JSON.stringify(fullAnalysis(company, changed)))
     company.sandbox.requests.reset()
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 1, deferred: 1 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 1, deferred: 1 })
     expect(company.sandbox.requests.byId).toEqual(new Map([[changed, { notice: 0, analysis: 1 }]]))
     expect(await resolution(company)).toEqual({ [changed]: true, [waiting]: false })
     expect(await states(company)).toEqual({ current: 4, quarantined: 1 })
@@ -121,11 +122,11 @@ describe('an analysis that cannot be used', () => {
     const id = idAt(company, 0)
     company.bodies.set(id, 'null')
     const delays: unknown[] = []
-    await syncOnce(company.environment, [], 3)
-    for (const args of [['--id', id], ['--full']]) {
+    await reportHere(company.environment, {}, 3)
+    for (const request of [{ ids: [id] }, { full: true }]) {
       company.sandbox.requests.reset()
-      await syncOnce(company.environment, args, 3)
-      expect(company.sandbox.requests.byId.get(id)?.analysis, args.join(' ')).toBe(1)
+      await reportHere(company.environment, request, 3)
+      expect(company.sandbox.requests.byId.get(id)?.analysis, JSON.stringify(request)).toBe(1)
       delays.push(
         ...(await queryLatest(
           company.environment,
@@ -138,7 +139,7 @@ describe('an analysis that cannot be used', () => {
       { attempts: 3, wait: 60 },
     ])
     company.bodies.clear()
-    expect(await syncOnce(company.environment, ['--id', id])).toMatchObject({ status: 'ok', loaded: 1 })
+    expect(await reportHere(company.environment, { ids: [id] })).toMatchObject({ status: 'ok', loaded: 1 })
     expect(await resolution(company)).toEqual({ [id]: true })
   })
 
@@ -146,7 +147,7 @@ describe('an analysis that cannot be used', () => {
     const company = await openCompany(3)
     const id = idAt(company, 0)
     company.bodies.set(id, JSON.stringify(fullAnalysis(company, id)))
-    await syncOnce(company.environment)
+    await reportHere(company.environment)
     const before = await rowsOf(company, id)
     expect(before.items).toHaveLength(1)
 
@@ -155,7 +156,7 @@ describe('an analysis that cannot be used', () => {
       updatedAt: new Date('2026-02-01T00:00:00Z'),
     })
     company.bodies.set(id, JSON.stringify({ ...fullAnalysis(company, id), items: {} }))
-    expect(await syncOnce(company.environment, [], 3)).toMatchObject({ changed: 1, quarantined: 1 })
+    expect(await reportHere(company.environment, {}, 3)).toMatchObject({ changed: 1, quarantined: 1 })
 
     expect(await rowsOf(company, id)).toEqual(before)
     expect(
@@ -172,7 +173,7 @@ describe('an analysis that cannot be used', () => {
     company.sandbox.faults.plan.push({
       ...{ fault: 'oversize', kinds: ['analysis'], ids: [id], bytes: MAX_BODY_BYTES + 1024 * 1024 },
     })
-    const report = await syncOnce(company.environment, [], 3)
+    const report = await reportHere(company.environment, {}, 3)
 
     expect(report).toMatchObject({ loaded: 1, quarantined: 1, failed: 0 })
     expect(company.sandbox.requests.byId.get(id)?.analysis).toBe(1)
@@ -201,7 +202,7 @@ describe('a listed notice that cannot be used', () => {
     for (const text of ['null', '5', '"text"', '[]', '{}']) company.listTexts.set(`odd ${text}`, text)
     const bad = company.listTexts.size
 
-    const report = await syncOnce(company.environment, [], 3)
+    const report = await reportHere(company.environment, {}, 3)
 
     expect(report).toMatchObject({ listed: 4 + bad, loaded: 4, quarantined: bad, scan_complete: true })
     const { byKind, byId } = company.sandbox.requests
@@ -220,19 +221,19 @@ describe('a listed notice that cannot be used', () => {
       { notices: 4 },
     ])
 
-    const second = await syncOnce(company.environment)
+    const second = await reportHere(company.environment)
     expect(second).toMatchObject({ status: 'ok', unchanged: 4, deferred: bad, quarantined: 0 })
   })
 
   it('for a required field keeps the version before it, and is resolved when it is good again', async () => {
     const company = await openCompany(4)
     const [known, fresh] = [idAt(company, 0), 'fresh-1']
-    await syncOnce(company.environment)
+    await reportHere(company.environment)
     const good = editalOf(company, known)
     company.listTexts.set(known, JSON.stringify({ ...good, objeto: 'Outro', participation_confirmed: 'yes' }))
     company.listTexts.set(fresh, JSON.stringify({ ...good, id: fresh, created_at: 'ontem' }))
     company.sandbox.requests.reset()
-    const broken = await syncOnce(company.environment, [], 3)
+    const broken = await reportHere(company.environment, {}, 3)
 
     expect(broken).toMatchObject({ listed: 5, unchanged: 3, quarantined: 2, tombstoned: 0, added: 0 })
     expect(company.sandbox.requests.byKind).toEqual({ list: 1, notice: 0, analysis: 0, other: 0 })
@@ -248,7 +249,7 @@ describe('a listed notice that cannot be used', () => {
 
     company.listTexts.delete(fresh)
     company.listTexts.set(known, JSON.stringify({ ...good, objeto: 'Outro' }))
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', listed: 4, changed: 1 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', listed: 4, changed: 1 })
     expect((await resolution(company))[known]).toBe(true)
     expect(
       await queryLatest(company.environment, `SELECT objeto FROM editais WHERE edital_id = '${known}'`),

@@ -3,6 +3,7 @@ import { sealedSegments } from '#src/rawlog/files.ts'
 import { RawLogWriter } from '#src/rawlog/writer.ts'
 import type { RunReport } from '#src/report.ts'
 import { hashOf } from '#src/validate.ts'
+import { reportHere } from './support/here.ts'
 import {
   type Company,
   editalOf,
@@ -12,12 +13,12 @@ import {
   rawDirectory,
   textWith,
 } from './support/prepared.ts'
-import { companyDirectory, filesBelow, queryLatest, runCommand, syncOnce } from './support/project.ts'
+import { companyDirectory, filesBelow, queryLatest, runCommand } from './support/project.ts'
 
 describe('replay', () => {
   it('with nothing quarantined says so, and writes neither a segment nor a snapshot', async () => {
     const company = await openCompany(3)
-    await syncOnce(company.environment)
+    await reportHere(company.environment)
     const before = await filesBelow(companyDirectory(company.environment))
     const ended = await runCommand(['replay'], company.environment)
 
@@ -35,7 +36,7 @@ describe('replay', () => {
       JSON.stringify({ ...fullAnalysis(company, idAt(company, 1)), items: {} }),
     )
     company.listTexts.set('without an id', '{}')
-    await syncOnce(company.environment, [], 3)
+    await reportHere(company.environment, {}, 3)
     const before = await quarantineOf(company)
     expect(before).toHaveLength(3)
     company.sandbox.requests.reset()
@@ -55,7 +56,7 @@ describe('replay', () => {
     const [analysed, broken] = [idAt(company, 0), idAt(company, 1)]
     company.bodies.set(analysed, 'null')
     company.bodies.set(broken, 'null')
-    await syncOnce(company.environment, [], 3)
+    await reportHere(company.environment, {}, 3)
     const { updated_at } = editalOf(company, analysed)
     const good = { ...fullAnalysis(company, analysed), overview: undefined }
     const fresh = { ...editalOf(company, idAt(company, 2)), id: 'fresh-1', objeto: 'Objeto novo' }
@@ -109,12 +110,12 @@ describe('a quarantined analysis', () => {
     const company = await openCompany(3)
     const id = idAt(company, 0)
     company.bodies.set(id, 'null')
-    await syncOnce(company.environment, [], 3)
+    await reportHere(company.environment, {}, 3)
     const { updated_at } = editalOf(company, id)
     await logRejected(company, [{ edital_id: id, kind: 'analysis', body: 'null', updated_at }])
     company.bodies.clear()
 
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 1, deferred: 0 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 1, deferred: 0 })
     expect(
       await queryLatest(
         company.environment,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { reportHere } from './support/here.ts'
 import { editalOf, fullAnalysis, idAt, openCompany, textWith } from './support/prepared.ts'
-import { queryLatest, syncOnce } from './support/project.ts'
+import { queryLatest } from './support/project.ts'
 
 describe('an empty analysis', () => {
   it('is no error: its notice is current and has no rows in the lists', async () => {
@@ -20,7 +21,7 @@ describe('an empty analysis', () => {
     const absent = { pricing: null, orgao_report: null, operational: null, overview: null, orgao: null }
     company.bodies.set(nulls, JSON.stringify({ ...about(nulls), ...screened, ...absent }))
 
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 4, quarantined: 0 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 4, quarantined: 0 })
 
     const rows = await queryLatest(
       company.environment,
@@ -73,7 +74,7 @@ describe('text', () => {
       const shell = without(fullAnalysis(company, id), 'items', 'operational', 'overview')
       company.bodies.set(id, textWith(shell, members))
     }
-    const report = await syncOnce(company.environment)
+    const report = await reportHere(company.environment)
     expect(report).toMatchObject({ status: 'ok', loaded: cases.length, quarantined: 0 })
 
     const rows = byId(
@@ -97,7 +98,7 @@ describe('text', () => {
     company.bodies.set(pretty, `\r\n${JSON.stringify(fullAnalysis(company, pretty), null, '\t')}\n\n`)
     company.bodies.set(marked, `\ufeff${JSON.stringify(fullAnalysis(company, marked))}`)
     company.sandbox.faults.plan.push({ fault: 'bom', kinds: ['list'] }, { fault: 'pretty', kinds: ['list'] })
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', listed: 3, loaded: 3 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', listed: 3, loaded: 3 })
 
     const rows = await queryLatest(
       company.environment,
@@ -151,7 +152,7 @@ describe('date-times', () => {
       company.listTexts.set(id, JSON.stringify(edital))
       company.bodies.set(id, JSON.stringify({ ...fullAnalysis(company, id), data_sessao: sent }))
     }
-    const report = await syncOnce(company.environment)
+    const report = await reportHere(company.environment)
     expect(report).toMatchObject({ status: 'ok', listed: cases.length, loaded: cases.length })
 
     const rows = byId(
@@ -180,7 +181,7 @@ describe('date-times', () => {
   it('without an offset are local time of SOURCE_TIMEZONE', async () => {
     const company = await openCompany(1, { SOURCE_TIMEZONE: 'America/Manaus' })
     company.world.update(idAt(company, 0), { edital: { data_sessao: '2026-03-01T09:00:00' } })
-    await syncOnce(company.environment)
+    await reportHere(company.environment)
     expect(
       await queryLatest(company.environment, 'SELECT data_sessao::VARCHAR AS session FROM editais'),
     ).toEqual([{ session: '2026-03-01 13:00:00+00' }])
@@ -202,7 +203,7 @@ describe('numbers', () => {
       company.world.update(id, { edital: { valor_estimado: value } })
       company.bodies.set(id, JSON.stringify({ ...fullAnalysis(company, id), items: [item] }))
     }
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', loaded: 5 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 5 })
 
     const rows = byId(
       await queryLatest(

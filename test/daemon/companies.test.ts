@@ -35,8 +35,7 @@ test('a company whose key is refused does not trouble another; its alert and its
   const webhook = await startWebhook()
   const urlFile = join(await temporaryDirectory(), 'webhook')
   await writeFile(urlFile, webhook.url)
-  const often = { sync_cron: OFTEN }
-  await companies.configure({ acme: often, boreal: often })
+  await companies.configure({ acme: { sync_cron: '*/5 * * * * *' }, boreal: { sync_cron: OFTEN } })
   await writeFile(companies.keyFile('boreal'), 'edk_of_nobody')
   const environment = {
     ...{ ...companies.environment, ...(await redisSettings()) },
@@ -47,7 +46,7 @@ test('a company whose key is refused does not trouble another; its alert and its
   const one = await startDaemon(environment)
   const runs = (company: string, status: string) =>
     runsOf(one, company).filter(run => run.status === status).length
-  await until(() => runs('boreal', 'failed') >= 3 && runs('acme', 'ok') >= 3, { what: 'three runs of each' })
+  await until(() => runs('boreal', 'failed') >= 2 && runs('acme', 'ok') >= 2, { what: 'two runs of each' })
   expect(runs('acme', 'failed')).toBe(0)
   expect((await companies.company('acme').query('SELECT count(*)::INT AS n FROM editais'))[0]).toEqual({
     n: 30,
@@ -72,7 +71,7 @@ test('a company whose key is refused does not trouble another; its alert and its
   )
   const three = await startDaemon(environment)
   await until(() => aboutKeys().length > 1, { what: 'a second message' })
-  await until(() => runsOf([one, two, three], 'boreal').filter(healed).length >= 3, {
+  await until(() => runsOf([one, two, three], 'boreal').filter(healed).length >= 2, {
     what: 'more good runs',
   })
   expect(aboutKeys()).toMatchObject([

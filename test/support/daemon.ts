@@ -14,7 +14,7 @@ const WITHIN_MS = 50_000
 const STOP_WITHIN_MS = 65_000
 /** Also while Redis is away it answers. */
 const ANSWER_WITHIN_MS = 20_000
-const POLL_MS = 50
+const POLL_MS = 100
 
 /** For tests of daemons, which wait for several things, on machines that may be slow. */
 export const DAEMON_TEST = { testTimeout: 150_000 }

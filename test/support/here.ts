@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApi } from '#src/api/client.ts'
 import { companyPaths } from '#src/company.ts'
+import { exitOf, type RunReport } from '#src/report.ts'
 import type { RunContext, RunResult } from '#src/run.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import type { Environment } from './project.ts'
@@ -23,6 +24,21 @@ export async function syncHere(
   } finally {
     await api.close()
   }
+}
+
+/**
+ * The report of one run in this process.
+ * @throws Error with the report unless the command would end with `code`.
+ */
+export async function reportHere(
+  environment: Environment,
+  request: Partial<SyncRequest> = {},
+  code = 0,
+): Promise<RunReport> {
+  const { report, causes } = await syncHere(environment, request)
+  const ended = exitOf(report, causes)
+  if (ended !== code) throw new Error(`sync ends with ${ended}, not ${code}: ${JSON.stringify(report)}`)
+  return report
 }
 
 /** What a run needs besides the API. */
