@@ -1,7 +1,7 @@
-import { CronExpressionParser } from 'cron-parser'
 import type { Logger } from 'pino'
 import { explain } from '#src/errors.ts'
 import { readState } from '#src/state.ts'
+import { nextAfter } from './cron.ts'
 import { type JobData, type JobName, type Queues, requestRun } from './queue.ts'
 import type { Company, Roster } from './roster.ts'
 
@@ -44,10 +44,11 @@ export async function reconcile(
   const { queues, roster, log } = around
   const schedulers = await queues.ticks.getJobSchedulers(0, -1, true)
   const known = new Map(schedulers.map(scheduler => [scheduler.key, scheduler]))
+  const asked = await queues.redis.hgetall(askedKey(queues))
   for (const company of roster.companies.values()) {
     // One company's trouble is not the others'.
     try {
-      await scheduleCompany(company, known, around)
+      await scheduleCompany(company, { known, asked: asked[company.slug] }, around)
     } catch (error) {
       log.error({ company: company.slug }, `It could not be scheduled: ${explain(error).message}`)
     }
@@ -60,7 +61,7 @@ export async function reconcile(
 
 async function scheduleCompany(
   company: Company,
-  known: ReadonlyMap<string, Known>,
+  { known, asked }: { known: ReadonlyMap<string, Known>; asked: string | undefined },
   around: Surroundings,
 ): Promise<void> {
   const { queues, log } = around
@@ -75,7 +76,7 @@ async function scheduleCompany(
     if (name === 'sync') fresh = true
     log.info({ company: company.slug }, `${name} is scheduled: ${pattern} (${company.schedule.timezone})`)
   }
-  await catchUp(company, { ...around, fresh })
+  await catchUp(company, { ...around, fresh, asked })
 }
 
 /** Two workers may set it at the same moment, and one that was half lost may stand in its own way. */
@@ -112,7 +113,7 @@ function isRight(
   const { timezone } = company.schedule
   if (!known || known.pattern !== pattern || known.tz !== timezone || known.next === undefined) return false
   const patience = Math.max(known.next, startedAt.getTime()) + LATE_TICK_MS
-  return now.getTime() <= patience && known.next <= nextAfter(now, pattern, timezone) + LATE_TICK_MS
+  return now.getTime() <= patience && known.next <= nextAfter(now.getTime(), pattern, timezone) + LATE_TICK_MS
 }
 
 async function forget(id: string, data: JobData | undefined, { queues, log }: Surroundings): Promise<void> {
@@ -125,24 +126,33 @@ async function forget(id: string, data: JobData | undefined, { queues, log }: Su
  * Asks for the run that a tick should have brought and did not: of a new company, of one whose schedule was
  * set again, or after Redis lost its data.
  */
-async function catchUp(company: Company, around: Surroundings & { fresh: boolean }): Promise<void> {
-  const { queues, log, now, startedAt, fresh } = around
-  const { slug, paths, schedule } = company
+async function catchUp(
+  company: Company,
+  around: Surroundings & { fresh: boolean; asked: string | undefined },
+): Promise<void> {
+  const { queues, log, now, asked } = around
+  const { slug, paths } = company
+  if (!isDue(company, asked, around)) return
+  // Of a run by hand Redis knows nothing.
   const state = await readState(paths)
-  const asked = await queues.redis.hget(askedKey(queues), slug)
-  // What lies in the future was written by a clock that was ahead, and proves nothing.
-  const known = [asked, state?.last_run.started_at]
-    .map(time => Date.parse(time ?? ''))
-    .filter(ms => ms <= now.getTime())
-  if (known.length > 0) {
-    const due = nextAfter(new Date(Math.max(...known)), schedule.syncCron, schedule.timezone)
-    const patience = fresh ? 0 : LATE_TICK_MS
-    if (Math.max(due, fresh ? 0 : startedAt.getTime()) + patience > now.getTime()) return
-  }
+  if (state && !isDue(company, state.last_run.started_at, around)) return
   if (await isQueued(queues, `sync-${slug}`)) return
   if (!(await isFirst(queues, slug))) return
   log.info({ company: slug }, state ? 'A run that was due did not come: it runs now.' : 'Its first run.')
   await requestDueRun(queues, slug, now)
+}
+
+/** Whether the schedule has named a time since the last run, long enough ago that its tick is not on its way. */
+function isDue(
+  { schedule }: Company,
+  lastRun: string | undefined,
+  { now, startedAt, fresh }: Surroundings & { fresh: boolean },
+): boolean {
+  const lastMs = Date.parse(lastRun ?? '')
+  // What lies in the future was written by a clock that was ahead, and proves nothing.
+  if (!(lastMs <= now.getTime())) return true
+  const due = nextAfter(lastMs, schedule.syncCron, schedule.timezone)
+  return (fresh ? due : Math.max(due, startedAt.getTime()) + LATE_TICK_MS) <= now.getTime()
 }
 
 /** A run waits or is under way; what only says so, of a job that is over or lost, does not count. */
@@ -164,9 +174,4 @@ export async function requestDueRun(queues: Queues, slug: string, now: Date): Pr
 
 function askedKey({ prefix }: Queues): string {
   return `${prefix}:asked`
-}
-
-/** When the schedule names its next time; milliseconds since the epoch. */
-function nextAfter(time: Date, pattern: string, tz: string): number {
-  return CronExpressionParser.parse(pattern, { tz, currentDate: time }).next().getTime()
 }

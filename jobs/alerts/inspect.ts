@@ -1,9 +1,9 @@
 import { statfs } from 'node:fs/promises'
-import { CronExpressionParser } from 'cron-parser'
 import type { Logger } from 'pino'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/errors.ts'
 import { type CompanyState, readState } from '#src/state.ts'
+import { nextAfter } from '../cron.ts'
 import type { Space } from '../http/health.ts'
 import type { Queues } from '../queue.ts'
 import type { Company, Roster } from '../roster.ts'
@@ -140,9 +140,10 @@ async function inspectAge(company: Company, inspection: Inspection & { seen: See
 
 /** Whether the schedule named so many times, or more, after `from`. */
 function isOver({ syncCron, timezone }: Schedule, from: Date, periods: number, now: Date): boolean {
-  const times = CronExpressionParser.parse(syncCron, { tz: timezone, currentDate: from })
+  let ms = from.getTime()
   for (let period = 0; period < periods; period += 1) {
-    if (times.next().getTime() > now.getTime()) return false
+    ms = nextAfter(ms, syncCron, timezone)
+    if (ms > now.getTime()) return false
   }
   return true
 }
