@@ -116,36 +116,47 @@ function follow(events: QueueEvents, options: Follow): { readonly end: Promise<F
   let job: string | null = null
   let begun = false
   let ended: Ended | null = null
-  async function begin(jobId: string): Promise<void> {
+  const onActive = async ({ jobId }: { jobId: string }) => {
     const found = await queues.runs.getJob(jobId)
     if (found?.name !== 'sync' || found.data.company !== company) return
     if (job !== jobId) listener.note(`The daemon runs it as job ${jobId}`)
     job = jobId
     begun = true
   }
-  events.on('active', ({ jobId }) => void begin(jobId).catch(reject))
-  events.on('progress', ({ jobId, data }) => {
+  // One after the other: a job may be over before it is known whose it is.
+  let told = Promise.resolve()
+  const inOrder =
+    <T>(hear: (event: T) => void | Promise<void>) =>
+    (event: T) => {
+      told = told.then(() => hear(event)).catch(reject)
+    }
+  const onProgress = ({ jobId, data }: { jobId: string; data: unknown }) => {
     if (jobId !== job) return
     const news = data as JobNews
     if ('progress' in news) listener.progress(news.progress)
     else ended = news.ended
-  })
-  events.on('delayed', ({ jobId }) => {
+  }
+  const onDelayed = ({ jobId }: { jobId: string }) => {
     if (jobId === job) listener.note('The company is held, or the worker stopped; the run will follow')
-  })
-  events.on('completed', ({ jobId, returnvalue }) => {
+  }
+  const onCompleted = ({ jobId, returnvalue }: { jobId: string; returnvalue: unknown }) => {
     if (jobId !== job) return
-    const result = returnvalue as unknown as JobResult
+    const result = returnvalue as JobResult
     if ('skipped' in result) reject(new FatalError(`The daemon did nothing: ${result.skipped}`))
     // It began before the request was there; the next one has it.
     else if (asked && result.full_request !== asked.id) job = null
     else if (result.ended.kind === 'synced') resolve(result.ended)
-  })
-  events.on('failed', ({ jobId, failedReason }) => {
+  }
+  const onFailed = ({ jobId, failedReason }: { jobId: string; failedReason: string }) => {
     if (jobId !== job) return
     if (ended?.kind === 'synced') resolve(ended)
     else reject(new FatalError(failedReason))
-  })
+  }
+  events.on('active', inOrder(onActive))
+  events.on('progress', inOrder(onProgress))
+  events.on('delayed', inOrder(onDelayed))
+  events.on('completed', inOrder(onCompleted))
+  events.on('failed', inOrder(onFailed))
   return {
     end: promise,
     giveUp() {
