@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import DaemonsFirst from './test/support/sequencer.ts'
 
 export default defineConfig({
   test: {
@@ -11,5 +12,6 @@ export default defineConfig({
     maxWorkers: 5,
     // Each file's own modules are loaded once per worker: no test leaves anything in them.
     isolate: false,
+    sequence: { sequencer: DaemonsFirst },
   },
 })

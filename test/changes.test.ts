@@ -33,7 +33,7 @@ test('a second run over an unchanged list sends one request and writes no snapsh
   const written = await snapshots(company.environment)
   const before = dataTables(await warehouseTables(company.environment))
 
-  const second = await company.sync()
+  const second = await company.syncHere()
   expect(second).toMatchObject({ listed: 20, unchanged: 20, added: 0, changed: 0, loaded: 0, requests: 1 })
   expect(company.sandbox.requests.byKind).toMatchObject({ list: 1, notice: 0, analysis: 0 })
   expect(await snapshots(company.environment)).toEqual(written)
@@ -51,6 +51,7 @@ test('every kind of change is seen, planned as it happens, and nothing else is t
   const [gone, alsoGone, excluded, arrived] = [6, 7, 8, 41].map(idOf) as [string, string, string, string]
   world.update(excluded, { edital: { status: 'discarded' } })
 
+  // By the command, which leaves its lock file: the plan below must leave nothing more.
   expect(await company.sync()).toMatchObject({ listed: 40, added: 40, loaded: 39, deferred: 1 })
   expect(asked(company, 'analysis')).not.toContain(excluded)
   expect(
@@ -115,7 +116,7 @@ test('every kind of change is seen, planned as it happens, and nothing else is t
 
   company.faults.plan.length = 0
   world.restore(gone)
-  const third = await company.sync()
+  const third = await company.syncHere()
   expect(third).toMatchObject({ listed: 40, revived: 1, added: 0, changed: 0, tombstoned: 0, loaded: 1 })
   expect(asked(company, 'notice')).toEqual([])
   expect(await company.query('SELECT edital_id FROM editais WHERE deleted_at IS NOT NULL')).toEqual([

@@ -109,7 +109,7 @@ test('an empty list is not believed of 20 live notices, unless one says so', asy
   expect(report.error).toMatch(/empty answer/)
   expect(await tables(company)).toEqual(before)
 
-  expect(await company.sync(['--allow-mass-delete'])).toMatchObject({ status: 'ok', tombstoned: 20 })
+  expect(await company.syncHere({ allowMassDelete: true })).toMatchObject({ status: 'ok', tombstoned: 20 })
   expect(await deleted(company)).toEqual(world.removedIds().sort())
 })
 
@@ -142,7 +142,7 @@ test('more deletions than can be believed are not made, while the rest loads', a
   world.update(kept, { edital: { objeto: 'Mudou' }, updatedAt: NOON })
   world.put(noticeEntry(46))
 
-  const report = await company.sync([], 3)
+  const report = await company.syncHere()
   expect(report).toMatchObject({
     status: 'partial',
     listed: 5,

@@ -171,7 +171,7 @@ test('a server that ignores offset fails the run, and nothing is concluded', asy
   company.world.remove(idOf(1))
   company.world.update(idOf(2), { edital: { numero: '1/2026' } })
   company.faults.plan = [{ fault: 'ignore_offset' }]
-  const report = await company.sync([], 1)
+  const report = await company.syncHere()
   expect(report).toMatchObject({ status: 'failed', listed: 0, tombstoned: 0, changed: 0 })
   expect(report.error).toMatch(/ignores offset/)
   expect(company.sandbox.requests.byKind).toMatchObject({ notice: 0, analysis: 0 })

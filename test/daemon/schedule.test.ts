@@ -136,7 +136,7 @@ const BROKEN_FILES: readonly (readonly [string, string])[] = [
 test('companies come, change and go with their file, without a restart', async () => {
   const companies = await startCompanies(['acme', 'boreal', 'cedro'])
   const environment = { ...companies.environment, ...(await redisSettings()) }
-  const often = { sync_cron: OFTEN }
+  const often = { sync_cron: '*/3 * * * * *' }
   const readiness = async (worker: Daemon) => {
     const response = await worker.ask('/readyz')
     return { status: response.status, text: await response.text() }
@@ -154,7 +154,7 @@ test('companies come, change and go with their file, without a restart', async (
   const worker = await startDaemon(environment)
   await nextRun(worker, 'acme', 0)
   expect(await schedulersIn(environment)).toEqual({
-    'sync-acme': `${OFTEN} America/Sao_Paulo`,
+    'sync-acme': `${often.sync_cron} America/Sao_Paulo`,
     'maintain-acme': MAINTENANCE,
   })
   expect(await readiness(worker)).toMatchObject({ status: 200 })
