@@ -120,7 +120,14 @@ export async function publishWarehouse(
   { db }: Pick<Warehouse, 'db'>,
 ): Promise<Published> {
   const { company, lake } = paths
-  return await publish({ db, lake, company, now: now(), keepMs: settings.snapshotKeepMs })
+  return await publish({
+    db,
+    lake,
+    company,
+    now: now(),
+    keepMs: settings.snapshotKeepMs,
+    sourceTimezone: settings.sourceTimezone,
+  })
 }
 
 export function openOptions(context: RunContext): OpenOptions {

@@ -1,48 +1,140 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Column, publishedColumns, TABLES, type Table } from '#schema/tables.ts'
+import { MARTS, type Mart, snapshotInfo } from '#schema/marts.ts'
+import { portuguese } from '#schema/portuguese.ts'
+import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { Database, identifier, literal } from '#src/warehouse/database.ts'
 import type { SnapshotFile } from './manifest.ts'
 
+const MARTS_DIRECTORY = join(import.meta.dirname, '../../schema/marts')
+
+/** A snapshot that a catalog shows. */
+export type CatalogSource = {
+  readonly company: string
+  readonly snapshot: string
+  readonly publishedAt: string
+  readonly sourceTimezone: string
+  /** Final and absolute: views are bound to it when they are made. */
+  readonly directory: string
+  /** By table. */
+  readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
+}
+
 /**
- * Writes `catalog.duckdb`: a view over exactly the files of each table, with all comments. Opened
- * read-only it is the snapshot as a database.
- * @param directory the snapshot's final, absolute path: views are bound to it here.
+ * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, and all
+ * comments. Opened read-only it is the snapshot, or those of several companies, as a database.
  */
-export async function writeCatalog(
-  directory: string,
-  files: ReadonlyMap<string, readonly SnapshotFile[]>,
-): Promise<void> {
-  const db = await Database.open(join(directory, 'catalog.duckdb'))
+export async function writeCatalog(path: string, sources: readonly CatalogSource[]): Promise<void> {
+  const db = await Database.open(path)
   try {
-    // One commit: each of some two hundred comments would be one of its own otherwise.
-    await db.transaction(async () => {
-      for (const table of TABLES) {
-        const paths = (files.get(table.name) ?? []).map(file => literal(join(directory, file.path)))
-        const list = publishedColumns(table).map(({ name }) => identifier(name))
-        await db.run(
-          `CREATE VIEW ${identifier(table.name)} AS SELECT ${list.join(', ')} FROM read_parquet([${paths.join(', ')}])`,
-        )
-        // At once: to hand over each alone costs as much again.
-        await db.run(comments(table).join(';\n'))
-      }
-    })
+    await createViews(db, sources)
     await db.run('CHECKPOINT')
   } finally {
     db.close()
   }
 }
 
-function comments(table: Table): string[] {
-  const view = identifier(table.name)
-  return [
-    `COMMENT ON VIEW ${view} IS ${literal(table.description)}`,
-    ...publishedColumns(table).map(
-      column => `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(describe(column))}`,
+/** Makes the views of a catalog, with their comments, in an empty database. */
+export async function createViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
+  const marts = await readMarts()
+  // One commit: each of some hundred comments would be one of its own otherwise.
+  await db.transaction(async () => {
+    await db.run(localTime(sources))
+    for (const table of TABLES) {
+      const list = publishedColumns(table).map(({ name }) => identifier(name))
+      await createView(db, table, `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`)
+    }
+    await createView(db, snapshotInfo, snapshotRows(sources))
+    for (const mart of MARTS) await createView(db, mart, marts.get(mart.name) as string)
+  })
+}
+
+/** What decides how a catalog looks, beside the files: where it differs, a snapshot is written anew. */
+export async function catalogHash(sourceTimezone: string): Promise<string> {
+  const texts = [...TABLES, snapshotInfo, ...MARTS].map(relation => comments(relation))
+  return createHash('sha256')
+    .update(JSON.stringify([localTime([{ company: '', sourceTimezone }]), texts, ...(await readMarts())]))
+    .digest('hex')
+}
+
+let marts: Promise<ReadonlyMap<string, string>> | null = null
+
+/** The SQL of each mart; the files are read once. */
+function readMarts(): Promise<ReadonlyMap<string, string>> {
+  marts ??= Promise.all(
+    MARTS.map(
+      async ({ name }) => [name, await readFile(join(MARTS_DIRECTORY, `${name}.sql`), 'utf8')] as const,
     ),
+  ).then(entries => new Map(entries))
+  return marts
+}
+
+function parquetOf(table: string, sources: readonly CatalogSource[]): string {
+  const paths = sources.flatMap(({ directory, files }) =>
+    (files.get(table) ?? []).map(file => literal(join(directory, file.path))),
+  )
+  // Snapshots of different companies may be of different versions of the schema.
+  const options = sources.length > 1 ? ', union_by_name = true' : ''
+  return `read_parquet([${paths.join(', ')}]${options})`
+}
+
+function snapshotRows(sources: readonly CatalogSource[]): string {
+  const rows = sources.map(({ company, snapshot, publishedAt, sourceTimezone }) => {
+    const values = [company, snapshot, publishedAt, sourceTimezone].map(literal)
+    return `(${values.join(', ')})`
+  })
+  return `SELECT company, snapshot, published_at::TIMESTAMPTZ AS published_at, source_timezone
+    FROM (VALUES ${rows.join(', ')}) AS s(company, snapshot, published_at, source_timezone)`
+}
+
+/**
+ * The macro that marts show times with. Time zones stand in it as constants: one that comes from a column
+ * costs six times as much.
+ */
+function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[]): string {
+  const zones = Map.groupBy(sources, ({ sourceTimezone }) => sourceTimezone)
+  const cases = [...zones].map(([zone, those]) => {
+    const companies = those.map(({ company }) => literal(company)).join(', ')
+    return `WHEN company IN (${companies}) THEN moment AT TIME ZONE ${literal(zone)}`
+  })
+  const [only] = zones.keys()
+  const body =
+    zones.size === 1 ? `moment AT TIME ZONE ${literal(only as string)}` : `CASE ${cases.join(' ')} END`
+  return `CREATE MACRO local_time(company, moment) AS ${body}`
+}
+
+type Relation = Pick<Mart, 'name' | 'description'> & {
+  readonly columns: readonly Pick<Mart['columns'][number], 'name' | 'description' | 'unit'>[]
+}
+
+async function createView(db: Database, relation: Relation, sql: string): Promise<void> {
+  await db.run(`CREATE VIEW ${identifier(relation.name)} AS ${sql}`)
+  // At once: to hand over each alone costs as much again.
+  await db.run(comments(relation).join(';\n'))
+}
+
+function comments(relation: Relation): string[] {
+  const view = identifier(relation.name)
+  const internal = (column: object) => 'internal' in column && column.internal === true
+  return [
+    `COMMENT ON VIEW ${view} IS ${literal(describe(relation))}`,
+    ...relation.columns
+      .filter(column => !internal(column))
+      .map(
+        column =>
+          `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(describe(relation, column))}`,
+      ),
   ]
 }
 
-/** A column's one-line description, with its unit. */
-export function describe({ description, unit }: Column): string {
-  return unit ? `${description} [${unit}]` : description
+/** What a table, a mart, or a column of one is, for its readers: in Portuguese, then in English, with its unit. */
+export function describe(
+  relation: Pick<Relation, 'name' | 'description'>,
+  column?: Relation['columns'][number],
+): string {
+  const { label, description } = portuguese(relation.name, column?.name)
+  const english = (column ?? relation).description
+  const unit = column?.unit ? ` [${column.unit}]` : ''
+  return `${label}: ${description} (${english}${unit})`
 }

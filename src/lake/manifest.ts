@@ -17,11 +17,15 @@ export type Manifest = {
   readonly snapshot: string
   readonly company: string
   readonly created_at: string
+  /** Of the local times that its marts show. */
+  readonly source_timezone: string
   /** Absolute; the catalog's views hold absolute paths too. */
   readonly directory: string
   /** The warehouse it was written from: a rebuilt one is another. */
   readonly warehouse_id: string
   readonly schema_hash: string
+  /** Of the views and comments of its catalog. */
+  readonly catalog_hash: string
   readonly data_version: number
   /** The last segment of the raw log whose changes it holds. */
   readonly applied_segment: number

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
 import { syncDirectory, withFile } from '#src/durable.ts'
 import type { Database } from '#src/warehouse/database.ts'
-import { writeCatalog } from './catalog.ts'
+import { catalogHash, writeCatalog } from './catalog.ts'
 import { planTable, writeTable } from './export.ts'
 import {
   finishedSnapshots,
@@ -34,6 +34,8 @@ type Request = {
   readonly company: string
   readonly now: Date
   readonly keepMs: number
+  /** Of the local times that the marts show. */
+  readonly sourceTimezone: string
 }
 
 type State = {
@@ -42,6 +44,7 @@ type State = {
   readonly applied_segment: number
   readonly data_version: number
   readonly last_run: string | null
+  readonly catalog_hash: string
 }
 
 /**
@@ -50,11 +53,8 @@ type State = {
  * was cut short anywhere is finished by the next one.
  */
 export async function publish(request: Request): Promise<Published> {
-  const { db, lake, now } = request
-  const state = await db.row<State>(
-    `SELECT schema_hash, warehouse_id, applied_segment, data_version,
-       (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run FROM meta`,
-  )
+  const { lake, now } = request
+  const state = await readState(request)
   const directory = snapshotsDirectory(lake)
   const finished = await finishedSnapshots(directory)
   const newest = newestOf(finished, state.warehouse_id)
@@ -78,6 +78,14 @@ export async function publish(request: Request): Promise<Published> {
   return { directory: join(directory, snapshot), written: manifest !== newest, bytesWritten, bytes }
 }
 
+async function readState({ db, sourceTimezone }: Request): Promise<State> {
+  const stored = await db.row<Omit<State, 'catalog_hash'>>(
+    `SELECT schema_hash, warehouse_id, applied_segment, data_version,
+       (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run FROM meta`,
+  )
+  return { ...stored, catalog_hash: await catalogHash(sourceTimezone) }
+}
+
 function isStale(
   newest: Manifest,
   state: State,
@@ -86,6 +94,8 @@ function isStale(
   return (
     newest.warehouse_id !== state.warehouse_id ||
     newest.data_version !== state.data_version ||
+    // Of another version of the marts.
+    newest.catalog_hash !== state.catalog_hash ||
     // The data directory was moved: the views point to where it was.
     newest.directory !== join(directory, newest.snapshot) ||
     (newest.applied_segment !== state.applied_segment &&
@@ -94,7 +104,7 @@ function isStale(
 }
 
 async function writeSnapshot(request: Request, state: State, previous: Manifest | null): Promise<Manifest> {
-  const { db, lake, company, now } = request
+  const { db, lake, company, now, sourceTimezone } = request
   const snapshot = await freeName(snapshotsDirectory(lake), now, state.data_version)
   const directory = join(snapshotsDirectory(lake), snapshot)
   const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
@@ -111,15 +121,19 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
       files.set(table.name, await writeTable(db, plan, { directory, company, previousDirectory }))
     }
   })
-  await writeCatalog(directory, files)
-  await makeDurable(join(directory, 'catalog.duckdb'))
+  const catalog = join(directory, 'catalog.duckdb')
+  const publishedAt = now.toISOString()
+  await writeCatalog(catalog, [{ company, snapshot, publishedAt, sourceTimezone, directory, files }])
+  await makeDurable(catalog)
   const manifest: Manifest = {
     snapshot,
     company,
-    created_at: now.toISOString(),
+    created_at: publishedAt,
+    source_timezone: sourceTimezone,
     directory,
     warehouse_id: state.warehouse_id,
     schema_hash: state.schema_hash,
+    catalog_hash: state.catalog_hash,
     data_version: state.data_version,
     applied_segment: state.applied_segment,
     run_id: state.last_run,

@@ -16,8 +16,9 @@ const EVERYTHING: SyncRequest = {
 export async function syncHere(
   environment: Environment,
   request: Partial<SyncRequest> = {},
+  now = () => new Date(),
 ): Promise<RunResult> {
-  const context = contextHere(environment)
+  const context = { ...contextHere(environment), now }
   const api = createApi({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
   try {
     return await sync({ ...EVERYTHING, ...request }, { ...context, api })

@@ -1,0 +1,35 @@
+WITH locais AS (
+  SELECT *, local_time(company, now())::DATE AS hoje,
+    local_time(company, data_sessao) AS data_sessao_local,
+    local_time(company, created_at) AS criado_local,
+    local_time(company, updated_at) AS atualizado_local,
+    local_time(company, committed_at) AS confirmado_local,
+    coalesce(
+      valor_estimado < 0
+        -- Symbolic values, such as 0.01 for a secret budget.
+        OR (valor_estimado > 0 AND valor_estimado < 1)
+        -- Far above any real tender; also infinity.
+        OR valor_estimado >= 1e11
+        -- Sentinels such as 9999999999999.99.
+        OR regexp_full_match(TRY_CAST(valor_estimado AS DECIMAL(20, 2))::VARCHAR, '9{6,}\.(00|99)'),
+      false
+    ) AS valor_suspeito
+  FROM editais
+  WHERE deleted_at IS NULL
+)
+SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidade, uf, status,
+  coalesce(fase, status) AS fase,
+  coalesce(fase_ordem, 9) AS fase_ordem,
+  coalesce(em_andamento, true) AS em_andamento,
+  participation_confirmed, discard_reason, valor_estimado,
+  CASE WHEN valor_estimado <> 0 AND NOT valor_suspeito THEN valor_estimado END AS valor_estimado_informado,
+  valor_suspeito, data_sessao, data_sessao_local,
+  data_sessao_local::DATE AS data_sessao_dia,
+  date_diff('day', hoje, data_sessao_local::DATE) AS dias_ate_sessao,
+  limite_impugnacao AS ultimo_dia_impugnacao,
+  date_diff('day', hoje, limite_impugnacao) AS dias_ate_impugnacao,
+  criado_local, atualizado_local, confirmado_local, pncp_url, analysis_state,
+  created_at, updated_at, first_seen_at, changed_at
+FROM locais
+LEFT JOIN fases USING (status)
+LEFT JOIN calendario ON dia = data_sessao_local::DATE

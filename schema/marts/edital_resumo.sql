@@ -1,0 +1,48 @@
+-- Each child table is summed up by itself before it is joined: joined to one another they would multiply.
+WITH itens_por_edital AS (
+  SELECT company, edital_id, count(*) AS itens, sum(valor_total) AS itens_valor_total,
+    count(*) FILTER (ai_selected) AS itens_selecionados,
+    sum(valor_total) FILTER (ai_selected) AS itens_selecionados_valor
+  FROM items GROUP BY ALL
+),
+requisitos_por_edital AS (
+  SELECT company, edital_id, count(*) AS requisitos,
+    count(*) FILTER (status = 'red') AS requisitos_vermelhos,
+    count(*) FILTER (status = 'yellow') AS requisitos_amarelos,
+    count(*) FILTER (status = 'green') AS requisitos_verdes,
+    count(*) FILTER (status IS NULL OR status NOT IN ('red', 'yellow', 'green')) AS requisitos_sem_avaliacao
+  FROM requirements GROUP BY ALL
+),
+alertas_por_edital AS (
+  SELECT company, edital_id, count(*) AS alertas,
+    count(*) FILTER (severity = 'critical') AS alertas_criticos,
+    count(*) FILTER (severity = 'high') AS alertas_altos,
+    count(*) FILTER (severity = 'medium') AS alertas_medios,
+    count(*) FILTER (severity = 'low') AS alertas_baixos
+  FROM alerts GROUP BY ALL
+)
+SELECT e.*, analysis_level, verdict_recommendation, verdict_reason,
+  coalesce(itens, 0) AS itens, itens_valor_total,
+  coalesce(itens_selecionados, 0) AS itens_selecionados, itens_selecionados_valor,
+  coalesce(requisitos, 0) AS requisitos,
+  coalesce(requisitos_vermelhos, 0) AS requisitos_vermelhos,
+  coalesce(requisitos_amarelos, 0) AS requisitos_amarelos,
+  coalesce(requisitos_verdes, 0) AS requisitos_verdes,
+  coalesce(requisitos_sem_avaliacao, 0) AS requisitos_sem_avaliacao,
+  coalesce(alertas, 0) AS alertas,
+  coalesce(alertas_criticos, 0) AS alertas_criticos,
+  coalesce(alertas_altos, 0) AS alertas_altos,
+  coalesce(alertas_medios, 0) AS alertas_medios,
+  coalesce(alertas_baixos, 0) AS alertas_baixos,
+  pricing_investimento_total AS investimento_total,
+  pricing_garantia_proposta AS garantia_proposta,
+  pricing_garantia_contratual AS garantia_contratual,
+  pricing_margem_min AS margem_min,
+  pricing_margem_max AS margem_max,
+  coalesce(nullif(pricing_risco_pagamento, ''), nullif(orgao_report_payment_risk, '')) AS risco_pagamento,
+  overview_prazo_impugnacao AS prazo_impugnacao
+FROM editais_ativos e
+LEFT JOIN analyses USING (company, edital_id)
+LEFT JOIN itens_por_edital USING (company, edital_id)
+LEFT JOIN requisitos_por_edital USING (company, edital_id)
+LEFT JOIN alertas_por_edital USING (company, edital_id)

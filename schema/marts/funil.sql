@@ -1,0 +1,31 @@
+-- Phases without a notice are shown as well, and so are phases that only this company's data knows.
+WITH por_fase AS (
+  SELECT company, status, count(*) AS editais,
+    count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
+    sum(valor_estimado_informado) AS valor_total,
+    median(valor_estimado_informado) AS valor_mediano,
+    median((epoch_ms(now()) - epoch_ms(created_at)) / 86400000) AS idade_mediana_dias
+  FROM editais_ativos GROUP BY ALL
+),
+todas AS (
+  SELECT company, status FROM snapshot_info CROSS JOIN fases
+  UNION
+  SELECT company, status FROM por_fase
+),
+em_curso AS (
+  SELECT company, status, median(dias) AS dias_na_fase_mediana
+  FROM passagens_por_fase WHERE em_curso GROUP BY ALL
+)
+SELECT company, status,
+  coalesce(fase, status) AS fase,
+  coalesce(fase_ordem, 9) AS fase_ordem,
+  coalesce(em_andamento, true) AS em_andamento,
+  coalesce(editais, 0) AS editais,
+  coalesce(sem_valor, 0) AS sem_valor,
+  coalesce(valor_total, 0) AS valor_total,
+  valor_mediano, idade_mediana_dias, dias_na_fase_mediana
+FROM todas
+LEFT JOIN fases USING (status)
+LEFT JOIN por_fase USING (company, status)
+LEFT JOIN em_curso USING (company, status)
+ORDER BY company, fase_ordem, status

@@ -1,0 +1,9 @@
+SELECT company,
+  coalesce(nullif(trim(discard_reason), ''), 'não informado') AS motivo,
+  count(*) AS editais,
+  coalesce(sum(valor_estimado_informado), 0) AS valor_total,
+  max(updated_at) AS ultimo_em
+FROM editais_ativos
+WHERE status = 'discarded'
+GROUP BY ALL
+ORDER BY company, editais DESC, motivo

@@ -1,0 +1,16 @@
+WITH passagens AS (
+  SELECT company, edital_id, status, fase, entrou_em,
+    lag(status) OVER anteriores AS de_status,
+    lag(fase) OVER anteriores AS de_fase,
+    lag(dias) OVER anteriores AS dias_na_fase
+  FROM passagens_por_fase
+  WINDOW anteriores AS (PARTITION BY company, edital_id ORDER BY entrou_em)
+)
+SELECT company, edital_id, orgao, objeto,
+  de_status, p.status AS para_status, de_fase, p.fase AS para_fase,
+  entrou_em AS observado_em,
+  local_time(company, entrou_em)::DATE AS observado_dia,
+  dias_na_fase
+FROM passagens p
+JOIN (SELECT company, edital_id, orgao, objeto FROM editais) USING (company, edital_id)
+WHERE de_status IS NOT NULL

@@ -1,0 +1,11 @@
+SELECT company,
+  coalesce(nullif(trim(modalidade), ''), 'não informada') AS modalidade,
+  count(*) AS editais,
+  count(*) FILTER (em_andamento) AS editais_em_andamento,
+  count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
+  coalesce(sum(valor_estimado_informado), 0) AS valor_total,
+  coalesce(sum(valor_estimado_informado) FILTER (em_andamento), 0) AS valor_em_andamento,
+  median(valor_estimado_informado) AS valor_mediano
+FROM editais_ativos e
+GROUP BY ALL
+ORDER BY company, valor_em_andamento DESC, valor_total DESC, editais DESC, modalidade

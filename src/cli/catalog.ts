@@ -1,0 +1,33 @@
+import { rename, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { Command } from 'commander'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { syncDirectory } from '#src/durable.ts'
+import { writeCatalog } from '#src/lake/catalog.ts'
+import { latestSources } from '#src/lake/read.ts'
+import { lakesOf } from './query.ts'
+
+export function catalogCommand(environment: Environment): Command {
+  return new Command('catalog')
+    .description(
+      'Write one catalog over the latest snapshots of all configured companies, for readers that know no --all.',
+    )
+    .option('--output <file>', 'where to, instead of DATA_DIR/catalog.duckdb')
+    .addHelpText(
+      'after',
+      '\nIt shows the snapshots of this moment. Write it again at least as often as SNAPSHOT_KEEP says.',
+    )
+    .action(async ({ output }: { output?: string }) => {
+      const sources = await latestSources(await lakesOf(environment))
+      const path = resolve(
+        output ?? join(readSettings({ ...environment, COMPANY: undefined }).dataDir, 'catalog.duckdb'),
+      )
+      // Whoever reads the one before goes on with it.
+      const temporary = `${path}.${process.pid}.part`
+      await rm(temporary, { force: true })
+      await writeCatalog(temporary, sources)
+      await rename(temporary, path)
+      await syncDirectory(join(path, '..'))
+      process.stdout.write(`${path}: ${sources.map(({ company }) => company).join(', ')}\n`)
+    })
+}

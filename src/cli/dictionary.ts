@@ -1,0 +1,38 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Command } from 'commander'
+import { renderDictionary } from '#src/dictionary.ts'
+import { EXIT, FatalError, systemCode } from '#src/errors.ts'
+
+export const DICTIONARY_FILE = join(import.meta.dirname, '../../docs/DATA_DICTIONARY.md')
+
+export function dictionaryCommand(): Command {
+  return new Command('dictionary')
+    .description('Write docs/DATA_DICTIONARY.md, which tells what every table and mart means.')
+    .option('--check', 'write nothing; exit 1 where the file is not what would be written')
+    .action(async ({ check }: { check?: true }) => {
+      if (check) await checkDictionary(DICTIONARY_FILE)
+      else await writeDictionary(DICTIONARY_FILE)
+    })
+}
+
+async function writeDictionary(file: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true })
+  await writeFile(file, renderDictionary())
+  process.stdout.write(`Wrote ${file}\n`)
+}
+
+/** @throws FatalError where the file is missing or differs from what is rendered. */
+export async function checkDictionary(file: string): Promise<void> {
+  if ((await readIfThere(file)) === renderDictionary()) return
+  throw new FatalError(`${file} is not what schema/ says. Run npm run dictionary.`, EXIT.failed)
+}
+
+async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
