@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { chmod, copyFile, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MARTS, type Mart, snapshotInfo } from '#schema/marts.ts'
 import { portuguese } from '#schema/portuguese.ts'
@@ -24,11 +24,35 @@ export type CatalogSource = {
 /**
  * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, and all
  * comments. Opened read-only it is the snapshot, or those of several companies, as a database.
+ * @param like a catalog of the same `catalogHash`: its marts are taken over, which costs half as much.
  */
-export async function writeCatalog(path: string, sources: readonly CatalogSource[]): Promise<void> {
+export async function writeCatalog(
+  path: string,
+  sources: readonly CatalogSource[],
+  like: string | null = null,
+): Promise<void> {
+  if (like !== null && (await writeLike(like, path, sources))) return
+  await withDatabase(path, db => createViews(db, sources))
+}
+
+/** False where that catalog cannot be used: then there is nothing at the path. */
+async function writeLike(like: string, path: string, sources: readonly CatalogSource[]): Promise<boolean> {
+  try {
+    await copyFile(like, path)
+    // It was published read-only.
+    await chmod(path, 0o644)
+    await withDatabase(path, db => db.transaction(() => createTableViews(db, sources)))
+    return true
+  } catch {
+    await rm(path, { force: true })
+    return false
+  }
+}
+
+async function withDatabase(path: string, work: (db: Database) => Promise<void>): Promise<void> {
   const db = await Database.open(path)
   try {
-    await createViews(db, sources)
+    await work(db)
     await db.run('CHECKPOINT')
   } finally {
     db.close()
@@ -41,13 +65,18 @@ export async function createViews(db: Database, sources: readonly CatalogSource[
   // One commit: each of some hundred comments would be one of its own otherwise.
   await db.transaction(async () => {
     await db.run(localTime(sources))
-    for (const table of TABLES) {
-      const list = publishedColumns(table).map(({ name }) => identifier(name))
-      await createView(db, table, `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`)
-    }
-    await createView(db, snapshotInfo, snapshotRows(sources))
+    await createTableViews(db, sources)
     for (const mart of MARTS) await createView(db, mart, marts.get(mart.name) as string)
   })
+}
+
+/** The views that differ from snapshot to snapshot. */
+async function createTableViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
+  for (const table of TABLES) {
+    const list = publishedColumns(table).map(({ name }) => identifier(name))
+    await createView(db, table, `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`)
+  }
+  await createView(db, snapshotInfo, snapshotRows(sources))
 }
 
 /** What decides how a catalog looks, beside the files: where it differs, a snapshot is written anew. */
@@ -109,7 +138,7 @@ type Relation = Pick<Mart, 'name' | 'description'> & {
 }
 
 async function createView(db: Database, relation: Relation, sql: string): Promise<void> {
-  await db.run(`CREATE VIEW ${identifier(relation.name)} AS ${sql}`)
+  await db.run(`CREATE OR REPLACE VIEW ${identifier(relation.name)} AS ${sql}`)
   // At once: to hand over each alone costs as much again.
   await db.run(comments(relation).join(';\n'))
 }

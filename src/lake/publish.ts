@@ -123,7 +123,12 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
   })
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
-  await writeCatalog(catalog, [{ company, snapshot, publishedAt, sourceTimezone, directory, files }])
+  const like = previous?.catalog_hash === state.catalog_hash ? previousDirectory : null
+  await writeCatalog(
+    catalog,
+    [{ company, snapshot, publishedAt, sourceTimezone, directory, files }],
+    like && join(like, 'catalog.duckdb'),
+  )
   await makeDurable(catalog)
   const manifest: Manifest = {
     snapshot,
