@@ -1,5 +1,5 @@
 import { stat, statfs } from 'node:fs/promises'
-import { latestName, snapshotsDirectory } from './lake/manifest.ts'
+import { finishedSnapshots, latestName, snapshotsDirectory } from './lake/manifest.ts'
 import { openSnapshot } from './lake/read.ts'
 import { removeExpired } from './lake/retention.ts'
 import { rawLogSize } from './rawlog/files.ts'
@@ -27,15 +27,17 @@ export async function maintain(
   context: Pick<RunContext, 'paths' | 'settings' | 'now'>,
 ): Promise<Maintenance> {
   const { paths, settings, now } = context
-  const { removed, kept } = await removeExpired(snapshotsDirectory(paths.lake), {
+  const directory = snapshotsDirectory(paths.lake)
+  const finished = await finishedSnapshots(directory)
+  const kept = await removeExpired(directory, finished, {
     keepMs: settings.snapshotKeepMs,
     now: now(),
     inUse: [await latestName(paths.lake)],
   })
   const disk = await statfs(paths.root)
   return {
-    snapshots_removed: removed,
-    snapshots_kept: kept,
+    snapshots_removed: finished.length - kept.length,
+    snapshots_kept: kept.length,
     raw_log: await rawLogSize(paths.raw),
     warehouse_bytes: await stat(paths.warehouse).then(
       ({ size }) => size,

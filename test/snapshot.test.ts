@@ -1,22 +1,25 @@
+import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { VIEWS } from '#schema/marts.ts'
 import { TABLES } from '#schema/tables.ts'
 import type { Manifest } from '#src/lake/manifest.ts'
 import { openOptions, publishWarehouse } from '#src/run.ts'
-import { Database } from '#src/warehouse/database.ts'
 import { openWarehouse, type Warehouse } from '#src/warehouse/warehouse.ts'
+import { until } from './support/daemon.ts'
 import { contextHere } from './support/here.ts'
 import { idOf, noticeEntry, notices } from './support/notices.ts'
 import { companyDirectory, type Environment, filesBelow, runCommand } from './support/project.ts'
+import type { Read } from './support/reader.ts'
 import { startCompany } from './support/synced.ts'
 import { snapshots } from './support/truth.ts'
 
+const DAY_MS = 24 * 3600 * 1000
 const NOON = new Date('2026-11-20T12:00:00Z')
 
 async function latest(environment: Environment): Promise<string> {
@@ -166,58 +169,68 @@ async function setVersion({ db }: Warehouse, version: number): Promise<void> {
   })
 }
 
-/** The one number that all rows say. */
-async function readVersion(db: Database): Promise<unknown> {
-  const row = await db.row(
-    `SELECT any_value(valor_estimado) AS version, count(DISTINCT valor_estimado) AS notices,
-       (SELECT sum(quantidade) FROM items) AS items, (SELECT list(DISTINCT title) FROM alerts) AS alerts FROM editais`,
-  )
-  const { version } = row
-  expect(row).toEqual({ version, notices: 1, items: 18 * Number(version), alerts: [String(version)] })
-  return version
+type Reader = { readonly reads: Read[]; stop(): void }
+
+/** A process that has read once, and goes on. */
+async function startReader(lake: string, how: 'patient' | 'reopening'): Promise<Reader> {
+  const child = fork(join(import.meta.dirname, 'support/reader.ts'), [lake, how])
+  onTestFinished(() => void child.kill())
+  const reads: Read[] = []
+  child.on('message', (read: Read) => reads.push(read))
+  child.on('exit', (code, signal) => {
+    if (signal !== 'SIGTERM') reads.push({ wrong: `the end of its process (${code})` })
+  })
+  await once(child, 'message')
+  return { reads, stop: () => void child.kill('SIGTERM') }
 }
 
-test('readers see whole snapshots and no error while twenty are published', async () => {
-  const company = await startCompany(notices(1, 6, { created_at: '2026-10-01T00:00:00Z' }))
-  const { environment } = company
-  await company.syncHere()
+test('processes that read all the while see whole snapshots and no error while 200 are published', async () => {
+  const { environment, syncHere } = await startCompany(notices(1, 6, { created_at: '2026-10-01T00:00:00Z' }))
+  await syncHere()
   const context = contextHere(environment)
   const warehouse = await openWarehouse(openOptions(context))
-  const open = async () =>
-    await Database.open(join(await latest(environment), 'catalog.duckdb'), { readOnly: true })
+  // A hundred a day, of which all are kept.
+  const startMs = Date.now()
   const publishVersion = async (version: number) => {
     await setVersion(warehouse, version)
-    expect(await publishWarehouse(context, warehouse)).toMatchObject({ written: true })
+    const now = () => new Date(startMs + (version - 1000) * (DAY_MS / 100))
+    expect(await publishWarehouse({ ...context, now }, warehouse)).toMatchObject({ written: true })
   }
-  await publishVersion(100)
-  const patient = await open()
-  const seen = new Set<unknown>()
-  let publishing = true
-  async function readOn(): Promise<void> {
-    while (publishing) {
-      expect(await readVersion(patient)).toBe(100)
-      const db = await open()
-      seen.add(await readVersion(db))
-      db.close()
-      await sleep(100)
-    }
+  await publishVersion(1000)
+  const lake = join(companyDirectory(environment), 'lake')
+  const [patient, ...reopening] = (await Promise.all(
+    (['patient', 'reopening', 'reopening'] as const).map(how => startReader(lake, how)),
+  )) as [Reader, Reader, Reader]
+  let most = 0
+  for (let version = 1001; version <= 1200; version += 1) {
+    await publishVersion(version)
+    // A connection may be as old as what it reads.
+    if (version === 1095) patient.stop()
+    most = Math.max(most, (await snapshots(environment)).length)
   }
-  async function publishOn(): Promise<void> {
-    for (let version = 101; version <= 120; version += 1) await publishVersion(version)
-  }
-  await Promise.all([
-    readOn(),
-    publishOn().finally(() => {
-      publishing = false
-    }),
-  ])
-  patient.close()
   warehouse.db.close()
-  expect(seen.size).toBeGreaterThan(3)
-  const last = await open()
-  expect(await readVersion(last)).toBe(120)
-  last.close()
+  await until(() => reopening.every(({ reads }) => versionsOf(reads).at(-1) === 1200), {
+    what: 'the last version at each reader',
+  })
+
+  expect(new Set(versionsOf(patient.reads))).toEqual(new Set([1000]))
+  expect(patient.reads.length).toBeGreaterThan(10)
+  for (const { reads } of reopening) {
+    const versions = versionsOf(reads)
+    expect(versions).toEqual(versions.toSorted((a, b) => a - b))
+    expect(new Set(versions).size).toBeGreaterThan(10)
+  }
+  // However many were published.
+  expect(most).toBeLessThanOrEqual(103)
 })
+
+/** @throws Error for what was read and is wrong. */
+function versionsOf(reads: readonly Read[]): number[] {
+  return reads.map(read => {
+    if ('wrong' in read) throw new Error(`a reader saw ${read.wrong}`)
+    return read.version
+  })
+}
 
 test('a file that was lost from the latest snapshot is written again by the next publish', async () => {
   const company = await startCompany(notices(1, 6))

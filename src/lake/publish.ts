@@ -61,18 +61,19 @@ export async function publish(request: Request): Promise<Published> {
   const latest = await latestName(lake)
   // First, so that a full disk can become less full.
   const { keepMs } = request
-  await removeExpired(directory, { keepMs, now, inUse: [latest, newest?.snapshot] })
+  const kept = await removeExpired(directory, finished, { keepMs, now, inUse: [latest, newest?.snapshot] })
   let manifest = newest
   let bytesWritten = 0
   if (!newest || isStale(newest, state, { directory, now })) {
-    await removeUnfinished(directory, finished)
+    await removeUnfinished(directory, kept)
     const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
     manifest = await writeSnapshot(request, state, previous)
     bytesWritten = writtenBytes(manifest, previous)
   }
   const { snapshot } = manifest as Manifest
   if (latest !== snapshot) await pointLatestTo(lake, snapshot)
-  await removeExpired(directory, { keepMs, now, inUse: [latest, snapshot] })
+  const all = manifest === newest ? kept : [...kept, manifest as Manifest]
+  await removeExpired(directory, all, { keepMs, now, inUse: [latest, snapshot] })
   const { tables } = manifest as Manifest
   const bytes = Object.values(tables).reduce((sum, table) => sum + table.bytes, 0)
   return { directory: join(directory, snapshot), written: manifest !== newest, bytesWritten, bytes }

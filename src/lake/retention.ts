@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { finishedSnapshots } from './manifest.ts'
+import type { Manifest } from './manifest.ts'
 
 /** The last ones stay whatever their age: the latest, and the one that readers may just have opened. */
 const ALWAYS_KEPT = 2
@@ -8,13 +8,14 @@ const ALWAYS_KEPT = 2
 /**
  * Removes snapshots that were superseded longer ago than `keepMs`. What counts is when a newer one
  * appeared, not when it was written: until then readers opened it. Never one of `inUse`.
- * @returns how many it removed, and how many there still are.
+ * @param manifests of all that are there, in the order in which they were written.
+ * @returns those that are left.
  */
 export async function removeExpired(
   directory: string,
+  manifests: readonly Manifest[],
   { keepMs, now, inUse }: { keepMs: number; now: Date; inUse: readonly (string | null | undefined)[] },
-): Promise<{ removed: number; kept: number }> {
-  const manifests = await finishedSnapshots(directory)
+): Promise<Manifest[]> {
   const expired = manifests.slice(0, -ALWAYS_KEPT).filter(({ snapshot }, index) => {
     const successor = manifests[index + 1]
     if (inUse.includes(snapshot) || successor === undefined) return false
@@ -25,5 +26,5 @@ export async function removeExpired(
     await rm(join(directory, snapshot, 'manifest.json'), { force: true })
     await rm(join(directory, snapshot), { recursive: true, force: true })
   }
-  return { removed: expired.length, kept: manifests.length - expired.length }
+  return manifests.filter(manifest => !expired.includes(manifest))
 }
