@@ -14,6 +14,7 @@ FROM node:26-slim AS code
 WORKDIR /app
 COPY package.json ./
 COPY config/*.ts config/
+COPY config/metabase config/metabase/
 COPY schema schema/
 COPY src src/
 COPY jobs jobs/

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
@@ -84,6 +84,12 @@ const schema = z.object({
   ANALYSIS_STATUSES: statusList.default([]),
   SOURCE_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   SNAPSHOT_KEEP: duration.prefault('24h'),
+  METABASE_URL: baseUrl.optional(),
+  METABASE_API_KEY_FILE: z.string().optional(),
+  METABASE_DATABASE_ID: wholeNumber(1, 2_147_483_647).optional(),
+  METABASE_TIMEOUT_MS: wholeNumber(100, 600_000).default(15_000),
+  METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
+  METABASE_ADMIN_PASSWORD_FILE: z.string().optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 })
 
@@ -98,7 +104,28 @@ export type Settings = {
   /** Phases whose analyses are fetched; empty for all, also those that the contract does not know yet. */
   readonly analysisStatuses: readonly string[]
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
+  /** The Metabase that shows the company's data; null where there is none. */
+  readonly metabase: MetabaseTarget | null
   readonly logLevel: Parsed['LOG_LEVEL']
+}
+
+/** Where the worker points a Metabase to each new snapshot. */
+export type MetabaseTarget = {
+  readonly url: string
+  readonly apiKeyFile: string | null
+  /** Null until `npm run metabase` has said what it is. */
+  readonly databaseId: number | null
+  /** For one call. */
+  readonly timeoutMs: number
+}
+
+/** What `npm run metabase` needs besides. */
+export type MetabaseSettings = MetabaseTarget & {
+  /** Null where there is none yet. */
+  readonly apiKey: string | null
+  /** Who makes the key, where there is none yet. */
+  readonly adminEmail: string | null
+  readonly adminPassword: string | null
 }
 
 export type ApiSettings = {
@@ -145,7 +172,39 @@ export function readSettings(environment: Environment): Settings {
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
+    metabase: metabaseTarget(values),
     logLevel: values.LOG_LEVEL,
+  }
+}
+
+function metabaseTarget(values: Parsed): MetabaseTarget | null {
+  const { METABASE_URL: url, METABASE_API_KEY_FILE: file } = values
+  if (!url) return null
+  return {
+    url,
+    apiKeyFile: file ? resolve(file) : null,
+    databaseId: values.METABASE_DATABASE_ID ?? null,
+    timeoutMs: values.METABASE_TIMEOUT_MS,
+  }
+}
+
+/** Settings of `npm run metabase`; its secrets are read from their files. Throws FatalError (usage). */
+export function readMetabaseSettings(environment: Environment): MetabaseSettings {
+  const values = parse(environment)
+  const target = metabaseTarget(values)
+  if (!target) {
+    throw new FatalError(
+      'METABASE_URL is not set. Put the address of your Metabase into .env, for example METABASE_URL=http://localhost:3000.',
+      EXIT.usage,
+    )
+  }
+  // The file that is not there yet is made.
+  const hasKey = target.apiKeyFile !== null && existsSync(target.apiKeyFile)
+  return {
+    ...target,
+    apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY').value : null,
+    adminEmail: values.METABASE_ADMIN_EMAIL ?? null,
+    adminPassword: readSecret(environment, 'METABASE_ADMIN_PASSWORD').value,
   }
 }
 

@@ -18,6 +18,7 @@ export type Order =
   | { readonly kind: 'sync'; readonly job: string; readonly full: boolean; readonly restart: boolean }
   | { readonly kind: 'maintain'; readonly job: string }
   | { readonly kind: 'status' }
+  | { readonly kind: 'report' }
 
 /** A request to the API that was answered, or (null) was not. */
 export type AnswerSeen = { readonly status: number | null; readonly seconds: number }
@@ -32,6 +33,7 @@ export type Ended =
     }
   | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
   | { readonly kind: 'status'; readonly status: Status }
+  | { readonly kind: 'report'; readonly html: string }
   | {
       readonly kind: 'failed'
       readonly message: string
@@ -59,6 +61,7 @@ async function carryOut(order: Order): Promise<Ended> {
   const silent: Listener = { progress: () => {}, note: () => {} }
   const context = localContext(settings, silent, stop.signal)
   if (order.kind === 'status') return { kind: 'status', status: await readStatus(context.paths) }
+  if (order.kind === 'report') return await renderReport(context)
   const about = { company: settings.company, run_id: context.runId, job: order.job }
   const log = await openLog(settings.logLevel, about)
   const listener = logListener(log, Date.now)
@@ -69,6 +72,12 @@ async function carryOut(order: Order): Promise<Ended> {
     log.info({ ...maintenance }, 'maintenance finished')
     return { kind: 'maintained', maintenance }
   })
+}
+
+async function renderReport({ paths, now }: RunContext): Promise<Ended> {
+  // Loaded only here: no run should pay for its charts.
+  const { renderLatestReport } = await import('#src/report_html/report.ts')
+  return { kind: 'report', html: await renderLatestReport(paths.lake, { now: now() }) }
 }
 
 async function syncNow(

@@ -7,6 +7,7 @@ import { openLog } from '#src/log.ts'
 import { stopSignal } from '#src/stop.ts'
 import { createAlerts } from './alerts/alerts.ts'
 import { inspect } from './alerts/inspect.ts'
+import type { Ended, Order } from './child.ts'
 import { fullRequests } from './full.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttp, startHttp } from './http/server.ts'
@@ -25,7 +26,7 @@ const RECONCILE_MS = 10_000
 /** How soon staleness, a full disk or a wrong Redis is told. */
 const INSPECT_MS = 30_000
 /** A process that reads a snapshot for longer hangs. */
-const STATUS_WITHIN_MS = 30_000
+const ANSWER_WITHIN_MS = 30_000
 /** What does not end by itself after SIGTERM is left behind: Docker's grace period is 60 s. */
 const EXIT_WITHIN_MS = 57_000
 
@@ -59,6 +60,7 @@ async function serve(environment: Environment): Promise<void> {
         return { job: id }
       },
       status: slug => statusOf(slug, shared, stopping),
+      report: slug => reportOf(slug, shared, stopping),
     }),
     { host: settings.httpHost, port: settings.httpPort },
   )
@@ -105,14 +107,29 @@ async function keepWatch(
   await shared.alerts.deliver()
 }
 
-/** Asked of a process of its own: to read a snapshot takes DuckDB, and the memory that it keeps. */
-async function statusOf(slug: string, { roster }: Shared, signal: AbortSignal): Promise<string> {
-  const company = roster.companies.get(slug)
-  if (!company) throw new FatalError(`${slug} is not configured.`)
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(STATUS_WITHIN_MS)])
-  const ended = await inProcess({ company, order: { kind: 'status' }, signal: bounded })
+async function statusOf(slug: string, shared: Shared, signal: AbortSignal): Promise<string> {
+  const ended = await askProcess(slug, { kind: 'status' }, shared, signal)
   if (ended.kind === 'status') return JSON.stringify(ended.status)
   throw new FatalError(ended.kind === 'failed' ? ended.message : `The status of ${slug} cannot be read.`)
+}
+
+async function reportOf(slug: string, shared: Shared, signal: AbortSignal): Promise<string> {
+  const ended = await askProcess(slug, { kind: 'report' }, shared, signal)
+  if (ended.kind === 'report') return ended.html
+  throw new FatalError(ended.kind === 'failed' ? ended.message : `The report of ${slug} cannot be made.`)
+}
+
+/** Asked of a process of its own: to read a snapshot takes DuckDB, and the memory that it keeps. */
+async function askProcess(
+  slug: string,
+  order: Order,
+  { roster }: Shared,
+  signal: AbortSignal,
+): Promise<Ended> {
+  const company = roster.companies.get(slug)
+  if (!company) throw new FatalError(`${slug} is not configured.`)
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)])
+  return await inProcess({ company, order, signal: bounded })
 }
 
 function describeRoster({ roster, settings }: Shared): string {

@@ -16,6 +16,8 @@ export type CompanyPaths = {
   readonly lock: string
   /** What the last run left, as JSON (`src/state.ts`). */
   readonly state: string
+  /** Which snapshot Metabase reads, as JSON (`src/metabase/state.ts`). */
+  readonly metabase: string
   /** Names this directory, wherever it is mounted. */
   readonly id: string
 }
@@ -32,6 +34,7 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     temporary: join(root, 'tmp'),
     lock: join(root, 'lock'),
     state: join(root, 'state.json'),
+    metabase: join(root, 'metabase.json'),
     id: join(root, 'id'),
   }
 }

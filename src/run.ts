@@ -4,6 +4,7 @@ import { type CompanyPaths, makeDirectories } from './company.ts'
 import type { Cause } from './errors.ts'
 import { type Published, publish } from './lake/publish.ts'
 import { createLoader, type Loader } from './load.ts'
+import { type MetabaseState, readMetabaseState, snapshotOf } from './metabase/state.ts'
 import { rawLogSize, removeUnsealed, sealedSegments } from './rawlog/files.ts'
 import { RawLogWriter } from './rawlog/writer.ts'
 import { assertConserved, newReport, type RunMode, type RunReport } from './report.ts'
@@ -114,20 +115,21 @@ async function rememberRun(
   })
 }
 
-/** Makes the lake agree with the warehouse. */
+/** Makes the lake agree with the warehouse, and Metabase, where there is one, with the lake. */
 export async function publishWarehouse(
-  { paths, settings, now }: Pick<RunContext, 'paths' | 'settings' | 'now'>,
+  { paths, settings, now, signal }: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
   { db }: Pick<Warehouse, 'db'>,
-): Promise<Published> {
+): Promise<Published & { readonly metabase: MetabaseState | null }> {
   const { company, lake } = paths
-  return await publish({
-    db,
-    lake,
-    company,
-    now: now(),
-    keepMs: settings.snapshotKeepMs,
-    sourceTimezone: settings.sourceTimezone,
-  })
+  const { metabase: target, snapshotKeepMs: keepMs, sourceTimezone } = settings
+  const read = snapshotOf(await readMetabaseState(paths.metabase))
+  const published = await publish({ db, lake, company, now: now(), keepMs, sourceTimezone, inUse: [read] })
+  const { manifest } = published
+  if (!target) return { ...published, metabase: null }
+  // Loaded only where there is one: it brings a client for HTTP with it.
+  const { followSnapshot } = await import('./metabase/follow.ts')
+  const about = { target, path: paths.metabase, manifest, now: now(), signal }
+  return { ...published, metabase: await followSnapshot(about) }
 }
 
 export function openOptions(context: RunContext): OpenOptions {

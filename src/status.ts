@@ -1,6 +1,7 @@
 import type { CompanyPaths } from './company.ts'
 import { openSnapshot } from './lake/read.ts'
 import { type Holder, readHolder } from './lock.ts'
+import { type MetabaseState, readMetabaseState } from './metabase/state.ts'
 import type { RunReport } from './report.ts'
 import { readState } from './state.ts'
 import type { Database, Row } from './warehouse/database.ts'
@@ -13,6 +14,8 @@ export type Status = {
   /** When the last run ended that went through everything listed. */
   readonly last_good_at: string | null
   readonly snapshot: { readonly directory: string; readonly created_at: string }
+  /** Null where no Metabase is followed. */
+  readonly metabase: MetabaseState | null
   readonly notices: readonly Row[]
   readonly quarantine: readonly Row[]
   readonly drift: readonly Row[]
@@ -29,6 +32,7 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
       last_run: state?.last_run ?? null,
       last_good_at: state?.last_good_at ?? null,
       snapshot: { directory: manifest.directory, created_at: manifest.created_at },
+      metabase: await readMetabaseState(paths.metabase),
       notices: await noticesByStatus(db),
       quarantine: await db.rows(
         `SELECT kind, edital_id, reason, path, attempts, next_attempt_at FROM quarantine

@@ -19,7 +19,7 @@ import { temporaryDirectory } from '#test/support/project.ts'
 
 const { services, volumes } = await readCompose()
 const everyService = Object.entries(services)
-const ours = everyService.filter(([, service]) => service.build !== undefined)
+const ours = everyService.filter(([, service]) => service.build === '.')
 const workers = [services.worker, services['demo-worker']]
 const image = (await readDockerfile()).at(-1)?.instructions ?? []
 
@@ -63,12 +63,14 @@ describe('docker-compose.yml', () => {
       `data:${dataDir}`,
       `demo-data:${dataDir}`,
     ])
-    expect(Object.keys(volumes)).toEqual(['redis', 'data', 'demo-data'])
+    expect(Object.keys(volumes)).toEqual(['redis', 'data', 'demo-data', 'metabase'])
+    expect(services.metabase.volumes).toEqual([`data:${dataDir}:ro`, 'metabase:/metabase'])
   })
 
   test('no service has rights that it does not need', () => {
     for (const [name, service] of everyService) {
-      expect.soft(service.read_only, name).toBe(true)
+      // Metabase unpacks its drivers beside its program.
+      expect.soft(service.read_only ?? false, name).toBe(name !== 'metabase')
       expect.soft(service.cap_drop, name).toEqual(['ALL'])
       expect.soft(service.security_opt, name).toEqual(['no-new-privileges:true'])
     }
@@ -118,8 +120,8 @@ describe('docker-compose.yml', () => {
   test('it holds no secret: keys come as files that cannot be written, and from .env', async () => {
     const key = sandboxKey('1', 'aurora')
     for (const [name, { environment = {} }] of everyService) {
-      const secrets = Object.entries(environment).filter(([setting]) =>
-        /KEY|TOKEN|WEBHOOK|PASS/.test(setting),
+      const secrets = Object.entries(environment).filter(
+        ([setting]) => /KEY|TOKEN|WEBHOOK|PASS/.test(setting) && !setting.endsWith('_FILE'),
       )
       expect(secrets, name).toEqual(name === 'demo-worker' ? [['API_KEY', key]] : [])
     }
@@ -168,7 +170,16 @@ describe('Dockerfile', () => {
 
   test('no key, data or test of whoever builds it is sent to the build', async () => {
     expect((await readBuildContext()).sort()).toEqual(
-      ['.npmrc', 'config/*.ts', 'jobs', 'package-lock.json', 'package.json', 'schema', 'src'].sort(),
+      [
+        '.npmrc',
+        'config/*.ts',
+        'config/metabase',
+        'jobs',
+        'package-lock.json',
+        'package.json',
+        'schema',
+        'src',
+      ].sort(),
     )
   })
 })

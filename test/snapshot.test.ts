@@ -161,7 +161,7 @@ async function setVersion({ db }: Warehouse, version: number): Promise<void> {
       `UPDATE items SET quantidade = ${version}`,
       `UPDATE alerts SET title = '${version}'`,
       // As the segment with this number does.
-      `UPDATE month_versions SET version = ${version}`,
+      `UPDATE month_versions SET version = ${version} WHERE table_name IN ('editais', 'items', 'alerts')`,
       `UPDATE meta SET data_version = ${version}, applied_segment = ${version}`,
     ]) {
       await db.run(sql)

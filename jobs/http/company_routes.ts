@@ -51,7 +51,8 @@ export function routeCompanies(app: Hono, { roster, queues, requestSync, log, ..
   })
 }
 
-function companyOf(c: Context, { companies }: Options['roster']): Company {
+/** @throws HTTPException (404) for one that is not configured. */
+export function companyOf(c: Context, { companies }: Pick<Roster, 'companies'>): Company {
   const slug = c.req.param('company') ?? ''
   const company = companies.get(slug)
   if (company) return company
@@ -83,7 +84,7 @@ function parseJson(text: string): unknown {
 }
 
 /** Equal questions get the same answer while it is looked for; others wait for a place. */
-function sharing(places: number, ask: (about: string) => Promise<string>): typeof ask {
+export function sharing(places: number, ask: (about: string) => Promise<string>): typeof ask {
   const answers = new Map<string, Promise<string>>()
   let taken = 0
   const waiting: (() => void)[] = []

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { readMetabaseState } from '#src/metabase/state.ts'
 import type { RunReport } from '#src/report.ts'
 import { readState } from '#src/state.ts'
 import type { AnswerSeen } from '../child.ts'
@@ -139,6 +140,10 @@ function createGauges(registry: Registry) {
     rawBytes: ofCompany('editais_raw_log_bytes', 'Size of the raw log.'),
     rawSegments: ofCompany('editais_raw_log_segments', 'Segments of the raw log.'),
     snapshotBytes: ofCompany('editais_snapshot_bytes', 'Size of the latest snapshot.'),
+    metabase: ofCompany(
+      'editais_metabase_current',
+      '1 where Metabase reads the latest snapshot, 0 where the last try to point it there failed; absent without Metabase.',
+    ),
     jobs: new Gauge({
       name: 'editais_queue_jobs',
       help: 'Jobs in the queues by state; absent while Redis is away. Read from Redis: every worker shows the same, so take the max over them.',
@@ -150,12 +155,17 @@ function createGauges(registry: Registry) {
 
 async function showCompanies(gauges: Gauges, companies: readonly Company[], now: Date): Promise<void> {
   const states = await Promise.all(
-    companies.map(async ({ slug, paths }) => ({ company: slug, state: await readState(paths) })),
+    companies.map(async ({ slug, paths, settings }) => ({
+      company: slug,
+      state: await readState(paths),
+      metabase: settings.metabase && (await readMetabaseState(paths.metabase)),
+    })),
   )
   const { jobs: _, ...ofCompanies } = gauges
   // From here on without a pause: two who scrape at once must not see one another's gaps.
   for (const gauge of Object.values(ofCompanies)) gauge.reset()
-  for (const { company, state } of states) {
+  for (const { company, state, metabase } of states) {
+    if (metabase) gauges.metabase.set({ company }, metabase.error === null ? 1 : 0)
     if (!state) continue
     gauges.quarantined.set({ company }, state.quarantined)
     gauges.rawBytes.set({ company }, state.raw_log.bytes)

@@ -18,6 +18,7 @@ import { createBoard } from './board.ts'
 import { type CompanyRequests, routeCompanies } from './company_routes.ts'
 import { checkReadiness } from './health.ts'
 import type { Metrics } from './metrics.ts'
+import { type ReportRequests, routeReports } from './report_routes.ts'
 
 const MAX_BODY_BYTES = 10_000
 /** Bull Board asks for many things at once; that it waits for a Redis that is away helps nobody. */
@@ -38,14 +39,15 @@ const SECURITY: Parameters<typeof secureHeaders>[0] = {
   strictTransportSecurity: false,
 }
 
-export type HttpOptions = CompanyRequests & {
-  readonly roster: Pick<Roster, 'companies' | 'problem'>
-  readonly queues: Queues
-  readonly metrics: Pick<Metrics, 'render'>
-  /** Null turns off all that needs it. */
-  readonly adminToken: string | null
-  readonly log: Logger
-}
+export type HttpOptions = CompanyRequests &
+  ReportRequests & {
+    readonly roster: Pick<Roster, 'companies' | 'problem'>
+    readonly queues: Queues
+    readonly metrics: Pick<Metrics, 'render'>
+    /** Null turns off all that needs it. */
+    readonly adminToken: string | null
+    readonly log: Logger
+  }
 
 /** What an operator, a scheduler of containers and Prometheus ask of a worker. */
 export function createHttp(options: HttpOptions): Hono {
@@ -63,7 +65,6 @@ export function createHttp(options: HttpOptions): Hono {
     return answerError(c, 500, error instanceof FatalError ? message : 'Something went wrong; see the log.')
   })
 
-  app.get('/', c => c.json(contents(adminToken)))
   app.get('/healthz', c => c.json({ alive: true }))
   app.get('/readyz', async c => {
     const readiness = await checkReadiness({ roster, queues })
@@ -81,6 +82,7 @@ export function createHttp(options: HttpOptions): Hono {
     app.use(path, adminOnly(adminToken), fromOurOwnPages)
     app.use(path, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
   }
+  routeReports(app, { ...options, access: adminOnly(adminToken), contents: () => contents(adminToken) })
   routeBoard(app, queues)
   routeCompanies(app, options)
   return app
@@ -128,6 +130,7 @@ function refuseMethod(c: Context, methods: readonly string[]): Response {
 
 function contents(adminToken: string | null) {
   return {
+    'GET /': "the company's report, for a browser; of several companies, a list of theirs",
     'GET /healthz': 'whether the worker is alive',
     'GET /readyz': 'whether it can take runs: Redis, directories, configuration',
     'GET /metrics': 'metrics for Prometheus',
@@ -135,9 +138,10 @@ function contents(adminToken: string | null) {
     'POST /companies/{company}/sync':
       'asks for a run; the body {"full": true} for one that fetches everything again',
     'GET /companies/{company}/status': 'how the company stands',
+    'GET /companies/{company}/report': 'its report, for a browser',
     token: adminToken
-      ? '/queues and /companies need ADMIN_TOKEN: as bearer token, or as the password of any user.'
-      : '/queues and /companies are off: ADMIN_TOKEN is not set.',
+      ? 'The report, /queues and /companies need ADMIN_TOKEN: as bearer token, or as the password of any user.'
+      : 'The report, /queues and /companies are off: ADMIN_TOKEN is not set.',
   }
 }
 

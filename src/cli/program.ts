@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { type Environment, loadEnvironment } from '#config/settings.ts'
+import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
 import { EXIT, explain, systemCode } from '#src/errors.ts'
 
 /** Loaded only when asked for: an incremental run should not pay for the sandbox's vocabulary. */
@@ -9,6 +9,9 @@ const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Co
   query: async environment => (await import('./query.ts')).queryCommand(environment),
   catalog: async environment => (await import('./catalog.ts')).catalogCommand(environment),
   dictionary: async () => (await import('./dictionary.ts')).dictionaryCommand(),
+  report: async environment => (await import('./report.ts')).reportCommand(environment),
+  metabase: async environment =>
+    (await import('./metabase.ts')).metabaseCommand(environment, readMetabaseSettings),
   replay: async environment => (await import('./maintain.ts')).replayCommand(environment),
   rebuild: async environment => (await import('./maintain.ts')).rebuildCommand(environment),
   publish: async environment => (await import('./maintain.ts')).publishCommand(environment),

@@ -30,10 +30,18 @@ function describe(status: Status): string {
       : 'Last run  unknown',
     `Last good ${status.last_good_at ?? 'never'}`,
     `Snapshot  ${status.snapshot.directory}`,
+    ...describeMetabase(status),
     '',
     renderTable(['status', 'notices', 'current', 'pending', 'quarantined', 'excluded'], status.notices),
   ]
   return `${lines.join('\n')}${section('Quarantine', status.quarantine)}${section('Drift from the contract', status.drift)}`
+}
+
+function describeMetabase({ metabase, snapshot }: Status): string[] {
+  if (!metabase) return []
+  const { error, catalog, tried_at } = metabase
+  if (error) return [`Metabase  reads ${catalog ?? 'nothing yet'} since ${tried_at}:\n          ${error}`]
+  return [`Metabase  reads ${catalog?.startsWith(snapshot.directory) ? 'this snapshot' : catalog}`]
 }
 
 function section(title: string, rows: readonly Row[]): string {

@@ -21,6 +21,7 @@ const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
 
 export type Published = {
   readonly directory: string
+  readonly manifest: Manifest
   /** False when the latest snapshot was already the warehouse's state. */
   readonly written: boolean
   readonly bytesWritten: number
@@ -34,6 +35,8 @@ type Request = {
   readonly company: string
   readonly now: Date
   readonly keepMs: number
+  /** Snapshots that are read besides the latest, and stay. */
+  readonly inUse: readonly (string | null)[]
   /** Of the local times that the marts show. */
   readonly sourceTimezone: string
 }
@@ -60,8 +63,9 @@ export async function publish(request: Request): Promise<Published> {
   const newest = newestOf(finished, state.warehouse_id)
   const latest = await latestName(lake)
   // First, so that a full disk can become less full.
-  const { keepMs } = request
-  const kept = await removeExpired(directory, finished, { keepMs, now, inUse: [latest, newest?.snapshot] })
+  const keep = { keepMs: request.keepMs, now }
+  const inUse = [latest, ...request.inUse]
+  const kept = await removeExpired(directory, finished, { ...keep, inUse: [newest?.snapshot, ...inUse] })
   let manifest = newest
   let bytesWritten = 0
   if (!newest || isStale(newest, state, { directory, now })) {
@@ -70,13 +74,17 @@ export async function publish(request: Request): Promise<Published> {
     manifest = await writeSnapshot(request, state, previous)
     bytesWritten = writtenBytes(manifest, previous)
   }
-  const { snapshot } = manifest as Manifest
+  const { snapshot, tables } = manifest as Manifest
   if (latest !== snapshot) await pointLatestTo(lake, snapshot)
   const all = manifest === newest ? kept : [...kept, manifest as Manifest]
-  await removeExpired(directory, all, { keepMs, now, inUse: [latest, snapshot] })
-  const { tables } = manifest as Manifest
-  const bytes = Object.values(tables).reduce((sum, table) => sum + table.bytes, 0)
-  return { directory: join(directory, snapshot), written: manifest !== newest, bytesWritten, bytes }
+  await removeExpired(directory, all, { ...keep, inUse: [snapshot, ...inUse] })
+  return {
+    directory: join(directory, snapshot),
+    manifest: manifest as Manifest,
+    written: manifest !== newest,
+    bytesWritten,
+    bytes: Object.values(tables).reduce((sum, table) => sum + table.bytes, 0),
+  }
 }
 
 async function readState({ db, sourceTimezone }: Request): Promise<State> {

@@ -119,9 +119,11 @@ test('no key or token is in anything that the worker writes, stores, says or pas
     answers[name] = await (await daemon.ask(path, init)).text()
   }
   await ask('status', '/companies/acme/status')
+  await ask('report', '/companies/acme/report')
   await ask('board', '/queues/api/queues?activeQueue=runs&status=failed&page=1&jobsPerPage=20')
   await ask('wrong token', '/companies/acme/status', { headers: { authorization: `Bearer ${ADMIN_TOKEN}x` } })
   expect(answers.status).toContain('"company":"acme"')
+  expect(answers.report).toMatch(/^<!doctype html>/i)
   expect(answers.board).toContain('API key refused (401)')
 
   // Keys where none belongs.

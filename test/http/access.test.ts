@@ -54,7 +54,7 @@ test.each([[null], ['']])('without a token (%j) what needs it is off, and says s
     }
   }
   expect((await ask('/healthz')).status).toBe(200)
-  expect(await (await ask('/')).json()).toMatchObject({ token: expect.stringContaining('are off') })
+  expect(await (await fetch(url)).json()).toMatchObject({ token: expect.stringContaining('are off') })
 })
 
 test.each([

@@ -142,6 +142,7 @@ test('every name and help text is as Prometheus wants it, and says over what to 
     'counter editais_runs_total',
     'gauge editais_freshness_seconds',
     'gauge editais_last_success_timestamp_seconds',
+    'gauge editais_metabase_current',
     'gauge editais_quarantined_records',
     'gauge editais_queue_jobs',
     'gauge editais_raw_log_bytes',

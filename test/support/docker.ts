@@ -31,7 +31,7 @@ export type Service = {
 }
 
 export type Compose = {
-  readonly services: Readonly<Record<'redis' | 'worker' | 'sandbox' | 'demo-worker', Service>>
+  readonly services: Readonly<Record<'redis' | 'worker' | 'metabase' | 'sandbox' | 'demo-worker', Service>>
   readonly volumes: Readonly<Record<string, unknown>>
 }
 

@@ -34,7 +34,7 @@ export type Worker = {
   configure(slugs: readonly string[]): Promise<void>
 }
 
-type Options = Partial<Pick<HttpOptions, 'adminToken' | 'requestSync' | 'status'>> & {
+type Options = Partial<Pick<HttpOptions, 'adminToken' | 'requestSync' | 'status' | 'report'>> & {
   readonly redisUrl?: string
   readonly companies?: readonly string[]
   readonly dataDir?: string
@@ -61,6 +61,7 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
       ...{ roster, queues, metrics, adminToken, log },
       requestSync: async company => ({ job: (await requestRun(queues, 'sync', company)).id ?? '' }),
       status: async company => JSON.stringify({ company }),
+      report: async company => `<h1>${company}</h1>`,
       ...options,
     }),
     { host: '127.0.0.1', port: 0 },

@@ -1,0 +1,5 @@
+-- Alertas críticos
+-- Em editais em andamento.
+SELECT count(*) AS "Alertas"
+FROM alertas_juridicos
+WHERE em_andamento AND severidade_ordem = 1 [[AND uf = {{uf}}]]

@@ -1,0 +1,8 @@
+-- Alertas por tipo
+-- Tipos de alerta mais frequentes nos editais em andamento.
+SELECT coalesce(type, 'não informado') AS "Tipo", count(*) AS "Alertas"
+FROM alertas_juridicos
+WHERE em_andamento [[AND uf = {{uf}}]]
+GROUP BY ALL
+ORDER BY "Alertas" DESC, "Tipo"
+LIMIT 12

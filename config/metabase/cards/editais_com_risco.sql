@@ -1,0 +1,5 @@
+-- Editais com risco alto
+-- Editais em andamento com ao menos um alerta crítico ou alto.
+SELECT count(DISTINCT edital_id) AS "Editais"
+FROM alertas_juridicos
+WHERE em_andamento AND severidade_ordem <= 2 [[AND uf = {{uf}}]]

@@ -1,0 +1,5 @@
+-- Editais em andamento
+-- Em triagem, análise, precificação ou prontos: nem descartados nem vencidos.
+SELECT coalesce(sum(editais), 0)::BIGINT AS "Editais"
+FROM funil
+WHERE em_andamento

@@ -1,0 +1,7 @@
+-- Funil por fase
+-- Editais em andamento que estão hoje em cada fase ou adiante dela.
+SELECT fase AS "Fase",
+  sum(editais) OVER (ORDER BY fase_ordem DESC)::BIGINT AS "Na fase ou adiante"
+FROM funil
+WHERE em_andamento
+ORDER BY fase_ordem

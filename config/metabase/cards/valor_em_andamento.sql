@@ -1,0 +1,5 @@
+-- Valor em andamento
+-- Soma dos valores estimados dos editais em andamento; os sem valor informado (0, sigiloso, simbólico) não entram.
+SELECT coalesce(sum(valor_total), 0) AS "Valor estimado"
+FROM funil
+WHERE em_andamento

@@ -1,0 +1,85 @@
+import { realpath } from 'node:fs/promises'
+import type { Context, Hono, MiddlewareHandler } from 'hono'
+import { html } from 'hono/html'
+import { HTTPException } from 'hono/http-exception'
+import { latestLink } from '#src/lake/manifest.ts'
+import type { Company, Roster } from '../roster.ts'
+import { companyOf, sharing } from './company_routes.ts'
+
+/** Each is a process with DuckDB in it. */
+const MAX_REPORTS = 2
+/** It counts days until sessions and deadlines, so it grows old without a new snapshot as well. */
+const FRESH_MS = 10 * 60_000
+
+export type ReportRequests = {
+  /** A company's report from its latest snapshot, as HTML. */
+  report(company: string): Promise<string>
+}
+
+type Options = ReportRequests & {
+  readonly roster: Pick<Roster, 'companies'>
+  /** Decides who may see it. */
+  readonly access: MiddlewareHandler
+  /** For who asks for no report: what else there is. */
+  readonly contents: () => object
+}
+
+/**
+ * The company's report at `/` (of several, a list of them), and each at `/companies/<company>/report`. Who comes to `/`
+ * without credentials, and not with a browser, is told what else there is.
+ */
+export function routeReports(app: Hono, { roster, access, contents, report }: Options): void {
+  const show = remembering(sharing(MAX_REPORTS, report))
+  app.get('/', async (c, next) => {
+    const wanted = c.req.header('authorization') ?? /text\/html/.test(c.req.header('accept') ?? '')
+    if (!wanted) return c.json(contents())
+    return await access(c, next)
+  })
+  app.get('/', async c => {
+    const companies = [...roster.companies.values()]
+    const [first] = companies
+    return first && companies.length === 1 ? await answer(c, first, show) : c.html(list(companies))
+  })
+  app.get('/companies/:company/report', async c => await answer(c, companyOf(c, roster), show))
+}
+
+type Show = (company: Company, snapshot: string) => Promise<string>
+
+async function answer(c: Context, company: Company, show: Show): Promise<Response> {
+  const snapshot = await realpath(latestLink(company.paths.lake)).catch(() => null)
+  if (snapshot === null) {
+    throw new HTTPException(409, {
+      message: `${company.slug} has no snapshot yet. /queues shows how its last run ended.`,
+    })
+  }
+  return c.html(await show(company, snapshot))
+}
+
+/** A report is kept while its snapshot is the latest, and not for long: one a company. */
+function remembering(report: ReportRequests['report']): Show {
+  const kept = new Map<string, { readonly snapshot: string; readonly atMs: number; readonly text: string }>()
+  return async ({ slug }, snapshot) => {
+    const known = kept.get(slug)
+    if (known?.snapshot === snapshot && Date.now() - known.atMs < FRESH_MS) return known.text
+    const text = await report(slug)
+    kept.set(slug, { snapshot, atMs: Date.now(), text })
+    return text
+  }
+}
+
+function list(companies: readonly Company[]) {
+  const items = companies.map(({ slug }) => html`<li><a href="/companies/${slug}/report">${slug}</a></li>`)
+  return html`<!doctype html>
+    <html lang="pt-BR">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width" />
+        <meta name="color-scheme" content="light dark" />
+        <title>Editais</title>
+      </head>
+      <body style="font: 1.1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 2rem auto; padding: 0 1rem">
+        <h1>Editais</h1>
+        ${items.length > 0 ? html`<ul>${items}</ul>` : html`<p>Nenhuma empresa configurada.</p>`}
+      </body>
+    </html>`
+}

@@ -1,0 +1,21 @@
+import { join, resolve } from 'node:path'
+import { Command } from 'commander'
+import { environmentOf } from '#config/companies.ts'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { companyPaths } from '#src/company.ts'
+import { writeReport } from '#src/report_html/report.ts'
+
+export function reportCommand(environment: Environment): Command {
+  return new Command('report')
+    .description('Write the latest snapshot as a report for people: one HTML file, in Portuguese.')
+    .option('--company <slug>', 'company to report on, instead of COMPANY')
+    .option('--output <file>', "where to write it, instead of report.html in the company's directory")
+    .action(async (options: { company?: string; output?: string }) => {
+      const own = await environmentOf(environment, options.company)
+      const settings = readSettings(own)
+      const { root, lake } = companyPaths(settings.dataDir, settings.company)
+      const output = options.output ? resolve(options.output) : join(root, 'report.html')
+      const { bytes } = await writeReport(lake, output, { now: new Date() })
+      process.stdout.write(`Wrote ${output} (${Math.ceil(bytes / 1000)} kB)\n`)
+    })
+}

@@ -1,0 +1,201 @@
+import { type CardSpec, DASHBOARDS, type DashboardSpec } from '#config/metabase/dashboards.ts'
+import type { MetabaseCard, MetabaseDashboard, MetabaseDashcard, MetabaseItem } from './answers.ts'
+import {
+  cardParameters,
+  dashboardParameter,
+  filtersOf,
+  nativeQuery,
+  parameterMapping,
+  placeOf,
+  readCard,
+} from './cards.ts'
+import type { Metabase } from './client.ts'
+import { covers } from './covers.ts'
+import { titled } from './database.ts'
+import { isMarked, marked, ours } from './mark.ts'
+
+export type Built = {
+  readonly cards: { readonly made: number; readonly changed: number }
+  readonly dashboards: { readonly made: number; readonly changed: number }
+  readonly shown: readonly { readonly name: string; readonly url: string }[]
+}
+
+type Place = { readonly client: Metabase; readonly databaseId: number; readonly company: string }
+
+/** What a PUT of a dashboard accepts of a card on it (`UpdatedDashboardCard`). */
+const DASHCARD_PROPERTIES = [
+  ...['id', 'size_x', 'size_y', 'row', 'col', 'card_id', 'action_id', 'dashboard_tab_id'],
+  ...['parameter_mappings', 'visualization_settings', 'inline_parameters'],
+]
+
+/**
+ * Makes the company's collection, cards and dashboards, or what is missing of them, and puts back what somebody
+ * changed in them. What others made, also of the same name or on our dashboards, stays as it is.
+ */
+export async function buildDashboards(place: Place): Promise<Built> {
+  const { client, databaseId, company } = place
+  const collectionId = await ensureCollection(place)
+  const cards = await client.get<MetabaseCard[]>('/api/card', { f: 'database', model_id: databaseId })
+  const { data: dashboards } = await client.get<{ data: MetabaseItem[] }>(
+    `/api/collection/${collectionId}/items`,
+    { models: 'dashboard' },
+  )
+  const done = { cards: { made: 0, changed: 0 }, dashboards: { made: 0, changed: 0 } }
+  const shown: { name: string; url: string }[] = []
+  for (const [position, spec] of DASHBOARDS.entries()) {
+    const wanted: WantedDashcard[] = []
+    for (const card of spec.cards) {
+      const { id, sql, outcome } = await ensureCard(place, { card, spec, collectionId, cards })
+      if (outcome) done.cards[outcome] += 1
+      wanted.push({
+        card_id: id,
+        ...placeOf(card),
+        parameter_mappings: filtersOf(sql, spec.filters).map(filter => parameterMapping(id, filter)),
+      })
+    }
+    const existing = ours(dashboards, company, spec.key)?.id ?? null
+    const outcome = await ensureDashboard(place, { spec, wanted, existing, collectionId, position })
+    if (outcome.did) done.dashboards[outcome.did] += 1
+    shown.push({ name: spec.name, url: `${client.url}/dashboard/${outcome.id}` })
+  }
+  return { ...done, shown }
+}
+
+async function ensureCollection({ client, company }: Place): Promise<number> {
+  const existing = ours(await client.get<MetabaseItem[]>('/api/collection'), company, 'colecao')
+  if (existing) return existing.id
+  const description = marked('Painéis e perguntas sobre os editais acompanhados.', company, 'colecao')
+  const made = await client.post<{ id: number }>('/api/collection', {
+    name: titled('Editais', company),
+    description,
+  })
+  return made.id
+}
+
+type CardRequest = {
+  readonly card: CardSpec
+  readonly spec: DashboardSpec
+  readonly collectionId: number
+  readonly cards: readonly MetabaseCard[]
+}
+
+async function ensureCard(
+  { client, databaseId, company }: Place,
+  { card, spec, collectionId, cards }: CardRequest,
+): Promise<{ id: number; sql: string; outcome: 'made' | 'changed' | null }> {
+  const { name, description, sql } = await readCard(card.key)
+  const filters = filtersOf(sql, spec.filters)
+  const wanted = {
+    name,
+    description: marked(description, company, card.key),
+    display: card.display,
+    visualization_settings: card.settings,
+    dataset_query: nativeQuery(databaseId, sql, filters),
+    parameters: cardParameters(filters),
+  }
+  const existing = ours(cards, company, card.key)
+  if (!existing) {
+    const made = await client.post<{ id: number }>('/api/card', {
+      ...wanted,
+      type: 'question',
+      collection_id: collectionId,
+    })
+    return { id: made.id, sql, outcome: 'made' }
+  }
+  // Without it, the query comes in another form than it is sent in.
+  const actual = await client.get<MetabaseCard>(`/api/card/${existing.id}`, { 'legacy-mbql': true })
+  if (covers(actual, wanted)) return { id: existing.id, sql, outcome: null }
+  await client.put(`/api/card/${existing.id}`, wanted)
+  return { id: existing.id, sql, outcome: 'changed' }
+}
+
+type WantedDashcard = ReturnType<typeof placeOf> & {
+  readonly card_id: number
+  readonly parameter_mappings: readonly object[]
+}
+
+type DashboardRequest = {
+  readonly spec: DashboardSpec
+  readonly wanted: readonly WantedDashcard[]
+  readonly existing: number | null
+  readonly collectionId: number
+  /** Among the dashboards, from 0. */
+  readonly position: number
+}
+
+async function ensureDashboard(
+  { client, company }: Place,
+  { spec, wanted, existing, collectionId, position }: DashboardRequest,
+): Promise<{ id: number; did: 'made' | 'changed' | null }> {
+  const about = {
+    name: spec.name,
+    description: marked(spec.description, company, spec.key),
+    parameters: spec.filters.map(dashboardParameter),
+  }
+  const id =
+    existing ??
+    (
+      await client.post<{ id: number }>('/api/dashboard', {
+        ...about,
+        collection_id: collectionId,
+        // Pinned to the top of the collection.
+        collection_position: position + 1,
+      })
+    ).id
+  const dashboard = await client.get<MetabaseDashboard>(`/api/dashboard/${id}`)
+  const { mine, others } = sortOut(dashboard, company)
+  if (covers(dashboard, about) && sameDashcards(mine, wanted)) return { id, did: null }
+  const tabs = (dashboard.tabs ?? []).map(tab => ({ id: tab.id, name: tab.name }))
+  await client.put(`/api/dashboard/${id}`, {
+    ...about,
+    dashcards: [...arranged(mine, wanted, tabs[0]?.id ?? null), ...others.map(accepted)],
+    tabs,
+  })
+  return { id, did: existing === null ? 'made' : 'changed' }
+}
+
+/** The cards on a dashboard: ours, and what somebody added. */
+function sortOut(dashboard: MetabaseDashboard, company: string) {
+  const keys = DASHBOARDS.flatMap(({ cards }) => cards.map(({ key }) => key))
+  const isOurs = ({ card }: MetabaseDashcard) => keys.some(key => isMarked(card?.description, company, key))
+  return {
+    mine: dashboard.dashcards.filter(isOurs),
+    others: dashboard.dashcards.filter(dashcard => !isOurs(dashcard)),
+  }
+}
+
+function sameDashcards(mine: readonly MetabaseDashcard[], wanted: readonly WantedDashcard[]): boolean {
+  return (
+    mine.length === wanted.length && wanted.every(dashcard => mine.some(actual => covers(actual, dashcard)))
+  )
+}
+
+/** Cards that are there keep their ids; negative ones stand for new cards. */
+function arranged(
+  mine: readonly MetabaseDashcard[],
+  wanted: readonly WantedDashcard[],
+  firstTab: number | null,
+): object[] {
+  return wanted.map((dashcard, position) => {
+    const actual = mine.find(({ card_id: cardId }) => cardId === dashcard.card_id)
+    return {
+      id: actual?.id ?? -(position + 1),
+      ...dashcard,
+      dashboard_tab_id: actual?.dashboard_tab_id ?? firstTab,
+      visualization_settings: {},
+    }
+  })
+}
+
+/** Somebody's card on a dashboard of ours, as it is. */
+function accepted(dashcard: MetabaseDashcard): object {
+  const series = Array.isArray(dashcard.series)
+    ? dashcard.series.map(({ id }: { id: number }) => ({ id }))
+    : []
+  return {
+    ...Object.fromEntries(
+      DASHCARD_PROPERTIES.filter(name => Object.hasOwn(dashcard, name)).map(name => [name, dashcard[name]]),
+    ),
+    ...(series.length > 0 ? { series } : {}),
+  }
+}

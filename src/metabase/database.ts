@@ -1,0 +1,71 @@
+import { isAbsolute, relative } from 'node:path'
+import type { MetabaseDatabase } from './answers.ts'
+import type { Metabase } from './client.ts'
+import { isMarked, marked } from './mark.ts'
+import { readDatabase } from './point.ts'
+
+/** How Metabase opens a catalog; the names are the DuckDB driver's (its `metabase-plugin.yaml`). */
+const FIRST_DETAILS = {
+  read_only: true,
+  // As its form has it: the SQL that Metabase makes counts on it.
+  old_implicit_casting: true,
+  // DuckDB would take 80 % of the machine, beside a JVM.
+  memory_limit: '1GB',
+  // A catalog needs nothing that is not linked in, and nothing from the network.
+  init_sql: 'SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;',
+}
+
+export type Owner = {
+  readonly company: string
+  /** The company's lake: whatever database reads a snapshot in it is the company's. */
+  readonly lake: string
+}
+
+/** The database of Metabase that shows the company's snapshots; null where there is none yet. */
+export async function findDatabase(
+  client: Metabase,
+  databaseId: number | null,
+  { company, lake }: Owner,
+): Promise<MetabaseDatabase | null> {
+  if (databaseId !== null) return await readDatabase(client, databaseId)
+  const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
+  const found = data
+    .filter(({ engine }) => engine === 'duckdb')
+    .filter(
+      ({ description, details }) =>
+        isMarked(description, company, 'base') || isBelow(lake, details?.database_file),
+    )
+  return found.sort((a, b) => a.id - b.id)[0] ?? null
+}
+
+/** Adds the database; Metabase opens it at once and reads its schema in its own time. */
+export async function createDatabase(
+  client: Metabase,
+  { company }: Owner,
+  catalogPath: string,
+): Promise<MetabaseDatabase> {
+  const database = await client.post<MetabaseDatabase>('/api/database', {
+    name: titled('Editais', company),
+    engine: 'duckdb',
+    details: { database_file: catalogPath, ...FIRST_DETAILS },
+  })
+  const description = marked(
+    'Editais acompanhados e suas análises. Cada publicação troca o arquivo que esta base lê.',
+    company,
+    'base',
+  )
+  // A database takes its description only once it is there.
+  await client.put(`/api/database/${database.id}`, { description })
+  return database
+}
+
+/** With the company's name where it has one. */
+export function titled(name: string, company: string): string {
+  return company === 'default' ? name : `${name} (${company})`
+}
+
+function isBelow(directory: string, path: unknown): boolean {
+  if (typeof path !== 'string') return false
+  const below = relative(directory, path)
+  return below !== '' && !below.startsWith('..') && !isAbsolute(below)
+}

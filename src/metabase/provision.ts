@@ -1,0 +1,142 @@
+import type { MetabaseSetting, Properties } from './answers.ts'
+import type { Metabase } from './client.ts'
+import { buildDashboards } from './dashboards.ts'
+import { createDatabase, findDatabase, type Owner } from './database.ts'
+import { describeTables, type Patience } from './metadata.ts'
+import { pointDatabase } from './point.ts'
+import { type Access, becomeAdmin } from './setup.ts'
+
+export type ProvisionRequest = Owner &
+  Patience & {
+    readonly client: Metabase
+    readonly access: Access
+    /** Null: found by what it reads, or made. */
+    readonly databaseId: number | null
+    /** Of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
+    readonly catalogPath: string
+    readonly sourceTimezone: string
+    readonly onStep?: (step: string) => void
+  }
+
+export type Provisioned = {
+  readonly databaseId: number
+  readonly metabaseVersion: string | null
+  /** What was changed, one sentence each; empty where everything was as it should be. */
+  readonly changes: readonly string[]
+  /** What a person should look at. */
+  readonly warnings: readonly string[]
+  readonly dashboards: readonly { readonly name: string; readonly url: string }[]
+}
+
+/**
+ * Makes Metabase show a company's data: first user and API key, database on the latest catalog, Portuguese names,
+ * semantic types and foreign keys, report time zone, dashboards. Does only what is missing, so run again it changes
+ * nothing, and one that was cut short anywhere is finished by the next.
+ * @throws FatalError, mostly MetabaseError, and InterruptedError.
+ */
+export async function provision(request: ProvisionRequest): Promise<Provisioned> {
+  const { client, onStep = () => {} } = request
+  const changes: string[] = []
+  const did = (what: string | null) => {
+    if (what) changes.push(what)
+  }
+  onStep('logging in')
+  for (const step of await becomeAdmin(client, request.access)) did(step)
+  const { version } = await client.get<Properties>('/api/session/properties')
+
+  onStep('settings')
+  const { changed, warnings } = await settle(client, request.sourceTimezone)
+  changed.forEach(did)
+
+  onStep('database')
+  const found = await findDatabase(client, request.databaseId, request)
+  const database = found ?? (await createDatabase(client, request, request.catalogPath))
+  if (!found) did(`added the database "${database.name}" (${database.id})`)
+  const { moved } = await pointDatabase({
+    client,
+    databaseId: database.id,
+    catalogPath: request.catalogPath,
+    columnsChanged: false,
+  })
+  if (moved) did(`pointed the database at ${request.catalogPath}`)
+
+  onStep('names and types')
+  const described = await describeTables(client, database.id, { ...request, justMade: !found })
+  did(counted(described.tables, 'table described', 'tables described'))
+  did(counted(described.fields, 'column described', 'columns described'))
+
+  onStep('dashboards')
+  const { cards, dashboards, shown } = await buildDashboards({
+    client,
+    databaseId: database.id,
+    company: request.company,
+  })
+  did(counted(cards.made, 'card made', 'cards made'))
+  did(counted(cards.changed, 'card put right', 'cards put right'))
+  did(counted(dashboards.made, 'dashboard made', 'dashboards made'))
+  did(counted(dashboards.changed, 'dashboard put right', 'dashboards put right'))
+  return {
+    databaseId: database.id,
+    metabaseVersion: version?.tag ?? null,
+    changes,
+    warnings: [...warnings, ...unread(described.missing)],
+    dashboards: shown,
+  }
+}
+
+/** How Brazilians write numbers and dates; the values are those of Metabase's formatting settings. */
+const FORMATTING = {
+  'type/Number': { number_separators: ',.' },
+  'type/Currency': { currency: 'BRL', currency_style: 'symbol' },
+  'type/Temporal': { date_style: 'D/M/YYYY', date_separator: '/', time_style: 'HH:mm' },
+}
+
+/** Settings of all of Metabase are set only where nobody set them: they may be shared with others. */
+async function settle(
+  client: Metabase,
+  timezone: string,
+): Promise<{ changed: string[]; warnings: string[] }> {
+  const settings = new Map(
+    (await client.get<MetabaseSetting[]>('/api/setting')).map(setting => [setting.key, setting]),
+  )
+  const changed: string[] = []
+  const zone = settings.get('report-timezone')
+  if (!isSet(zone)) {
+    await client.put('/api/setting/report-timezone', { value: timezone })
+    changed.push(`set the report time zone to ${timezone}`)
+  }
+  const formatting = settings.get('custom-formatting')
+  if (!isSet(formatting)) {
+    await client.put('/api/setting/custom-formatting', { value: FORMATTING })
+    changed.push('set the formats of numbers, money and dates')
+  }
+  const warnings =
+    isSet(zone) && zone?.value !== timezone && !zone?.is_env_setting
+      ? [
+          `Metabase's report time zone is ${zone?.value}, not ${timezone} (SOURCE_TIMEZONE); it was left so. Columns named "local" do not depend on it.`,
+        ]
+      : []
+  return { changed, warnings }
+}
+
+/** Whether somebody chose a value; one that comes from Metabase's environment cannot be changed anyway. */
+function isSet(setting: MetabaseSetting | undefined): boolean {
+  if (!setting || setting.is_env_setting) return true
+  const { value } = setting
+  if (value === null || value === undefined || value === '') return false
+  return typeof value !== 'object' || Object.keys(value).length > 0
+}
+
+function counted(count: number, one: string, many: string): string | null {
+  if (count === 0) return null
+  return `${count} ${count === 1 ? one : many}`
+}
+
+function unread(missing: readonly string[]): string[] {
+  if (missing.length === 0) return []
+  const some = missing.slice(0, 5).join(', ')
+  const more = missing.length > 5 ? ` and ${missing.length - 5} more` : ''
+  return [
+    `Metabase has not read ${some}${more} from the catalog yet. Run this again in a few minutes to describe them.`,
+  ]
+}

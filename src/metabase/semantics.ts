@@ -1,0 +1,93 @@
+import { MARTS, type Mart, snapshotInfo } from '#schema/marts.ts'
+import { portuguese } from '#schema/portuguese.ts'
+import { publishedColumns, TABLES } from '#schema/tables.ts'
+
+/** What Metabase is to know about a column. */
+export type ColumnMeaning = {
+  readonly name: string
+  readonly label: string
+  readonly description: string
+  /** One of Metabase's; none where its own guess may stay. */
+  readonly semanticType?: string
+  /** `table.column` whose values these are. */
+  readonly references?: string
+  /** How numbers are shown. */
+  readonly settings?: Readonly<Record<string, unknown>>
+}
+
+export type RelationMeaning = {
+  readonly name: string
+  readonly label: string
+  readonly description: string
+  readonly columns: readonly ColumnMeaning[]
+}
+
+/** Where a column of this name stands for a row of a table, and where that row is. */
+const KEYS: Readonly<Record<string, string>> = { edital_id: 'editais', run_id: 'sync_runs' }
+
+const BY_NAME: Readonly<Record<string, string>> = {
+  uf: 'type/State',
+  orgao: 'type/Company',
+  pncp_url: 'type/URL',
+  created_at: 'type/CreationTimestamp',
+  updated_at: 'type/UpdatedTimestamp',
+  objeto: 'type/Description',
+  descricao: 'type/Description',
+  description: 'type/Description',
+  verdict_reason: 'type/Description',
+  verdict_summary: 'type/Description',
+  ai_notes: 'type/Description',
+  ai_reasoning: 'type/Description',
+  exigido: 'type/Description',
+  notas: 'type/Description',
+  titulo: 'type/Title',
+  title: 'type/Title',
+  parcela_descartada: 'type/Share',
+}
+
+const CATEGORIES: ReadonlySet<string> = new Set([
+  ...['company', 'status', 'fase', 'modalidade', 'analysis_state', 'analysis_level', 'discard_reason'],
+  ...['verdict_recommendation', 'severity', 'severidade', 'type', 'action_type', 'acao', 'category'],
+  ...['categoria', 'cor', 'risco_pagamento', 'material_ou_servico', 'unidade_medida', 'motivo', 'campo'],
+  ...['de_status', 'para_status', 'de_fase', 'para_fase', 'dia_da_semana', 'mode', 'kind'],
+])
+
+/** Every table and mart of a catalog, as people who ask in Metabase see it. */
+export function relationMeanings(): RelationMeaning[] {
+  return [
+    ...TABLES.map(table => meaningOf(table.name, publishedColumns(table))),
+    ...[snapshotInfo, ...MARTS].map((mart: Mart) => meaningOf(mart.name, mart.columns)),
+  ]
+}
+
+type Named = { readonly name: string; readonly unit?: string }
+
+function meaningOf(relation: string, columns: readonly Named[]): RelationMeaning {
+  return {
+    name: relation,
+    ...portuguese(relation),
+    columns: columns.map(column => ({
+      name: column.name,
+      ...portuguese(relation, column.name),
+      ...semanticOf(relation, column),
+    })),
+  }
+}
+
+function semanticOf(
+  relation: string,
+  { name, unit }: Named,
+): Pick<ColumnMeaning, 'semanticType' | 'references' | 'settings'> {
+  const home = Object.hasOwn(KEYS, name) ? KEYS[name] : undefined
+  if (home === relation) return { semanticType: 'type/PK' }
+  if (home) return { semanticType: 'type/FK', references: `${home}.${name}` }
+  if (unit === 'BRL') {
+    return {
+      semanticType: 'type/Currency',
+      settings: { number_style: 'currency', currency: 'BRL', currency_style: 'symbol' },
+    }
+  }
+  if (CATEGORIES.has(name)) return { semanticType: 'type/Category' }
+  const semanticType = Object.hasOwn(BY_NAME, name) ? BY_NAME[name] : undefined
+  return semanticType ? { semanticType } : {}
+}

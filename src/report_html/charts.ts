@@ -1,0 +1,272 @@
+import { BarChart, type BarSeriesOption } from 'echarts/charts'
+import { GridComponent, type GridComponentOption } from 'echarts/components'
+import { type ComposeOption, init, use } from 'echarts/core'
+import { SVGRenderer } from 'echarts/renderers'
+import { line, number } from './format.ts'
+import { type Html, html, trusted } from './html.ts'
+
+use([BarChart, GridComponent, SVGRenderer])
+
+type Option = ComposeOption<BarSeriesOption | GridComponentOption>
+
+/** One of the page's colours: the browser fills it in, for light, dark and paper. */
+export type Colour = 'accent' | 'quiet' | 'red' | 'yellow' | 'green' | 'blue' | 'unknown'
+
+export type Bar = {
+  readonly label: string
+  readonly value: number
+  /** What stands at the bar's end. */
+  readonly text: string
+  readonly colour: Colour
+}
+
+export type Stack = {
+  readonly label: string
+  /** One for each of the chart's layers. */
+  readonly values: readonly number[]
+}
+
+export type Layer = { readonly name: string; readonly colour: Colour }
+
+export type Column = {
+  readonly label: string
+  /** For a narrow drawing, where only some columns have room for one. */
+  readonly shortLabel: string
+  readonly value: number
+  readonly colour: Colour
+}
+
+/**
+ * Every chart is drawn twice, for a phone and for everything wider, because text in a drawing shrinks with it.
+ * Units of the drawing, about pixels.
+ */
+const WIDTHS = { narrow: 330, wide: 640 } as const
+type Size = keyof typeof WIDTHS
+
+const INK = 'var(--ink)'
+const MUTED = 'var(--muted)'
+const FONT = { narrow: 12, wide: 13 } as const
+/** Labels stand beside the bars up to this width, and above them where a phone has no room for that. */
+const MAX_LABEL_WIDTH = { narrow: 90, wide: 200 } as const
+const MAX_LABEL_CHARACTERS = 60
+const GAP = 10
+const ROW = { beside: 30, above: 34 } as const
+const BAR_WIDTH = { beside: 18, above: 12 } as const
+/** Of the longest bar: a pixel or two. */
+const LEAST_SHARE = 0.004
+const COLUMNS = {
+  narrow: { width: WIDTHS.narrow, height: 150, font: 9, side: 4 },
+  wide: { width: WIDTHS.wide, height: 190, font: 11, side: 4 },
+} as const
+
+/** Horizontal bars, the first one on top. @param summary says in words what there is to see. */
+export function barChart(summary: string, bars: readonly Bar[]): Html {
+  const most = Math.max(...bars.map(({ value }) => value))
+  return figure(summary, size => {
+    const layout = layOut(
+      size,
+      bars.map(({ label }) => label),
+      bars.map(({ text }) => text),
+    )
+    return {
+      height: layout.height,
+      option: {
+        ...layout.option,
+        series: [
+          {
+            ...layout.series,
+            data: bars.map(({ value, colour }) => ({
+              // However small, it is there; nothing is nothing.
+              value: value > 0 ? Math.max(value, most * LEAST_SHARE) : 0,
+              itemStyle: { color: fill(colour) },
+            })),
+            itemStyle: { borderRadius: [0, 3, 3, 0] },
+            label: {
+              ...{ show: true, position: 'right', color: INK, fontSize: FONT[size] },
+              formatter: ({ dataIndex }) => bars[dataIndex]?.text ?? '',
+            },
+          },
+        ],
+      },
+    }
+  })
+}
+
+/** Horizontal bars of several layers, with the numbers in them where they fit, and a legend above. */
+export function stackedChart(summary: string, layers: readonly Layer[], stacks: readonly Stack[]): Html {
+  const totals = stacks.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
+  const most = Math.max(...totals)
+  const drawing = figure(summary, size => {
+    const layout = layOut(
+      size,
+      stacks.map(({ label }) => label),
+      totals.map(number),
+    )
+    const fits = (value: number) =>
+      value > 0 && (value / most) * layout.longest > widthOf(number(value), size) + 4
+    return {
+      height: layout.height,
+      option: {
+        ...layout.option,
+        series: [
+          ...layers.map(({ colour }, layer): BarSeriesOption => {
+            const values = stacks.map(({ values }) => values[layer] ?? 0)
+            return {
+              ...layout.series,
+              ...{ stack: 'all', data: values, itemStyle: { color: fill(colour) } },
+              label: {
+                ...{ show: true, position: 'inside', color: `var(--on-${colour})`, fontSize: FONT[size] - 1 },
+                formatter: ({ dataIndex }) => {
+                  const value = values[dataIndex] ?? 0
+                  return fits(value) ? number(value) : ''
+                },
+              },
+            }
+          }),
+          // Nothing but the total, at the end of the stack.
+          {
+            ...layout.series,
+            ...{ stack: 'all', data: stacks.map(() => 0) },
+            label: {
+              ...{ show: true, position: 'right', color: MUTED, fontSize: FONT[size] },
+              formatter: ({ dataIndex }) => number(totals[dataIndex] ?? 0),
+            },
+          },
+        ],
+      },
+    }
+  })
+  return html`${legend(layers)}${drawing}`
+}
+
+/** Upright columns, one a day. Labels may have a second line; empty ones are left out. */
+export function columnChart(summary: string, columns: readonly Column[]): Html {
+  const most = Math.max(...columns.map(({ value }) => value))
+  return figure(summary, size => {
+    const { width, height, font, side } = COLUMNS[size]
+    // Where numbers would run into one another, only the highest column has one.
+    const fits = number(most).length * font * 0.58 <= (width - 2 * side) / columns.length
+    return {
+      height,
+      option: {
+        animation: false,
+        grid: { left: side, right: side, top: 18, bottom: 34, outerBoundsMode: 'none' },
+        xAxis: {
+          ...{
+            type: 'category',
+            axisTick: { show: false },
+            axisLine: { lineStyle: { color: 'var(--line)' } },
+          },
+          data: columns.map(column => (size === 'wide' ? column.label : column.shortLabel)),
+          axisLabel: { interval: 0, color: MUTED, fontSize: font + 1, lineHeight: 14 },
+        },
+        yAxis: { type: 'value', show: false },
+        series: [
+          {
+            ...{ type: 'bar', silent: true, emphasis: { disabled: true }, barCategoryGap: '20%' },
+            data: columns.map(({ value, colour }) => ({ value, itemStyle: { color: fill(colour) } })),
+            itemStyle: { borderRadius: [2, 2, 0, 0] },
+            label: {
+              ...{ show: true, position: 'top', color: INK, fontSize: font, distance: 3 },
+              formatter: ({ dataIndex }) => {
+                const value = columns[dataIndex]?.value ?? 0
+                return value > 0 && (fits || value === most) ? number(value) : ''
+              },
+            },
+          },
+        ],
+      },
+    }
+  })
+}
+
+/** The grid, axes and bars of a chart of horizontal bars, with room for the texts at their ends. */
+function layOut(size: Size, labels: readonly string[], texts: readonly string[]) {
+  const names = labels.map(text => line(text, MAX_LABEL_CHARACTERS) ?? '')
+  const nameWidth = Math.max(...names.map(name => widthOf(name, size)))
+  const beside = size === 'wide' || nameWidth <= MAX_LABEL_WIDTH.narrow
+  const room = Math.min(nameWidth, MAX_LABEL_WIDTH[size])
+  const left = beside ? room + GAP : 1
+  const right = Math.max(...texts.map(text => widthOf(text, size))) + GAP
+  const place = beside ? 'beside' : 'above'
+  const option: Option = {
+    animation: false,
+    grid: { left, right, top: beside ? 0 : 8, bottom: 0, outerBoundsMode: 'none' },
+    xAxis: { type: 'value', show: false, min: 0 },
+    yAxis: {
+      ...{
+        type: 'category',
+        inverse: true,
+        data: names,
+        axisTick: { show: false },
+        axisLine: { show: false },
+      },
+      axisLabel: {
+        ...{ interval: 0, color: INK, fontSize: FONT[size], overflow: 'truncate', hideOverlap: false },
+        ...(beside
+          ? { margin: GAP, ...(nameWidth > room && { width: room }) }
+          : {
+              ...{ inside: true, margin: 0, width: WIDTHS[size] - GAP, verticalAlign: 'bottom' },
+              padding: [0, 0, BAR_WIDTH.above / 2 + 3, 0],
+            }),
+      },
+    },
+  }
+  const series = {
+    type: 'bar',
+    silent: true,
+    emphasis: { disabled: true },
+    barWidth: BAR_WIDTH[place],
+  } as const
+  const longest = WIDTHS[size] - left - right
+  return { height: names.length * ROW[place] + 4, option, series, longest }
+}
+
+/** About how wide a text is drawn; fonts differ. */
+function widthOf(text: string, size: Size): number {
+  const capitals = text.replaceAll(/[^\p{Lu}]/gu, '').length
+  return (text.length * 0.58 + capitals * 0.14) * FONT[size]
+}
+
+function fill(colour: Colour): string {
+  return `var(--fill-${colour})`
+}
+
+function legend(layers: readonly Layer[]): Html {
+  return html`<ul class="legend">${layers.map(
+    ({ name, colour }) => html`<li><span class="chip chip-${colour}"></span>${name}</li>`,
+  )}</ul>`
+}
+
+type Drawing = { readonly height: number; readonly option: Option }
+
+function figure(summary: string, drawing: (size: Size) => Drawing): Html {
+  return html`<div class="chart" role="img" aria-label="${summary}"><div class="wide">${draw('wide', drawing('wide'))}</div><div class="narrow">${draw('narrow', drawing('narrow'))}</div></div>`
+}
+
+function draw(size: Size, { height, option }: Drawing): Html {
+  const chart = init(null, null, { renderer: 'svg', ssr: true, width: WIDTHS[size], height })
+  try {
+    chart.setOption(option)
+    return trusted(stillMarkup(chart.renderToSVGString()))
+  } finally {
+    chart.dispose()
+  }
+}
+
+/**
+ * The drawing without what ECharts adds for a script that would bring it to life, among it ids that count all
+ * charts of the process. Text in it is escaped, so that none of it looks like an attribute.
+ */
+function stillMarkup(svg: string): string {
+  return (
+    svg
+      .replace(/^<svg width="[^"]*" height="[^"]*" [^>]*?(viewBox="[^"]*")>/, '<svg $1 aria-hidden="true">')
+      .replace(/<rect [^>]*fill="none"><\/rect>/, '')
+      .replaceAll(/<style ?>.*?<\/style>/gs, '')
+      .replaceAll(/ (ecmeta_\w+|class|xml:space)="[^"]*"/g, '')
+      // Fonts are the page's.
+      .replaceAll(/ style="[^"]*?(font-size:[^;"]*)[^"]*"/g, ' style="$1"')
+      .replaceAll(/\n+/g, '')
+  )
+}

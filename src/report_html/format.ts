@@ -1,0 +1,127 @@
+/** Texts, numbers and dates as a Brazilian reader expects them. Days and local times come as Date in UTC. */
+
+const NUMBER = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 0 })
+const ONE_DECIMAL = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 1 })
+const PERCENT = new Intl.NumberFormat('pt-BR', { style: 'percent', maximumFractionDigits: 0 })
+const MONEY = new Intl.NumberFormat('pt-BR', { style: 'currency', currency: 'BRL' })
+const WHOLE_MONEY = new Intl.NumberFormat('pt-BR', {
+  ...{ style: 'currency', currency: 'BRL', maximumFractionDigits: 0 },
+})
+const SHORT_MONEY = new Intl.NumberFormat('pt-BR', {
+  ...{ style: 'currency', currency: 'BRL', notation: 'compact' },
+  ...{ minimumFractionDigits: 0, maximumFractionDigits: 1 },
+})
+const WEEKDAYS = ['dom', 'seg', 'ter', 'qua', 'qui', 'sex', 'sáb']
+/** What a reader takes for nothing, or what turns text around: controls, separators, marks of direction. */
+const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\s]+/gu
+const DIRECTION = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g
+/** Where a browser would be slow to open it, or a director not click it. */
+const MAX_ADDRESS_CHARACTERS = 1000
+
+export const NONE = '–'
+
+/** A text of a notice in one line of at most so many characters; null where nothing can be read. */
+export function line(text: string | null, maxCharacters: number): string | null {
+  if (text === null) return null
+  const clean = text.toWellFormed().replaceAll(DIRECTION, '').replaceAll(INVISIBLE, ' ').trim()
+  // A character is at most two units: long texts need not be taken apart whole.
+  const characters = [...clean.slice(0, 2 * maxCharacters + 2)]
+  if (characters.length <= maxCharacters) return clean || null
+  const cut = characters.slice(0, maxCharacters - 1).join('')
+  return `${cut.replace(/\s+\S{0,14}$/, '').replace(/[\s,;:.-]+$/, '')}…`
+}
+
+/** The address of a link where it is one that can be followed, else null. */
+export function webAddress(text: string | null): string | null {
+  if (text === null || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text)) return null
+  const url = new URL(text)
+  return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null
+}
+
+export function number(value: number): string {
+  return NUMBER.format(value)
+}
+
+/** `1 edital`, `1.234 editais`. */
+export function counted(value: number, one: string, many: string): string {
+  return `${number(value)} ${value === 1 ? one : many}`
+}
+
+/** `3 h`, `3,7 dias`: a time that passed, so that a clock that was ahead gives no negative one. */
+export function days(value: number | null): string {
+  if (value === null) return NONE
+  const past = Math.max(0, value)
+  if (past < 1 / 24) return '< 1 h'
+  if (past < 1) return `${Math.floor(past * 24)} h`
+  const rounded = past < 10 ? Math.round(past * 10) / 10 : Math.round(past)
+  return `${ONE_DECIMAL.format(rounded)} ${rounded < 2 ? 'dia' : 'dias'}`
+}
+
+export function percent(share: number | null): string {
+  return share === null ? NONE : PERCENT.format(share)
+}
+
+export function money(value: number | null): string {
+  return value === null ? NONE : MONEY.format(value)
+}
+
+/** Without the cents, which say nothing in a sum. */
+export function wholeMoney(value: number | null): string {
+  return value === null ? NONE : WHOLE_MONEY.format(value)
+}
+
+/** `R$ 1,2 mi`. */
+export function shortMoney(value: number): string {
+  return SHORT_MONEY.format(value)
+}
+
+/** `21/11/2026`. */
+export function day(date: Date | null): string {
+  return date === null ? NONE : `${dayAndMonth(date)}/${String(date.getUTCFullYear()).padStart(4, '0')}`
+}
+
+/** `21/11`. */
+export function dayAndMonth(date: Date): string {
+  return `${two(date.getUTCDate())}/${two(date.getUTCMonth() + 1)}`
+}
+
+export function weekday(date: Date): string {
+  return WEEKDAYS[date.getUTCDay()] ?? NONE
+}
+
+/** `09:00`; null at midnight, which is no time of a session but a day without one. */
+export function timeOfDay(date: Date): string | null {
+  const time = `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`
+  return time === '00:00' ? null : time
+}
+
+/** `21/11/2026 às 09:00`. */
+export function dayAndTime(date: Date | null): string {
+  if (date === null) return NONE
+  const time = timeOfDay(date)
+  return time === null ? day(date) : `${day(date)} às ${time}`
+}
+
+/** `hoje`, `amanhã`, `em 5 dias`. */
+export function inDays(distance: number): string {
+  if (distance === 0) return 'hoje'
+  return distance === 1 ? 'amanhã' : `em ${number(distance)} dias`
+}
+
+/** `5 min`, `3 h`, `2 dias`: the largest unit that fits, rounded down. */
+export function inWords(durationMs: number): string {
+  const minutes = Math.max(0, Math.floor(durationMs / 60_000))
+  if (minutes < 60) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h` : `${number(Math.floor(hours / 24))} dias`
+}
+
+/** An instant as the local time of a zone, in the form that DuckDB gives local times in. */
+export function localTime(instant: Date, timeZone: string): Date {
+  const local = Temporal.Instant.fromEpochMilliseconds(instant.getTime()).toZonedDateTimeISO(timeZone)
+  return new Date(instant.getTime() + local.offsetNanoseconds / 1e6)
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, '0')
+}

@@ -1,0 +1,33 @@
+/** Markup that may stand in a page as it is: all text in it is escaped. */
+export type Html = { readonly html: string }
+
+type Part = Html | string | number | null | undefined | false | readonly Part[]
+
+/** A template of markup: what is put in is escaped, unless it is markup itself. Null, undefined and false are nothing. */
+export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  return { html: strings.reduce((text, next, index) => text + markup(parts[index - 1]) + next) }
+}
+
+/** Markup that was made elsewhere, and escaped there. */
+export function trusted(text: string): Html {
+  return { html: text }
+}
+
+function markup(part: Part): string {
+  if (part === null || part === undefined || part === false) return ''
+  if (typeof part === 'string') return escapeText(part)
+  if (typeof part === 'number') return String(part)
+  return 'html' in part ? part.html : part.map(markup).join('')
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function escapeText(text: string): string {
+  return text.replaceAll(/[&<>"']/g, character => ENTITIES[character] ?? '')
+}

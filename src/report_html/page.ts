@@ -1,0 +1,194 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  counted,
+  day,
+  dayAndTime,
+  inWords,
+  line,
+  localTime,
+  NONE,
+  number,
+  shortMoney,
+  wholeMoney,
+} from './format.ts'
+import { type Html, html, trusted } from './html.ts'
+import { type Figures, type Freshness, LIMITS } from './queries.ts'
+import { sections } from './sections.ts'
+import { more, table } from './table.ts'
+import { driftKindName, recordKindName, runStatusName } from './words.ts'
+
+const STYLE = readFileSync(join(import.meta.dirname, 'report.css'), 'utf8')
+/** Nothing is fetched and nothing runs, whatever a notice holds. */
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+/** Older figures get a warning: several scheduled runs were missed by then, whatever the schedule. */
+const STALE_MS = 24 * 3_600_000
+const MAX_ERROR = 300
+const MAX_REASON = 120
+
+/** The whole document. */
+export function page(figures: Figures): string {
+  const { freshness, now } = figures
+  const parts = sections(figures)
+  const at = (instant: Date | null) => localTimeText(instant, freshness.timezone)
+  return html`<!doctype html>
+<html lang="pt-BR">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<meta name="referrer" content="no-referrer">
+<title>Relatório de editais · ${freshness.company} · ${day(figures.today)}</title>
+<style>
+${trusted(STYLE)}</style>
+</head>
+<body>
+<header>
+<h1>Relatório de editais <span>${freshness.company}</span></h1>
+<p class="when">Dados de <b>${at(freshness.publicado_em)}</b>. Última leitura completa: <b>${at(freshness.ultima_boa_em)}</b>${
+    freshness.ultima_boa_em && ` (há ${inWords(now.getTime() - freshness.ultima_boa_em.getTime())})`
+  }.</p>
+${warnings(freshness, now)}
+${keyFigures(figures)}
+<nav aria-label="Partes do relatório">${[...parts, { id: 'qualidade', title: 'Qualidade dos dados' }].map(
+    ({ id, title }) => html`<a href="#${id}">${title}</a> `,
+  )}</nav>
+</header>
+<main>
+${parts.map(
+  ({ id, title, body }) => html`<section id="${id}" aria-labelledby="${id}-titulo">
+<h2 id="${id}-titulo">${title}</h2>
+${body}
+</section>
+`,
+)}</main>
+<footer>
+<section id="qualidade" aria-labelledby="qualidade-titulo">
+<h2 id="qualidade-titulo">Qualidade dos dados</h2>
+${quality(figures)}
+</section>
+<p class="note">Instantâneo ${freshness.snapshot}. Relatório de ${localTimeText(now, freshness.timezone)}; horários de ${freshness.timezone}. Valores estimados são os publicados nos editais, em reais.</p>
+</footer>
+</body>
+</html>
+`.html
+}
+
+function warnings({ ultima_boa_em, ultima_execucao_em, ...freshness }: Freshness, now: Date): Html {
+  const list: string[] = []
+  const age = ultima_boa_em && now.getTime() - ultima_boa_em.getTime()
+  if (age === null) list.push('Ainda não houve uma leitura completa: os números podem estar incompletos.')
+  else if (age > STALE_MS)
+    list.push(`A última leitura completa foi há ${inWords(age)}: os números podem estar desatualizados.`)
+  if (freshness.ultima_execucao_status === 'failed') {
+    list.push(
+      `A última execução, de ${localTimeText(ultima_execucao_em, freshness.timezone)}, falhou. Veja “Qualidade dos dados”.`,
+    )
+  }
+  return html`${list.map(text => html`<p class="warning" role="note">${text}</p>`)}`
+}
+
+function keyFigures({ key }: Figures): Html {
+  const soon = `nos próximos ${LIMITS.soonDays} dias`
+  const tiles = [
+    {
+      name: 'Editais em andamento',
+      value: number(key.em_andamento),
+      note: `${number(key.confirmados)} com participação confirmada`,
+    },
+    {
+      name: 'Valor em disputa',
+      value: shortMoney(key.valor ?? 0),
+      note: `${wholeMoney(key.valor ?? 0)}; ${number(key.sem_valor)} sem valor`,
+    },
+    { name: 'Sessões', value: number(key.sessoes_7_dias), note: soon },
+    {
+      name: 'Requisitos vermelhos',
+      value: number(key.requisitos_vermelhos),
+      note: `em ${counted(key.editais_com_vermelho, 'edital', 'editais')}`,
+      alarm: key.requisitos_vermelhos > 0,
+    },
+    {
+      name: 'Alertas com prazo',
+      value: number(key.alertas_7_dias),
+      note: `${soon}, em ${counted(key.editais_com_alerta_7_dias, 'edital', 'editais')}`,
+      alarm: key.alertas_7_dias > 0,
+    },
+  ]
+  return html`<dl class="tiles">${tiles.map(
+    ({ name, value, note, alarm }) =>
+      html`<div${alarm && html` class="alarm"`}><dt>${name}</dt><dd>${value} <small>${note}</small></dd></div>`,
+  )}</dl>`
+}
+
+function quality({ freshness, quarantine, drift }: Figures): Html {
+  const { editais_ativos, analises_atuais, pendentes, excluidos, em_quarentena, desvios } = freshness
+  const at = (instant: Date | null) => localTimeText(instant, freshness.timezone)
+  const facts: readonly (readonly [string, string])[] = [
+    ['Editais acompanhados', number(editais_ativos)],
+    ['Análises atuais', number(analises_atuais)],
+    ['Análises pendentes', number(pendentes)],
+    ...(excluidos > 0 ? [['Análises fora do escopo', number(excluidos)] as const] : []),
+    ['Registros em quarentena', number(em_quarentena)],
+    ['Desvios do contrato', number(desvios)],
+    ['Última execução', lastRun(freshness)],
+    ['Última leitura completa', at(freshness.ultima_boa_em)],
+  ]
+  const error = line(freshness.ultima_execucao_erro, MAX_ERROR)
+  const open = [
+    pendentes > 0 && counted(pendentes, 'análise ainda não foi lida', 'análises ainda não foram lidas'),
+    em_quarentena > 0 &&
+      `${counted(em_quarentena, 'registro não pôde ser usado e espera', 'registros não puderam ser usados e esperam')} em quarentena`,
+  ].filter(Boolean)
+  return html`<p class="lead">${
+    open.length > 0
+      ? `${open.join('; ')}.`
+      : 'Todos os editais lidos estão neste relatório; nada está pendente nem em quarentena.'
+  }</p>
+<dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+${error && html`<p class="note">Mensagem da última execução: <code lang="en">${error}</code></p>`}
+${
+  quarantine.rows.length > 0 &&
+  table({
+    caption: 'Em quarentena, por motivo',
+    columns: [
+      { head: 'Registro', cell: row => recordKindName(row.kind) },
+      {
+        head: 'Motivo',
+        kind: 'wide',
+        cell: row => html`<span lang="en">${line(row.reason, MAX_REASON) ?? NONE}</span>`,
+      },
+      { head: 'Registros', kind: 'number', cell: row => number(row.registros) },
+      { head: 'Último em', kind: 'date', cell: row => at(row.ultimo_em) },
+    ],
+    rows: quarantine.rows,
+  })
+}
+${more(quarantine.total - quarantine.rows.length, 'motivo', 'motivos')}
+${
+  drift.rows.length > 0 &&
+  table({
+    caption: 'Desvios do contrato documentado da API, os mais recentes',
+    columns: [
+      { head: 'Campo', kind: 'wide', cell: row => html`<code>${line(row.path, MAX_REASON) ?? NONE}</code>` },
+      { head: 'Desvio', cell: row => driftKindName(row.kind) },
+      { head: 'Vezes', kind: 'number', cell: row => number(row.vezes) },
+      { head: 'Último em', kind: 'date', cell: row => at(row.ultimo_em) },
+    ],
+    rows: drift.rows,
+  })
+}
+${more(drift.total - drift.rows.length, 'desvio', 'desvios')}`
+}
+
+function lastRun({ ultima_execucao_em, ultima_execucao_status, timezone }: Freshness): string {
+  const status = runStatusName(ultima_execucao_status)
+  if (ultima_execucao_em === null) return 'não houve'
+  return [localTimeText(ultima_execucao_em, timezone), status].filter(Boolean).join(', ')
+}
+
+function localTimeText(instant: Date | null, timeZone: string): string {
+  return instant === null ? NONE : dayAndTime(localTime(instant, timeZone))
+}

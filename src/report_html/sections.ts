@@ -1,0 +1,373 @@
+import { type Bar, barChart, columnChart, stackedChart } from './charts.ts'
+import {
+  counted,
+  day,
+  dayAndMonth,
+  dayAndTime,
+  days,
+  inDays,
+  line,
+  money,
+  NONE,
+  number,
+  percent,
+  shortMoney,
+  timeOfDay,
+  webAddress,
+  weekday,
+  wholeMoney,
+} from './format.ts'
+import { type Html, html } from './html.ts'
+import type { Alert, Buyer, Demand, Figures, Phase, Portion, Session } from './queries.ts'
+import { LIMITS } from './queries.ts'
+import { more, table } from './table.ts'
+import { categoryName, riskName, verdictName } from './words.ts'
+
+/** One part of the report: a heading, a sentence that says what matters, a chart, a list. */
+type Section = { readonly id: string; readonly title: string; readonly body: Html }
+
+/** States and modalities beyond these are told in a sentence. */
+const MAX_PORTION_BARS = 10
+/** As many as the contract has categories; the table below has the others. */
+const MAX_STACKS = 12
+const MAX_TABLE_ROWS = 60
+const MAX_NAME = 80
+const MAX_OBJECT = 120
+const MAX_DESCRIPTION = 140
+const MAX_CODE = 30
+
+const SEVERITY_BADGES: Readonly<Record<string, string>> = { critical: 'red', high: 'yellow' }
+const VERDICT_BADGES: Readonly<Record<string, string>> = {
+  participar: 'green',
+  cautela: 'yellow',
+  nao_recomendado: 'red',
+}
+
+const COLOURS = [
+  { name: 'Vermelho: falta', head: 'Vermelhos', colour: 'red', of: 'vermelhos' },
+  { name: 'Amarelo: atenção', head: 'Amarelos', colour: 'yellow', of: 'amarelos' },
+  { name: 'Verde: atendido', head: 'Verdes', colour: 'green', of: 'verdes' },
+  { name: 'Sem avaliação', head: 'Sem avaliação', colour: 'unknown', of: 'sem_avaliacao' },
+] as const
+
+export function sections(figures: Figures): readonly Section[] {
+  return [
+    { id: 'funil', title: 'Funil', body: funnel(figures) },
+    { id: 'valor', title: 'Valor por UF e modalidade', body: values(figures) },
+    { id: 'sessoes', title: `Sessões dos próximos ${LIMITS.sessionDays} dias`, body: sessions(figures) },
+    { id: 'requisitos', title: 'Requisitos de habilitação', body: demands(figures) },
+    { id: 'alertas', title: 'Alertas jurídicos e prazos', body: alerts(figures) },
+    { id: 'orgaos', title: 'Órgãos', body: buyers(figures) },
+  ]
+}
+
+function funnel({ funnel, key }: Figures): Html {
+  const total = funnel.reduce((sum, { editais }) => sum + editais, 0)
+  if (total === 0) return nothing('Nenhum edital é acompanhado neste momento.')
+  const open = funnel.filter(phase => phase.em_andamento)
+  const largest = open.toSorted((a, b) => b.editais - a.editais)[0]
+  const bars = funnel.map(
+    (phase): Bar => ({
+      label: phase.fase,
+      value: phase.editais,
+      text: `${number(phase.editais)} · ${shortMoney(phase.valor_total)}`,
+      colour: phase.em_andamento ? 'accent' : 'quiet',
+    }),
+  )
+  const summary = `Editais por fase: ${funnel.map(phase => `${line(phase.fase, MAX_CODE)} ${number(phase.editais)}`).join(', ')}.`
+  return html`<p class="lead">${counted(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento${
+    largest && largest.editais > 0
+      ? html`; a fase com mais editais em andamento é <b>${line(largest.fase, MAX_CODE)}</b>, com ${number(largest.editais)}`
+      : null
+  }.</p>
+${barChart(summary, bars)}
+${table({
+  caption: 'Editais, valor estimado e tempo por fase',
+  columns: [
+    { head: 'Fase', cell: (phase: Phase) => line(phase.fase, MAX_NAME) },
+    { head: 'Editais', kind: 'number', cell: phase => number(phase.editais) },
+    { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
+    { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
+    { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
+    { head: 'Idade mediana', kind: 'number', cell: phase => days(phase.idade_dias) },
+    { head: 'Na fase (mediana)', kind: 'number', cell: phase => days(phase.na_fase_dias) },
+  ],
+  rows: funnel,
+})}
+<p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos nela pela primeira vez. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
+}
+
+function sessions({ sessions: { rows, total }, sessionDays, key, today }: Figures): Html {
+  const [first] = rows
+  if (!first) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
+  return html`<p class="lead">${counted(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias. A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.</p>
+${columnChart(
+  `Sessões por dia de ${day(today)} a ${day(lastDay(today))}: ${sessionDays
+    .filter(({ sessoes }) => sessoes > 0)
+    .map(({ dia, sessoes }) => `${dayAndMonth(dia)} ${number(sessoes)}`)
+    .join(', ')}.`,
+  sessionDays.map(({ dia, sessoes }, index) => ({
+    label: `${dia.getUTCDate()}\n${weekday(dia).charAt(0).toUpperCase()}`,
+    shortLabel: dia.getUTCDay() === 1 ? dayAndMonth(dia) : '',
+    value: sessoes,
+    colour: index <= LIMITS.soonDays ? 'accent' : 'quiet',
+  })),
+)}
+<p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.</p>
+${table({
+  caption: `Próximas sessões${total > rows.length ? `: as primeiras ${rows.length}` : ''}`,
+  columns: [
+    { head: 'Sessão', kind: 'date', cell: sessionTime },
+    { head: 'Edital', kind: 'wide', cell: sessionNotice },
+    { head: 'Valor estimado', kind: 'number', cell: session => money(session.valor) },
+    { head: 'Fase e parecer', cell: sessionStand },
+    { head: 'Pendências', cell: sessionProblems },
+    { head: 'Impugnar até', kind: 'date', cell: contestable },
+  ],
+  rows,
+})}
+${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`)}`
+
+  function lastDay(from: Date): Date {
+    return new Date(from.getTime() + LIMITS.sessionDays * 86_400_000)
+  }
+}
+
+function sessionTime({ data_sessao_local, dias }: Session): Html {
+  const clock = timeOfDay(data_sessao_local)
+  return html`${day(data_sessao_local)} <small>${weekday(data_sessao_local)}${clock && `, ${clock}`} · ${inDays(dias)}</small>`
+}
+
+function sessionNotice(session: Session): Html {
+  const { orgao, uf, numero, modalidade, objeto, pncp_url } = session
+  return html`${noticeLink({ orgao, uf, numero, pncp_url })} <small>${[line(modalidade, MAX_CODE), line(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
+}
+
+function sessionStand({ fase, participation_confirmed, verdict_recommendation }: Session): Html {
+  const verdict = verdictName(verdict_recommendation)
+  return html`${line(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge badge-accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
+}
+
+function sessionProblems({ vermelhos, amarelos, criticos, altos }: Session): Html | null {
+  const parts = [
+    vermelhos > 0 && badge('red', counted(vermelhos, 'vermelho', 'vermelhos')),
+    amarelos > 0 && badge('yellow', counted(amarelos, 'amarelo', 'amarelos')),
+    criticos > 0 && badge('red', counted(criticos, 'alerta crítico', 'alertas críticos')),
+    altos > 0 && badge('yellow', counted(altos, 'alerta alto', 'alertas altos')),
+  ].filter(part => part !== false)
+  return parts.length > 0 ? html`${parts.map(part => html`${part} `)}` : null
+}
+
+function contestable({ ultimo_dia_impugnacao, dias_impugnacao }: Session): Html | null {
+  if (ultimo_dia_impugnacao === null || dias_impugnacao === null) return null
+  if (dias_impugnacao < 0)
+    return html`<span class="muted">encerrado</span> <small>em ${day(ultimo_dia_impugnacao)}</small>`
+  return html`${day(ultimo_dia_impugnacao)} <small>${inDays(dias_impugnacao)}</small>`
+}
+
+function alerts({ alerts: { rows, total }, alertCounts, key }: Figures): Html {
+  const all = alertCounts.reduce((sum, count) => sum + count.riscos + count.oportunidades + count.outros, 0)
+  if (all === 0) return nothing('Nenhum alerta jurídico nos editais em andamento.')
+  const layers = [
+    { name: 'Riscos', colour: 'red' },
+    { name: 'Oportunidades', colour: 'green' },
+    { name: 'Informações e outros', colour: 'unknown' },
+  ] as const
+  const stacks = alertCounts.map(({ severidade, riscos, oportunidades, outros }) => ({
+    label: capital(line(severidade, MAX_CODE) ?? 'sem severidade'),
+    values: [riscos, oportunidades, outros],
+  }))
+  const summary = `Alertas por severidade: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
+  return html`<p class="lead">${counted(all, 'alerta', 'alertas')} nos editais em andamento; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
+${stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
+${
+  rows.length === 0
+    ? nothing('Nenhum prazo de impugnação ou esclarecimento em aberto.')
+    : table({
+        caption: `Prazos de impugnação e esclarecimento em aberto${total > rows.length ? `: os primeiros ${rows.length}` : ''}`,
+        columns: [
+          {
+            head: 'Prazo',
+            kind: 'date',
+            cell: alert => html`${day(alert.prazo)} <small>${inDays(alert.dias)}</small>`,
+          },
+          { head: 'Alerta', kind: 'wide', cell: alertText },
+          { head: 'Edital', kind: 'wide', cell: noticeLink },
+          { head: 'Fase', cell: alert => line(alert.fase, MAX_CODE) },
+          { head: 'Sessão', kind: 'date', cell: alert => day(alert.data_sessao_dia) },
+        ],
+        rows,
+      })
+}
+${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em aberto')}
+<p class="note">Prazo: terceiro dia útil antes da sessão (Lei 14.133/2021, art. 164), só com feriados nacionais. Confira sempre o edital.</p>`
+}
+
+function severity(alert: Alert): Html {
+  return badge(SEVERITY_BADGES[alert.severity ?? ''], line(alert.severidade, MAX_CODE) ?? NONE)
+}
+
+function alertText(alert: Alert): Html {
+  const text = line(alert.descricao, MAX_DESCRIPTION)
+  return html`${severity(alert)} <b>${line(alert.acao, MAX_CODE)}</b>: ${line(alert.titulo, MAX_NAME) ?? 'sem título'}${text && html` <small>${text}</small>`}`
+}
+
+function demands({ demands, missing, key }: Figures): Html {
+  const total = demands.reduce((sum, demand) => sum + allOf(demand), 0)
+  if (total === 0) return nothing('Nenhum requisito analisado nos editais em andamento.')
+  const yellow = demands.reduce((sum, { amarelos }) => sum + amarelos, 0)
+  const colours = demands.some(({ sem_avaliacao }) => sem_avaliacao > 0) ? COLOURS : COLOURS.slice(0, 3)
+  const charted = demands.slice(0, MAX_STACKS)
+  const stacks = charted.map(demand => ({
+    label: categoryName(demand.categoria),
+    values: colours.map(({ of }) => demand[of]),
+  }))
+  const summary = stacks
+    .map(
+      ({ label, values }) =>
+        `${label} ${values.map((value, index) => `${number(value)} ${colours[index]?.head.toLowerCase()}`).join(', ')}`,
+    )
+    .join('; ')
+  const shown = demands.slice(0, MAX_TABLE_ROWS)
+  return html`<p class="lead"><b>${counted(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}</b> em ${counted(key.editais_com_vermelho, 'edital em andamento', 'editais em andamento')}, e ${counted(yellow, 'amarelo', 'amarelos')}, de ${counted(total, 'requisito', 'requisitos')}.</p>
+${stackedChart(`Requisitos por categoria e cor: ${summary}.`, colours, stacks)}
+${table({
+  caption: 'Requisitos dos editais em andamento por categoria e cor',
+  columns: [
+    { head: 'Categoria', cell: (demand: Demand) => categoryName(demand.categoria) },
+    ...colours.map(({ head, of }) => ({
+      head,
+      kind: 'number' as const,
+      cell: (demand: Demand) => number(demand[of]),
+    })),
+  ],
+  rows: shown,
+})}
+${more(demands.length - shown.length, 'categoria', 'categorias')}
+${
+  missing.length > 0 &&
+  table({
+    caption: 'O que mais falta: requisitos vermelhos em mais de um edital',
+    columns: [
+      { head: 'Requisito', kind: 'wide', cell: row => line(row.titulo, MAX_OBJECT) },
+      { head: 'Categoria', cell: row => categoryName(row.categoria) },
+      { head: 'Editais', kind: 'number', cell: row => number(row.editais) },
+    ],
+    rows: missing,
+  })
+}`
+}
+
+function allOf({ vermelhos, amarelos, verdes, sem_avaliacao }: Demand): number {
+  return vermelhos + amarelos + verdes + sem_avaliacao
+}
+
+function values({ states, modalities, key }: Figures): Html {
+  if (key.em_andamento === 0) return nothing('Nenhum edital em andamento.')
+  const secret = key.sem_valor - key.suspeitos
+  const without = [
+    secret > 0 && counted(secret, 'não informa o valor', 'não informam o valor'),
+    key.suspeitos > 0 &&
+      counted(key.suspeitos, 'tem valor implausível e não conta', 'têm valor implausível e não contam'),
+  ].filter(Boolean)
+  return html`<p class="lead"><b>${wholeMoney(key.valor ?? 0)}</b> em disputa nos editais em andamento${without.length > 0 && `; ${without.join(', ')}`}.</p>
+<div class="pair">
+<div><h3>Por UF</h3>${portions('UF', states)}</div>
+<div><h3>Por modalidade</h3>${portions('Modalidade', modalities)}</div>
+</div>`
+}
+
+function portions(name: string, all: readonly Portion[]): Html {
+  const byValue = all.some(({ valor }) => valor > 0)
+  const bars = all.slice(0, MAX_PORTION_BARS).map(
+    ({ nome, valor, editais }): Bar => ({
+      label: capital(line(nome, MAX_NAME) ?? NONE),
+      value: byValue ? valor : editais,
+      text: byValue ? `${valor > 0 ? shortMoney(valor) : 'sem valor'} · ${number(editais)}` : number(editais),
+      colour: 'accent',
+    }),
+  )
+  const rest = all.slice(bars.length)
+  const restValue = rest.reduce((sum, { valor }) => sum + valor, 0)
+  const restCount = rest.reduce((sum, { editais }) => sum + editais, 0)
+  const summary = `${byValue ? 'Valor e editais' : 'Editais'} em andamento por ${name}: ${bars.map(({ label, text }) => `${label} ${text}`).join(', ')}.`
+  const shown = all.slice(0, MAX_TABLE_ROWS)
+  return html`${barChart(summary, bars)}
+<p class="note">${byValue ? 'Valor estimado · editais em andamento.' : 'Editais em andamento; nenhum informa o valor.'}${
+    rest.length > 0
+      ? ` Outras ${number(rest.length)}: ${shortMoney(restValue)} · ${number(restCount)}.`
+      : null
+  }</p>
+${numbers(
+  table({
+    caption: `Editais em andamento por ${name}`,
+    columns: [
+      { head: name, kind: 'wide', cell: portion => capital(line(portion.nome, MAX_NAME) ?? NONE) },
+      { head: 'Editais', kind: 'number', cell: portion => number(portion.editais) },
+      { head: 'Valor estimado', kind: 'number', cell: portion => wholeMoney(portion.valor) },
+    ],
+    rows: shown,
+  }),
+)}${more(all.length - shown.length, 'linha', 'linhas', 'na tabela')}`
+}
+
+function buyers({ buyers: { rows, total }, key }: Figures): Html {
+  const [first] = rows
+  if (!first) return nothing('Nenhum órgão com edital em andamento.')
+  const sum = rows.reduce((sum, { valor }) => sum + valor, 0)
+  return html`<p class="lead">${counted(total, 'órgão', 'órgãos')} com editais em andamento${
+    key.valor && rows.length < total
+      ? html`; os ${rows.length} maiores somam ${percent(sum / key.valor)} do valor`
+      : null
+  }.</p>
+${table({
+  caption: `Órgãos por valor em andamento${total > rows.length ? `: os ${rows.length} maiores` : ''}`,
+  columns: [
+    { head: 'Órgão', kind: 'wide', cell: buyer => buyerName(buyer) },
+    { head: 'Valor em andamento', kind: 'number', cell: buyer => share(buyer, first.valor) },
+    { head: 'Em andamento', kind: 'number', cell: buyer => number(buyer.em_andamento) },
+    { head: 'Todos', kind: 'number', cell: buyer => number(buyer.editais) },
+    { head: 'Descartados', kind: 'number', cell: buyer => percent(buyer.parcela_descartada) },
+    { head: 'Risco de pagamento', cell: buyer => riskName(buyer.risco_pagamento) },
+    { head: 'Próxima sessão', kind: 'date', cell: buyer => day(buyer.proxima_sessao) },
+  ],
+  rows,
+})}
+${more(total - rows.length, 'órgão', 'órgãos')}`
+}
+
+function buyerName({ orgao, uf }: Buyer): string {
+  return [line(orgao, MAX_NAME) ?? 'Órgão não informado', line(uf, MAX_CODE)].filter(Boolean).join(' · ')
+}
+
+/** The value with a bar below it, as long as its share of the largest. */
+function share({ valor }: Buyer, most: number): Html {
+  const width = most > 0 ? Math.round((100 * valor) / most) : 0
+  return html`${wholeMoney(valor)}<span class="bar" aria-hidden="true"><span style="width:${width}%"></span></span>`
+}
+
+type Named = Pick<Session, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
+
+/** Buyer, state and number of a notice; a link where it has an address that can be followed. */
+function noticeLink({ orgao, uf, numero, pncp_url }: Named): Html {
+  const name = line(orgao, MAX_NAME) ?? 'Órgão não informado'
+  const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(Boolean).join(' · ')
+  const address = webAddress(pncp_url)
+  return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest && ` · ${rest}`}`
+}
+
+function badge(colour: string | undefined, text: string): Html {
+  return html`<span class="badge badge-${colour ?? 'plain'}">${text}</span>`
+}
+
+function numbers(content: Html): Html {
+  return html`<details><summary>Ver os números</summary>${content}</details>`
+}
+
+function nothing(text: string): Html {
+  return html`<p class="nothing">${text}</p>`
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

@@ -1,0 +1,55 @@
+import { counted, NONE } from './format.ts'
+import { type Html, html } from './html.ts'
+
+/** What stands in a cell; null where there is nothing to say. */
+type Cell = Html | string | null
+
+type Column<T> = {
+  readonly head: string
+  readonly kind?: 'number' | 'date' | 'wide'
+  readonly cell: (row: T) => Cell
+}
+
+type Options<T> = {
+  readonly caption: string
+  readonly columns: readonly Column<T>[]
+  readonly rows: readonly T[]
+}
+
+/**
+ * A table whose first column names the row. On a phone each row becomes a card, so each cell says what it is;
+ * the roles say that it is a table still, which some browsers forget once it is laid out otherwise.
+ */
+export function table<T>({ caption, columns, rows }: Options<T>): Html {
+  // Short cards: numbers stand beside one another.
+  const numeric = columns.slice(1).every(({ kind }) => kind === 'number')
+  // Long texts need the width of a tablet for themselves.
+  const listed = columns.slice(1).some(({ kind }) => kind === 'wide')
+  const head = columns.map(
+    ({ kind, head }) => html`<th role="columnheader" scope="col"${classOf(kind)}>${head}</th>`,
+  )
+  const body = rows.map(row => {
+    const cells = columns.map(({ kind, head, cell }, index) => {
+      const content = cell(row) ?? NONE
+      if (index === 0) return html`<th role="rowheader" scope="row"${classOf(kind)}>${content}</th>`
+      const className = classOf(content === NONE ? [kind, 'none'].filter(Boolean).join(' ') : kind)
+      return html`<td role="cell"${className} data-label="${head}"><div>${content}</div></td>`
+    })
+    return html`<tr role="row">${cells}</tr>\n`
+  })
+  return html`<div class="table${numeric && ' numeric'}${listed && ' listed'}"><table role="table"><caption>${caption}</caption>
+<thead role="rowgroup"><tr role="row">${head}</tr></thead>
+<tbody role="rowgroup">
+${body}</tbody></table></div>`
+}
+
+function classOf(name: string | undefined): Html | null {
+  return name ? html` class="${name}"` : null
+}
+
+/** Says how many rows a list leaves out; null for none. */
+export function more(count: number, one: string, many: string, where = ''): Html | null {
+  return count > 0
+    ? html`<p class="more">… e mais ${counted(count, one, many)}${where && ` ${where}`}.</p>`
+    : null
+}

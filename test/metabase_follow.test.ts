@@ -1,0 +1,133 @@
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { companyPaths } from '#src/company.ts'
+import { readStatus } from '#src/status.ts'
+import { syncHere } from './support/here.ts'
+import { type StandIn, startMetabase } from './support/metabase.ts'
+import { noticeEntry, notices } from './support/notices.ts'
+import { type Environment, runCommand, temporaryDirectory } from './support/project.ts'
+import { type Company, startCompany } from './support/synced.ts'
+
+const DAY_MS = 24 * 3600 * 1000
+
+type Followed = {
+  readonly company: Company
+  readonly metabase: StandIn
+  readonly environment: Environment
+  /** The file that Metabase's database reads. */
+  reads(): unknown
+  status(): ReturnType<typeof readStatus>
+}
+
+/** A company with a snapshot, and a Metabase that `npm run metabase` has set up for it. */
+async function startFollowed(): Promise<Followed> {
+  const company = await startCompany(notices(1, 3))
+  await company.syncHere()
+  const metabase = await startMetabase()
+  const directory = await temporaryDirectory()
+  const passwordFile = join(directory, 'password')
+  await writeFile(passwordFile, 'segredo-da-casa-1')
+  const settings = {
+    ...company.environment,
+    METABASE_URL: metabase.url,
+    METABASE_API_KEY_FILE: join(directory, 'key'),
+    METABASE_TIMEOUT_MS: '500',
+  }
+  const admin = { METABASE_ADMIN_EMAIL: 'dados@example.com', METABASE_ADMIN_PASSWORD_FILE: passwordFile }
+  const set = await runCommand(['metabase', '--json'], {
+    ...settings,
+    ...admin,
+    METABASE_TIMEOUT_MS: '10000',
+  })
+  expect(set).toMatchObject({ code: 0 })
+  const { databaseId } = JSON.parse(set.stdout) as { databaseId: number }
+  metabase.writes()
+  const paths = companyPaths(company.environment.DATA_DIR ?? '', 'acme')
+  return {
+    ...{ company, metabase, environment: { ...settings, METABASE_DATABASE_ID: String(databaseId) } },
+    reads: () => {
+      const database = metabase.state.databases.find(({ id }) => id === databaseId)
+      return (database?.details as { database_file?: string } | undefined)?.database_file
+    },
+    status: () => readStatus(paths),
+  }
+}
+
+test('each publish points Metabase at the new snapshot, and a run without one leaves it alone', async () => {
+  const { company, metabase, environment, reads, status } = await startFollowed()
+  const first = reads()
+  await syncHere(environment)
+  // It knows the columns from now on.
+  expect(metabase.writes()).toEqual([expect.stringMatching(/^POST .*sync_schema$/)])
+  company.world.put(noticeEntry(4))
+  expect((await syncHere(environment)).report.status).toBe('ok')
+  expect(metabase.writes()).toEqual([expect.stringMatching(/^PUT \/api\/database\/\d+$/)])
+  expect(reads()).not.toBe(first)
+  expect(reads()).toBe(join((await status()).snapshot.directory, 'catalog.duckdb'))
+  await syncHere(environment)
+  expect(metabase.writes()).toEqual([])
+  expect((await status()).metabase).toMatchObject({ catalog: reads(), error: null })
+  expect(metabase.violations).toEqual([])
+})
+
+const TROUBLES: readonly (readonly [StandIn['intercept'], RegExp])[] = [
+  [request => Boolean(request.socket.destroy()), /Metabase does not answer/],
+  [() => true, /did not answer within 0.5 s/],
+  [(_, response) => Boolean(response.writeHead(401).end('Unauthenticated')), /METABASE_API_KEY_FILE/],
+]
+
+test('while Metabase is down, slow or refuses, data is published all the same, and the next run repairs it', async () => {
+  const { company, metabase, environment, reads, status } = await startFollowed()
+  await syncHere(environment)
+  let count = 3
+  for (const [trouble, said] of TROUBLES) {
+    const old = reads()
+    metabase.intercept = trouble
+    count += 1
+    company.world.put(noticeEntry(count))
+    expect((await syncHere(environment)).report.status).toBe('ok')
+    expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: count }])
+    expect(reads()).toBe(old)
+    expect((await status()).metabase).toMatchObject({ catalog: old, error: expect.stringMatching(said) })
+    metabase.intercept = () => false
+    await syncHere(environment)
+    expect(reads()).toBe(join((await status()).snapshot.directory, 'catalog.duckdb'))
+    expect((await status()).metabase?.error).toBeNull()
+  }
+  metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
+  await syncHere(environment)
+  const told = await runCommand(['status'], environment)
+  expect(told.stdout).toMatch(/Metabase {2}reads \S+ since \S+:\n {10}Metabase does not answer/)
+})
+
+test('the snapshot that Metabase still reads is not removed, however old', async () => {
+  const { company, metabase, environment, reads } = await startFollowed()
+  await syncHere(environment)
+  const old = String(reads())
+  metabase.intercept = (_, response) => Boolean(response.writeHead(503).end())
+  for (const day of [1, 2, 3, 4]) {
+    company.world.put(noticeEntry(10 + day))
+    await syncHere(environment, {}, () => new Date(Date.now() + day * 2 * DAY_MS))
+  }
+  const lake = companyPaths(environment.DATA_DIR ?? '', 'acme').lake
+  const kept = await readdir(join(lake, 'snapshots'))
+  expect(kept.some(name => old.includes(name))).toBe(true)
+  expect(kept.length).toBeLessThanOrEqual(4)
+})
+
+test('without METABASE_DATABASE_ID, or with a wrong setting, the reason is told and nothing is lost', async () => {
+  const { environment, status } = await startFollowed()
+  await syncHere({ ...environment, METABASE_DATABASE_ID: '' })
+  expect((await status()).metabase?.error).toContain(
+    'METABASE_DATABASE_ID is not set. Run `npm run metabase`',
+  )
+  await rm(environment.METABASE_API_KEY_FILE ?? '')
+  await syncHere(environment)
+  expect((await status()).metabase?.error).toMatch(/METABASE_API_KEY_FILE .* cannot be read: ENOENT/)
+  const { code, stderr } = await runCommand(['sync'], { ...environment, METABASE_URL: 'metabase' })
+  expect({ code, stderr }).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('METABASE_URL=metabase: must be'),
+  })
+})

@@ -1,0 +1,243 @@
+import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { companyPaths } from '#src/company.ts'
+import { day, money, number, wholeMoney } from '#src/report_html/format.ts'
+import { renderLatestReport, writeReport } from '#src/report_html/report.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
+import type { Entry } from '#src/sandbox/world.ts'
+import { idOf, noticeEntry } from './support/notices.ts'
+import { runCommand, temporaryDirectory } from './support/project.ts'
+import { type Company, startCompany } from './support/synced.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+const DAY_MS = 86_400_000
+/** What the issue allows for a company of 20,000 notices; lists are bounded, so it hardly depends on them. */
+const MAX_BYTES = 2_000_000
+
+function lakeOf({ environment }: Company): string {
+  return companyPaths(environment.DATA_DIR ?? '', 'acme').lake
+}
+
+async function render(company: Company, now = new Date()): Promise<string> {
+  return await renderLatestReport(lakeOf(company), { now })
+}
+
+/** What a reader sees: no markup, entities as their characters, white space as one. */
+function textOf(markup: string): string {
+  const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
+  return markup
+    .replaceAll(/<(style|svg)\b.*?<\/\1>/gs, ' ')
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/&(\w+|#39);/g, (entity, name: string) => entities[name] ?? entity)
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+}
+
+/** The text of each row of the table with this caption, the heads first. */
+function rowsOf(page: string, caption: string): string[] {
+  const [, rest = ''] = page.split(`<caption>${caption}`)
+  const [body = ''] = rest.split('</table>')
+  return [...body.matchAll(/<tr\b.*?<\/tr>/gs)].map(([row]) => textOf(row))
+}
+
+/** The values of the tiles at the top, by their names. */
+function tilesOf(page: string): Record<string, string> {
+  const tiles = page.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*?) <small>/g)
+  return Object.fromEntries([...tiles].map(([, name, value]) => [name, value?.replaceAll(/\s/g, ' ')]))
+}
+
+function inDays(distance: number): string {
+  return new Date(Date.now() + distance * DAY_MS).toISOString().slice(0, 10)
+}
+
+/** A notice whose session is so many days ahead, at nine in Brasília. */
+function ahead(number: number, distance: number, fields: Fields = {}, analysis: Fields = {}): Entry {
+  return noticeEntry(number, { data_sessao: `${inDays(distance)}T09:00:00`, ...fields }, analysis)
+}
+
+describe('the report of a company', () => {
+  it("shows the marts' figures, the same for the same snapshot and instant", async () => {
+    const world = generateWorld({ seed: 5, company: 'acme', notices: 150, start: new Date() })
+    const company = await startCompany(world)
+    await company.syncHere()
+    const now = new Date()
+    const page = await render(company, now)
+    expect(await render(company, now)).toBe(page)
+
+    type Key = Record<'open' | 'sessions' | 'red' | 'due', number>
+    const [key] = await company.query<Key>(
+      `SELECT (SELECT sum(editais) FROM funil WHERE em_andamento) AS open,
+         (SELECT count(*) FROM agenda_sessoes WHERE dias_ate_sessao <= 7) AS sessions,
+         (SELECT sum(requisitos_vermelhos) FROM edital_resumo WHERE em_andamento) AS red,
+         (SELECT count(*) FROM alertas_juridicos WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND 7) AS due`,
+    )
+    expect(key?.open).toBeGreaterThan(20)
+    expect(tilesOf(page)).toMatchObject({
+      'Editais em andamento': number(key?.open ?? -1),
+      Sessões: number(key?.sessions ?? -1),
+      'Requisitos vermelhos': number(key?.red ?? -1),
+      'Alertas com prazo': number(key?.due ?? -1),
+    })
+
+    type Phase = { fase: string; editais: number; sem_valor: number; valor_total: number }
+    const phases = await company.query<Phase>('SELECT * FROM funil ORDER BY fase_ordem')
+    const expected = phases.map(({ fase, editais, sem_valor, valor_total }) =>
+      [fase, number(editais), number(sem_valor), wholeMoney(valor_total).replaceAll(/\s/g, ' ')].join(' '),
+    )
+    const shown = rowsOf(page, 'Editais, valor estimado e tempo por fase').slice(1)
+    expect(shown.map((row, index) => row.startsWith(`${expected[index]} `))).toEqual(phases.map(() => true))
+
+    const states = await company.query<{
+      uf: string
+      editais_em_andamento: number
+      valor_em_andamento: number
+    }>('SELECT * FROM valor_por_uf WHERE editais_em_andamento > 0 ORDER BY valor_em_andamento DESC')
+    const byState = rowsOf(page, 'Editais em andamento por UF').slice(1)
+    expect(byState.map(row => row.toLowerCase()).sort()).toEqual(
+      states
+        .map(row => `${row.uf} ${number(row.editais_em_andamento)} ${wholeMoney(row.valor_em_andamento)}`)
+        .map(row => row.toLowerCase().replaceAll(/\s/g, ' '))
+        .sort(),
+    )
+
+    type Session = { data_sessao_dia: Date; valor_estimado_informado: number | null }
+    const agenda = await company.query<Session>(
+      'SELECT * FROM agenda_sessoes WHERE dias_ate_sessao <= 30 ORDER BY data_sessao_local, orgao, edital_id',
+    )
+    const sessions = rowsOf(page, 'Próximas sessões').slice(1)
+    expect(sessions).toHaveLength(Math.min(50, agenda.length))
+    for (const [index, row] of sessions.entries()) {
+      expect(row.startsWith(day(agenda[index]?.data_sessao_dia ?? null))).toBe(true)
+      expect(row).toContain(money(agenda[index]?.valor_estimado_informado ?? null).replaceAll(/\s/g, ' '))
+    }
+    const due = await company.query<{ n: number }>(
+      'SELECT count(*) AS n FROM alertas_juridicos WHERE em_andamento AND dias_ate_prazo >= 0',
+    )
+    expect(rowsOf(page, 'Prazos de impugnação').slice(1)).toHaveLength(Math.min(30, due[0]?.n ?? -1))
+    expect(textOf(page)).toContain('nada está pendente nem em quarentena')
+  })
+
+  it('shows what notices say as text, whatever it is', async () => {
+    const evil =
+      '<script>alert(1)</script>"\'--><img src=x onerror=alert(2)>\u0000\u202e{a|b} =1+1 class="x" font-family:x'
+    const hostile = {
+      orgao: evil,
+      objeto: evil,
+      numero: evil,
+      uf: evil,
+      modalidade: evil,
+      discard_reason: evil,
+    }
+    const analysis = {
+      requirements: [1, 2].map(() => ({ category: 'outros', title: evil, status: 'red' })),
+      alerts: [{ type: 'risk', severity: 'high', title: evil, description: evil, action_type: 'impugnacao' }],
+      verdict: { recommendation: 'cautela', reason: evil },
+    }
+    const company = await startCompany([
+      ahead(1, 20, { ...hostile, pncp_url: 'javascript:alert(3)' }, analysis),
+      ahead(2, 20, { ...hostile, pncp_url: 'https://pncp.gov.br/a"onclick="alert(4)' }, analysis),
+      ahead(3, 20, {
+        orgao: 'Á'.repeat(5000),
+        objeto: `fim ${'palavra '.repeat(600)}`,
+        pncp_url: 'data:text/html,x',
+      }),
+    ])
+    await company.syncHere()
+    const page = await render(company)
+
+    // What markup there is is ours: no script, nothing that is fetched, no handler, no other link.
+    const tags = new Set([...page.matchAll(/<([a-z0-9]+)/gi)].map(([, name]) => name))
+    expect(
+      [...tags].filter(name => /script|img|link|iframe|object|embed|form|base|image|use/.test(name ?? '')),
+    ).toEqual([])
+    const bare = page.replaceAll(/="[^"]*"/g, '=""')
+    expect(bare.match(/<[^>]*\s(on\w+|src|srcset|xlink:href)\s*=/gi)).toBeNull()
+    expect(page).not.toMatch(/url\(|@import/)
+    const links = new Set([...page.matchAll(/href="([^"]*)"/g)].map(([, href]) => href))
+    expect([...links].filter(href => !href?.startsWith('#'))).toEqual([
+      'https://pncp.gov.br/a%22onclick=%22alert(4)',
+    ])
+    // The text itself is still there, in tables and in charts; what cannot be seen is not.
+    expect(textOf(page)).toContain('<script>alert(1)</script>"\'-->')
+    expect(page.match(/<svg.*?<\/svg>/gs)?.join('')).toContain('&lt;script&gt;alert(1)')
+    expect(page).not.toMatch(/[^\P{Cc}\n]|\u202e/u)
+    expect(page).not.toContain('Á'.repeat(100))
+    expect(page).not.toContain('palavra '.repeat(40))
+    // Each drawing is whole.
+    for (const [svg] of page.matchAll(/<svg.*?<\/svg>/gs)) {
+      expect(svg.match(/<text /g)?.length ?? 0).toBe(svg.match(/<\/text>/g)?.length ?? 0)
+      expect(svg).not.toMatch(/ecmeta|zr\d|<style/)
+    }
+  })
+
+  it('says so where there is nothing: no notice, no analysis, no value', async () => {
+    const company = await startCompany([])
+    await company.syncHere()
+    const empty = await render(company)
+    expect(empty).not.toContain('<svg')
+    expect(empty).not.toContain('<table')
+    expect(textOf(empty)).toContain('Nenhum edital é acompanhado neste momento.')
+    expect(tilesOf(empty)).toMatchObject({ 'Editais em andamento': '0', 'Valor em disputa': 'R$ 0' })
+
+    const bare = { orgao: undefined, objeto: undefined, valor_estimado: undefined, status: 'screening' }
+    const nothing = { verdict: {}, requirements: [], items: [], alerts: [], pricing: null }
+    company.world.put(noticeEntry(1, bare, nothing))
+    company.world.put(ahead(2, 3, { ...bare, valor_estimado: 0 }, nothing))
+    await company.syncHere()
+    const page = await render(company)
+    expect(page).not.toMatch(/undefined|null|NaN|Infinity/)
+    expect(rowsOf(page, 'Próximas sessões')[1]).toContain('Órgão não informado')
+    expect(textOf(page)).toContain('nenhum informa o valor')
+    expect(textOf(page)).toContain('Nenhum requisito analisado nos editais em andamento.')
+  })
+
+  it('is bounded, says how many more there are, and what is not in it', async () => {
+    const notices = Array.from({ length: 60 }, (_, index) =>
+      ahead(
+        index + 1,
+        10,
+        { pncp_id: `${String(index).padStart(14, '0')}-2026-1`, orgao: `ÓRGÃO ${index}` },
+        {
+          alerts: [{ type: 'risk', severity: 'critical', title: 'Prazo', action_type: 'impugnacao' }],
+        },
+      ),
+    )
+    const company = await startCompany(notices)
+    company.faults.respond = ({ kind, id }) =>
+      kind === 'analysis' && id === idOf(7) ? { status: 200, body: 'no JSON' } : undefined
+    await company.syncHere()
+    const page = await render(company)
+    expect(rowsOf(page, 'Próximas sessões: as primeiras 50')).toHaveLength(51)
+    expect(textOf(page)).toContain('… e mais 10 sessões até')
+    expect(rowsOf(page, 'Prazos de impugnação e esclarecimento em aberto: os primeiros 30')).toHaveLength(31)
+    expect(textOf(page)).toContain('… e mais 29 alertas com prazo em aberto')
+    expect(rowsOf(page, 'Órgãos por valor em andamento: os 20 maiores')).toHaveLength(21)
+    expect(textOf(page)).toContain('… e mais 40 órgãos')
+    expect(rowsOf(page, 'Em quarentena, por motivo')[1]).toMatch(/^análise the body is not JSON 1 /)
+    expect(Buffer.byteLength(page)).toBeLessThan(MAX_BYTES)
+
+    // Sessions pass and figures grow old without a new snapshot.
+    const later = textOf(await render(company, new Date(Date.now() + 40 * DAY_MS)))
+    expect(later).toContain('A última leitura completa foi há 40 dias')
+    expect(later).toContain('Nenhuma sessão de edital em andamento até')
+  })
+
+  it('is written by a command, beside the lake or where one wants it, whole', async () => {
+    const company = await startCompany([ahead(1, 3)])
+    const { environment } = company
+    await expect(render(company)).rejects.toThrow(/There is no snapshot.*npm run sync/)
+    await company.syncHere()
+    const path = join(environment.DATA_DIR ?? '', 'acme/report.html')
+    const ended = await runCommand(['report'], environment)
+    expect(ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(path) })
+    expect(await readFile(path, 'utf8')).toMatch(/^<!doctype html>\n<html lang="pt-BR">.*<\/html>\n$/s)
+
+    const directory = await temporaryDirectory()
+    await mkdir(join(directory, 'taken'))
+    const taken = writeReport(lakeOf(company), join(directory, 'taken'), { now: new Date() })
+    await expect(taken).rejects.toThrow(/cannot be written.*--output/)
+    expect(await readdir(directory)).toEqual(['taken'])
+  })
+})
