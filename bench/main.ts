@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { EXIT, FatalError } from '#src/errors.ts'
 import { benchSync, type SyncOptions } from './bench.ts'
+import { type BiOptions, benchBi } from './bi/bench.ts'
+import * as bi from './bi/result.ts'
 import { benchDaemon, type DaemonOptions } from './daemon/bench.ts'
 import * as daemon from './daemon/result.ts'
 import { MOMENTS, type Moment } from './daemon/stop.ts'
@@ -43,7 +45,7 @@ const program = new Command('npm run bench --')
   .option('--seed <text>', 'another seed makes another company', 'bench')
   .option('--json', 'print one JSON object on stdout')
   .option('--keep', 'keep the data of the last run of each company, and say where it is')
-  // Both commands have options of the same names.
+  // All commands have options of the same names.
   .enablePositionalOptions()
   .action((options: SyncOptions & Printed) =>
     inDirectory(options, async directory => {
@@ -79,6 +81,23 @@ program
     inDirectory(options, async directory => {
       const found = await benchDaemon(options, directory)
       return options.json ? daemon.toJson(found) : daemon.describeDaemon(found)
+    }),
+  )
+
+program
+  .command('bi')
+  .description(
+    "Measures a snapshot's readers on a generated company: every mart, the report, and how much a snapshot writes when 0.5 % of the notices changed, all of the two newest months.",
+  )
+  .option('--notices <count>', 'size of the company', wholeNumber(1), 20_000)
+  .option('--runs <count>', 'how often everything is measured; the figures are medians', wholeNumber(1), 1)
+  .option('--seed <text>', 'another seed makes another company', 'bench')
+  .option('--json', 'print one JSON object on stdout')
+  .option('--keep', 'keep the data of the last run, and say where it is')
+  .action((options: BiOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchBi(options, directory)
+      return options.json ? bi.toJson(found) : bi.describeBi(found)
     }),
   )
 

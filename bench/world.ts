@@ -9,7 +9,8 @@ import type { Texts } from './text.ts'
 const CHECKED_DOCUMENTS = 50
 /** About what one block of the raw log holds. */
 const COMPRESSED_DOCUMENTS = 110
-const CHANGED_WITHIN_MONTHS = 2
+/** What changes was created in so many months, the newest ones. */
+export const CHANGED_WITHIN_MONTHS = 2
 
 /** What the company is like; sizes in bytes of JSON. */
 export type About = {

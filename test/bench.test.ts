@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { judge } from '../bench/bars.ts'
+import { judgeBi } from '../bench/bi/bars.ts'
+import { FIGURES as BI_FIGURES } from '../bench/bi/figures.ts'
+import { monthsOf } from '../bench/bi/written.ts'
 import { createCompany } from '../bench/company.ts'
 import { judgeDaemon } from '../bench/daemon/bars.ts'
 import { overlaps } from '../bench/daemon/crowd.ts'
@@ -166,6 +169,63 @@ describe('the bench of the daemon', () => {
   it('takes the value that so many do not exceed', () => {
     const values = Array.from({ length: 200 }, (_, index) => 200 - index)
     expect([0.5, 0.99, 1].map(share => percentile(values, share))).toEqual([100, 198, 200])
+  })
+})
+
+describe('the bench of the readers', () => {
+  it('measures every mart, the report, and what a change of the newest months writes', async () => {
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['bench/main.ts', 'bi', '--notices', '30', '--json'],
+      { cwd: root, env: { ...process.env, TMPDIR: temporary } },
+    )
+    const { figures } = JSON.parse(stdout) as { figures: Record<string, number> }
+    expect(Object.keys(figures)).toEqual(BI_FIGURES.map(({ key }) => key))
+    for (const [key, value] of Object.entries(figures)) expect(value, key).toBeGreaterThanOrEqual(0)
+    expect(figures).toMatchObject({ edital_resumo_rows: 30, snapshot_info_rows: 1, changes: 1 })
+    for (const key of ['edital_resumo_warm_ms', 'report_wall_seconds', 'report_megabytes']) {
+      expect(figures[key], key).toBeGreaterThan(0)
+    }
+    // The other months are shared; the file of the changed one, the catalog and the manifest are not.
+    expect(figures.months_written).toBe(1)
+    const { written_percent, written_months_percent, written_catalog_percent } = figures
+    expect(written_percent).toBeLessThan(100)
+    expect(written_months_percent).toBeGreaterThan(0)
+    expect(written_catalog_percent).toBeGreaterThan(0)
+    expect((await readdir(temporary)).filter(name => name.startsWith('editais-sync-bench-'))).toEqual([])
+  }, 60_000)
+
+  const figures = Object.fromEntries(BI_FIGURES.map(({ key }) => [key, 0]))
+  const missed = (changes: Record<string, number>, notices = 20_000) =>
+    judgeBi({ notices, figures: { ...figures, ...changes } }).filter(bar => !bar.met)
+
+  it('misses a bar beyond its limit, and meets it there', () => {
+    expect(missed({ orgaos_warm_ms: 200, report_wall_seconds: 5, report_megabytes: 2 })).toEqual([])
+    const beyond = { orgaos_warm_ms: 201, report_wall_seconds: 5.1, report_megabytes: 2.1 }
+    expect(missed(beyond).map(({ limit }) => limit)).toEqual([200, 5, 2])
+    expect(missed({ orgaos_first_ms: 999 })).toEqual([])
+  })
+
+  it('says so where the newest months alone are more than may be written', () => {
+    const what = (newest: number) => missed({ months: 24, newest_percent: newest, written_percent: 21 })
+    expect(what(8)).toMatchObject([{ what: '0.5 % changed, in the two newest of 24 months: written, %' }])
+    expect(what(31)).toMatchObject([{ what: expect.stringContaining('they alone hold 31 %') }])
+  })
+
+  it('judges only what means something for the size', () => {
+    expect(missed({ written_percent: 99 }, 30)).toEqual([])
+    expect(missed({ orgaos_warm_ms: 999, written_percent: 99 }, 60_000)).toHaveLength(1)
+  })
+
+  it('counts the notices of the two newest months, over the end of a year too', () => {
+    const rows = { '2024-11': 4, '2024-12': 2, '2025-01': 1 }
+    const files = Object.entries(rows).map(([month, rows]) => ({
+      ...{ month, rows, path: `editais/${month}.parquet` },
+      ...{ bytes: 1, sha256: '' },
+    }))
+    expect(monthsOf({ tables: { editais: { rows: 7, bytes: 3, files } } })).toEqual({
+      ...{ months: 3, notices: 7, newestNotices: 3 },
+    })
   })
 })
 
