@@ -40,6 +40,18 @@ const baseUrl = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+const metabaseUrl = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash) {
+    return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+  }
+  context.addIssue({
+    code: 'custom',
+    message: 'must be an http or https address such as http://localhost:3000',
+  })
+  return z.NEVER
+})
+
 /** `24h` for every notice still in the funnel, or `24h,30d` to say the closed ones' too; `off` for never. */
 const maxAge = z.string().transform((text, context) => {
   if (text === 'off') return { openMs: null, closedMs: null }
@@ -84,10 +96,10 @@ const schema = z.object({
   ANALYSIS_STATUSES: statusList.default([]),
   SOURCE_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   SNAPSHOT_KEEP: duration.prefault('24h'),
-  METABASE_URL: baseUrl.optional(),
+  METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
   METABASE_DATABASE_ID: wholeNumber(1, 2_147_483_647).optional(),
-  METABASE_TIMEOUT_MS: wholeNumber(100, 600_000).default(15_000),
+  METABASE_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
   METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
   METABASE_ADMIN_PASSWORD_FILE: z.string().optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
 import { type Cause, EXIT, type ExitCode, explain, FatalError } from '#src/errors.ts'
-import type { Published } from '#src/lake/publish.ts'
+import type { PublishedFigures } from '#src/lake/publish.ts'
 import { LEVEL_OF_STATUS, openLog } from '#src/log.ts'
 import { type Maintenance, maintain } from '#src/maintain.ts'
 import { saveMemory, saveTime } from '#src/memory.ts'
@@ -28,7 +28,7 @@ export type Ended =
       readonly kind: 'synced'
       readonly report: RunReport
       readonly causes: readonly Cause[]
-      readonly published: Published
+      readonly published: PublishedFigures
       readonly exitCode: ExitCode
     }
   | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
@@ -104,7 +104,9 @@ async function syncNow(
     const { report, causes, published } = await sync(request, { ...context, api, onProgress })
     const { run_id: _, ...rest } = report
     log[LEVEL_OF_STATUS[report.status]]({ ...rest, snapshot: published.directory }, 'run finished')
-    return { kind: 'synced', report, causes: [...causes], published, exitCode: exitOf(report, causes) }
+    const { directory, written, bytesWritten, bytes } = published
+    const told = { directory, written, bytesWritten, bytes }
+    return { kind: 'synced', report, causes: [...causes], published: told, exitCode: exitOf(report, causes) }
   } finally {
     news.end()
     await api.close()
@@ -134,9 +136,13 @@ function collectNews() {
   }
 }
 
-function tell(message: Message): void {
-  // The worker may be gone: then there is nobody to tell.
-  if (process.connected) process.send?.(message, undefined, undefined, () => {})
+/** Resolves when it is on its way: who disconnects before that cuts off what is larger than the pipe. */
+function tell(message: Message): Promise<void> {
+  return new Promise(resolve => {
+    // The worker may be gone: then there is nobody to tell.
+    if (process.connected && process.send) process.send(message, undefined, undefined, () => resolve())
+    else resolve()
+  })
 }
 
 const stop = new AbortController()
@@ -152,7 +158,7 @@ function failed(error: unknown): Ended {
 process.once('message', async (order: Order) => {
   const ended = await carryOut(order).catch(failed)
   process.exitCode = ended.kind === 'failed' ? ended.exitCode : EXIT.ok
-  tell({ type: 'ended', ended })
+  await tell({ type: 'ended', ended })
   if (process.connected) process.disconnect?.()
 })
 // Only now: who stops a process that does not listen yet would kill it.

@@ -2,7 +2,7 @@ import { stat, statfs } from 'node:fs/promises'
 import { finishedSnapshots, latestName, snapshotsDirectory } from './lake/manifest.ts'
 import { openSnapshot } from './lake/read.ts'
 import { removeExpired } from './lake/retention.ts'
-import { readMetabaseState, snapshotOf } from './metabase/state.ts'
+import { readMetabaseState, snapshotsOf } from './metabase/state.ts'
 import { rawLogSize } from './rawlog/files.ts'
 import type { RunContext } from './run.ts'
 
@@ -33,7 +33,7 @@ export async function maintain(
   const kept = await removeExpired(directory, finished, {
     keepMs: settings.snapshotKeepMs,
     now: now(),
-    inUse: [await latestName(paths.lake), snapshotOf(await readMetabaseState(paths.metabase))],
+    inUse: [await latestName(paths.lake), ...snapshotsOf(await readMetabaseState(paths.metabase))],
   })
   const disk = await statfs(paths.root)
   return {

@@ -4,7 +4,7 @@ import { type CompanyPaths, makeDirectories } from './company.ts'
 import type { Cause } from './errors.ts'
 import { type Published, publish } from './lake/publish.ts'
 import { createLoader, type Loader } from './load.ts'
-import { type MetabaseState, readMetabaseState, snapshotOf } from './metabase/state.ts'
+import { forgetMetabase, readMetabaseState, snapshotsOf } from './metabase/state.ts'
 import { rawLogSize, removeUnsealed, sealedSegments } from './rawlog/files.ts'
 import { RawLogWriter } from './rawlog/writer.ts'
 import { assertConserved, newReport, type RunMode, type RunReport } from './report.ts'
@@ -89,8 +89,10 @@ export async function finishRun(
   await loader.settle()
   await settleWarehouse(warehouse)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
-  const published = await publishWarehouse(context, warehouse)
+  const published = await publishLake(context, warehouse)
   await rememberRun(run, context, published)
+  // Last, for whatever it does: the run is over.
+  await leadMetabase(context, published)
   return { report, causes, published }
 }
 
@@ -115,21 +117,38 @@ async function rememberRun(
   })
 }
 
+type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>
+
 /** Makes the lake agree with the warehouse, and Metabase, where there is one, with the lake. */
 export async function publishWarehouse(
-  { paths, settings, now, signal }: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
+  context: Publishing,
+  warehouse: Pick<Warehouse, 'db'>,
+): Promise<Published> {
+  const published = await publishLake(context, warehouse)
+  await leadMetabase(context, published)
+  return published
+}
+
+async function publishLake(
+  { paths, settings, now }: Publishing,
   { db }: Pick<Warehouse, 'db'>,
-): Promise<Published & { readonly metabase: MetabaseState | null }> {
+): Promise<Published> {
   const { company, lake } = paths
-  const { metabase: target, snapshotKeepMs: keepMs, sourceTimezone } = settings
-  const read = snapshotOf(await readMetabaseState(paths.metabase))
-  const published = await publish({ db, lake, company, now: now(), keepMs, sourceTimezone, inUse: [read] })
-  const { manifest } = published
-  if (!target) return { ...published, metabase: null }
+  const { snapshotKeepMs: keepMs, sourceTimezone } = settings
+  const inUse = snapshotsOf(await readMetabaseState(paths.metabase))
+  return await publish({ db, lake, company, now: now(), keepMs, sourceTimezone, inUse })
+}
+
+async function leadMetabase(
+  { paths, settings, now, signal }: Publishing,
+  { manifest }: Published,
+): Promise<void> {
+  const { metabase: target } = settings
+  if (!target) return await forgetMetabase(paths.metabase)
   // Loaded only where there is one: it brings a client for HTTP with it.
   const { followSnapshot } = await import('./metabase/follow.ts')
-  const about = { target, path: paths.metabase, manifest, now: now(), signal }
-  return { ...published, metabase: await followSnapshot(about) }
+  const { company, lake, metabase: path } = paths
+  await followSnapshot({ target, owner: { company, lake }, path, manifest, now: now(), signal })
 }
 
 export function openOptions(context: RunContext): OpenOptions {

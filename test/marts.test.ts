@@ -43,7 +43,7 @@ test('each mart has the columns and types that it is said to have, also where th
 })
 
 test('values of 0 are not known, and those that nobody can mean are suspect', async () => {
-  const values = [0, 0.01, 999999.99, 9999999999999.99, 2e11, -5, 1250.5, 999998.99, null]
+  const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 999999.99, null]
   const company = await startSynced(
     values.map((valor_estimado, index) =>
       noticeEntry(index + 1, { valor_estimado: valor_estimado ?? undefined }),
@@ -57,12 +57,12 @@ test('values of 0 are not known, and those that nobody can mean are suspect', as
   ).toEqual([
     { valor_estimado: 0, informado: null, suspeito: false },
     { valor_estimado: 0.01, informado: null, suspeito: true },
-    { valor_estimado: 999999.99, informado: null, suspeito: true },
+    { valor_estimado: 99999999.99, informado: null, suspeito: true },
     { valor_estimado: 9999999999999.99, informado: null, suspeito: true },
     { valor_estimado: 2e11, informado: null, suspeito: true },
     { valor_estimado: -5, informado: null, suspeito: true },
     { valor_estimado: 1250.5, informado: 1250.5, suspeito: false },
-    { valor_estimado: 999998.99, informado: 999998.99, suspeito: false },
+    { valor_estimado: 999999.99, informado: 999999.99, suspeito: false },
     { valor_estimado: null, informado: null, suspeito: false },
   ])
 })

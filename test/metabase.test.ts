@@ -241,8 +241,9 @@ test('a database is pointed at another catalog only where it is not there, and r
   const { metabase, keyFile, run } = await newMetabase()
   const { databaseId } = await run()
   const client = clientOf(metabase.url, await keyIn(keyFile))
+  const owner = { company: 'acme', lake }
   const point = (path: string, columnsChanged = false) =>
-    pointDatabase({ client, databaseId, catalogPath: path, columnsChanged })
+    pointDatabase({ client, databaseId, owner, catalogPath: path, columnsChanged })
   metabase.writes()
 
   expect(await point(catalogPath)).toEqual({ from: catalogPath, moved: false, synced: false })
@@ -261,12 +262,16 @@ test('a database is pointed at another catalog only where it is not there, and r
 
   await expect(point('/nowhere/catalog.duckdb')).rejects.toMatchObject({ trouble: 'rejected' })
   expect(metabase.state.databases.at(-1)?.details).toEqual(details)
-  await expect(pointDatabase({ client, databaseId: 77, catalogPath, columnsChanged: false })).rejects.toThrow(
-    'has no database 77. Take METABASE_DATABASE_ID away',
-  )
-  await expect(pointDatabase({ client, databaseId: 1, catalogPath, columnsChanged: false })).rejects.toThrow(
-    '(Sample Database) is of h2, not of DuckDB, and was left alone',
-  )
+  await expect(
+    pointDatabase({ client, databaseId: 77, owner, catalogPath, columnsChanged: false }),
+  ).rejects.toThrow('has no database 77. Take METABASE_DATABASE_ID away')
+  await expect(
+    pointDatabase({ client, databaseId: 1, owner, catalogPath, columnsChanged: false }),
+  ).rejects.toThrow('(Sample Database) is of h2, not of DuckDB, and was left alone')
+  const boreal = { company: 'boreal', lake }
+  await expect(
+    pointDatabase({ client, databaseId, owner: boreal, catalogPath, columnsChanged: false }),
+  ).rejects.toThrow('shows company acme, and was left alone')
   expect(metabase.violations).toEqual([])
 })
 
@@ -370,7 +375,7 @@ test('the command finds the latest snapshot, says what it did, and what the work
   const first = await runCommand(['metabase'], settings)
   expect(first).toMatchObject({ code: EXIT.ok, stderr: '' })
   expect(first.stdout).toMatch(/- made the first user, dados@example\.com\n- made the API key/)
-  expect(first.stdout).toMatch(/For the worker to follow each publish: METABASE_DATABASE_ID=\d+\n$/)
+  expect(first.stdout).toMatch(/Each publish of the worker points it to the new snapshot from now on\.\n$/)
   expect(first.stdout).not.toContain(ADMIN.adminPassword)
   expect(first.stdout).not.toContain(await keyIn(keyFile))
 

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
+import { chmod, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
@@ -10,6 +10,7 @@ import { VIEWS } from '#schema/marts.ts'
 import { TABLES } from '#schema/tables.ts'
 import type { Manifest } from '#src/lake/manifest.ts'
 import { openOptions, publishWarehouse } from '#src/run.ts'
+import { Database } from '#src/warehouse/database.ts'
 import { openWarehouse, type Warehouse } from '#src/warehouse/warehouse.ts'
 import { until } from './support/daemon.ts'
 import { contextHere } from './support/here.ts'
@@ -241,6 +242,21 @@ test('a file that was lost from the latest snapshot is written again by the next
   company.world.put(noticeEntry(7))
   expect(await company.syncHere()).toMatchObject({ status: 'ok', added: 1 })
   expect(await company.query('SELECT count(*) AS n FROM analyses')).toEqual([{ n: 7 }])
+})
+
+test('what somebody did to a catalog is not in the next one', async () => {
+  const company = await startCompany(notices(1, 3))
+  await company.syncHere()
+  const catalog = join(await latest(company.environment), 'catalog.duckdb')
+  await chmod(catalog, 0o644)
+  const db = await Database.open(catalog)
+  await db.run('DROP VIEW funil')
+  await db.run('CREATE TABLE meus_dados AS SELECT 42 AS x')
+  db.close()
+  company.world.put(noticeEntry(4))
+  await company.syncHere()
+  expect(await company.query('SELECT sum(editais)::INT AS n FROM funil')).toEqual([{ n: 4 }])
+  await expect(company.query('FROM meus_dados')).rejects.toThrow('does not exist')
 })
 
 test('a data directory that was moved is published again for its new place', async () => {

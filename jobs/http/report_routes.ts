@@ -8,6 +8,8 @@ import { companyOf, sharing } from './company_routes.ts'
 
 /** Each is a process with DuckDB in it. */
 const MAX_REPORTS = 2
+/** Each can have two megabytes. */
+const MAX_KEPT = 8
 /** It counts days until sessions and deadlines, so it grows old without a new snapshot as well. */
 const FRESH_MS = 10 * 60_000
 
@@ -31,6 +33,8 @@ type Options = ReportRequests & {
 export function routeReports(app: Hono, { roster, access, contents, report }: Options): void {
   const show = remembering(sharing(MAX_REPORTS, report))
   app.get('/', async (c, next) => {
+    // Two things stand here; which one depends on these.
+    c.header('Vary', 'Accept, Authorization')
     const wanted = c.req.header('authorization') ?? /text\/html/.test(c.req.header('accept') ?? '')
     if (!wanted) return c.json(contents())
     return await access(c, next)
@@ -52,6 +56,7 @@ async function answer(c: Context, company: Company, show: Show): Promise<Respons
       message: `${company.slug} has no snapshot yet. /queues shows how its last run ended.`,
     })
   }
+  c.header('Cache-Control', 'no-store')
   return c.html(await show(company, snapshot))
 }
 
@@ -62,6 +67,9 @@ function remembering(report: ReportRequests['report']): Show {
     const known = kept.get(slug)
     if (known?.snapshot === snapshot && Date.now() - known.atMs < FRESH_MS) return known.text
     const text = await report(slug)
+    // Those of companies that nobody looks at any more go first.
+    kept.delete(slug)
+    if (kept.size >= MAX_KEPT) kept.delete(kept.keys().next().value as string)
     kept.set(slug, { snapshot, atMs: Date.now(), text })
     return text
   }

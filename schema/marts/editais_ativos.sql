@@ -1,6 +1,8 @@
 WITH locais AS (
   SELECT *, local_time(company, now())::DATE AS hoje,
-    local_time(company, data_sessao) AS data_sessao_local,
+    -- What lies outside the calendar is a slip, such as the year 0206 or 9999.
+    CASE WHEN data_sessao >= TIMESTAMPTZ '2010-01-02 00:00:00Z' AND data_sessao < TIMESTAMPTZ '2060-12-31 00:00:00Z'
+      THEN local_time(company, data_sessao) END AS data_sessao_local,
     local_time(company, created_at) AS criado_local,
     local_time(company, updated_at) AS atualizado_local,
     local_time(company, committed_at) AS confirmado_local,
@@ -11,7 +13,7 @@ WITH locais AS (
         -- Far above any real tender; also infinity.
         OR valor_estimado >= 1e11
         -- Sentinels such as 9999999999999.99.
-        OR regexp_full_match(TRY_CAST(valor_estimado AS DECIMAL(20, 2))::VARCHAR, '9{6,}\.(00|99)'),
+        OR regexp_full_match(TRY_CAST(valor_estimado AS DECIMAL(20, 2))::VARCHAR, '9{8,}\.(00|99)'),
       false
     ) AS valor_suspeito
   FROM editais

@@ -15,10 +15,12 @@ requisitos_por_edital AS (
 ),
 alertas_por_edital AS (
   SELECT company, edital_id, count(*) AS alertas,
-    count(*) FILTER (severity = 'critical') AS alertas_criticos,
-    count(*) FILTER (severity = 'high') AS alertas_altos,
-    count(*) FILTER (severity = 'medium') AS alertas_medios,
-    count(*) FILTER (severity = 'low') AS alertas_baixos
+    count(*) FILTER (type = 'opportunity') AS oportunidades,
+    -- An opportunity is no risk, however large.
+    count(*) FILTER (severity = 'critical' AND type IS DISTINCT FROM 'opportunity') AS alertas_criticos,
+    count(*) FILTER (severity = 'high' AND type IS DISTINCT FROM 'opportunity') AS alertas_altos,
+    count(*) FILTER (severity = 'medium' AND type IS DISTINCT FROM 'opportunity') AS alertas_medios,
+    count(*) FILTER (severity = 'low' AND type IS DISTINCT FROM 'opportunity') AS alertas_baixos
   FROM alerts GROUP BY ALL
 )
 SELECT e.*, analysis_level, verdict_recommendation, verdict_reason,
@@ -30,6 +32,7 @@ SELECT e.*, analysis_level, verdict_recommendation, verdict_reason,
   coalesce(requisitos_verdes, 0) AS requisitos_verdes,
   coalesce(requisitos_sem_avaliacao, 0) AS requisitos_sem_avaliacao,
   coalesce(alertas, 0) AS alertas,
+  coalesce(oportunidades, 0) AS oportunidades,
   coalesce(alertas_criticos, 0) AS alertas_criticos,
   coalesce(alertas_altos, 0) AS alertas_altos,
   coalesce(alertas_medios, 0) AS alertas_medios,

@@ -4,7 +4,7 @@ WITH por_fase AS (
     count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
     sum(valor_estimado_informado) AS valor_total,
     median(valor_estimado_informado) AS valor_mediano,
-    median((epoch_ms(now()) - epoch_ms(created_at)) / 86400000) AS idade_mediana_dias
+    median(greatest(0, epoch_ms(now()) - epoch_ms(created_at)) / 86400000) AS idade_mediana_dias
   FROM editais_ativos GROUP BY ALL
 ),
 todas AS (

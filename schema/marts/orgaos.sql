@@ -15,7 +15,11 @@ SELECT company,
   descartados / editais AS parcela_descartada,
   coalesce(sum(valor_estimado_informado), 0) AS valor_total,
   coalesce(sum(valor_estimado_informado) FILTER (em_andamento), 0) AS valor_em_andamento,
-  arg_max(risco, updated_at) FILTER (risco IS NOT NULL) AS risco_pagamento,
+  -- One that is not known says nothing against one that was.
+  coalesce(
+    arg_max(risco, updated_at) FILTER (risco <> 'desconhecido'),
+    any_value(risco)
+  ) AS risco_pagamento,
   min(data_sessao_dia) FILTER (em_andamento AND dias_ate_sessao >= 0) AS proxima_sessao_dia
 FROM editais_do_orgao
 GROUP BY company, chave

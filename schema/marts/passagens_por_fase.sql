@@ -1,12 +1,12 @@
 -- Transitions are not part of the API: what is known is when a version with another phase was first seen.
 WITH vistas AS (
-  SELECT company, edital_id, status, observed_at,
+  SELECT company, edital_id, status, observed_at, updated_at,
     lag(status) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS status_anterior
   FROM edital_versions
 ),
 entradas AS (
   SELECT company, edital_id, status, observed_at AS entrou_em,
-    lead(observed_at) OVER (PARTITION BY company, edital_id ORDER BY observed_at) AS proxima_em
+    lead(observed_at) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS proxima_em
   FROM vistas
   WHERE status_anterior IS DISTINCT FROM status
 )

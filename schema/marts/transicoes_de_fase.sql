@@ -4,7 +4,8 @@ WITH passagens AS (
     lag(fase) OVER anteriores AS de_fase,
     lag(dias) OVER anteriores AS dias_na_fase
   FROM passagens_por_fase
-  WINDOW anteriores AS (PARTITION BY company, edital_id ORDER BY entrou_em)
+  -- What was left as soon as it was entered comes first.
+  WINDOW anteriores AS (PARTITION BY company, edital_id ORDER BY entrou_em, saiu_em NULLS LAST)
 )
 SELECT company, edital_id, orgao, objeto,
   de_status, p.status AS para_status, de_fase, p.fase AS para_fase,

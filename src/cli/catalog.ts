@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { syncDirectory } from '#src/durable.ts'
+import { EXIT, FatalError, messageOf } from '#src/errors.ts'
 import { writeCatalog } from '#src/lake/catalog.ts'
 import { latestSources } from '#src/lake/read.ts'
 import { lakesOf } from './query.ts'
@@ -24,10 +25,18 @@ export function catalogCommand(environment: Environment): Command {
       )
       // Whoever reads the one before goes on with it.
       const temporary = `${path}.${process.pid}.part`
-      await rm(temporary, { force: true })
-      await writeCatalog(temporary, sources)
-      await rename(temporary, path)
-      await syncDirectory(join(path, '..'))
+      try {
+        await rm(temporary, { force: true })
+        await writeCatalog(temporary, sources)
+        await rename(temporary, path)
+        await syncDirectory(join(path, '..'))
+      } catch (error) {
+        await rm(temporary, { force: true }).catch(() => {})
+        throw new FatalError(
+          `${path} cannot be written: ${messageOf(error)}. Name another file with --output.`,
+          EXIT.usage,
+        )
+      }
       process.stdout.write(`${path}: ${sources.map(({ company }) => company).join(', ')}\n`)
     })
 }

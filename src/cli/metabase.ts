@@ -1,13 +1,12 @@
-import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, type MetabaseSettings, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/company.ts'
-import { EXIT, FatalError } from '#src/errors.ts'
-import { latestLink, readManifest } from '#src/lake/manifest.ts'
+import { requireLatest } from '#src/lake/read.ts'
 import { createMetabase } from '#src/metabase/client.ts'
 import { type Provisioned, provision } from '#src/metabase/provision.ts'
+import { writeMetabaseState } from '#src/metabase/state.ts'
 import { stopSignal } from '#src/stop.ts'
 
 /** A new Metabase reads some 450 columns in seconds; on a busy machine it can be a minute. */
@@ -29,8 +28,9 @@ export function metabaseCommand(
       const own = await environmentOf(environment, options.company)
       const { dataDir, company, sourceTimezone } = readSettings(own)
       const settings = read(own)
-      const { lake } = companyPaths(dataDir, company)
-      const catalogPath = await latestCatalog(lake)
+      const { lake, metabase: path } = companyPaths(dataDir, company)
+      const manifest = await requireLatest(lake)
+      const catalogPath = join(manifest.directory, 'catalog.duckdb')
       const signal = stopSignal(() => process.stderr.write('Stopping\n'))
       const { url, timeoutMs, adminPassword } = settings
       const client = createMetabase({ url, timeoutMs, signal, secrets: adminPassword ? [adminPassword] : [] })
@@ -40,25 +40,19 @@ export function metabaseCommand(
           ...{ sourceTimezone, syncMs: SYNC_MS, pollMs: POLL_MS, signal },
           onStep: step => process.stderr.isTTY && process.stderr.write(`Metabase: ${step}\n`),
         })
-        process.stdout.write(options.json ? `${JSON.stringify(done)}\n` : describe(done, settings.databaseId))
+        // From now on the worker follows, and keeps what is read there.
+        await writeMetabaseState(path, {
+          ...{ tried_at: new Date().toISOString(), database_id: done.databaseId, reads: [catalogPath] },
+          ...{ catalog_hash: manifest.catalog_hash, error: null },
+        })
+        process.stdout.write(options.json ? `${JSON.stringify(done)}\n` : describe(done))
       } finally {
         await client.close()
       }
     })
 }
 
-/** The catalog that `latest` resolves to. */
-async function latestCatalog(lake: string): Promise<string> {
-  const directory = await realpath(latestLink(lake)).catch(() => null)
-  const manifest = directory ? await readManifest(directory) : null
-  if (directory && manifest?.directory === directory) return join(directory, 'catalog.duckdb')
-  throw new FatalError(
-    `There is no snapshot in ${lake} that Metabase could read. Run \`npm run sync\` (or \`npm run publish\`, where DATA_DIR was moved) first.`,
-    EXIT.failed,
-  )
-}
-
-function describe(done: Provisioned, known: number | null): string {
+function describe(done: Provisioned): string {
   const { changes, warnings, dashboards, databaseId, metabaseVersion } = done
   const lines = [
     ...changes.map(change => `- ${change}`),
@@ -68,9 +62,7 @@ function describe(done: Provisioned, known: number | null): string {
     `Metabase  ${metabaseVersion ?? 'of unknown version'}`,
     `Database  ${databaseId}`,
     ...dashboards.map(({ name, url }) => `${url}  ${name}`),
-    ...(known === null
-      ? ['', `For the worker to follow each publish: METABASE_DATABASE_ID=${databaseId}`]
-      : []),
+    'Each publish of the worker points it to the new snapshot from now on.',
   ]
   return `${lines.join('\n')}\n`
 }

@@ -39,9 +39,14 @@ function describe(status: Status): string {
 
 function describeMetabase({ metabase, snapshot }: Status): string[] {
   if (!metabase) return []
-  const { error, catalog, tried_at } = metabase
-  if (error) return [`Metabase  reads ${catalog ?? 'nothing yet'} since ${tried_at}:\n          ${error}`]
-  return [`Metabase  reads ${catalog?.startsWith(snapshot.directory) ? 'this snapshot' : catalog}`]
+  const { error, reads, tried_at } = metabase
+  const what = reads.every(catalog => catalog.startsWith(snapshot.directory))
+    ? 'this snapshot'
+    : reads.join(' or ')
+  return [
+    `Metabase  reads ${reads.length > 0 ? what : 'nothing that is known'}`,
+    ...(error ? [`          last tried at ${tried_at}: ${error}`] : []),
+  ]
 }
 
 function section(title: string, rows: readonly Row[]): string {

@@ -1,10 +1,10 @@
-import type { Published } from '#src/lake/publish.ts'
+import type { PublishedFigures } from '#src/lake/publish.ts'
 import type { RunPlan } from '#src/plan.ts'
 import type { RunReport } from '#src/report.ts'
 import { formatCount, formatSeconds } from './progress.ts'
 
 /** The end of a run, for a person: what changed, what needs attention, where the snapshot is. */
-export function describeRun(report: RunReport, published: Published): string {
+export function describeRun(report: RunReport, published: PublishedFigures): string {
   const seconds = (Date.parse(report.finished_at ?? '') - Date.parse(report.started_at)) / 1000
   const notices = counts({
     new: report.added,

@@ -6,7 +6,7 @@ import { environmentOf } from '#config/companies.ts'
 import { type Environment, readApiSettings, readSettings, statusList } from '#config/settings.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
-import type { Published } from '#src/lake/publish.ts'
+import type { PublishedFigures } from '#src/lake/publish.ts'
 import { createLogger, LEVEL_OF_STATUS } from '#src/log.ts'
 import { saveMemory, saveTime } from '#src/memory.ts'
 import { holdingCompany, localContext, openApi } from '#src/open.ts'
@@ -121,7 +121,7 @@ async function enqueueAndFollow(environment: Environment, options: Options): Pro
 
 function tellRun(
   report: RunReport,
-  published: Published,
+  published: PublishedFigures,
   { company, json, log }: { company: string; json: true | undefined; log: Logger },
 ): void {
   if (json) process.stdout.write(`${JSON.stringify({ company, ...report })}\n`)

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { chmod, copyFile, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MARTS, type Mart, snapshotInfo } from '#schema/marts.ts'
+import { MARTS, type Mart, snapshotInfo, VIEWS } from '#schema/marts.ts'
 import { portuguese } from '#schema/portuguese.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { Database, identifier, literal } from '#src/warehouse/database.ts'
 import type { SnapshotFile } from './manifest.ts'
 
+const LOCAL_TIME = 'local_time'
 const MARTS_DIRECTORY = join(import.meta.dirname, '../../schema/marts')
 
 /** A snapshot that a catalog shows. */
@@ -41,12 +42,27 @@ async function writeLike(like: string, path: string, sources: readonly CatalogSo
     await copyFile(like, path)
     // It was published read-only.
     await chmod(path, 0o644)
-    await withDatabase(path, db => db.transaction(() => createTableViews(db, sources)))
+    await withDatabase(path, async db => {
+      await db.transaction(() => createTableViews(db, sources))
+      await assertOnlyOurs(db)
+    })
     return true
   } catch {
     await rm(path, { force: true })
     return false
   }
+}
+
+/** @throws Error where somebody dropped a view, or made something of his own: it would be copied for ever. */
+async function assertOnlyOurs(db: Database): Promise<void> {
+  const { names } = await db.row<{ names: string }>(
+    `SELECT string_agg(name, ',' ORDER BY name) AS names FROM (
+       SELECT view_name AS name FROM duckdb_views() WHERE NOT internal
+       UNION ALL SELECT table_name FROM duckdb_tables() WHERE NOT internal
+       UNION ALL SELECT function_name FROM duckdb_functions() WHERE NOT internal)`,
+  )
+  const ours = [...TABLES, ...VIEWS].map(({ name }) => name)
+  if (names !== [...ours, LOCAL_TIME].sort().join()) throw new Error('the catalog holds something else')
 }
 
 async function withDatabase(path: string, work: (db: Database) => Promise<void>): Promise<void> {
@@ -130,7 +146,7 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
   const [only] = zones.keys()
   const body =
     zones.size === 1 ? `moment AT TIME ZONE ${literal(only as string)}` : `CASE ${cases.join(' ')} END`
-  return `CREATE MACRO local_time(company, moment) AS ${body}`
+  return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
 }
 
 type Relation = Pick<Mart, 'name' | 'description'> & {

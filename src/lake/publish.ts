@@ -19,9 +19,11 @@ import { removeExpired } from './retention.ts'
 /** Where only the runs changed, a snapshot an hour is enough for whoever watches freshness. */
 const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
 
-export type Published = {
+export type Published = PublishedFigures & { readonly manifest: Manifest }
+
+/** What is told of it. */
+export type PublishedFigures = {
   readonly directory: string
-  readonly manifest: Manifest
   /** False when the latest snapshot was already the warehouse's state. */
   readonly written: boolean
   readonly bytesWritten: number

@@ -12,12 +12,19 @@ import { latestLink, type Manifest, readManifest } from './manifest.ts'
  * @throws FatalError when nothing was published yet.
  */
 export async function openSnapshot(lake: string): Promise<{ db: Database; manifest: Manifest }> {
-  const manifest = await readLatest(lake)
-  if (!manifest) {
-    throw new FatalError(`There is no snapshot in ${lake} yet. Run \`npm run sync -- --full\` first.`)
-  }
+  const manifest = await requireLatest(lake)
   const catalog = join(manifest.directory, 'catalog.duckdb')
   return { db: await Database.open(catalog, { readOnly: true, temporaryDirectory: tmpdir() }), manifest }
+}
+
+/**
+ * The manifest of the latest snapshot.
+ * @throws FatalError when nothing was published yet, or it was moved since.
+ */
+export async function requireLatest(lake: string): Promise<Manifest> {
+  const manifest = await readLatest(lake)
+  if (manifest) return manifest
+  throw new FatalError(`There is no snapshot in ${lake} yet. Run \`npm run sync -- --full\` first.`)
 }
 
 /**
@@ -45,6 +52,12 @@ export async function latestSources(lakes: readonly string[]): Promise<CatalogSo
   if (manifests.length === 0) {
     throw new FatalError('No company has a snapshot yet. Run `npm run sync -- --full` first.')
   }
+  const old = manifests.find(({ source_timezone }) => !source_timezone)
+  if (old) {
+    throw new FatalError(
+      `The latest snapshot of ${old.company} is of an earlier version. Run \`npm run publish -- --company ${old.company}\` to write one of this version.`,
+    )
+  }
   return manifests.map(({ company, snapshot, created_at, source_timezone, directory, tables }) => ({
     ...{ company, snapshot, publishedAt: created_at, sourceTimezone: source_timezone, directory },
     files: new Map(Object.entries(tables).map(([name, { files }]) => [name, files])),
@@ -59,14 +72,11 @@ async function readLatest(lake: string): Promise<Manifest | null> {
   const directory = await realpath(latestLink(lake)).catch(() => null)
   const manifest = directory && (await readManifest(directory))
   if (!directory || !manifest) return null
-  const again = 'Run `npm run publish` to write one'
-  if (manifest.directory !== directory) {
+  // The way there may lead over links.
+  if ((await realpath(manifest.directory).catch(() => null)) !== directory) {
     throw new FatalError(
-      `The snapshot was published as ${manifest.directory} and was moved since. ${again} for this place.`,
+      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write one for this place.`,
     )
-  }
-  if (!manifest.source_timezone) {
-    throw new FatalError(`The snapshot ${directory} is of an older version. ${again} of this one.`)
   }
   return manifest
 }

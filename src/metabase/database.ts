@@ -25,9 +25,10 @@ export type Owner = {
 export async function findDatabase(
   client: Metabase,
   databaseId: number | null,
-  { company, lake }: Owner,
+  owner: Owner,
 ): Promise<MetabaseDatabase | null> {
-  if (databaseId !== null) return await readDatabase(client, databaseId)
+  const { company, lake } = owner
+  if (databaseId !== null) return await readDatabase(client, databaseId, owner)
   const { data } = await client.get<{ data: readonly MetabaseDatabase[] }>('/api/database')
   const found = data
     .filter(({ engine }) => engine === 'duckdb')

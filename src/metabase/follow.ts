@@ -4,11 +4,16 @@ import type { MetabaseTarget } from '#config/settings.ts'
 import { EXIT, explain, FatalError, messageOf, systemCode } from '#src/errors.ts'
 import type { Manifest } from '#src/lake/manifest.ts'
 import { createMetabase } from './client.ts'
+import type { Owner } from './database.ts'
 import { pointDatabase } from './point.ts'
 import { type MetabaseState, readMetabaseState, writeMetabaseState } from './state.ts'
 
+/** For all calls together: the run that waits for them still holds its company. */
+const WITHIN_MS = 30_000
+
 export type FollowRequest = {
   readonly target: MetabaseTarget
+  readonly owner: Owner
   /** Where it is remembered. */
   readonly path: string
   readonly manifest: Pick<Manifest, 'directory' | 'catalog_hash'>
@@ -22,38 +27,50 @@ export type FollowRequest = {
  * run tries again.
  */
 export async function followSnapshot(request: FollowRequest): Promise<MetabaseState> {
-  const { path, manifest, now } = request
+  const { path, target, now } = request
   const before = await readMetabaseState(path)
-  const catalog = join(manifest.directory, 'catalog.duckdb')
-  const tried_at = now.toISOString()
-  const state: MetabaseState = await point(request, catalog, before).then(
-    () => ({ tried_at, catalog, catalog_hash: manifest.catalog_hash, error: null }),
-    error => ({
-      ...{ tried_at, catalog: before?.catalog ?? null, catalog_hash: before?.catalog_hash ?? null },
-      error: explain(error).message,
-    }),
+  const trial = {
+    database_id: target.databaseId ?? before?.database_id ?? null,
+    reads: before?.reads ?? [],
+    catalog_hash: before?.catalog_hash ?? null,
+  }
+  const error = await point(request, trial).then(
+    () => null,
+    reason => (request.signal.aborted ? (before?.error ?? null) : explain(reason).message),
   )
+  const state = { tried_at: now.toISOString(), ...trial, error }
   // A disk that is full is told elsewhere.
   await writeMetabaseState(path, state).catch(() => {})
   return state
 }
 
-async function point(
-  { target, manifest, signal }: FollowRequest,
-  catalogPath: string,
-  before: MetabaseState | null,
-): Promise<void> {
-  const { url, timeoutMs, databaseId } = target
-  if (databaseId === null) {
-    throw new FatalError(
-      'METABASE_DATABASE_ID is not set. Run `npm run metabase`, which says what it is.',
-      EXIT.usage,
-    )
+type Trial = Pick<
+  { -readonly [K in keyof MetabaseState]: MetabaseState[K] },
+  'database_id' | 'reads' | 'catalog_hash'
+>
+
+/** Keeps in `trial` what is known of Metabase so far, also when it throws. */
+async function point(request: FollowRequest, trial: Trial): Promise<void> {
+  const { target, owner, manifest } = request
+  const { url, timeoutMs } = target
+  if (trial.database_id === null) {
+    throw new FatalError('It is not set up for this company yet. Run `npm run metabase`.', EXIT.usage)
   }
+  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
   const client = createMetabase({ url, timeoutMs, signal, apiKey: await readKey(target) })
+  const catalogPath = join(manifest.directory, 'catalog.duckdb')
   try {
-    const columnsChanged = before?.catalog_hash !== manifest.catalog_hash
-    await pointDatabase({ client, databaseId, catalogPath, columnsChanged })
+    await pointDatabase({
+      ...{ client, databaseId: trial.database_id, owner, catalogPath },
+      columnsChanged: trial.catalog_hash !== manifest.catalog_hash,
+      onRead: reads => {
+        trial.reads = reads
+      },
+    })
+    trial.catalog_hash = manifest.catalog_hash
+  } catch (error) {
+    if (request.signal.aborted || !signal.aborted) throw error
+    throw new FatalError(`Metabase at ${url} did not do it within ${WITHIN_MS / 1000} s.`)
   } finally {
     await client.close()
   }

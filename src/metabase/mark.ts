@@ -15,6 +15,11 @@ export function isMarked(description: string | null | undefined, company: string
   return description?.includes(mark(company, key)) ?? false
 }
 
+/** The company of whoever's database it is by its mark. */
+export function companyOfMark(description: string | null | undefined): string | null {
+  return /\[editais-sync ([^/\s\]]+)\/base\]/.exec(description ?? '')?.[1] ?? null
+}
+
 /** The one of ours: a copy that somebody made of it has the same description and is younger. */
 export function ours<T extends { readonly id: number | 'root'; readonly description?: string | null }>(
   those: readonly T[],

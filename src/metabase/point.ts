@@ -1,6 +1,8 @@
-import { FatalError } from '#src/errors.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
 import type { MetabaseDatabase } from './answers.ts'
 import { type Metabase, MetabaseError } from './client.ts'
+import type { Owner } from './database.ts'
+import { companyOfMark } from './mark.ts'
 
 export type Pointed = {
   /** The file it pointed at before; null for none. */
@@ -20,24 +22,36 @@ export async function pointDatabase(request: {
   readonly client: Metabase
   readonly databaseId: number
   readonly catalogPath: string
+  readonly owner: Owner
   readonly columnsChanged: boolean
+  /** Told which catalogs it may read, as soon as that is known. */
+  readonly onRead?: (catalogs: readonly string[]) => void
 }): Promise<Pointed> {
-  const { client, databaseId, catalogPath, columnsChanged } = request
-  const { details = {} } = await readDatabase(client, databaseId)
+  const { client, databaseId, owner, catalogPath, columnsChanged, onRead = () => {} } = request
+  const { details = {} } = await readDatabase(client, databaseId, owner)
   const from = typeof details.database_file === 'string' ? details.database_file : null
   const moved = from !== catalogPath || details.read_only !== true
+  const before = from === null ? [] : [from]
+  onRead(before)
   if (moved) {
+    // Until it answers, it may read either.
+    onRead([...before, catalogPath])
     await client.put(`/api/database/${databaseId}`, {
       // All of them: whatever else was set there stays.
       details: { ...details, database_file: catalogPath, read_only: true },
     })
   }
+  onRead([catalogPath])
   if (columnsChanged) await syncSchema(client, databaseId)
   return { from, moved, synced: columnsChanged }
 }
 
-/** @throws FatalError when it is not there, or none of DuckDB's. */
-export async function readDatabase(client: Metabase, databaseId: number): Promise<MetabaseDatabase> {
+/** @throws FatalError when it is not there, none of DuckDB's, or another company's. */
+export async function readDatabase(
+  client: Metabase,
+  databaseId: number,
+  owner: Owner,
+): Promise<MetabaseDatabase> {
   const database = await client.get<MetabaseDatabase>(`/api/database/${databaseId}`).catch(error => {
     if (!(error instanceof MetabaseError && error.trouble === 'missing')) throw error
     throw new MetabaseError(
@@ -45,10 +59,24 @@ export async function readDatabase(client: Metabase, databaseId: number): Promis
       'missing',
     )
   })
+  const other = companyOf(database)
+  if (other !== null && other !== owner.company) {
+    throw new FatalError(
+      `Database ${databaseId} of Metabase (${database.name}) shows company ${other}, and was left alone. Each company needs a METABASE_DATABASE_ID of its own, or none: \`npm run metabase\` finds it.`,
+      EXIT.usage,
+    )
+  }
   if (database.engine === 'duckdb') return database
   throw new FatalError(
     `Database ${databaseId} of Metabase (${database.name}) is of ${database.engine}, not of DuckDB, and was left alone. Correct METABASE_DATABASE_ID.`,
   )
+}
+
+/** Whose data it shows, by our mark or by the file that it reads; null where neither says it. */
+function companyOf({ description, details }: MetabaseDatabase): string | null {
+  const file = typeof details?.database_file === 'string' ? details.database_file : ''
+  const byFile = /([^/\\]+)[/\\]lake[/\\]snapshots[/\\]/.exec(file)?.[1]
+  return companyOfMark(description) ?? byFile ?? null
 }
 
 export async function syncSchema(client: Metabase, databaseId: number): Promise<void> {

@@ -55,6 +55,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   const { moved } = await pointDatabase({
     client,
     databaseId: database.id,
+    owner: request,
     catalogPath: request.catalogPath,
     columnsChanged: false,
   })

@@ -279,7 +279,8 @@ async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> 
          SELECT edital_id, count(*) FILTER (status = 'red') AS vermelhos, count(*) FILTER (status = 'yellow') AS amarelos
          FROM requirements WHERE edital_id IN (SELECT edital_id FROM coming) GROUP BY edital_id),
        warned AS (
-         SELECT edital_id, count(*) FILTER (severity = 'critical') AS criticos, count(*) FILTER (severity = 'high') AS altos
+         SELECT edital_id, count(*) FILTER (severity = 'critical' AND type IS DISTINCT FROM 'opportunity') AS criticos,
+           count(*) FILTER (severity = 'high' AND type IS DISTINCT FROM 'opportunity') AS altos
          FROM alerts WHERE edital_id IN (SELECT edital_id FROM coming) GROUP BY edital_id)
        SELECT total, data_sessao_local, data_sessao_dia - $today::DATE AS dias, left(orgao, ${TEXT}) AS orgao,
          left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade, left(numero, ${TEXT}) AS numero,

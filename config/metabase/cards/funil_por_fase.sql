@@ -3,5 +3,5 @@
 SELECT fase AS "Fase",
   sum(editais) OVER (ORDER BY fase_ordem DESC)::BIGINT AS "Na fase ou adiante"
 FROM funil
-WHERE em_andamento
+WHERE em_andamento AND fase_ordem <= 4
 ORDER BY fase_ordem

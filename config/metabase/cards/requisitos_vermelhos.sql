@@ -1,5 +1,5 @@
 -- Requisitos vermelhos
--- Requisitos de habilitação que a empresa não atende, em editais em andamento com sessão por vir.
+-- Requisitos de habilitação que a empresa não atende, em editais em andamento.
 SELECT count(*) AS "Requisitos"
 FROM pendencias_habilitacao
-WHERE em_andamento AND dias_ate_sessao >= 0 AND cor = 'vermelho' [[AND uf = {{uf}}]]
+WHERE em_andamento AND cor = 'vermelho' [[AND uf = {{uf}}]]
