@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import DaemonsFirst from './test/support/sequencer.ts'
+import LongestFirst from './test/support/sequencer.ts'
 
 export default defineConfig({
   test: {
@@ -12,6 +12,6 @@ export default defineConfig({
     maxWorkers: 5,
     // Each file's own modules are loaded once per worker: no test leaves anything in them.
     isolate: false,
-    sequence: { sequencer: DaemonsFirst },
+    sequence: { sequencer: LongestFirst },
   },
 })

@@ -173,28 +173,6 @@ describe('the bench of the daemon', () => {
 })
 
 describe('the bench of the readers', () => {
-  it('measures every mart, the report, and what a change of the newest months writes', async () => {
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      ['bench/main.ts', 'bi', '--notices', '30', '--json'],
-      { cwd: root, env: { ...process.env, TMPDIR: temporary } },
-    )
-    const { figures } = JSON.parse(stdout) as { figures: Record<string, number> }
-    expect(Object.keys(figures)).toEqual(BI_FIGURES.map(({ key }) => key))
-    for (const [key, value] of Object.entries(figures)) expect(value, key).toBeGreaterThanOrEqual(0)
-    expect(figures).toMatchObject({ edital_resumo_rows: 30, snapshot_info_rows: 1, changes: 1 })
-    for (const key of ['edital_resumo_warm_ms', 'report_wall_seconds', 'report_megabytes']) {
-      expect(figures[key], key).toBeGreaterThan(0)
-    }
-    // The other months are shared; the file of the changed one, the catalog and the manifest are not.
-    expect(figures.months_written).toBe(1)
-    const { written_percent, written_months_percent, written_catalog_percent } = figures
-    expect(written_percent).toBeLessThan(100)
-    expect(written_months_percent).toBeGreaterThan(0)
-    expect(written_catalog_percent).toBeGreaterThan(0)
-    expect((await readdir(temporary)).filter(name => name.startsWith('editais-sync-bench-'))).toEqual([])
-  }, 60_000)
-
   const figures = Object.fromEntries(BI_FIGURES.map(({ key }) => [key, 0]))
   const missed = (changes: Record<string, number>, notices = 20_000) =>
     judgeBi({ notices, figures: { ...figures, ...changes } }).filter(bar => !bar.met)

@@ -1,11 +1,13 @@
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { inProcess } from '#jobs/process.ts'
 import { companyPaths } from '#src/company.ts'
 import { day, money, number, wholeMoney } from '#src/report_html/format.ts'
 import { renderLatestReport, writeReport } from '#src/report_html/report.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { Entry } from '#src/sandbox/world.ts'
+import { configured } from './support/alerting.ts'
 import { idOf, noticeEntry } from './support/notices.ts'
 import { runCommand, temporaryDirectory } from './support/project.ts'
 import { type Company, startCompany } from './support/synced.ts'
@@ -59,7 +61,7 @@ function ahead(number: number, distance: number, fields: Fields = {}, analysis: 
 
 describe('the report of a company', () => {
   it("shows the marts' figures, the same for the same snapshot and instant", async () => {
-    const world = generateWorld({ seed: 5, company: 'acme', notices: 150, start: new Date() })
+    const world = generateWorld({ seed: 5, company: 'acme', notices: 300, start: new Date() })
     const company = await startCompany(world)
     await company.syncHere()
     const now = new Date()
@@ -117,6 +119,17 @@ describe('the report of a company', () => {
     )
     expect(rowsOf(page, 'Prazos de impugnação').slice(1)).toHaveLength(Math.min(30, due[0]?.n ?? -1))
     expect(textOf(page)).toContain('nada está pendente nem em quarentena')
+
+    // A worker is told it by a process of its own: whole, also where it is larger than a pipe holds.
+    const signal = new AbortController().signal
+    const told = await inProcess({
+      company: configured(company.environment),
+      order: { kind: 'report' },
+      signal,
+    })
+    const html = told.kind === 'report' ? told.html : JSON.stringify(told)
+    expect(html).toMatch(/^<!doctype html>.*<\/html>\s*$/is)
+    expect(html.length).toBeGreaterThan(150_000)
   })
 
   it('shows what notices say as text, whatever it is', async () => {

@@ -223,7 +223,7 @@ test('processes that read all the while see whole snapshots and no error while 2
   }
   // However many were published.
   expect(most).toBeLessThanOrEqual(103)
-})
+}, 170_000)
 
 /** @throws Error for what was read and is wrong. */
 function versionsOf(reads: readonly Read[]): number[] {

@@ -66,7 +66,8 @@ async function assertOnlyOurs(db: Database): Promise<void> {
 }
 
 async function withDatabase(path: string, work: (db: Database) => Promise<void>): Promise<void> {
-  const db = await Database.open(path)
+  // Views and comments are made by one thread; others would only spin.
+  const db = await Database.open(path, { threads: 1 })
   try {
     await work(db)
     await db.run('CHECKPOINT')

@@ -88,7 +88,7 @@ export function companyDirectory(environment: Environment): string {
 /** Rows of the latest snapshot, read with DuckDB through its catalog. */
 export async function queryLatest<T extends Row>(environment: Environment, sql: string): Promise<T[]> {
   const latest = await realpath(join(companyDirectory(environment), 'lake/latest'))
-  const db = await Database.open(join(latest, 'catalog.duckdb'), { readOnly: true })
+  const db = await Database.open(join(latest, 'catalog.duckdb'), { readOnly: true, threads: 1 })
   try {
     return await db.rows<T>(sql)
   } finally {

@@ -1,10 +1,10 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Files of daemons first: they mostly wait, and the others find cores to themselves meanwhile. */
-export default class DaemonsFirst extends BaseSequencer {
+/** First the files that take longest, of which those of daemons mostly wait: the others fill the gaps. */
+export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const waits = ({ moduleId }: TestSpecification) => moduleId.includes('/test/daemon/')
-    return [...sorted.filter(waits), ...sorted.filter(file => !waits(file))]
+    const isLong = ({ moduleId }: TestSpecification) => /\/test\/(daemon\/|snapshot)/.test(moduleId)
+    return [...sorted.filter(isLong), ...sorted.filter(file => !isLong(file))]
   }
 }

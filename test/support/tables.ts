@@ -45,7 +45,7 @@ export async function queryWarehouse<T extends Row>(environment: Environment, sq
 
 async function withWarehouse<T>(environment: Environment, use: (db: Database) => Promise<T>): Promise<T> {
   const path = join(companyDirectory(environment), 'warehouse.duckdb')
-  const db = await Database.open(path, { readOnly: true })
+  const db = await Database.open(path, { readOnly: true, threads: 1 })
   try {
     return await use(db)
   } finally {
