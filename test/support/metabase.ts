@@ -144,32 +144,34 @@ export async function startMetabase(): Promise<StandIn> {
     )
   }
 
-  /** Reads the schema as the driver does, later. */
+  /** Reads the schema as the driver does, later: the test may be over by then, and its snapshot gone. */
   function sync(database: Entity): void {
-    setTimeout(async () => {
-      const { database_file: file } = database.details as { database_file: string }
-      const db = await Database.open(file, { readOnly: true })
-      const tables = await db.rows<{ table_name: string; table_comment: string | null }>(
-        `SELECT table_catalog, table_schema, table_name, table_comment FROM information_schema.tables
+    setTimeout(() => void readSchema(database).catch(() => {}), standIn.syncMs)
+  }
+
+  async function readSchema(database: Entity): Promise<void> {
+    const { database_file: file } = database.details as { database_file: string }
+    const db = await Database.open(file, { readOnly: true })
+    const tables = await db.rows<{ table_name: string; table_comment: string | null }>(
+      `SELECT table_catalog, table_schema, table_name, table_comment FROM information_schema.tables
          WHERE table_catalog NOT LIKE '__ducklake_metadata%' AND table_schema NOT IN ('information_schema', 'pg_catalog')`,
-      )
-      const columns = await db.rows<{
-        table_name: string
-        column_name: string
-        column_comment: string | null
-      }>(`SELECT * FROM information_schema.columns WHERE table_schema = 'main'`)
-      db.close()
-      for (const { table_name: name, table_comment: comment } of tables) {
-        const table = orNew(state.tables, { db_id: database.id, name, schema: 'main' }, comment, {
-          fields: [],
-        })
-        for (const { column_name, column_comment } of columns.filter(column => column.table_name === name)) {
-          const more = { semantic_type: null, fk_target_field_id: null, settings: null }
-          orNew(table.fields, { name: column_name }, column_comment, more)
-        }
+    )
+    const columns = await db.rows<{
+      table_name: string
+      column_name: string
+      column_comment: string | null
+    }>(`SELECT * FROM information_schema.columns WHERE table_schema = 'main'`)
+    db.close()
+    for (const { table_name: name, table_comment: comment } of tables) {
+      const table = orNew(state.tables, { db_id: database.id, name, schema: 'main' }, comment, {
+        fields: [],
+      })
+      for (const { column_name, column_comment } of columns.filter(column => column.table_name === name)) {
+        const more = { semantic_type: null, fk_target_field_id: null, settings: null }
+        orNew(table.fields, { name: column_name }, column_comment, more)
       }
-      database.initial_sync_status = 'complete'
-    }, standIn.syncMs)
+    }
+    database.initial_sync_status = 'complete'
   }
 
   /** The one with these properties, or a new one; a comment becomes the description where there is none. */
