@@ -29,7 +29,21 @@ function momentsOf(text: string): Moment[] {
   })
 }
 
-const program = new Command('npm run bench --')
+/** Options that every bench has. */
+function withShared(command: Command): Command {
+  return command
+    .option(
+      '--runs <count>',
+      'how often everything is measured: figures are medians, the bars of the daemon for the worst',
+      wholeNumber(1),
+      1,
+    )
+    .option('--seed <text>', 'another seed makes other companies', 'bench')
+    .option('--json', 'print one JSON object on stdout')
+    .option('--keep', 'keep the data of the last run, and say where it is')
+}
+
+const program = withShared(new Command('npm run bench --'))
   .description(
     'Measures the sync against a generated company: a full one beside the floors of fetching and loading, one with nothing changed, and one with 0.5 % changed.',
   )
@@ -39,12 +53,8 @@ const program = new Command('npm run bench --')
     text => text.split(',').map(wholeNumber(1)),
     [20_000],
   )
-  .option('--runs <count>', 'how often everything is measured; the figures are medians', wholeNumber(1), 1)
   .option('--latency <ms>', 'how long the API takes for each response', wholeNumber(0), 0)
   .option('--concurrency <count>', 'requests at once, of the sync and of the floor', wholeNumber(1), 16)
-  .option('--seed <text>', 'another seed makes another company', 'bench')
-  .option('--json', 'print one JSON object on stdout')
-  .option('--keep', 'keep the data of the last run of each company, and say where it is')
   // All commands have options of the same names.
   .enablePositionalOptions()
   .action((options: SyncOptions & Printed) =>
@@ -54,8 +64,7 @@ const program = new Command('npm run bench --')
     }),
   )
 
-program
-  .command('daemon')
+withShared(program.command('daemon'))
   .description(
     'Measures the worker (npm start) with a Redis of its own: two workers with many companies that are due at once, one that is stopped in the middle of a backfill, and an idle one.',
   )
@@ -73,10 +82,6 @@ program
       .default(MOMENTS, 'all'),
   )
   .option('--idle <seconds>', 'how long the idle worker is watched', wholeNumber(1), 60)
-  .option('--runs <count>', 'how often everything is measured; the bars are for the worst', wholeNumber(1), 1)
-  .option('--seed <text>', 'another seed makes other companies', 'bench')
-  .option('--json', 'print one JSON object on stdout')
-  .option('--keep', 'keep the data of the last run, and say where it is')
   .action((options: DaemonOptions & Printed) =>
     inDirectory(options, async directory => {
       const found = await benchDaemon(options, directory)
@@ -84,16 +89,11 @@ program
     }),
   )
 
-program
-  .command('bi')
+withShared(program.command('bi'))
   .description(
     "Measures a snapshot's readers on a generated company: every mart, the report, and how much a snapshot writes when 0.5 % of the notices changed, all of the two newest months.",
   )
   .option('--notices <count>', 'size of the company', wholeNumber(1), 20_000)
-  .option('--runs <count>', 'how often everything is measured; the figures are medians', wholeNumber(1), 1)
-  .option('--seed <text>', 'another seed makes another company', 'bench')
-  .option('--json', 'print one JSON object on stdout')
-  .option('--keep', 'keep the data of the last run, and say where it is')
   .action((options: BiOptions & Printed) =>
     inDirectory(options, async directory => {
       const found = await benchBi(options, directory)

@@ -68,32 +68,15 @@ async function scheduleCompany(
   let fresh = false
   for (const scheduler of schedulersOf(company)) {
     if (isRight(known.get(scheduler.id), scheduler, around)) continue
-    await setScheduler(queues, scheduler).catch(error => {
-      // Whether its ticks come or not, a run that is due is asked for below.
-      log.error({ company: company.slug }, `${scheduler.id} could not be set: ${explain(error).message}`)
+    const { id, name, pattern } = scheduler
+    const repeat = { pattern, tz: company.schedule.timezone }
+    await queues.ticks.upsertJobScheduler(id, repeat, {
+      ...{ name, data: { company: company.slug }, opts: TICK_OPTIONS },
     })
-    const { name, pattern } = scheduler
     if (name === 'sync') fresh = true
     log.info({ company: company.slug }, `${name} is scheduled: ${pattern} (${company.schedule.timezone})`)
   }
   await catchUp(company, { ...around, fresh, asked })
-}
-
-/** Two workers may set it at the same moment, and one that was half lost may stand in its own way. */
-async function setScheduler({ ticks }: Queues, { id, name, company, pattern }: Wanted): Promise<void> {
-  const { slug, schedule } = company
-  const set = () =>
-    ticks.upsertJobScheduler(
-      id,
-      { pattern, tz: schedule.timezone },
-      { name, data: { company: slug }, opts: TICK_OPTIONS },
-    )
-  try {
-    await set()
-  } catch {
-    await ticks.removeJobScheduler(id)
-    await set()
-  }
 }
 
 function schedulersOf(company: Company): Wanted[] {

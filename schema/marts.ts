@@ -263,6 +263,7 @@ const pendenciasHabilitacao: Mart = {
   columns: [
     ...same('requirements', 'company', 'edital_id', 'ordinal'),
     ...ofNotice(
+      'orgao_cnpj',
       'orgao',
       'uf',
       'numero',
@@ -287,8 +288,10 @@ const alertasJuridicos: Mart = {
   description: 'Legal-risk alerts of live notices, with their action and its deadline',
   columns: [
     ...same('alerts', 'company', 'edital_id', 'ordinal'),
-    ...ofNotice('orgao', 'uf', 'numero', 'objeto', 'fase', 'em_andamento'),
-    ...same('alerts', 'type', 'severity'),
+    ...ofNotice('orgao_cnpj', 'orgao', 'uf', 'numero', 'objeto', 'fase', 'em_andamento'),
+    ...same('alerts', 'type'),
+    flag('oportunidade', 'Whether it is an opportunity, and so no risk'),
+    ...same('alerts', 'severity'),
     text('severidade', 'Severity in Portuguese: crítica, alta, média, baixa'),
     derived('INTEGER', 'severidade_ordem', 'Order of the severities, 1 is critical; 9 for one that is new'),
     renamed('titulo', 'alerts.title'),
@@ -310,7 +313,7 @@ const itensSelecionados: Mart = {
   description: 'Items of live notices that the evaluation selected for the company',
   columns: [
     ...same('items', 'company', 'edital_id', 'ordinal'),
-    ...ofNotice('orgao', 'uf', 'numero', 'fase', 'em_andamento', 'data_sessao_dia'),
+    ...ofNotice('orgao_cnpj', 'orgao', 'uf', 'numero', 'fase', 'em_andamento', 'data_sessao_dia'),
     ...same('items', 'numero_item', 'numero_lote', 'descricao', 'quantidade', 'unidade_medida'),
     ...same('items', 'valor_unitario_estimado', 'valor_total', 'material_ou_servico'),
     ...same('items', 'ai_reasoning', 'ai_confidence'),
@@ -435,3 +438,14 @@ export const MARTS: readonly Mart[] = [
 
 /** All views of a catalog that are not tables. */
 export const VIEWS: readonly Mart[] = [snapshotInfo, ...MARTS]
+
+/** A table, or a view beside them, with its published columns. */
+export type Relation = Pick<Mart, 'name' | 'description'> & {
+  readonly columns: readonly Pick<MartColumn, 'name' | 'description' | 'unit'>[]
+}
+
+/** All that a catalog shows. */
+export const CATALOG: readonly Relation[] = [
+  ...TABLES.map(table => ({ ...table, columns: publishedColumns(table) })),
+  ...VIEWS,
+]

@@ -27,6 +27,19 @@ export function portuguese(table: string, column?: string): Portuguese {
   return find(COLUMNS, `${table}.${column}`) ?? find(COLUMNS, column) ?? missing(`${table}.${column}`)
 }
 
+type Described = { readonly name: string; readonly description: string; readonly unit?: string }
+
+/**
+ * What a table, a mart, or a column of one is, for whoever meets it in the catalog or in Metabase: in Portuguese,
+ * then in English, with its unit.
+ */
+export function comment(relation: Described, column?: Described): string {
+  const { label, description } = portuguese(relation.name, column?.name)
+  const english = (column ?? relation).description
+  const unit = column?.unit ? ` [${column.unit}]` : ''
+  return `${label}: ${description} (${english}${unit})`
+}
+
 function find(entries: Readonly<Record<string, Portuguese>>, key: string): Portuguese | undefined {
   return Object.hasOwn(entries, key) ? entries[key] : undefined
 }

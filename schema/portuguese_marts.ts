@@ -62,6 +62,7 @@ export const MART_COLUMNS: Entries = {
   requisitos_verdes: ['Requisitos verdes', 'Quantidade de requisitos em verde'],
   requisitos_sem_avaliacao: ['Requisitos sem avaliação', 'Quantidade de requisitos sem cor'],
   alertas: ['Alertas', 'Quantidade de alertas de qualquer tipo e severidade'],
+  oportunidade: ['Oportunidade', 'Se é uma oportunidade, e portanto não um risco'],
   oportunidades: ['Oportunidades', 'Quantidade de alertas que são oportunidades'],
   alertas_criticos: ['Alertas críticos', 'Quantidade de alertas de severidade crítica, sem as oportunidades'],
   alertas_altos: ['Alertas altos', 'Quantidade de alertas de severidade alta, sem as oportunidades'],

@@ -1,5 +1,4 @@
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 
@@ -9,7 +8,8 @@ import { methodNotAllowed } from 'hono/method-not-allowed'
 import { secureHeaders } from 'hono/secure-headers'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
-import { EXIT, explain, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { explain, FatalError } from '#src/errors.ts'
+import { listen } from '#src/listen.ts'
 import type { Queues } from '../queue.ts'
 import type { Roster } from '../roster.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
@@ -162,28 +162,16 @@ export async function startHttp(
   { host, port }: { readonly host: string; readonly port: number },
 ): Promise<Listening> {
   const server = createAdaptorServer({ fetch: app.fetch }) as Server
-  const actualPort = await listen(server, host, port)
+  const actualPort = await listen(server, { host, port }, code =>
+    code === 'EADDRINUSE'
+      ? `Port ${port} of ${host} is already in use: does another worker run here? Set HTTP_PORT to another.`
+      : `Cannot listen on ${host}:${port} (${code}). Set HTTP_HOST and HTTP_PORT to an address of this machine.`,
+  )
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${actualPort}`,
     port: actualPort,
     close: () => close(server),
   }
-}
-
-function listen(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', error => reject(refusedPort(error, host, port)))
-    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
-  })
-}
-
-function refusedPort(error: Error, host: string, port: number): FatalError {
-  const code = systemCode(error)
-  const reason =
-    code === 'EADDRINUSE'
-      ? `Port ${port} of ${host} is already in use: does another worker run here? Set HTTP_PORT to another.`
-      : `Cannot listen on ${host}:${port} (${code ?? messageOf(error)}). Set HTTP_HOST and HTTP_PORT to an address of this machine.`
-  return new FatalError(reason, EXIT.usage, { cause: error })
 }
 
 function close(server: Server): Promise<void> {

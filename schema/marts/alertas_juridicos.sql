@@ -7,8 +7,8 @@ acoes AS (
     ('recurso', 'Recurso', false), ('contrarrazao', 'Contrarrazão', false), ('none', 'Nenhuma', false))
     AS a(action_type, acao, antes_da_sessao)
 )
-SELECT company, edital_id, ordinal, orgao, uf, numero, objeto, fase, em_andamento,
-  type, severity,
+SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase, em_andamento,
+  type, type IS NOT DISTINCT FROM 'opportunity' AS oportunidade, severity,
   coalesce(severidade, severity) AS severidade,
   coalesce(severidade_ordem, 9) AS severidade_ordem,
   title AS titulo, description AS descricao, action_type,

@@ -15,13 +15,14 @@ requisitos_por_edital AS (
 ),
 alertas_por_edital AS (
   SELECT company, edital_id, count(*) AS alertas,
-    count(*) FILTER (type = 'opportunity') AS oportunidades,
-    -- An opportunity is no risk, however large.
-    count(*) FILTER (severity = 'critical' AND type IS DISTINCT FROM 'opportunity') AS alertas_criticos,
-    count(*) FILTER (severity = 'high' AND type IS DISTINCT FROM 'opportunity') AS alertas_altos,
-    count(*) FILTER (severity = 'medium' AND type IS DISTINCT FROM 'opportunity') AS alertas_medios,
-    count(*) FILTER (severity = 'low' AND type IS DISTINCT FROM 'opportunity') AS alertas_baixos
-  FROM alerts GROUP BY ALL
+    count(*) FILTER (oportunidade) AS oportunidades,
+    count(*) FILTER (severity = 'critical' AND NOT oportunidade) AS alertas_criticos,
+    count(*) FILTER (severity = 'high' AND NOT oportunidade) AS alertas_altos,
+    count(*) FILTER (severity = 'medium' AND NOT oportunidade) AS alertas_medios,
+    count(*) FILTER (severity = 'low' AND NOT oportunidade) AS alertas_baixos
+  -- An opportunity is no risk, however large.
+  FROM (SELECT *, type IS NOT DISTINCT FROM 'opportunity' AS oportunidade FROM alerts)
+  GROUP BY ALL
 )
 SELECT e.*, analysis_level, verdict_recommendation, verdict_reason,
   coalesce(itens, 0) AS itens, itens_valor_total,

@@ -1,4 +1,4 @@
-SELECT company, edital_id, ordinal, orgao, uf, numero, fase, em_andamento, data_sessao_dia,
+SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, fase, em_andamento, data_sessao_dia,
   numero_item, numero_lote, descricao, quantidade, unidade_medida, valor_unitario_estimado, valor_total,
   material_ou_servico, ai_reasoning, ai_confidence
 FROM items

@@ -1,4 +1,4 @@
-SELECT company, edital_id, ordinal, orgao, uf, numero, objeto, fase, em_andamento,
+SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase, em_andamento,
   data_sessao_dia, dias_ate_sessao,
   category AS categoria, title AS titulo, required AS exigido, "current" AS situacao_atual, r.status,
   CASE r.status WHEN 'red' THEN 'vermelho' ELSE 'amarelo' END AS cor,

@@ -38,28 +38,22 @@ const MARKER = '.editais-sync-demo'
 /** Three questions of the kind BI teams ask; they read nothing but the snapshot's Parquet files. */
 const QUESTIONS = [
   {
-    title: 'How does the funnel stand? (notices, estimated value, average age by phase)',
-    sql: `SELECT status, count(*) AS notices, round(sum(valor_estimado) FILTER (valor_estimado < 1e12) / 1e6, 1) AS "R$ million",
-            round(avg(date_diff('day', created_at, now())))::INTEGER AS "age in days"
-          FROM editais WHERE deleted_at IS NULL GROUP BY status ORDER BY notices DESC`,
+    title: 'How does the funnel stand? (notices, estimated value, median age by phase)',
+    sql: `SELECT fase, editais, round(valor_total / 1e6, 1) AS "R$ million", round(idade_mediana_dias)::INTEGER AS "age in days"
+          FROM funil`,
   },
   {
     title: 'Which sessions come next, and what is still red or yellow?',
-    sql: `SELECT strftime(data_sessao AT TIME ZONE 'America/Sao_Paulo', '%d/%m %H:%M') AS sessao, uf, e.status,
-            trim(left(orgao, 40)) AS orgao, count(r.edital_id) FILTER (r.status = 'red') AS red,
-            count(r.edital_id) FILTER (r.status = 'yellow') AS yellow
-          FROM editais e LEFT JOIN requirements r USING (edital_id)
-          WHERE deleted_at IS NULL AND e.status IN ('analysis', 'pricing', 'ready') AND data_sessao > now()
-          GROUP BY ALL ORDER BY min(data_sessao), orgao LIMIT 8`,
+    sql: `SELECT strftime(data_sessao_local, '%d/%m %H:%M') AS sessao, uf, fase, trim(left(orgao, 40)) AS orgao,
+            requisitos_vermelhos AS red, requisitos_amarelos AS yellow
+          FROM agenda_sessoes WHERE fase <> 'Triagem' ORDER BY data_sessao_local, orgao LIMIT 8`,
   },
   {
     title: 'Which serious legal risks can still be contested?',
-    sql: `SELECT a.severity, a.action_type AS action, strftime(data_sessao AT TIME ZONE 'America/Sao_Paulo', '%d/%m/%Y') AS sessao,
-            trim(left(orgao, 30)) AS orgao, left(a.title, 50) AS alert
-          FROM alerts a JOIN editais e USING (edital_id)
-          WHERE deleted_at IS NULL AND a.type = 'risk' AND a.severity IN ('critical', 'high')
-            AND a.action_type IN ('impugnacao', 'esclarecimento') AND data_sessao > now() AND e.status NOT IN ('discarded', 'expired')
-          ORDER BY a.severity, data_sessao, orgao LIMIT 8`,
+    sql: `SELECT severidade, acao, prazo::VARCHAR AS "until", trim(left(orgao, 30)) AS orgao, left(titulo, 50) AS alert
+          FROM alertas_juridicos
+          WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 AND dias_ate_prazo >= 0
+          ORDER BY prazo, severidade_ordem, orgao LIMIT 8`,
   },
 ] as const
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { chmod, copyFile, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MARTS, type Mart, snapshotInfo, VIEWS } from '#schema/marts.ts'
-import { portuguese } from '#schema/portuguese.ts'
+import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
+import { comment } from '#schema/portuguese.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { Database, identifier, literal } from '#src/warehouse/database.ts'
 import type { SnapshotFile } from './manifest.ts'
@@ -61,7 +61,7 @@ async function assertOnlyOurs(db: Database): Promise<void> {
        UNION ALL SELECT table_name FROM duckdb_tables() WHERE NOT internal
        UNION ALL SELECT function_name FROM duckdb_functions() WHERE NOT internal)`,
   )
-  const ours = [...TABLES, ...VIEWS].map(({ name }) => name)
+  const ours = CATALOG.map(({ name }) => name)
   if (names !== [...ours, LOCAL_TIME].sort().join()) throw new Error('the catalog holds something else')
 }
 
@@ -90,18 +90,21 @@ export async function createViews(db: Database, sources: readonly CatalogSource[
 /** The views that differ from snapshot to snapshot. */
 async function createTableViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
   for (const table of TABLES) {
-    const list = publishedColumns(table).map(({ name }) => identifier(name))
-    await createView(db, table, `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`)
+    const columns = publishedColumns(table)
+    const list = columns.map(({ name }) => identifier(name))
+    await createView(
+      db,
+      { ...table, columns },
+      `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`,
+    )
   }
   await createView(db, snapshotInfo, snapshotRows(sources))
 }
 
 /** What decides how a catalog looks, beside the files: where it differs, a snapshot is written anew. */
 export async function catalogHash(sourceTimezone: string): Promise<string> {
-  const texts = [...TABLES, snapshotInfo, ...MARTS].map(relation => comments(relation))
-  return createHash('sha256')
-    .update(JSON.stringify([localTime([{ company: '', sourceTimezone }]), texts, ...(await readMarts())]))
-    .digest('hex')
+  const parts = [localTime([{ company: '', sourceTimezone }]), CATALOG.map(comments), ...(await readMarts())]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
 let marts: Promise<ReadonlyMap<string, string>> | null = null
@@ -150,10 +153,6 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
   return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
 }
 
-type Relation = Pick<Mart, 'name' | 'description'> & {
-  readonly columns: readonly Pick<Mart['columns'][number], 'name' | 'description' | 'unit'>[]
-}
-
 async function createView(db: Database, relation: Relation, sql: string): Promise<void> {
   await db.run(`CREATE OR REPLACE VIEW ${identifier(relation.name)} AS ${sql}`)
   // At once: to hand over each alone costs as much again.
@@ -162,25 +161,11 @@ async function createView(db: Database, relation: Relation, sql: string): Promis
 
 function comments(relation: Relation): string[] {
   const view = identifier(relation.name)
-  const internal = (column: object) => 'internal' in column && column.internal === true
   return [
-    `COMMENT ON VIEW ${view} IS ${literal(describe(relation))}`,
-    ...relation.columns
-      .filter(column => !internal(column))
-      .map(
-        column =>
-          `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(describe(relation, column))}`,
-      ),
+    `COMMENT ON VIEW ${view} IS ${literal(comment(relation))}`,
+    ...relation.columns.map(
+      column =>
+        `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(comment(relation, column))}`,
+    ),
   ]
-}
-
-/** What a table, a mart, or a column of one is, for its readers: in Portuguese, then in English, with its unit. */
-export function describe(
-  relation: Pick<Relation, 'name' | 'description'>,
-  column?: Relation['columns'][number],
-): string {
-  const { label, description } = portuguese(relation.name, column?.name)
-  const english = (column ?? relation).description
-  const unit = column?.unit ? ` [${column.unit}]` : ''
-  return `${label}: ${description} (${english}${unit})`
 }

@@ -68,23 +68,19 @@ export async function publish(request: Request): Promise<Published> {
   const keep = { keepMs: request.keepMs, now }
   const inUse = [latest, ...request.inUse]
   const kept = await removeExpired(directory, finished, { ...keep, inUse: [newest?.snapshot, ...inUse] })
-  let manifest = newest
-  let bytesWritten = 0
-  if (!newest || isStale(newest, state, { directory, now })) {
-    await removeUnfinished(directory, kept)
-    const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
-    manifest = await writeSnapshot(request, state, previous)
-    bytesWritten = writtenBytes(manifest, previous)
-  }
-  const { snapshot, tables } = manifest as Manifest
+  const fresh = newest && !isStale(newest, state, { directory, now }) ? newest : null
+  const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
+  if (!fresh) await removeUnfinished(directory, kept)
+  const manifest = fresh ?? (await writeSnapshot(request, state, previous))
+  const { snapshot, tables } = manifest
   if (latest !== snapshot) await pointLatestTo(lake, snapshot)
-  const all = manifest === newest ? kept : [...kept, manifest as Manifest]
+  const all = fresh ? kept : [...kept, manifest]
   await removeExpired(directory, all, { ...keep, inUse: [snapshot, ...inUse] })
   return {
     directory: join(directory, snapshot),
-    manifest: manifest as Manifest,
-    written: manifest !== newest,
-    bytesWritten,
+    manifest,
+    written: !fresh,
+    bytesWritten: fresh ? 0 : writtenBytes(manifest, previous),
     bytes: Object.values(tables).reduce((sum, table) => sum + table.bytes, 0),
   }
 }

@@ -1,6 +1,5 @@
-import { MARTS, type Mart, snapshotInfo } from '#schema/marts.ts'
-import { portuguese } from '#schema/portuguese.ts'
-import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { CATALOG, type Relation } from '#schema/marts.ts'
+import { comment, portuguese } from '#schema/portuguese.ts'
 
 /** What Metabase is to know about a column. */
 export type ColumnMeaning = {
@@ -54,29 +53,22 @@ const CATEGORIES: ReadonlySet<string> = new Set([
 
 /** Every table and mart of a catalog, as people who ask in Metabase see it. */
 export function relationMeanings(): RelationMeaning[] {
-  return [
-    ...TABLES.map(table => meaningOf(table.name, publishedColumns(table))),
-    ...[snapshotInfo, ...MARTS].map((mart: Mart) => meaningOf(mart.name, mart.columns)),
-  ]
-}
-
-type Named = { readonly name: string; readonly unit?: string }
-
-function meaningOf(relation: string, columns: readonly Named[]): RelationMeaning {
-  return {
-    name: relation,
-    ...portuguese(relation),
-    columns: columns.map(column => ({
+  return CATALOG.map(relation => ({
+    name: relation.name,
+    label: portuguese(relation.name).label,
+    description: comment(relation),
+    columns: relation.columns.map(column => ({
       name: column.name,
-      ...portuguese(relation, column.name),
-      ...semanticOf(relation, column),
+      label: portuguese(relation.name, column.name).label,
+      description: comment(relation, column),
+      ...semanticOf(relation.name, column),
     })),
-  }
+  }))
 }
 
 function semanticOf(
   relation: string,
-  { name, unit }: Named,
+  { name, unit }: Relation['columns'][number],
 ): Pick<ColumnMeaning, 'semanticType' | 'references' | 'settings'> {
   const home = Object.hasOwn(KEYS, name) ? KEYS[name] : undefined
   if (home === relation) return { semanticType: 'type/PK' }

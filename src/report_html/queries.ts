@@ -271,27 +271,17 @@ async function readSessionDays(db: Database, at: Today): Promise<SessionDay[]> {
 async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> {
   return bounded(
     await db.rows<Session & Total>(
-      `WITH coming AS (
-         SELECT *, count(*) OVER () AS total FROM editais_ativos
-         WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays}
-         ORDER BY data_sessao_local, orgao, edital_id LIMIT ${LIMITS.sessions}),
-       demanded AS (
-         SELECT edital_id, count(*) FILTER (status = 'red') AS vermelhos, count(*) FILTER (status = 'yellow') AS amarelos
-         FROM requirements WHERE edital_id IN (SELECT edital_id FROM coming) GROUP BY edital_id),
-       warned AS (
-         SELECT edital_id, count(*) FILTER (severity = 'critical' AND type IS DISTINCT FROM 'opportunity') AS criticos,
-           count(*) FILTER (severity = 'high' AND type IS DISTINCT FROM 'opportunity') AS altos
-         FROM alerts WHERE edital_id IN (SELECT edital_id FROM coming) GROUP BY edital_id)
-       SELECT total, data_sessao_local, data_sessao_dia - $today::DATE AS dias, left(orgao, ${TEXT}) AS orgao,
-         left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade, left(numero, ${TEXT}) AS numero,
-         left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase, participation_confirmed,
-         valor_estimado_informado AS valor, left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
-         coalesce(vermelhos, 0) AS vermelhos, coalesce(amarelos, 0) AS amarelos,
-         coalesce(criticos, 0) AS criticos, coalesce(altos, 0) AS altos, ultimo_dia_impugnacao,
+      `SELECT count(*) OVER () AS total, data_sessao_local, data_sessao_dia - $today::DATE AS dias,
+         left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade,
+         left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
+         participation_confirmed, valor_estimado_informado AS valor,
+         left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
+         requisitos_vermelhos AS vermelhos, requisitos_amarelos AS amarelos,
+         alertas_criticos AS criticos, alertas_altos AS altos, ultimo_dia_impugnacao,
          ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, pncp_url
-       FROM coming LEFT JOIN demanded USING (edital_id) LEFT JOIN warned USING (edital_id)
-         LEFT JOIN (SELECT edital_id, verdict_recommendation FROM analyses) USING (edital_id)
-       ORDER BY data_sessao_local, coming.orgao, edital_id`,
+       FROM edital_resumo r
+       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays}
+       ORDER BY data_sessao_local, r.orgao, edital_id LIMIT ${LIMITS.sessions}`,
       at,
     ),
   )

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { messageOf } from '#src/errors.ts'
+import { listen } from '#src/listen.ts'
 import { type Answering, answerWithFaults, sendRaw } from './answer.ts'
 import { createStrikes, type Faults, noFaults } from './faults.ts'
 import { createKeyring } from './keys.ts'
@@ -85,7 +85,11 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         })
     })
   })
-  const actualPort = await listen(server, host, port)
+  const actualPort = await listen(server, { host, port }, code =>
+    code === 'EADDRINUSE'
+      ? `Port ${port} is already in use; choose another with --port.`
+      : `Cannot listen on ${host}:${port} (${code}).`,
+  )
   return {
     url: `http://${host}:${actualPort}`,
     port: actualPort,
@@ -104,22 +108,6 @@ function toRequest(incoming: IncomingMessage): Request {
     method: incoming.method ?? 'GET',
     headers,
   })
-}
-
-function listen(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', error => reject(refusedPort(error, host, port)))
-    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
-  })
-}
-
-function refusedPort(error: Error, host: string, port: number): FatalError {
-  const code = systemCode(error)
-  const reason =
-    code === 'EADDRINUSE'
-      ? `Port ${port} is already in use; choose another with --port.`
-      : `Cannot listen on ${host}:${port} (${code ?? messageOf(error)}).`
-  return new FatalError(reason, EXIT.usage, { cause: error })
 }
 
 function stop(server: Server): Promise<void> {

@@ -2,4 +2,4 @@
 -- Em editais em andamento.
 SELECT count(*) AS "Alertas"
 FROM alertas_juridicos
-WHERE em_andamento AND type IS DISTINCT FROM 'opportunity' AND severidade_ordem = 1 [[AND uf = {{uf}}]]
+WHERE em_andamento AND NOT oportunidade AND severidade_ordem = 1 [[AND uf = {{uf}}]]

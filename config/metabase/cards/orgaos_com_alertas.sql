@@ -1,8 +1,9 @@
 -- Órgãos com mais alertas
 -- Alertas críticos e altos de editais em andamento, por órgão.
-SELECT coalesce(orgao, 'não informado') AS "Órgão", count(*) AS "Alertas"
+SELECT coalesce(any_value(orgao), 'não informado') AS "Órgão", count(*) AS "Alertas"
 FROM alertas_juridicos
-WHERE em_andamento AND type IS DISTINCT FROM 'opportunity' AND severidade_ordem <= 2 [[AND uf = {{uf}}]]
-GROUP BY ALL
+WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND uf = {{uf}}]]
+-- Buyers of one name are many.
+GROUP BY coalesce(orgao_cnpj, orgao)
 ORDER BY "Alertas" DESC, "Órgão"
 LIMIT 12

@@ -1,0 +1,22 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { EXIT, FatalError, messageOf, systemCode } from './errors.ts'
+
+/**
+ * Listens on an address of this machine; port 0 takes a free one.
+ * @param explain says for a system's code what is wrong and what to do.
+ * @returns the port.
+ * @throws FatalError (usage) when the port is taken, or the address is none of ours.
+ */
+export function listen(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+  explain: (code: string) => string,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error =>
+      reject(new FatalError(explain(systemCode(error) ?? messageOf(error)), EXIT.usage, { cause: error })),
+    )
+    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+  })
+}
