@@ -120,8 +120,6 @@ const editaisAtivos: Mart = {
     local('data_sessao_local', 'Public session; NULL before 2010 and after 2060'),
     date('data_sessao_dia', 'Local day of the public session'),
     days('dias_ate_sessao', 'From today to the session; negative when it is past'),
-    date('ultimo_dia_impugnacao', 'Last day to contest: the third business day before the session'),
-    days('dias_ate_impugnacao', 'From today to the last day to contest; negative when it is past'),
     local('criado_local', 'When the company began to follow the notice'),
     local('atualizado_local', "The API's last update of the notice"),
     local('confirmado_local', 'When participation was confirmed'),
@@ -143,6 +141,8 @@ const editalResumo: Mart = {
     'Live notices, one row each, with verdict, sums of items, requirements by colour and alerts by severity',
   columns: [
     ...editaisAtivos.columns,
+    date('ultimo_dia_impugnacao', 'Last day to contest: the third business day before the session'),
+    days('dias_ate_impugnacao', 'From today to the last day to contest; negative when it is past'),
     ...same('analyses', 'analysis_level', 'verdict_recommendation', 'verdict_reason'),
     count('itens', 'Items'),
     money('itens_valor_total', 'Sum of the total values of the items'),

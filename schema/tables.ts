@@ -44,6 +44,8 @@ export type Table = {
   readonly rows: 'current' | 'history'
   /** Published as one file per month of the notice's `created_at`, or as one file. */
   readonly files: 'by_month' | 'one'
+  /** lz4_raw takes three quarters more room than zstd, the default, and is read in half the time. */
+  readonly compression?: 'lz4_raw'
   readonly columns: readonly Column[]
 }
 
@@ -286,6 +288,8 @@ export const requirements: Table = {
   each: 'requirements',
   rows: 'current',
   files: 'by_month',
+  // Half of it is asked for at once, as what is still pending, and nearly all of it is text.
+  compression: 'lz4_raw',
   columns: [
     company,
     editalId,

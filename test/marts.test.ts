@@ -89,7 +89,7 @@ test('the last day to contest is the third business day before the session, with
   expect(
     await company.query(
       `SELECT data_sessao_dia::VARCHAR AS day, ultimo_dia_impugnacao::VARCHAR AS last
-       FROM editais_ativos ORDER BY edital_id`,
+       FROM edital_resumo ORDER BY edital_id`,
     ),
   ).toEqual(days.map(([day, last]) => ({ day, last })))
   // Good Fridays as calendars have them.

@@ -15,9 +15,10 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   coalesce(acao, action_type) AS acao,
   legal_thesis, data_sessao_dia,
   -- Appeals run from what happens at the session, which the API does not tell.
-  CASE WHEN antes_da_sessao THEN ultimo_dia_impugnacao END AS prazo,
-  CASE WHEN antes_da_sessao THEN dias_ate_impugnacao END AS dias_ate_prazo
+  CASE WHEN antes_da_sessao THEN limite_impugnacao END AS prazo,
+  dias_ate_sessao - date_diff('day', prazo, data_sessao_dia) AS dias_ate_prazo
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
+LEFT JOIN calendario ON dia = data_sessao_dia
 LEFT JOIN severidades USING (severity)
 LEFT JOIN acoes USING (action_type)

@@ -28,10 +28,7 @@ SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidad
   valor_suspeito, data_sessao, data_sessao_local,
   data_sessao_local::DATE AS data_sessao_dia,
   date_diff('day', hoje, data_sessao_local::DATE) AS dias_ate_sessao,
-  limite_impugnacao AS ultimo_dia_impugnacao,
-  date_diff('day', hoje, limite_impugnacao) AS dias_ate_impugnacao,
   criado_local, atualizado_local, confirmado_local, pncp_url, analysis_state,
   created_at, updated_at, first_seen_at, changed_at
 FROM locais
 LEFT JOIN fases USING (status)
-LEFT JOIN calendario ON dia = data_sessao_local::DATE

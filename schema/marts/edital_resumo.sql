@@ -24,7 +24,10 @@ alertas_por_edital AS (
   FROM (SELECT *, type IS NOT DISTINCT FROM 'opportunity' AS oportunidade FROM alerts)
   GROUP BY ALL
 )
-SELECT e.*, analysis_level, verdict_recommendation, verdict_reason,
+SELECT e.*,
+  limite_impugnacao AS ultimo_dia_impugnacao,
+  dias_ate_sessao - date_diff('day', limite_impugnacao, data_sessao_dia) AS dias_ate_impugnacao,
+  analysis_level, verdict_recommendation, verdict_reason,
   coalesce(itens, 0) AS itens, itens_valor_total,
   coalesce(itens_selecionados, 0) AS itens_selecionados, itens_selecionados_valor,
   coalesce(requisitos, 0) AS requisitos,
@@ -50,3 +53,5 @@ LEFT JOIN analyses USING (company, edital_id)
 LEFT JOIN itens_por_edital USING (company, edital_id)
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 LEFT JOIN alertas_por_edital USING (company, edital_id)
+-- Last: before the others it costs a third more.
+LEFT JOIN calendario ON dia = data_sessao_dia

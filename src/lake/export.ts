@@ -12,7 +12,7 @@ import { exportColumns } from '#src/warehouse/sql.ts'
 import type { Manifest, SnapshotFile } from './manifest.ts'
 
 /** Rows of a month are held in memory until a row group is full, and all months are written at once. */
-const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, COMPRESSION zstd, ROW_GROUP_SIZE 20480`
+const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480`
 /** DuckDB keeps at most 100 partitions open, and would begin a second file of a month beyond that. */
 const MAX_MONTHS_AT_ONCE = 60
 /** Read-only: a published file is never changed. */
@@ -75,7 +75,7 @@ async function writeWhole(db: Database, table: Table, target: Target, name = 'al
   const path = join(table.name, `${name}.parquet`)
   await db.run(
     `COPY (SELECT ${exportColumns(table, target.company)} FROM ${identifier(table.name)} t)
-     TO ${literal(join(target.directory, path))} (${PARQUET})`,
+     TO ${literal(join(target.directory, path))} (${parquet(table)})`,
   )
   const { rows } = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${identifier(table.name)}`)
   return await finish(target.directory, { path, month: null, rows })
@@ -99,7 +99,7 @@ async function writeMonths(
        SELECT ${exportColumns(table, target.company)}, ${month(isParent ? 't.created_at' : 'e.created_at')} AS _month
        FROM ${identifier(table.name)} t ${isParent ? '' : 'JOIN editais e USING (edital_id)'}
        WHERE _month IN (${months.map(literal).join(', ')})
-     ) TO ${literal(parts)} (${PARQUET}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
+     ) TO ${literal(parts)} (${parquet(table)}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
   )
   const rows = new Map(written.map(file => [file.filename, file.count]))
   const files: SnapshotFile[] = []
@@ -115,6 +115,10 @@ async function writeMonths(
   }
   await rm(parts, { recursive: true, force: true })
   return files
+}
+
+function parquet({ compression }: Table): string {
+  return `${PARQUET}, COMPRESSION ${compression ?? 'zstd'}`
 }
 
 /** Durable, read-only and with its checksum. */
