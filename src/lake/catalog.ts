@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { chmod, copyFile, readFile, rm } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
 import { comment } from '#schema/portuguese.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { hashOf } from '#src/validate.ts'
 import { Database, identifier, literal } from '#src/warehouse/database.ts'
 import type { SnapshotFile } from './manifest.ts'
 
@@ -22,6 +23,9 @@ export type CatalogSource = {
   readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
 }
 
+/** A published catalog, as its manifest tells of it. */
+export type CatalogFile = { readonly path: string; readonly sha256: string }
+
 /**
  * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, and all
  * comments. Opened read-only it is the snapshot, or those of several companies, as a database.
@@ -30,44 +34,26 @@ export type CatalogSource = {
 export async function writeCatalog(
   path: string,
   sources: readonly CatalogSource[],
-  like: string | null = null,
+  like: CatalogFile | null = null,
 ): Promise<void> {
-  if (like !== null && (await writeLike(like, path, sources))) return
-  await withDatabase(path, db => createViews(db, sources))
-}
-
-/** False where that catalog cannot be used: then there is nothing at the path. */
-async function writeLike(like: string, path: string, sources: readonly CatalogSource[]): Promise<boolean> {
-  try {
-    await copyFile(like, path)
-    // It was published read-only.
-    await chmod(path, 0o644)
-    await withDatabase(path, async db => {
-      await db.transaction(() => createTableViews(db, sources))
-      await assertOnlyOurs(db)
-    })
-    return true
-  } catch {
-    await rm(path, { force: true })
-    return false
+  if (like !== null && (await copyCatalog(like, path))) {
+    await withDatabase(path, db => db.transaction(() => createTableViews(db, sources)))
+  } else {
+    await withDatabase(path, db => createViews(db, sources))
   }
 }
 
-/** @throws Error where somebody dropped a view, or made something of his own: it would be copied for ever. */
-async function assertOnlyOurs(db: Database): Promise<void> {
-  const { names } = await db.row<{ names: string }>(
-    `SELECT string_agg(name, ',' ORDER BY name) AS names FROM (
-       SELECT view_name AS name FROM duckdb_views() WHERE NOT internal
-       UNION ALL SELECT table_name FROM duckdb_tables() WHERE NOT internal
-       UNION ALL SELECT function_name FROM duckdb_functions() WHERE NOT internal)`,
-  )
-  const ours = CATALOG.map(({ name }) => name)
-  if (names !== [...ours, LOCAL_TIME].sort().join()) throw new Error('the catalog holds something else')
+/** False where it is not what was published: what somebody made in it would be copied for ever. */
+async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
+  const bytes = await readFile(from.path).catch(() => null)
+  if (bytes === null || hashOf(bytes) !== from.sha256) return false
+  await writeFile(path, bytes)
+  return true
 }
 
 async function withDatabase(path: string, work: (db: Database) => Promise<void>): Promise<void> {
   // Views and comments are made by one thread; others would only spin.
-  const db = await Database.open(path, { threads: 1 })
+  const db = await Database.openProjection(path, { threads: 1 })
   try {
     await work(db)
     await db.run('CHECKPOINT')

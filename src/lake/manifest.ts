@@ -26,6 +26,8 @@ export type Manifest = {
   readonly schema_hash: string
   /** Of the views and comments of its catalog. */
   readonly catalog_hash: string
+  /** Of the file: one that somebody wrote to is copied by no later snapshot. */
+  readonly catalog_sha256: string
   readonly data_version: number
   /** The last segment of the raw log whose changes it holds. */
   readonly applied_segment: number

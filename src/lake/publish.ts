@@ -1,7 +1,8 @@
-import { chmod, mkdir, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
 import { syncDirectory, withFile } from '#src/durable.ts'
+import { hashOf } from '#src/validate.ts'
 import type { Database } from '#src/warehouse/database.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
 import { planTable, writeTable } from './export.ts'
@@ -130,12 +131,11 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
   })
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
-  const like = previous?.catalog_hash === state.catalog_hash ? previousDirectory : null
-  await writeCatalog(
-    catalog,
-    [{ company, snapshot, publishedAt, sourceTimezone, directory, files }],
-    like && join(like, 'catalog.duckdb'),
-  )
+  const like =
+    previous && previousDirectory && previous.catalog_hash === state.catalog_hash
+      ? { path: join(previousDirectory, 'catalog.duckdb'), sha256: previous.catalog_sha256 }
+      : null
+  await writeCatalog(catalog, [{ company, snapshot, publishedAt, sourceTimezone, directory, files }], like)
   await makeDurable(catalog)
   const manifest: Manifest = {
     snapshot,
@@ -146,6 +146,7 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
     warehouse_id: state.warehouse_id,
     schema_hash: state.schema_hash,
     catalog_hash: state.catalog_hash,
+    catalog_sha256: hashOf(await readFile(catalog)),
     data_version: state.data_version,
     applied_segment: state.applied_segment,
     run_id: state.last_run,

@@ -16,6 +16,9 @@ import { countStagedLines, stageLines } from './staging.ts'
 const FIRST_RETRY_MINUTES = 15
 const LAST_RETRY_MINUTES = 24 * 60
 
+/** Lines of any type may tell of drift. */
+const DRIFTED = 'drifted'
+
 const ANALYSIS_TABLES = TABLES.filter(table => table.document === 'analysis')
 const CURRENT_ANALYSIS_TABLES = ANALYSIS_TABLES.filter(table => table.rows === 'current')
 /** The tables whose files are by month; any of them changes when a notice's month does. */
@@ -71,17 +74,22 @@ export async function project(
   projection: Projection,
 ): Promise<void> {
   const at = segment.number
+  const held = await typesOf(db)
+  // Many segments hold lines of one type or two, and each statement takes its time also for none.
+  const of = (types: readonly string[], sql: readonly string[]) =>
+    types.some(type => held.has(type)) ? sql : []
   for (const sql of [
     `CREATE OR REPLACE TEMP TABLE touched (table_name VARCHAR, month VARCHAR)`,
-    ...runStarted(),
-    ...notices(projection),
-    ...gone(),
-    ...analysesLoaded(projection),
-    ...rejected(at),
-    ...resolved(),
-    ...drift(),
+    ...of(['run_started'], runStarted()),
+    ...of(['notice'], notices(projection)),
+    ...of(['gone'], gone()),
+    ...of(['analysis'], analysesLoaded(projection)),
+    ...of(['analysis_same'], analysesSame(projection)),
+    ...of(['rejected'], rejected(at)),
+    ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
+    ...of([DRIFTED], drift()),
     ...analysisStates(),
-    ...runFinished(),
+    ...of(['run_finished'], runFinished()),
   ]) {
     await db.run(sql)
   }
@@ -98,6 +106,17 @@ export async function project(
        OR EXISTS (SELECT 1 FROM restated)`,
     { at },
   )
+}
+
+/** The types of the staged lines, and `DRIFTED` where one of them tells of drift. */
+async function typesOf(db: Database): Promise<ReadonlySet<string>> {
+  const types = await db.rows<{ type: string; drifted: boolean }>(
+    'SELECT type, count(drift) > 0 AS drifted FROM lines GROUP BY type',
+  )
+  return new Set([
+    ...types.map(({ type }) => type),
+    ...(types.some(({ drifted }) => drifted) ? [DRIFTED] : []),
+  ])
 }
 
 function runStarted(): string[] {
@@ -153,6 +172,12 @@ function analysesLoaded({ sourceTimezone }: Projection): string[] {
     ),
     ...ANALYSIS_TABLES.map(table => insert(table, 'analysis', sourceTimezone)),
     ...touch(ANALYSIS_TABLES, monthsOf('analysis')),
+  ]
+}
+
+/** Analyses that were read again and are what they were. */
+function analysesSame({ sourceTimezone }: Projection): string[] {
+  return [
     `UPDATE analyses SET fetched_at = l."at", _source_updated_at = l.updated_at, run_id = l.run_id,
        source_updated_at = ${instant('l.source_updated_at', sourceTimezone)}
      FROM lines l WHERE l.type = 'analysis_same' AND l.edital_id = analyses.edital_id`,

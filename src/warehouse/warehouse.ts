@@ -152,12 +152,14 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
   }
 }
 
+/** Null where there are no tables yet, or those of a version that kept no hash. */
 async function storedHash(db: Database): Promise<string | null> {
-  const known = await db.rows(
-    `SELECT 1 FROM information_schema.columns WHERE table_name = 'meta' AND column_name = 'schema_hash'`,
-  )
-  if (known.length === 0) return null
-  return (await db.row<{ schema_hash: string }>('SELECT schema_hash FROM meta')).schema_hash
+  try {
+    return (await db.row<{ schema_hash: string }>('SELECT schema_hash FROM meta')).schema_hash
+  } catch (error) {
+    if (/^(Catalog|Binder) Error/.test(messageOf(error))) return null
+    throw error
+  }
 }
 
 /** Changes whenever the same log would give other tables. */
