@@ -6,6 +6,7 @@ import { syncDirectory } from '#src/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/errors.ts'
 import { writeCatalog } from '#src/lake/catalog.ts'
 import { latestSources } from '#src/lake/read.ts'
+import { Database } from '#src/warehouse/database.ts'
 import { lakesOf } from './query.ts'
 
 export function catalogCommand(environment: Environment): Command {
@@ -27,7 +28,8 @@ export function catalogCommand(environment: Environment): Command {
       const temporary = `${path}.${process.pid}.part`
       try {
         await rm(temporary, { force: true })
-        await writeCatalog(temporary, sources)
+        const db = await Database.open(':memory:')
+        await writeCatalog(db, temporary, sources).finally(() => db.close())
         await rename(temporary, path)
         await syncDirectory(join(path, '..'))
       } catch (error) {

@@ -5,7 +5,7 @@ import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
 import { comment } from '#schema/portuguese.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { hashOf } from '#src/validate.ts'
-import { Database, identifier, literal } from '#src/warehouse/database.ts'
+import { type Database, identifier, literal } from '#src/warehouse/database.ts'
 import type { SnapshotFile } from './manifest.ts'
 
 const LOCAL_TIME = 'local_time'
@@ -29,18 +29,18 @@ export type CatalogFile = { readonly path: string; readonly sha256: string }
 /**
  * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, and all
  * comments. Opened read-only it is the snapshot, or those of several companies, as a database.
+ * @param db any; it is as it was afterwards.
  * @param like a catalog of the same `catalogHash`: its marts are taken over, which costs half as much.
  */
 export async function writeCatalog(
+  db: Database,
   path: string,
   sources: readonly CatalogSource[],
   like: CatalogFile | null = null,
 ): Promise<void> {
-  if (like !== null && (await copyCatalog(like, path))) {
-    await withDatabase(path, db => db.transaction(() => createTableViews(db, sources)))
-  } else {
-    await withDatabase(path, db => createViews(db, sources))
-  }
+  const copied = like !== null && (await copyCatalog(like, path))
+  // One commit: each of some hundred comments would be one of its own otherwise.
+  await db.inFile(path, () => (copied ? createTableViews(db, sources) : createViews(db, sources)))
 }
 
 /** False where it is not what was published: what somebody made in it would be copied for ever. */
@@ -51,26 +51,12 @@ async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   return true
 }
 
-async function withDatabase(path: string, work: (db: Database) => Promise<void>): Promise<void> {
-  // Views and comments are made by one thread; others would only spin.
-  const db = await Database.openProjection(path, { threads: 1 })
-  try {
-    await work(db)
-    await db.run('CHECKPOINT')
-  } finally {
-    db.close()
-  }
-}
-
-/** Makes the views of a catalog, with their comments, in an empty database. */
+/** Makes the views of a catalog, with their comments, in an empty database; within a transaction of the caller's. */
 export async function createViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
   const marts = await readMarts()
-  // One commit: each of some hundred comments would be one of its own otherwise.
-  await db.transaction(async () => {
-    await db.run(localTime(sources))
-    await createTableViews(db, sources)
-    for (const mart of MARTS) await createView(db, mart, marts.get(mart.name) as string)
-  })
+  await db.run(localTime(sources))
+  await createTableViews(db, sources)
+  for (const mart of MARTS) await createView(db, mart, marts.get(mart.name) as string)
 }
 
 /** The views that differ from snapshot to snapshot. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
 import { syncDirectory, withFile } from '#src/durable.ts'
 import { hashOf } from '#src/validate.ts'
-import type { Database } from '#src/warehouse/database.ts'
+import { type Database, identifier } from '#src/warehouse/database.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
 import { planTable, writeTable } from './export.ts'
 import {
@@ -117,16 +117,18 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
   const directory = join(snapshotsDirectory(lake), snapshot)
   const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
   await mkdir(directory)
+  const target = { directory, company, previousDirectory }
   const files = new Map<string, readonly SnapshotFile[]>()
   // One transaction: every table as of the same committed state.
   await db.transaction(async () => {
     const versions = await db.rows<{ table_name: string; month: string; version: number }>(
       'FROM month_versions',
     )
+    const counts = await countRows(db)
     for (const table of TABLES) {
       const lost = await lostMonths(previous, previousDirectory, table)
       const plan = planTable(table, previous, [...versions, ...lost])
-      files.set(table.name, await writeTable(db, plan, { directory, company, previousDirectory }))
+      files.set(table.name, await writeTable(db, plan, { ...target, rows: counts[table.name] ?? 0 }))
     }
   })
   const catalog = join(directory, 'catalog.duckdb')
@@ -135,7 +137,12 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
     previous && previousDirectory && previous.catalog_hash === state.catalog_hash
       ? { path: join(previousDirectory, 'catalog.duckdb'), sha256: previous.catalog_sha256 }
       : null
-  await writeCatalog(catalog, [{ company, snapshot, publishedAt, sourceTimezone, directory, files }], like)
+  await writeCatalog(
+    db,
+    catalog,
+    [{ company, snapshot, publishedAt, sourceTimezone, directory, files }],
+    like,
+  )
   await makeDurable(catalog)
   const manifest: Manifest = {
     snapshot,
@@ -164,6 +171,12 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
   await syncDirectory(directory)
   await writeManifest(directory, manifest)
   return manifest
+}
+
+/** By table; all at once, as each question costs as much as many. */
+async function countRows(db: Database): Promise<Record<string, number>> {
+  const counts = TABLES.map(({ name }) => `(SELECT count(*) FROM ${identifier(name)}) AS ${identifier(name)}`)
+  return await db.row<Record<string, number>>(`SELECT ${counts.join(', ')}`)
 }
 
 /** Months of a table whose file is not there as the manifest says: written anew, as if they had changed. */

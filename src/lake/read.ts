@@ -35,7 +35,7 @@ export async function openSnapshots(lakes: readonly string[]): Promise<Database>
   const sources = await latestSources(lakes)
   const db = await Database.open(':memory:', { temporaryDirectory: tmpdir() })
   try {
-    await createViews(db, sources)
+    await db.transaction(() => createViews(db, sources))
     return db
   } catch (error) {
     db.close()

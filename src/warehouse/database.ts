@@ -60,6 +60,23 @@ export class Database {
     }
   }
 
+  /**
+   * Works in another file, which is whole and closed afterwards: half the time of an instance of its own.
+   * Without a write-ahead log, as above.
+   */
+  async inFile(path: string, work: () => Promise<void>): Promise<void> {
+    const { own } = await this.row<{ own: string }>('SELECT current_database() AS own')
+    await this.run(`ATTACH ${literal(path)} AS file (RECOVERY_MODE no_wal_writes)`)
+    try {
+      await this.run('USE file')
+      await this.transaction(work)
+      await this.run('CHECKPOINT file')
+    } finally {
+      await this.run(`USE ${identifier(own)}`)
+      await this.run('DETACH file')
+    }
+  }
+
   async run(sql: string, parameters?: Parameters): Promise<void> {
     await this.#connection.run(sql, parameters)
   }

@@ -35,7 +35,7 @@ test('a company whose key is refused does not trouble another; its alert and its
   const webhook = await startWebhook()
   const urlFile = join(await temporaryDirectory(), 'webhook')
   await writeFile(urlFile, webhook.url)
-  await companies.configure({ acme: { sync_cron: '*/5 * * * * *' }, boreal: { sync_cron: OFTEN } })
+  await companies.configure({ acme: { sync_cron: NEVER }, boreal: { sync_cron: NEVER } })
   await writeFile(companies.keyFile('boreal'), 'edk_of_nobody')
   const environment = {
     ...{ ...companies.environment, ...(await redisSettings()) },
@@ -46,6 +46,8 @@ test('a company whose key is refused does not trouble another; its alert and its
   const one = await startDaemon(environment)
   const runs = (company: string, status: string) =>
     runsOf(one, company).filter(run => run.status === status).length
+  await until(() => runs('boreal', 'failed') >= 1 && runs('acme', 'ok') >= 1, { what: 'a run of each' })
+  for (const slug of ['acme', 'boreal']) await requestSync(one, slug)
   await until(() => runs('boreal', 'failed') >= 2 && runs('acme', 'ok') >= 2, { what: 'two runs of each' })
   expect(runs('acme', 'failed')).toBe(0)
   expect((await companies.company('acme').query('SELECT count(*)::INT AS n FROM editais'))[0]).toEqual({
@@ -59,8 +61,8 @@ test('a company whose key is refused does not trouble another; its alert and its
   // A worker looks for what is to be told when it starts, and each half minute; none tells it again.
   const two = await startDaemon(environment)
   await until(() => aboutKeys().length > 0, { what: 'a message' })
-  await nextRun(one, 'acme')
   await writeFile(companies.keyFile('boreal'), `${companies.keyOf('boreal')}\n`)
+  for (const slug of ['acme', 'boreal']) await requestSync(one, slug)
   const healed = (line: { status?: unknown }) => line.status === 'ok'
   await until(() => runsOf([one, two], 'boreal').some(healed), { what: 'a run with the new key' })
   await until(
@@ -71,6 +73,7 @@ test('a company whose key is refused does not trouble another; its alert and its
   )
   const three = await startDaemon(environment)
   await until(() => aboutKeys().length > 1, { what: 'a second message' })
+  await requestSync(one, 'boreal')
   await until(() => runsOf([one, two, three], 'boreal').filter(healed).length >= 2, {
     what: 'more good runs',
   })
