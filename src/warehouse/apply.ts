@@ -16,6 +16,8 @@ import { countStagedLines, stageLines } from './staging.ts'
 const FIRST_RETRY_MINUTES = 15
 const LAST_RETRY_MINUTES = 24 * 60
 
+/** What they say is published, and so raises `data_version`. */
+const DATA_TYPES = ['notice', 'analysis', 'gone', 'rejected'] as const
 /** Lines of any type may tell of drift. */
 const DRIFTED = 'drifted'
 
@@ -88,7 +90,7 @@ export async function project(
     ...of(['rejected'], rejected(at)),
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
     ...of([DRIFTED], drift()),
-    ...analysisStates(),
+    ...of(['run_started', 'analysis_same', ...DATA_TYPES], analysisStates(at)),
     ...of(['run_finished'], runFinished()),
   ]) {
     await db.run(sql)
@@ -99,13 +101,8 @@ export async function project(
     { at },
   )
   await db.run(`INSERT INTO applied_segments VALUES ($at, $lines)`, { at, lines: segment.lines })
-  await db.run(`UPDATE meta SET applied_segment = $at`, { at })
-  await db.run(
-    `UPDATE meta SET data_version = $at WHERE EXISTS (
-       SELECT 1 FROM lines WHERE type IN ('notice', 'analysis', 'gone', 'rejected'))
-       OR EXISTS (SELECT 1 FROM restated)`,
-    { at },
-  )
+  const version = DATA_TYPES.some(type => held.has(type)) ? ', data_version = $at' : ''
+  await db.run(`UPDATE meta SET applied_segment = $at${version}`, { at })
 }
 
 /** The types of the staged lines, and `DRIFTED` where one of them tells of drift. */
@@ -235,7 +232,7 @@ function drift(): string[] {
 }
 
 /** Invariant I3: an analysis is current only if it was fetched for the stored `updated_at`. */
-function analysisStates(): string[] {
+function analysisStates(at: number): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE restated AS
      SELECT edital_id, created_at, state FROM (
@@ -253,6 +250,7 @@ function analysisStates(): string[] {
      ) WHERE state IS DISTINCT FROM analysis_state`,
     `UPDATE editais SET analysis_state = r.state FROM restated r WHERE r.edital_id = editais.edital_id`,
     ...touch([editais], `SELECT DISTINCT ${month('created_at')} FROM restated`),
+    `UPDATE meta SET data_version = ${at} WHERE EXISTS (FROM restated)`,
   ]
 }
 

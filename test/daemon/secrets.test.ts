@@ -4,7 +4,7 @@ import { zstdDecompressSync } from 'node:zlib'
 import { expect, test, vi } from 'vitest'
 import { askedFor, type Companies, startCompanies } from '#test/support/companies.ts'
 import { ADMIN_TOKEN, DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
-import { failedJobs, NEVER, OFTEN, redisSettings, requestSync, runsOf } from '#test/support/daemon_runs.ts'
+import { failedJobs, NEVER, redisSettings, requestSync, runsOf } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { filesBelow, temporaryDirectory } from '#test/support/project.ts'
 import { scanAll } from '#test/support/redis.ts'
@@ -24,7 +24,7 @@ async function startWatched() {
   const companies = await startCompanies(SLUGS)
   await writeFile(companies.keyFile('boreal'), REFUSED_KEY)
   await writeFile(companies.keyFile('dourado'), BROKEN_KEY)
-  const often = { sync_cron: OFTEN }
+  const often = { sync_cron: '*/5 * * * * *' }
   await configure(companies, { acme: often, boreal: often, cedro: often, dourado: often })
   const webhook = await startWebhook()
   const urlFile = join(await temporaryDirectory(), 'webhook')
