@@ -268,7 +268,7 @@ test('companies in different time zones are asked together, each with its local 
   const written = await runCommand(['catalog'], environment)
   const path = join(environment.DATA_DIR ?? '', 'catalog.duckdb')
   expect(written).toMatchObject({ code: 0, stdout: `${path}: acme, boreal\n` })
-  const db = await Database.open(path, { readOnly: true })
+  const db = await Database.open(path, { readOnly: true, threads: 1 })
   expect(await db.rows(sql)).toEqual(expected)
   db.close()
 })

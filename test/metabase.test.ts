@@ -39,7 +39,7 @@ beforeAll(async () => {
   await sandbox.close()
   lake = companyPaths(dataDir, 'acme').lake
   catalogPath = join(await realpath(join(lake, 'latest')), 'catalog.duckdb')
-  catalog = await Database.open(catalogPath, { readOnly: true })
+  catalog = await Database.open(catalogPath, { readOnly: true, threads: 1 })
   await catalog.run(`SET old_implicit_casting = true; SET TimeZone = 'America/Sao_Paulo'`)
 })
 

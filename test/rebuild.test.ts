@@ -157,7 +157,7 @@ test('a line that no statement can load is set aside, and all others of its segm
 })
 
 async function lineTypes(environment: Environment): Promise<unknown[]> {
-  const db = await Database.open(':memory:')
+  const db = await Database.open(':memory:', { threads: 1 })
   try {
     const path = join(companyDirectory(environment), 'raw/*.ndjson.zst')
     const rows = await db.rows(

@@ -10,6 +10,7 @@ import type { Entry } from '#src/sandbox/world.ts'
 import { configured } from './support/alerting.ts'
 import { idOf, noticeEntry } from './support/notices.ts'
 import { runCommand, temporaryDirectory } from './support/project.ts'
+import { rowsOf, textOf, tilesOf } from './support/report_page.ts'
 import { type Company, startCompany } from './support/synced.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -24,30 +25,6 @@ function lakeOf({ environment }: Company): string {
 
 async function render(company: Company, now = new Date()): Promise<string> {
   return await renderLatestReport(lakeOf(company), { now })
-}
-
-/** What a reader sees: no markup, entities as their characters, white space as one. */
-function textOf(markup: string): string {
-  const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
-  return markup
-    .replaceAll(/<(style|svg)\b.*?<\/\1>/gs, ' ')
-    .replaceAll(/<[^>]*>/g, ' ')
-    .replaceAll(/&(\w+|#39);/g, (entity, name: string) => entities[name] ?? entity)
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-}
-
-/** The text of each row of the table with this caption, the heads first. */
-function rowsOf(page: string, caption: string): string[] {
-  const [, rest = ''] = page.split(`<caption>${caption}`)
-  const [body = ''] = rest.split('</table>')
-  return [...body.matchAll(/<tr\b.*?<\/tr>/gs)].map(([row]) => textOf(row))
-}
-
-/** The values of the tiles at the top, by their names. */
-function tilesOf(page: string): Record<string, string> {
-  const tiles = page.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*?) <small>/g)
-  return Object.fromEntries([...tiles].map(([, name, value]) => [name, value?.replaceAll(/\s/g, ' ')]))
 }
 
 function inDays(distance: number): string {

@@ -28,7 +28,7 @@ export function catalogCommand(environment: Environment): Command {
       const temporary = `${path}.${process.pid}.part`
       try {
         await rm(temporary, { force: true })
-        const db = await Database.open(':memory:')
+        const db = await Database.open(':memory:', { threads: 1 })
         await writeCatalog(db, temporary, sources).finally(() => db.close())
         await rename(temporary, path)
         await syncDirectory(join(path, '..'))
