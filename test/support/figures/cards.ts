@@ -1,0 +1,306 @@
+import { down, known, median, type Order, sorted } from './arithmetic.ts'
+import { inUtc, localTime, mondayOf } from './calendar.ts'
+import {
+  alertsOf,
+  buyersOf,
+  daysTo,
+  isGrave,
+  portionsOf,
+  requirementsOf,
+  sessionsAhead,
+  worthOf,
+} from './lists.ts'
+import { type Notice, PHASES, type Picture, phasesOf } from './picture.ts'
+
+/** A number that is told rounded, or grows while one looks: no further from this one than that. */
+export type About = { readonly about: number; readonly within: number }
+export type Cell = string | number | Date | null | About
+export type Row = Readonly<Record<string, Cell>>
+
+/** What a card must show of the notices of a picture. */
+export type Card = (picture: Picture) => Row[]
+
+const DAY_MS = 86_400_000
+const MINUTE_MS = 60_000
+const GRAVE = ['critical', 'high']
+const WEEKDAYS = ['segunda', 'terça', 'quarta', 'quinta', 'sexta', 'sábado', 'domingo']
+
+type Local = Temporal.PlainDate | Temporal.PlainDateTime
+
+const date = (local: Local | null): Date | null => local && inUtc(local)
+const days = (day: Temporal.PlainDate | null, picture: Picture) => day && daysTo(day, picture)
+const number = (name: string, value: number): Row[] => [{ [name]: value }]
+/** Cards tell ages to one decimal, and are asked seconds after the picture was taken. */
+const roundedDays = (ms: number | null): Cell => (ms === null ? null : { about: ms / DAY_MS, within: 0.051 })
+
+/** What is to come first, the nearest first; then what is past; what has no day comes last. */
+function byNearness<T>(distance: (element: T) => number | null): Order<T>[] {
+  const far = (element: T) => {
+    const days = distance(element)
+    return days === null ? null : Math.abs(days)
+  }
+  const past = (element: T) => {
+    const days = distance(element)
+    return days === null ? null : Number(days < 0)
+  }
+  return [past, far]
+}
+
+/** How many elements have each name, the most frequent first. */
+function frequencies(names: readonly string[]): { name: string; count: number }[] {
+  const counts = [...Map.groupBy(names, name => name)].map(([name, same]) => ({ name, count: same.length }))
+  return sorted(
+    counts,
+    down(({ count }) => count),
+    ({ name }) => name,
+  )
+}
+
+const funnel: Readonly<Record<string, Card>> = {
+  editais_em_andamento: ({ open }) => number('Editais', open.length),
+
+  valor_em_andamento: ({ open }) => number('Valor estimado', worthOf(open)),
+
+  funil_por_fase: ({ open }) =>
+    PHASES.filter(phase => phase.open).map(({ name, order }) => ({
+      Fase: name,
+      'Na fase ou adiante': open.filter(({ phase }) => phase.order >= order && phase.order <= 4).length,
+    })),
+
+  fases_em_numeros: ({ live, now }) =>
+    phasesOf(live).map(({ status, name }) => {
+      const notices = live.filter(({ phase }) => phase.status === status)
+      const since = (from: (notice: Notice) => Date) =>
+        roundedDays(median(notices.map(notice => now.getTime() - from(notice).getTime())))
+      return {
+        ...{ Fase: name, Editais: notices.length },
+        'Sem valor': notices.filter(({ value }) => value === null).length,
+        'Valor total': worthOf(notices),
+        'Valor mediano': median(known(notices.map(({ value }) => value))),
+        'Idade mediana (dias)': since(({ createdAt }) => createdAt),
+        'Na fase, mediana (dias)': since(({ enteredAt }) => enteredAt),
+      }
+    }),
+
+  tempo_por_fase: ({ stays, now }) =>
+    phasesOf(stays)
+      .filter(({ status }) => stays.some(({ phase }) => phase.status === status))
+      .map(({ status, name }) => {
+        const here = stays.filter(({ phase }) => phase.status === status)
+        const over = here.flatMap(({ from, to }) => (to ? [to.getTime() - from.getTime()] : []))
+        const goingOn = here.flatMap(({ from, to }) => (to ? [] : [now.getTime() - from.getTime()]))
+        return {
+          Fase: name,
+          'Concluídas (dias)': roundedDays(median(over)),
+          'Em curso (dias)': roundedDays(median(goingOn)),
+        }
+      }),
+
+  valor_por_uf: picture =>
+    sorted(
+      portionsOf(picture, ({ uf }) => uf).map(({ name, notices, value }) => ({
+        UF: name,
+        'Valor em andamento': value,
+        Editais: notices.length,
+      })),
+      down(row => row['Valor em andamento']),
+      row => row.UF,
+    ),
+
+  valor_por_modalidade: picture =>
+    sorted(
+      portionsOf(picture, ({ modalidade }) => modalidade).map(({ name, notices }) => ({
+        Modalidade: name,
+        Editais: notices.length,
+      })),
+      down(row => row.Editais),
+      row => row.Modalidade,
+    ),
+
+  motivos_descarte: ({ live }) =>
+    frequencies(
+      live
+        .filter(({ phase }) => phase.status === 'discarded')
+        .map(({ discardReason }) => discardReason?.trim() || 'não informado'),
+    )
+      .slice(0, 12)
+      .map(({ name, count }) => ({ Motivo: name, Editais: count })),
+
+  maiores_editais: ({ open }) =>
+    sorted(
+      open.filter(({ value }) => value !== null),
+      down(({ value }) => value),
+      ({ id }) => id,
+    )
+      .slice(0, 100)
+      .map(notice => ({
+        ...{ 'Valor estimado': notice.value, Órgão: notice.orgao, UF: notice.uf, Objeto: notice.objeto },
+        ...{ Modalidade: notice.modalidade, Fase: notice.phase.name, Sessão: date(notice.session) },
+        ...{ Recomendação: notice.recommendation, PNCP: notice.url },
+      })),
+
+  atualizacao: ({ live, history, now }) => [
+    {
+      'Publicado em': date(localTime(history.lastRun.at)),
+      'Idade (min)': { about: (now.getTime() - history.lastRun.at.getTime()) / MINUTE_MS, within: 1.1 },
+      'Última execução': history.lastRun.failed ? 'failed' : 'ok',
+      'Última execução boa': date(localTime(history.lastGoodAt)),
+      'Editais ativos': live.length,
+      'Análises pendentes': live.filter(({ analysisState }) => analysisState === 'pending').length,
+      'Em quarentena': history.setAside.length,
+    },
+  ],
+}
+
+const pending = (picture: Picture) =>
+  requirementsOf(picture.open).filter(({ colour }) => colour === 'red' || colour === 'yellow')
+
+const agenda: Readonly<Record<string, Card>> = {
+  sessoes_7_dias: picture => number('Sessões', sessionsAhead(picture, 7).length),
+
+  sessoes_sem_confirmacao: picture =>
+    number('Sessões', sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length),
+
+  impugnacoes_5_dias: picture => {
+    const left = sessionsAhead(picture).map(({ contestUntil }) => daysTo(contestUntil, picture))
+    return number('Editais', left.filter(days => days >= 0 && days <= 5).length)
+  },
+
+  requisitos_vermelhos: picture =>
+    number('Requisitos', pending(picture).filter(({ colour }) => colour === 'red').length),
+
+  sessoes_por_semana: picture => {
+    const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
+    return sorted([...weeks], ([monday]) => monday).map(([monday, sessions]) => ({
+      Semana: new Date(monday),
+      Sessões: sessions.length,
+    }))
+  },
+
+  pendencias_por_categoria: picture => {
+    const parts = Map.groupBy(pending(picture), ({ category }) => category ?? 'não informada')
+    return sorted(
+      [...parts],
+      down(([, list]) => list.length),
+      ([category]) => category,
+    )
+      .slice(0, 12)
+      .map(([category, list]) => ({
+        Categoria: category,
+        Vermelhos: list.filter(({ colour }) => colour === 'red').length,
+        Amarelos: list.filter(({ colour }) => colour === 'yellow').length,
+      }))
+  },
+
+  agenda: picture =>
+    sorted(
+      sessionsAhead(picture),
+      ({ session }) => session.toString(),
+      ({ id }) => id,
+    ).map(notice => ({
+      ...{ Sessão: date(notice.session), Dia: WEEKDAYS[notice.sessionDay.dayOfWeek - 1] ?? null },
+      'Faltam (dias)': daysTo(notice.sessionDay, picture),
+      'Impugnar até': date(notice.contestUntil),
+      ...{ Órgão: notice.orgao, UF: notice.uf, Modalidade: notice.modalidade, Número: notice.numero },
+      ...{ Objeto: notice.objeto, Fase: notice.phase.name, 'Valor estimado': notice.value },
+      Recomendação: notice.recommendation,
+      Vermelhos: notice.requirements.filter(({ colour }) => colour === 'red').length,
+      Amarelos: notice.requirements.filter(({ colour }) => colour === 'yellow').length,
+      'Alertas críticos': notice.alerts.filter(alert => isGrave(alert, ['critical'])).length,
+      PNCP: notice.url,
+    })),
+
+  pendencias: picture =>
+    sorted(
+      pending(picture),
+      ...byNearness<ReturnType<typeof pending>[number]>(({ notice }) => days(notice.sessionDay, picture)),
+      ({ colour }) => Number(colour !== 'red'),
+      ({ notice }) => notice.id,
+      ({ ordinal }) => ordinal,
+    ).map(({ notice, ...requirement }) => ({
+      ...{ Sessão: date(notice.sessionDay), 'Faltam (dias)': days(notice.sessionDay, picture) },
+      Cor: requirement.colour === 'red' ? 'vermelho' : 'amarelo',
+      ...{ Categoria: requirement.category, Requisito: requirement.title, Exigido: requirement.required },
+      ...{ 'Situação atual': requirement.current, Órgão: notice.orgao, UF: notice.uf },
+      ...{ Número: notice.numero, Fase: notice.phase.name, Notas: requirement.notes },
+    })),
+}
+
+const grave = ({ open }: Picture, severities = GRAVE) =>
+  alertsOf(open).filter(alert => isGrave(alert, severities))
+
+const risks: Readonly<Record<string, Card>> = {
+  alertas_criticos: picture => number('Alertas', grave(picture, ['critical']).length),
+
+  editais_com_risco: picture =>
+    number('Editais', new Set(grave(picture).map(({ notice }) => notice.id)).size),
+
+  prazos_abertos: picture =>
+    number(
+      'Alertas',
+      alertsOf(picture.open).filter(({ deadline }) => deadline && daysTo(deadline, picture) >= 0).length,
+    ),
+
+  alertas_por_severidade: ({ open }) => {
+    const action = (alert: { readonly action: string | null }) => alert.action ?? 'Nenhuma'
+    const parts = Map.groupBy(alertsOf(open), alert => `${alert.severityName} ${action(alert)}`)
+    const rows = [...parts.values()].flatMap(([first, ...more]) =>
+      first ? [{ ...first, action: action(first), count: 1 + more.length }] : [],
+    )
+    return sorted(
+      rows,
+      ({ severityOrder }) => severityOrder,
+      ({ severityName }) => severityName,
+      ({ action }) => action,
+    ).map(({ severityName, action, count }) => ({ Severidade: severityName, Ação: action, Alertas: count }))
+  },
+
+  alertas_por_tipo: ({ open }) =>
+    frequencies(alertsOf(open).map(({ type }) => type ?? 'não informado'))
+      .slice(0, 12)
+      .map(({ name, count }) => ({ Tipo: name, Alertas: count })),
+
+  orgaos_com_alertas: picture => {
+    const buyers = Map.groupBy(grave(picture), ({ notice }) => notice.cnpj ?? notice.orgao)
+    const rows = [...buyers.values()].map(list => ({
+      Órgão: known(list.map(({ notice }) => notice.orgao))[0] ?? 'não informado',
+      Alertas: list.length,
+    }))
+    return sorted(
+      rows,
+      down(row => row.Alertas),
+      row => row.Órgão,
+    ).slice(0, 12)
+  },
+
+  alertas: picture =>
+    sorted(
+      alertsOf(picture.open),
+      ...byNearness<ReturnType<typeof grave>[number]>(({ deadline }) => days(deadline, picture)),
+      ({ severityOrder }) => severityOrder,
+      ({ notice }) => notice.id,
+      ({ ordinal }) => ordinal,
+    ).map(({ notice, ...alert }) => ({
+      ...{ Prazo: date(alert.deadline), 'Faltam (dias)': days(alert.deadline, picture), Ação: alert.action },
+      ...{ Severidade: alert.severityName, Alerta: alert.title, Descrição: alert.description },
+      ...{ 'Tese jurídica': alert.thesis, Órgão: notice.orgao, UF: notice.uf, Número: notice.numero },
+      ...{ Objeto: notice.objeto, Fase: notice.phase.name, Sessão: date(notice.sessionDay) },
+    })),
+
+  risco_pagamento: picture =>
+    sorted(
+      buyersOf(picture)
+        .filter(({ risk }) => risk !== null)
+        .filter(({ uf }) => picture.state === null || uf === picture.state),
+      down(({ value }) => value),
+      ({ orgao }) => orgao,
+    )
+      .slice(0, 100)
+      .map(({ orgao, uf, risk, open, value, nextSession }) => ({
+        ...{ Órgão: orgao, UF: uf, 'Risco de pagamento': risk, Editais: open.length },
+        ...{ 'Valor em andamento': value, 'Próxima sessão': date(nextSession) },
+      })),
+}
+
+/** By the card's key, for every card there is. */
+export const CARDS: Readonly<Record<string, Card>> = { ...funnel, ...agenda, ...risks }

@@ -1,0 +1,284 @@
+import type { Entry } from '#src/sandbox/world.ts'
+import { noticeEntry } from '../notices.ts'
+import { localDay, sessionContestedUntil } from './calendar.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Where most of them are: a state of which cards are asked by itself. */
+export const STATE = 'RN'
+/** Another state, so that what is asked about the first is never all there is. */
+const ELSEWHERE = { uf: 'RR' }
+/** The days to a session that has alerts. */
+export const MONTH_AHEAD = 30
+const CNPJ = '08241747000143'
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+
+/** A notice in progress, with fields and an analysis of its own; `number` makes it the only one of its kind. */
+type Make = (number: number, fields?: Fields, analysis?: Fields) => Entry
+
+/**
+ * What generated notices never are, as it is served to the run with this index, 0 to 2. All of them is there from
+ * the first run on, unless it is about what changes.
+ * @param now what days ahead are counted from.
+ */
+export function cornersOf(run: number, now: Date): Entry[] {
+  const make: Make = (number, fields = {}, analysis = {}) =>
+    noticeEntry(
+      number,
+      {
+        ...{ pncp_id: `${CNPJ}-2026-${number}`, orgao: 'MUNICIPIO DE NATAL', uf: STATE, numero: `${number}` },
+        modalidade: 'Pregão - Eletrônico',
+        created_at: new Date(now.getTime() - 30 * DAY_MS - number * HOUR_MS).toISOString(),
+        updated_at: new Date(now.getTime() - 20 * DAY_MS + number * HOUR_MS).toISOString(),
+        ...fields,
+      },
+      { requirements: [], alerts: [], pricing: null, ...analysis },
+    )
+  const ahead = (days: number) => localDay(now).add({ days }).toString()
+  return [
+    ...values(make),
+    ...places(make),
+    ...sessions(make, ahead),
+    ...demands(make, ahead),
+    ...alerts(make, ahead, sessionContestedUntil(localDay(now))?.toString()),
+    ...buyers(make, ahead),
+    ...reasons(make),
+    ...moves(make, run),
+    ...broken(make, run),
+    ...strangers(make, run),
+  ]
+}
+
+/** Days ahead as the API writes a day. */
+type Ahead = (days: number) => string
+
+function values(make: Make): Entry[] {
+  const secret = [0, undefined, null]
+  const suspect = [0.01, -5, 99_999_999, 99_999_999.99, 9_999_999_999_999.99, 1e11, 3e12]
+  // The last two are of one value.
+  const believable = [1, 999_999.99, 99_999_998.99, 4_000_000, 4_000_000]
+  return [...secret, ...suspect, ...believable].map((valor_estimado, index) =>
+    make(100 + index, { valor_estimado, status: 'pricing' }),
+  )
+}
+
+function places(make: Make): Entry[] {
+  return [
+    make(120, { uf: undefined, modalidade: undefined }),
+    make(121, { uf: ' ', modalidade: '  ', valor_estimado: 700 }),
+    // Of one value.
+    ...['XA', 'XB', 'XC'].map((uf, index) =>
+      make(122 + index, { uf, modalidade: uf, valor_estimado: 12_345 }),
+    ),
+  ]
+}
+
+function sessions(make: Make, ahead: Ahead): Entry[] {
+  const times = [
+    // Today, whatever time it is: at midnight, which is a day without a time, and in the last minute.
+    ahead(0),
+    `${ahead(0)}T23:59:00`,
+    // Late in the evening: in UTC it is the day after.
+    `${ahead(4)}T02:30:00Z`,
+    // Of one time and one buyer.
+    `${ahead(6)}T09:00:00-03:00`,
+    `${ahead(6)}T09:00`,
+    // The bounds of a week, of the list, and beyond them.
+    ...[-1, 7, 8, 30, 31].map(days => `${ahead(days)}T10:00:00`),
+    // Slips of the keyboard.
+    ...['0206-05-04T09:00:00', '2206-05-04T09:00:00'],
+    undefined,
+  ]
+  return [
+    ...times.map((data_sessao, index) => {
+      const status = index % 2 === 0 ? 'ready' : 'analysis'
+      const verdict = index % 4 === 0 ? {} : { recommendation: 'cautela' }
+      return make(140 + index, { data_sessao, status, participation_confirmed: index % 3 === 0 }, { verdict })
+    }),
+    // At the same time as two of these; first by its buyer's name, last by its id.
+    make(155, { data_sessao: `${ahead(6)}T09:00:00`, orgao: 'AUTARQUIA', ...ELSEWHERE }),
+  ]
+}
+
+function demands(make: Make, ahead: Ahead): Entry[] {
+  const demand = (status: string | undefined, title: string | undefined, category?: string) => ({
+    ...{ status, title, category, required: 'Exigido.', current: 'Não há.', ai_notes: 'Ver.' },
+  })
+  return [
+    make(
+      160,
+      { data_sessao: ahead(-3) },
+      {
+        requirements: [
+          demand('yellow', 'Certidão de Natal', 'outros'),
+          demand('red', ' Certidão de Natal ', 'outros'),
+          demand(undefined, 'Sem cor', 'outros'),
+          demand('red', undefined),
+          demand('red', '  ', 'amostras'),
+        ],
+      },
+    ),
+    make(
+      161,
+      { data_sessao: undefined },
+      {
+        // Twice in one notice is no pattern.
+        requirements: [
+          ...[1, 2].map(() => demand('red', 'Só aqui', 'amostras')),
+          demand('red', 'Certidão de Natal', 'outros'),
+          demand('green', 'Certidão de Natal', 'outros'),
+        ],
+      },
+    ),
+    make(162, ELSEWHERE, { requirements: [demand('red', 'Certidão de Roraima', 'outros')] }),
+    make(163, { status: 'discarded' }, { requirements: [demand('red', 'Certidão de Natal', 'outros')] }),
+  ]
+}
+
+function alerts(make: Make, ahead: Ahead, endingToday: string | undefined): Entry[] {
+  const alert = (type?: string, severity?: string, action_type?: string) => ({
+    ...{ type, severity, action_type, title: `${type} ${severity}`, description: 'Porque sim.' },
+  })
+  const all = [
+    alert('opportunity', 'critical', 'none'),
+    alert('opportunity', 'high', 'impugnacao'),
+    alert('info', 'critical', 'esclarecimento'),
+    alert(undefined, 'high', 'recurso'),
+    alert('risk', undefined, undefined),
+    alert('risk', 'critical', 'impugnacao'),
+    alert('risk', 'low', 'contrarrazao'),
+  ]
+  // The last day to contest is to come, past, not known, today where it can be, and that of MONTH_AHEAD.
+  const sessions = [...[8, 5, 1, -5].map(ahead), undefined, endingToday, ahead(MONTH_AHEAD)]
+  return [
+    ...sessions.map((data_sessao, index) => make(180 + index, { data_sessao }, { alerts: all })),
+    make(190, { data_sessao: ahead(8), ...ELSEWHERE }, { alerts: all }),
+  ]
+}
+
+function buyers(make: Make, ahead: Ahead): Entry[] {
+  const risk = (pricing: string | null, report: string | null) => ({
+    pricing: pricing === null ? null : { risco_pagamento: pricing },
+    orgao_report: report === null ? null : { payment_risk: report, status: 'concluido' },
+  })
+  const grave = (count: number) => ({
+    alerts: Array.from({ length: count }, () => ({ type: 'risk', severity: 'high', title: 'Grave' })),
+  })
+  const of = (digit: number, number: number) => ({ pncp_id: `${String(digit).repeat(14)}-2026-${number}` })
+  const large = (value: number) => ({ valor_estimado: value * 1e6, ...ELSEWHERE })
+  return [
+    // Without a CNPJ: two of one name are one buyer, and those without a name are one as well.
+    make(
+      200,
+      { pncp_id: 'processo 200', orgao: 'CONSÓRCIO', ...large(9) },
+      { ...risk('alto', null), ...grave(7) },
+    ),
+    make(201, { pncp_id: 'processo 201', orgao: 'CONSÓRCIO', ...large(8), data_sessao: ahead(9) }),
+    make(
+      202,
+      { pncp_id: 'processo 202', orgao: undefined, uf: undefined },
+      { ...risk('critico', ''), ...grave(6) },
+    ),
+    make(214, { pncp_id: 'processo 214', orgao: undefined, uf: undefined }, grave(2)),
+    // Two of one name, known by their CNPJ.
+    make(203, { ...of(1, 203), orgao: 'CÂMARA', ...large(7) }, { ...risk('', 'baixo'), ...grave(5) }),
+    make(
+      204,
+      { ...of(2, 204), orgao: 'CÂMARA', ...large(6), uf: 'AC' },
+      { ...risk('medio', null), ...grave(4) },
+    ),
+    // One that was called otherwise, and is nameless in its latest notice.
+    make(205, { ...of(3, 205), orgao: 'ANTIGA', ...large(5) }, risk('alto', 'desconhecido')),
+    make(206, { ...of(3, 206), orgao: 'NOVA', ...large(4), uf: 'AP' }, risk('critico', null)),
+    make(207, { ...of(3, 207), orgao: undefined, uf: undefined, status: 'discarded' }),
+    // One of which it was known once, and one of which it never was.
+    make(215, { ...of(8, 215), ...large(1.5) }, risk('alto', null)),
+    make(216, { ...of(8, 216), ...large(1.25) }, risk('', 'desconhecido')),
+    make(208, { ...of(4, 208), ...large(3) }, risk('', 'desconhecido')),
+    // Those that moved: into the state that is asked for, and out of it.
+    make(209, { ...of(6, 209), uf: 'CE', orgao: 'MUDADA' }, risk('medio', null)),
+    make(210, { ...of(6, 210), orgao: 'MUDADA' }),
+    make(211, { ...of(7, 211), orgao: 'PARTIDA' }, risk('medio', null)),
+    make(212, { ...of(7, 212), uf: 'CE', orgao: 'PARTIDA' }),
+    // Nothing of it is in progress.
+    make(213, { ...of(5, 213), ...large(2), status: 'expired' }, risk('baixo', 'baixo')),
+  ]
+}
+
+function reasons(make: Make): Entry[] {
+  const given = ['Longe demais', ' Longe demais ', 'Longe demais', '', undefined, 'Caro', 'Pequeno', 'Tarde']
+  return [
+    ...given.map((discard_reason, index) => make(220 + index, { discard_reason, status: 'discarded' })),
+    // Of another phase: it does not count.
+    make(230, { discard_reason: 'Caro', status: 'screening' }),
+  ]
+}
+
+/** By their phase in each run; null where they are not there. */
+function moves(make: Make, run: number): Entry[] {
+  const stories = [
+    ['screening', 'analysis', 'pricing'],
+    // There and back.
+    ['analysis', 'screening', 'analysis'],
+    ['ready', 'ready', null],
+    ['ready', null, null],
+    // Gone for a while.
+    ['pricing', null, 'pricing'],
+    [null, 'suspended', 'suspended'],
+    ['suspended', 'suspended', 'expired'],
+    [null, null, 'screening'],
+  ]
+  return stories.flatMap((phases, index) => {
+    const status = phases[run]
+    return status ? [make(240 + index, { status, ...movedAt(run) })] : []
+  })
+}
+
+/** When a notice that is different in each run says that it was updated. */
+function movedAt(run: number): Fields {
+  return { updated_at: new Date(Date.UTC(2026, 0, 1 + run)).toISOString() }
+}
+
+/** Records that cannot be used in some of the runs. */
+function broken(make: Make, run: number): Entry[] {
+  const red = { category: 'outros', title: 'Vale ainda', status: 'red' }
+  const good = { requirements: [red] }
+  const bad = { requirements: undefined }
+  return [
+    // An analysis that never was any good, and one that is by now.
+    make(260, {}, bad),
+    make(261, {}, run === 0 ? bad : good),
+    // One that broke when its notice changed, and one that broke in silence: what they said before is still there.
+    make(262, run === 2 ? movedAt(run) : {}, run === 2 ? bad : good),
+    make(263, {}, run === 0 ? good : bad),
+    // Notices that broke, that never were any good, and that were bad when they were last seen.
+    make(264, run === 0 ? { valor_estimado: 123_456 } : { valor_estimado: 1, pncp_id: undefined }),
+    make(265, { pncp_id: undefined }),
+    // Notices whose analysis is nowhere to be found.
+    ...['screening', 'expired', 'suspended'].map((status, index) => ({
+      ...make(268 + index, { status }),
+      analysis: null,
+    })),
+    ...(run === 0 ? [make(266, { pncp_id: undefined }), make(267, {}, bad)] : []),
+  ]
+}
+
+/** Documents that are not what the contract says, but can be used. */
+function strangers(make: Make, run: number): Entry[] {
+  return [
+    make(280, { prioridade: 'alta' }, { score: 0.5 }),
+    // Seen again whenever the notice changes.
+    make(281, { prioridade: 'baixa', objeto: `Objeto ${run}`, ...movedAt(run) }),
+    make(282, { valor_estimado: 'R$ 10,00', data_sessao: 'a definir' }),
+    make(
+      283,
+      { status: 'suspended' },
+      {
+        requirements: [{ category: 'sustentabilidade', title: 'Selo verde', status: 'blue' }],
+        items: [1, 2, 3].map(numero_item => ({ numero_item, marca: 'X', quantidade: 'um' })),
+        alerts: [{ type: 'rumor', severity: 'extreme', title: 'Ouvi dizer', action_type: 'rezar' }],
+      },
+    ),
+  ]
+}

@@ -1,0 +1,104 @@
+import type { Entry } from '#src/sandbox/world.ts'
+import {
+  ANALYSIS,
+  contractText,
+  type Departure,
+  type Document,
+  departures,
+  isUsable,
+  NOTICE,
+} from './contract.ts'
+
+/** What the API served to a run; null where it refused to. */
+export type Reading = { readonly at: Date; readonly served: readonly Entry[] | null }
+
+/** A notice as far as it is known after all runs. */
+export type Followed = {
+  /** The last usable documents of it. */
+  edital: Document
+  analysis: Document | null
+  /** The `updated_at` for which that analysis was read. */
+  analysedFor: unknown
+  /** The phases it was seen in, and since which run. */
+  readonly phases: { readonly status: string; readonly since: Date }[]
+  goneAt: Date | null
+}
+
+/** A record that could not be used when it was last read. */
+export type SetAside = { readonly id: string; readonly kind: 'notice' | 'analysis'; readonly at: Date }
+
+export type Drift = Departure & { readonly count: number; readonly lastAt: Date }
+
+export type History = {
+  readonly followed: ReadonlyMap<string, Followed>
+  readonly setAside: readonly SetAside[]
+  readonly drift: readonly Drift[]
+  /** The last run, and the last one that read everything. */
+  readonly lastRun: { readonly at: Date; readonly failed: boolean }
+  readonly lastGoodAt: Date
+  /** Phases whose analyses the last run would have asked for. */
+  readonly analysed: readonly string[]
+}
+
+/** What one knows who read these documents at these times, and nothing else. */
+export function historyOf(readings: readonly Reading[], analysed: readonly string[]): History {
+  const followed = new Map<string, Followed>()
+  const setAside = new Map<string, SetAside>()
+  const drift = new Map<string, Drift>()
+
+  function note(document: Document, contract: typeof NOTICE, at: Date): void {
+    for (const { path, kind } of departures(document, contract)) {
+      const key = `${kind} ${path}`
+      drift.set(key, { path, kind, count: (drift.get(key)?.count ?? 0) + 1, lastAt: at })
+    }
+  }
+
+  /** True where the record is usable; else it is set aside until one is. */
+  function take(id: string, document: Document, contract: typeof NOTICE, at: Date): boolean {
+    const key = `${contract.root} ${id}`
+    const usable = isUsable(document, contract)
+    if (usable) setAside.delete(key)
+    else setAside.set(key, { id, kind: contract.root, at })
+    return usable
+  }
+
+  function readNotice(edital: Document, at: Date): Followed {
+    const id = String(edital.id)
+    const before = followed.get(id)
+    const seen = before ?? { edital, analysis: null, analysedFor: null, phases: [], goneAt: null }
+    const isNews =
+      !before || before.goneAt || contractText(before.edital, NOTICE) !== contractText(edital, NOTICE)
+    if (isNews) note(edital, NOTICE, at)
+    const status = String(edital.status)
+    if (seen.phases.at(-1)?.status !== status) seen.phases.push({ status, since: at })
+    followed.set(id, Object.assign(seen, { edital, goneAt: null }))
+    return seen
+  }
+
+  function readAnalysis(notice: Followed, analysis: Document, at: Date): void {
+    if (JSON.stringify(notice.analysis) !== JSON.stringify(analysis)) note(analysis, ANALYSIS, at)
+    Object.assign(notice, { analysis, analysedFor: notice.edital.updated_at })
+  }
+
+  function miss(shown: ReadonlySet<string>, at: Date): void {
+    for (const [id, notice] of followed) if (!shown.has(id)) notice.goneAt ??= at
+    for (const [key, { id }] of setAside) if (!shown.has(id)) setAside.delete(key)
+  }
+
+  for (const { at, served } of readings) {
+    if (!served) continue
+    for (const { edital, analysis } of served) {
+      if (!take(edital.id, edital, NOTICE, at)) continue
+      const notice = readNotice(edital, at)
+      if (analysis && take(edital.id, analysis, ANALYSIS, at)) readAnalysis(notice, analysis, at)
+    }
+    miss(new Set(served.map(({ edital }) => edital.id)), at)
+  }
+  const [last, good] = [readings.at(-1), readings.findLast(({ served }) => served)]
+  if (!last || !good) throw new RangeError('nothing was ever read')
+  return {
+    ...{ followed, analysed, setAside: [...setAside.values()], drift: [...drift.values()] },
+    lastRun: { at: last.at, failed: last.served === null },
+    lastGoodAt: good.at,
+  }
+}

@@ -1,0 +1,84 @@
+import { known, sorted, sum } from './arithmetic.ts'
+import { daysBetween } from './calendar.ts'
+import type { Alert, Notice, Picture, Requirement } from './picture.ts'
+
+/** The lists that cards and report have in common. */
+
+export type Session = Notice & {
+  readonly session: Temporal.PlainDateTime
+  readonly sessionDay: Temporal.PlainDate
+  readonly contestUntil: Temporal.PlainDate
+}
+type Of<T> = T & { readonly notice: Notice }
+
+export function daysTo(day: Temporal.PlainDate, { today }: Picture): number {
+  return daysBetween(today, day)
+}
+
+/** Notices in progress with a session today or later, but not more than so many days ahead. */
+export function sessionsAhead(picture: Picture, days = Number.POSITIVE_INFINITY): Session[] {
+  return picture.open
+    .filter((notice): notice is Session => notice.session !== null)
+    .filter(({ sessionDay }) => {
+      const distance = daysTo(sessionDay, picture)
+      return distance >= 0 && distance <= days
+    })
+}
+
+export function requirementsOf(notices: readonly Notice[]): Of<Requirement>[] {
+  return notices.flatMap(notice => notice.requirements.map(requirement => ({ ...requirement, notice })))
+}
+
+export function alertsOf(notices: readonly Notice[]): Of<Alert>[] {
+  return notices.flatMap(notice => notice.alerts.map(alert => ({ ...alert, notice })))
+}
+
+/** An opportunity is no risk, however large; anything else is one. */
+export function isGrave({ type, severity }: Alert, severities: readonly string[]): boolean {
+  return type !== 'opportunity' && severity !== null && severities.includes(severity)
+}
+
+export function worthOf(notices: readonly Notice[]): number {
+  return sum(known(notices.map(({ value }) => value)))
+}
+
+export type Portion = { readonly name: string; readonly notices: readonly Notice[]; readonly value: number }
+
+/** What is in progress, by state or by modality. */
+export function portionsOf({ open }: Picture, name: (notice: Notice) => string | null): Portion[] {
+  const parts = Map.groupBy(open, notice => name(notice)?.trim() || 'não informada')
+  return [...parts].map(([name, notices]) => ({ name, notices, value: worthOf(notices) }))
+}
+
+export type Buyer = {
+  readonly cnpj: string | null
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly all: readonly Notice[]
+  readonly open: readonly Notice[]
+  readonly value: number
+  readonly risk: string | null
+  readonly nextSession: Temporal.PlainDate | null
+}
+
+/** Buyers with a notice in progress. A buyer is its CNPJ; where that is not known, its name. */
+export function buyersOf(picture: Picture): Buyer[] {
+  const buyers = Map.groupBy(picture.live, ({ cnpj, orgao }) => cnpj ?? orgao)
+  return [...buyers.values()].map(notices => buyerOf(notices, picture)).filter(({ open }) => open.length > 0)
+}
+
+function buyerOf(notices: readonly Notice[], picture: Picture): Buyer {
+  const latestFirst = sorted(notices, ({ updatedAt }) => -updatedAt.getTime())
+  const latest = (what: (notice: Notice) => string | null) => known(latestFirst.map(what))[0] ?? null
+  const open = notices.filter(({ phase }) => phase.open)
+  const ahead = sorted(sessionsAhead({ ...picture, open }), ({ sessionDay }) => sessionDay.toString())
+  return {
+    ...{ open, all: notices, value: worthOf(open) },
+    cnpj: notices[0]?.cnpj ?? null,
+    orgao: latest(({ orgao }) => orgao),
+    uf: latest(({ uf }) => uf),
+    // One that is not known says nothing against one that was.
+    risk: latest(({ risk }) => (risk === 'desconhecido' ? null : risk)) ?? latest(({ risk }) => risk),
+    nextSession: ahead[0]?.sessionDay ?? null,
+  }
+}

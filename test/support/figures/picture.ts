@@ -1,0 +1,235 @@
+import { sorted } from './arithmetic.ts'
+import { lastDayToContest, localDay, sessionOf } from './calendar.ts'
+import { type Document, numberOf, textOf, timeOf } from './contract.ts'
+import type { Followed, History } from './history.ts'
+
+/** What the documents say at an instant, in the words of the data dictionary. */
+export type Picture = {
+  readonly now: Date
+  readonly today: Temporal.PlainDate
+  readonly history: History
+  /** Live notices: all that the API still shows. */
+  readonly live: readonly Notice[]
+  /** Those of them that are neither discarded nor expired, and of the state, where one is asked for. */
+  readonly open: readonly Notice[]
+  readonly state: string | null
+  /** Of all notices, also of those that are gone. */
+  readonly stays: readonly Stay[]
+}
+
+export type Phase = {
+  readonly status: string
+  readonly name: string
+  readonly order: number
+  readonly open: boolean
+}
+
+export const PHASES: readonly Phase[] = [
+  { status: 'screening', name: 'Triagem', order: 1, open: true },
+  { status: 'analysis', name: 'Análise', order: 2, open: true },
+  { status: 'pricing', name: 'Precificação', order: 3, open: true },
+  { status: 'ready', name: 'Pronto', order: 4, open: true },
+  { status: 'discarded', name: 'Descartado', order: 5, open: false },
+  { status: 'expired', name: 'Vencido', order: 6, open: false },
+]
+
+/** A phase that is new in the API goes by its own name, last, and nothing says that it is closed. */
+export function phaseOf(status: string): Phase {
+  return PHASES.find(phase => phase.status === status) ?? { status, name: status, order: 9, open: true }
+}
+
+/** Every phase of the contract, and those that only the notices know. */
+export function phasesOf(notices: readonly { readonly phase: Phase }[]): Phase[] {
+  const all = new Map([...PHASES, ...notices.map(({ phase }) => phase)].map(phase => [phase.status, phase]))
+  return sorted(
+    [...all.values()],
+    ({ order }) => order,
+    ({ status }) => status,
+  )
+}
+
+export type Notice = {
+  readonly id: string
+  readonly cnpj: string | null
+  readonly orgao: string | null
+  readonly objeto: string | null
+  readonly numero: string | null
+  readonly modalidade: string | null
+  readonly uf: string | null
+  readonly url: string | null
+  readonly phase: Phase
+  readonly confirmed: boolean
+  readonly discardReason: string | null
+  /** The estimated value, where one can believe it. */
+  readonly value: number | null
+  readonly suspect: boolean
+  readonly session: Temporal.PlainDateTime | null
+  readonly sessionDay: Temporal.PlainDate | null
+  readonly contestUntil: Temporal.PlainDate | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  /** When it was first seen in its phase. */
+  readonly enteredAt: Date
+  readonly analysisState: 'current' | 'quarantined' | 'excluded' | 'pending'
+  readonly recommendation: string | null
+  readonly requirements: readonly Requirement[]
+  readonly alerts: readonly Alert[]
+  /** The payment risk that its analysis names. */
+  readonly risk: string | null
+}
+
+export type Requirement = {
+  readonly ordinal: number
+  readonly category: string | null
+  readonly title: string | null
+  readonly required: string | null
+  readonly current: string | null
+  readonly colour: string | null
+  readonly notes: string | null
+}
+
+export type Alert = {
+  readonly ordinal: number
+  readonly type: string | null
+  readonly severity: string | null
+  /** As readers call them; what the contract does not know as it is. */
+  readonly severityName: string | null
+  readonly severityOrder: number
+  readonly title: string | null
+  readonly description: string | null
+  readonly action: string | null
+  readonly thesis: string | null
+  /** Of those actions that come before the session. */
+  readonly deadline: Temporal.PlainDate | null
+}
+
+/** How long a notice was seen in a phase; `to` is null while it is there. */
+export type Stay = { readonly phase: Phase; readonly from: Date; readonly to: Date | null }
+
+export function pictureAt(history: History, now: Date): Picture {
+  const followed = [...history.followed.values()]
+  const live = followed.filter(({ goneAt }) => goneAt === null).map(notice => noticeOf(notice, history))
+  return {
+    ...{ now, today: localDay(now), history, live, state: null },
+    open: live.filter(({ phase }) => phase.open),
+    stays: followed.flatMap(staysOf),
+  }
+}
+
+/** The same for who asks about one state. */
+export function inState(picture: Picture, state: string): Picture {
+  return { ...picture, state, open: picture.open.filter(({ uf }) => uf === state) }
+}
+
+function staysOf({ phases, goneAt }: Followed): Stay[] {
+  return phases.map(({ status, since }, index) => ({
+    phase: phaseOf(status),
+    from: since,
+    to: phases[index + 1]?.since ?? goneAt,
+  }))
+}
+
+function noticeOf(followed: Followed, history: History): Notice {
+  const { edital, analysis, phases } = followed
+  const id = String(edital.id)
+  const session = sessionOf(timeOf(edital.data_sessao))
+  const sessionDay = session?.toPlainDate() ?? null
+  const published = numberOf(edital.valor_estimado)
+  const suspect = published !== null && isSuspect(published)
+  const contestUntil = sessionDay && lastDayToContest(sessionDay)
+  return {
+    id,
+    cnpj: /^(\d{14})-\d{4}-\d+$/.exec(String(edital.pncp_id))?.[1] ?? null,
+    orgao: textOf(edital.orgao),
+    objeto: textOf(edital.objeto),
+    numero: textOf(edital.numero),
+    modalidade: textOf(edital.modalidade),
+    uf: textOf(edital.uf),
+    url: textOf(edital.pncp_url),
+    phase: phaseOf(String(edital.status)),
+    confirmed: edital.participation_confirmed === true,
+    discardReason: textOf(edital.discard_reason),
+    value: published === 0 || suspect ? null : published,
+    ...{ suspect, session, sessionDay, contestUntil },
+    createdAt: new Date(String(edital.created_at)),
+    updatedAt: new Date(String(edital.updated_at)),
+    enteredAt: phases.at(-1)?.since ?? new Date(Number.NaN),
+    analysisState: analysisStateOf(followed, history),
+    recommendation: textOf(partOf(analysis, 'verdict').recommendation),
+    requirements: elementsOf(analysis, 'requirements').map(requirementOf),
+    alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contestUntil)),
+    risk:
+      textOf(partOf(analysis, 'orgao_report').payment_risk) ||
+      textOf(partOf(analysis, 'pricing').risco_pagamento) ||
+      null,
+  }
+}
+
+/** Whether the analysis is the one for the notice as it is, and else why not. */
+function analysisStateOf(
+  { edital, analysis, analysedFor }: Followed,
+  { setAside, analysed }: History,
+): Notice['analysisState'] {
+  if (analysis && analysedFor === edital.updated_at) return 'current'
+  if (setAside.some(({ kind, id }) => kind === 'analysis' && id === edital.id)) return 'quarantined'
+  return analysed.includes(String(edital.status)) ? 'pending' : 'excluded'
+}
+
+/** Negative, symbolic, of nines only, or more than anything ever cost. */
+function isSuspect(value: number): boolean {
+  const onlyNines = /^9{8,}\.(00|99)$/.test(value.toFixed(2))
+  return value < 0 || (value > 0 && value < 1) || value >= 100e9 || onlyNines
+}
+
+function partOf(analysis: Document | null, name: string): Document {
+  return (analysis?.[name] ?? {}) as Document
+}
+
+function elementsOf(analysis: Document | null, name: string): readonly Document[] {
+  return (analysis?.[name] ?? []) as readonly Document[]
+}
+
+function requirementOf(element: Document, index: number): Requirement {
+  return {
+    ordinal: index + 1,
+    category: textOf(element.category),
+    title: textOf(element.title),
+    required: textOf(element.required),
+    current: textOf(element.current),
+    colour: textOf(element.status),
+    notes: textOf(element.ai_notes),
+  }
+}
+
+const SEVERITIES: readonly (readonly [severity: string, name: string])[] = [
+  ['critical', 'crítica'],
+  ['high', 'alta'],
+  ['medium', 'média'],
+  ['low', 'baixa'],
+]
+const ACTIONS: Readonly<Record<string, string>> = {
+  impugnacao: 'Impugnação',
+  esclarecimento: 'Esclarecimento',
+  recurso: 'Recurso',
+  contrarrazao: 'Contrarrazão',
+  none: 'Nenhuma',
+}
+/** Appeals follow the session, nobody knows when. */
+const BEFORE_THE_SESSION: readonly (string | null)[] = ['impugnacao', 'esclarecimento']
+
+function alertOf(element: Document, index: number, contestUntil: Notice['contestUntil']): Alert {
+  const [severity, action] = [textOf(element.severity), textOf(element.action_type)]
+  const place = SEVERITIES.findIndex(([known]) => known === severity)
+  return {
+    ordinal: index + 1,
+    severity,
+    type: textOf(element.type),
+    severityName: SEVERITIES[place]?.[1] ?? severity,
+    severityOrder: place < 0 ? 9 : place + 1,
+    title: textOf(element.title),
+    description: textOf(element.description),
+    action: action && (ACTIONS[action] ?? action),
+    thesis: textOf(element.legal_thesis),
+    deadline: BEFORE_THE_SESSION.includes(action) ? contestUntil : null,
+  }
+}

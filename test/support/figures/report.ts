@@ -1,0 +1,238 @@
+import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/report_html/format.ts'
+import { driftKindName, recordKindName, runStatusName } from '#src/report_html/words.ts'
+import { down, known, median, sorted, sum } from './arithmetic.ts'
+import {
+  alertsOf,
+  daysTo,
+  type Portion,
+  portionsOf,
+  requirementsOf,
+  sessionsAhead,
+  worthOf,
+} from './lists.ts'
+import { type Notice, type Phase, type Picture, phasesOf } from './picture.ts'
+import { isSoon, momentOf, more, SOON, sentences, table } from './report_lines.ts'
+import { alerts, buyers, demands, sessions } from './report_lists.ts'
+
+/** What each part of the report tells, line by line, as `figuresOf` reads it from the page. */
+export type Told = Readonly<Record<string, readonly string[]>>
+
+const DAY_MS = 86_400_000
+/** How long the lists get. */
+const PROBLEMS = 10
+const BARS = 10
+
+/** What no document knows: the name of the snapshot, and what the last run said of itself. */
+export type RunItself = { readonly snapshot: string; readonly error: string }
+
+export function reportOf(picture: Picture, run: RunItself): Told {
+  return {
+    topo: top(picture),
+    funil: funnel(picture),
+    valor: values(picture),
+    sessoes: sessions(picture),
+    requisitos: demands(picture),
+    alertas: alerts(picture),
+    orgaos: buyers(picture),
+    qualidade: quality(picture, run),
+    fim: sentences(
+      `Instantâneo ${run.snapshot}. Relatório de ${momentOf(picture.now)}; horários de America/Sao_Paulo. Valores estimados são os publicados nos editais, em reais.`,
+    ),
+  }
+}
+
+function top(picture: Picture): string[] {
+  const { open, history, now } = picture
+  const { lastRun, lastGoodAt } = history
+  const age = now.getTime() - lastGoodAt.getTime()
+  const value = worthOf(open)
+  const red = requirementsOf(open).filter(({ colour }) => colour === 'red')
+  const due = alertsOf(open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
+  const notices = (list: readonly { readonly notice: Notice }[]) =>
+    counted(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
+  return sentences(
+    `Dados de ${momentOf(lastRun.at)}. Última leitura completa: ${momentOf(lastGoodAt)} (há ${inWords(age)}).`,
+    age > DAY_MS &&
+      `A última leitura completa foi há ${inWords(age)}: os números podem estar desatualizados.`,
+    lastRun.failed && `A última execução, de ${momentOf(lastRun.at)}, falhou. Veja “Qualidade dos dados”.`,
+    `Editais em andamento | ${number(open.length)} ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada`,
+    `Valor em disputa | ${shortMoney(value)} ${wholeMoney(value)}; ${number(valueless(open).length)} sem valor`,
+    `Sessões | ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias`,
+    `Requisitos vermelhos | ${number(red.length)} em ${notices(red)}`,
+    `Alertas com prazo | ${number(due.length)} nos próximos 7 dias, em ${notices(due)}`,
+    'Sessões dos próximos 30 dias',
+  )
+}
+
+function valueless(notices: readonly Notice[]): Notice[] {
+  return notices.filter(({ value }) => value === null)
+}
+
+type InPhase = { readonly phase: Phase; readonly notices: readonly Notice[] }
+
+function byPhase({ live }: Picture): InPhase[] {
+  return phasesOf(live).map(phase => ({
+    phase,
+    notices: live.filter(notice => notice.phase.status === phase.status),
+  }))
+}
+
+function funnel(picture: Picture): string[] {
+  const { live, open, now } = picture
+  const phases = byPhase(picture)
+  const [largest] = sorted(
+    phases.filter(({ phase }) => phase.open),
+    down(({ notices }) => notices.length),
+  )
+  const since = (times: readonly Date[]) =>
+    days(median(times.map(time => (now.getTime() - time.getTime()) / DAY_MS)))
+  return [
+    ...sentences(
+      `${counted(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento; a fase com mais editais em andamento é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
+      `Editais por fase: ${phases.map(({ phase, notices }) => `${phase.name} ${number(notices.length)}`).join(', ')}.`,
+    ),
+    ...table(
+      'Editais, valor estimado e tempo por fase',
+      'Fase | Editais | Sem valor | Valor total | Valor mediano | Idade mediana | Na fase (mediana)',
+      phases.map(({ phase, notices }) => [
+        ...[phase.name, number(notices.length), number(valueless(notices).length)],
+        wholeMoney(worthOf(notices)),
+        wholeMoney(median(known(notices.map(({ value }) => value)))),
+        since(notices.map(({ createdAt }) => createdAt)),
+        since(notices.map(({ enteredAt }) => enteredAt)),
+      ]),
+    ),
+  ]
+}
+
+/** What the funnel's drawing writes: the names of its bars, then what stands at their ends. */
+export function funnelDrawing(picture: Picture): string[] {
+  const phases = byPhase(picture)
+  return [
+    ...phases.map(({ phase }) => phase.name),
+    ...phases.map(({ notices }) => `${number(notices.length)} · ${shortMoney(worthOf(notices))}`),
+  ].map(plainSpaces)
+}
+
+function values(picture: Picture): string[] {
+  const { open } = picture
+  const suspect = open.filter(({ suspect }) => suspect).length
+  const secret = valueless(open).length - suspect
+  return [
+    ...sentences(
+      `${wholeMoney(worthOf(open))} em disputa nos editais em andamento; ${counted(secret, 'não informa o valor', 'não informam o valor')}, ${counted(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
+    ),
+    ...portions('UF', statesOf(picture)),
+    ...portions('Modalidade', modalitiesOf(picture)),
+  ]
+}
+
+const statesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ uf }) => uf))
+const modalitiesOf = (picture: Picture) => inOrder(portionsOf(picture, ({ modalidade }) => modalidade))
+
+function inOrder(portions: readonly Portion[]): Portion[] {
+  return sorted(
+    portions,
+    down(({ value }) => value),
+    down(({ notices }) => notices.length),
+    ({ name }) => name,
+  )
+}
+
+function portions(kind: string, all: readonly Portion[]): string[] {
+  const rest = all.slice(BARS)
+  const restCount = sum(rest.map(({ notices }) => notices.length))
+  return [
+    ...sentences(
+      `Valor e editais em andamento por ${kind}: ${all
+        .slice(0, BARS)
+        .map(portion => `${nameOf(portion)} ${barTextOf(portion)}`)
+        .join(', ')}.`,
+      rest.length > 0 &&
+        `Valor estimado · editais em andamento. Outras ${number(rest.length)}: ${shortMoney(sum(rest.map(({ value }) => value)))} · ${number(restCount)}.`,
+    ),
+    ...table(
+      `Editais em andamento por ${kind}`,
+      `${kind} | Editais | Valor estimado`,
+      all.map(portion => [nameOf(portion), number(portion.notices.length), wholeMoney(portion.value)]),
+    ),
+  ]
+}
+
+const nameOf = ({ name }: Portion) => (name === 'não informada' ? 'Não informada' : name)
+const barTextOf = ({ value, notices }: Portion) =>
+  `${value > 0 ? shortMoney(value) : 'sem valor'} · ${number(notices.length)}`
+
+/** What the drawings of states and modalities write. */
+export function portionDrawings(picture: Picture): string[][] {
+  return [statesOf(picture), modalitiesOf(picture)].map(all => {
+    const bars = all.slice(0, BARS)
+    return [...bars.map(nameOf), ...bars.map(barTextOf)].map(plainSpaces)
+  })
+}
+
+function plainSpaces(text: string): string {
+  return text.replaceAll(/\s/g, ' ')
+}
+
+function quality({ live, history }: Picture, { error }: RunItself): string[] {
+  const { setAside, drift, lastRun, lastGoodAt } = history
+  const inState = (state: Notice['analysisState']) =>
+    live.filter(({ analysisState }) => analysisState === state).length
+  const pending = inState('pending')
+  return [
+    ...sentences(
+      `${counted(pending, 'análise ainda não foi lida', 'análises ainda não foram lidas')}; ${counted(setAside.length, 'registro não pôde ser usado e espera', 'registros não puderam ser usados e esperam')} em quarentena.`,
+      `Editais acompanhados | ${number(live.length)}`,
+      `Análises atuais | ${number(inState('current'))}`,
+      `Análises pendentes | ${number(pending)}`,
+      `Análises fora do escopo | ${number(inState('excluded'))}`,
+      `Registros em quarentena | ${number(setAside.length)}`,
+      `Desvios do contrato | ${number(drift.length)}`,
+      `Última execução | ${momentOf(lastRun.at)}, ${runStatusName(lastRun.failed ? 'failed' : 'ok')}`,
+      `Última leitura completa | ${momentOf(lastGoodAt)}`,
+      `Mensagem da última execução: ${error}`,
+    ),
+    ...quarantine(history),
+    ...drifts(history),
+  ]
+}
+
+function quarantine({ setAside }: Picture['history']): string[] {
+  const kinds = [...Map.groupBy(setAside, ({ kind }) => kind)]
+  const rows = sorted(
+    kinds,
+    down(([, those]) => those.length),
+    ([kind]) => kind,
+  ).map(([kind, those]) => [
+    recordKindName(kind),
+    // Nothing else is wrong with any of them.
+    'a required field is missing',
+    number(those.length),
+    momentOf(latestOf(those.map(({ at }) => at))),
+  ])
+  return table('Em quarentena, por motivo', 'Registro | Motivo | Registros | Último em', rows)
+}
+
+function latestOf(times: readonly Date[]): Date {
+  return new Date(Math.max(...times.map(time => time.getTime())))
+}
+
+function drifts({ drift }: Picture['history']): string[] {
+  const rows = sorted(
+    drift,
+    down(({ lastAt }) => lastAt.getTime()),
+    ({ path }) => path,
+    ({ kind }) => kind,
+  )
+  return [
+    ...table(
+      'Desvios do contrato documentado da API, os mais recentes',
+      'Campo | Desvio | Vezes | Último em',
+      rows
+        .slice(0, PROBLEMS)
+        .map(({ path, kind, count, lastAt }) => [path, driftKindName(kind), number(count), momentOf(lastAt)]),
+    ),
+    ...more(rows.length - PROBLEMS, 'desvio', 'desvios'),
+  ]
+}

@@ -1,0 +1,52 @@
+import { counted, day, dayAndTime, NONE } from '#src/report_html/format.ts'
+import { inUtc, localTime } from './calendar.ts'
+import type { Picture } from './picture.ts'
+
+/** How the report says things, so that its parts say nothing but their figures. */
+
+/** How far the report looks ahead, in days. */
+export const DAYS_AHEAD = 30
+export const SOON = 7
+
+/** A row's cells; null where there is nothing to say. */
+type Row = readonly (string | null)[]
+
+export function dayOf(local: Temporal.PlainDate | null): string {
+  return day(local && inUtc(local))
+}
+
+export function momentOf(instant: Date): string {
+  return dayAndTime(inUtc(localTime(instant)))
+}
+
+export function lastDayOf({ today }: Picture): string {
+  return dayOf(today.add({ days: DAYS_AHEAD }))
+}
+
+export function isSoon(distance: number): boolean {
+  return distance >= 0 && distance <= SOON
+}
+
+/** What there is of these, with a sign between them; null for nothing. */
+export function joined(parts: readonly (string | null | false)[], sign = ' '): string | null {
+  return parts.filter(Boolean).join(sign) || null
+}
+
+/** Those that tell a figure; the others are left to other tests. */
+export function sentences(...texts: readonly (string | null | false)[]): string[] {
+  return texts.flatMap(text => (text && /\d/.test(text) ? [oneLine(text)] : []))
+}
+
+export function table(caption: string, head: string, rows: readonly Row[]): string[] {
+  const lines = rows.map(cells => oneLine(cells.map(cell => cell || NONE).join(' | ')))
+  return [...sentences(caption), head, ...lines]
+}
+
+/** What stands below a list that was cut. */
+export function more(count: number, one: string, many: string, where = ''): string[] {
+  return count > 0 ? sentences(`… e mais ${counted(count, one, many)}${where}.`) : []
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim()
+}

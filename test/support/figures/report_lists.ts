@@ -1,0 +1,296 @@
+import {
+  counted,
+  dayAndMonth,
+  dayAndTime,
+  inDays,
+  line,
+  money,
+  NONE,
+  number,
+  percent,
+  timeOfDay,
+  weekday,
+  wholeMoney,
+} from '#src/report_html/format.ts'
+import { categoryName, riskName, verdictName } from '#src/report_html/words.ts'
+import { down, sorted, sum } from './arithmetic.ts'
+import { inUtc } from './calendar.ts'
+import {
+  alertsOf,
+  type Buyer,
+  buyersOf,
+  daysTo,
+  isGrave,
+  requirementsOf,
+  type Session,
+  sessionsAhead,
+  worthOf,
+} from './lists.ts'
+import type { Alert, Notice, Picture, Requirement } from './picture.ts'
+import { DAYS_AHEAD, dayOf, isSoon, joined, lastDayOf, more, SOON, sentences, table } from './report_lines.ts'
+
+/** How long the lists get, and their texts. */
+const LENGTH = { sessions: 50, deadlines: 30, buyers: 20, missing: 8, stacks: 12 } as const
+const CHARACTERS = { name: 80, object: 120, description: 140, code: 30 } as const
+
+export function sessions(picture: Picture): string[] {
+  const { today } = picture
+  const all = sorted(
+    sessionsAhead(picture, DAYS_AHEAD),
+    ({ session }) => session.toString(),
+    ({ orgao }) => orgao,
+    ({ id }) => id,
+  )
+  const [first] = all
+  if (!first) return sentences(heading, `Nenhuma sessão de edital em andamento até ${lastDayOf(picture)}.`)
+  const byDay = [...Map.groupBy(all, ({ sessionDay }) => sessionDay.toString())]
+  return [
+    ...sentences(
+      heading,
+      `${counted(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias. A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.`,
+      `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${dayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
+      'Sessões por dia; em destaque, os próximos 7 dias.',
+    ),
+    ...table(
+      `Próximas sessões${all.length > LENGTH.sessions ? `: as primeiras ${LENGTH.sessions}` : ''}`,
+      'Sessão | Edital | Valor estimado | Fase e parecer | Pendências | Impugnar até',
+      all.slice(0, LENGTH.sessions).map(session => sessionRow(session, picture)),
+    ),
+    ...more(all.length - LENGTH.sessions, 'sessão', 'sessões', ` até ${lastDayOf(picture)}`),
+  ]
+}
+
+const heading = 'Sessões dos próximos 30 dias'
+
+function sessionRow(notice: Session, picture: Picture): (string | null)[] {
+  const { session, sessionDay, contestUntil, phase, confirmed, recommendation } = notice
+  const local = inUtc(session)
+  const left = daysTo(contestUntil, picture)
+  return [
+    `${dayOf(sessionDay)} ${joined([weekday(local), timeOfDay(local)], ', ')} · ${inDays(daysTo(sessionDay, picture))}`,
+    `${nameOf(notice)} ${joined([line(notice.modalidade, CHARACTERS.code), line(notice.objeto, CHARACTERS.object)], ' · ')}`,
+    money(notice.value),
+    joined([phase.name, confirmed && 'confirmada', verdictName(recommendation)]),
+    problemsOf(notice),
+    left < 0 ? `encerrado em ${dayOf(contestUntil)}` : `${dayOf(contestUntil)} ${inDays(left)}`,
+  ]
+}
+
+function nameOf({ orgao, uf, numero }: Notice): string | null {
+  const name = line(orgao, CHARACTERS.name) ?? 'Órgão não informado'
+  return joined([name, line(uf, CHARACTERS.code), line(numero, CHARACTERS.code)], ' · ')
+}
+
+function problemsOf({ requirements, alerts }: Notice): string | null {
+  const coloured = (colour: string) =>
+    requirements.filter(requirement => requirement.colour === colour).length
+  const [red, yellow] = [coloured('red'), coloured('yellow')]
+  const grave = (severity: string) => alerts.filter(alert => isGrave(alert, [severity])).length
+  const [critical, high] = [grave('critical'), grave('high')]
+  return joined([
+    red > 0 && counted(red, 'vermelho', 'vermelhos'),
+    yellow > 0 && counted(yellow, 'amarelo', 'amarelos'),
+    critical > 0 && counted(critical, 'alerta crítico', 'alertas críticos'),
+    high > 0 && counted(high, 'alerta alto', 'alertas altos'),
+  ])
+}
+
+/** The requirements of a category by their colours: red, yellow, green, and none. */
+type Demand = { readonly category: string | null; readonly colours: readonly number[] }
+
+export function demandsOf({ open }: Picture): Demand[] {
+  const categories = Map.groupBy(requirementsOf(open), ({ category }) => category)
+  const demands = [...categories].map(([category, those]) => {
+    const coloured = ['red', 'yellow', 'green'].map(
+      colour => those.filter(requirement => requirement.colour === colour).length,
+    )
+    return { category, colours: [...coloured, those.length - sum(coloured)] }
+  })
+  return sorted(
+    demands,
+    ...[0, 1, 2].map(colour => down<Demand>(({ colours }) => colours[colour] ?? 0)),
+    ({ category }) => category,
+  )
+}
+
+export function demands(picture: Picture): string[] {
+  const all = demandsOf(picture)
+  const requirements = requirementsOf(picture.open)
+  const red = requirements.filter(({ colour }) => colour === 'red')
+  const yellow = requirements.filter(({ colour }) => colour === 'yellow')
+  const notices = new Set(red.map(({ notice }) => notice.id)).size
+  const heads = ['Vermelhos', 'Amarelos', 'Verdes', 'Sem avaliação']
+  const chart = all
+    .slice(0, LENGTH.stacks)
+    .map(
+      ({ category, colours }) =>
+        `${categoryName(category)} ${colours.map((count, index) => `${number(count)} ${heads[index]?.toLowerCase()}`).join(', ')}`,
+    )
+  return [
+    ...sentences(
+      `${counted(red.length, 'requisito vermelho', 'requisitos vermelhos')} em ${counted(notices, 'edital em andamento', 'editais em andamento')}, e ${counted(yellow.length, 'amarelo', 'amarelos')}, de ${counted(requirements.length, 'requisito', 'requisitos')}.`,
+      `Requisitos por categoria e cor: ${chart.join('; ')}.`,
+    ),
+    ...table(
+      'Requisitos dos editais em andamento por categoria e cor',
+      `Categoria | ${heads.join(' | ')}`,
+      all.map(({ category, colours }) => [categoryName(category), ...colours.map(number)]),
+    ),
+    ...missing(red),
+  ]
+}
+
+/** What is red in more than one notice, the most frequent first. */
+function missing(red: readonly (Requirement & { readonly notice: Notice })[]): string[] {
+  const titles = [...Map.groupBy(red, ({ title }) => title?.trim() ?? '')].map(([title, those]) => ({
+    ...{ title, category: those[0]?.category ?? null },
+    notices: new Set(those.map(({ notice }) => notice.id)).size,
+  }))
+  const rows = sorted(
+    titles.filter(({ title, notices }) => title !== '' && notices > 1),
+    down(({ notices }) => notices),
+    ({ title }) => title,
+  )
+  return table(
+    'O que mais falta: requisitos vermelhos em mais de um edital',
+    'Requisito | Categoria | Editais',
+    rows
+      .slice(0, LENGTH.missing)
+      .map(({ title, category, notices }) => [
+        line(title, CHARACTERS.object),
+        categoryName(category),
+        number(notices),
+      ]),
+  )
+}
+
+/** The alerts of a severity: risks, opportunities, and all else. */
+type Severity = { readonly name: string; readonly kinds: readonly number[] }
+
+export function severitiesOf({ open }: Picture): Severity[] {
+  const severities = Map.groupBy(
+    sorted(
+      alertsOf(open),
+      ({ severityOrder }) => severityOrder,
+      ({ severityName }) => severityName,
+    ),
+    ({ severityName }) => severityName,
+  )
+  return [...severities].map(([name, those]) => {
+    const known = ['risk', 'opportunity'].map(type => those.filter(alert => alert.type === type).length)
+    const label = name ?? 'sem severidade'
+    return {
+      name: label.charAt(0).toUpperCase() + label.slice(1),
+      kinds: [...known, those.length - sum(known)],
+    }
+  })
+}
+
+export function alerts(picture: Picture): string[] {
+  const all = alertsOf(picture.open)
+  const due = sorted(
+    all.filter(({ deadline }) => deadline && daysTo(deadline, picture) >= 0),
+    ({ deadline }) => deadline?.toString() ?? null,
+    ({ severityOrder }) => severityOrder,
+    ({ notice }) => notice.id,
+    ({ ordinal }) => ordinal,
+  )
+  const soon = due.filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
+  return [
+    ...sentences(
+      `${counted(all.length, 'alerta', 'alertas')} nos editais em andamento; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
+      `Alertas por severidade: ${severitiesOf(picture)
+        .map(({ name, kinds }) => `${name} ${number(sum(kinds))}`)
+        .join(', ')}.`,
+    ),
+    ...deadlines(due, picture),
+    ...more(due.length - LENGTH.deadlines, 'alerta com prazo em aberto', 'alertas com prazo em aberto'),
+    ...sentences(
+      'Prazo: terceiro dia útil antes da sessão (Lei 14.133/2021, art. 164), só com feriados nacionais. Confira sempre o edital.',
+    ),
+  ]
+}
+
+function deadlines(due: readonly (Alert & { readonly notice: Notice })[], picture: Picture): string[] {
+  if (due.length === 0) return []
+  const cut = due.length > LENGTH.deadlines ? `: os primeiros ${LENGTH.deadlines}` : ''
+  return table(
+    `Prazos de impugnação e esclarecimento em aberto${cut}`,
+    'Prazo | Alerta | Edital | Fase | Sessão',
+    due
+      .slice(0, LENGTH.deadlines)
+      .map(({ deadline, notice, ...alert }) => [
+        deadline && `${dayOf(deadline)} ${inDays(daysTo(deadline, picture))}`,
+        `${alert.severityName ?? NONE} ${alert.action}: ${line(alert.title, CHARACTERS.name) ?? 'sem título'} ${line(alert.description, CHARACTERS.description) ?? ''}`,
+        nameOf(notice),
+        notice.phase.name,
+        dayOf(notice.sessionDay),
+      ]),
+  )
+}
+
+/** The buyers that the report lists, and how many there are. */
+function buyersInOrder(picture: Picture): Buyer[] {
+  return sorted(
+    buyersOf(picture),
+    down(({ value }) => value),
+    down(({ open }) => open.length),
+    ({ orgao }) => orgao,
+    ({ cnpj }) => cnpj,
+  )
+}
+
+export function buyers(picture: Picture): string[] {
+  const all = buyersInOrder(picture)
+  const shown = all.slice(0, LENGTH.buyers)
+  const share = sum(shown.map(({ value }) => value)) / worthOf(picture.open)
+  const cut = all.length > shown.length
+  return [
+    ...sentences(
+      `${counted(all.length, 'órgão', 'órgãos')} com editais em andamento${cut ? `; os ${shown.length} maiores somam ${percent(share)} do valor` : ''}.`,
+    ),
+    ...table(
+      `Órgãos por valor em andamento${cut ? `: os ${shown.length} maiores` : ''}`,
+      'Órgão | Valor em andamento | Em andamento | Todos | Descartados | Risco de pagamento | Próxima sessão',
+      shown.map(({ orgao, uf, value, open, all, risk, nextSession }) => [
+        joined([line(orgao, CHARACTERS.name) ?? 'Órgão não informado', uf], ' · '),
+        ...[wholeMoney(value), number(open.length), number(all.length)],
+        percent(all.filter(({ phase }) => phase.status === 'discarded').length / all.length),
+        ...[riskName(risk), dayOf(nextSession)],
+      ]),
+    ),
+    ...more(all.length - shown.length, 'órgão', 'órgãos'),
+  ]
+}
+
+/** How long the bars below the buyers' values are, in percent of the first. */
+export function buyerBars(picture: Picture): number[] {
+  const shown = buyersInOrder(picture).slice(0, LENGTH.buyers)
+  const most = shown[0]?.value ?? 0
+  return shown.map(({ value }) => Math.round((100 * value) / most))
+}
+
+/** The lengths of the bars of each layer, in shares of all bars together. */
+export type Bars = Readonly<Record<string, readonly number[]>>
+
+function barsIn(layers: readonly string[], stacks: readonly (readonly number[])[]): Bars {
+  const total = sum(stacks.flat())
+  return Object.fromEntries(
+    layers.map((layer, index) => [layer, stacks.map(counts => (counts[index] ?? 0) / total)]),
+  )
+}
+
+export function demandBars(picture: Picture): Bars {
+  const stacks = demandsOf(picture).slice(0, LENGTH.stacks)
+  return barsIn(
+    ['red', 'yellow', 'green', 'unknown'],
+    stacks.map(({ colours }) => colours),
+  )
+}
+
+export function severityBars(picture: Picture): Bars {
+  return barsIn(
+    ['red', 'green', 'unknown'],
+    severitiesOf(picture).map(({ kinds }) => kinds),
+  )
+}

@@ -1,0 +1,70 @@
+import { generateWorld } from '#src/sandbox/generate.ts'
+import { tick } from '#src/sandbox/live.ts'
+import { createRandom } from '#src/sandbox/random.ts'
+import type { Entry, World } from '#src/sandbox/world.ts'
+import { cornersOf } from './corners.ts'
+
+/** What the API serves, run by run; but to the last one it serves nothing. */
+export type Story = {
+  /** When the runs are. */
+  readonly times: readonly Date[]
+  /** Makes the world what the run with this index is to read. */
+  readonly tell: (world: World, run: number) => void
+}
+
+const HOUR_MS = 3_600_000
+/** The last two are further apart than snapshots are that tell of nothing but a run. */
+const HOURS_AGO = [144, 60, 2, 0.4]
+/** The phases that the last run is to ask about: what was not read of others is left out from then on. */
+export const ANALYSED = ['screening', 'analysis']
+const NOTICES = 230
+const TICKS_BETWEEN_RUNS = 60
+
+/**
+ * A generated crowd of notices that lives on from run to run, and among it those made by hand. The first run is
+ * when the crowd was made, the last one just before `now`.
+ */
+export function storyUntil(now: Date): Story {
+  const times = HOURS_AGO.map(hours => new Date(now.getTime() - hours * HOUR_MS))
+  const crowd = generateWorld({ seed: 11, company: 'acme', notices: NOTICES, start: times[0] as Date })
+  const random = createRandom('figures')
+
+  function live(from: Date, to: Date): void {
+    const step = (to.getTime() - from.getTime()) / (TICKS_BETWEEN_RUNS + 1)
+    for (let turn = 1; turn <= TICKS_BETWEEN_RUNS; turn += 1) {
+      tick(crowd, random, new Date(from.getTime() + turn * step))
+    }
+  }
+
+  return {
+    times,
+    tell(world, run) {
+      const [from, to] = [times[run - 1], times[run]]
+      if (from && to) live(from, to)
+      quarter(crowd)
+      show(world, [...entriesOf(crowd), ...cornersOf(run, now)])
+    },
+  }
+}
+
+export function entriesOf(world: World): Entry[] {
+  return world.ids().flatMap(id => world.entry(id) ?? [])
+}
+
+/**
+ * Values of quarters of a real: their sums are exact, in whatever order. Others end in 50 cents or in a trifle less,
+ * which is another real where a sum is told without its cents.
+ */
+function quarter(world: World): void {
+  for (const { edital } of entriesOf(world)) {
+    const { id, valor_estimado: value } = edital
+    if (typeof value === 'number') world.update(id, { edital: { valor_estimado: Math.round(value * 4) / 4 } })
+  }
+}
+
+/** Nobody moves what is made by hand: it is shown beside the crowd, and does not live in it. */
+function show(world: World, entries: readonly Entry[]): void {
+  const shown = new Set(entries.map(({ edital }) => edital.id))
+  for (const id of world.ids()) if (!shown.has(id)) world.remove(id)
+  for (const entry of entries) world.put(entry)
+}
