@@ -1,8 +1,8 @@
 -- Each child table is summed up by itself before it is joined: joined to one another they would multiply.
 WITH itens_por_edital AS (
-  SELECT company, edital_id, count(*) AS itens, sum(valor_total) AS itens_valor_total,
+  SELECT company, edital_id, count(*) AS itens, fsum(valor_total) AS itens_valor_total,
     count(*) FILTER (ai_selected) AS itens_selecionados,
-    sum(valor_total) FILTER (ai_selected) AS itens_selecionados_valor
+    fsum(valor_total) FILTER (ai_selected) AS itens_selecionados_valor
   FROM items GROUP BY ALL
 ),
 requisitos_por_edital AS (

@@ -2,7 +2,8 @@
 WITH por_fase AS (
   SELECT company, status, count(*) AS editais,
     count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
-    sum(valor_estimado_informado) AS valor_total,
+    -- Sums of doubles depend on their order, which is another each time.
+    sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor_total,
     median(valor_estimado_informado) AS valor_mediano,
     median(greatest(0, epoch_ms(now()) - epoch_ms(created_at)) / 86400000) AS idade_mediana_dias
   FROM editais_ativos GROUP BY ALL

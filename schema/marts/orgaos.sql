@@ -7,18 +7,18 @@ WITH editais_do_orgao AS (
 )
 SELECT company,
   any_value(orgao_cnpj) AS orgao_cnpj,
-  arg_max(orgao, updated_at) FILTER (orgao IS NOT NULL) AS orgao,
-  arg_max(uf, updated_at) FILTER (uf IS NOT NULL) AS uf,
+  arg_max(orgao, (updated_at, edital_id)) FILTER (orgao IS NOT NULL) AS orgao,
+  arg_max(uf, (updated_at, edital_id)) FILTER (uf IS NOT NULL) AS uf,
   count(*) AS editais,
   count(*) FILTER (em_andamento) AS editais_em_andamento,
   count(*) FILTER (status = 'discarded') AS descartados,
   descartados / editais AS parcela_descartada,
-  coalesce(sum(valor_estimado_informado), 0) AS valor_total,
-  coalesce(sum(valor_estimado_informado) FILTER (em_andamento), 0) AS valor_em_andamento,
+  coalesce(sum(valor_estimado_informado::DECIMAL(20, 4)), 0)::DOUBLE AS valor_total,
+  coalesce(sum(valor_estimado_informado::DECIMAL(20, 4)) FILTER (em_andamento), 0)::DOUBLE AS valor_em_andamento,
   -- One that is not known says nothing against one that was.
   coalesce(
-    arg_max(risco, updated_at) FILTER (risco <> 'desconhecido'),
-    any_value(risco)
+    arg_max(risco, (updated_at, edital_id)) FILTER (risco <> 'desconhecido'),
+    max(risco)
   ) AS risco_pagamento,
   min(data_sessao_dia) FILTER (em_andamento AND dias_ate_sessao >= 0) AS proxima_sessao_dia
 FROM editais_do_orgao

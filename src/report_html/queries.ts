@@ -220,7 +220,7 @@ async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
        due AS (SELECT edital_id FROM alertas_juridicos
          WHERE em_andamento AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays})
      SELECT count(*) AS em_andamento, count(*) FILTER (participation_confirmed) AS confirmados,
-       sum(valor_estimado_informado) AS valor, count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
+       sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor, count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
        count(*) FILTER (valor_suspeito) AS suspeitos,
        count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays}) AS sessoes_7_dias,
        (SELECT count(*) FROM red) AS requisitos_vermelhos,

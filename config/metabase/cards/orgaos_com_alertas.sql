@@ -1,6 +1,6 @@
 -- Órgãos com mais alertas
 -- Alertas críticos e altos de editais em andamento, por órgão.
-SELECT coalesce(any_value(orgao), 'não informado') AS "Órgão", count(*) AS "Alertas"
+SELECT coalesce(max(orgao), 'não informado') AS "Órgão", count(*) AS "Alertas"
 FROM alertas_juridicos
 WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND uf = {{uf}}]]
 -- Buyers of one name are many.

@@ -1,5 +1,5 @@
 -- Valor em andamento
 -- Soma dos valores estimados dos editais em andamento; os sem valor informado (0, sigiloso, simbólico) não entram.
-SELECT coalesce(sum(valor_total), 0) AS "Valor estimado"
+SELECT coalesce(sum(valor_total::DECIMAL(20, 4)), 0)::DOUBLE AS "Valor estimado"
 FROM funil
 WHERE em_andamento
