@@ -85,11 +85,10 @@ describe('every figure on a card is what the documents say', () => {
 
 /** The rows of a query, and the picture of the moment: cards look at the clock. */
 async function ask(sql: string, parameters?: { uf: string }): Promise<{ rows: Row[]; picture: Picture }> {
-  const before = pictureAt(history, new Date())
+  const picture = pictureAt(history, new Date())
   const rows = await catalog.rows<Row>(sql, parameters)
-  const after = pictureAt(history, new Date())
-  // Midnight came between.
-  return before.today.equals(after.today) ? { rows, picture: before } : await ask(sql, parameters)
+  // Else midnight came between.
+  return picture.today.equals(localDay(new Date())) ? { rows, picture } : await ask(sql, parameters)
 }
 
 function expectRows(rows: readonly Row[], expected: readonly Row[] = []): void {

@@ -38,8 +38,9 @@ export function isGrave({ type, severity }: Alert, severities: readonly string[]
   return type !== 'opportunity' && severity !== null && severities.includes(severity)
 }
 
+/** Summed up in cents, whose sum is exact in whatever order. */
 export function worthOf(notices: readonly Notice[]): number {
-  return sum(known(notices.map(({ value }) => value)))
+  return sum(known(notices.map(({ value }) => value)).map(value => Math.round(value * 100))) / 100
 }
 
 export type Portion = { readonly name: string; readonly notices: readonly Notice[]; readonly value: number }

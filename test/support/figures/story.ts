@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000
 const HOURS_AGO = [144, 60, 2, 0.4]
 /** The phases that the last run is to ask about: what was not read of others is left out from then on. */
 export const ANALYSED = ['screening', 'analysis']
-const NOTICES = 230
+const NOTICES = 200
 const TICKS_BETWEEN_RUNS = 60
 
 /**
@@ -41,7 +41,6 @@ export function storyUntil(now: Date): Story {
     tell(world, run) {
       const [from, to] = [times[run - 1], times[run]]
       if (from && to) live(from, to)
-      quarter(crowd)
       show(world, [...entriesOf(crowd), ...cornersOf(run, now)])
     },
   }
@@ -49,17 +48,6 @@ export function storyUntil(now: Date): Story {
 
 export function entriesOf(world: World): Entry[] {
   return world.ids().flatMap(id => world.entry(id) ?? [])
-}
-
-/**
- * Values of quarters of a real: their sums are exact, in whatever order. Others end in 50 cents or in a trifle less,
- * which is another real where a sum is told without its cents.
- */
-function quarter(world: World): void {
-  for (const { edital } of entriesOf(world)) {
-    const { id, valor_estimado: value } = edital
-    if (typeof value === 'number') world.update(id, { edital: { valor_estimado: Math.round(value * 4) / 4 } })
-  }
 }
 
 /** Nobody moves what is made by hand: it is shown beside the crowd, and does not live in it. */
