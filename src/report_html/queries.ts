@@ -342,7 +342,7 @@ async function readBuyers(db: Database, at: Today): Promise<Bounded<Buyer>> {
        SELECT count(*) OVER () AS total, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
          editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor,
          left(risco_pagamento, ${TEXT}) AS risco_pagamento, proxima_sessao
-       FROM orgaos LEFT JOIN next ON buyer = coalesce(orgao_cnpj, orgao) WHERE editais_em_andamento > 0
+       FROM orgaos LEFT JOIN next ON buyer IS NOT DISTINCT FROM coalesce(orgao_cnpj, orgao) WHERE editais_em_andamento > 0
        ORDER BY valor_em_andamento DESC, editais_em_andamento DESC, orgao, orgao_cnpj
        LIMIT ${LIMITS.buyers}`,
       at,
