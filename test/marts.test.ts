@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { VIEWS } from '#schema/marts.ts'
+import { readCard } from '#src/metabase/cards.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { Database } from '#src/warehouse/database.ts'
 import { startCompanies } from './support/companies.ts'
@@ -192,6 +193,27 @@ test('a summary counts each child once, and funnel, states and buyers add up to 
     itens: 8,
     prazos: 2,
   })
+})
+
+test('a buyer has the name of its latest notice on every card, and white space makes no reason of its own', async () => {
+  const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'none' }]
+  const named = (number: number, orgao: string, updated_at: string) =>
+    noticeEntry(number, { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at }, { alerts })
+  const company = await startSynced([
+    named(1, 'Zeladoria Antiga', '2026-10-01T00:00:00Z'),
+    named(2, 'Agência Nova', '2026-10-02T00:00:00Z'),
+    noticeEntry(3, { status: 'discarded', discard_reason: 'Longe\n' }),
+    noticeEntry(4, { status: 'discarded', discard_reason: ' Longe' }),
+    noticeEntry(5, { status: 'discarded', discard_reason: '\t' }),
+  ])
+  const { sql } = await readCard('orgaos_com_alertas')
+  expect(await company.query(sql.replaceAll(/\[\[.*?\]\]/gs, ''))).toEqual([
+    { Órgão: 'Agência Nova', Alertas: 2 },
+  ])
+  expect(await company.query('SELECT motivo, editais FROM motivos_descarte')).toEqual([
+    { motivo: 'Longe', editais: 2 },
+    { motivo: 'não informado', editais: 1 },
+  ])
 })
 
 test('moves between phases and changes of fields are told as they were observed', async () => {

@@ -1,9 +1,11 @@
 -- Órgãos com mais alertas
 -- Alertas críticos e altos de editais em andamento, por órgão.
-SELECT coalesce(max(orgao), 'não informado') AS "Órgão", count(*) AS "Alertas"
-FROM alertas_juridicos
-WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND uf = {{uf}}]]
--- Buyers of one name are many.
-GROUP BY coalesce(orgao_cnpj, orgao)
+SELECT coalesce(any_value(o.orgao), 'não informado') AS "Órgão", count(*) AS "Alertas"
+FROM alertas_juridicos a
+-- Buyers of one name are many, and one that was renamed has the name of its latest notice.
+LEFT JOIN orgaos o
+  ON o.company = a.company AND coalesce(o.orgao_cnpj, o.orgao) IS NOT DISTINCT FROM coalesce(a.orgao_cnpj, a.orgao)
+WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND a.uf = {{uf}}]]
+GROUP BY coalesce(a.orgao_cnpj, a.orgao)
 ORDER BY "Alertas" DESC, "Órgão"
 LIMIT 12

@@ -5,5 +5,5 @@ SELECT orgao AS "Órgão", uf AS "UF", risco_pagamento AS "Risco de pagamento",
   proxima_sessao_dia AS "Próxima sessão"
 FROM orgaos
 WHERE editais_em_andamento > 0 AND risco_pagamento IS NOT NULL [[AND uf = {{uf}}]]
-ORDER BY valor_em_andamento DESC NULLS LAST, orgao
+ORDER BY valor_em_andamento DESC NULLS LAST, orgao, orgao_cnpj
 LIMIT 100
