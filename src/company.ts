@@ -1,5 +1,6 @@
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncDirectory } from './durable.ts'
 import { EXIT, FatalError, systemCode } from './errors.ts'
 
 /** Where everything of one company lies (DESIGN section 6); nothing of another company is below it. */
@@ -53,13 +54,18 @@ async function makeDirectory(path: string): Promise<void> {
 async function madeOrThere(path: string): Promise<boolean> {
   try {
     await mkdir(path)
-    return true
   } catch (error) {
     const code = systemCode(error)
     if (code === 'EEXIST' && (await stat(path)).isDirectory()) return true
     if (code === 'ENOENT') return false
     throw error
   }
+  // A log whose directory is gone after a power failure, beside a warehouse made from it, would be a riddle. Where
+  // others own the parent it may not be readable, and what is below it is not ours to make durable.
+  await syncDirectory('directories.sync', dirname(path)).catch(error => {
+    if (!['EACCES', 'EPERM'].includes(systemCode(error) ?? '')) throw error
+  })
+  return true
 }
 
 /** Makes the directories. Throws FatalError (usage) when DATA_DIR cannot be written. */

@@ -1,6 +1,6 @@
-import { rm } from 'node:fs/promises'
 import type { Settings } from '#config/settings.ts'
 import { type CompanyPaths, makeDirectories } from './company.ts'
+import { remove } from './durable.ts'
 import type { Cause } from './errors.ts'
 import { type Published, publish } from './lake/publish.ts'
 import { createLoader, type Loader } from './load.ts'
@@ -72,7 +72,7 @@ export async function withRun<T>(
     await log.close()
     await loader.idle()
     warehouse.db.close()
-    await rm(paths.temporary, { recursive: true, force: true })
+    await remove('temporary.remove', paths.temporary)
   }
 }
 

@@ -1,5 +1,6 @@
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import type { CompanyPaths } from './company.ts'
+import { move } from './durable.ts'
 import type { Cause } from './errors.ts'
 import type { RunReport } from './report.ts'
 
@@ -29,7 +30,7 @@ export async function readState({ state }: CompanyPaths): Promise<CompanyState |
 /** Whole or not at all, so that it can be read at any time. */
 export async function writeState({ state: path }: CompanyPaths, state: CompanyState): Promise<void> {
   await writeFile(`${path}.part`, `${JSON.stringify(state)}\n`)
-  await rename(`${path}.part`, path)
+  await move('state.rename', `${path}.part`, path)
 }
 
 /** A run over everything that attempted all that was listed: the data is as fresh as the API. */

@@ -2,7 +2,7 @@ import { rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { syncDirectory } from '#src/durable.ts'
+import { syncPath } from '#src/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/errors.ts'
 import { writeCatalog } from '#src/lake/catalog.ts'
 import { latestSources } from '#src/lake/read.ts'
@@ -31,7 +31,7 @@ export function catalogCommand(environment: Environment): Command {
         const db = await Database.open(':memory:', { threads: 1 })
         await writeCatalog(db, temporary, sources).finally(() => db.close())
         await rename(temporary, path)
-        await syncDirectory(join(path, '..'))
+        await syncPath(join(path, '..'))
       } catch (error) {
         await rm(temporary, { force: true }).catch(() => {})
         throw new FatalError(

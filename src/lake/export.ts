@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { chmod, copyFile, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Table } from '#schema/tables.ts'
-import { syncDirectory, withFile } from '#src/durable.ts'
+import { linkFile, move, remove, syncDirectory, syncFile } from '#src/durable.ts'
 import { systemCode } from '#src/errors.ts'
 import { month } from '#src/warehouse/apply.ts'
 import { type Database, identifier, literal } from '#src/warehouse/database.ts'
@@ -67,7 +67,7 @@ export async function writeTable(
   }
   // A reader of `editais/*.parquet` finds the columns even where there are no rows yet.
   if (files.length === 0) files.push(await writeWhole(db, table, target, 'empty'))
-  await syncDirectory(directory)
+  await syncDirectory('parquet.directory', directory)
   const published = files.reduce((sum, file) => sum + file.rows, 0)
   if (published !== target.rows)
     throw new Error(`${table.name}: ${target.rows} rows in the warehouse, ${published} in its files`)
@@ -113,12 +113,12 @@ async function writeMonths(
     if (!part || others.length > 0)
       throw new Error(`${table.name}: ${name} was written as ${others.length + 1} files`)
     const path = join(table.name, `${name.replace(/^_month=/, '')}.parquet`)
-    await rename(join(parts, name, part), join(target.directory, path))
+    await move('parquet.rename', join(parts, name, part), join(target.directory, path))
     const count = rows.get(join(parts, name, part))
     if (count === undefined) throw new Error(`${path}: DuckDB did not report it`)
     files.push(await finish(target.directory, { path, month: name.replace(/^_month=/, ''), rows: count }))
   }
-  await rm(parts, { recursive: true, force: true })
+  await remove('parquet.remove', parts)
   return files
 }
 
@@ -136,7 +136,7 @@ async function writeMonth(
   )
   if (count > 0) return [await finish(target.directory, { path, month, rows: count })]
   // Its notices have moved to other months, or have none of these rows.
-  await rm(join(target.directory, path))
+  await remove('parquet.remove', join(target.directory, path))
   return []
 }
 
@@ -164,7 +164,7 @@ async function finish(
 ): Promise<SnapshotFile> {
   const path = join(directory, file.path)
   await chmod(path, PUBLISHED_MODE)
-  await withFile(path, 'r', handle => handle.sync())
+  await syncFile('parquet.sync', path)
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash)
   return { ...file, bytes: (await stat(path)).size, sha256: hash.digest('hex') }
@@ -172,11 +172,11 @@ async function finish(
 
 async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
-    await link(from, to)
+    await linkFile('parquet.link', from, to)
   } catch (error) {
     if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(systemCode(error) ?? '')) throw error
     await copyFile(from, to)
     await chmod(to, PUBLISHED_MODE)
-    await withFile(to, 'r', handle => handle.sync())
+    await syncFile('parquet.sync', to)
   }
 }

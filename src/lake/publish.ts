@@ -1,7 +1,7 @@
-import { chmod, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
-import { syncDirectory, withFile } from '#src/durable.ts'
+import { type DurableStep, linkTo, move, remove, syncDirectory, syncFile } from '#src/durable.ts'
 import { hashOf } from '#src/validate.ts'
 import { type Database, identifier } from '#src/warehouse/database.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
@@ -143,7 +143,7 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
     [{ company, snapshot, publishedAt, sourceTimezone, directory, files }],
     like,
   )
-  await makeDurable(catalog)
+  await makeDurable('catalog.sync', catalog)
   const manifest: Manifest = {
     snapshot,
     company,
@@ -168,7 +168,7 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
       ]),
     ),
   }
-  await syncDirectory(directory)
+  await syncDirectory('snapshot.directory', directory)
   await writeManifest(directory, manifest)
   return manifest
 }
@@ -198,23 +198,23 @@ async function lostMonths(previous: Manifest | null, directory: string | null, t
 async function writeManifest(directory: string, manifest: Manifest): Promise<void> {
   const temporary = join(directory, 'manifest.json.part')
   await writeFile(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
-  await makeDurable(temporary)
-  await rename(temporary, join(directory, 'manifest.json'))
-  await syncDirectory(directory)
-  await syncDirectory(join(directory, '..'))
+  await makeDurable('manifest.sync', temporary)
+  await move('manifest.rename', temporary, join(directory, 'manifest.json'))
+  await syncDirectory('manifest.directory', directory)
+  await syncDirectory('snapshots.directory', dirname(directory))
 }
 
-async function makeDurable(path: string): Promise<void> {
+async function makeDurable(step: DurableStep, path: string): Promise<void> {
   await chmod(path, 0o444)
-  await withFile(path, 'r', file => file.sync())
+  await syncFile(step, path)
 }
 
 async function pointLatestTo(lake: string, snapshot: string): Promise<void> {
   const temporary = join(lake, 'latest.part')
-  await rm(temporary, { force: true })
-  await symlink(join('snapshots', snapshot), temporary)
-  await rename(temporary, latestLink(lake))
-  await syncDirectory(lake)
+  await remove('latest.link', temporary)
+  await linkTo('latest.link', join('snapshots', snapshot), temporary)
+  await move('latest.rename', temporary, latestLink(lake))
+  await syncDirectory('latest.directory', lake)
 }
 
 /** `<UTC time>-<data_version>`; a second snapshot within the second gets a later one. */
@@ -236,7 +236,7 @@ async function freeName(directory: string, now: Date, dataVersion: number): Prom
 async function removeUnfinished(directory: string, finished: readonly Manifest[]): Promise<void> {
   const whole = new Set(finished.map(manifest => manifest.snapshot))
   for (const name of await readdir(directory)) {
-    if (!whole.has(name)) await rm(join(directory, name), { recursive: true, force: true })
+    if (!whole.has(name)) await remove('unfinished.remove', join(directory, name))
   }
 }
 

@@ -1,5 +1,5 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { remove } from '#src/durable.ts'
 import type { Manifest } from './manifest.ts'
 
 /** The last ones stay whatever their age: the latest, and the one that readers may just have opened. */
@@ -23,8 +23,8 @@ export async function removeExpired(
   })
   for (const { snapshot } of expired) {
     // First what makes it a snapshot: one that is half removed must not look whole.
-    await rm(join(directory, snapshot, 'manifest.json'), { force: true })
-    await rm(join(directory, snapshot), { recursive: true, force: true })
+    await remove('expired.unlist', join(directory, snapshot, 'manifest.json'))
+    await remove('expired.remove', join(directory, snapshot))
   }
   return manifests.filter(manifest => !expired.includes(manifest))
 }

@@ -1,6 +1,6 @@
 import { access, constants, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { syncDirectory } from '#src/durable.ts'
+import { syncPath } from '#src/durable.ts'
 import { EXIT, FatalError, systemCode } from '#src/errors.ts'
 import type { MetabaseSetting, Properties } from './answers.ts'
 import type { Metabase } from './client.ts'
@@ -131,5 +131,5 @@ async function writeSecret(path: string, secret: string): Promise<void> {
     await file.close()
   }
   await rename(temporary, path)
-  await syncDirectory(dirname(path))
+  await syncPath(dirname(path))
 }

@@ -1,5 +1,6 @@
-import { readdir, rm, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { remove } from '#src/durable.ts'
 import { FatalError } from '#src/errors.ts'
 
 const SEGMENT_NAME = /^(\d{6,})\.ndjson\.zst$/
@@ -34,7 +35,7 @@ export async function sealedSegments(directory: string): Promise<number[]> {
 /** Removes what a killed run left unsealed: nothing was derived from it. */
 export async function removeUnsealed(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (name.endsWith(UNSEALED_SUFFIX)) await rm(join(directory, name))
+    if (name.endsWith(UNSEALED_SUFFIX)) await remove('unsealed.remove', join(directory, name))
   }
 }
 

@@ -1,7 +1,7 @@
-import { type FileHandle, open, rename } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
-import { syncDirectory } from '#src/durable.ts'
+import { move, openFile, syncDirectory, take } from '#src/durable.ts'
 import { segmentPath, unsealedPath } from './files.ts'
 import type { Document, Line } from './line.ts'
 
@@ -139,10 +139,11 @@ class SegmentWriter {
     this.#flush()
     await this.#written
     const file = await this.#open()
-    await file.sync()
+    const path = unsealedPath(this.#directory, this.#number)
+    await take('segment.sync', { kind: 'sync', path }, () => file.sync())
     await file.close()
-    await rename(unsealedPath(this.#directory, this.#number), segmentPath(this.#directory, this.#number))
-    await syncDirectory(this.#directory)
+    await move('segment.rename', path, segmentPath(this.#directory, this.#number))
+    await syncDirectory('segment.directory', this.#directory)
   }
 
   async drop(): Promise<void> {
@@ -166,7 +167,7 @@ class SegmentWriter {
   }
 
   async #open(): Promise<FileHandle> {
-    this.#file ??= await open(unsealedPath(this.#directory, this.#number), 'w')
+    this.#file ??= await openFile(unsealedPath(this.#directory, this.#number), 'w')
     return this.#file
   }
 }

@@ -47,7 +47,7 @@ export async function applySegment(
   try {
     await stageLines(db, segment.path, segment.longestLineBytes)
     const lines = await countStagedLines(db, segment.path)
-    await db.transaction(() => project(db, { ...segment, lines }, projection))
+    await db.transaction(() => project(db, { ...segment, lines }, projection), 'applied.commit')
     return []
   } catch (error) {
     if (!isDataError(error)) throw error

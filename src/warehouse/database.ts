@@ -1,4 +1,5 @@
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from '@duckdb/node-api'
+import { type DurableStep, take } from '#src/durable.ts'
 
 /**
  * DuckDB's share of the memory, the same for a company of any size: a segment of the raw log in flight, or
@@ -104,12 +105,16 @@ export class Database {
     return row
   }
 
-  /** Commits what `work` did, or nothing of it. */
-  async transaction<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Commits what `work` did, or nothing of it.
+   * @param step where what is committed outlives this process.
+   */
+  async transaction<T>(work: () => Promise<T>, step?: DurableStep): Promise<T> {
     await this.run('BEGIN TRANSACTION')
     try {
       const result = await work()
-      await this.run('COMMIT')
+      const commit = () => this.run('COMMIT')
+      await (step ? take(step, { kind: 'commit' }, commit) : commit())
       return result
     } catch (error) {
       // A failed COMMIT has rolled back already.

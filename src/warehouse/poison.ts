@@ -1,5 +1,6 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { remove } from '#src/durable.ts'
 import { messageOf } from '#src/errors.ts'
 import { readLines } from '#src/rawlog/read.ts'
 import { excerptOf, hashOf } from '#src/validate.ts'
@@ -66,10 +67,10 @@ export async function setAsidePoison(
       return replacement.editalId
     })
     await stage(lines)
-    await db.transaction(() => attempt.project(lines.length))
+    await db.transaction(() => attempt.project(lines.length), 'applied.commit')
     return set
   } finally {
-    await rm(path, { force: true })
+    await remove('temporary.remove', path)
   }
 }
 

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/company.ts'
-import { syncDirectory } from '#src/durable.ts'
+import { move, remove, syncDirectory, take } from '#src/durable.ts'
 import { EXIT, FatalError, messageOf, throwIfInterrupted } from '#src/errors.ts'
 import { sealedSegments, segmentPath } from '#src/rawlog/files.ts'
 import { applySegment, type Projection } from './apply.ts'
@@ -80,8 +79,8 @@ export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse>
   } finally {
     next.close()
   }
-  await rename(paths.nextWarehouse, paths.warehouse)
-  await syncDirectory(paths.root)
+  await move('rebuilt.rename', paths.nextWarehouse, paths.warehouse)
+  await syncDirectory('rebuilt.directory', paths.root)
   return { db: await openFile(paths), projection }
 }
 
@@ -106,7 +105,11 @@ export async function hasCurrentSchema(db: Database, sourceTimezone: string): Pr
 export async function settleWarehouse({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   const { notices } = await db.row<{ notices: number }>('SELECT count(*) AS notices FROM editais')
   await db.useThreads(notices > FEW_NOTICES ? availableParallelism() : 1)
-  await db.run('CHECKPOINT')
+  await checkpoint(db)
+}
+
+async function checkpoint(db: Database): Promise<void> {
+  await take('warehouse.checkpoint', { kind: 'commit' }, () => db.run('CHECKPOINT'))
 }
 
 async function applyMissing(
@@ -129,12 +132,12 @@ async function applyMissing(
     await applySegment(db, { number, path: segmentPath(paths.raw, number) }, projection)
   }
   // What an earlier process did not come to make durable should not be applied once more.
-  if (missing.length > 0) await db.run('CHECKPOINT')
+  if (missing.length > 0) await checkpoint(db)
 }
 
 /** What a rebuild that died left. */
 async function removeNext({ nextWarehouse }: CompanyPaths): Promise<void> {
-  for (const path of [nextWarehouse, `${nextWarehouse}.wal`]) await rm(path, { force: true })
+  for (const path of [nextWarehouse, `${nextWarehouse}.wal`]) await remove('rebuilt.remove', path)
 }
 
 async function openFile(paths: CompanyPaths): Promise<Database> {
