@@ -39,8 +39,8 @@ async function timed(phase: keyof typeof phases, work: () => Promise<void>): Pro
 }
 
 async function load(db: Database): Promise<void> {
-  for (const name of (await readdir(segments)).sort()) {
-    await timed('read', () => stageLines(db, join(segments, name)))
+  for (const [index, name] of (await readdir(segments)).sort().entries()) {
+    await timed('read', () => stageLines(db, { number: index + 1, path: join(segments, name) }))
     await timed('insert', () =>
       db.transaction(async () => {
         for (const table of monthly) await db.run(insert(table))

@@ -13,7 +13,7 @@ export type Source =
   /** A property of a free-form object: booleans only if boolean, text as it is or else as JSON text. */
   | { readonly freeForm: string; readonly property: string }
   /** A property of the log line that carried the document. */
-  | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' }
+  | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' | 'segment' }
   /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL where it has another shape. */
   | { readonly pncpIdPart: 1 | 2 | 3 }
   /** Position of the element in its array, from 1. */
@@ -278,6 +278,7 @@ export const analyses: Table = {
       'source_updated_at as the API wrote it',
     ),
     internal('_hash', 'VARCHAR', { line: 'hash' }, 'SHA-256 of the normalised document'),
+    internal('_segment', 'BIGINT', { line: 'segment' }, 'Segment of the raw log in which it was received'),
   ],
 }
 

@@ -20,8 +20,8 @@ export type DetectOptions = {
   readonly listed: Pick<ListedFile, 'lines'>
   readonly now: Date
   readonly analysisStatuses: readonly string[]
-  /** Analyses fetched before this instant are due again (`--full`). */
-  readonly refetchBefore: string | null
+  /** Analyses received up to this segment of the raw log are due again (`--full`). */
+  readonly refetchSegment: number | null
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
   /** Every analysis is fetched, also one that is current or whose next attempt is not due. */
   readonly force: boolean
@@ -75,7 +75,7 @@ export async function detect(options: DetectOptions): Promise<Plan> {
   await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, {
     now: options.now.toISOString(),
     force: options.force,
-    refetch_before: options.refetchBefore,
+    refetch_segment: options.refetchSegment,
   })
   const counts = await db.row<Omit<Plan, 'recordsPath' | 'workPath'>>(
     `SELECT count(*) AS listed, count(*) FILTER (change = 'new') AS added, count(*) FILTER (change = 'changed') AS changed,
@@ -114,7 +114,7 @@ function compare(options: DetectOptions): string {
     FROM (
       SELECT l.edital_id, l.read, l._updated_at, l.created_at, l.status, a._hash AS hash,
         CASE
-          WHEN l.reason IS NOT NULL AND bad._hash = l.hash AND bad.next_attempt_at > $now::TIMESTAMPTZ AND NOT $force THEN 'known'
+          WHEN l.reason IS NOT NULL AND bad._hash = l.hash AND ${isWaiting('bad')} AND NOT $force THEN 'known'
           WHEN l.reason IS NOT NULL THEN 'rejected'
           WHEN e.edital_id IS NULL THEN 'new'
           WHEN e.deleted_at IS NOT NULL THEN 'revived'
@@ -122,10 +122,10 @@ function compare(options: DetectOptions): string {
           ELSE 'same'
         END AS change,
         a._source_updated_at IS NOT DISTINCT FROM l._updated_at AS same_version,
-        coalesce(a.fetched_at < $refetch_before::TIMESTAMPTZ, false)
-          OR coalesce(a.fetched_at + ${maxAge(options)} <= $now::TIMESTAMPTZ, false) AS due,
-        q._updated_at IS NOT DISTINCT FROM l._updated_at AND q.next_attempt_at > $now::TIMESTAMPTZ
-          AND NOT coalesce(q.observed_at < $refetch_before::TIMESTAMPTZ, false) AS waits
+        coalesce(a._segment <= $refetch_segment::BIGINT, false)
+          OR coalesce(${isOld(options)}, false) AS due,
+        q._updated_at IS NOT DISTINCT FROM l._updated_at AND ${isWaiting('q')}
+          AND NOT coalesce(q._segment <= $refetch_segment::BIGINT, false) AS waits
       FROM listed l
       LEFT JOIN editais e ON e.edital_id = l.edital_id
       LEFT JOIN analyses a ON a.edital_id = l.edital_id
@@ -139,6 +139,17 @@ function compare(options: DetectOptions): string {
 function isExcluded({ analysisStatuses }: DetectOptions): string {
   if (analysisStatuses.length === 0) return 'false'
   return `NOT list_contains([${analysisStatuses.map(literal).join(', ')}], status)`
+}
+
+/** Until its next attempt, unless it was set aside in the future: then the clock was wrong, now or at the time. */
+function isWaiting(q: string): string {
+  return `(${q}.observed_at <= $now::TIMESTAMPTZ AND $now::TIMESTAMPTZ < ${q}.next_attempt_at)`
+}
+
+/** Also one from the future is doubtful: a clock that was ahead must not keep an analysis for a year. */
+function isOld(options: DetectOptions): string {
+  const age = maxAge(options)
+  return `NOT ($now::TIMESTAMPTZ > a.fetched_at - ${age} AND $now::TIMESTAMPTZ < a.fetched_at + ${age})`
 }
 
 /**

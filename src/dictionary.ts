@@ -39,6 +39,7 @@ const LINES = {
   at: 'worker: time it was logged',
   fetched_at: 'worker: time of the fetch',
   hash: 'worker: the normalised document',
+  segment: 'worker: the raw log',
 } as const
 
 const ELEMENTS = { requirements: 'Requirement', items: 'Item', alerts: 'Alert' } as const

@@ -34,7 +34,7 @@ export async function plan(request: SyncRequest, context: SyncContext): Promise<
   const startedMs = context.now().getTime()
   const db = await openUnchanged(context)
   try {
-    const refetch = await decideRefetch(request, context.now(), { db })
+    const refetch = await decideRefetch(request, { db })
     const unchangedPaths = { ...context.paths, temporary }
     const { plan, missing } = await survey(
       { ...request, refetch },

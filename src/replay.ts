@@ -72,7 +72,8 @@ function usableLine(record: Quarantined, verdict: Verdict & { ok: true }): Param
         updated_at,
         source_updated_at: canonicalDateTime(updated_at),
       },
-      ...{ hash: hashOf(verdict.document), fetched_at: record.observed_at, ...extras },
+      ...{ hash: hashOf(verdict.document), fetched_at: record.observed_at, fetched_in: record.segment },
+      ...extras,
     },
     { analysis: verdict.document },
   ]

@@ -39,7 +39,7 @@ export type SyncContext = RunContext & { readonly api: Api }
 export async function sync(request: SyncRequest, context: SyncContext): Promise<RunResult> {
   return await withRun(context, modeOf(request), async run => {
     const { warehouse, loader, report } = run
-    const refetch = await decideRefetch(request, context.now(), warehouse)
+    const refetch = await decideRefetch(request, warehouse)
     await loader.append(runStarted(request, context, refetch))
     // What was asked for must outlive this process, also one that dies while the list is read.
     if (refetch.anew) await loader.settle()
@@ -140,7 +140,7 @@ export async function survey(
       listed,
       now: context.now(),
       analysisStatuses: settings.analysisStatuses,
-      refetchBefore: request.refetch.before,
+      refetchSegment: request.refetch.segment,
       analysisMaxAge: settings.analysisMaxAge,
       force: request.ids !== null,
       temporaryDirectory: paths.temporary,
@@ -161,32 +161,30 @@ function isFiltered({ statuses, ids }: SyncRequest): boolean {
 }
 
 export type Refetch = {
-  /** Analyses fetched before this instant are due again. */
-  readonly before: string | null
-  /** This run says so; otherwise an earlier one did. */
+  /** Analyses received up to this segment of the raw log are due again; its order is no matter of clocks. */
+  readonly segment: number | null
+  /** This run says so, in its first segment; otherwise an earlier one did. */
   readonly anew: boolean
 }
 
 /** What `--full` asks for: an unfinished one goes on, unless it is to begin anew. */
-export async function decideRefetch(
-  request: SyncRequest,
-  now: Date,
-  { db }: Pick<Warehouse, 'db'>,
-): Promise<Refetch> {
-  const { before, unfinished } = await db.row<{ before: string | null; unfinished: boolean }>(
-    'SELECT refetch_before::VARCHAR AS before, refetch_open AS unfinished FROM meta',
-  )
+export async function decideRefetch(request: SyncRequest, { db }: Pick<Warehouse, 'db'>): Promise<Refetch> {
+  const { segment, next, unfinished } = await db.row<{
+    segment: number | null
+    next: number
+    unfinished: boolean
+  }>('SELECT refetch_segment AS segment, applied_segment + 1 AS next, refetch_open AS unfinished FROM meta')
   const anew = request.full && (request.restart || !unfinished)
-  return { before: anew ? now.toISOString() : before, anew }
+  return { segment: anew ? next : segment, anew }
 }
 
 /** `--full` is a fact in the log, not in this process: whichever run comes next goes on with it. */
-function runStarted(request: SyncRequest, { settings }: SyncContext, refetch: Refetch): Line {
+function runStarted(request: SyncRequest, { settings, now }: SyncContext, refetch: Refetch): Line {
   return {
     type: 'run_started',
     mode: modeOf(request),
     analysis_statuses: settings.analysisStatuses,
-    ...(refetch.anew && refetch.before ? { refetch_before: refetch.before } : {}),
+    ...(refetch.anew ? { refetch_before: now().toISOString() } : {}),
   }
 }
 

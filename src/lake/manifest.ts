@@ -59,14 +59,19 @@ export async function latestName(lake: string): Promise<string | null> {
   return await readlink(latestLink(lake)).then(basename, () => null)
 }
 
-/** The snapshots that were finished, in the order in which they were written. */
+/** The snapshots that were finished, in the order in which they were written: the log's, for clocks can go back. */
 export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
   const manifests = await Promise.all(
     (await readdir(directory)).map(name => readManifest(join(directory, name))),
   )
   return manifests
     .filter(manifest => manifest !== null)
-    .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.snapshot.localeCompare(b.snapshot))
+    .sort(
+      (a, b) =>
+        a.applied_segment - b.applied_segment ||
+        a.created_at.localeCompare(b.created_at) ||
+        a.snapshot.localeCompare(b.snapshot),
+    )
 }
 
 /**

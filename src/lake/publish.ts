@@ -107,7 +107,7 @@ function isStale(
     // The data directory was moved: the views point to where it was.
     newest.directory !== join(directory, newest.snapshot) ||
     (newest.applied_segment !== state.applied_segment &&
-      now.getTime() - Date.parse(newest.created_at) >= RUNS_ONLY_INTERVAL_MS)
+      Math.abs(now.getTime() - Date.parse(newest.created_at)) >= RUNS_ONLY_INTERVAL_MS)
   )
 }
 

@@ -9,7 +9,7 @@ export type Line =
       type: 'run_started'
       mode: 'full' | 'incremental' | 'filtered' | 'replay'
       analysis_statuses: readonly string[]
-      /** Set by `--full`: analyses fetched before this instant are due again. */
+      /** Set by `--full`, to the time: analyses that were logged before this line are due again. */
       refetch_before?: string
     }
   | { type: 'notice'; edital_id: string; updated_at: string; drift?: readonly Drift[]; raw?: string }
@@ -23,8 +23,9 @@ export type Line =
       hash: string
       drift?: readonly Drift[]
       raw?: string
-      /** Only where it is not `at`: a record that was quarantined then and is usable now. */
+      /** Only where it is not `at` and this segment: a record that was quarantined then and is usable now. */
       fetched_at?: string
+      fetched_in?: number
     }
   | { type: 'analysis_same'; edital_id: string; updated_at: string; source_updated_at: string; hash: string }
   /** With a hash: a quarantined list item, perhaps without an id, that is listed no more. */

@@ -45,7 +45,7 @@ export async function applySegment(
   projection: Projection,
 ): Promise<string[]> {
   try {
-    await stageLines(db, segment.path, segment.longestLineBytes)
+    await stageLines(db, segment)
     const lines = await countStagedLines(db, segment.path)
     await db.transaction(() => project(db, { ...segment, lines }, projection), 'applied.commit')
     return []
@@ -83,7 +83,7 @@ export async function project(
     held.size === 0 || types.some(type => held.has(type)) ? sql : []
   for (const sql of [
     `CREATE OR REPLACE TEMP TABLE touched (table_name VARCHAR, month VARCHAR)`,
-    ...of(['run_started'], runStarted()),
+    ...of(['run_started'], runStarted(at)),
     ...of(['notice'], notices(projection)),
     ...of(['gone'], gone()),
     ...of(['analysis'], analysesLoaded(projection)),
@@ -117,12 +117,12 @@ async function typesOf(db: Database): Promise<ReadonlySet<string>> {
   ])
 }
 
-function runStarted(): string[] {
+function runStarted(at: number): string[] {
   return [
     `INSERT INTO sync_runs (run_id, mode, status, started_at, error)
      SELECT run_id, mode, 'interrupted', "at", 'The process ended before the run did. The next run goes on from there.'
      FROM lines WHERE type = 'run_started'`,
-    `UPDATE meta SET analysis_statuses = l.analysis_statuses, refetch_before = coalesce(l.refetch_before, meta.refetch_before),
+    `UPDATE meta SET analysis_statuses = l.analysis_statuses, refetch_segment = CASE WHEN l.refetch_before IS NULL THEN meta.refetch_segment ELSE ${at} END,
        refetch_open = meta.refetch_open OR l.refetch_before IS NOT NULL
      FROM (FROM lines WHERE type = 'run_started' ORDER BY seq DESC LIMIT 1) l`,
   ]
@@ -176,7 +176,7 @@ function analysesLoaded({ sourceTimezone }: Projection): string[] {
 /** Analyses that were read again and are what they were. */
 function analysesSame({ sourceTimezone }: Projection): string[] {
   return [
-    `UPDATE analyses SET fetched_at = l."at", _source_updated_at = l.updated_at, run_id = l.run_id,
+    `UPDATE analyses SET fetched_at = l."at", _source_updated_at = l.updated_at, _segment = l.segment, run_id = l.run_id,
        source_updated_at = ${instant('l.source_updated_at', sourceTimezone)}
      FROM lines l WHERE l.type = 'analysis_same' AND l.edital_id = analyses.edital_id`,
     ...touch([analyses], monthsOf('analysis_same')),

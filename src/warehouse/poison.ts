@@ -31,7 +31,7 @@ export async function setAsidePoison(
   const path = join(attempt.temporaryDirectory, `poison-${segment.number}.ndjson`)
   const stage = async (some: readonly string[]) => {
     await writeFile(path, some.map(line => `${line}\n`).join(''))
-    await stageLines(db, path)
+    await stageLines(db, { number: segment.number, path })
   }
 
   async function failure(from: number, to: number): Promise<unknown> {

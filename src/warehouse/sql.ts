@@ -120,6 +120,7 @@ function expression(column: Column, document: string, sourceTimezone: string): s
 
 function lineExpression(property: string, type: ColumnType, sourceTimezone: string): string {
   if (property === 'fetched_at') return 'coalesce(fetched_at, "at")'
+  if (property === 'segment') return 'coalesce(fetched_in, segment)'
   if (property === 'updated_at' && type === 'TIMESTAMPTZ') return instant('source_updated_at', sourceTimezone)
   return identifier(property)
 }

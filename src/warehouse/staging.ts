@@ -22,6 +22,7 @@ const LINE: Readonly<Record<string, string>> = {
   source_updated_at: 'VARCHAR',
   hash: 'VARCHAR',
   fetched_at: 'TIMESTAMPTZ',
+  fetched_in: 'BIGINT',
   kind: 'VARCHAR',
   reason: 'VARCHAR',
   path: 'VARCHAR',
@@ -35,12 +36,12 @@ const LINE: Readonly<Record<string, string>> = {
 /** Reads lines of the raw log into the temporary table `lines`. */
 export async function stageLines(
   db: Database,
-  path: string,
-  longestLineBytes = USUAL_LINE_BYTES,
+  segment: { number: number; path: string; longestLineBytes?: number },
 ): Promise<void> {
-  await readLines(db, path, Math.max(longestLineBytes, MIN_BUFFER_BYTES)).catch(async error => {
+  const { longestLineBytes = USUAL_LINE_BYTES } = segment
+  await readLines(db, segment, Math.max(longestLineBytes, MIN_BUFFER_BYTES)).catch(async error => {
     if (!String(error).includes('maximum_object_size')) throw error
-    await readLines(db, path, LARGEST_LINE_BYTES)
+    await readLines(db, segment, LARGEST_LINE_BYTES)
   })
 }
 
@@ -56,8 +57,12 @@ export async function countStagedLines(db: Database, path: string): Promise<numb
   throw new Error(`${path}: ${count} lines read, but the last one is number ${last}`)
 }
 
-async function readLines(db: Database, path: string, largestLineBytes: number): Promise<void> {
+async function readLines(
+  db: Database,
+  { number, path }: { number: number; path: string },
+  largestLineBytes: number,
+): Promise<void> {
   const columns = Object.entries(LINE).map(([name, type]) => `${literal(name)}: ${literal(type)}`)
-  await db.run(`CREATE OR REPLACE TEMP TABLE lines AS SELECT * FROM read_json(${literal(path)},
+  await db.run(`CREATE OR REPLACE TEMP TABLE lines AS SELECT *, ${number}::BIGINT AS segment FROM read_json(${literal(path)},
     format = 'newline_delimited', maximum_object_size = ${largestLineBytes}, columns = {${columns.join(', ')}})`)
 }

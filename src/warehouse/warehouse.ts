@@ -22,7 +22,7 @@ const FEW_NOTICES = 2000
 
 const BOOKKEEPING = [
   `CREATE TABLE meta (schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
-     refetch_before TIMESTAMPTZ, refetch_open BOOLEAN, analysis_statuses VARCHAR[])`,
+     refetch_segment BIGINT, refetch_open BOOLEAN, analysis_statuses VARCHAR[])`,
   `CREATE TABLE applied_segments (segment BIGINT, lines BIGINT)`,
   `CREATE TABLE month_versions (table_name VARCHAR, month VARCHAR, version BIGINT, PRIMARY KEY (table_name, month))`,
 ]
