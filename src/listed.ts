@@ -46,8 +46,10 @@ export class ListedFile {
   }
 
   async close(): Promise<void> {
+    // Not by `once`: a write that was under way then fails, and would hide why the list was given up.
+    const closed = new Promise(resolve => this.#stream.once('close', resolve))
     this.#stream.destroy()
-    if (!this.#stream.closed) await once(this.#stream, 'close')
+    if (!this.#stream.closed) await closed
   }
 }
 

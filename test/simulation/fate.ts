@@ -1,0 +1,99 @@
+import { existsSync } from 'node:fs'
+import type { CompanyPaths } from '#src/company.ts'
+import { DURABLE_STEPS, type DurableStep, type Operation, observeSteps } from '#src/durable.ts'
+import type { Random } from '#src/sandbox/random.ts'
+import type { SimulatedDisk } from './disk.ts'
+
+/** What happens to the process, or to its disk, the n-th time that it comes to a step. */
+export type Fate = {
+  readonly kind: 'killed' | 'power fails' | 'disk is full' | 'disk fails' | 'interrupted'
+  readonly step: DurableStep
+  readonly nth: number
+  readonly when: 'before' | 'after'
+}
+
+/** Null for most: nothing happens. */
+export function drawFate(random: Random): Fate | null {
+  if (random.chance(0.35)) return null
+  const kind = random.weighted<Fate['kind']>([
+    ['killed', 4],
+    ['power fails', 4],
+    ['disk is full', 2],
+    ['disk fails', 2],
+    ['interrupted', 2],
+  ])
+  const when = kind.startsWith('disk') ? 'before' : random.pick(['before', 'after'] as const)
+  return { kind, step: random.pick(DURABLE_STEPS), nth: random.pick([1, 1, 1, 2, 2, 5]), when }
+}
+
+/** Ends what is dead: nothing of it may reach the disk any more. */
+class Dead extends Error {}
+
+export type Watch = {
+  /** Whether the run came so far. */
+  struck: boolean
+  /** What the process left when it died, where it did; the directory itself is no longer of use. */
+  copy: string | null
+  /** What was wrong in between; thrown where it is seen, but a run may have to end first. */
+  wrong: Error | null
+  readonly steps: Map<DurableStep, number>
+}
+
+export type WatchOptions = {
+  readonly fate: Fate | null
+  readonly disk: SimulatedDisk
+  readonly paths: CompanyPaths
+  readonly random: Random
+  readonly interrupt: () => void
+  /** Looks, after each step, whether what readers see is whole. */
+  readonly check: () => void
+}
+
+/** Watches the steps of a run, tells the disk of them, and lets the fate strike. */
+export function watch(options: WatchOptions): Watch {
+  const { fate, disk, paths } = options
+  const state: Watch = { struck: false, copy: null, wrong: null, steps: new Map() }
+
+  function strike(): void {
+    state.struck = true
+    if (fate?.kind === 'interrupted') {
+      options.interrupt()
+      return
+    }
+    if (fate?.kind === 'disk is full') throw systemError('ENOSPC', 'no space left on device')
+    if (fate?.kind === 'disk fails') throw systemError('EIO', 'i/o error')
+    const copy = `${paths.root}.crashed`
+    disk.copyTo(copy)
+    if (fate?.kind === 'power fails') disk.losePower(copy, options.random)
+    state.copy = copy
+    throw new Dead()
+  }
+
+  observeSteps((step, when, operation) => {
+    if (state.copy) throw new Dead()
+    if (when === 'before') state.steps.set(step, (state.steps.get(step) ?? 0) + 1)
+    else tell(disk, step, operation, paths)
+    if (when === 'after' && state.wrong === null) {
+      try {
+        options.check()
+      } catch (error) {
+        state.wrong = error as Error
+      }
+    }
+    const due = fate?.step === step && fate.when === when && fate.nth === state.steps.get(step)
+    if (due && !state.struck) strike()
+    if (when === 'before') disk.before(operation)
+  })
+  return state
+}
+
+function tell(disk: SimulatedDisk, step: DurableStep, operation: Operation, paths: CompanyPaths): void {
+  disk.after(operation)
+  const rebuilding = existsSync(paths.nextWarehouse)
+  if (step === 'rebuilt.rename' || (step === 'warehouse.checkpoint' && !rebuilding))
+    disk.checkpointed(paths.warehouse)
+}
+
+function systemError(code: string, text: string): Error {
+  return Object.assign(new Error(`${code}: ${text}`), { code })
+}

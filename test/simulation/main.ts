@@ -1,0 +1,140 @@
+import { fork } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+import { Command, InvalidArgumentError } from 'commander'
+import { PLANTED, tryPlanted } from './planted.ts'
+import { simulate } from './simulate.ts'
+import { describeCounts, describeFailure } from './summary.ts'
+
+/** A worker is replaced after so many seeds: DuckDB keeps some memory of each instance. */
+const SEEDS_PER_WORKER = 100
+/** One that says nothing for so long hangs. */
+const MAX_SEED_MS = 300_000
+
+/** What a worker says of a seed. */
+export type Outcome = {
+  readonly seed: string
+  readonly failure: string | null
+  readonly counts: readonly (readonly [string, number])[]
+}
+
+const program = new Command('simulate')
+  .description(
+    'Runs the sync in simulated worlds, each out of a seed, and looks whether the invariants hold.',
+  )
+  .option('--seeds <number>', 'how many worlds', wholeNumber, 100)
+  .option('--from <number>', 'the first seed', wholeNumber, 1)
+  .option('--seed <seed>', 'replay one seed and tell what happened in it')
+  .option('--workers <number>', 'processes side by side', wholeNumber, availableParallelism())
+  .option('--until-failure', 'stop at the first failure')
+  .option(
+    '--planted [names...]',
+    'plant known bugs one after another, and tell after how many seeds each is caught',
+  )
+  .option('--worker', 'take seeds from the parent process')
+  .parse()
+
+const options = program.opts<{
+  seeds: number
+  from: number
+  seed?: string
+  workers: number
+  untilFailure?: true
+  planted?: true | string[]
+  worker?: true
+}>()
+
+if (options.worker) work()
+else if (options.seed !== undefined) await replayOne(options.seed)
+else if (options.planted) await plantAll(options.planted === true ? [] : options.planted)
+else await simulateMany()
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.')
+  return Number(text)
+}
+
+function work(): void {
+  process.on('message', async (seed: string) => process.send?.(await outcomeOf(seed)))
+  process.on('disconnect', () => process.exit())
+}
+
+async function outcomeOf(seed: string, tell?: (line: string) => void): Promise<Outcome> {
+  try {
+    return { seed, failure: null, counts: [...(await simulate(seed, tell))] }
+  } catch (error) {
+    return { seed, failure: describeFailure(error), counts: [] }
+  }
+}
+
+async function replayOne(seed: string): Promise<void> {
+  const { failure, counts } = await outcomeOf(seed, line => process.stdout.write(`${line}\n`))
+  process.stdout.write(failure === null ? `${describeCounts(counts)}Seed ${seed} is well.\n` : `${failure}\n`)
+  process.exitCode = failure === null ? 0 : 1
+}
+
+async function simulateMany(): Promise<void> {
+  const { seeds, from, workers } = options
+  const startedMs = performance.now()
+  const counts = new Map<string, number>()
+  const left = Array.from({ length: seeds }, (_, index) => String(from + index))
+  let [done, failed] = [0, 0]
+  const take = () => (options.untilFailure && failed > 0 ? undefined : left.shift())
+  await Promise.all(
+    Array.from({ length: Math.min(workers, seeds) }, () =>
+      employ(take, ({ seed, failure, counts: more }) => {
+        done += 1
+        for (const [what, times] of more) counts.set(what, (counts.get(what) ?? 0) + times)
+        if (failure === null) return
+        failed += 1
+        process.stdout.write(`Seed ${seed}: ${failure.split('\n')[0]} (npm run simulate -- --seed ${seed})\n`)
+      }),
+    ),
+  )
+  const minutes = (performance.now() - startedMs) / 60_000
+  process.stdout.write(describeCounts([...counts]))
+  process.stdout.write(
+    `${done} seeds from ${from}, ${failed} failed; ${Math.round(done / minutes)} seeds a minute with ${workers} workers.\n`,
+  )
+  process.exitCode = failed === 0 ? 0 : 1
+}
+
+/** Gives seeds to a process of its own, one at a time, until there are none. */
+async function employ(take: () => string | undefined, tell: (outcome: Outcome) => void): Promise<void> {
+  for (let seed = take(); seed !== undefined; ) {
+    const worker = fork(import.meta.filename, ['--worker'], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    for (let seeds = 0; seed !== undefined && seeds < SEEDS_PER_WORKER; seeds += 1) {
+      const outcome: Outcome = await ask(worker, seed)
+      tell(outcome)
+      seed = take()
+      if (outcome.counts.length === 0) break
+    }
+    worker.kill('SIGKILL')
+  }
+}
+
+function ask(worker: ReturnType<typeof fork>, seed: string): Promise<Outcome> {
+  return new Promise(resolve => {
+    const fail = (failure: string) => end({ seed, failure, counts: [] })
+    const late = setTimeout(() => fail(`nothing came within ${MAX_SEED_MS} ms`), MAX_SEED_MS)
+    const died = () => fail('the process died')
+    function end(outcome: Outcome): void {
+      clearTimeout(late)
+      worker.removeAllListeners()
+      resolve(outcome)
+    }
+    worker.on('message', end).on('exit', died)
+    worker.send(seed)
+  })
+}
+
+async function plantAll(names: readonly string[]): Promise<void> {
+  const unknown = names.find(name => !PLANTED.some(bug => bug.name === name))
+  if (unknown)
+    program.error(`There is no planted bug ${unknown}: ${PLANTED.map(bug => bug.name).join(', ')}.`)
+  for (const bug of PLANTED.filter(({ name }) => names.length === 0 || names.includes(name))) {
+    const { seeds, said } = await tryPlanted(bug, options.seeds)
+    const caught = seeds === null ? `NOT CAUGHT in ${options.seeds} seeds` : `caught by seed ${seeds}`
+    process.stdout.write(`${bug.invariant} ${bug.name}: ${caught}\n    ${said}\n`)
+    if (seeds === null) process.exitCode = 1
+  }
+}

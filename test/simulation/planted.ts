@@ -1,0 +1,182 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A bug that somebody could make, as a replacement in one file; `from` stands there exactly once. */
+export type Planted = {
+  readonly invariant: string
+  readonly name: string
+  readonly file: string
+  readonly from: string
+  readonly to: string
+}
+
+/** At least one for each invariant: the simulation must catch them all. */
+export const PLANTED: readonly Planted[] = [
+  {
+    invariant: 'I1',
+    name: 'gone-counted-twice',
+    file: 'src/fetch.ts',
+    from: '    await confirmGone(api, edital_id)\n    fetched.gone += 1\n',
+    to: '    await confirmGone(api, edital_id)\n    fetched.gone += 1\n    fetched.failed += 1\n',
+  },
+  {
+    invariant: 'I2',
+    name: 'children-kept',
+    file: 'src/warehouse/apply.ts',
+    from: "const CURRENT_ANALYSIS_TABLES = ANALYSIS_TABLES.filter(table => table.rows === 'current')",
+    to: "const CURRENT_ANALYSIS_TABLES = ANALYSIS_TABLES.filter(table => table.rows === 'current' && table.name !== 'alerts')",
+  },
+  {
+    invariant: 'I3',
+    name: 'watermark',
+    file: 'src/detect.ts',
+    from: 'l._updated_at IS DISTINCT FROM e._updated_at OR',
+    to: 'l.updated_at > e.updated_at OR',
+  },
+  {
+    invariant: 'I3',
+    name: 'current-whatever-the-version',
+    file: 'src/warehouse/apply.ts',
+    from: "WHEN a._source_updated_at = e._updated_at THEN 'current'",
+    to: "WHEN a._source_updated_at IS NOT NULL THEN 'current'",
+  },
+  {
+    invariant: 'I4',
+    name: 'tombstone-without-404',
+    file: 'src/missing.ts',
+    from: "        if (answer.kind === 'absent') gone.push(id)\n",
+    to: "        if (answer.kind === 'absent' || found % 2 === 1) gone.push(id)\n",
+  },
+  {
+    invariant: 'I4',
+    name: 'not-listed-is-gone',
+    file: 'src/missing.ts',
+    from: '        unverified.push({ id, reason: error.message })\n',
+    to: '        gone.push(id)\n',
+  },
+  {
+    invariant: 'I5',
+    name: 'flip-before-manifest',
+    file: 'src/lake/publish.ts',
+    from: "  await syncDirectory('snapshot.directory', directory)\n",
+    to: "  await pointLatestTo(lake, snapshot)\n  await syncDirectory('snapshot.directory', directory)\n",
+  },
+  {
+    invariant: 'I5',
+    name: 'flip-not-atomic',
+    file: 'src/lake/publish.ts',
+    from: "  await move('latest.rename', temporary, latestLink(lake))\n",
+    to: "  await remove('latest.link', latestLink(lake))\n  await move('latest.rename', temporary, latestLink(lake))\n",
+  },
+  {
+    invariant: 'I5',
+    name: 'stale-month-reused',
+    file: 'src/lake/export.ts',
+    from: 'version.version > since)',
+    to: 'version.version > since + 1)',
+  },
+  {
+    invariant: 'I6',
+    name: 'not-synced',
+    file: 'src/rawlog/writer.ts',
+    from: "    await take('segment.sync', { kind: 'sync', path }, () => file.sync())\n",
+    to: '',
+  },
+  {
+    invariant: 'I6',
+    name: 'publish-before-checkpoint',
+    file: 'src/run.ts',
+    from: '  await settleWarehouse(warehouse)\n',
+    to: '',
+  },
+  {
+    invariant: 'I6',
+    name: 'loaded-before-logged',
+    file: 'src/rawlog/writer.ts',
+    from: "    await syncDirectory('segment.directory', this.#directory)\n",
+    to: '',
+  },
+  {
+    invariant: 'I7',
+    name: 'key-in-the-log',
+    file: 'src/api/client.ts',
+    from: '    pool.destroy()',
+    to: '    pool.destroy()',
+  },
+  {
+    invariant: 'I8',
+    name: 'shared-lock',
+    file: 'src/lock.ts',
+    from: "  const db = openLockFile(path)\n  try {\n    db.exec('BEGIN EXCLUSIVE')\n  } catch (error) {\n    db.close()\n    if (isBusy",
+    to: "  const db = openLockFile(path)\n  try {\n    db.exec('BEGIN')\n  } catch (error) {\n    db.close()\n    if (isBusy",
+  },
+  {
+    invariant: 'I9',
+    name: 'twice-the-connections',
+    file: 'src/api/client.ts',
+    from: '    connections: options.concurrency,',
+    to: '    connections: options.concurrency * 2,',
+  },
+  {
+    invariant: 'I10',
+    name: 'no-identity-guard',
+    file: 'src/missing.ts',
+    from: '  return live >= GUARD_FROM_LIVE && shown === 0\n',
+    to: '  return live < 0 && shown === 0\n',
+  },
+  {
+    invariant: 'I10',
+    name: 'no-mass-deletion-guard',
+    file: 'src/missing.ts',
+    from: '  const held = gone.length > bound\n',
+    to: '  const held = false && gone.length > bound\n',
+  },
+  {
+    invariant: 'scan',
+    name: 'one-pass-is-enough',
+    file: 'src/scan.ts',
+    from: '      if (page.notices.length > 0 && end < goal) ranges.push(',
+    to: '      if (page.notices.length > 1 && end < goal) ranges.push(',
+  },
+]
+
+const PROJECT = join(import.meta.dirname, '../..')
+const COPIED = ['package.json', 'config', 'schema', 'src', 'jobs', 'test'] as const
+
+/**
+ * Runs the simulation on a copy of the project with the bug in it.
+ * @returns the seed that caught it, null where none of so many did, and what was said.
+ */
+export async function tryPlanted(
+  { file, from, to }: Planted,
+  seeds: number,
+): Promise<{ seeds: number | null; said: string }> {
+  const copy = await mkdtemp(join(tmpdir(), 'editais-sync-planted-'))
+  try {
+    for (const name of COPIED) await cp(join(PROJECT, name), join(copy, name), { recursive: true })
+    await symlink(join(PROJECT, 'node_modules'), join(copy, 'node_modules'))
+    const path = join(copy, file)
+    const text = await readFile(path, 'utf8')
+    if (text.split(from).length !== 2) throw new Error(`${file} does not hold once: ${from}`)
+    await writeFile(
+      path,
+      text.replace(from, () => to),
+    )
+    const output = await runSimulation(copy, ['--until-failure', '--seeds', String(seeds)])
+    const [, seed, said] = /^Seed (\d+): (.*) \(npm run simulate/m.exec(output) ?? []
+    return { seeds: seed === undefined ? null : Number(seed), said: said ?? output.trim() }
+  } finally {
+    await rm(copy, { recursive: true, force: true })
+  }
+}
+
+function runSimulation(copy: string, args: readonly string[]): Promise<string> {
+  return new Promise(resolve => {
+    const main = join(copy, 'test/simulation/main.ts')
+    execFile(process.execPath, [main, ...args], { cwd: copy, maxBuffer: 1e8 }, (_, stdout, stderr) =>
+      resolve(stdout + stderr),
+    )
+  })
+}

@@ -1,0 +1,71 @@
+import type { Fault, Faults } from '#src/sandbox/faults.ts'
+import type { Random } from '#src/sandbox/random.ts'
+import type { SandboxRequest } from '#src/sandbox/requests.ts'
+
+/** What goes wrong on the way to the API in one run. */
+export type Weather = {
+  readonly plan: readonly Fault[]
+  /** Whether an answer about the list may not arrive as it was given. */
+  readonly losesAnswers: boolean
+}
+
+const REQUESTS = ['list', 'notice', 'analysis'] as const
+
+/** @param pageSize what the server gives at most of the list; null for as many as are asked for. */
+export function drawWeather(random: Random, pageSize: number | null): Weather {
+  const page: Fault[] = pageSize === null ? [] : [{ fault: 'clamp_limit', max: pageSize }]
+  const latency: Fault[] = random.chance(0.3) ? [{ fault: 'latency', ms: 0, toMs: 3 }] : []
+  if (random.chance(0.4)) return { plan: [...page, ...latency], losesAnswers: false }
+  const storms = Array.from({ length: random.int(1, 3) }, () => drawFault(random))
+  return { plan: [...page, ...latency, ...storms], losesAnswers: true }
+}
+
+function drawFault(random: Random): Fault {
+  const kinds = random.chance(0.4) ? [random.pick(REQUESTS)] : [...REQUESTS]
+  const scope = { kinds, probability: random.pick([0.05, 0.2, 0.4]) }
+  const burst = { kinds, skip: random.int(0, 20), first: random.int(1, 12) }
+  const where = random.chance(0.5) ? scope : burst
+  return random.weighted<Fault>([
+    [{ ...where, fault: 'status', status: random.pick([500, 502, 408, 403]) }, 3],
+    // Of a notice itself it would be the truth to whoever asks.
+    [{ ...where, kinds: ['analysis'], fault: 'status', status: 404 }, 1],
+    [{ ...where, fault: 'status', status: random.pick([429, 503]), retryAfterSeconds: 0 }, 2],
+    [{ ...where, fault: 'status', status: 500, body: 'html' }, 1],
+    [{ ...where, fault: 'reset', when: random.pick(['before_headers', 'mid_body']) }, 3],
+    [{ ...where, fault: 'truncate' }, 2],
+    [{ ...where, fault: 'pretty' }, 1],
+    [{ ...where, fault: 'bom' }, 1],
+    [{ ...burst, kinds: ['list'], fault: 'total', by: random.int(-3, 3) }, 2],
+    [{ ...burst, kinds: ['list'], fault: 'ignore_offset' }, 1],
+    [{ ...burst, fault: 'redirect', origin: 'http://127.0.0.1:9' }, 0.5],
+    [{ ...burst, first: 1, fault: 'hang' }, 0.5],
+    [{ ...burst, first: 1, fault: 'status', status: random.pick([401, 400]) }, 0.5],
+  ])
+}
+
+/**
+ * Lets requests be answered one after another, in an order drawn by what is asked and not by when it came: with
+ * the same seed the same world is seen.
+ */
+export function serialise(faults: Faults, random: Random): void {
+  const waiting: { request: SandboxRequest; answer: () => void }[] = []
+  let _timer: NodeJS.Timeout | null = null
+
+  function next(): void {
+    _timer = null
+    waiting.sort((a, b) => (key(a.request) < key(b.request) ? -1 : 1))
+    const [one] = waiting.splice(random.int(0, waiting.length - 1), 1)
+    one?.answer()
+    if (waiting.length > 0) _timer = setTimeout(next, 1)
+  }
+
+  faults.onRequest = request =>
+    new Promise(answer => {
+      waiting.push({ request, answer })
+      _timer ??= setTimeout(next, 1)
+    })
+}
+
+function key({ kind, id, offset }: SandboxRequest): string {
+  return `${kind} ${id} ${String(offset).padStart(6, '0')}`
+}
