@@ -8,6 +8,7 @@ import {
   NO_ADDRESS,
   readSettings,
   SCHEDULE_SETTINGS,
+  SLUG_RULE,
   slug,
 } from './settings.ts'
 
@@ -78,6 +79,9 @@ export async function readCompanies(environment: Environment): Promise<Companies
  * @throws FatalError (usage) when the companies' file does not know it, or knows several and none was named.
  */
 export async function environmentOf(environment: Environment, company?: string): Promise<Environment> {
+  if (company !== undefined && !slug.safeParse(company).success) {
+    throw new FatalError(`--company ${company || '""'}: ${SLUG_RULE}.`, EXIT.usage)
+  }
   const named = company ?? (environment.COMPANY?.trim() || undefined)
   const { file, environments } = await readCompanies({ ...environment, ...(named ? { COMPANY: named } : {}) })
   const slugs = [...environments.keys()]
@@ -106,13 +110,17 @@ async function parseDocument(path: string, text: string): Promise<z.output<typeo
   if (syntax) throw new FatalError(`${path}: ${messageOf(syntax).replace(/:$/, '.')}`, EXIT.usage)
   const result = document.safeParse(yaml.toJS())
   if (result.success) return result.data
-  const problems = result.error.issues.map(
-    ({ path: where, message }) => `${path}: ${where.join('.') || 'the file'}: ${message}.`,
-  )
+  const problems = result.error.issues.map(issue => `${path}: ${problemOf(issue)}.`)
   throw new FatalError(
     `${problems.join('\n')}\nSee config/companies.example.yaml for what it looks like.`,
     EXIT.usage,
   )
+}
+
+function problemOf(issue: z.core.$ZodIssue): string {
+  // Quoted: what is no name may be empty, or look like one.
+  if (issue.code === 'invalid_key') return `companies: ${JSON.stringify(issue.path.at(-1))} ${SLUG_RULE}`
+  return `${issue.path.join('.') || 'the file'}: ${issue.message}`
 }
 
 /** The worker's environment under the company's own settings, with its key alone. */

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
@@ -77,10 +77,22 @@ export const statusList = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+export const SLUG_RULE = 'must be a short name of a-z, 0-9, - and _, such as acme'
+
 /** A company's slug: it names a directory, so it cannot leave DATA_DIR. */
-export const slug = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be a short name of a-z, 0-9, - and _, such as acme')
+export const slug = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, SLUG_RULE)
+
+/**
+ * Made absolute. DuckDB reads every path as a pattern: it would also read what lies in other directories that fit,
+ * and of `?` it makes options.
+ */
+const dataDirectory = z.string().transform((text, context) => {
+  const path = resolve(text)
+  if (!/[*?[]/.test(path)) return path
+  const message = 'must have no *, ? or [ in its absolute path: they would stand for other names'
+  context.addIssue({ code: 'custom', message })
+  return z.NEVER
+})
 
 const schema = z.object({
   API_BASE_URL: baseUrl.optional(),
@@ -91,7 +103,7 @@ const schema = z.object({
   API_RETRIES: wholeNumber(0, 20).default(5),
   API_RETRY_MS: wholeNumber(1, 60_000).default(500),
   COMPANY: slug.default('default'),
-  DATA_DIR: z.string().default('data'),
+  DATA_DIR: dataDirectory.prefault('data'),
   ANALYSIS_MAX_AGE: maxAge.prefault('24h,30d'),
   ANALYSIS_STATUSES: statusList.default([]),
   SOURCE_TIMEZONE: timeZone.default('America/Sao_Paulo'),
@@ -179,7 +191,7 @@ export function readSettings(environment: Environment): Settings {
   const values = parse(environment)
   return {
     company: values.COMPANY,
-    dataDir: resolve(values.DATA_DIR),
+    dataDir: values.DATA_DIR,
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     analysisStatuses: values.ANALYSIS_STATUSES,
@@ -304,9 +316,15 @@ export function readSecret(
   name: string,
 ): { value: string | null; origin: string; path: string | null } {
   const path = environment[`${name}_FILE`]?.trim() || null
-  const origin = path ? `${name}_FILE (${path})` : name
+  const origin = path ? `${name}_FILE (${shownPath(path)})` : name
   const value = (path ? readSecretFile(path, origin) : environment[name])?.trim() || null
   return { value, origin, path }
+}
+
+/** What was set may be the secret itself instead of its file's path (invariant I7). */
+function shownPath(path: string): string {
+  const isPath = isAbsolute(path) || (dirname(path) !== '.' && existsSync(dirname(path))) || existsSync(path)
+  return isPath ? path : 'not shown: it may be the secret, where the path of its file belongs'
 }
 
 function readSecretFile(path: string, origin: string): string {

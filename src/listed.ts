@@ -34,7 +34,7 @@ export class ListedFile {
 
   /** The file's lines as a relation. */
   get lines(): string {
-    return `read_json(${literal(this.path)}, format = 'newline_delimited', maximum_object_size = ${this.#longestLineBytes}, columns = {
+    return `read_json(${literal(this.path)}, format = 'newline_delimited', hive_partitioning = false, maximum_object_size = ${this.#longestLineBytes}, columns = {
       read: 'BIGINT', edital_id: 'VARCHAR', updated_at: 'VARCHAR', drift: 'VARCHAR', raw: 'VARCHAR',
       document: 'JSON', hash: 'VARCHAR', reason: 'VARCHAR', path: 'VARCHAR', excerpt: 'VARCHAR'})`
   }

@@ -21,11 +21,11 @@ const SAMPLED_NOTICES = 3
  * only notices that are unknown here, and stored ones do not exist for this key.
  */
 export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Promise<boolean> {
-  const { live, shown, known } = await db.row<{ live: number; shown: number; known: number }>(
-    `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live, count(*) AS shown,
-       count(e.edital_id) AS known FROM listed l LEFT JOIN editais e USING (edital_id)`,
+  const { live, known } = await db.row<{ live: number; known: number }>(
+    `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live,
+       (SELECT count(*) FROM listed JOIN editais USING (edital_id)) AS known`,
   )
-  if (live < GUARD_FROM_LIVE || shown === 0 || known > 0) return false
+  if (live < GUARD_FROM_LIVE || known > 0) return false
   const sample = await db.rows<{ id: string }>(
     `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL ORDER BY updated_at DESC LIMIT ${SAMPLED_NOTICES}`,
   )
@@ -33,11 +33,15 @@ export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Prom
   return true
 }
 
-/** Invariant I10: true when the list shows none of the notices that the warehouse holds. */
+/**
+ * Invariant I10: true when the list shows none of the notices that the warehouse holds. Ids are a company's own, and
+ * those of two may be equal; when each began to follow a notice is not. What could not be used has no time.
+ */
 export async function isAnotherCompany(db: Database): Promise<boolean> {
   const { live, shown } = await db.row<{ live: number; shown: number }>(
-    `SELECT count(*) AS live, count(l.edital_id) AS shown
-     FROM editais e LEFT JOIN (SELECT DISTINCT edital_id FROM listed) l USING (edital_id) WHERE e.deleted_at IS NULL`,
+    `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live, count(*) AS shown
+     FROM editais e JOIN listed l USING (edital_id)
+     WHERE e.deleted_at IS NULL AND coalesce(l.created_at = e.created_at, true)`,
   )
   return live >= GUARD_FROM_LIVE && shown === 0
 }

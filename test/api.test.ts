@@ -3,13 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { reportHere } from './support/here.ts'
 import { type Company, editalOf, idAt, KEY, openCompany } from './support/prepared.ts'
-import { queryLatest, runCommand } from './support/project.ts'
+import { queryLatest } from './support/project.ts'
+import { runShared } from './support/shared.ts'
 
 describe('a refused request', () => {
   it('for its key (401) ends the run after that one request, and says what to do', async () => {
     const company = await openCompany(5)
     company.sandbox.revoke(KEY)
-    const ended = await runCommand(['sync', '--json'], company.environment)
+    const ended = await runShared(['sync', '--json'], company.environment)
 
     expect(ended.code).toBe(1)
     expect(company.sandbox.requests.total).toBe(1)

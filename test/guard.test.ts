@@ -1,6 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
+import { startCompanies } from './support/companies.ts'
+import { syncHere } from './support/here.ts'
 import { bareNotice, idOf, noticeEntry, notices } from './support/notices.ts'
 import { settingsFor, temporaryDirectory } from './support/project.ts'
 import { type Company, companyAt, KEY, startCompany } from './support/synced.ts'
@@ -181,4 +183,27 @@ test('of many notices five in a hundred may go at once, and asking stops when th
   expect(sandbox.requests.byKind.notice).toBeGreaterThan(28)
   expect(sandbox.requests.byKind.notice).toBeLessThanOrEqual(29 + 8)
   expect(await deleted(company)).toHaveLength(30)
+})
+
+test.each([
+  [
+    'ids of their own',
+    () => notices(101, 120),
+    [{}, { statuses: ['analysis'] }, { statuses: ['ready'] }, { ids: [idOf(1)] }],
+  ],
+  ['the same ids', () => notices(1, 20, { created_at: '2026-09-01T00:00:00Z' }), [{}, { full: true }]],
+])('the key of a company with %s changes nothing, whatever is asked for', async (_, others, requests) => {
+  const companies = await startCompanies(['acme', 'boreal'], slug =>
+    slug === 'acme' ? notices(1, 20) : others(),
+  )
+  const { environment } = companies.company('acme')
+  await syncHere(environment)
+  const before = dataTables(await warehouseTables(environment))
+  const swapped = { ...environment, API_KEY: companies.keyOf('boreal') }
+  for (const request of requests) {
+    const { report } = await syncHere(swapped, request)
+    expect(report, JSON.stringify(request)).toMatchObject({ status: 'failed', loaded: 0 })
+    expect(report.error).toMatch(/another company/)
+  }
+  expect(dataTables(await warehouseTables(environment))).toEqual(before)
 })

@@ -2,6 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { zstdDecompressSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
+import { readApiSettings } from '#config/settings.ts'
+import type { RawAnswer } from '#src/sandbox/faults.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
 import { idOf, notices } from './support/notices.ts'
@@ -9,6 +11,7 @@ import {
   type Environment,
   filesBelow,
   runCommand,
+  settingsFor,
   startCommand,
   temporaryDirectory,
 } from './support/project.ts'
@@ -17,12 +20,16 @@ import { warehouseTables } from './support/tables.ts'
 
 const TRACE = { LOG_LEVEL: 'trace' }
 
-/** All text below the data directory: files as they are, segments unpacked, and the warehouse's rows. */
+/** All text below the data directory: files as they are, segments and set-aside bytes unpacked, the warehouse's rows. */
 async function everythingWritten(environment: Environment): Promise<string> {
   const texts: string[] = []
   for (const [path, bytes] of await filesBelow(environment.DATA_DIR ?? '')) {
     texts.push(path, bytes.toString('latin1'))
-    if (path.endsWith('.zst')) texts.push(zstdDecompressSync(bytes).toString('utf8'))
+    if (!path.endsWith('.zst')) continue
+    const lines = zstdDecompressSync(bytes).toString('utf8')
+    texts.push(lines)
+    for (const [, raw = ''] of lines.matchAll(/"raw":"([^"]+)"/g))
+      texts.push(Buffer.from(raw, 'base64').toString())
   }
   texts.push(JSON.stringify(await warehouseTables(environment)))
   return texts.join('\n')
@@ -91,18 +98,68 @@ test('a key in a file is read for each run, and is as secret', async () => {
   }
 })
 
-test('a server that repeats the key in its errors does not bring it into reports or tables', async () => {
-  const company = await startCompany(notices(1, 3), TRACE)
-  const { environment, faults } = company
-  faults.respond = ({ kind, id }) =>
-    kind === 'analysis' && id === idOf(2)
-      ? { status: 403, body: JSON.stringify({ error: 'forbidden', detail: `Bearer ${KEY} may not` }) }
-      : undefined
-  const report = await company.syncHere()
-  expect(report).toMatchObject({ status: 'partial', failed: 1 })
-  expect(report.error).toContain('403')
-  expect(report.error).not.toContain(KEY)
-  expect(await everythingWritten(environment)).not.toContain(KEY)
+test('a server that repeats the key, in whatever way, does not bring it into files, logs or what is told', async () => {
+  const key = 'edk_a+b/c=d&e_91f2c7'
+  const world = new World(notices(1, 7))
+  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key, world }] })
+  onTestFinished(() => sandbox.close())
+  const dataDir = await temporaryDirectory()
+  const environment = { ...settingsFor({ url: sandbox.url, key, dataDir }), ...TRACE }
+  const encoded = encodeURIComponent(key)
+  const spelt = [
+    key,
+    encoded,
+    key.replaceAll('/', '\\/'),
+    key.replaceAll('+', '\\u002B').replaceAll('&', '\\u0026'),
+  ]
+  const document = (id: string) => JSON.stringify(world.entry(id)?.analysis)
+  const answers: Readonly<Record<string, RawAnswer>> = {
+    [idOf(1)]: { status: 403, body: JSON.stringify({ error: 'forbidden', detail: `Bearer ${key} may not` }) },
+    [idOf(2)]: { status: 200, body: `<p>Asked with ${spelt.join(' and ')}</p>` },
+    [idOf(3)]: {
+      status: 200,
+      body: document(idOf(3)).replace('{', `{"asked":"${spelt[2]}","${spelt[3]}":1,`),
+    },
+    [idOf(4)]: { status: 200, body: document(idOf(4)).replace('Razão', `?key=${encoded} ${key}${key}`) },
+    [idOf(5)]: { status: 307, headers: { location: `http://127.0.0.1:9/${encoded}?${key}` }, body: key },
+    [idOf(6)]: { status: 500, headers: { 'retry-after': key }, body: key },
+  }
+  sandbox.faults.respond = ({ kind, id }) => (kind === 'analysis' ? answers[id ?? ''] : undefined)
+  const said = [await runCommand(['sync', '--json'], environment)]
+  expect(said[0]?.code).toBe(3)
+  expect(JSON.parse(said[0]?.stdout ?? '')).toMatchObject({ loaded: 3, quarantined: 1, failed: 3 })
+  // Of the list itself, too: it ends the run, in words of the server's.
+  sandbox.faults.respond = () => ({ status: 400, body: JSON.stringify({ error: spelt[1], detail: key }) })
+  said.push(await runCommand(['sync'], environment), await runCommand(['status', '--json'], environment))
+  expect(said.map(({ code }) => code)).toEqual([3, 2, 0])
+
+  const texts = `${JSON.stringify(said)}\n${await everythingWritten(environment)}`
+  for (const handled of [
+    'Asked with *',
+    'does not accept the request (400)',
+    'asked',
+    '*'.repeat(2 * key.length),
+  ]) {
+    expect(texts).toContain(handled)
+  }
+  // JSON in JSON has each backslash twice.
+  for (const way of [
+    ...spelt,
+    JSON.stringify(spelt[2]).slice(1, -1),
+    JSON.stringify(spelt[3]).slice(1, -1),
+  ]) {
+    expect(texts.includes(way), way).toBe(false)
+  }
+})
+
+test('a key that was set in the place of its file is not shown', () => {
+  for (const key of [KEY, 'edk_a+b/c=d&e_91f2c7', `~/${KEY}`]) {
+    for (const where of [{ API_KEY_FILE: key }, { API_KEY_FILE: `${key}\n`, API_KEY: 'edk_x' }]) {
+      const read = () => readApiSettings({ API_BASE_URL: 'http://127.0.0.1:9', ...where })
+      expect(read).toThrow(/^API_KEY_FILE \(not shown: [^)]*\) cannot be read: ENOENT\.$/)
+      expect(read).not.toThrow(key)
+    }
+  }
 })
 
 test('the key goes to no other server, also when the API redirects there', async () => {

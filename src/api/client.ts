@@ -81,6 +81,7 @@ export function createApi(options: ApiOptions): Api {
   const prefix = `${pathname.replace(/\/$/, '')}${LIST_PATH}`
   const stats: ApiStats = { requests: 0, bytes: 0 }
   const answered = { requests: 0, latencyMs: 0 }
+  const secrets = spellings(options.apiKey)
   const pace = createPace({ maxRps: options.maxRps, firstPauseMs: options.retryMs * 2, nowMs: options.nowMs })
   const pool = new Pool(origin, {
     connections: options.concurrency,
@@ -121,7 +122,7 @@ export function createApi(options: ApiOptions): Api {
     answered.latencyMs += options.nowMs() - sentMs
     stats.bytes += answer.kind === 'body' ? answer.bytes.length : 0
     await connectionReused()
-    return judge(response, withoutKey(answer, options.apiKey))
+    return judge(response, withoutKey(answer, secrets))
   }
 
   function judge(response: Dispatcher.ResponseData, answer: Answer): Answer {
@@ -230,14 +231,32 @@ async function connectionReused(): Promise<void> {
 }
 
 /**
+ * The key as a server may repeat it: as it was sent, in an address, or in JSON as the encoders of PHP and .NET write
+ * it. Mostly all are the same. None where a key is so short that it could be a word of the documents.
+ */
+function spellings(key: string): readonly string[] {
+  if (key.length < MIN_MASKED_KEY) return []
+  const json = JSON.stringify(key).slice(1, -1)
+  const escaped = json.replaceAll(
+    /[+&<>'`]/g,
+    character => `\\u${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
+  )
+  const all = [key, encodeURIComponent(key), json, json.replaceAll('/', '\\/'), escaped]
+  // The longest first: it may hold a shorter one.
+  return [...new Set(all)].sort((a, b) => b.length - a.length)
+}
+
+/**
  * A server may repeat the key, in an error or anywhere else; here is the one place it could come in
  * (invariant I7). Overwritten with as many characters, so that a body keeps its length.
  */
-function withoutKey(answer: Answer, key: string): Answer {
-  if (answer.kind === 'absent' || key.length < MIN_MASKED_KEY) return answer
+function withoutKey(answer: Answer, secrets: readonly string[]): Answer {
+  if (answer.kind === 'absent') return answer
   const bytes = answer.kind === 'body' ? answer.bytes : answer.excerpt
-  for (let at = bytes.indexOf(key); at !== -1; at = bytes.indexOf(key, at)) {
-    bytes.fill('*', at, at + key.length)
+  for (const secret of secrets) {
+    for (let at = bytes.indexOf(secret); at !== -1; at = bytes.indexOf(secret, at)) {
+      bytes.fill('*', at, at + secret.length)
+    }
   }
   // Cut only now, so that no part of a key is left at the end.
   return answer.kind === 'too_large' ? { ...answer, excerpt: bytes.subarray(0, EXCERPT_BYTES) } : answer
@@ -278,7 +297,8 @@ function errorDetail(bytes: Buffer): string {
   try {
     const { error, detail } = JSON.parse(bytes.toString('utf8')) as { error?: unknown; detail?: unknown }
     const said = [error, detail].filter(part => typeof part === 'string').join(': ')
-    return said ? `: ${said.slice(0, 200)}` : ''
+    // A terminal would obey control characters.
+    return said ? `: ${said.slice(0, 200).replaceAll(/\p{Cc}+/gu, ' ')}` : ''
   } catch {
     return ''
   }

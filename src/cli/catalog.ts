@@ -34,6 +34,7 @@ export function catalogCommand(environment: Environment): Command {
         await syncPath(join(path, '..'))
       } catch (error) {
         await rm(temporary, { force: true }).catch(() => {})
+        if (error instanceof FatalError) throw error
         throw new FatalError(
           `${path} cannot be written: ${messageOf(error)}. Name another file with --output.`,
           EXIT.usage,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
 import { comment } from '#schema/portuguese.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { FatalError, messageOf } from '#src/errors.ts'
 import { hashOf } from '#src/validate.ts'
 import { type Database, identifier, literal } from '#src/warehouse/database.ts'
 import type { SnapshotFile } from './manifest.ts'
@@ -64,13 +65,20 @@ async function createTableViews(db: Database, sources: readonly CatalogSource[])
   for (const table of TABLES) {
     const columns = publishedColumns(table)
     const list = columns.map(({ name }) => identifier(name))
-    await createView(
-      db,
-      { ...table, columns },
-      `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`,
-    )
+    const sql = `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`
+    await createView(db, { ...table, columns }, sql).catch(error => {
+      if (!messageOf(error).startsWith('Binder Error')) throw error
+      throw earlierVersion(sources)
+    })
   }
   await createView(db, snapshotInfo, snapshotRows(sources))
+}
+
+function earlierVersion(sources: readonly CatalogSource[]): FatalError {
+  const companies = sources.map(({ company }) => company).join(', ')
+  return new FatalError(
+    `The latest snapshots (${companies}) are of an earlier version, without columns that this one shows. Run \`npm run publish -- --company <company>\` for each.`,
+  )
 }
 
 /** What decides how a catalog looks, beside the files: where it differs, a snapshot is written anew. */
@@ -95,9 +103,10 @@ function parquetOf(table: string, sources: readonly CatalogSource[]): string {
   const paths = sources.flatMap(({ directory, files }) =>
     (files.get(table) ?? []).map(file => literal(join(directory, file.path))),
   )
-  // Snapshots of different companies may be of different versions of the schema.
-  const options = sources.length > 1 ? ', union_by_name = true' : ''
-  return `read_parquet([${paths.join(', ')}]${options})`
+  // A directory `name=value` on the way would else be a column of that name. Snapshots of different companies may be
+  // of different versions of the schema.
+  const options = ['hive_partitioning = false', ...(sources.length > 1 ? ['union_by_name = true'] : [])]
+  return `read_parquet([${paths.join(', ')}], ${options.join(', ')})`
 }
 
 function snapshotRows(sources: readonly CatalogSource[]): string {
