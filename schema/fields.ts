@@ -2,11 +2,12 @@ import { z } from 'zod'
 
 /**
  * A date-time as the API and the systems behind it write one: `2025-07-02T10:00:00`, with or without
- * seconds, fraction (any number of digits) and offset, `T` or a space between, or a date alone.
+ * seconds, fraction (any number of digits) and offset, `T` or a space between, or a date alone. RFC 3339
+ * allows `t` and `z` too.
  * Without an offset it is local time of SOURCE_TIMEZONE.
  */
 const DATE_TIME =
-  /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d{1,18})?)?\s?(?:[Zz]|[+-](\d{2})(?::?(\d{2}))?)?)?$/
+  /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d{1,18})?)?\s?(?:[Zz]|[+-](\d{2})(?::?(\d{2}))?)?)?$/
 
 /** True for text in one of the forms above that names a day and a time that exist. */
 export function isDateTime(text: string): boolean {

@@ -85,6 +85,25 @@ export function elementTexts(text: string, property: string): string[] | null {
   }
 }
 
+/** True when brackets of the JSON text nest deeper than the bound; builds nothing, so that any depth may be asked about. */
+export function nestsDeeperThan(text: string, bound: number): boolean {
+  // Each level takes two characters.
+  if (text.length <= 2 * bound) return false
+  const { units, length } = start(text, 0)
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < length; at++) {
+    const unit = units[at] ?? 0
+    if (inString && unit === BACKSLASH) at++
+    else if (unit === QUOTE) inString = !inString
+    else if (inString) continue
+    else if (unit === OPEN_ARRAY || unit === OPEN_OBJECT) depth++
+    else if (unit === CLOSE_ARRAY || unit === CLOSE_OBJECT) depth--
+    if (depth > bound) return true
+  }
+  return false
+}
+
 /** What the next token may be, given the tokens before it. */
 interface Grammar {
   expects: number

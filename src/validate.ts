@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { analysis } from '#schema/analysis.ts'
 import { canonicalDateTime, isPlainPathSegment } from '#schema/fields.ts'
 import { notice, noticePage } from '#schema/notice.ts'
-import { elementTexts, sameMeaning } from './json.ts'
+import { elementTexts, nestsDeeperThan, sameMeaning } from './json.ts'
 import { mayHoldLoneSurrogate, replaceLoneSurrogates } from './surrogates.ts'
 
 /** A difference between a document and the contract that does not stop it from loading. */
@@ -51,6 +51,10 @@ const MAX_DRIFT_PER_DOCUMENT = 50
 const MAX_SAMPLE_CHARACTERS = 200
 /** Far deeper than any contract field; a deeper one would only test the stacks of those who read it. */
 const MAX_DEPTH = 100
+/** JSON.parse takes 120 bytes a level, and so 2 GB for a body of brackets alone. This many are taken apart. */
+const MAX_PARSED_DEPTH = 500_000
+/** A list of any `total` would be planned, page by page, before the second one is read. */
+const MAX_TOTAL = 1_000_000
 
 type Path = readonly PropertyKey[]
 type Schema = { readonly root: string; readonly shape: z.ZodType; readonly dateTimes: readonly string[] }
@@ -86,29 +90,38 @@ export function validatePage(bytes: Buffer): Page | string {
   const text = decode(bytes)
   const parsed = parse(text)
   if ('reason' in parsed) return `${parsed.reason} (it begins with ${JSON.stringify(text.slice(0, 40))})`
-  const page = noticePage.safeParse(parsed.value)
+  const { value: body, escaped } = parsed
+  const page = noticePage.safeParse(body)
   if (!page.success) {
     const [issue] = page.error.issues
     return `"${issue?.path.join('.')}" is missing or not what the contract says`
   }
+  if (page.data.total > MAX_TOTAL) return `"total" is ${page.data.total}, more than any company follows`
   const { editais, total, limit, offset, count: _count, ...unknown } = page.data
   // The page is only taken apart where one of its notices needs its own bytes. In Latin-1 a character is
   // a byte, so the parts are exact in any encoding that writes JSON's own signs as ASCII does.
   let parts: readonly string[] | null | undefined
   const source = (index: number): Buffer => {
-    parts ??= elementTexts(bytes.toString('latin1'), 'editais')
+    parts ??= elementTexts(withoutMark(bytes).toString('latin1'), 'editais')
     return Buffer.from(parts?.[index] ?? JSON.stringify(editais[index]), parts?.[index] ? 'latin1' : 'utf8')
   }
-  const plain = isUtf8(bytes) && text === JSON.stringify(parsed.value)
+  const plain = !escaped && isUtf8(bytes) && isShallow(body) && text === JSON.stringify(body)
   return {
     notices: editais.map((value, index) =>
-      validate({ value, source: () => source(index), plain, schema: NOTICE }),
+      validate({ value, escaped, source: () => source(index), plain, schema: NOTICE }),
     ),
     total,
     limit,
     offset,
-    drift: Object.entries(unknown).map(([key, value]) => drift(`page.${key}`, 'unknown_field', value)),
+    drift: Object.entries(unknown).map(([key, value]) =>
+      drift(`page.${key}`, 'unknown_field', isShallow(value) ? value : '(nested too deeply)'),
+    ),
   }
+}
+
+/** JSON.stringify walks by recursion where an object's keys are numbers: of any depth it would exhaust the stack. */
+function isShallow(value: unknown): boolean {
+  return !depthExceeds(value, MAX_DEPTH)
 }
 
 /** SHA-256 of a document's text or a body's bytes, as hex. */
@@ -135,10 +148,15 @@ function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdic
   })
   const parsed = parse(text)
   if ('reason' in parsed) return reject(parsed.reason, '$')
-  const verdict = validate({ value: parsed.value, source: () => bytes, schema })
+  const verdict = validate({ ...parsed, source: () => bytes, schema })
   if (!verdict.ok) return reject(verdict.reason, verdict.path)
   if (verdict.editalId !== expectedId) return reject('the document is about another notice', 'id')
   return verdict
+}
+
+/** The bytes without a UTF-8 byte order mark, which Latin-1 does not know. */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes.toString('latin1', 0, 3) === '\u00ef\u00bb\u00bf' ? bytes.subarray(3) : bytes
 }
 
 function decode(bytes: Buffer): string {
@@ -146,17 +164,19 @@ function decode(bytes: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
 
-function parse(text: string): { value: unknown } | { reason: string } {
+/** `escaped`: strings of the value may hold lone surrogates. */
+type Parsed = { readonly value: object; readonly escaped: boolean }
+
+function parse(text: string): Parsed | { reason: string } {
   if (text.trim() === '') return { reason: 'the body is empty' }
+  if (nestsDeeperThan(text, MAX_PARSED_DEPTH)) return { reason: 'the body is nested too deeply' }
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       return { reason: 'the body is not a JSON object' }
     }
-    if (mayHoldLoneSurrogate(text)) return { value: replaceLoneSurrogates(value) }
-    return { value }
-  } catch (error) {
-    if (error instanceof RangeError) return { reason: 'the body is nested too deeply' }
+    return { value, escaped: mayHoldLoneSurrogate(text) }
+  } catch {
     return { reason: looksCut(text) ? 'the body is truncated JSON' : 'the body is not JSON' }
   }
 }
@@ -167,6 +187,7 @@ function looksCut(text: string): boolean {
 
 type Candidate = {
   readonly value: unknown
+  readonly escaped: boolean
   /** The bytes that arrived. */
   readonly source: () => Buffer
   /** The bytes are known to say no more than the value. */
@@ -174,8 +195,8 @@ type Candidate = {
   readonly schema: Schema
 }
 
-function validate({ value, source, plain = false, schema }: Candidate): Verdict {
-  const id = idOf(value)
+function validate({ value: parsed, escaped, source, plain = false, schema }: Candidate): Verdict {
+  const id = idOf(parsed)
   const reject = (reason: string, path: string): Rejected => ({
     ok: false,
     editalId: id !== null && isPlainPathSegment(id) ? id : null,
@@ -183,7 +204,9 @@ function validate({ value, source, plain = false, schema }: Candidate): Verdict 
     path,
     raw: source(),
   })
-  if (depthExceeds(value, MAX_DEPTH)) return reject('the document is nested too deeply', '$')
+  if (depthExceeds(parsed, MAX_DEPTH)) return reject('the document is nested too deeply', '$')
+  // One notice at a time, and only now: in a page, one that is too deep must not cost the others.
+  const value = escaped ? replaceLoneSurrogates(parsed) : parsed
   const repaired = repair(value, schema)
   if ('reason' in repaired) return reject(repaired.reason, repaired.path)
   const accepted = value as Record<string, unknown>

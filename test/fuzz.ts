@@ -1,0 +1,121 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import fc from 'fast-check'
+import { checkListed, checkVerdict, validDocuments } from './support/judged.ts'
+import { loadAndCompare, mutatedPair, saidBy } from './support/loaded.ts'
+import { type Mutation, mutated, mutation } from './support/mutations.ts'
+import type { Root } from './support/oracle.ts'
+
+/*
+ * Mutated documents by the million, through validation and through the whole sync, each compared with what the
+ * contract says must come of it. `test/mutations.test.ts` does a few of the same.
+ *
+ *   npm run fuzz -- [--documents 1000000] [--load 100000] [--seed N]
+ */
+
+/** Each part has a seed of its own, so that a failure is met again without all that came before it. */
+const VALIDATED_AT_ONCE = 20_000
+/** Pairs of a notice and an analysis, each part one run of the sync. */
+const LOADED_AT_ONCE = 3000
+const ID = 'n0'
+
+type Options = { readonly documents: number; readonly load: number; readonly seed: number }
+
+async function fuzz({ documents, load, seed }: Options): Promise<void> {
+  const startedMs = Date.now()
+  say(`seed ${seed}`)
+  const validated = timed('validated', documents)
+  for (let part = 0; validated.done < documents; part += 1) {
+    const count = Math.min(VALIDATED_AT_ONCE, documents - validated.done)
+    const failure = validate(count, seed + part)
+    if (failure) return fail(failure, `--seed ${seed + part} --documents ${count} --load 0`)
+    validated.add(count)
+  }
+  const loaded = timed('loaded', load)
+  let quarantined = 0
+  let rows = 0
+  for (let part = 0; loaded.done < load; part += 1) {
+    const pairs = Math.min(LOADED_AT_ONCE, Math.ceil((load - loaded.done) / 2))
+    try {
+      const so = await loadSome(pairs, seed + part)
+      quarantined += so.quarantined
+      rows += so.rows
+    } catch (error) {
+      return fail(String(error), `--seed ${seed + part} --documents 0 --load ${2 * pairs}`)
+    }
+    loaded.add(2 * pairs)
+  }
+  say(
+    `seed ${seed}: ${validated.done} documents validated, ${loaded.done} through the whole sync (${quarantined} quarantined, ${rows} rows compared), no difference, ${Math.round((Date.now() - startedMs) / 1000)} s`,
+  )
+}
+
+const aDocument = fc.record({
+  root: fc.constantFrom<Root>('notice', 'analysis'),
+  mutation: mutation({ bytes: true }),
+})
+
+/** Returns what differed, for the smallest document that still does; null when nothing did. */
+function validate(count: number, seed: number): string | null {
+  const bases = validDocuments()
+  const bytesOf = (root: Root, each: Mutation) => mutated(each, bases[root], ID)
+  const good = bytesOf('notice', { base: 0, edits: [], bytes: [] })
+  const property = fc.property(aDocument, ({ root, mutation }) => {
+    const bytes = bytesOf(root, mutation)
+    checkVerdict(bytes, root, ID)
+    if (root === 'notice' && mutation.bytes.length === 0) checkListed(bytes, good)
+  })
+  const { counterexample, errorInstance } = fc.check(property, { numRuns: count, seed })
+  const [failing] = counterexample ?? []
+  if (!failing) return null
+  const { root, mutation } = failing
+  return `${errorInstance}\n${JSON.stringify(mutation)}\n${root}: ${bytesOf(root, mutation)}`
+}
+
+async function loadSome(pairs: number, seed: number) {
+  const directory = await mkdtemp(join(tmpdir(), 'editais-sync-fuzz-'))
+  try {
+    return await loadAndCompare(saidBy(fc.sample(mutatedPair, { numRuns: pairs, seed })), directory)
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** Counts, and tells every five seconds how far it came. */
+function timed(what: string, total: number) {
+  const startedMs = Date.now()
+  let toldMs = startedMs
+  return {
+    done: 0,
+    add(count: number) {
+      this.done += count
+      const nowMs = Date.now()
+      if (nowMs - toldMs < 5000 && this.done < total) return
+      toldMs = nowMs
+      say(
+        `${this.done} of ${total} ${what}, ${Math.round((this.done * 1000) / (nowMs - startedMs))} a second`,
+      )
+    },
+  }
+}
+
+function fail(failure: string, replay: string): void {
+  say(`${failure}\n\nAgain with: npm run fuzz -- ${replay}`)
+  process.exitCode = 1
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+const { values } = parseArgs({
+  options: {
+    documents: { type: 'string', default: '1000000' },
+    load: { type: 'string', default: '100000' },
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
+  },
+})
+
+await fuzz({ documents: Number(values.documents), load: Number(values.load), seed: Number(values.seed) })

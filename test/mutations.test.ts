@@ -1,0 +1,36 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { checkListed, checkVerdict, validDocuments } from './support/judged.ts'
+import { loadAndCompare, mutatedPair, saidBy } from './support/loaded.ts'
+import { mutated, mutation, type Tree, textOf } from './support/mutations.ts'
+import { temporaryDirectory } from './support/project.ts'
+
+/** A few of what `npm run fuzz` does by the million; the same ones in every run. */
+const SEED = 20261121
+
+describe.each(['notice', 'analysis'] as const)('a mutated %s', root => {
+  it('is quarantined or kept as the contract says, with all that it does not say kept beside it', () => {
+    const bases = validDocuments()[root]
+    fc.assert(
+      fc.property(mutation({ bytes: true }), each => checkVerdict(mutated(each, bases, 'n0'), root, 'n0')),
+      { numRuns: 1500, seed: SEED },
+    )
+  })
+})
+
+it('a mutated notice in a list disturbs no other', () => {
+  const bases = validDocuments().notice
+  const good = Buffer.from(textOf(bases[0] as Tree))
+  fc.assert(
+    fc.property(mutation({ bytes: false }), each => checkListed(mutated(each, bases, 'n0'), good)),
+    { numRuns: 1000, seed: SEED },
+  )
+})
+
+it('mutated notices and analyses become the rows that they justify, and no others', async () => {
+  const said = saidBy(fc.sample(mutatedPair, { numRuns: 250, seed: SEED }))
+  const loaded = await loadAndCompare(said, await temporaryDirectory())
+  expect(loaded.documents).toBeGreaterThan(450)
+  expect(loaded.quarantined).toBeGreaterThan(50)
+  expect(loaded.rows).toBeGreaterThan(300)
+})

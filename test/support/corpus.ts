@@ -1,0 +1,223 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { parse } from 'yaml'
+
+/*
+ * The cases below `test/corpus/`: a file each, of what is expected and the body that is served. README.md there says
+ * how one is written.
+ */
+
+const DIRECTORY = join(import.meta.dirname, '../corpus')
+
+/** `list`: an element of the list, or a page; `notice`: the answer for one notice; `analysis`: that for its analysis. */
+export type Place = 'list' | 'notice' | 'analysis'
+
+export type Case = {
+  /** The file's name without its ending. */
+  readonly name: string
+  readonly place: Place
+  /** `<place>-<name>`: the case's notice, unless its body says otherwise. */
+  readonly id: string
+  readonly expected: Expected
+  readonly template: string
+}
+
+type Values = Readonly<Record<string, unknown>>
+
+type Expected = {
+  /** One sentence. */
+  readonly what: string
+  /** `loads`: rows; `quarantined`: set aside with its bytes; `failed`: this request, or for a page the run. */
+  readonly expect: 'loads' | 'quarantined' | 'failed'
+  /** Of `list` only: the body is a whole page. */
+  readonly page?: true
+  /** The id that the body gives its notice, where it is not the case's. */
+  readonly id?: string
+  readonly reason?: string
+  readonly path?: string
+  /** Part of what the report says of a page that fails. */
+  readonly error?: string
+  /** Records of a page that must be in the raw log as they are written here. */
+  readonly kept?: readonly string[]
+  /** Values that must be in the notice's row, in its analysis, and in the rows of its lists. */
+  readonly row?: Values
+  readonly analysis?: Values
+  readonly requirements?: readonly Values[]
+  readonly items?: readonly Values[]
+  readonly alerts?: readonly Values[]
+  /** How many rows a list has, where not all are written down. */
+  readonly counts?: Readonly<Record<string, number>>
+  /** All that is reported of the body, as `<kind> <path>`. */
+  readonly drift?: readonly string[]
+  /** Whether the bytes are kept beside the document, for it does not say all that they said. */
+  readonly raw?: boolean
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly encode?: 'utf-16le' | 'utf-16be' | 'latin1' | 'gzip'
+}
+
+const KEYS = [
+  ...[
+    'what',
+    'expect',
+    'page',
+    'id',
+    'reason',
+    'path',
+    'error',
+    'kept',
+    'row',
+    'analysis',
+    'requirements',
+    'items',
+  ],
+  ...['alerts', 'counts', 'drift', 'raw', 'status', 'headers', 'encode'],
+]
+
+/** All cases of a place, by name. Throws for a file that is no case. */
+export function readCases(place: Place): Case[] {
+  const directory = join(DIRECTORY, place)
+  return readdirSync(directory)
+    .sort()
+    .map(file => readCase(place, join(directory, file)))
+}
+
+function readCase(place: Place, path: string): Case {
+  const [, head, template] = /^---\n(.*?)\n---\n(.*)$/s.exec(readFileSync(path, 'utf8')) ?? []
+  if (head === undefined || template === undefined) throw new Error(`${path}: --- what is expected --- body`)
+  const expected = parse(head) as Expected
+  const unknown = Object.keys(expected).filter(key => !KEYS.includes(key))
+  if (unknown.length > 0) throw new Error(`${path}: ${unknown} means nothing`)
+  if (!expected.what || !expected.expect) throw new Error(`${path}: what? and what is expected?`)
+  // Editors end a file with a newline; it is no part of the body.
+  const name = basename(path, '.case')
+  return { name, place, id: `${place}-${name}`, expected, template: template.replace(/\n$/, '') }
+}
+
+/** What a body is made of besides what stands in its file. */
+export type Ingredients = {
+  readonly id: string
+  /** A good document in its place. */
+  readonly healthy: Values
+  /** Of a page: the good elements of the list, as JSON texts. */
+  readonly elements?: readonly string[]
+}
+
+/** The bytes that are served for a case. */
+export function bodyOf({ template, expected }: Case, ingredients: Ingredients): Buffer {
+  const repeated = template.replaceAll(
+    /\{\{repeat (\d+)(?: (.*?))?\}\}(.*?)\{\{end\}\}/gs,
+    (_all, times: string, separator: string | undefined, text: string) =>
+      repeat(text, Number(times), separator ?? ''),
+  )
+  const parts = repeated.split(/\{\{(?!\{)(.*?)\}\}/s)
+  const bytes = parts.map((part, index) => (index % 2 ? ingredient(part, ingredients) : part))
+  return encoded(bytes, expected.encode)
+}
+
+function repeat(text: string, times: number, separator: string): string {
+  if (!text.includes('{{n}}'))
+    return (text + separator).repeat(times).slice(0, -separator.length || undefined)
+  return Array.from({ length: times }, (_, index) => text.replaceAll('{{n}}', String(index + 1))).join(
+    separator,
+  )
+}
+
+function ingredient(name: string, { id, healthy, elements = [] }: Ingredients): string | Buffer {
+  if (name === 'id') return id
+  if (name === 'elements') return elements.join(',')
+  if (name === 'total') return String(elements.length)
+  if (name === 'bom') return '\ufeff'
+  if (name.startsWith('bytes ')) return Buffer.from(name.slice('bytes '.length).replaceAll(' ', ''), 'hex')
+  const [, but = ''] = /^healthy(?: but (.*))?$/.exec(name) ?? [undefined]
+  if (!name.startsWith('healthy')) throw new Error(`{{${name}}} means nothing`)
+  const left = but.split(/,\s*/)
+  const members = Object.fromEntries(Object.entries(healthy).filter(([key]) => !left.includes(key)))
+  return JSON.stringify(members).slice(1, -1)
+}
+
+function encoded(parts: readonly (string | Buffer)[], encode: Expected['encode']): Buffer {
+  const as = encode === 'latin1' ? 'latin1' : encode?.startsWith('utf-16') ? 'utf16le' : 'utf8'
+  const bytes = Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part, as) : part)))
+  if (encode === 'gzip') return gzipSync(bytes)
+  return encode === 'utf-16be' ? bytes.swap16() : bytes
+}
+
+/** A notice with every field of the contract (section 2.1). */
+export function healthyNotice(id: string): Values {
+  return {
+    ...{ id, pncp_id: '42498733000148-2026-17', orgao: 'Município do Rio de Janeiro', objeto: 'Luvas' },
+    ...{ numero: '17/2026', modalidade: 'Dispensa', uf: 'RJ', valor_estimado: 1234.5 },
+    ...{ data_sessao: '2026-12-01T09:00:00', pncp_url: 'https://pncp.gov.br/app/editais/17' },
+    ...{ status: 'discarded', participation_confirmed: false, discard_reason: 'Preço' },
+    ...{ committed_at: '2026-11-02T00:00:00Z', created_at: '2026-11-01T00:00:00Z' },
+    updated_at: '2026-11-03T00:00:00Z',
+  }
+}
+
+/** An analysis with every field of the contract (section 2.2), and one element in each list. */
+export function healthyAnalysis(id: string): Values {
+  const { participation_confirmed, discard_reason, committed_at, created_at, updated_at, ...shared } =
+    healthyNotice(id)
+  return {
+    ...{ ...shared, analysis_level: 'deep', analyzed: true },
+    verdict: { recommendation: 'cautela', reason: 'Prazo curto.', summary: 'Resumo.', bullets: ['Um.'] },
+    overview: {
+      ...{ orgao_licitante: 'Município', lei_aplicavel: 'Lei 14.133/2021', valor_estimado: 'Sigiloso' },
+      ...{
+        is_srp: false,
+        exclusivo_me_epp: true,
+        prazo_impugnacao: '3 dias úteis',
+        locais_entrega: ['Sede'],
+      },
+      ...{ restricoes_participacao: 'Não há', atestado_capacidade_exigido: true },
+      visita_tecnica_obrigatoria: 'não',
+    },
+    requirements: [
+      {
+        ...{ category: 'outros', title: 'Certidão', required: 'Sim', current: 'Vigente', status: 'green' },
+        ...{ ai_notes: 'Conferida', metadata: { pagina: 3 } },
+      },
+    ],
+    items: [
+      {
+        ...{ numero_item: 1, descricao: 'Luva', quantidade: 10, unidade_medida: 'CX' },
+        ...{ valor_unitario_estimado: 2.55, valor_total: 25.5, material_ou_servico: 'M', numero_lote: 2 },
+        ...{ criterio_julgamento_nome: 'Menor preço', ai_selected: true, ai_reasoning: 'Catálogo' },
+        ai_confidence: 0.75,
+      },
+    ],
+    alerts: [
+      {
+        ...{ type: 'risk', severity: 'low', title: 'Prazo', description: 'Curto', action_type: 'none' },
+        legal_thesis: 'Art. 55',
+      },
+    ],
+    pricing: {
+      ...{ investimento_total: 100, garantia_proposta: 1, garantia_contratual: 5, margem_min: 0.1 },
+      ...{ margem_max: 0.2, risco_pagamento: 'baixo', is_srp: false, sigiloso: true },
+    },
+    orgao_report: { payment_risk: 'baixo', status: 'concluido' },
+    operational: { prazo_entrega_dias: 10 },
+  }
+}
+
+const WRONG: readonly unknown[] = [null, true, 1.5, '7', [], {}]
+
+/** The document once for each of its places, and each value that may be wrong there. */
+export function* wrongEverywhere(document: Values): Generator<Values> {
+  for (const path of placesIn(document)) {
+    for (const wrong of WRONG) {
+      const copy = structuredClone(document)
+      const parent = path.slice(0, -1).reduce<unknown>((value, key) => (value as Values)[key], copy)
+      ;(parent as Record<string, unknown>)[path.at(-1) as string] = wrong
+      yield copy
+    }
+  }
+}
+
+function placesIn(value: unknown, path: readonly string[] = []): (readonly string[])[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, each]) => [[...path, key], ...placesIn(each, [...path, key])])
+}
