@@ -106,7 +106,7 @@ export const TABLE_COLUMNS: Entries = {
   legal_thesis: ['Tese jurídica', 'Fundamento jurídico da ação; vazio quando não há'],
 
   'sync_runs.run_id': ['ID da execução', 'Identificador da execução da sincronização'],
-  mode: ['Modo', 'full (completa), incremental, filtered (só parte dos editais) ou replay (só a quarentena, sem consultar a API)'],
+  mode: ['Modo', 'full (completa), incremental, filtered (só parte dos editais), replay (só a quarentena, sem consultar a API) ou salvage (log recuperado)'],
   'sync_runs.status': ['Resultado', 'ok, partial (parcial), failed (falhou) ou interrupted (interrompida)'],
   started_at: ['Início (UTC)', 'Início da execução'],
   finished_at: ['Fim (UTC)', 'Fim da execução; vazio quando o processo morreu'],

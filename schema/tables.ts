@@ -378,7 +378,7 @@ export const syncRuns: Table = {
   columns: [
     company,
     kept('run_id', 'VARCHAR', 'Identifier of the run'),
-    kept('mode', 'VARCHAR', 'full, incremental, filtered or replay'),
+    kept('mode', 'VARCHAR', 'full, incremental, filtered, replay or salvage (a damaged log, made whole)'),
     kept('status', 'VARCHAR', 'ok, partial, failed or interrupted'),
     kept('started_at', 'TIMESTAMPTZ', 'Start of the run'),
     kept('finished_at', 'TIMESTAMPTZ', 'End of the run; NULL when the process died'),

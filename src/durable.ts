@@ -15,7 +15,10 @@ export const DURABLE_STEPS = [
   ...(['latest.link', 'latest.rename', 'latest.directory', 'state.rename', 'temporary.remove'] as const),
 ] as const
 
-export type DurableStep = (typeof DURABLE_STEPS)[number]
+/** Those of `rebuild --salvage`, which no run takes; it seals what stands in a damaged segment's place as any. */
+export const SALVAGE_STEPS = ['damaged.link', 'damaged.directory'] as const
+
+export type DurableStep = (typeof DURABLE_STEPS | typeof SALVAGE_STEPS)[number]
 
 /** What a step does to the disk. */
 export type Operation =

@@ -5,6 +5,7 @@ import { readLines } from './rawlog/read.ts'
 import { worsen } from './report.ts'
 import { finishRun, publishWarehouse, type RunContext, type RunResult, withRun } from './run.ts'
 import { hashOf, type Verdict, validateAnalysis, validateNotice } from './validate.ts'
+import { logName } from './warehouse/warehouse.ts'
 
 type Quarantined = {
   readonly edital_id: string
@@ -29,7 +30,11 @@ export async function replay(context: RunContext): Promise<RunResult> {
     // Nothing happened, so nothing is logged.
     if (records.length === 0) return { report, causes, published: await publishWarehouse(context, warehouse) }
     const { analysisStatuses } = context.settings
-    await loader.append({ type: 'run_started', mode: 'replay', analysis_statuses: analysisStatuses })
+    const log = await logName(warehouse)
+    await loader.append({
+      ...{ type: 'run_started', mode: 'replay', analysis_statuses: analysisStatuses },
+      ...{ company: context.paths.company, ...(log === null ? {} : { log }) },
+    })
     for (const record of records) {
       const usable = await replayRecord(loader, record, context.paths.raw)
       report[usable ? 'loaded' : 'quarantined'] += 1

@@ -11,7 +11,7 @@ import { type RunReport, statusOfExit, worsen } from './report.ts'
 import { finishRun, type Run, type RunContext, type RunResult, withRun } from './run.ts'
 import { readByIds, type Scan, scan } from './scan.ts'
 import type { Drift } from './validate.ts'
-import type { Warehouse } from './warehouse/warehouse.ts'
+import { logName, type Warehouse } from './warehouse/warehouse.ts'
 
 export type SyncRequest = {
   /** Fetch every analysis again, resuming an unfinished `--full` unless `restart`. */
@@ -40,7 +40,7 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
   return await withRun(context, modeOf(request), async run => {
     const { warehouse, loader, report } = run
     const refetch = await decideRefetch(request, warehouse)
-    await loader.append(runStarted(request, context, refetch))
+    await loader.append(runStarted(request, context, refetch, await logName(warehouse)))
     // What was asked for must outlive this process, also one that dies while the list is read.
     if (refetch.anew) await loader.settle()
     const drift = await mirror({ ...request, refetch }, context, run).catch(error => {
@@ -179,10 +179,17 @@ export async function decideRefetch(request: SyncRequest, { db }: Pick<Warehouse
 }
 
 /** `--full` is a fact in the log, not in this process: whichever run comes next goes on with it. */
-function runStarted(request: SyncRequest, { settings, now }: SyncContext, refetch: Refetch): Line {
+function runStarted(
+  request: SyncRequest,
+  { paths, settings, now }: SyncContext,
+  refetch: Refetch,
+  log: string | null,
+): Line {
   return {
     type: 'run_started',
     mode: modeOf(request),
+    company: paths.company,
+    ...(log === null ? {} : { log }),
     analysis_statuses: settings.analysisStatuses,
     ...(refetch.anew ? { refetch_before: now().toISOString() } : {}),
   }

@@ -13,14 +13,15 @@ import {
   rawDirectory,
   textWith,
 } from './support/prepared.ts'
-import { companyDirectory, filesBelow, queryLatest, runCommand } from './support/project.ts'
+import { companyDirectory, filesBelow, queryLatest } from './support/project.ts'
+import { runShared } from './support/shared.ts'
 
 describe('replay', () => {
   it('with nothing quarantined says so, and writes neither a segment nor a snapshot', async () => {
     const company = await openCompany(3)
     await reportHere(company.environment)
     const before = await filesBelow(companyDirectory(company.environment))
-    const ended = await runCommand(['replay'], company.environment)
+    const ended = await runShared(['replay'], company.environment)
 
     expect(ended).toEqual({ code: 0, stdout: 'Nothing is quarantined.\n', stderr: '' })
     const after = await filesBelow(companyDirectory(company.environment))
@@ -133,6 +134,7 @@ async function logRejected(company: Company, records: readonly OldRejection[]): 
   const firstNumber = (await sealedSegments(directory)).length + 1
   const now = () => new Date('2026-01-10T10:00:00Z')
   const log = new RawLogWriter({ directory, firstNumber, runId: 'older', now })
+  await log.append({ type: 'run_started', mode: 'incremental', analysis_statuses: [] })
   for (const { body, ...record } of records) {
     await log.append({
       ...{ type: 'rejected', ...record, reason: 'expected something else', path: '$' },
@@ -144,7 +146,7 @@ async function logRejected(company: Company, records: readonly OldRejection[]): 
 }
 
 async function replayOnce(company: Company, code: number): Promise<RunReport> {
-  const ended = await runCommand(['replay', '--json'], company.environment)
+  const ended = await runShared(['replay', '--json'], company.environment)
   expect(ended, ended.stderr).toMatchObject({ code })
   return JSON.parse(ended.stdout) as RunReport
 }

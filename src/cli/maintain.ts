@@ -8,13 +8,15 @@ import { holdingCompany, localContext } from '#src/open.ts'
 import { replay } from '#src/replay.ts'
 import { exitOf } from '#src/report.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/run.ts'
+import { salvage } from '#src/salvage.ts'
 import { stopSignal } from '#src/stop.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
 import { createDisplay } from './progress.ts'
-import { describeRun } from './summary.ts'
+import { describeRun, describeSalvage } from './summary.ts'
 
-type Options = { company?: string; json?: true }
-type Work = (context: RunContext, options: Options) => Promise<void>
+type Options = { company?: string; json?: true; salvage?: true }
+/** Whatever is told is printed when the display has ended, also of work that then failed. */
+type Work = (context: RunContext, options: Options, tell: (text: string) => void) => Promise<void>
 
 export function publishCommand(environment: Environment): Command {
   const description = 'Write a snapshot of the warehouse, where the latest one is not already that.'
@@ -22,11 +24,10 @@ export function publishCommand(environment: Environment): Command {
 }
 
 export function rebuildCommand(environment: Environment): Command {
-  return command(
-    environment,
-    'rebuild',
-    'Make the warehouse again from the raw log, and publish it.',
-    rebuildNow,
+  const description = 'Make the warehouse again from the raw log, and publish it.'
+  return command(environment, 'rebuild', description, rebuildNow).option(
+    '--salvage',
+    'go on without what is missing, damaged or foreign in the raw log; its files are kept aside',
   )
 }
 
@@ -57,46 +58,46 @@ async function run(environment: Environment, name: string, options: Options, wor
       EXIT.usage,
     )
   }
+  const told: string[] = []
   try {
-    await holdingCompany(context, display, { what: name }, async () => {
-      await work(context, options)
-      await display.end()
-    })
+    await holdingCompany(context, display, { what: name }, () =>
+      work(context, options, text => told.push(text)),
+    )
   } finally {
     await display.end()
+    process.stdout.write(told.join(''))
   }
 }
 
-async function publishNow(context: RunContext, options: Options): Promise<void> {
+const publishNow: Work = async (context, options, tell) => {
   const warehouse = await openWarehouse(openOptions(context))
   try {
-    tellSnapshot(await publishWarehouse(context, warehouse), options)
+    tell(describeSnapshot(await publishWarehouse(context, warehouse), options))
   } finally {
     warehouse.db.close()
   }
 }
 
-async function rebuildNow(context: RunContext, options: Options): Promise<void> {
+const rebuildNow: Work = async (context, options, tell) => {
+  const salvaged = options.salvage ? await salvage(context) : null
+  if (salvaged && !options.json) tell(describeSalvage(salvaged, context.paths.raw))
   const warehouse = await rebuildWarehouse(openOptions(context))
   try {
-    tellSnapshot(await publishWarehouse(context, warehouse), options)
+    const published = await publishWarehouse(context, warehouse)
+    tell(describeSnapshot({ ...published, ...(salvaged ? { salvaged } : {}) }, options))
   } finally {
     warehouse.db.close()
   }
 }
 
-async function replayNow(context: RunContext, options: Options): Promise<void> {
+const replayNow: Work = async (context, options, tell) => {
   const { report, causes, published } = await replay(context)
-  if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
-  else process.stdout.write(report.listed > 0 ? describeRun(report, published) : 'Nothing is quarantined.\n')
+  if (options.json) tell(`${JSON.stringify(report)}\n`)
+  else tell(report.listed > 0 ? describeRun(report, published) : 'Nothing is quarantined.\n')
   process.exitCode = exitOf(report, causes)
 }
 
-function tellSnapshot(
-  published: { directory: string; written: boolean; bytesWritten: number },
-  options: Options,
-): void {
-  if (options.json) process.stdout.write(`${JSON.stringify(published)}\n`)
-  else
-    process.stdout.write(`${published.written ? 'Published' : 'Already published:'} ${published.directory}\n`)
+function describeSnapshot(published: { directory: string; written: boolean }, options: Options): string {
+  if (options.json) return `${JSON.stringify(published)}\n`
+  return `${published.written ? 'Published' : 'Already published:'} ${published.directory}\n`
 }

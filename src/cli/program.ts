@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Co
   replay: async environment => (await import('./maintain.ts')).replayCommand(environment),
   rebuild: async environment => (await import('./maintain.ts')).rebuildCommand(environment),
   publish: async environment => (await import('./maintain.ts')).publishCommand(environment),
+  doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
   demo: async environment => (await import('./demo.ts')).demoCommand(environment),
 }

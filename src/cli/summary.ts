@@ -1,5 +1,7 @@
 import type { PublishedFigures } from '#src/lake/publish.ts'
 import type { RunPlan } from '#src/plan.ts'
+import { segmentPath } from '#src/rawlog/files.ts'
+import type { Salvaged } from '#src/rawlog/salvage.ts'
 import type { RunReport } from '#src/report.ts'
 import { formatCount, formatSeconds } from './progress.ts'
 
@@ -49,6 +51,20 @@ export function describePlan(plan: RunPlan): string {
     'Nothing was changed.',
     '',
   ].join('\n')
+}
+
+/** What became of a damaged log: nobody should think that nothing was lost. */
+export function describeSalvage(salvaged: readonly Salvaged[], directory: string): string {
+  if (salvaged.length === 0) return 'The raw log is whole: there is nothing to salvage.\n'
+  const lines = salvaged.flatMap(({ segment, why, moved_to, kept }) => [
+    `Segment ${segmentPath(directory, segment)} ${why}.`,
+    `  kept      ${counts(kept) || 'nothing of it'}`,
+    ...(moved_to ? [`  moved to  ${moved_to}`] : []),
+  ])
+  return `${lines.join('\n')}
+What is lost of notices and analyses is fetched again by \`npm run sync\`; with \`--full\` also what had changed
+without a new updated_at. A --full that was under way must be asked for again.
+`
 }
 
 function counts(numbers: Readonly<Record<string, number>>): string {

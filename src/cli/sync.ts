@@ -16,6 +16,7 @@ import type { RunContext } from '#src/run.ts'
 import { stopSignal } from '#src/stop.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import { createDisplay } from './progress.ts'
+import { parseSeconds } from './seconds.ts'
 import { describePlan, describeRun } from './summary.ts'
 
 type Options = {
@@ -166,9 +167,4 @@ function parseStatuses(value: string): string[] {
 function collectIds(value: string, ids: string[] = []): string[] {
   if (!isPlainPathSegment(value)) throw new InvalidArgumentError('It cannot be the id of a notice.')
   return ids.includes(value) ? ids : [...ids, value]
-}
-
-function parseSeconds(value: string): number {
-  if (!/^\d{1,6}$/.test(value)) throw new InvalidArgumentError('Give a whole number of seconds.')
-  return Number(value)
 }

@@ -59,7 +59,9 @@ export class RawLogWriter {
     const at = this.#now()
     await this.#segment.append(
       seq => {
-        const head = JSON.stringify({ seq, run_id: this.#runId, at: at.toISOString(), type, ...rest })
+        // A segment in the place of another one is recognised by it.
+        const of = seq === 1 ? { number: this.#segment.held.number } : {}
+        const head = JSON.stringify({ seq, ...of, run_id: this.#runId, at: at.toISOString(), type, ...rest })
         return document ? withDocument(head, document) : head
       },
       { document: document !== undefined, atMs: at.getTime() },
@@ -75,7 +77,10 @@ export class RawLogWriter {
     const { number, lines, longestLineBytes } = segment.held
     if (lines === 0) return null
     this.#segment = new SegmentWriter(this.#directory, number + 1, this.#now().getTime())
-    const sealed = this.#sealed.then(() => segment.finish())
+    const sealed = this.#sealed
+      .then(() => segment.finish())
+      // Also where it was not to be sealed at all, because the one before was not.
+      .finally(() => segment.drop())
     sealed.catch(() => {})
     this.#sealed = sealed
     await sealed
@@ -89,8 +94,8 @@ export class RawLogWriter {
   }
 }
 
-/** One segment while it is written. */
-class SegmentWriter {
+/** One segment while it is written; sealed it takes the place of one of that number. */
+export class SegmentWriter {
   readonly #directory: string
   readonly #number: number
   #openedAtMs: number
@@ -141,14 +146,17 @@ class SegmentWriter {
     const file = await this.#open()
     const path = unsealedPath(this.#directory, this.#number)
     await take('segment.sync', { kind: 'sync', path }, () => file.sync())
-    await file.close()
+    await this.drop()
     await move('segment.rename', path, segmentPath(this.#directory, this.#number))
     await syncDirectory('segment.directory', this.#directory)
   }
 
+  /** Closes its file, once; what is not sealed is then left to the next run, which removes it. */
   async drop(): Promise<void> {
     await this.#written.catch(() => {})
-    await this.#file?.close()
+    const file = this.#file
+    this.#file = null
+    await file?.close()
   }
 
   #flush(): void {

@@ -7,6 +7,9 @@ import {
   TABLES,
   type Table,
 } from '#schema/tables.ts'
+import { FatalError } from '#src/errors.ts'
+import { damageOf } from '#src/rawlog/examine.ts'
+import { unusableSegment } from '#src/rawlog/files.ts'
 import { type Database, identifier, literal } from './database.ts'
 import { setAsidePoison } from './poison.ts'
 import { fingerprint, flatten, flattenedColumns, instant, names } from './sql.ts'
@@ -38,6 +41,7 @@ export type Segment = {
 /**
  * Applies one sealed segment in one transaction: all that its lines say, and that it was applied.
  * @returns the notices whose line no statement could load; they are quarantined instead.
+ * @throws FatalError where the file is damaged, or of another log; nothing of it is applied then.
  */
 export async function applySegment(
   db: Database,
@@ -46,13 +50,18 @@ export async function applySegment(
 ): Promise<string[]> {
   try {
     await stageLines(db, segment)
-    const lines = await countStagedLines(db, segment.path)
+    const lines = await countStagedLines(db, segment)
     await db.transaction(() => project(db, { ...segment, lines }, projection), 'applied.commit')
     return []
   } catch (error) {
+    if (error instanceof FatalError) throw error
+    // DuckDB says the same of a damaged file as of a record that it cannot load.
+    const damage = await damageOf(segment.path)
+    if (damage !== null) throw unusableSegment(segment.path, `is damaged: ${damage}`)
     if (!isDataError(error)) throw error
     return await setAsidePoison(db, segment, {
       temporaryDirectory: projection.temporaryDirectory,
+      count: () => countStagedLines(db, segment),
       project: lines => project(db, { ...segment, lines }, projection),
       isDataError,
       cause: error,
@@ -84,6 +93,7 @@ export async function project(
   for (const sql of [
     `CREATE OR REPLACE TEMP TABLE touched (table_name VARCHAR, month VARCHAR)`,
     ...of(['run_started'], runStarted(at)),
+    ...of(['lost'], lost()),
     ...of(['notice'], notices(projection)),
     ...of(['gone'], gone()),
     ...of(['analysis'], analysesLoaded(projection)),
@@ -103,7 +113,11 @@ export async function project(
   )
   await db.run(`INSERT INTO applied_segments VALUES ($at, $lines)`, { at, lines: segment.lines })
   const version = DATA_TYPES.some(type => held.has(type)) ? ', data_version = $at' : ''
-  await db.run(`UPDATE meta SET applied_segment = $at${version}`, { at })
+  const named =
+    at === 1
+      ? `, log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
+      : ''
+  await db.run(`UPDATE meta SET applied_segment = $at${version}${named}`, { at })
 }
 
 /** The types of the staged lines, and `DRIFTED` where one of them tells of drift. */
@@ -125,6 +139,16 @@ function runStarted(at: number): string[] {
     `UPDATE meta SET analysis_statuses = l.analysis_statuses, refetch_segment = CASE WHEN l.refetch_before IS NULL THEN meta.refetch_segment ELSE ${at} END,
        refetch_open = meta.refetch_open OR l.refetch_before IS NOT NULL
      FROM (FROM lines WHERE type = 'run_started' ORDER BY seq DESC LIMIT 1) l`,
+  ]
+}
+
+/** What was lost is told where runs are: by the salvage, and by the run whose start is not there any more. */
+function lost(): string[] {
+  return [
+    `INSERT INTO sync_runs (run_id, mode, status, started_at, finished_at, error)
+     SELECT run_id, mode, CASE mode WHEN 'salvage' THEN 'partial' ELSE 'interrupted' END, "at",
+       CASE mode WHEN 'salvage' THEN "at" END, reason
+     FROM lines WHERE type = 'lost'`,
   ]
 }
 

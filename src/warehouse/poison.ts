@@ -9,6 +9,8 @@ import { stageLines } from './staging.ts'
 
 type Attempt = {
   readonly temporaryDirectory: string
+  /** Of the staged lines, which must be those of the segment. */
+  readonly count: () => Promise<number>
   /** Applies the staged lines within a transaction of the caller's. */
   readonly project: (lines: number) => Promise<void>
   readonly isDataError: (error: unknown) => boolean
@@ -67,7 +69,8 @@ export async function setAsidePoison(
       return replacement.editalId
     })
     await stage(lines)
-    await db.transaction(() => attempt.project(lines.length), 'applied.commit')
+    const count = await attempt.count()
+    await db.transaction(() => attempt.project(count), 'applied.commit')
     return set
   } finally {
     await remove('temporary.remove', path)

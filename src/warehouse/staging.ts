@@ -1,3 +1,5 @@
+import { foreignness } from '#src/rawlog/examine.ts'
+import { unusableSegment } from '#src/rawlog/files.ts'
 import { type Database, literal } from './database.ts'
 import { documentType, reportType } from './sql.ts'
 
@@ -11,6 +13,7 @@ const LARGEST_LINE_BYTES = 128 * 1024 * 1024
 /** The line's properties (`src/rawlog/line.ts`) that the projections need, with their types. */
 const LINE: Readonly<Record<string, string>> = {
   seq: 'BIGINT',
+  number: 'BIGINT',
   run_id: 'VARCHAR',
   at: 'TIMESTAMPTZ',
   type: 'VARCHAR',
@@ -23,6 +26,8 @@ const LINE: Readonly<Record<string, string>> = {
   hash: 'VARCHAR',
   fetched_at: 'TIMESTAMPTZ',
   fetched_in: 'BIGINT',
+  company: 'VARCHAR',
+  log: 'VARCHAR',
   kind: 'VARCHAR',
   reason: 'VARCHAR',
   path: 'VARCHAR',
@@ -31,6 +36,20 @@ const LINE: Readonly<Record<string, string>> = {
   report: reportType(),
   notice: documentType('notice'),
   analysis: documentType('analysis'),
+}
+
+type Signs = Parameters<typeof foreignness>[0]
+
+type Staged = Pick<Signs, 'otherNumber' | 'company'> & {
+  readonly count: number
+  readonly last: number
+  readonly distinct: number
+  /** Lines about a notice that do not say which. */
+  readonly nameless: number
+  readonly runs: readonly string[] | null
+  /** Those of them that begin here. */
+  readonly begun: readonly string[] | null
+  readonly log: string | null
 }
 
 /** Reads lines of the raw log into the temporary table `lines`. */
@@ -47,14 +66,41 @@ export async function stageLines(
 
 /**
  * @returns how many lines are staged.
- * @throws Error unless they are all the lines of a segment, from 1 to its last, each once.
+ * @throws FatalError where they are not of this place in this log.
+ * @throws Error unless they are all the lines of a segment, from 1 to its last, each once, each of some notice.
  */
-export async function countStagedLines(db: Database, path: string): Promise<number> {
-  const { count, last, distinct } = await db.row<{ count: number; last: number; distinct: number }>(
-    `SELECT count(*) AS count, coalesce(max(seq), 0) AS last, count(DISTINCT seq) AS "distinct" FROM lines`,
+export async function countStagedLines(
+  db: Database,
+  { number, path }: { number: number; path: string },
+): Promise<number> {
+  const staged = await db.row<Staged>(
+    `SELECT count(*) AS count, coalesce(max(seq), 0) AS last, count(DISTINCT seq) AS "distinct",
+       count(*) FILTER (edital_id IS NULL AND type IN ('notice', 'analysis', 'analysis_same')) AS nameless,
+       list(DISTINCT run_id) AS runs, list(DISTINCT run_id) FILTER (type IN ('run_started', 'lost')) AS begun,
+       any_value(number) FILTER (number <> $number) AS "otherNumber", any_value(company) AS company, any_value(log) AS log
+     FROM lines`,
+    { number },
   )
-  if (count === last && count === distinct) return count
+  const { count, last, distinct, nameless } = staged
+  const foreign = foreignness({ number, ...staged, ...(await strangeness(db, staged)) })
+  if (foreign !== null) throw unusableSegment(path, foreign)
+  if (count > 0 && count === last && count === distinct && nameless === 0) return count
   throw new Error(`${path}: ${count} lines read, but the last one is number ${last}`)
+}
+
+/** What the staged lines name that is not of this log; asked only for what they name. */
+async function strangeness(
+  db: Database,
+  { runs, begun, log }: Staged,
+): Promise<Pick<Signs, 'unknownRun' | 'otherLog'>> {
+  let unknownRun: string | null = null
+  for (const run of runs ?? []) {
+    if (begun?.includes(run)) continue
+    const known = await db.rows('SELECT 1 FROM sync_runs WHERE run_id = $run', { run })
+    if (known.length === 0) unknownRun ??= run
+  }
+  const own = log === null ? null : (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
+  return { unknownRun, otherLog: own === null || own === log ? null : log }
 }
 
 async function readLines(
@@ -64,5 +110,5 @@ async function readLines(
 ): Promise<void> {
   const columns = Object.entries(LINE).map(([name, type]) => `${literal(name)}: ${literal(type)}`)
   await db.run(`CREATE OR REPLACE TEMP TABLE lines AS SELECT *, ${number}::BIGINT AS segment FROM read_json(${literal(path)},
-    format = 'newline_delimited', maximum_object_size = ${largestLineBytes}, columns = {${columns.join(', ')}})`)
+    format = 'newline_delimited', hive_partitioning = false, maximum_object_size = ${largestLineBytes}, columns = {${columns.join(', ')}})`)
 }

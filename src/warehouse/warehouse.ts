@@ -6,6 +6,7 @@ import { TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/company.ts'
 import { move, remove, syncDirectory, take } from '#src/durable.ts'
 import { EXIT, FatalError, messageOf, throwIfInterrupted } from '#src/errors.ts'
+import { assertNotCutShort } from '#src/rawlog/examine.ts'
 import { sealedSegments, segmentPath } from '#src/rawlog/files.ts'
 import { applySegment, type Projection } from './apply.ts'
 import { Database } from './database.ts'
@@ -22,7 +23,7 @@ const FEW_NOTICES = 2000
 
 const BOOKKEEPING = [
   `CREATE TABLE meta (schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
-     refetch_segment BIGINT, refetch_open BOOLEAN, analysis_statuses VARCHAR[])`,
+     refetch_segment BIGINT, refetch_open BOOLEAN, analysis_statuses VARCHAR[], log VARCHAR)`,
   `CREATE TABLE applied_segments (segment BIGINT, lines BIGINT)`,
   `CREATE TABLE month_versions (table_name VARCHAR, month VARCHAR, version BIGINT, PRIMARY KEY (table_name, month))`,
 ]
@@ -46,7 +47,7 @@ export type Warehouse = { readonly db: Database; readonly projection: Projection
  */
 export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
   const { paths } = options
-  const projection = { sourceTimezone: options.sourceTimezone, temporaryDirectory: paths.temporary }
+  const projection = projectionOf(options)
   await removeNext(paths)
   if (!existsSync(paths.warehouse)) return await rebuildWarehouse(options)
   const db = await openFile(paths)
@@ -66,22 +67,42 @@ export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
 /** Makes the warehouse again from the raw log, beside the old one, and puts it in its place. */
 export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse> {
   const { paths } = options
-  const projection = { sourceTimezone: options.sourceTimezone, temporaryDirectory: paths.temporary }
   await removeNext(paths)
-  const next = await Database.openProjection(paths.nextWarehouse, {
-    threads: LOADING_THREADS,
-    temporaryDirectory: paths.temporary,
-  })
-  try {
-    await createWarehouse(next, { sourceTimezone: options.sourceTimezone, id: options.newId() })
-    await applyMissing(next, options, projection, 'rebuild')
-    await settleWarehouse({ db: next })
-  } finally {
-    next.close()
-  }
+  await buildWarehouse(paths.nextWarehouse, options)
   await move('rebuilt.rename', paths.nextWarehouse, paths.warehouse)
   await syncDirectory('rebuilt.directory', paths.root)
-  return { db: await openFile(paths), projection }
+  return { db: await openFile(paths), projection: projectionOf(options) }
+}
+
+/**
+ * Makes a warehouse in a file that is not there yet.
+ * @param upTo the last segment to apply.
+ */
+export async function buildWarehouse(
+  path: string,
+  options: OpenOptions,
+  upTo = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  const db = await Database.openProjection(path, {
+    threads: LOADING_THREADS,
+    temporaryDirectory: options.paths.temporary,
+  })
+  try {
+    await createWarehouse(db, { sourceTimezone: options.sourceTimezone, id: options.newId() })
+    await applyMissing(db, options, projectionOf(options), 'rebuild', upTo)
+    await settleWarehouse({ db })
+  } finally {
+    db.close()
+  }
+}
+
+function projectionOf({ paths, sourceTimezone }: OpenOptions): Projection {
+  return { sourceTimezone, temporaryDirectory: paths.temporary }
+}
+
+/** The name of the log that the warehouse was made from, for the lines of a new run; null before the first. */
+export async function logName({ db }: Pick<Warehouse, 'db'>): Promise<string | null> {
+  return (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
 }
 
 /** Makes the tables of an empty warehouse. */
@@ -90,7 +111,7 @@ export async function createWarehouse(
   about: { sourceTimezone: string; id: string },
 ): Promise<void> {
   for (const sql of [...BOOKKEEPING, ...TABLES.flatMap(createTable)]) await db.run(sql)
-  await db.run(`INSERT INTO meta VALUES ($hash, $id, 0, 0, NULL, false, [])`, {
+  await db.run(`INSERT INTO meta VALUES ($hash, $id, 0, 0, NULL, false, [], NULL)`, {
     hash: schemaHash(about.sourceTimezone),
     id: about.id,
   })
@@ -117,6 +138,7 @@ async function applyMissing(
   { paths, signal, onApply }: OpenOptions,
   projection: Projection,
   reason: 'rebuild' | 'catch_up',
+  upTo = Number.POSITIVE_INFINITY,
 ): Promise<void> {
   const sealed = await sealedSegments(paths.raw)
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
@@ -125,12 +147,15 @@ async function applyMissing(
       `The warehouse was built from ${applied} segments, but ${paths.raw} holds ${sealed.length}. Put the missing ones back from a backup, or accept what is left with \`npm run rebuild\`.`,
     )
   }
-  const missing = sealed.slice(applied)
+  const missing = sealed.slice(applied, upTo)
   for (const [done, number] of missing.entries()) {
     throwIfInterrupted(signal)
     onApply?.({ reason, done, total: missing.length })
-    await applySegment(db, { number, path: segmentPath(paths.raw, number) }, projection)
+    const path = segmentPath(paths.raw, number)
+    await assertNotCutShort(path)
+    await applySegment(db, { number, path }, projection)
   }
+  if (missing.length > 0) onApply?.({ reason, done: missing.length, total: missing.length })
   // What an earlier process did not come to make durable should not be applied once more.
   if (missing.length > 0) await checkpoint(db)
 }

@@ -37,13 +37,23 @@ export function settingsFor(options: {
   }
 }
 
+/**
+ * What every process of a test has in its environment. The compile cache is the one that commands make by
+ * themselves: named here, it also holds the first module, and what reads TypeScript need not be loaded for it.
+ */
+export function surroundings(): Environment {
+  const { PATH = '', HOME = '' } = process.env
+  const directory = tmpdir()
+  return { PATH, HOME, TMPDIR: directory, NODE_COMPILE_CACHE: join(directory, 'node-compile-cache') }
+}
+
 export type Started = { readonly child: ChildProcess; readonly ended: Promise<Ended> }
 
 /** Starts a command as npm would, in a directory without a `.env`. */
 export function startCommand(args: readonly string[], environment: Environment, cwd: string): Started {
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: tmpdir(), ...environment },
+    env: { ...surroundings(), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   onTestFinished(() => {
@@ -73,8 +83,9 @@ export async function syncOnce(
   environment: Environment,
   args: readonly string[] = [],
   code = 0,
+  run = runCommand,
 ): Promise<RunReport> {
-  const ended = await runCommand(['sync', '--json', ...args], environment)
+  const ended = await run(['sync', '--json', ...args], environment)
   if (ended.code !== code) {
     throw new Error(`sync ended with ${ended.code}, not ${code}:\n${ended.stdout}\n${ended.stderr}`)
   }

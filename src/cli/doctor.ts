@@ -1,0 +1,132 @@
+import { constants, existsSync } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { relative } from 'node:path'
+import { Command } from 'commander'
+import { environmentOf } from '#config/companies.ts'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { type CompanyPaths, companyPaths } from '#src/company.ts'
+import { type Diagnosis, diagnose } from '#src/doctor/doctor.ts'
+import type { Finding } from '#src/doctor/finding.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
+import { type Holder, readHolder, takeLock } from '#src/lock.ts'
+import { stopSignal } from '#src/stop.ts'
+import { parseSeconds } from './seconds.ts'
+
+type Options = { company?: string; quick?: true; wait: number; json?: true }
+
+/** Findings of one check that are told one by one to a person. */
+const SHOWN = 10
+const MARKS = { ok: '✓', warning: '!', problem: '✗' } as const
+
+export function doctorCommand(environment: Environment): Command {
+  return new Command('doctor')
+    .description("Look whether a company's data is whole, and say how to mend what is not. Changes nothing.")
+    .option('--company <slug>', 'company to look at, instead of COMPANY')
+    .option('--quick', 'compare no rows and no checksums')
+    .option('--wait <seconds>', 'how long to wait for a run of the company to end', parseSeconds, 600)
+    .option('--json', 'print one JSON object')
+    .addHelpText('after', '\nExit codes: 0 well, 1 a problem, 2 wrong usage or settings, 4 held by a run.')
+    .action(async (options: Options) => {
+      process.exitCode = await run(environment, options)
+    })
+}
+
+async function run(environment: Environment, options: Options): Promise<number> {
+  const { company, dataDir, sourceTimezone } = readSettings(await environmentOf(environment, options.company))
+  const paths = companyPaths(dataDir, company)
+  if (!existsSync(paths.root)) {
+    throw new FatalError(
+      `There is no company ${company} in ${dataDir}. Check COMPANY and DATA_DIR.`,
+      EXIT.usage,
+    )
+  }
+  const step = createStep()
+  const signal = stopSignal(() => step('Stopping'))
+  const lock = { waitMs: options.wait * 1000, signal, say: step }
+  try {
+    const diagnosis = await holding(paths, lock, held =>
+      diagnose({
+        ...{ paths, sourceTimezone, signal, newId: () => 'doctor', quick: options.quick ?? false, ...held },
+        onProgress: (what, done, total) => step(`${what}: ${done} of ${total}`),
+      }),
+    )
+    step('')
+    process.stdout.write(options.json ? `${JSON.stringify(diagnosis)}\n` : describe(diagnosis))
+    return diagnosis.well ? EXIT.ok : EXIT.failed
+  } finally {
+    step('')
+  }
+}
+
+/** Holds the company while `work` looks at it; without the right to, it looks all the same. */
+async function holding<T>(
+  paths: CompanyPaths,
+  { waitMs, signal, say }: { waitMs: number; signal: AbortSignal; say: (text: string) => void },
+  work: (held: { isHeld: boolean; deadHolder: Holder | null }) => Promise<T>,
+): Promise<T> {
+  if (!(await canLock(paths))) return await work({ isHeld: false, deadHolder: null })
+  let before = await readHolder(paths.lock)
+  const own = { pid: process.pid, host: hostname(), what: 'doctor', since: new Date().toISOString() }
+  const lock = await takeLock(paths.lock, own, {
+    ...{ waitMs, signal, nowMs: Date.now },
+    onWait: holder => {
+      // It is alive.
+      before = null
+      const who = holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'
+      say(`Waiting for ${who} to release the company`)
+    },
+  })
+  try {
+    return await work({ isHeld: true, deadHolder: before })
+  } finally {
+    await lock.release()
+  }
+}
+
+async function canLock({ root, lock }: CompanyPaths): Promise<boolean> {
+  const path = existsSync(lock) ? [root, lock] : [root]
+  const may = path.map(one => access(one, constants.R_OK | constants.W_OK))
+  return await Promise.all(may).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** One line on a terminal that says what goes on; nothing elsewhere. */
+function createStep(): (text: string) => void {
+  const { stderr } = process
+  return text => {
+    if (stderr.isTTY) stderr.write(`\r\x1b[K${text}`)
+    else if (text.startsWith('Waiting')) stderr.write(`${text}\n`)
+  }
+}
+
+function describe({ company, directory, findings }: Diagnosis): string {
+  const checks = Map.groupBy(findings, ({ check, status }) => `${check} ${status}`)
+  const lines = [...checks.values()].flatMap(some => [
+    ...some.slice(0, SHOWN).flatMap(finding => describeFinding(finding, directory)),
+    ...(some.length > SHOWN ? [`  … and ${some.length - SHOWN} more of these (--json shows all)`] : []),
+  ])
+  return `${company}  ${directory}\n\n${lines.join('\n')}\n\n${summary(findings)}\n`
+}
+
+function describeFinding({ check, status, subject, what, mend }: Finding, directory: string): string[] {
+  const head = `${MARKS[status]} ${check.padEnd(10)}`
+  if (status === 'ok') return [`${head} ${what}`]
+  const path = relative(directory, subject) || subject
+  return [`${head} ${path} ${what}.`, ...(mend ? [`${' '.repeat(13)}→ ${mend}`] : [])]
+}
+
+function summary(findings: readonly Finding[]): string {
+  const [problems, warnings] = (['problem', 'warning'] as const).map(wanted =>
+    countOf(findings.filter(({ status }) => status === wanted).length, wanted),
+  )
+  const all = [problems, warnings].filter(Boolean).join(', ')
+  return all || 'All is well.'
+}
+
+function countOf(count: number, what: string): string {
+  if (count === 0) return ''
+  return `${count} ${what}${count > 1 ? 's' : ''}`
+}

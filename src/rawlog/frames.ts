@@ -1,0 +1,77 @@
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
+
+const decompress = promisify(zlib.zstdDecompress)
+
+const MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
+const CHECKSUM_BYTES = 4
+/** A frame is a block of lines (`writer.ts`), the last of which may be of the greatest length. */
+const MAX_FRAME_BYTES = 192 * 1024 * 1024
+
+/**
+ * What can be read of a segment's bytes: the frames whose checksum is right, decompressed, and what is wrong with
+ * the bytes between them. The writer begins each frame with a new line.
+ */
+export async function* readFrames(bytes: Buffer): AsyncGenerator<{ text: Buffer } | { damage: string }> {
+  if (bytes.length === 0) yield { damage: 'it is empty' }
+  for (let start = 0; start < bytes.length; ) {
+    const end = frameEnd(bytes, start)
+    const text = end === null ? null : await decompressed(bytes.subarray(start, end))
+    if (end !== null && text !== null) {
+      yield { text }
+      start = end
+      continue
+    }
+    yield { damage: damageAt(bytes, start, end) }
+    const next = bytes.indexOf(MAGIC, start + 1)
+    start = next === -1 ? bytes.length : next
+  }
+}
+
+/**
+ * Whether bytes are whole frames from the first to the last, as far as can be seen without decompressing them: DuckDB
+ * takes a file that ends early for one that ends there.
+ * @returns what is wrong; null where nothing is.
+ */
+export function cutShort(bytes: Buffer): string | null {
+  if (bytes.length === 0) return 'it is empty'
+  for (let start = 0; start < bytes.length; ) {
+    const end = frameEnd(bytes, start)
+    if (end === null) return damageAt(bytes, start, end)
+    start = end
+  }
+  return null
+}
+
+function damageAt(bytes: Buffer, start: number, end: number | null): string {
+  if (end !== null) return `its bytes ${start} to ${end} are not what was written`
+  return bytes.subarray(start, start + MAGIC.length).equals(MAGIC)
+    ? `it is cut off: what begins at byte ${start} has no end`
+    : `its bytes from ${start} on are not what was written`
+}
+
+async function decompressed(frame: Buffer): Promise<Buffer | null> {
+  return await decompress(frame, { maxOutputLength: MAX_FRAME_BYTES }).catch(() => null)
+}
+
+/** Where the frame ends that begins at `start` (RFC 8878, 3.1.1); null where none does, or not all of it is there. */
+function frameEnd(bytes: Buffer, start: number): number | null {
+  if (!bytes.subarray(start, start + MAGIC.length).equals(MAGIC)) return null
+  const descriptor = bytes[start + MAGIC.length]
+  if (descriptor === undefined) return null
+  const single = (descriptor >> 5) & 1
+  const sizeBytes = [single, 2, 4, 8][descriptor >> 6] as number
+  const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] as number
+  let at = start + MAGIC.length + 1 + (1 - single) + dictionaryBytes + sizeBytes
+  for (let last = 0; last === 0; ) {
+    if (at + 3 > bytes.length) return null
+    const header = bytes.readUIntLE(at, 3)
+    last = header & 1
+    const kind = (header >> 1) & 3
+    if (kind === 3) return null
+    // A block of one byte, repeated, has its length in the header alone.
+    at += 3 + (kind === 1 ? 1 : header >> 3)
+  }
+  if ((descriptor >> 2) & 1) at += CHECKSUM_BYTES
+  return at <= bytes.length ? at : null
+}

@@ -1,0 +1,20 @@
+import { remove } from './durable.ts'
+import { throwIfInterrupted } from './errors.ts'
+import { type Salvaged, salvageLog } from './rawlog/salvage.ts'
+import type { RunContext } from './run.ts'
+
+/**
+ * Makes a damaged log whole again, as far as it can be read. The warehouse goes where that changed anything: it was
+ * made from another log, and is rebuilt by whoever opens it next. The caller holds the company's lock.
+ */
+export async function salvage(context: RunContext): Promise<Salvaged[]> {
+  const { paths, runId, now, signal, onProgress } = context
+  // All is read before anything is changed.
+  const onSegment = (done: number, total: number) => {
+    throwIfInterrupted(signal)
+    onProgress({ stage: 'open', done, total, note: 'Read the raw log' })
+  }
+  const salvaged = await salvageLog({ directory: paths.raw, runId, now, onSegment })
+  if (salvaged.length > 0) await remove('rebuilt.remove', paths.warehouse)
+  return salvaged
+}

@@ -1,0 +1,272 @@
+import { realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { sealedSegments } from '#src/rawlog/files.ts'
+import type { Line } from '#src/rawlog/line.ts'
+import { RawLogWriter } from '#src/rawlog/writer.ts'
+import { replay } from '#src/replay.ts'
+import type { RunReport } from '#src/report.ts'
+import { openOptions, publishWarehouse } from '#src/run.ts'
+import type { Entry } from '#src/sandbox/world.ts'
+import { Database, type Row } from '#src/warehouse/database.ts'
+import { rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { contextHere } from './support/here.ts'
+import { idOf, noticeEntry, notices } from './support/notices.ts'
+import { patchedCopy, runIn } from './support/patched_copy.ts'
+import { type LogLine, rawDirectory, readLog } from './support/prepared.ts'
+import { companyDirectory, type Environment } from './support/project.ts'
+import { type Company, startCompany } from './support/synced.ts'
+import { dataTables, queryWarehouse, type Tables, warehouseTables } from './support/tables.ts'
+import { expectTruth } from './support/truth.ts'
+
+const NOON = new Date('2026-11-20T12:00:00Z')
+const [UNPRICED, NAMELESS] = [idOf(1), idOf(2)]
+const [UNREADABLE, CHANGED, GONE] = [idOf(2), idOf(4), idOf(5)]
+
+type OfType<T extends Line['type']> = Extract<Line, { type: T }>
+
+/** The properties of each type of line. A new one must be added here, and be in the log that is tested. */
+const PROPERTIES: {
+  readonly [T in Line['type']]: {
+    readonly [P in keyof OfType<T>]-?: undefined extends OfType<T>[P] ? 'sometimes' : 'always'
+  }
+} = {
+  run_started: {
+    ...{ type: 'always', mode: 'always', analysis_statuses: 'always', refetch_before: 'sometimes' },
+    ...{ company: 'sometimes', log: 'sometimes' },
+  },
+  notice: {
+    ...{ type: 'always', edital_id: 'always', updated_at: 'always' },
+    ...{ drift: 'sometimes', raw: 'sometimes' },
+  },
+  analysis: {
+    ...{ type: 'always', edital_id: 'always', updated_at: 'always', source_updated_at: 'always' },
+    ...{ hash: 'always', drift: 'sometimes', raw: 'sometimes' },
+    ...{ fetched_at: 'sometimes', fetched_in: 'sometimes' },
+  },
+  analysis_same: {
+    ...{ type: 'always', edital_id: 'always', updated_at: 'always', source_updated_at: 'always' },
+    hash: 'always',
+  },
+  gone: { type: 'always', edital_id: 'always', hash: 'sometimes' },
+  rejected: {
+    ...{ type: 'always', edital_id: 'always', kind: 'always', reason: 'always', path: 'always' },
+    ...{ updated_at: 'sometimes', hash: 'always', raw: 'always', excerpt: 'always' },
+  },
+  run_finished: { type: 'always', report: 'always', drift: 'sometimes' },
+  lost: { type: 'always', mode: 'sometimes', reason: 'always', log: 'sometimes' },
+}
+
+/** A version that took for required what the contract calls optional. */
+const STRICTER = [
+  { file: 'schema/analysis.ts', from: 'pricing: optional(pricing),', to: 'pricing,' },
+  { file: 'schema/notice.ts', from: 'orgao: optional(z.string()),', to: 'orgao: z.string(),' },
+]
+
+/** A version that knows two more fields, of notices and of items. */
+const WIDER = [
+  {
+    file: 'schema/tables.ts',
+    from: "text('numero', 'Notice or process number'),",
+    to: "text('numero', 'Notice or process number'), integer('dias', 'Days left'),",
+  },
+  {
+    file: 'schema/tables.ts',
+    from: "text('unidade_medida',",
+    to: "text('marca', 'Brand'), text('unidade_medida',",
+  },
+  {
+    file: 'schema/portuguese_tables.ts',
+    from: "  numero: ['Número',",
+    to: "  dias: ['Dias', 'Dias que restam'], marca: ['Marca', 'Marca do item'],\n  numero: ['Número',",
+  },
+  {
+    file: 'schema/notice.ts',
+    from: 'numero: optional(z.string()),',
+    to: 'numero: optional(z.string()), dias: optional(z.int()),',
+  },
+]
+
+test('what a stricter version set aside is used by this one, without asking for it again; and the way back', async () => {
+  const company = await startCompany(notices(1, 4))
+  const { environment, world } = company
+  world.update(UNPRICED, { analysis: { pricing: null } })
+  world.update(NAMELESS, { edital: { orgao: undefined } })
+  const stricter = await patchedCopy(STRICTER)
+
+  expect(await syncIn(stricter, environment, 3)).toMatchObject({ listed: 4, loaded: 2, quarantined: 2 })
+  expect(await quarantined(environment)).toEqual([
+    { edital_id: UNPRICED, kind: 'analysis', path: 'pricing' },
+    { edital_id: NAMELESS, kind: 'notice', path: 'orgao' },
+  ])
+  await expectUsable(company, { loaded: 2 })
+  // Only the list had shown the one that is new now.
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', unchanged: 3, loaded: 1, requests: 2 })
+  await expectTruth(company)
+  const before = await everything(environment)
+
+  // The older version again: it cannot use what is new, and harms nothing that is there.
+  world.update(UNPRICED, { edital: { numero: '7' }, updatedAt: NOON })
+  const report = await syncIn(stricter, environment, 3)
+  expect(report).toMatchObject({ listed: 4, unchanged: 2, changed: 1, quarantined: 2, tombstoned: 0 })
+  const after = await everything(environment)
+  for (const table of ['analyses', 'requirements', 'items', 'alerts', 'analysis_versions']) {
+    expect(after[table], table).toEqual(before[table])
+  }
+  expect(await queryWarehouse(environment, 'SELECT 1 FROM editais WHERE deleted_at IS NOT NULL')).toEqual([])
+
+  await expectUsable(company, { loaded: 2 })
+  await expectTruth(company)
+})
+
+/** Replays with this version: all that is set aside is used, without a request. */
+async function expectUsable({ environment, sandbox }: Company, expected: Partial<RunReport>): Promise<void> {
+  sandbox.requests.reset()
+  const { report } = await replay(contextHere(environment))
+  expect(report).toMatchObject({ ...expected, status: 'ok', quarantined: 0, requests: 0 })
+  expect(sandbox.requests.total).toBe(0)
+  expect(await quarantined(environment)).toEqual([])
+}
+
+test('a log of every kind of line gives the same tables again, also when a version has other ones', async () => {
+  const company = await startWithEveryLine()
+  const { environment } = company
+  expect(missingFrom(await readLog(company))).toEqual([])
+
+  const before = await everything(environment)
+  await rebuildHere(environment)
+  expect(await everything(environment)).toEqual(before)
+  const published = await latestCatalog(environment)
+
+  // A version with two columns more makes the warehouse anew by itself, from what it has.
+  const wider = await patchedCopy(WIDER)
+  expect(await syncIn(wider, environment)).toMatchObject({ changed: 0, loaded: 0, requests: 1 })
+  const latest = await latestCatalog(environment)
+  const sql = `SELECT edital_id, dias, marca FROM editais JOIN items USING (edital_id) ORDER BY ALL`
+  expect(await rowsOf(latest, sql)).toEqual(
+    [1, 2, 3, 4, 5, 6].map(n => ({
+      edital_id: idOf(n),
+      dias: n < 6 ? n : null,
+      marca: n < 6 ? 'Acme' : null,
+    })),
+  )
+  expect(await rowsOf(latest, 'SELECT count(*) AS n, count(dias) AS known FROM edital_versions')).toEqual([
+    { n: 7, known: 6 },
+  ])
+
+  // Who still reads the snapshot of before finds it as it was; and this version goes back likewise.
+  expect(await rowsOf(published, 'SELECT count(*) AS n, count(numero) AS numbers FROM editais')).toEqual([
+    { n: 6, numbers: 1 },
+  ])
+  await expect(rowsOf(published, 'SELECT dias FROM editais')).rejects.toThrow('dias')
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', changed: 0, loaded: 0, requests: 1 })
+  expect(dataTables(await everything(environment))).toEqual(dataTables(before))
+})
+
+/** Runs of every mode, and the segment of an older version, whose log has all that `PROPERTIES` names. */
+async function startWithEveryLine(): Promise<Company> {
+  const items = [{ numero_item: 1, marca: 'Acme' }]
+  const company = await startCompany([
+    ...[1, 2, 4, 5].map(number => noticeEntry(number, { dias: number }, { items })),
+    noticeEntry(3, { dias: 3, valor_estimado: '12.5' }, { items, pricing: { investimento_total: 'muito' } }),
+    noticeEntry(6, {}, { items: [{ numero_item: 1 }] }),
+  ])
+  const { world, faults, environment } = company
+  faults.plan = [
+    { fault: 'truncate', kinds: ['analysis'], ids: [UNREADABLE] },
+    { fault: 'mutate', kinds: ['list'], mutate: withUnusable },
+  ]
+  await company.syncHere()
+  faults.plan = []
+  await logAsOlderVersion(company, UNREADABLE)
+  await replay(contextHere(environment))
+  world.remove(GONE)
+  await company.syncHere({ full: true })
+  world.update(CHANGED, { edital: { numero: '4' }, updatedAt: NOON })
+  await company.syncHere({ ids: [CHANGED] })
+  return company
+}
+
+/** A list of which two elements are no notices, one of them with an id, and that says more than the contract does. */
+function withUnusable(body: unknown): unknown {
+  const page = body as { editais: unknown[] }
+  const editais = [...page.editais, { id: 'ghost' }, {}]
+  return { ...page, editais, count: editais.length, total: editais.length, novo: true }
+}
+
+/** Writes that an older version, long ago, could not use the notice's analysis, and that something was lost then. */
+async function logAsOlderVersion(company: Company, id: string): Promise<void> {
+  const { environment, world } = company
+  const [first] = await readLog(company)
+  const directory = rawDirectory(environment)
+  const firstNumber = (await sealedSegments(directory)).length + 1
+  const now = () => new Date('2026-11-01T10:00:00Z')
+  const log = new RawLogWriter({ directory, firstNumber, runId: 'older', now })
+  const { edital, analysis } = world.entry(id) as Entry
+  const raw = Buffer.from(JSON.stringify(analysis)).toString('base64')
+  await log.append({ type: 'run_started', mode: 'incremental', analysis_statuses: [] })
+  await log.append({
+    ...{ type: 'rejected', edital_id: id, kind: 'analysis', reason: 'expected something else', path: '$' },
+    ...{ updated_at: edital.updated_at, hash: 'of an older version', raw, excerpt: '{' },
+  })
+  await log.append({ type: 'lost', mode: 'salvage', reason: 'Damaged.', log: String(first?.run_id) })
+  await log.append({ type: 'lost', reason: 'Its start was lost.' })
+  await log.seal()
+  await log.close()
+}
+
+/** What of `PROPERTIES`, and which mode, is in no line; a property that can be absent must be so somewhere, too. */
+function missingFrom(lines: readonly LogLine[]): string[] {
+  const modes = ['full', 'incremental', 'filtered', 'replay'].filter(
+    mode => !lines.some(line => line.type === 'run_started' && line.mode === mode),
+  )
+  const properties = Object.entries(PROPERTIES).flatMap(([type, names]) => {
+    const ofType = lines.filter(line => line.type === type)
+    return Object.entries(names).flatMap(([name, always]) => {
+      const having = ofType.filter(line => line[name] !== undefined).length
+      const wanted = always === 'always' ? having === ofType.length : having < ofType.length
+      return having > 0 && wanted ? [] : [`${type}.${name}: ${having} of ${ofType.length}`]
+    })
+  })
+  return [...modes, ...properties]
+}
+
+async function rebuildHere(environment: Environment): Promise<void> {
+  const context = contextHere(environment)
+  const warehouse = await rebuildWarehouse(openOptions(context))
+  await publishWarehouse(context, warehouse)
+  warehouse.db.close()
+}
+
+/** All that a rebuild must make again; a warehouse's own name is not in the log. */
+async function everything(environment: Environment): Promise<Tables> {
+  return await warehouseTables(environment, ['warehouse_id'])
+}
+
+/** What is set aside now. */
+async function quarantined(environment: Environment): Promise<Row[]> {
+  return await queryWarehouse(
+    environment,
+    'SELECT edital_id, kind, path FROM quarantine WHERE resolved_at IS NULL ORDER BY ALL',
+  )
+}
+
+/** Runs `sync --json` of another version. */
+async function syncIn(copy: string, environment: Environment, code = 0): Promise<RunReport> {
+  const ended = await runIn(copy, ['sync', '--json'], environment)
+  expect(ended, ended.stderr).toMatchObject({ code })
+  return JSON.parse(ended.stdout) as RunReport
+}
+
+async function latestCatalog(environment: Environment): Promise<string> {
+  return join(await realpath(join(companyDirectory(environment), 'lake/latest')), 'catalog.duckdb')
+}
+
+async function rowsOf(catalog: string, sql: string): Promise<Row[]> {
+  const db = await Database.open(catalog, { readOnly: true, threads: 1 })
+  try {
+    return await db.rows(sql)
+  } finally {
+    db.close()
+  }
+}

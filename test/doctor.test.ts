@@ -1,0 +1,229 @@
+import { chmod, copyFile, mkdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Diagnosis } from '#src/doctor/doctor.ts'
+import { judgeSpace } from '#src/doctor/place.ts'
+import { takeLock } from '#src/lock.ts'
+import { hashOf } from '#src/validate.ts'
+import {
+  diagnoseHere,
+  inDatabase,
+  latestOf,
+  mend,
+  type Prepared,
+  prepareDirectory,
+  problemsOf,
+  warningsOf,
+} from './support/doctor.ts'
+import { filesBelow } from './support/project.ts'
+import { runShared } from './support/shared.ts'
+
+let prepared: Prepared
+beforeAll(async () => {
+  prepared = await prepareDirectory()
+  return prepared.remove
+})
+beforeEach(() => prepared.restore())
+
+const look = (quick = false) => diagnoseHere(prepared.environment, quick)
+const at = (...names: string[]) => join(prepared.directory, ...names)
+
+/** Changes one byte in the middle of a file. */
+async function flipByte(path: string): Promise<void> {
+  const bytes = await readFile(path)
+  bytes.writeUInt8(bytes.readUInt8(bytes.length >> 1) ^ 0x10, bytes.length >> 1)
+  await chmod(path, 0o644)
+  await writeFile(path, bytes)
+  await chmod(path, 0o444)
+}
+
+async function checksumsBelow(directory: string): Promise<[string, string][]> {
+  return [...(await filesBelow(directory))].map(([path, bytes]) => [path, hashOf(bytes)])
+}
+
+/** Each is told of, with words that fit. */
+function expectFound(findings: Diagnosis['findings'], said: Readonly<Record<string, RegExp>>): void {
+  const found = Object.fromEntries(findings.map(({ subject, what }) => [subject, what]))
+  expect(Object.keys(found).sort()).toEqual(Object.keys(said).sort())
+  for (const [subject, words] of Object.entries(said)) expect(found[subject]).toMatch(words)
+}
+
+describe('doctor', () => {
+  it('finds a whole directory well, and changes nothing in it', async () => {
+    const before = await checksumsBelow(prepared.directory)
+    const { code, stdout, stderr } = await runShared(['doctor'], prepared.environment)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/✓ raw log +6 segments without a gap; all 24 lines are readable/)
+    expect(stdout).toMatch(/✓ rows +13 tables hold what the raw log says, row for row/)
+    expect(stdout).toMatch(/✓ snapshot +2 snapshots are as their manifests say/)
+    expect(stdout).toMatch(/All is well\.\n$/)
+    expect(await checksumsBelow(prepared.directory)).toEqual(before)
+  })
+
+  it('finds what is wrong with a snapshot and with rows, and what it says mends that', async () => {
+    const { path, notices } = await latestOf(prepared.directory)
+    const [october, november] = notices as [string, string]
+    const items = join(path, 'items/2026-11.parquet')
+    const [alerts, strange] = [join(path, 'alerts/2026-10.parquet'), join(path, 'alerts/copy.parquet')]
+    await flipByte(october)
+    await rm(november)
+    await truncate(items, 100)
+    await chmod(items, 0o444)
+    await copyFile(alerts, strange)
+    await chmod(alerts, 0o644)
+    await inDatabase(join(path, 'catalog.duckdb'), `CREATE OR REPLACE VIEW quarantine AS SELECT 1 AS one`)
+    await inDatabase(
+      at('warehouse.duckdb'),
+      `UPDATE editais SET objeto = 'of somebody' WHERE edital_id = 'n00003'`,
+    )
+
+    const found = await look()
+    const problems = problemsOf(found).filter(({ check }) => check === 'snapshot')
+    expectFound(problems, {
+      [october]: /does not hold what was published/,
+      [november]: /is not there/,
+      [items]: /has 100 bytes instead of \d+/,
+      [strange]: /is not in the manifest/,
+      [join(path, 'catalog.duckdb')]: /does not hold what was published/,
+    })
+    const others = problemsOf(found).filter(({ check }) => check !== 'snapshot')
+    expect(others.map(({ check }) => check).sort()).toEqual(['catalog', 'rows'])
+    const rows = others.find(({ check }) => check === 'rows')?.what
+    expect(rows).toMatch(/^editais: 1 rows that the raw log does not give, 1 .*not there, such as .*n00003/)
+    expect(others.map(({ what }) => what)).toContainEqual(
+      expect.stringMatching(/shows other files of quarantine than its own/),
+    )
+    expect(warningsOf(found)).toMatchObject([{ subject: alerts, mend: `chmod 444 ${alerts}` }])
+
+    await mend(prepared.environment, [...problemsOf(found), ...warningsOf(found)])
+    const mended = await look()
+    expect(problemsOf(mended)).toEqual([])
+    // What is superseded stays as it is: nobody is led there.
+    expect(warningsOf(mended).every(({ subject }) => subject.startsWith(path))).toBe(true)
+    expect((await latestOf(prepared.directory)).path).not.toBe(path)
+  })
+
+  it.each<{ state: string; spoil: () => Promise<unknown>; said: RegExp }>([
+    { state: 'gone', spoil: () => rm(at('lake/latest')), said: /is not there: readers find nothing/ },
+    {
+      state: 'leading nowhere',
+      spoil: () => rm(at('lake/snapshots'), { recursive: true }).then(() => mkdir(at('lake/snapshots'))),
+      said: /which is not there/,
+    },
+    {
+      state: 'a directory',
+      spoil: async () => {
+        const { path } = await latestOf(prepared.directory)
+        await rm(at('lake/latest'))
+        await rename(path, at('lake/latest'))
+      },
+      said: /is no link/,
+    },
+    {
+      state: 'leading elsewhere',
+      spoil: async () => {
+        const { path } = await latestOf(prepared.directory)
+        await rm(at('lake/latest'))
+        await symlink(path, at('lake/latest'))
+      },
+      said: /leads to \//,
+    },
+    {
+      state: 'without a manifest',
+      spoil: async () => rm(join((await latestOf(prepared.directory)).path, 'manifest.json')),
+      said: /has no manifest/,
+    },
+  ])('finds `latest` $state, and what it says mends that', async ({ spoil, said }) => {
+    await spoil()
+    const problems = problemsOf(await look(true))
+    expect(problems).toMatchObject([{ check: 'latest', subject: at('lake/latest') }])
+    expect(problems[0]?.what).toMatch(said)
+    await mend(prepared.environment, problems)
+    expect(problemsOf(await look(true))).toEqual([])
+  })
+
+  it('finds a warehouse that cannot be used, and one that is only behind', async () => {
+    await inDatabase(at('warehouse.duckdb'), `UPDATE meta SET schema_hash = 'of another version'`)
+    const other = await look(true)
+    expect(other.well).toBe(true)
+    expectFound(warningsOf(other), { [at('warehouse.duckdb')]: /the next run rebuilds it/ })
+
+    await rm(at('warehouse.duckdb'))
+    expectFound(warningsOf(await look(true)), { [at('warehouse.duckdb')]: /the next run makes it/ })
+
+    await prepared.restore()
+    await rm(at('raw/000006.ndjson.zst'))
+    const longer = problemsOf(await look(true))
+    expectFound(longer, { [at('warehouse.duckdb')]: /built from 6 segments, but the raw log holds 5/ })
+    expect(longer[0]?.mend).toContain('accept what is left with `npm run rebuild`')
+
+    await writeFile(at('warehouse.duckdb'), 'no database')
+    const broken = problemsOf(await look(true))
+    expectFound(broken, { [at('warehouse.duckdb')]: /cannot be opened/ })
+    await mend(prepared.environment, broken)
+    expect(problemsOf(await look(true))).toEqual([])
+  })
+
+  it('tells of what dead processes left, and that it is harmless', async () => {
+    await mkdir(at('tmp'))
+    const left = ['tmp/listed.ndjson', 'warehouse.next.duckdb', 'raw/000007.ndjson.zst.part']
+    for (const path of [...left, 'raw/notes.txt', 'state.json']) await writeFile(at(path), '{')
+    await mkdir(at('lake/snapshots/20260101T000000Z-000001'))
+    await writeFile(at('lock.holder.json'), '{"pid": 4194305, "host": "h", "what": "sync", "since": "then"}')
+
+    const { code, stdout } = await runShared(['doctor', '--quick', '--json'], prepared.environment)
+    const found = JSON.parse(stdout) as Diagnosis
+    expect({ code, well: found.well }).toEqual({ code: 0, well: true })
+    expectFound(warningsOf(found), {
+      ...Object.fromEntries(left.map(path => [at(path), /harmless/])),
+      [at('raw/notes.txt')]: /is no part of the log/,
+      [at('lake/snapshots/20260101T000000Z-000001')]: /never finished: harmless/,
+      [at('lock')]: /sync \(process 4194305 on h, since then\).*harmless/,
+      [at('state.json')]: /the next one writes it anew/,
+    })
+  })
+
+  it('of a directory that was moved says so, and a publish mends that', async () => {
+    const environment = { ...prepared.environment, COMPANY: 'moved' }
+    await rename(prepared.directory, at('../moved'))
+    const found = problemsOf(await diagnoseHere(environment, true))
+    expect(found.map(({ check }) => check)).toContain('snapshot')
+    expect(found.map(({ what }) => what).join('\n')).toContain('was published as')
+    await mend(environment, found)
+    const mended = await diagnoseHere(environment, true)
+    expect(problemsOf(mended)).toEqual([])
+    expect(warningsOf(mended).map(({ what }) => what)).toContainEqual(
+      expect.stringContaining('was last written for acme'),
+    )
+    await rm(at('../moved'), { recursive: true })
+  })
+
+  it('warns when a rebuild would not fit', () => {
+    const gibibyte = 1024 ** 3
+    expect(judgeSpace('/data', { freeBytes: 3 * gibibyte, onceBytes: gibibyte }).status).toBe('ok')
+    const tight = judgeSpace('/data', { freeBytes: 1.5 * gibibyte, onceBytes: gibibyte })
+    expect(tight).toMatchObject({ status: 'warning', subject: '/data' })
+    expect(tight.what).toContain(
+      'has 1,536 MiB free on its disk; a rebuild with its snapshot should have 2,048',
+    )
+    expect(judgeSpace('/data', { freeBytes: 1000, onceBytes: 0 }).status).toBe('warning')
+  })
+
+  it('names the run that it waited for long enough (4), and a company that is not there (2)', async () => {
+    const holder = { pid: process.pid, host: 'here', what: 'sync --company acme', since: 'now' }
+    const signal = new AbortController().signal
+    const lock = await takeLock(at('lock'), holder, { waitMs: 0, signal, nowMs: Date.now })
+    try {
+      const [held, nobody] = await Promise.all([
+        runShared(['doctor', '--wait', '0'], prepared.environment),
+        runShared(['doctor', '--company', 'nobody'], prepared.environment),
+      ])
+      expect(held).toMatchObject({ code: 4, stdout: '' })
+      expect(held.stderr).toContain('held by sync --company acme')
+      expect(nobody).toMatchObject({ code: 2, stdout: '' })
+      expect(nobody.stderr).toMatch(/^There is no company nobody in .*Check COMPANY and DATA_DIR/)
+    } finally {
+      await lock.release()
+    }
+  })
+})

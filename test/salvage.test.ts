@@ -1,0 +1,302 @@
+import { cp, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Finding } from '#src/doctor/finding.ts'
+import { checkRawLog } from '#src/doctor/raw_log.ts'
+import { observeSteps, SALVAGE_STEPS } from '#src/durable.ts'
+import { segmentPath } from '#src/rawlog/files.ts'
+import { readLines } from '#src/rawlog/read.ts'
+import { openOptions } from '#src/run.ts'
+import { salvage } from '#src/salvage.ts'
+import { rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { diagnoseHere, type Prepared, prepareDirectory, problemsOf, publishHere } from './support/doctor.ts'
+import { contextHere } from './support/here.ts'
+import { idOf, notices } from './support/notices.ts'
+import { companyDirectory, filesBelow } from './support/project.ts'
+import { runShared } from './support/shared.ts'
+import { startCompany } from './support/synced.ts'
+import { queryWarehouse, warehouseTables } from './support/tables.ts'
+import { expectTruth } from './support/truth.ts'
+
+const compress = promisify(zlib.zstdCompress)
+const CHECKED = { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } }
+
+async function linesOfSegment(path: string): Promise<string[]> {
+  return await Array.fromAsync(readLines(path))
+}
+
+/** Writes a segment of these lines, in so many frames. */
+async function writeSegment(path: string, lines: readonly string[], frames = 1): Promise<Buffer[]> {
+  const size = Math.ceil(lines.length / frames)
+  const parts = Array.from({ length: frames }, (_, n) => lines.slice(n * size, (n + 1) * size))
+  const compressed = await Promise.all(
+    parts.map(part => compress(Buffer.from(part.map(line => `${line}\n`).join('')), CHECKED)),
+  )
+  await writeFile(path, Buffer.concat(compressed))
+  return compressed
+}
+
+type Spoil = (path: string, bytes: Buffer) => Promise<unknown>
+
+const flip = (bytes: Buffer, at: number) => bytes.with(at, (bytes[at] as number) ^ 0x10)
+
+/** What can become of a file. */
+const DAMAGES: Readonly<Record<string, { spoil: Spoil; said: RegExp }>> = {
+  'with a changed byte': {
+    spoil: (path, bytes) => writeFile(path, flip(bytes, bytes.length >> 1)),
+    said: /is damaged: its bytes 0 to \d+ are not what was written/,
+  },
+  'with another beginning': {
+    spoil: (path, bytes) => writeFile(path, flip(bytes, 0)),
+    said: /is damaged: its bytes from 0 on are not what was written/,
+  },
+  'cut off': {
+    spoil: (path, bytes) => writeFile(path, bytes.subarray(0, bytes.length >> 1)),
+    said: /is damaged: it is cut off: what begins at byte 0 has no end/,
+  },
+  // DuckDB reads all lines of it, and says nothing.
+  'without its checksum': {
+    spoil: (path, bytes) => writeFile(path, bytes.subarray(0, -2)),
+    said: /is damaged: it is cut off: what begins at byte 0 has no end/,
+  },
+  empty: { spoil: path => writeFile(path, ''), said: /is damaged: it is empty/ },
+  'with more behind it': {
+    spoil: (path, bytes) => writeFile(path, Buffer.concat([bytes, Buffer.from('more')])),
+    said: /is damaged: its bytes from \d+ on are not what was written/,
+  },
+  'without a line': {
+    spoil: async path => writeSegment(path, (await linesOfSegment(path)).toSpliced(1, 1)),
+    said: /is damaged: line 3 follows line 1/,
+  },
+  'with a line that is no JSON': {
+    spoil: async path => writeSegment(path, (await linesOfSegment(path)).with(1, '{"seq":2,')),
+    said: /is damaged: the line after line 1 is not JSON/,
+  },
+  'with a line that lacks what it is about': {
+    spoil: async path => {
+      const lines = await linesOfSegment(path)
+      await writeSegment(path, lines.with(1, (lines[1] as string).replace('"edital_id"', '"edital"')))
+    },
+    said: /is damaged: the line after line 1 has no edital_id/,
+  },
+  gone: { spoil: path => rm(path), said: /is missing/ },
+}
+
+describe('a segment of the raw log', () => {
+  let prepared: Prepared
+  beforeAll(async () => {
+    prepared = await prepareDirectory()
+    return prepared.remove
+  })
+  beforeEach(() => prepared.restoreLog())
+  const segment = (number: number) => segmentPath(join(prepared.directory, 'raw'), number)
+
+  /** It is refused by a rebuild and by a run that would apply it, and nothing of it is applied. */
+  async function expectRefused(number: number, said: RegExp): Promise<void> {
+    const before = await readFile(join(prepared.directory, 'warehouse.duckdb'))
+    const refused = await rebuiltNotices().then(() => 'not refused', String)
+    expect(refused).toMatch(said)
+    expect(refused).toContain(`Segment ${segment(number)} of the raw log`)
+    expect(refused).toContain('back from a backup; or run `npm run rebuild -- --salvage`')
+    expect((await readFile(join(prepared.directory, 'warehouse.duckdb'))).equals(before)).toBe(true)
+  }
+
+  async function findings(): Promise<Finding[]> {
+    const { paths } = contextHere(prepared.environment)
+    return (await checkRawLog(paths, () => {})).findings.filter(({ status }) => status !== 'ok')
+  }
+
+  /** How many notices there are in the warehouse that is made from the log. */
+  async function rebuiltNotices(): Promise<number> {
+    const { db } = await rebuildWarehouse(openOptions(contextHere(prepared.environment)))
+    const { n } = await db.row<{ n: number }>('SELECT count(*)::INTEGER AS n FROM editais')
+    db.close()
+    return n
+  }
+
+  it.each(Object.entries(DAMAGES))('%s is refused, told by the doctor, and salvaged', async (_, damage) => {
+    // The notices; the analyses follow in another one.
+    const path = segment(1)
+    const bytes = await readFile(path)
+    await damage.spoil(path, bytes)
+    const spoilt = await readFile(path).catch(() => undefined)
+    await expectRefused(1, damage.said)
+
+    const found = await findings()
+    expect(found).toMatchObject([{ status: 'problem', subject: path }])
+    expect(found[0]?.what).toMatch(damage.said)
+    await salvage(contextHere(prepared.environment))
+    expect(await findings()).toEqual([])
+    const [kept] = await readdir(join(prepared.directory, 'raw/damaged')).catch(() => [])
+    expect(kept && (await readFile(join(prepared.directory, 'raw/damaged', kept)))).toEqual(spoilt)
+  })
+
+  it('that is not applied yet is refused the same, and applied when it is what it was', async () => {
+    const { environment } = prepared
+    const whole = await readFile(segment(4))
+    for (const number of [4, 5, 6]) await rm(segment(number))
+    expect(await rebuiltNotices()).toBe(9)
+    const before = await queryWarehouse(environment, 'FROM meta')
+    await writeFile(segment(4), flip(whole, whole.length >> 1))
+    await expect(publishHere(environment)).rejects.toThrow(/000004.ndjson.zst of the raw log is damaged/)
+    expect(await queryWarehouse(environment, 'FROM meta')).toEqual(before)
+    await writeFile(segment(4), whole)
+    await publishHere(environment)
+    expect(await queryWarehouse(environment, 'SELECT applied_segment FROM meta')).toEqual([
+      { applied_segment: 4 },
+    ])
+  })
+
+  it('of another company or place is refused, named and moved aside', async () => {
+    const { directory, environment } = prepared
+    const theirs = join(directory, 'theirs')
+    await mkdir(theirs)
+    const their = (number: number) => segmentPath(theirs, number)
+    // What another company's runs would have written.
+    for (const number of [1, 2, 4]) {
+      const lines = (await linesOfSegment(segment(number))).map(line =>
+        line
+          .replace('"company":"acme"', '"company":"boreal"')
+          .replaceAll(/"(run_id|log)":"/g, '"$1":"of-boreal-'),
+      )
+      await writeSegment(their(number), lines)
+    }
+    const foreign: Readonly<Record<string, { from: string; to: number; said: RegExp; named?: number }>> = {
+      'their first one behind ours': {
+        ...{ from: their(1), to: 7 },
+        said: /is not in its place: it was written as number 1, not 7/,
+      },
+      'a later one of theirs': {
+        ...{ from: their(4), to: 4 },
+        said: /is not of this log: it is of one of boreal that began with run of-boreal-/,
+      },
+      'one of theirs in which no run begins': {
+        ...{ from: their(2), to: 2 },
+        said: /is not of this log: it goes on with run of-boreal-\S+, which did not begin in it/,
+      },
+      'ours at another place': {
+        ...{ from: segment(2), to: 7 },
+        said: /is not in its place: it was written as number 2, not 7/,
+      },
+      // Only the others show that it is the first that is foreign.
+      'their first one in the place of ours': {
+        ...{ from: their(1), to: 1, named: 2 },
+        said: /is not of this log: it goes on with run /,
+      },
+    }
+    for (const [name, { from, to, said, named = to }] of Object.entries(foreign)) {
+      await prepared.restoreLog()
+      await cp(from, segment(to))
+      await expectRefused(named, said)
+      expect(await findings(), name).toMatchObject([{ status: 'problem', subject: segment(to) }])
+      await salvage(contextHere(environment))
+      expect(await findings(), name).toEqual([])
+      const aside = join(directory, 'raw/damaged', `${String(to).padStart(6, '0')}.ndjson.zst`)
+      expect(await readFile(aside)).toEqual(await readFile(from))
+    }
+    // Of ours one notice was logged again later; nothing of theirs is there.
+    expect(await rebuiltNotices()).toBe(1)
+  })
+
+  it('of the first versions, which said less, is rebuilt from as ever', async () => {
+    const { environment } = prepared
+    const before = await warehouseTables(environment, ['warehouse_id'])
+    for (const number of [1, 2, 3, 4, 5, 6]) {
+      const lines = await linesOfSegment(segment(number))
+      await writeSegment(
+        segment(number),
+        lines.map(line =>
+          line.replace(/"number":\d+,/, '').replace(/,"company":"acme"(,"log":"[^"]*")?/, ''),
+        ),
+      )
+    }
+    expect((await linesOfSegment(segment(4)))[0]).not.toMatch(/"(number|company|log)"/)
+    expect(await rebuiltNotices()).toBe(9)
+    expect(await warehouseTables(environment, ['warehouse_id'])).toEqual(before)
+  })
+
+  it('is salvaged by the next try where the first one died, and the file is kept', async () => {
+    const { directory } = prepared
+    const steps = ['segment.sync', 'segment.rename', 'segment.directory', 'rebuilt.remove'] as const
+    for (const step of [...SALVAGE_STEPS, ...steps]) {
+      for (const moment of ['before', 'after'] as const) {
+        await prepared.restoreLog()
+        await writeFile(segment(2), (await readFile(segment(2))).subarray(0, 100))
+        observeSteps((at, when) => {
+          if (at === step && when === moment) throw new Error('died')
+        })
+        await expect(salvage(contextHere(prepared.environment))).rejects.toThrow('died')
+        observeSteps(null)
+        await salvage(contextHere(prepared.environment))
+        expect(await findings()).toEqual([])
+        const kept = await filesBelow(join(directory, 'raw/damaged'))
+        expect([...kept.values()].map(({ length }) => length)).toContain(100)
+      }
+    }
+  })
+})
+
+describe('rebuild --salvage', () => {
+  it('says what is lost and what stays; the next run fetches what is missing, and all is as in the API', async () => {
+    const company = await startCompany(notices(1, 24))
+    const { environment, world, faults } = company
+    const raw = join(companyDirectory(environment), 'raw')
+    const segment = (number: number) => segmentPath(raw, number)
+    await company.syncHere()
+    world.remove(idOf(3))
+    world.remove(idOf(4))
+    for (const n of [5, 6]) {
+      world.update(idOf(n), { edital: { objeto: 'Mudou' }, updatedAt: new Date('2026-11-20T12:00:00Z') })
+    }
+    faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: [idOf(6)] }]
+    await company.syncHere()
+    faults.plan = []
+    world.restore(idOf(4))
+    // Of the first run's analyses one half stays; of the second run its beginning is gone, with all that it listed.
+    const analyses = await linesOfSegment(segment(2))
+    const [first, last] = (await writeSegment(segment(2), analyses, 2)) as [Buffer, Buffer]
+    await writeFile(segment(2), Buffer.concat([flip(first, first.length >> 1), last]))
+    const kept = analyses.slice(12).map(line => JSON.parse(line).edital_id)
+    await rm(segment(4))
+
+    const refused = await runShared(['rebuild'], environment)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toMatch(new RegExp(`^Segment ${segment(4)} of the raw log is missing\\. Put`))
+
+    const { code, stdout } = await runShared(['rebuild', '--salvage'], environment)
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /000002\.ndjson\.zst is damaged: its bytes 0 to \d+ are not what was written\.\n {2}kept +12 analysis/,
+    )
+    expect(stdout).toContain(`  moved to  ${join(raw, 'damaged/000002.ndjson.zst')}`)
+    expect(stdout).toContain(`Segment ${segment(4)} is missing.\n  kept      nothing of it\n`)
+    expect(stdout).toContain('fetched again by `npm run sync`')
+
+    const runs = await queryWarehouse<{ mode: string; status: string; error: string | null }>(
+      environment,
+      'SELECT mode, status, error FROM sync_runs ORDER BY started_at, mode',
+    )
+    expect(runs.filter(({ mode }) => mode === 'salvage')).toHaveLength(2)
+    expect(runs.filter(({ mode }) => mode !== 'salvage').map(({ status }) => status)).toEqual([
+      ...['ok', 'partial'],
+    ])
+    const stored = new Set([...kept, idOf(5)]).size
+    expect(await company.query(`SELECT count(*) AS n FROM analyses`)).toEqual([{ n: stored }])
+
+    // What was lost with the second run: a change, and that two notices were gone. One is quarantined as it was.
+    const due = world.ids().filter(id => id === idOf(5) || (!kept.includes(id) && id !== idOf(6)))
+    const report = await company.syncHere()
+    expect(report).toMatchObject({ status: 'ok', listed: 23, tombstoned: 1, loaded: due.length, deferred: 1 })
+    await expectTruth(company)
+    expect(
+      await company.query(`SELECT edital_id FROM editais WHERE deleted_at IS NOT NULL ORDER BY ALL`),
+    ).toEqual([{ edital_id: idOf(3) }])
+    expect(problemsOf(await diagnoseHere(environment))).toEqual([])
+
+    const before = await realpath(join(companyDirectory(environment), 'lake/latest'))
+    expect(await salvage(contextHere(environment))).toEqual([])
+    expect(await realpath(join(companyDirectory(environment), 'lake/latest'))).toBe(before)
+  })
+})

@@ -1,0 +1,138 @@
+import { chmod, cp, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Diagnosis, diagnose } from '#src/doctor/doctor.ts'
+import type { Finding } from '#src/doctor/finding.ts'
+import { latestName } from '#src/lake/manifest.ts'
+import { openOptions, publishWarehouse } from '#src/run.ts'
+import { salvage } from '#src/salvage.ts'
+import { startSandbox } from '#src/sandbox/server.ts'
+import { World } from '#src/sandbox/world.ts'
+import { Database } from '#src/warehouse/database.ts'
+import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { contextHere, syncHere } from './here.ts'
+import { idOf, notices } from './notices.ts'
+import { companyDirectory, type Environment, settingsFor } from './project.ts'
+
+/** A company's directory that can be spoilt and be as it was again. */
+export type Prepared = {
+  readonly environment: Environment
+  readonly directory: string
+  restore(): Promise<void>
+  /** Only what the log and the warehouse are: quicker, for tests that spoil nothing else. */
+  restoreLog(): Promise<void>
+  remove(): Promise<void>
+}
+
+const KEY = 'edk_test_3f9c1d7a5b'
+
+/** Two runs over nine notices of two months, for all tests of a file; the API is gone afterwards. */
+export async function prepareDirectory(): Promise<Prepared> {
+  const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-doctor-test-')))
+  const world = new World(notices(1, 9))
+  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
+  const environment = settingsFor({ url: sandbox.url, key: KEY, dataDir })
+  try {
+    await syncHere(environment)
+    world.update(idOf(2), { edital: { objeto: 'Mudou' }, updatedAt: new Date('2026-11-20T12:00:00Z') })
+    await syncHere(environment)
+  } finally {
+    await sandbox.close()
+  }
+  const directory = companyDirectory(environment)
+  // As a command leaves it, which holds the company.
+  await writeFile(join(directory, 'lock'), '')
+  const kept = join(dataDir, 'kept')
+  const copy = (from: string, to: string) =>
+    cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
+  await copy(directory, kept)
+  return {
+    environment,
+    directory,
+    async restore() {
+      await rm(directory, { recursive: true, force: true })
+      await copy(kept, directory)
+    },
+    remove: () => rm(dataDir, { recursive: true, force: true }),
+    async restoreLog() {
+      for (const name of ['raw', 'warehouse.duckdb']) {
+        await rm(join(directory, name), { recursive: true, force: true })
+        await copy(join(kept, name), join(directory, name))
+      }
+    },
+  }
+}
+
+/** Looks as the command does, in this process. */
+export async function diagnoseHere(environment: Environment, quick = false): Promise<Diagnosis> {
+  const { paths, settings, signal } = contextHere(environment)
+  return await diagnose({
+    ...{ paths, signal, quick, sourceTimezone: settings.sourceTimezone, newId: () => 'doctor' },
+    ...{ isHeld: true, deadHolder: null, onProgress: () => {} },
+  })
+}
+
+export function problemsOf({ findings }: Diagnosis): Finding[] {
+  return findings.filter(({ status }) => status === 'problem')
+}
+
+export function warningsOf({ findings }: Diagnosis): Finding[] {
+  return findings.filter(({ status }) => status === 'warning')
+}
+
+/** What may be named as a way to mend, and does it; the paths in it are the test's own. */
+const COMMANDS: Readonly<Record<string, (environment: Environment, path: string) => Promise<unknown>>> = {
+  'npm run rebuild -- --salvage': async environment => {
+    await salvage(contextHere(environment))
+    await rebuildHere(environment)
+  },
+  'npm run rebuild': rebuildHere,
+  'npm run publish': publishHere,
+  'rm -r': (_, path) => rm(path, { recursive: true }),
+  rm: (_, path) => rm(path),
+  'chmod 444': (_, path) => chmod(path, 0o444),
+}
+const COMMAND =
+  /(npm run rebuild -- --salvage|npm run rebuild|npm run publish|rm -r|rm|chmod 444)\b ?(\/[^,\s]+)?/g
+
+/** Does what the findings say, each command once, in their order. */
+export async function mend(environment: Environment, findings: readonly Finding[]): Promise<void> {
+  const commands = new Map<string, readonly [string, string]>()
+  for (const finding of findings) {
+    const found = [...(finding.mend ?? '').matchAll(COMMAND)]
+    if (found.length === 0) throw new Error(`no command to mend with: ${JSON.stringify(finding)}`)
+    for (const [all, command = '', path = ''] of found) commands.set(all, [command, path])
+  }
+  for (const [command, path] of commands.values()) await COMMANDS[command]?.(environment, path)
+}
+
+export async function rebuildHere(environment: Environment): Promise<void> {
+  const context = contextHere(environment)
+  const warehouse = await rebuildWarehouse(openOptions(context))
+  await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
+}
+
+export async function publishHere(environment: Environment): Promise<void> {
+  const context = contextHere(environment)
+  const warehouse = await openWarehouse(openOptions(context))
+  await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
+}
+
+/** The latest snapshot's directory, and its files of notices. */
+export async function latestOf(directory: string): Promise<{ path: string; notices: string[] }> {
+  const lake = join(directory, 'lake')
+  const path = join(lake, 'snapshots', (await latestName(lake)) as string)
+  const names = (await readdir(join(path, 'editais'))).sort()
+  return { path, notices: names.map(name => join(path, 'editais', name)) }
+}
+
+/** Does something to a database file that the program would not. */
+export async function inDatabase(path: string, ...statements: readonly string[]): Promise<void> {
+  const db = await Database.open(path, { threads: 1 })
+  try {
+    for (const sql of statements) await db.run(sql)
+    await db.run('CHECKPOINT')
+  } finally {
+    db.close()
+  }
+}
