@@ -9,6 +9,8 @@ import * as bi from './bi/result.ts'
 import { benchDaemon, type DaemonOptions } from './daemon/bench.ts'
 import * as daemon from './daemon/result.ts'
 import { MOMENTS, type Moment } from './daemon/stop.ts'
+import { benchMonth, type MonthOptions } from './month/bench.ts'
+import * as month from './month/result.ts'
 import { killAll } from './processes.ts'
 import * as sync from './result.ts'
 
@@ -32,18 +34,24 @@ function momentsOf(text: string): Moment[] {
 /** Options that every bench has. */
 function withShared(command: Command): Command {
   return command
-    .option(
-      '--runs <count>',
-      'how often everything is measured: figures are medians, the bars of the daemon for the worst',
-      wholeNumber(1),
-      1,
-    )
     .option('--seed <text>', 'another seed makes other companies', 'bench')
     .option('--json', 'print one JSON object on stdout')
     .option('--keep', 'keep the data of the last run, and say where it is')
 }
 
-const program = withShared(new Command('npm run bench --'))
+/** And of those that do not take an hour. */
+function withRuns(command: Command): Command {
+  return withShared(
+    command.option(
+      '--runs <count>',
+      'how often everything is measured: figures are medians, the bars of the daemon for the worst',
+      wholeNumber(1),
+      1,
+    ),
+  )
+}
+
+const program = withRuns(new Command('npm run bench --'))
   .description(
     'Measures the sync against a generated company: a full one beside the floors of fetching and loading, one with nothing changed, and one with 0.5 % changed.',
   )
@@ -64,7 +72,7 @@ const program = withShared(new Command('npm run bench --'))
     }),
   )
 
-withShared(program.command('daemon'))
+withRuns(program.command('daemon'))
   .description(
     'Measures the worker (npm start) with a Redis of its own: two workers with many companies that are due at once, one that is stopped in the middle of a backfill, and an idle one.',
   )
@@ -89,7 +97,7 @@ withShared(program.command('daemon'))
     }),
   )
 
-withShared(program.command('bi'))
+withRuns(program.command('bi'))
   .description(
     "Measures a snapshot's readers on a generated company: every mart, the report, and how much a snapshot writes when 0.5 % of the notices changed, all of the two newest months.",
   )
@@ -98,6 +106,20 @@ withShared(program.command('bi'))
     inDirectory(options, async directory => {
       const found = await benchBi(options, directory)
       return options.json ? bi.toJson(found) : bi.describeBi(found)
+    }),
+  )
+
+withShared(program.command('month'))
+  .description(
+    'Measures a company that lives: one process makes a run for each hour of a simulated month; what it then holds, and what lies on the disk.',
+  )
+  .option('--notices <count>', 'size of the company when it begins', wholeNumber(1), 5000)
+  .option('--hours <count>', 'how long it lives, with a run in each hour', wholeNumber(1), 720)
+  .action((options: MonthOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchMonth(options, directory)
+      if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
+      return options.json ? month.toJson(found) : month.describeMonth(found)
     }),
   )
 

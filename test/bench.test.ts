@@ -6,17 +6,26 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { newReport } from '#src/report.ts'
 import { judge } from '../bench/bars.ts'
 import { judgeBi } from '../bench/bi/bars.ts'
 import { FIGURES as BI_FIGURES } from '../bench/bi/figures.ts'
 import { monthsOf } from '../bench/bi/written.ts'
+import { commandOf } from '../bench/command.ts'
 import { createCompany } from '../bench/company.ts'
 import { judgeDaemon } from '../bench/daemon/bars.ts'
 import { overlaps } from '../bench/daemon/crowd.ts'
 import { percentile } from '../bench/daemon/watch.ts'
 import { FIGURES, median } from '../bench/figures.ts'
+import { judgeMonth } from '../bench/month/bars.ts'
+import { benchMonth } from '../bench/month/bench.ts'
+import { figuresOf } from '../bench/month/figures.ts'
+import { runsAmiss, wrongNotices } from '../bench/month/truth.ts'
+import { complaints, isConserved, weatherAt } from '../bench/month/weather.ts'
+import { killAll } from '../bench/processes.ts'
+import { surroundings } from './support/project.ts'
 
-const NOTICES = 60
+const NOTICES = 30
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 type Printed = {
@@ -35,13 +44,17 @@ type Report = Record<'listed' | 'loaded' | 'unchanged' | 'changed' | 'requests' 
 let temporary: string
 let printed: Printed
 
+/** The compile cache is not below the directory in which nothing may be left. */
+const environment = () => ({ ...process.env, ...surroundings(), TMPDIR: temporary })
+
 beforeAll(async () => {
   temporary = await mkdtemp(join(tmpdir(), 'bench-test-'))
-  const { stdout } = await promisify(execFile)(
-    'npm',
-    ['run', '--silent', 'bench', '--', '--notices', String(NOTICES), '--json'],
-    { cwd: root, env: { ...process.env, TMPDIR: temporary } },
-  )
+  // What `npm run bench` runs.
+  const { nodeOptions, file, args } = await commandOf('bench')
+  const sizes = ['--notices', String(NOTICES), '--json']
+  const { stdout } = await promisify(execFile)(process.execPath, [...nodeOptions, file, ...args, ...sizes], {
+    ...{ cwd: root, env: environment() },
+  })
   printed = JSON.parse(stdout)
 }, 120_000)
 
@@ -104,9 +117,9 @@ describe('the bench', () => {
   })
 
   it('ends its processes and removes its data when it is interrupted', async () => {
-    const child = spawn(process.execPath, ['bench/main.ts', '--notices', '200'], {
+    const child = spawn(process.execPath, ['bench/main.ts', '--notices', '100'], {
       cwd: root,
-      env: { ...process.env, TMPDIR: temporary },
+      env: environment(),
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     child.stderr.setEncoding('utf8')
@@ -128,17 +141,17 @@ describe('the bench of the daemon', () => {
   type Found = { figures: Record<string, { worst: number } | null>; bars: { what: string; met: boolean }[] }
 
   it.skipIf(inject('redisBinary') === null || process.platform !== 'linux')(
-    'measures workers with several companies, and an idle one',
+    'measures workers that have a company together, and an idle one',
     async () => {
-      const sizes = ['--companies', '2', '--notices', '5', '--idle', '1']
+      const sizes = ['--companies', '1', '--notices', '5', '--idle', '1']
       const { stdout } = await promisify(execFile)(
         process.execPath,
         ['bench/main.ts', 'daemon', ...sizes, '--backfill', '0', '--json'],
-        { cwd: root, env: { ...process.env, TMPDIR: temporary } },
+        { cwd: root, env: environment() },
       )
       const { figures, bars } = JSON.parse(stdout) as Found
       const worst = (key: string) => figures[key]?.worst
-      expect(worst('runs')).toBeGreaterThanOrEqual(4)
+      expect(worst('runs')).toBeGreaterThanOrEqual(2)
       for (const key of ['overlaps', 'health_failed']) {
         expect(worst(key), key).toBe(0)
       }
@@ -204,6 +217,59 @@ describe('the bench of the readers', () => {
     expect(monthsOf({ tables: { editais: { rows: 7, bytes: 3, files } } })).toEqual({
       ...{ months: 3, notices: 7, newestNotices: 3 },
     })
+  })
+})
+
+describe('the bench of a month', () => {
+  const report = {
+    ...newReport('r', 'incremental', new Date()),
+    listed: 9,
+    unchanged: 6,
+    loaded: 3,
+    requests: 4,
+  }
+  const fair = { weather: weatherAt('22', 2), notices: 9, requests: 4 }
+
+  it.skipIf(process.platform !== 'linux')(
+    'lets a company live, whose runs and notices are all as they must be',
+    async () => {
+      const directory = join(temporary, 'month')
+      // Of its first hour's analyses one arrives by half.
+      const found = await benchMonth({ notices: 20, hours: 2, seed: '22' }, directory, () => {}).finally(
+        killAll,
+      )
+      const { measured, figures, bars } = found
+      expect(measured.hours).toMatchObject([
+        { weather: 'truncated', status: 'partial' },
+        { weather: 'fair', status: 'ok' },
+      ])
+      expect(measured.days).toMatchObject([{ hour: 2, segments: 9, snapshots: 3, rows: { sync_runs: 3 } }])
+      expect(figures).toMatchObject({ runs: 2, not_ok: 1, tables_differ: 0, rss_ratio: null })
+      expect(bars.filter(({ met }) => !met)).toEqual([])
+
+      const data = join(directory, 'data')
+      expect(await wrongNotices(data, 'bench', [])).toHaveLength(measured.notices)
+      expect(await runsAmiss(data, 'bench', measured.hours)).toHaveLength(2)
+
+      const run = measured.hours[0] as (typeof measured.hours)[number]
+      const missed = (megabytes: (hour: number) => number) => {
+        const held = (hour: number) => ({ ...run.held, rssBytes: megabytes(hour) * 1e6 })
+        const hours = Array.from({ length: 72 }, (_, hour) => ({ ...run, held: held(hour) }))
+        return judgeMonth(figuresOf({ ...measured, hours })).filter(({ met }) => !met)
+      }
+      // Garbage that comes and goes is none, and what stays is one.
+      expect(missed(hour => 200 + (hour % 10) * 10)).toEqual([])
+      expect(missed(hour => 200 + (hour % 10) * 10 + hour)).toHaveLength(2)
+    },
+  )
+
+  it('complains of a report that another weather, world or server would have', () => {
+    const scanned = { ...report, scan_complete: true }
+    expect(complaints(scanned, fair)).toEqual([])
+    expect(complaints(scanned, { ...fair, weather: weatherAt('22', 1) })).toHaveLength(2)
+    expect(complaints(scanned, { ...fair, notices: 10 })).toHaveLength(1)
+    expect(complaints(scanned, { ...fair, requests: 5 })).toHaveLength(1)
+    expect([scanned, { ...scanned, loaded: 2 }].map(isConserved)).toEqual([true, false])
   })
 })
 

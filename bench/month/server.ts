@@ -1,0 +1,50 @@
+import type { Fault } from '#src/sandbox/faults.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
+import { tick } from '#src/sandbox/live.ts'
+import { createRandom } from '#src/sandbox/random.ts'
+import { startSandbox } from '#src/sandbox/server.ts'
+import { answerCalls } from './calls.ts'
+import { type Facts, factsOf } from './truth.ts'
+
+/*
+ * The sandbox with a world that lives as fast as it is told to, in a process of its own.
+ */
+
+/** What the one argument says, as JSON. */
+export type ServerOptions = {
+  readonly notices: number
+  readonly seed: string
+  readonly apiKey: string
+  /** When the world begins: nothing in it is younger. */
+  readonly start: string
+}
+
+/** An hour that ends at `at`, in which the world lives so many ticks; the faults strike the run after it. */
+export type Passing = { readonly at: string; readonly ticks: number; readonly faults: readonly Fault[] }
+export type Passed = { readonly notices: number; readonly changes: number }
+
+const HOUR_MS = 3_600_000
+
+const { notices, seed, apiKey, start } = JSON.parse(process.argv[2] as string) as ServerOptions
+const world = generateWorld({ seed, company: 'bench', notices, start: new Date(start) })
+const random = createRandom(`${seed} life`)
+const sandbox = await startSandbox({ companies: [{ slug: 'bench', key: apiKey, world }], seed })
+
+const calls = {
+  url: () => sandbox.url,
+  pass({ at, ticks, faults }: Passing): Passed {
+    const fromMs = Date.parse(at) - HOUR_MS
+    const changes = Array.from({ length: ticks }, (_, index) =>
+      tick(world, random, new Date(fromMs + ((index + 1) / ticks) * HOUR_MS)),
+    ).flat()
+    sandbox.faults.plan = [...faults]
+    sandbox.requests.reset()
+    return { notices: world.size, changes: changes.length }
+  },
+  /** Requests since the hour passed. */
+  counted: () => sandbox.requests.total,
+  facts: (): Facts[] => factsOf(world),
+}
+export type ServerCalls = typeof calls
+
+answerCalls(calls)

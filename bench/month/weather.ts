@@ -1,0 +1,89 @@
+import type { RunReport, RunStatus } from '#src/report.ts'
+import type { Fault } from '#src/sandbox/faults.ts'
+import { fractionOf } from '#src/sandbox/random.ts'
+
+/** Share of the hours in which something goes wrong with the API. */
+const SHARE_OF_HOURS = 0.05
+/** Of so many analyses half arrives, where so many are asked for. */
+const TRUNCATED = 2
+
+/** What goes wrong with the API in an hour, and how the run of that hour must end. */
+export type Weather = {
+  readonly name: 'fair' | 'refused' | 'cut' | 'truncated' | 'failing' | 'away'
+  readonly faults: readonly Fault[]
+  readonly ends: (report: RunReport) => RunStatus
+}
+
+const attempted = ({ loaded, gone, quarantined, failed }: RunReport) => loaded + gone + quarantined + failed
+
+export const FAIR: Weather = { name: 'fair', faults: [], ends: () => 'ok' }
+
+/** Each as often as it stands here. */
+const BAD: readonly Weather[] = [
+  // A burst of refusals, which are waited out.
+  ...twice({
+    ...FAIR,
+    name: 'refused',
+    faults: [{ fault: 'status', status: 503, skip: 10, first: 5 }],
+  }),
+  // Connections that are reset before or in the middle of an answer: asked again.
+  ...twice({
+    ...FAIR,
+    name: 'cut',
+    faults: [
+      { fault: 'reset', when: 'before_headers', probability: 0.05 },
+      { fault: 'reset', when: 'mid_body', probability: 0.05 },
+    ],
+  }),
+  // Half of an analysis is set aside, and asked for again an hour later.
+  ...twice({
+    name: 'truncated',
+    faults: [{ fault: 'truncate', kinds: ['analysis'], first: TRUNCATED }],
+    ends: report => (attempted(report) > 0 ? 'partial' : 'ok'),
+  }),
+  // No analysis is to be had: all wait for the next hour.
+  ...twice({
+    name: 'failing',
+    faults: [{ fault: 'status', status: 500, kinds: ['analysis'] }],
+    ends: report => (attempted(report) > 0 ? 'partial' : 'ok'),
+  }),
+  // Nothing is to be had.
+  { name: 'away', faults: [{ fault: 'status', status: 500 }], ends: () => 'failed' },
+]
+
+function twice(weather: Weather): readonly [Weather, Weather] {
+  return [weather, weather]
+}
+
+/** The same for the same seed. */
+export function weatherAt(seed: string, hour: number): Weather {
+  const at = fractionOf(`${seed} weather ${hour}`) / SHARE_OF_HOURS
+  return BAD[Math.floor(at * BAD.length)] ?? FAIR
+}
+
+/** What of a report is not as it must be in this weather, with so many notices in the world. */
+export function complaints(
+  report: RunReport,
+  about: { weather: Weather; notices: number; requests: number },
+): string[] {
+  const { weather, notices, requests } = about
+  const away = weather.name === 'away'
+  const quarantined = weather.name === 'truncated' ? Math.min(TRUNCATED, attempted(report)) : 0
+  const expected: Partial<RunReport> = {
+    status: weather.ends(report),
+    requests,
+    listed: away ? 0 : notices,
+    ...(away ? {} : { scan_complete: true }),
+    ...(weather.name === 'failing' ? { loaded: 0 } : { quarantined, failed: 0, not_attempted: 0 }),
+  }
+  return Object.entries(expected).flatMap(([name, value]) => {
+    const is = report[name as keyof RunReport]
+    return is === value ? [] : [`${weather.name}: ${name} is ${is}, not ${value}: ${JSON.stringify(report)}`]
+  })
+}
+
+/** Invariant I1, summed up without the code that is measured. */
+export function isConserved(report: RunReport): boolean {
+  const { unchanged, loaded, deferred, gone, quarantined, failed, not_attempted } = report
+  return report.listed === unchanged + loaded + deferred + gone + quarantined + failed + not_attempted
+}

@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto'
+import { getEventListeners, setMaxListeners } from 'node:events'
+import { stat } from 'node:fs/promises'
+import { readApiSettings, readSettings } from '#config/settings.ts'
+import { TABLES } from '#schema/tables.ts'
+import { saveMemory, saveTime } from '#src/memory.ts'
+import { holdingCompany, type Listener, localContext, openApi } from '#src/open.ts'
+import type { RunReport } from '#src/report.ts'
+import { openOptions, type Progress, type RunContext } from '#src/run.ts'
+import { sync } from '#src/sync.ts'
+import { type Database, identifier } from '#src/warehouse/database.ts'
+import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { startWatch } from '../stopwatch.ts'
+import { answerCalls } from './calls.ts'
+import { forgetPeak, type Held, readHeld } from './held.ts'
+
+/*
+ * Makes one run after another in itself, as the command line makes one and the daemon makes each in a process
+ * of its own; only the clock is simulated.
+ */
+
+/** A run at an instant, over everything; `full` fetches each analysis again. */
+export type RunAt = { readonly at: string; readonly full: boolean }
+
+export type Ran = {
+  readonly report: RunReport
+  readonly wallSeconds: number
+  readonly cpuSeconds: number
+  /** Until the list was asked for: lock, directories, warehouse, what the log begins with. */
+  readonly openSeconds: number
+  readonly publishSeconds: number
+  /** When all was closed again. */
+  readonly held: Held
+  /** Of the one signal that all runs share: those that a run left there. */
+  readonly listeners: number
+}
+
+export type Rebuilt = {
+  readonly segments: number
+  readonly openSeconds: number
+  readonly rebuildSeconds: number
+  /** Of the file that it made. */
+  readonly warehouseBytes: number
+  /** From the beginning of one segment to that of the next. */
+  readonly segmentMs: readonly number[]
+  /** Tables whose rows are others than before. */
+  readonly differs: readonly string[]
+}
+
+const environment = JSON.parse(process.argv[2] as string) as Record<string, string>
+const settings = readSettings(environment)
+const silent: Listener = { progress: () => {}, note: () => {} }
+/** One for all runs, so that a listener which a run leaves there is seen. */
+const { signal } = new AbortController()
+// Every request under way listens for it.
+setMaxListeners(0, signal)
+
+function contextAt(at: string): RunContext {
+  const runId = `${at.replace(/[-:]|\.\d+/g, '')}-${randomBytes(3).toString('hex')}`
+  return { ...localContext(settings, silent, signal), now: () => new Date(at), runId }
+}
+
+async function run({ at, full }: RunAt): Promise<Ran> {
+  forgetPeak()
+  const spent = startWatch()
+  const began: Partial<Record<Progress['stage'], number>> = {}
+  const onProgress = ({ stage }: Progress) => {
+    began[stage] ??= spent().wallSeconds
+    if (stage === 'fetch') saveTime()
+  }
+  saveMemory()
+  const context = contextAt(at)
+  const api = openApi(readApiSettings(environment), silent, signal)
+  const request = { full, restart: false, statuses: null, ids: null, allowMassDelete: false }
+  const { report } = await holdingCompany(context, silent, { what: 'bench', waitSeconds: 0 }, () =>
+    sync(request, { ...context, api, onProgress }),
+  ).finally(() => api.close())
+  const { wallSeconds, cpuSeconds } = spent()
+  return {
+    ...{ report, wallSeconds, cpuSeconds },
+    openSeconds: began.scan ?? wallSeconds,
+    publishSeconds: wallSeconds - (began.publish ?? wallSeconds),
+    held: readHeld(),
+    listeners: getEventListeners(signal, 'abort').length,
+  }
+}
+
+/** Opens the warehouse, then makes it again from the raw log; publishes nothing. */
+async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
+  const context = contextAt(at)
+  return await holdingCompany(context, silent, { what: 'bench', waitSeconds: 0 }, async () => {
+    const opened = startWatch()
+    const { db } = await openWarehouse(openOptions(context))
+    const openSeconds = opened().wallSeconds
+    const before = await fingerprints(db)
+    db.close()
+    const moments: number[] = []
+    const onApply = () => void moments.push(performance.now())
+    const spent = startWatch()
+    const again = await rebuildWarehouse({ ...openOptions(context), onApply })
+    const rebuildSeconds = spent().wallSeconds
+    const after = await fingerprints(again.db)
+    again.db.close()
+    const { size: warehouseBytes } = await stat(context.paths.warehouse)
+    return {
+      ...{ segments: moments.length, openSeconds, rebuildSeconds, warehouseBytes },
+      segmentMs: moments.slice(1).map((moment, index) => moment - (moments[index] as number)),
+      differs: TABLES.map(({ name }) => name).filter(name => before[name] !== after[name]),
+    }
+  })
+}
+
+/** Of each table, whatever the order of its rows: how many, and a hash over all of them. */
+async function fingerprints(db: Database): Promise<Record<string, string>> {
+  const pairs: [string, string][] = []
+  for (const { name } of TABLES) {
+    const { rows, hash } = await db.row<{ rows: number; hash: string }>(
+      `SELECT count(*) AS rows, coalesce(sum(hash(t)::HUGEINT), 0)::VARCHAR AS hash FROM ${identifier(name)} t`,
+    )
+    pairs.push([name, `${rows} ${hash}`])
+  }
+  return Object.fromEntries(pairs)
+}
+
+const calls = { run, rebuild }
+export type WorkerCalls = typeof calls
+
+answerCalls(calls)
