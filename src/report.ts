@@ -61,8 +61,9 @@ export function newReport(runId: string, mode: RunMode, startedAt: Date): RunRep
 /** Invariant I1: every listed notice has exactly one outcome. */
 export function assertConserved(report: RunReport): void {
   const { unchanged, loaded, deferred, gone, quarantined, failed, not_attempted } = report
-  const outcomes = unchanged + loaded + deferred + gone + quarantined + failed + not_attempted
-  if (outcomes !== report.listed) {
+  const all = [unchanged, loaded, deferred, gone, quarantined, failed, not_attempted]
+  const outcomes = all.reduce((sum, count) => sum + count, 0)
+  if (outcomes !== report.listed || all.some(count => count < 0)) {
     throw new Error(`${report.listed} notices listed, but ${outcomes} outcomes: ${JSON.stringify(report)}`)
   }
 }

@@ -112,7 +112,7 @@ async function rememberRun(
     last_good_at: wentThrough(report) ? report.finished_at : (before?.last_good_at ?? null),
     quarantined: open,
     quarantined_before: before?.quarantined ?? 0,
-    raw_log: await rawLogSize(paths.raw),
+    raw_log: await rawLogSize(paths.raw, before?.raw_log),
     snapshot: { directory: published.directory, bytes: published.bytes },
   })
 }

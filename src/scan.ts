@@ -86,7 +86,7 @@ async function readPass(
   const size = first.notices.length
   const maxPages = MAX_PAGES_SLACK + (MAX_PAGES_FACTOR * first.total) / Math.max(1, size - 1)
   // Ranges of the list that are still to be read; a page that ends early puts its rest back.
-  const ranges = planRanges(size, first.total)
+  let ranges = planRanges(size, first.total)
 
   async function work(stopped: () => boolean): Promise<void> {
     for (let range = ranges.shift(); range && !stopped(); range = ranges.shift()) {
@@ -94,6 +94,8 @@ async function readPass(
       const page = await readPage(options, pass, range.from)
       const end = range.from + page.notices.length
       const goal = Math.min(range.to, page.total)
+      // There the list ends, whatever its `total` says.
+      if (page.notices.length === 0) ranges = ranges.filter(({ from }) => from < range.from)
       if (page.notices.length > 0 && end < goal) ranges.push({ from: nextOffset(range.from, end), to: goal })
     }
   }

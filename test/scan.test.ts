@@ -231,3 +231,12 @@ test('a list that is in another order at each request is not taken for whole, an
   expect(company.sandbox.requests.byKind.notice).toBeGreaterThan(0)
   expect(await liveIds(company)).toEqual(world.ids().sort())
 })
+
+test('a list that says it is endless is read as far as there is something', async () => {
+  const company = await startListed(3)
+  company.faults.plan = [{ fault: 'total', by: 900_000 }]
+  const report = await company.syncHere()
+  expect(report).toMatchObject({ listed: 3, added: 3, status: 'partial', scan_complete: false })
+  expect(report.error).toMatch(/it holds 900003 notices, but only 3 were to be found/)
+  expect(company.sandbox.requests.byKind.list).toBeLessThan(10)
+})
