@@ -14,9 +14,13 @@ const NULLED = (name: string, value: unknown): Alteration => ({
 const KEPT = (fields: Fields): Alteration => ({ sent: fields, read: fields })
 const REFUSED = (fields: Fields): Alteration => ({ sent: fields, read: null })
 
+/** The company's key; a server may repeat it anywhere. */
+export const KEY = 'edk_simulated_9b1c5e7d3f0a2468'
+
 /** By the contract and DESIGN section 5. */
 const NOTICES: readonly Alteration[] = [
   { sent: { dias_restantes: 3, novo: { a: [1] } }, read: {} },
+  { sent: { eco: `chave ${KEY}` }, read: {} },
   NULLED('valor_estimado', '12.5'),
   NULLED('objeto', 5),
   NULLED('pncp_url', ['x']),
@@ -30,6 +34,7 @@ const NOTICES: readonly Alteration[] = [
 
 const ANALYSES: readonly Alteration[] = [
   { sent: { parecer: { texto: 'x' } }, read: {} },
+  { sent: { eco: [KEY] }, read: {} },
   KEPT({ analysis_level: 'deepest' }),
   { sent: { orgao_report: 'baixo' }, read: { orgao_report: undefined } },
   REFUSED({ requirements: {} }),

@@ -27,8 +27,8 @@ export type Ledger = {
     readonly listed: Set<string>
     /** Ids of which something was shown that cannot be used. */
     readonly unusable: Set<string>
-    /** Instant at which something last changed, as a `seq`. */
-    changes: number
+    /** The `seq` at its start. */
+    since: number
   }
   readonly notices: Map<string, Shown[]>
   readonly analyses: Map<string, Shown[]>
@@ -39,19 +39,19 @@ export type Ledger = {
 export function newLedger(): Ledger {
   return {
     seq: 0,
-    ofRun: { notices: new Map(), absent: new Set(), listed: new Set(), unusable: new Set(), changes: 0 },
+    ofRun: { notices: new Map(), absent: new Set(), listed: new Set(), unusable: new Set(), since: 0 },
     notices: new Map(),
     analyses: new Map(),
     counts: new Map(),
   }
 }
 
-export function beginRun({ ofRun }: Ledger): void {
+export function beginRun({ ofRun, seq }: Ledger): void {
   ofRun.notices.clear()
   ofRun.absent.clear()
   ofRun.listed.clear()
   ofRun.unusable.clear()
-  ofRun.changes = 0
+  ofRun.since = seq
 }
 
 /** A company that lives while it is read, shows broken documents when told to, and notes all that it shows. */
@@ -88,17 +88,19 @@ export class SimulatedCompany implements NoticeSource {
       [() => this.world.setOrder(this.#random.pick(ORDERS)), 0.3],
     ]
     this.#random.weighted(changes)()
-    this.ledger.ofRun.changes += 1
   }
 
   async list(filter: NoticeFilter) {
     this.#live()
     const { editais, total } = await this.world.list(filter)
-    const shown = editais.map(edital => {
+    const shown: unknown[] = []
+    for (const edital of editais) {
+      // One that is left out, though it is there.
+      if (this.#random.chance(this.alterations / 2)) continue
       const { id } = edital as Entry['edital']
       this.ledger.ofRun.listed.add(id)
-      return this.#showNotice(id)
-    })
+      shown.push(this.#showNotice(id))
+    }
     // One that is shown twice.
     if (shown.length > 1 && this.#random.chance(this.alterations)) shown.push(shown[0])
     return { editais: shown, total }

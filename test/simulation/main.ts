@@ -7,6 +7,9 @@ import { describeCounts, describeFailure } from './summary.ts'
 
 /** A worker is replaced after so many seeds: DuckDB keeps some memory of each instance. */
 const SEEDS_PER_WORKER = 100
+const PROGRESS_MS = 60_000
+/** What a failure says in a list of many; all of it when it is replayed. */
+const SAID_LENGTH = 300
 /** One that says nothing for so long hangs. */
 const MAX_SEED_MS = 300_000
 
@@ -78,6 +81,10 @@ async function simulateMany(): Promise<void> {
   const counts = new Map<string, number>()
   const left = Array.from({ length: seeds }, (_, index) => String(from + index))
   let [done, failed] = [0, 0]
+  const progress = setInterval(
+    () => process.stderr.write(`${done} of ${seeds} seeds, ${failed} failed\n`),
+    PROGRESS_MS,
+  )
   const take = () => (options.untilFailure && failed > 0 ? undefined : left.shift())
   await Promise.all(
     Array.from({ length: Math.min(workers, seeds) }, () =>
@@ -86,10 +93,13 @@ async function simulateMany(): Promise<void> {
         for (const [what, times] of more) counts.set(what, (counts.get(what) ?? 0) + times)
         if (failure === null) return
         failed += 1
-        process.stdout.write(`Seed ${seed}: ${failure.split('\n')[0]} (npm run simulate -- --seed ${seed})\n`)
+        process.stdout.write(
+          `Seed ${seed}: ${failure.split('\n')[0]?.slice(0, SAID_LENGTH)} (npm run simulate -- --seed ${seed})\n`,
+        )
       }),
     ),
   )
+  clearInterval(progress)
   const minutes = (performance.now() - startedMs) / 60_000
   process.stdout.write(describeCounts([...counts]))
   process.stdout.write(

@@ -132,6 +132,15 @@ export function checkReport(
     outcomes === listed,
     () => `I1: ${listed} notices listed, ${outcomes} outcomes: ${JSON.stringify(report)}`,
   )
+  const counts = Object.entries(report).filter(([, value]) => typeof value === 'number')
+  must(
+    counts.every(([, value]) => Number(value) >= 0),
+    () => `I1: less than nothing: ${JSON.stringify(report)}`,
+  )
+  must(
+    report.status !== 'ok' || quarantined + failed + not_attempted === 0,
+    () => `I1: the run is ok, but not all was attempted: ${JSON.stringify(report)}`,
+  )
   must(
     server.peakConcurrent <= concurrency,
     () => `I9: ${server.peakConcurrent} requests at once, ${concurrency} allowed`,
@@ -196,6 +205,15 @@ export function checkNothingPending(stored: Stored, report: RunReport): void {
   if (deferred + quarantined + failed + not_attempted + gone > 0) return
   for (const [id, { state, deleted }] of stored.notices)
     must(deleted || state === 'current', () => `I3: the run was ok, but the analysis of ${id} is ${state}`)
+}
+
+/** After a `--full` that went well, every analysis was read again. */
+export function checkRefetched(stored: Stored, { analyses, ofRun }: Ledger, report: RunReport): void {
+  if (report.status !== 'ok' || report.deferred + report.gone > 0) return
+  for (const [id, { deleted }] of stored.notices) {
+    const last = analyses.get(id)?.at(-1)?.seq ?? 0
+    must(deleted || last > ofRun.since, () => `--full went well, but the analysis of ${id} was not read`)
+  }
 }
 
 /** I4, I10: deleted is only what was not listed and answered 404, and never more than can be believed. */

@@ -17,13 +17,13 @@ import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { KEY } from './alter.ts'
 import { beginRun, SimulatedCompany } from './company.ts'
 import { SimulatedDisk } from './disk.ts'
 import { drawFate, type Fate, type Watch, watch } from './fate.ts'
 import * as oracle from './oracle.ts'
 import { drawWeather, serialise, type Weather } from './weather.ts'
 
-const KEY = 'edk_simulated_9b1c5e7d3f0a2468'
 const OTHER_KEY = 'edk_simulated_of_another_company_77'
 const HOUR_MS = 3_600_000
 /** A run sleeps for nothing in the real world, so one that takes longer hangs. */
@@ -125,7 +125,7 @@ async function oneRun(play: Play): Promise<void> {
   const { random, company } = play
   passTime(play)
   for (let changes = random.int(0, 8); changes > 0; changes -= 1) company.change()
-  if (company.world.size > 30 && random.chance(0.1)) removeMost(play)
+  if (company.world.size > 30 && random.chance(0.2)) removeMost(play)
   const drawn = play.runs === 0 ? 'sync' : drawDeed(random)
   const deed = drawn === 'other key' && !isGuarded(play) ? 'sync' : drawn
   const undisturbed = deed === 'other key'
@@ -147,7 +147,7 @@ function drawDeed(random: Random): Deed {
     ['replay', 1],
     ['publish', 0.5],
     ['rebuild', 1],
-    ['other key', 1],
+    ['other key', 2],
   ])
 }
 
@@ -246,6 +246,7 @@ function checkRun(play: Play, { deed, report, stored, weather, trusted }: Finish
   )
   if (deed === 'replay') return
   oracle.checkNothingPending(stored, report)
+  if (deed === 'restart') oracle.checkRefetched(stored, company.ledger, report)
   if (!weather.losesAnswers) oracle.checkFresh(stored, company.ledger)
   if (play.settled) oracle.checkDeleted(kept, stored, company.ledger, { ...weather, trusted })
 }

@@ -32,6 +32,7 @@ function drawFault(random: Random): Fault {
     [{ ...where, fault: 'status', status: random.pick([429, 503]), retryAfterSeconds: 0 }, 2],
     [{ ...where, fault: 'status', status: 500, body: 'html' }, 1],
     [{ ...where, fault: 'reset', when: random.pick(['before_headers', 'mid_body']) }, 3],
+    [{ kinds: ['notice'], first: random.int(4, 20), fault: 'status', status: 500 }, 1],
     [{ ...where, fault: 'truncate' }, 2],
     [{ ...where, fault: 'pretty' }, 1],
     [{ ...where, fault: 'bom' }, 1],
