@@ -5,7 +5,8 @@ import { tick } from '#src/sandbox/live.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import type { RouteKind } from '#src/sandbox/requests.ts'
 import { idOf, noticeEntry, notices } from './support/notices.ts'
-import { type Environment, filesBelow, runCommand } from './support/project.ts'
+import { type Environment, filesBelow } from './support/project.ts'
+import { runShared } from './support/shared.ts'
 import { type Company, startCompany } from './support/synced.ts'
 import { dataTables, warehouseTables } from './support/tables.ts'
 import { asked, expectTruth, snapshots } from './support/truth.ts'
@@ -72,7 +73,7 @@ test('every kind of change is seen, planned as it happens, and nothing else is t
   world.put(noticeEntry(41))
 
   const before = await statesBelow(company.environment)
-  const planned = await runCommand(['sync', '--plan', '--json'], company.environment)
+  const planned = await runShared(['sync', '--plan', '--json'], company.environment)
   expect(await statesBelow(company.environment)).toEqual(before)
   const plan = JSON.parse(planned.stdout)
 
@@ -162,7 +163,7 @@ async function expectVersions(
 
 test('a plan before the first run leaves no file behind', async () => {
   const company = await startCompany(notices(1, 5))
-  const { code, stdout } = await runCommand(['sync', '--plan', '--json'], company.environment)
+  const { code, stdout } = await runShared(['sync', '--plan', '--json'], company.environment)
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({ listed: 5, added: 5, to_fetch: 5, requests: 6, tombstoned: 0 })
   expect(company.sandbox.requests.byKind).toMatchObject({ list: 1, analysis: 0 })

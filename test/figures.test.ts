@@ -58,7 +58,10 @@ beforeAll(async () => {
   await sandbox.close()
   history = historyOf(readings, ANALYSED)
   run = { snapshot: last?.published.manifest.snapshot ?? '', error: last?.report.error ?? '' }
-  catalog = await Database.open(join(last?.published.directory ?? '', 'catalog.duckdb'), { readOnly: true })
+  catalog = await Database.open(join(last?.published.directory ?? '', 'catalog.duckdb'), {
+    readOnly: true,
+    threads: 1,
+  })
   await catalog.run(`SET old_implicit_casting = true; SET TimeZone = 'America/Sao_Paulo'`)
 })
 

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { lstatSync, readdirSync } from 'node:fs'
 import { lstat, mkdir, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -12,7 +14,7 @@ import { openRedis } from '#test/support/redis.ts'
 import { freePort } from '#test/support/redis_process.ts'
 import { KEY, startCompany } from '#test/support/synced.ts'
 
-/** A production installation, as a build does it. */
+/** Some hundred megabytes are copied twice. */
 const BUILD_TIMEOUT_MS = 180_000
 const DEADLINE_MS = 30_000
 const POLL_MS = 100
@@ -52,7 +54,7 @@ test('the demonstration of docker-compose.yml: sandbox and worker, until they ar
   const port = String(await freePort())
   const here = (word: string) => word.replace('0.0.0.0', '127.0.0.1').replaceAll('8787', port)
   const sandbox = image.start([...command.map(here), '--port', port])
-  await untilHealthy(sandbox, healthcheck?.test.slice(1).map(here) ?? [])
+  await untilHealthy(sandbox, { port, check: healthcheck?.test.slice(1).map(here) ?? [] })
 
   const worker = await startWorker({
     ...services['demo-worker'].environment,
@@ -88,17 +90,31 @@ test('the worker of docker-compose.yml waits for its companies, and mirrors them
 async function startWorker(environment: Environment): Promise<Started> {
   const settings = { ...environment, HTTP_HOST: '127.0.0.1', HTTP_PORT: String(await freePort()) }
   const worker = image.start(image.command, settings)
-  await untilHealthy(worker, image.healthcheck, settings)
+  await untilHealthy(worker, { port: settings.HTTP_PORT, check: image.healthcheck, settings })
   return worker
 }
 
+/** A check is a process: there is none before anything listens. */
 async function untilHealthy(
   service: Started,
-  command: readonly string[],
-  environment: Environment = {},
+  about: { port: string; check: readonly string[]; settings?: Environment },
 ): Promise<void> {
-  const healthy = async () => (await image.start(command, environment).ended).code === 0
-  await until(healthy, service, `${command.join(' ')} to say so`)
+  const { port, check, settings = {} } = about
+  await until(() => listens(Number(port)), service, `server on port ${port}`)
+  const healthy = async () => (await image.start(check, settings).ended).code === 0
+  await until(healthy, service, `${check.join(' ')} to say so`)
+}
+
+async function listens(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
 }
 
 /** Throws with all that the process said, when it ends or the time is over before. */

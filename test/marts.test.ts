@@ -7,7 +7,7 @@ import { Database } from '#src/warehouse/database.ts'
 import { startCompanies } from './support/companies.ts'
 import { syncHere } from './support/here.ts'
 import { idOf, noticeEntry, notices } from './support/notices.ts'
-import { runCommand } from './support/project.ts'
+import { runShared } from './support/shared.ts'
 import { type Company, startCompany } from './support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
@@ -283,11 +283,11 @@ test('companies in different time zones are asked together, each with its local 
     { company: 'acme', hora: '2026-12-02 00:30:00', editais: 1 },
     { company: 'boreal', hora: '2026-12-01 23:30:00', editais: 1 },
   ]
-  const asked = await runCommand(['query', '--all', '--json', sql], environment)
+  const asked = await runShared(['query', '--all', '--json', sql], environment)
   expect(asked.stderr).toBe('')
   expect(JSON.parse(asked.stdout)).toEqual(expected)
 
-  const written = await runCommand(['catalog'], environment)
+  const written = await runShared(['catalog'], environment)
   const path = join(environment.DATA_DIR ?? '', 'catalog.duckdb')
   expect(written).toMatchObject({ code: 0, stdout: `${path}: acme, boreal\n` })
   const db = await Database.open(path, { readOnly: true, threads: 1 })

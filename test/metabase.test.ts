@@ -17,7 +17,8 @@ import { startSandbox } from '#src/sandbox/server.ts'
 import { Database } from '#src/warehouse/database.ts'
 import { syncHere } from './support/here.ts'
 import { type StandIn, startMetabase } from './support/metabase.ts'
-import { type Environment, runCommand, settingsFor, temporaryDirectory } from './support/project.ts'
+import { type Environment, settingsFor, temporaryDirectory } from './support/project.ts'
+import { runShared } from './support/shared.ts'
 import { KEY } from './support/synced.ts'
 
 const ADMIN = { adminEmail: 'dados@example.com', adminPassword: 'segredo-da-casa-1' }
@@ -372,7 +373,7 @@ test('the command finds the latest snapshot, says what it did, and what the work
     ...{ METABASE_URL: metabase.url, METABASE_API_KEY_FILE: keyFile },
     ...{ METABASE_ADMIN_EMAIL: ADMIN.adminEmail, METABASE_ADMIN_PASSWORD_FILE: passwordFile },
   }
-  const first = await runCommand(['metabase'], settings)
+  const first = await runShared(['metabase'], settings)
   expect(first).toMatchObject({ code: EXIT.ok, stderr: '' })
   expect(first.stdout).toMatch(/- made the first user, dados@example\.com\n- made the API key/)
   expect(first.stdout).toMatch(/Each publish of the worker points it to the new snapshot from now on\.\n$/)
@@ -380,7 +381,7 @@ test('the command finds the latest snapshot, says what it did, and what the work
   expect(first.stdout).not.toContain(await keyIn(keyFile))
 
   await writeFile(keyFile, 'mb_two words\n')
-  const second = await runCommand(['metabase', '--json'], settings)
+  const second = await runShared(['metabase', '--json'], settings)
   expect(second).toMatchObject({ code: EXIT.usage, stdout: '' })
   expect(second.stderr).toMatch(/^The API key in the file of METABASE_API_KEY_FILE holds white space.*\n$/)
   expect(metabase.violations).toEqual([])

@@ -6,7 +6,8 @@ import { readStatus } from '#src/status.ts'
 import { syncHere } from './support/here.ts'
 import { type StandIn, startMetabase } from './support/metabase.ts'
 import { noticeEntry, notices } from './support/notices.ts'
-import { type Environment, runCommand, temporaryDirectory } from './support/project.ts'
+import { type Environment, temporaryDirectory } from './support/project.ts'
+import { runShared } from './support/shared.ts'
 import { type Company, startCompany } from './support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
@@ -35,7 +36,7 @@ async function startFollowed(): Promise<Followed> {
     METABASE_TIMEOUT_MS: '500',
   }
   const admin = { METABASE_ADMIN_EMAIL: 'dados@example.com', METABASE_ADMIN_PASSWORD_FILE: passwordFile }
-  const set = await runCommand(['metabase', '--json'], {
+  const set = await runShared(['metabase', '--json'], {
     ...settings,
     ...admin,
     METABASE_TIMEOUT_MS: '10000',
@@ -96,7 +97,7 @@ test('while Metabase is down, slow or refuses, data is published all the same, a
   }
   metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
   await syncHere(environment)
-  const told = await runCommand(['status'], environment)
+  const told = await runShared(['status'], environment)
   expect(told.stdout).toMatch(/Metabase {2}reads .*\n {10}last tried at \S+: Metabase does not answer/)
 })
 
@@ -125,7 +126,7 @@ test('what is not set up, or wrongly, is told, and nothing is lost', async () =>
   await rm(environment.METABASE_API_KEY_FILE ?? '')
   await syncHere({ ...environment, METABASE_DATABASE_ID: '2' })
   expect((await status()).metabase?.error).toMatch(/METABASE_API_KEY_FILE .* cannot be read: ENOENT/)
-  const { code, stderr } = await runCommand(['sync'], { ...environment, METABASE_URL: 'metabase' })
+  const { code, stderr } = await runShared(['sync'], { ...environment, METABASE_URL: 'metabase' })
   expect({ code, stderr }).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('METABASE_URL=metabase: must be'),

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { reportHere } from './support/here.ts'
 import { type Company, KEY, openCompany } from './support/prepared.ts'
 import {
   companyDirectory,
@@ -11,9 +12,9 @@ import {
   type Environment,
   queryLatest,
   startCommand,
-  syncOnce,
   temporaryDirectory,
 } from './support/project.ts'
+import { runShared } from './support/shared.ts'
 
 type Mistake = {
   readonly args: readonly string[]
@@ -99,24 +100,24 @@ describe('a mistake', () => {
     const site = await startWebSite()
     await expectMistakes(company, {
       'a wrong key': {
-        ...{ args: ['sync', '--json'], settings: { API_KEY: 'edk_acme_wrong', COMPANY: 'one' }, code: 1 },
+        ...{ args: ['sync', '--json'], settings: { API_KEY: 'edk_acme_wrong' }, code: 1 },
         says: ['API key refused (401)', 'set API_KEY'],
       },
       'a wrong key, with errors alone logged': {
         args: ['sync'],
-        settings: { API_KEY: 'edk_acme_wrong', COMPANY: 'five', LOG_LEVEL: 'error' },
+        settings: { API_KEY: 'edk_acme_wrong', LOG_LEVEL: 'error' },
         ...{ code: 1, says: ['API key refused (401)'] },
       },
       'nothing listens': {
-        ...{ args: ['sync'], settings: { API_BASE_URL: await closedAddress(), COMPANY: 'two' }, code: 1 },
+        ...{ args: ['sync'], settings: { API_BASE_URL: await closedAddress() }, code: 1 },
         says: [/nothing answers at this address \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
       },
       'a web site': {
-        ...{ args: ['sync'], settings: { API_BASE_URL: `${site}/home`, COMPANY: 'three' }, code: 1 },
+        ...{ args: ['sync'], settings: { API_BASE_URL: `${site}/home` }, code: 1 },
         says: ['the body is not JSON', '<!DOCTYPE html>', 'Check API_BASE_URL'],
       },
       'a path that does not exist': {
-        ...{ args: ['sync'], settings: { API_BASE_URL: `${site}/missing`, COMPANY: 'four' }, code: 1 },
+        ...{ args: ['sync'], settings: { API_BASE_URL: `${site}/missing` }, code: 1 },
         says: ['does not exist (404)', 'Set API_BASE_URL to the address before /api/v1'],
       },
     })
@@ -124,7 +125,7 @@ describe('a mistake', () => {
 
   it('in SQL is told in the words of the database', async () => {
     const company = await openCompany(2)
-    await syncOnce(company.environment)
+    await reportHere(company.environment)
     await expectMistakes(company, {
       'no SQL': { args: ['query', 'SELEC 1'], code: 1, says: ['The query failed', 'syntax error'] },
       'an unknown table': { args: ['query', 'FROM edital'], code: 1, says: ['The query failed', 'edital'] },
@@ -164,7 +165,7 @@ describe('a data directory', () => {
     }
     await expectMistakes(company, { 'while analyses are logged': full })
     company.sandbox.faults.onRequest = undefined
-    expect(await syncOnce(company.environment)).toMatchObject({ status: 'ok', added: 0, loaded: 3 })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', added: 0, loaded: 3 })
 
     await mkdir(join(directory, 'tmp'), { recursive: true })
     await symlink('/dev/full', join(directory, 'tmp/listed.ndjson'))
@@ -235,9 +236,9 @@ describe('--help', () => {
   it('of every command names its options, and needs no settings', async () => {
     const cwd = await temporaryDirectory()
     const helps = await Promise.all(
-      Object.keys(OPTIONS).map(async command => {
+      Object.keys(OPTIONS).map(async (command, index) => {
         const args = [...(command ? [command] : []), '--help']
-        return [command, await startCommand(args, {}, cwd).ended] as const
+        return [command, await run(index === 0, args, {}, cwd)] as const
       }),
     )
     for (const [command, { code, stdout, stderr }] of helps) {
@@ -247,19 +248,21 @@ describe('--help', () => {
   })
 })
 
-/** Makes each mistake, all at once, and checks what the user sees of it. */
+/** Makes each mistake and checks what the user sees of it; the first one in a process that must end by itself. */
 async function expectMistakes(company: Company, mistakes: Readonly<Record<string, Mistake>>): Promise<void> {
   const cwd = await temporaryDirectory()
-  const made = Object.entries(mistakes).map(async ([name, mistake]) => {
-    const { args, settings = {}, without = [] } = mistake
+  for (const [index, [name, mistake]] of Object.entries(mistakes).entries()) {
+    const { args, settings = {}, without = [], code, says } = mistake
     const given = Object.entries({ ...company.environment, ...settings })
     const environment = Object.fromEntries(given.filter(([setting]) => !without.includes(setting)))
-    return [name, mistake, await startCommand(args, environment, cwd).ended] as const
-  })
-  for (const [name, { code, says }, ended] of await Promise.all(made)) {
+    const ended = await run(index === 0, args, environment, cwd)
     expect(ended.code, `${name}: ${ended.stderr}`).toBe(code)
     expectPlainWords(name, ended, says)
   }
+}
+
+async function run(alone: boolean, args: readonly string[], environment: Environment, cwd: string) {
+  return await (alone ? startCommand(args, environment, cwd).ended : runShared(args, environment, cwd))
 }
 
 function expectPlainWords(name: string, { stdout, stderr }: Ended, says: readonly (string | RegExp)[]): void {

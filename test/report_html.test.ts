@@ -1,4 +1,5 @@
 import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { inProcess } from '#jobs/process.ts'
@@ -8,8 +9,9 @@ import { generateWorld } from '#src/sandbox/generate.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { configured } from './support/alerting.ts'
 import { idOf, noticeEntry } from './support/notices.ts'
-import { runCommand, temporaryDirectory } from './support/project.ts'
+import { temporaryDirectory } from './support/project.ts'
 import { rowsOf, textOf, tilesOf } from './support/report_page.ts'
+import { runShared } from './support/shared.ts'
 import { type Company, startCompany } from './support/synced.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -46,6 +48,8 @@ describe('the report of a company', () => {
 
     // Also where it is larger than a pipe holds.
     const signal = new AbortController().signal
+    // As the worker does: its processes take the cache over.
+    enableCompileCache()
     const told = await inProcess({
       company: configured(company.environment),
       order: { kind: 'report' },
@@ -167,7 +171,7 @@ describe('the report of a company', () => {
     await expect(render(company)).rejects.toThrow(/There is no snapshot.*npm run sync/)
     await company.syncHere()
     const path = join(environment.DATA_DIR ?? '', 'acme/report.html')
-    const ended = await runCommand(['report'], environment)
+    const ended = await runShared(['report'], environment)
     expect(ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(path) })
     expect(await readFile(path, 'utf8')).toMatch(/^<!doctype html>\n<html lang="pt-BR">.*<\/html>\n$/s)
 

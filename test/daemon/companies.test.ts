@@ -11,7 +11,6 @@ import {
   listenTo,
   NEVER,
   nextRun,
-  OFTEN,
   queuedRuns,
   redisSettings,
   requestSync,
@@ -62,7 +61,7 @@ test('a company whose key is refused does not trouble another; its alert and its
   const two = await startDaemon(environment)
   await until(() => aboutKeys().length > 0, { what: 'a message' })
   await writeFile(companies.keyFile('boreal'), `${companies.keyOf('boreal')}\n`)
-  for (const slug of ['acme', 'boreal']) await requestSync(one, slug)
+  await requestSync(one, 'boreal')
   const healed = (line: { status?: unknown }) => line.status === 'ok'
   await until(() => runsOf([one, two], 'boreal').some(healed), { what: 'a run with the new key' })
   await until(
@@ -86,8 +85,8 @@ test('a company whose key is refused does not trouble another; its alert and its
 
 test('a key or a directory that cannot be read fails the runs of its company alone, and the log says it', async () => {
   const companies = await startCompanies(['acme', 'boreal', 'celeste'])
-  const often = { sync_cron: OFTEN }
-  await companies.configure({ acme: often, boreal: often, celeste: often })
+  const once = { sync_cron: NEVER }
+  await companies.configure({ acme: once, boreal: once, celeste: once })
   await rm(companies.keyFile('boreal'))
   const directory = join(companies.environment.DATA_DIR ?? '', 'celeste')
   await writeFile(directory, 'a file')
@@ -103,41 +102,37 @@ test('a key or a directory that cannot be read fails the runs of its company alo
   expect(await daemon.waitFor(aboutCeleste)).toMatchObject({
     ...{ msg: expect.stringContaining(`${directory} cannot be written (ENOTDIR)`) },
   })
+  await requestSync(daemon, 'acme')
   await until(() => runsOf(daemon, 'acme').length >= 2, { what: 'two runs of the third company' })
   await writeFile(companies.keyFile('boreal'), companies.keyOf('boreal'))
-  expect(await nextRun(daemon, 'boreal')).toMatchObject({ status: 'ok', loaded: 30 })
+  await requestSync(daemon, 'boreal')
+  expect(await nextRun(daemon, 'boreal', 0)).toMatchObject({ status: 'ok', loaded: 30 })
 })
 
-test('a full run that is asked for while a run is active follows it, once', async () => {
+test('a full run that is asked for while a run is active follows it, once, also when its worker dies', async () => {
   const { company, environment } = await startAcme(notices(1, TOTAL))
-  const worker = await startDaemon(environment)
-  await nextRun(worker, 'acme', 0)
+  const first = await startDaemon(environment)
+  await nextRun(first, 'acme', 0)
   const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
-  await requestSync(worker, 'acme')
+  await requestSync(first, 'acme')
   await held.reached
   company.sandbox.requests.reset()
-  for (const full of [false, true, true, false]) await requestSync(worker, 'acme', { full })
+  for (const full of [false, true, true, false]) await requestSync(first, 'acme', { full })
   held.release()
-  await until(() => runsOf(worker).length >= 3, { what: 'the run that follows' })
-  await untilIdle(worker)
-  expect(runsOf(worker).slice(1)).toMatchObject([
+  await until(() => runsOf(first).length >= 3, { what: 'the run that follows' })
+  await untilIdle(first)
+  expect(runsOf(first).slice(1)).toMatchObject([
     { mode: 'incremental', status: 'ok', unchanged: TOTAL },
     { mode: 'full', status: 'ok', loaded: TOTAL },
   ])
   expect(asked(company, 'analysis')).toEqual(ALL)
-})
 
-test('a full run that was asked for survives the worker that accepted it', async () => {
-  const { company, environment } = await startAcme(notices(1, TOTAL))
-  const first = await startDaemon(environment)
-  await nextRun(first, 'acme', 0)
-  await untilIdle(first)
-  const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
+  const heldAgain = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
   await requestSync(first, 'acme')
-  await held.reached
+  await heldAgain.reached
   await requestSync(first, 'acme', { full: true })
   await first.kill()
-  held.release()
+  heldAgain.release()
   company.sandbox.requests.reset()
   const second = await startDaemon(environment)
   expect(await second.waitFor(line => isRun(line) && line.mode === 'full')).toMatchObject({

@@ -1,24 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { RunReport } from '#src/report.ts'
-import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
+import { DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
 import { listenTo, nextRun, runsOf, startAcme, untilIdle } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { idOf, notices } from '#test/support/notices.ts'
-import { runCommand, startCommand } from '#test/support/project.ts'
+import { type Environment, runCommand, startCommand } from '#test/support/project.ts'
 import { startProxy } from '#test/support/redis.ts'
+import { runShared } from '#test/support/shared.ts'
+import type { Company } from '#test/support/synced.ts'
 
 vi.setConfig(DAEMON_TEST)
 
 const TOTAL = 40
 
-test('sync --enqueue hands a request over, follows it, and ends as it does', async () => {
+test('sync --enqueue hands a request over, follows it, and ends as it does; Ctrl-C leaves it with the worker', async () => {
   const { company, environment } = await startAcme(notices(1, TOTAL))
-  const enqueue = async (...args: string[]) =>
-    await runCommand(['sync', '--enqueue', '--json', '--wait', '20', ...args], environment)
+  const words = ['sync', '--enqueue', '--json', '--wait', '20']
+  const enqueue = async (...args: string[]) => await runCommand([...words, ...args], environment)
+  const enqueueShared = async (...args: string[]) => await runShared([...words, ...args], environment)
   const [alone, usage, noRedis] = await Promise.all([
     enqueue('--wait', '1'),
-    enqueue('--id', idOf(1)),
+    enqueueShared('--id', idOf(1)),
     runCommand(['sync', '--enqueue'], { ...environment, REDIS_URL: 'redis://127.0.0.1:9' }),
   ])
   expect(alone).toMatchObject({ code: 1, stdout: '' })
@@ -34,9 +37,11 @@ test('sync --enqueue hands a request over, follows it, and ends as it does', asy
   await nextRun(worker, 'acme', 0)
   await untilIdle(worker)
   const plain = await enqueue()
-  const full = await enqueue('--full')
+  const full = await enqueueShared('--full')
+  await expectNothingDone(environment)
+  await expectLeft(worker, company, environment)
   company.sandbox.revoke(company.environment.API_KEY ?? '')
-  const refused = await enqueue()
+  const refused = await enqueueShared()
   const reports = [plain, full, refused].map(({ stdout }) => JSON.parse(stdout) as RunReport)
   expect([plain, full, refused].map(({ code }) => code)).toEqual([0, 0, 1])
   expect(reports).toMatchObject([
@@ -49,10 +54,8 @@ test('sync --enqueue hands a request over, follows it, and ends as it does', asy
   expect(reports.map(({ run_id }) => ids.includes(run_id))).toEqual([true, true, true])
 })
 
-test('sync --enqueue ends also when its job is over at once', async () => {
-  const { environment } = await startAcme(notices(1, TOTAL))
-  const worker = await startDaemon(environment)
-  await nextRun(worker, 'acme', 0)
+/** It ends also when its job is over at once. */
+async function expectNothingDone(environment: Environment): Promise<void> {
   const { code, stderr } = await within(
     20_000,
     runCommand(['sync', '--enqueue'], { ...environment, COMPANY: 'zebra' }),
@@ -61,12 +64,10 @@ test('sync --enqueue ends also when its job is over at once', async () => {
     code: 1,
     stderr: expect.stringContaining('The daemon did nothing: zebra is not configured (any more).'),
   })
-})
+}
 
-test('Ctrl-C ends sync --enqueue, and leaves the request with the worker', async () => {
-  const { company, environment } = await startAcme(notices(1, TOTAL))
-  const worker = await startDaemon(environment)
-  await nextRun(worker, 'acme', 0)
+/** Ctrl-C ends it, and leaves the request with the worker. */
+async function expectLeft(worker: Daemon, company: Company, environment: Environment): Promise<void> {
   await untilIdle(worker)
   const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
   const { child, ended } = startCommand(
@@ -81,7 +82,8 @@ test('Ctrl-C ends sync --enqueue, and leaves the request with the worker', async
   expect(stderr).toContain('the request stays with the daemon')
   held.release()
   expect(await nextRun(worker, 'acme')).toMatchObject({ mode: 'full', loaded: TOTAL })
-})
+  await untilIdle(worker)
+}
 
 test('Ctrl-C also ends it while Redis is away', async () => {
   const { environment } = await startAcme(notices(1, TOTAL))

@@ -133,7 +133,7 @@ test.skipIf(!canOwnRedis)('after Redis lost everything the schedule comes back b
   expect(await daemon.stop()).toBe(0)
 })
 
-test('a worker whose Redis is away at the start says so once, and begins when it is there', async () => {
+test('a worker whose Redis is away at the start says so once, begins when it is there, and ends without it', async () => {
   const company = await startCompany(notices(1, TOTAL), { SYNC_CRON: NEVER })
   const { proxy, settings } = await throughProxy()
   await proxy.cut()
@@ -147,18 +147,14 @@ test('a worker whose Redis is away at the start says so once, and begins when it
   expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
   expectTold(daemon, 1)
   expect((await daemon.ask('/readyz')).status).toBe(200)
-})
 
-test('SIGTERM while Redis is away ends an idle worker, and also one that never saw it', async () => {
-  const company = await startCompany(notices(1, TOTAL), { SYNC_CRON: NEVER })
-  const { proxy, settings } = await throughProxy()
-  const idle = await startDaemon({ ...company.environment, ...settings })
-  await nextRun(idle, 'acme', 0)
-  await untilIdle(idle)
+  // SIGTERM while Redis is away ends an idle worker, and also one that never saw it.
+  await untilIdle(daemon)
   await proxy.cut()
+  const lines = daemon.lines.length
   const lonely = await startDaemon({ ...company.environment, ...settings })
-  await Promise.all([idle, lonely].map(worker => worker.waitFor(isAway)))
-  expect(await Promise.all([stopQuickly(idle), stopQuickly(lonely)])).toEqual([0, 0])
+  await Promise.all([daemon.waitFor(isAway, { after: lines }), lonely.waitFor(isAway)])
+  expect(await Promise.all([stopQuickly(daemon), stopQuickly(lonely)])).toEqual([0, 0])
 })
 
 test('SIGTERM while Redis is away keeps what a run has fetched, and the next start goes on', async () => {

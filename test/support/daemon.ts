@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import { type Environment, temporaryDirectory } from './project.ts'
+import { type Environment, surroundings, temporaryDirectory } from './project.ts'
 
 const MAIN = join(import.meta.dirname, '../../jobs/main.ts')
 /** What does not come within this does not come; what does mostly takes a second or two. */
@@ -61,8 +61,8 @@ export async function startDaemon(
   const child = spawn(process.execPath, [MAIN], {
     cwd: await temporaryDirectory(),
     env: {
-      ...{ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR },
-      ...{ ...environment, LOG_LEVEL: 'info', HTTP_PORT: '0', ADMIN_TOKEN, ...env },
+      ...{ ...surroundings(), ...environment },
+      ...{ LOG_LEVEL: 'info', HTTP_PORT: '0', ADMIN_TOKEN, ...env },
     },
     stdio: ['ignore', 'ignore', 'pipe'],
   })

@@ -17,14 +17,15 @@ export type Held = {
 export function holdAfter(
   { faults }: Pick<Sandbox, 'faults'>,
   kind: RouteKind,
-  options: { passing: number; company?: string; waiting?: number },
+  options: { passing: number; company?: string | readonly string[]; waiting?: number },
 ): Held {
   const { passing, company, waiting = 8 } = options
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   let asked = 0
   faults.onRequest = async request => {
-    if (request.kind !== kind || (company !== undefined && request.company !== company)) return
+    if (request.kind !== kind) return
+    if (company !== undefined && ![company].flat().includes(request.company ?? '')) return
     asked += 1
     if (asked >= passing + waiting) reached.resolve()
     if (asked > passing) await released.promise

@@ -10,7 +10,7 @@ import { Database } from '#src/warehouse/database.ts'
  */
 export type Read = { readonly version: number } | { readonly wrong: string }
 
-const BETWEEN_MS = 900
+const BETWEEN_MS = 250
 const [lake = '', how = ''] = process.argv.slice(2)
 
 /** All tables of one state say the same number, in each of 6 notices, 18 items and 6 alerts. */

@@ -7,6 +7,7 @@ import type { SyncRequest } from '#src/sync.ts'
 import type { Row } from '#src/warehouse/database.ts'
 import { syncHere } from './here.ts'
 import { type Environment, queryLatest, settingsFor, syncOnce, temporaryDirectory } from './project.ts'
+import { runShared } from './shared.ts'
 
 export const KEY = 'edk_test_3f9c1d7a5b'
 
@@ -17,7 +18,7 @@ export type Company = {
   readonly faults: Faults
   readonly environment: Environment
   /**
-   * Runs `sync --json`, forgetting the requests of before, and checks what is true of every report: each
+   * Runs `sync --json` in the shared process, forgetting the requests of before, and checks what is true of every report: each
    * listed notice has one outcome, and the sandbox saw as many requests as the report says.
    */
   sync(args?: readonly string[], code?: number): Promise<RunReport>
@@ -54,7 +55,7 @@ export function companyAt(sandbox: Sandbox, world: World, environment: Environme
     sandbox,
     faults: sandbox.faults,
     environment,
-    sync: (args = [], code = 0) => checked(() => syncOnce(environment, args, code)),
+    sync: (args = [], code = 0) => checked(() => syncOnce(environment, args, code, runShared)),
     syncHere: request => checked(async () => (await syncHere(environment, request)).report),
     query: sql => queryLatest(environment, sql),
   }
