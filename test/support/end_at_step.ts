@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs'
 import { type DurableStep, observeSteps } from '#src/durable.ts'
 
 /**
- * Loaded before a command (`node --import`): notes each durable step that it comes to, and sends the process a
+ * Loaded before a command (`node --import`, or in a shared process): notes each durable step that it comes to, and sends the process a
  * signal at one of them, the first time. `TEST_END_AT_STEP` says which, as JSON.
  */
 export type EndAtStep = {

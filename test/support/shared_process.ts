@@ -29,6 +29,9 @@ if (import.meta.main) {
     process.argv = [node, here, ...args]
     process.exitCode = undefined
     count += 1
+    // A process of its own would have only those of its own command.
+    for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal)
+    if (environment.TEST_END_AT_STEP) await import(`./end_at_step.ts?${count}`)
     // The program runs when it is loaded; under another name it is loaded again, and what it needs is not.
     await import(`../../src/cli/program.ts?${count}`)
     process.stderr.write(END)

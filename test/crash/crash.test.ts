@@ -5,17 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { RunReport } from '#src/report.ts'
 import type { Entry } from '#src/sandbox/world.ts'
-import { bareNotice, idOf, noticeEntry, notices } from './support/notices.ts'
+import { bareNotice, idOf, noticeEntry, notices } from '../support/notices.ts'
 import {
   companyDirectory,
   type Ended,
   type Environment,
   runCommand,
   startCommand,
-} from './support/project.ts'
-import { type Company, expectConserved, startCompany } from './support/synced.ts'
-import { dataTables, queryWarehouse, type Tables, warehouseTables } from './support/tables.ts'
-import { expectTruth, snapshots } from './support/truth.ts'
+} from '../support/project.ts'
+import { type Company, expectConserved, startCompany } from '../support/synced.ts'
+import { dataTables, queryWarehouse, type Tables, warehouseTables } from '../support/tables.ts'
+import { expectTruth, snapshots } from '../support/truth.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 /** What depends on when a run happened and which one it was. */
@@ -108,9 +108,6 @@ async function syncUntil(
 test.each<{ when: string; moment: Moment; runs: number }>([
   { when: 'while the list is read', moment: onAsked('list', 1), runs: 2 },
   { when: 'right after the first segment', moment: onAsked('analysis', 1), runs: 2 },
-  { when: 'when the notices are sealed', moment: onFile('raw', /^000002.ndjson.zst$/), runs: 2 },
-  { when: 'when the analyses are sealed', moment: onFile('raw', /^000003.ndjson.zst$/), runs: 2 },
-  { when: 'when a snapshot is begun', moment: onFile('lake/snapshots', /editais$/), runs: 2 },
   { when: 'when a snapshot is nearly whole', moment: onFile('lake/snapshots', /catalog.duckdb$/), runs: 2 },
 ])(
   'a full run that is killed $when, and run again, leaves what an undisturbed one does',

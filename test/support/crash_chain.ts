@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { type CompanyPaths, companyPaths } from '#src/company.ts'
+import type { DURABLE_STEPS } from '#src/durable.ts'
+import { openOptions } from '#src/run.ts'
+import { startSandbox } from '#src/sandbox/server.ts'
+import { World } from '#src/sandbox/world.ts'
+import { rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { checkSameTables, checkTruth, readStored } from '#test/simulation/oracle.ts'
+import type { EndAtStep } from './end_at_step.ts'
+import { contextHere, syncHere } from './here.ts'
+import { bareNotice, idOf, notices } from './notices.ts'
+import { type Environment, settingsFor, surroundings } from './project.ts'
+import { runShared } from './shared.ts'
+import { KEY } from './synced.ts'
+
+const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const PRELOAD = join(import.meta.dirname, 'end_at_step.ts')
+
+type Step = (typeof DURABLE_STEPS)[number]
+
+/** A company whose every run ends early: each finds what the one before left, and news of its own. */
+export type CrashChain = {
+  readonly paths: CompanyPaths
+  /** Runs `sync` in a process that gets a signal when it comes to a step. */
+  runUntil(
+    at: NonNullable<EndAtStep['at']>,
+  ): Promise<{ code: number | null; stderr: string; reached: boolean }>
+  /** An undisturbed run; then all must be as if none had ever been disturbed. */
+  expectConverged(): Promise<void>
+  close(): Promise<void>
+}
+
+export async function startCrashChain(): Promise<CrashChain> {
+  const place = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-crash-')))
+  const world = new World(notices(1, 8))
+  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
+  const environment: Environment = {
+    ...settingsFor({ url: sandbox.url, key: KEY, dataDir: place }),
+    SNAPSHOT_KEEP: '0s',
+  }
+  const paths = companyPaths(place, 'acme')
+  let runs = 0
+  return {
+    paths,
+    async runUntil(at) {
+      runs += 1
+      // Only beside a snapshot that was finished are there files to link.
+      if (at.step === 'parquet.link') await syncHere(environment)
+      change(world, runs, at.step)
+      await prepare(paths, at.step as Step)
+      const log = join(place, `${runs}.steps`)
+      const ended = await runCommandAt(environment, { log, at })
+      const steps = existsSync(log) ? readFileSync(log, 'utf8').split('\n') : []
+      return { ...ended, reached: steps.includes(at.step) }
+    },
+    async expectConverged() {
+      const { report } = await syncHere(environment)
+      expect(report).toMatchObject({ status: 'ok', scan_complete: true })
+      checkTruth(await readStored(paths), world, () => false)
+      expect((await readdir(paths.raw)).filter(name => !name.endsWith('.zst'))).toEqual([])
+      expect((await readdir(paths.root)).filter(name => /next|tmp|part/.test(name))).toEqual([])
+      await expectSameAsRebuilt(paths, environment)
+    },
+    async close() {
+      await sandbox.close()
+      await rm(place, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A notice changes, and sometimes one arrives or goes; of one month, where it must not be of several. */
+function change(world: World, run: number, step: string): void {
+  world.update(idOf(1), { edital: { objeto: `Objeto v${run}` } })
+  if (run % 3 === 1) world.put(bareNotice(2 * run + 99))
+  if (run % 3 === 2) world.remove(idOf(2 * run + 97))
+  if (!['parquet.rename', 'parquet.remove'].includes(step)) return
+  world.update(idOf(2), { analysis: { alerts: [] }, updatedAt: new Date(Date.UTC(2026, 10, 20, 0, run)) })
+}
+
+/** Without it a run has no reason to come to the step. */
+async function prepare({ raw, lake, warehouse, temporary }: CompanyPaths, step: Step): Promise<void> {
+  await mkdir(raw, { recursive: true })
+  if (step === 'directories.sync') await rm(temporary, { recursive: true, force: true })
+  if (step === 'unsealed.remove') await writeFile(join(raw, '999999.ndjson.zst.part'), 'half of some')
+  if (step === 'unfinished.remove')
+    await mkdir(join(lake, 'snapshots/20990101T000000Z-000099/editais'), { recursive: true })
+  if (step.startsWith('rebuilt.')) await rm(warehouse, { force: true })
+}
+
+/** What is stopped ends by itself, so that its process need not be its own. */
+async function runCommandAt(environment: Environment, end: EndAtStep) {
+  const own = { ...environment, TEST_END_AT_STEP: JSON.stringify(end) }
+  if (end.at?.signal === 'SIGTERM') return await runShared(['sync', '--json'], own)
+  const child = spawn(process.execPath, ['--import', PRELOAD, MAIN, 'sync', '--json'], {
+    cwd: environment.DATA_DIR,
+    env: { ...surroundings(), ...own },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', text => {
+    stderr += text
+  })
+  const code = await new Promise<number | null>(resolve => child.on('close', resolve))
+  return { code, stderr }
+}
+
+async function expectSameAsRebuilt(paths: CompanyPaths, environment: Environment): Promise<void> {
+  const before = `${paths.warehouse}.before`
+  await rename(paths.warehouse, before)
+  const { db } = await rebuildWarehouse(openOptions(contextHere(environment)))
+  db.close()
+  await checkSameTables(before, paths.warehouse)
+}
