@@ -6,7 +6,7 @@ import { simulate } from './simulation/simulate.ts'
  * Some worlds of many: in these, runs are struck in each way, and everything but a few steps is come to.
  * `npm run simulate` runs as many as one likes.
  */
-const SEEDS = ['3', '21', '47']
+const SEEDS = ['2', '4', '9']
 
 test('in a few simulated worlds, whatever fails in between, the warehouse ends as the truth', async () => {
   const happened = new Set<string>()

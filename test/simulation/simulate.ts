@@ -72,7 +72,7 @@ export async function simulate(
   Math.random = createRandom(`jitter ${seed}`).next
   const play = { ...(await openPlay(random, place)), tell }
   try {
-    for (let runs = random.int(2, 5); runs > 0; runs -= 1) await oneRun(play)
+    for (let runs = random.int(1, 4); runs > 0; runs -= 1) await oneRun(play)
     await quietEnd(play)
     for (const [what, times] of play.company.ledger.counts) count(play, what, times)
     return play.counts
