@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
 import { type DurableStep, linkTo, move, remove, syncDirectory, syncFile } from '#src/durable.ts'
 import { hashOf } from '#src/validate.ts'
-import { type Database, identifier } from '#src/warehouse/database.ts'
+import { type Database, identifier, literal } from '#src/warehouse/database.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
 import { planTable, writeTable } from './export.ts'
 import {
@@ -173,10 +173,13 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
   return manifest
 }
 
-/** By table; all at once, as each question costs as much as many. */
+/** By table; all at once, as each question costs as much as many. As subqueries of one row they would be joined. */
 async function countRows(db: Database): Promise<Record<string, number>> {
-  const counts = TABLES.map(({ name }) => `(SELECT count(*) FROM ${identifier(name)}) AS ${identifier(name)}`)
-  return await db.row<Record<string, number>>(`SELECT ${counts.join(', ')}`)
+  const counts = TABLES.map(
+    ({ name }) => `SELECT ${literal(name)} AS name, count(*) AS rows FROM ${identifier(name)}`,
+  )
+  const rows = await db.rows<{ name: string; rows: number }>(counts.join(' UNION ALL '))
+  return Object.fromEntries(rows.map(({ name, rows }) => [name, rows]))
 }
 
 /** Months of a table whose file is not there as the manifest says: written anew, as if they had changed. */

@@ -382,12 +382,15 @@ async function differingTables(
   [one, other]: readonly [string, string],
 ): Promise<string[]> {
   const digest = (where: string, table: string, names: readonly string[]) =>
-    `(SELECT concat_ws(' ', count(*), sum(hash(${names.map(name => `"${name}"`).join(', ')})::HUGEINT)) FROM ${where}"${table}")`
-  const same = [...columns].map(
-    ([table, names]) => `${digest(one, table, names)} = ${digest(other, table, names)} AS "${table}"`,
-  )
-  const row = await db.row<Record<string, boolean>>(`SELECT ${same.join(', ')}`)
-  return Object.keys(row).filter(table => !row[table])
+    `SELECT '${table}' AS name, concat_ws(' ', count(*), sum(hash(${names.map(name => `"${name}"`).join(', ')})::HUGEINT)) AS digest
+     FROM ${where}"${table}"`
+  const digests = [...columns].flatMap(([table, names]) => [
+    digest(one, table, names),
+    digest(other, table, names),
+  ])
+  const rows = await db.rows<{ name: string; digest: string }>(digests.join(' UNION ALL '))
+  const byTable = Map.groupBy(rows, ({ name }) => name)
+  return [...byTable].filter(([, [a, b]]) => a?.digest !== b?.digest).map(([table]) => table)
 }
 
 /** The end of the story: with nothing wrong any more, the warehouse says what the company has. */
