@@ -2,7 +2,7 @@ import { type FileHandle, link, open, rename, rm, symlink } from 'node:fs/promis
 
 /**
  * Every step that changes what a later run finds on the disk, in the order of a run. A process may die, or the
- * power fail, before and after each of them: `test/crash.test.ts` kills it there, the simulation also in between.
+ * power fail, before and after each of them: `test/crash/` kills it there, and so does the simulation.
  */
 export const DURABLE_STEPS = [
   ...(['directories.sync', 'unsealed.remove', 'rebuilt.remove'] as const),

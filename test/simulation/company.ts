@@ -18,11 +18,11 @@ export type Shown = {
 /** What the API said, for the oracle. */
 export type Ledger = {
   seq: number
+  /** Ids that a `GET /editais/{id}` did not find, since the last state that was looked at. */
+  readonly absent: Set<string>
   /** Forgotten at the start of a run. */
   readonly ofRun: {
     readonly notices: Map<string, Shown[]>
-    /** Ids that a `GET /editais/{id}` did not find. */
-    readonly absent: Set<string>
     /** Ids that a page of the list showed. */
     readonly listed: Set<string>
     /** Ids of which something was shown that cannot be used. */
@@ -39,16 +39,18 @@ export type Ledger = {
 export function newLedger(): Ledger {
   return {
     seq: 0,
-    ofRun: { notices: new Map(), absent: new Set(), listed: new Set(), unusable: new Set(), since: 0 },
+    absent: new Set(),
+    ofRun: { notices: new Map(), listed: new Set(), unusable: new Set(), since: 0 },
     notices: new Map(),
     analyses: new Map(),
     counts: new Map(),
   }
 }
 
-export function beginRun({ ofRun, seq }: Ledger): void {
+/** @param settled no run died or failed since the last state that was looked at. */
+export function beginRun({ ofRun, absent, seq }: Ledger, settled: boolean): void {
+  if (settled) absent.clear()
   ofRun.notices.clear()
-  ofRun.absent.clear()
   ofRun.listed.clear()
   ofRun.unusable.clear()
   ofRun.since = seq
@@ -109,7 +111,7 @@ export class SimulatedCompany implements NoticeSource {
   async get(id: string) {
     this.#live()
     if (this.world.entry(id)) return this.#showNotice(id)
-    this.ledger.ofRun.absent.add(id)
+    this.ledger.absent.add(id)
     return null
   }
 
@@ -188,7 +190,8 @@ export class SimulatedCompany implements NoticeSource {
   /** Nothing tells of it but the analysis itself. */
   #changeSilently(): void {
     const id = this.#any()
-    if (id) this.world.update(id, { analysis: this.#analysis() })
+    if (!id) return
+    this.world.update(id, { analysis: this.#analysis() })
     this.#count('changed silently')
   }
 

@@ -28,6 +28,10 @@ export type Stored = {
   readonly notices: ReadonlyMap<string, StoredNotice>
   /** An analysis with all that belongs to it, as one text, by notice. */
   readonly analyses: ReadonlyMap<string, string>
+  /** The notice's `updated_at` for which each analysis was fetched; microseconds. */
+  readonly sources: ReadonlyMap<string, number>
+  /** Each row of the tables that only grow. */
+  readonly history: ReadonlySet<string>
 }
 
 type StoredNotice = {
@@ -51,7 +55,10 @@ export async function readStored(paths: CompanyPaths): Promise<Stored> {
     await checkPublished(db, paths, manifest)
     const rows = new Map<string, Row[]>()
     for (const table of TABLES.filter(({ document }) => document !== 'kept'))
-      if (table.rows === 'current') rows.set(table.name, await rowsOf(db, table))
+      rows.set(table.name, await rowsOf(db, table))
+    const versions = ['edital_versions', 'analysis_versions'].flatMap(name =>
+      (rows.get(name) ?? []).map(row => `${name} ${JSON.stringify(row)}`),
+    )
     const byNotice = PARTS.map(part => Map.groupBy(rows.get(part) ?? [], row => String(row.edital_id)))
     return {
       notices: new Map(rows.get('editais')?.map(row => [String(row.edital_id), storedNotice(row)])),
@@ -61,6 +68,10 @@ export async function readStored(paths: CompanyPaths): Promise<Stored> {
           return [id, textOf([row, ...byNotice.map(rows => inOrder(rows.get(id) ?? []))])]
         }),
       ),
+      sources: new Map(
+        rows.get('analyses')?.map(row => [String(row.edital_id), Number(row.source_updated_at)]),
+      ),
+      history: new Set(versions),
     }
   } finally {
     db.close()
@@ -164,6 +175,10 @@ export function checkJustified(stored: Stored, ledger: Ledger): void {
     const notice = stored.notices.get(id)
     must(notice !== undefined, () => `the analysis of ${id} has no notice`)
     if (notice.state !== 'current') continue
+    must(
+      stored.sources.get(id) === notice.updatedAt,
+      () => `I3: the analysis of ${id} is called current, but is that of another updated_at`,
+    )
     const since = firstShown(ledger.notices.get(id), notice.updatedAt)
     must(
       seqs.some(seq => seq > since),
@@ -185,15 +200,15 @@ function firstShown(shown: readonly Shown[] | undefined, updatedAt: number): num
 
 /** After a run that went through the whole list, and whose answers all arrived. */
 export function checkFresh(stored: Stored, { ofRun }: Ledger): void {
-  for (const id of ofRun.listed) {
+  for (const id of ofRun.notices.keys()) {
     if (ofRun.unusable.has(id)) continue
     const notice = stored.notices.get(id)
-    must(notice !== undefined, () => `${id} was listed, but has no row`)
-    must(!notice.deleted, () => `I4: ${id} was listed in this run, and is marked deleted`)
+    must(notice !== undefined, () => `${id} was shown, but has no row`)
+    must(!notice.deleted, () => `I4: ${id} was shown in this run, and is marked deleted`)
     const shown = ofRun.notices.get(id) ?? []
     must(
       shown.some(({ entry }) => entry && noticeText(entry) === notice.text),
-      () => `${id} was listed, but its row is not what was shown in this run: ${notice.text}`,
+      () => `${id} was shown, but its row is not what was shown in this run: ${notice.text}`,
     )
   }
 }
@@ -220,22 +235,25 @@ export function checkRefetched(stored: Stored, { analyses, ofRun }: Ledger, repo
 export function checkDeleted(
   before: Stored | null,
   after: Stored,
-  { ofRun }: Ledger,
-  { trusted, losesAnswers }: { trusted: boolean; losesAnswers: boolean },
+  { ofRun, absent }: Ledger,
+  { trusted, losesAnswers, settled }: { trusted: boolean; losesAnswers: boolean; settled: boolean },
 ): void {
   const live = [...(before?.notices.values() ?? [])].filter(({ deleted }) => !deleted).length
   const fresh = [...after.notices].filter(
     ([id, notice]) => notice.deleted && before?.notices.get(id)?.deleted === false,
   )
   for (const [id] of fresh) {
-    must(ofRun.absent.has(id), () => `I4: ${id} is marked deleted, but no answer was 404`)
+    must(absent.has(id), () => `I4: ${id} is marked deleted, but no answer was 404`)
     must(
-      losesAnswers || !ofRun.listed.has(id),
+      losesAnswers || !settled || !ofRun.listed.has(id),
       () => `I4: ${id} is marked deleted, but was listed in this run`,
     )
   }
   const most = trusted ? Number.POSITIVE_INFINITY : Math.max(20, live * 0.05)
-  must(fresh.length <= most, () => `I10: ${fresh.length} of ${live} notices marked deleted at once`)
+  must(
+    !settled || fresh.length <= most,
+    () => `I10: ${fresh.length} of ${live} notices marked deleted at once`,
+  )
 }
 
 /** I10: a run with another company's key changes nothing. */
@@ -263,13 +281,35 @@ export function checkKept(before: Stored | null, after: Stored): void {
     must(after.notices.has(id), () => `I6: ${id} was published and has no row any more`)
   for (const id of before?.analyses.keys() ?? [])
     must(after.analyses.has(id), () => `I6: the analysis of ${id} was published and has no row any more`)
+  for (const version of before?.history ?? [])
+    must(after.history.has(version), () => `I6: a version was published and is there no more: ${version}`)
+}
+
+/** What the report counts is what the rows show, where nothing that was shown was lost or broken. */
+export function checkCounts(
+  before: Stored | null,
+  after: Stored,
+  { ofRun }: Ledger,
+  report: RunReport,
+): void {
+  const shown = new Set([...ofRun.listed, ...ofRun.notices.keys()])
+  const fresh = [...after.notices.keys()].filter(id => !before?.notices.has(id))
+  const gone = [...after.notices].filter(
+    ([id, { deleted }]) => deleted && before?.notices.get(id)?.deleted === false,
+  )
+  const counted = { listed: shown.size, added: fresh.length, tombstoned: gone.length }
+  for (const [name, count] of Object.entries(counted))
+    must(
+      report[name as keyof typeof counted] === count,
+      () => `I1: ${name} should be ${count}: ${JSON.stringify(report)}`,
+    )
 }
 
 /** I5: snapshots as they were first seen, by path. */
 export type Seen = Map<string, string>
 
 /** I5: `latest` resolves to a whole snapshot, or to none yet. Cheap: it is asked after each step. */
-export function checkLatest({ lake }: CompanyPaths, published: boolean): Manifest | null {
+export function checkLatest({ lake }: Pick<CompanyPaths, 'lake'>, published: boolean): Manifest | null {
   const link = join(lake, 'latest')
   const target = linkTarget(link)
   if (target === null) {
@@ -292,7 +332,7 @@ export function checkLatest({ lake }: CompanyPaths, published: boolean): Manifes
 }
 
 /** I5: no file of a finished snapshot differs from its manifest, or from what it was when it was first seen. */
-export function checkImmutable({ lake }: CompanyPaths, seen: Seen): void {
+export function checkImmutable({ lake }: CompanyPaths, seen: Seen, powerFailed: boolean): void {
   const directory = join(lake, 'snapshots')
   for (const name of existsSync(directory) ? readdirSync(directory) : []) {
     const path = join(directory, name, 'manifest.json')
@@ -305,7 +345,8 @@ export function checkImmutable({ lake }: CompanyPaths, seen: Seen): void {
     for (const file of expected) {
       const at = join(directory, name, file.path)
       // A snapshot that is being removed loses its manifest first; power may bring that back.
-      if (!existsSync(at)) continue
+      if (!existsSync(at) && powerFailed) continue
+      must(existsSync(at), () => `I5: ${name}/${file.path} is not there`)
       const hash = createHash('sha256').update(readFileSync(at)).digest('hex')
       must(hash === file.sha256, () => `I5: ${name}/${file.path} is not what its manifest says`)
       must(
@@ -319,8 +360,8 @@ export function checkImmutable({ lake }: CompanyPaths, seen: Seen): void {
 }
 
 /** I6: nothing that can be read says more than the log does. */
-export async function checkDurableFirst({ lake, raw }: CompanyPaths): Promise<void> {
-  const manifest = checkLatest({ lake } as CompanyPaths, false)
+export async function checkDurableFirst({ lake, raw }: CompanyPaths, published = false): Promise<void> {
+  const manifest = checkLatest({ lake }, published)
   const sealed = (await sealedSegments(raw)).length
   must(
     (manifest?.applied_segment ?? 0) <= sealed,
@@ -393,11 +434,25 @@ async function differingTables(
   return [...byTable].filter(([, [a, b]]) => a?.digest !== b?.digest).map(([table]) => table)
 }
 
+/** I5: the latest snapshot; it stays also when there is a newer one. */
+export function latestOf({ lake }: CompanyPaths): string[] {
+  const directory = join(lake, 'snapshots')
+  const names = existsSync(directory) ? readdirSync(directory) : []
+  const manifests = names.flatMap(name => {
+    const path = join(directory, name, 'manifest.json')
+    return existsSync(path) ? [JSON.parse(readFileSync(path, 'utf8')) as Manifest] : []
+  })
+  return manifests
+    .sort((a, b) => a.applied_segment - b.applied_segment || a.created_at.localeCompare(b.created_at))
+    .slice(-1)
+    .map(({ snapshot }) => snapshot)
+}
+
 /** The end of the story: with nothing wrong any more, the warehouse says what the company has. */
 export function checkTruth(
   stored: Stored,
   world: { ids(): string[]; entry(id: string): Entry | undefined },
-  isExcluded: (status: string) => boolean,
+  { isExcluded, silentChangesSeen }: { isExcluded: (status: string) => boolean; silentChangesSeen: boolean },
 ): void {
   const live = [...stored.notices].filter(([, { deleted }]) => !deleted).map(([id]) => id)
   must(
@@ -413,6 +468,7 @@ export function checkTruth(
     )
     if (isExcluded(entry.edital.status)) continue
     must(notice.state === 'current', () => `the analysis of ${id} is ${notice.state} at the end`)
+    if (!silentChangesSeen) continue
     const text = analysisText(entry)
     must(
       stored.analyses.get(id) === text,

@@ -15,9 +15,13 @@ const REQUESTS = ['list', 'notice', 'analysis'] as const
 export function drawWeather(random: Random, pageSize: number | null): Weather {
   const page: Fault[] = pageSize === null ? [] : [{ fault: 'clamp_limit', max: pageSize }]
   const latency: Fault[] = random.chance(0.3) ? [{ fault: 'latency', ms: 0, toMs: 3 }] : []
-  if (random.chance(0.4)) return { plan: [...page, ...latency], losesAnswers: false }
-  const storms = Array.from({ length: random.int(1, 3) }, () => drawFault(random))
-  return { plan: [...page, ...latency, ...storms], losesAnswers: true }
+  const storms = random.chance(0.4) ? [] : Array.from({ length: random.int(1, 3) }, () => drawFault(random))
+  return { plan: [...page, ...latency, ...storms], losesAnswers: storms.some(losesAnswers) }
+}
+
+function losesAnswers({ fault, kinds = REQUESTS }: Fault): boolean {
+  const isLost = ['status', 'reset', 'truncate', 'hang', 'redirect'].includes(fault)
+  return isLost && (kinds.includes('list') || kinds.includes('notice'))
 }
 
 function drawFault(random: Random): Fault {
