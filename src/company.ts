@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { syncDirectory } from './durable.ts'
@@ -44,21 +45,23 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
  * Also where others make the same directories at the same moment, as the first runs of many companies do.
  * Not by mkdir's own `recursive`: where a new name in an existing directory is ENOENT (/proc), it never ends.
  */
-async function makeDirectory(path: string): Promise<void> {
-  if (await madeOrThere(path)) return
-  await makeDirectory(dirname(path))
-  if (!(await madeOrThere(path))) throw Object.assign(new Error(`${path} cannot be made`), { code: 'ENOENT' })
+async function makeDirectory(path: string, isNew: boolean): Promise<void> {
+  if (await madeOrThere(path, isNew)) return
+  await makeDirectory(dirname(path), isNew)
+  if (!(await madeOrThere(path, isNew)))
+    throw Object.assign(new Error(`${path} cannot be made`), { code: 'ENOENT' })
 }
 
 /** False where its parent was missing; that may be there by now. */
-async function madeOrThere(path: string): Promise<boolean> {
+async function madeOrThere(path: string, isNew: boolean): Promise<boolean> {
   try {
     await mkdir(path)
   } catch (error) {
     const code = systemCode(error)
-    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return true
     if (code === 'ENOENT') return false
-    throw error
+    if (code !== 'EEXIST' || !(await stat(path)).isDirectory()) throw error
+    // Until there is a warehouse, one that was killed may have made it and not come to the next step.
+    if (!isNew) return true
   }
   // A log whose directory is gone after a power failure, beside a warehouse made from it, would be a riddle. Where
   // others own the parent it may not be readable, and what is below it is not ours to make durable.
@@ -70,9 +73,11 @@ async function madeOrThere(path: string): Promise<boolean> {
 
 /** Makes the directories. Throws FatalError (usage) when DATA_DIR cannot be written. */
 export async function makeDirectories(paths: CompanyPaths): Promise<void> {
+  const isNew = !existsSync(paths.warehouse)
   try {
-    for (const path of [paths.raw, join(paths.lake, 'snapshots'), paths.temporary]) {
-      await makeDirectory(path)
+    const { root, raw, lake, temporary } = paths
+    for (const path of [root, raw, lake, join(lake, 'snapshots'), temporary]) {
+      await makeDirectory(path, isNew)
     }
   } catch (error) {
     const code = systemCode(error)

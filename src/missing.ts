@@ -1,3 +1,4 @@
+import { canonicalDateTime } from '#schema/fields.ts'
 import type { Api } from './api/client.ts'
 import { RequestError, throwIfInterrupted } from './errors.ts'
 import type { ListedFile } from './listed.ts'
@@ -18,30 +19,45 @@ const SAMPLED_NOTICES = 3
 
 /**
  * Invariant I10 for a filtered list, which need not show what the warehouse holds: true when it shows
- * only notices that are unknown here, and stored ones do not exist for this key.
+ * only notices that are unknown here, and stored ones do not exist for this key, or are others of the same id.
  */
 export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Promise<boolean> {
   const { live, known } = await db.row<{ live: number; known: number }>(
     `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live,
-       (SELECT count(*) FROM listed JOIN editais USING (edital_id)) AS known`,
+       (SELECT count(*) FROM listed l JOIN editais e USING (edital_id) WHERE ${SAME_NOTICE}) AS known`,
   )
   if (live < GUARD_FROM_LIVE || known > 0) return false
-  const sample = await db.rows<{ id: string }>(
-    `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL ORDER BY updated_at DESC LIMIT ${SAMPLED_NOTICES}`,
+  const sample = await db.rows<{ id: string; createdMs: number }>(
+    `SELECT edital_id AS id, epoch_ms(created_at) AS "createdMs" FROM editais WHERE deleted_at IS NULL ORDER BY updated_at DESC LIMIT ${SAMPLED_NOTICES}`,
   )
-  for (const { id } of sample) if ((await api.notice(id)).kind !== 'absent') return false
+  for (const { id, createdMs } of sample) {
+    const answer = await api.notice(id)
+    if (answer.kind === 'absent') continue
+    if (answer.kind !== 'body' || !isAnother(answer.bytes, createdMs)) return false
+  }
   return true
 }
 
-/**
- * Invariant I10: true when the list shows none of the notices that the warehouse holds. Ids are a company's own, and
- * those of two may be equal; when each began to follow a notice is not. What could not be used has no time.
- */
+/** Only where it says so: a body that cannot be read, or a time without an offset, says nothing. */
+function isAnother(bytes: Buffer, createdMs: number): boolean {
+  try {
+    const { created_at } = JSON.parse(bytes.toString('utf8')) as { created_at?: unknown }
+    const text = canonicalDateTime(String(created_at))
+    return /(Z|[+-]\d\d:\d\d)$/.test(text) && Date.parse(text) !== createdMs
+  } catch {
+    return false
+  }
+}
+
+/** Ids are a company's own, and those of two may be equal; when each began to follow a notice is not. */
+const SAME_NOTICE = 'coalesce(l.created_at = e.created_at, true)'
+
+/** Invariant I10: true when the list shows none of the notices that the warehouse holds. */
 export async function isAnotherCompany(db: Database): Promise<boolean> {
   const { live, shown } = await db.row<{ live: number; shown: number }>(
     `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live, count(*) AS shown
      FROM editais e JOIN listed l USING (edital_id)
-     WHERE e.deleted_at IS NULL AND coalesce(l.created_at = e.created_at, true)`,
+     WHERE e.deleted_at IS NULL AND ${SAME_NOTICE}`,
   )
   return live >= GUARD_FROM_LIVE && shown === 0
 }

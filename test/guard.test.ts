@@ -191,7 +191,11 @@ test.each([
     () => notices(101, 120),
     [{}, { statuses: ['analysis'] }, { statuses: ['ready'] }, { ids: [idOf(1)] }],
   ],
-  ['the same ids', () => notices(1, 20, { created_at: '2026-09-01T00:00:00Z' }), [{}, { full: true }]],
+  [
+    'the same ids',
+    () => notices(1, 20, { created_at: '2026-09-01T00:00:00Z' }),
+    [{}, { full: true }, { statuses: ['analysis'] }, { ids: [idOf(1), idOf(2)] }],
+  ],
 ])('the key of a company with %s changes nothing, whatever is asked for', async (_, others, requests) => {
   const companies = await startCompanies(['acme', 'boreal'], slug =>
     slug === 'acme' ? notices(1, 20) : others(),

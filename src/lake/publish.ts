@@ -74,7 +74,11 @@ export async function publish(request: Request): Promise<Published> {
   if (!fresh) await removeUnfinished(directory, kept)
   const manifest = fresh ?? (await writeSnapshot(request, state, previous))
   const { snapshot, tables } = manifest
-  if (latest !== snapshot) await pointLatestTo(lake, snapshot)
+  if (latest !== snapshot) {
+    // One that was killed may have finished it without making the names durable.
+    if (fresh) await syncNames(join(directory, snapshot))
+    await pointLatestTo(lake, snapshot)
+  }
   const all = fresh ? kept : [...kept, manifest]
   await removeExpired(directory, all, { ...keep, inUse: [snapshot, ...inUse] })
   return {
@@ -203,6 +207,11 @@ async function writeManifest(directory: string, manifest: Manifest): Promise<voi
   await writeFile(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
   await makeDurable('manifest.sync', temporary)
   await move('manifest.rename', temporary, join(directory, 'manifest.json'))
+  await syncNames(directory)
+}
+
+/** Of a snapshot's files, and its own. */
+async function syncNames(directory: string): Promise<void> {
   await syncDirectory('manifest.directory', directory)
   await syncDirectory('snapshots.directory', dirname(directory))
 }

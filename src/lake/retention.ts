@@ -16,10 +16,12 @@ export async function removeExpired(
   manifests: readonly Manifest[],
   { keepMs, now, inUse }: { keepMs: number; now: Date; inUse: readonly (string | null | undefined)[] },
 ): Promise<Manifest[]> {
-  const expired = manifests.slice(0, -ALWAYS_KEPT).filter(({ snapshot }, index) => {
+  const expired = manifests.slice(0, -ALWAYS_KEPT).filter(({ snapshot, created_at }, index) => {
     const successor = manifests[index + 1]
     if (inUse.includes(snapshot) || successor === undefined) return false
-    return now.getTime() - Date.parse(successor.created_at) > keepMs
+    // The successor may be older by the clock, where that was put back or the log was cut short.
+    const since = Math.max(Date.parse(successor.created_at), Date.parse(created_at))
+    return now.getTime() - since > keepMs
   })
   for (const { snapshot } of expired) {
     // First what makes it a snapshot: one that is half removed must not look whole.

@@ -238,7 +238,7 @@ function resolved(): string[] {
 function drift(): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE drifted AS
-     SELECT path, kind, arg_min(sample, "at") AS sample, sum("count")::BIGINT AS "count",
+     SELECT path, kind, arg_min(sample, {'at': "at", 'sample': sample}) AS sample, sum("count")::BIGINT AS "count",
        min("at") AS first_seen_at, max("at") AS last_seen_at
      FROM (
        SELECT d.path, d.kind, d.sample, d."count", "at"

@@ -64,7 +64,7 @@ export async function setAsidePoison(
     const poison = await culprits(0, lines.length)
     if (poison.size === 0) throw attempt.cause
     const set = [...poison].map(([index, error]) => {
-      const replacement = rejectedLine(lines[index] as string, messageOf(error))
+      const replacement = rejectedLine(lines[index] as string, withoutPlace(messageOf(error)))
       lines[index] = replacement.text
       return replacement.editalId
     })
@@ -75,6 +75,11 @@ export async function setAsidePoison(
   } finally {
     await remove('temporary.remove', path)
   }
+}
+
+/** The file is a temporary one: a rebuild elsewhere must give the same row. */
+function withoutPlace(message: string): string {
+  return message.replace(/ in file "[^"]*"(, in line \d+)?/g, '')
 }
 
 function rejectedLine(text: string, reason: string): { text: string; editalId: string } {

@@ -13,7 +13,7 @@ import { Database } from './database.ts'
 import { createTable, documentType, flatten } from './sql.ts'
 
 /** Raise it when the statements of `apply.ts` derive other rows from the same lines. */
-const PROJECTION_VERSION = 1
+const PROJECTION_VERSION = 2
 
 /** While analyses are fetched the event loop, compression and the API's connections want a core too. */
 const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
@@ -148,6 +148,9 @@ async function applyMissing(
     )
   }
   const missing = sealed.slice(applied, upTo)
+  // One that was killed may have named the last segment without making the name durable; what is derived must not be
+  // more durable than the log.
+  if (missing.length > 0) await syncDirectory('segment.directory', paths.raw)
   for (const [done, number] of missing.entries()) {
     throwIfInterrupted(signal)
     onApply?.({ reason, done, total: missing.length })
