@@ -3,7 +3,7 @@ import { DURABLE_STEPS } from '#src/durable.ts'
 import { simulate } from './simulation/simulate.ts'
 
 /**
- * Some worlds of many: in these, runs are struck in each way, and everything but a few steps is come to.
+ * Some worlds of many, in which runs are killed, stopped and short of disk, and come to all steps but a few.
  * `npm run simulate` runs as many as one likes.
  */
 const SEEDS = ['2', '4', '9']
@@ -16,7 +16,12 @@ test('in a few simulated worlds, whatever fails in between, the warehouse ends a
     })
     for (const what of counts.keys()) happened.add(what)
   }
-  expect([...happened].filter(what => what.startsWith('fate:')).length).toBeGreaterThan(0)
+  const fates = [...happened].filter(what => what.startsWith('fate: '))
+  for (const kind of ['killed', 'interrupted', 'disk'])
+    expect(
+      fates.some(what => what.startsWith(`fate: ${kind}`)),
+      kind,
+    ).toBe(true)
   const steps = DURABLE_STEPS.filter(step => happened.has(`step: ${step}`))
   expect(steps.length).toBeGreaterThan(DURABLE_STEPS.length - 5)
 })

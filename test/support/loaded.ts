@@ -187,8 +187,7 @@ export function compareTables(tables: Tables, judged: readonly Judged[]): number
         if (differs) throw failure(each, `${table}, row ${index}: ${differs}`)
       }
     }
-    const [more] = actual.keys()
-    if (more !== undefined && more !== null) throw new Error(`${table}: rows of ${more}, which nobody said`)
+    if (actual.size > 0) throw new Error(`${table}: rows of ${[...actual.keys()]}, which nobody said`)
   }
   compare('editais', each => (each.asNotice.usable ? [noticeRow(each, each.asNotice.document)] : []))
   compare('analyses', each => documentOf(each).map(document => analysisRowOf(each, document)))
