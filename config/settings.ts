@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, isAbsolute, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
@@ -323,7 +323,9 @@ export function readSecret(
 
 /** What was set may be the secret itself instead of its file's path (invariant I7). */
 function shownPath(path: string): string {
-  const isPath = isAbsolute(path) || (dirname(path) !== '.' && existsSync(dirname(path))) || existsSync(path)
+  const directory = dirname(path)
+  // Of a secret such as /3f9c= the root is no directory that somebody wrote.
+  const isPath = existsSync(path) || (!['.', '/'].includes(directory) && existsSync(directory))
   return isPath ? path : 'not shown: it may be the secret, where the path of its file belongs'
 }
 

@@ -1,10 +1,10 @@
-import { remove } from './durable.ts'
+import { remove, syncDirectory } from './durable.ts'
 import { throwIfInterrupted } from './errors.ts'
 import { type Salvaged, salvageLog } from './rawlog/salvage.ts'
 import type { RunContext } from './run.ts'
 
 /**
- * Makes a damaged log whole again, as far as it can be read. The warehouse goes where that changed anything: it was
+ * Makes a damaged log whole again, as far as it can be read. The warehouse goes before that changes anything: it was
  * made from another log, and is rebuilt by whoever opens it next. The caller holds the company's lock.
  */
 export async function salvage(context: RunContext): Promise<Salvaged[]> {
@@ -14,7 +14,9 @@ export async function salvage(context: RunContext): Promise<Salvaged[]> {
     throwIfInterrupted(signal)
     onProgress({ stage: 'open', done, total, note: 'Read the raw log' })
   }
-  const salvaged = await salvageLog({ directory: paths.raw, runId, now, onSegment })
-  if (salvaged.length > 0) await remove('rebuilt.remove', paths.warehouse)
-  return salvaged
+  const onUnusable = async () => {
+    await remove('rebuilt.remove', paths.warehouse)
+    await syncDirectory('rebuilt.directory', paths.root)
+  }
+  return await salvageLog({ directory: paths.raw, runId, now, onSegment, onUnusable })
 }

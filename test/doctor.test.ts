@@ -1,9 +1,26 @@
-import { chmod, copyFile, mkdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Diagnosis } from '#src/doctor/doctor.ts'
 import { judgeSpace } from '#src/doctor/place.ts'
+import { checkWarehouse, judgeRoom } from '#src/doctor/warehouse.ts'
 import { takeLock } from '#src/lock.ts'
+import { examineLog } from '#src/rawlog/examine.ts'
+import { readLines } from '#src/rawlog/read.ts'
 import { hashOf } from '#src/validate.ts'
 import {
   diagnoseHere,
@@ -15,6 +32,7 @@ import {
   problemsOf,
   warningsOf,
 } from './support/doctor.ts'
+import { contextHere } from './support/here.ts'
 import { filesBelow } from './support/project.ts'
 import { runShared } from './support/shared.ts'
 
@@ -52,7 +70,8 @@ describe('doctor', () => {
   it('finds a whole directory well, and changes nothing in it', async () => {
     const before = await checksumsBelow(prepared.directory)
     const { code, stdout, stderr } = await runShared(['doctor'], prepared.environment)
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(code).toBe(0)
+    expect(stderr).toBe('Read the raw log\nRebuild beside the warehouse, to compare\nLook at the snapshots\n')
     expect(stdout).toMatch(/✓ raw log +6 segments without a gap; all 24 lines are readable/)
     expect(stdout).toMatch(/✓ rows +13 tables hold what the raw log says, row for row/)
     expect(stdout).toMatch(/✓ snapshot +2 snapshots are as their manifests say/)
@@ -196,6 +215,65 @@ describe('doctor', () => {
       expect.stringContaining('was last written for acme'),
     )
     await rm(at('../moved'), { recursive: true })
+  })
+
+  it('names paths with spaces so that a shell takes them for one', async () => {
+    const dataDir = join(prepared.directory, "../with space, and o'clock")
+    const link = join(dataDir, 'acme/lake/latest')
+    await mkdir(dataDir)
+    await rename(prepared.directory, join(dataDir, 'acme'))
+    await rm(link)
+    await mkdir(link)
+    const found = problemsOf(await diagnoseHere({ ...prepared.environment, DATA_DIR: dataDir }, true))
+    const mends = found.filter(({ subject }) => subject === link).map(({ mend }) => mend)
+    expect(mends).toEqual([expect.stringMatching(/^rm -r '\/.*, then `npm run publish`$/)])
+    await promisify(execFile)('sh', ['-c', mends[0]?.replace(/, then .*/, '') ?? ''])
+    expect(await readdir(join(dataDir, 'acme/lake'))).toEqual(['snapshots'])
+    await rm(dataDir, { recursive: true })
+  })
+
+  it('keeps what it found where its rebuild fails, and says why', async () => {
+    const path = at('raw/000003.ndjson.zst')
+    const lines = (await Array.fromAsync(readLines(path))).map(line =>
+      line.replace(/"at":"[^"]*"/, '"at":"then"'),
+    )
+    await writeFile(path, await promisify(zlib.zstdCompress)(lines.map(line => `${line}\n`).join('')))
+    await rm(at('lake/latest'))
+    const found = problemsOf(await look())
+    expect(found.map(({ check }) => check).sort()).toEqual(['latest', 'rows'])
+    expect(found.map(({ what }) => what)).toContainEqual(
+      expect.stringMatching(/^was not compared with the raw log: a rebuild of that failed: .*then/),
+    )
+    const tight = judgeRoom('/data/warehouse.duckdb', {
+      freeBytes: 500 * 1024 ** 2,
+      warehouseBytes: 1024 ** 3,
+    })
+    expect(tight).toMatchObject({ status: 'warning', what: expect.stringContaining('needs 1,280 MiB') })
+    expect(judgeRoom('/data/warehouse.duckdb', { freeBytes: 1024 ** 3, warehouseBytes: 1024 })).toBeNull()
+  })
+
+  it('looks again what is sealed where a run may go on meanwhile', async () => {
+    const { paths, settings, signal } = contextHere(prepared.environment)
+    const examined = (await examineLog({ directory: paths.raw })).slice(0, 3)
+    const options = { ...settings, ...{ paths, signal, examined, scratch: null, newId: () => 'doctor' } }
+    const [held, free] = await Promise.all(
+      [true, false].map(isHeld => checkWarehouse({ ...options, isHeld })),
+    )
+    expect(held?.findings).toMatchObject([{ status: 'problem' }])
+    expect(free?.findings).toMatchObject([{ status: 'ok', what: 'Opens; all 6 segments are applied' }])
+  })
+
+  it('says which company its commands are for, where they would take another', async () => {
+    await rm(at('lake/latest'))
+    const environment = { ...prepared.environment, COMPANY: 'other' }
+    const [told, own] = await Promise.all([
+      runShared(['doctor', '--quick', '--company', 'acme'], environment),
+      runShared(['doctor', '--quick'], prepared.environment),
+    ])
+    expect(told.stdout).toMatch(
+      /\nGive these commands --company acme, after two dashes: npm run rebuild -- --company acme\.\n$/,
+    )
+    expect(own.stdout).not.toContain('--company')
   })
 
   it('warns when a rebuild would not fit', () => {

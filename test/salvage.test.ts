@@ -116,6 +116,33 @@ describe('a segment of the raw log', () => {
     return n
   }
 
+  /** Writes what another company's runs would have written, and says where it is. */
+  async function writeTheirs(numbers: readonly number[]): Promise<(number: number) => string> {
+    const theirs = join(prepared.directory, 'theirs')
+    await mkdir(theirs, { recursive: true })
+    const their = (number: number) => segmentPath(theirs, number)
+    for (const number of numbers) {
+      const lines = (await linesOfSegment(segment(number))).map(line =>
+        line
+          .replace('"company":"acme"', '"company":"boreal"')
+          .replaceAll(/"(run_id|log)":"/g, '"$1":"of-boreal-'),
+      )
+      await writeSegment(their(number), lines)
+    }
+    return their
+  }
+
+  /** Makes segments what the first versions wrote, which said less. */
+  async function makeOld(...paths: readonly string[]): Promise<void> {
+    for (const path of paths) {
+      const lines = await linesOfSegment(path)
+      await writeSegment(
+        path,
+        lines.map(line => line.replace(/"number":\d+,/, '').replace(/,"company":"\w+"(,"log":"[^"]*")?/, '')),
+      )
+    }
+  }
+
   it.each(Object.entries(DAMAGES))('%s is refused, told by the doctor, and salvaged', async (_, damage) => {
     // The notices; the analyses follow in another one.
     const path = segment(1)
@@ -151,18 +178,7 @@ describe('a segment of the raw log', () => {
 
   it('of another company or place is refused, named and moved aside', async () => {
     const { directory, environment } = prepared
-    const theirs = join(directory, 'theirs')
-    await mkdir(theirs)
-    const their = (number: number) => segmentPath(theirs, number)
-    // What another company's runs would have written.
-    for (const number of [1, 2, 4]) {
-      const lines = (await linesOfSegment(segment(number))).map(line =>
-        line
-          .replace('"company":"acme"', '"company":"boreal"')
-          .replaceAll(/"(run_id|log)":"/g, '"$1":"of-boreal-'),
-      )
-      await writeSegment(their(number), lines)
-    }
+    const their = await writeTheirs([1, 2, 4])
     const foreign: Readonly<Record<string, { from: string; to: number; said: RegExp; named?: number }>> = {
       'their first one behind ours': {
         ...{ from: their(1), to: 7 },
@@ -200,18 +216,95 @@ describe('a segment of the raw log', () => {
     expect(await rebuiltNotices()).toBe(1)
   })
 
+  it.each<{
+    state: string
+    spoil: (their: (number: number) => string) => Promise<unknown>
+    foreign: number[]
+  }>([
+    {
+      state: 'with its neighbour',
+      spoil: their => Promise.all([2, 3].map(number => cp(their(number), segment(number)))),
+      foreign: [2, 3],
+    },
+    {
+      state: 'behind a damaged one and whole ones',
+      spoil: async their => {
+        await writeFile(segment(2), '')
+        await cp(their(5), segment(5))
+      },
+      foreign: [5],
+    },
+    {
+      state: 'among those of the first versions',
+      spoil: async their => {
+        await makeOld(...[1, 2, 3, 4, 5, 6].map(segment))
+        await cp(their(4), segment(4))
+      },
+      foreign: [4],
+    },
+    {
+      state: 'of the first versions in the place of the first',
+      spoil: async their => {
+        await cp(their(1), segment(1))
+        await makeOld(segment(1))
+      },
+      foreign: [1],
+    },
+  ])('of another company $state is found, and nothing of it stays', async ({ spoil, foreign }) => {
+    await spoil(await writeTheirs([1, 2, 3, 4, 5]))
+    await expect(rebuiltNotices()).rejects.toThrow(/rebuild -- --salvage/)
+    const found = (await findings()).filter(({ what }) => what.startsWith('is not of this log'))
+    expect(found.map(({ subject }) => subject)).toEqual(foreign.map(segment))
+
+    await salvage(contextHere(prepared.environment))
+    expect(await findings()).toEqual([])
+    for (const number of [1, 2, 3, 4, 5, 6]) {
+      const runs = (await linesOfSegment(segment(number))).map(line => JSON.parse(line).run_id)
+      expect(runs.filter(run => run.startsWith('of-boreal-'))).toEqual([])
+    }
+    expect(await rebuiltNotices()).toBeGreaterThan(0)
+  })
+
+  it('whose number is far from the others is told as a stray file, also by a salvage', async () => {
+    const stray = segment(999_999_999)
+    await cp(segment(6), stray)
+    expect(await findings()).toMatchObject([
+      { status: 'problem', subject: stray, what: expect.stringContaining('999999992 segments are missing') },
+    ])
+    await expect(salvage(contextHere(prepared.environment))).rejects.toThrow(
+      `${stray} cannot be of this log: 999999992 segments are missing before it. Move it away, and run again.`,
+    )
+    await rm(stray)
+    expect(await findings()).toEqual([])
+  })
+
+  it('is changed only when the warehouse that was made of it is gone', async () => {
+    const { environment, directory } = prepared
+    for (const number of [2, 5]) await rm(segment(number))
+    observeSteps((at, when) => {
+      if (at === 'segment.rename' && when === 'after') throw new Error('died')
+    })
+    await expect(salvage(contextHere(environment))).rejects.toThrow('died')
+    observeSteps(null)
+    expect(await readdir(directory)).not.toContain('warehouse.duckdb')
+  })
+
+  it('that was salvaged is named in --json too where the rebuild then fails', async () => {
+    await rm(segment(2))
+    const lines = await linesOfSegment(segment(3))
+    await writeSegment(
+      segment(3),
+      lines.map(line => line.replace(/"at":"[^"]*"/, '"at":"then"')),
+    )
+    const { code, stdout } = await runShared(['rebuild', '--salvage', '--json'], prepared.environment)
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({ salvaged: [{ segment: 2, why: 'is missing' }] })
+  })
+
   it('of the first versions, which said less, is rebuilt from as ever', async () => {
     const { environment } = prepared
     const before = await warehouseTables(environment, ['warehouse_id'])
-    for (const number of [1, 2, 3, 4, 5, 6]) {
-      const lines = await linesOfSegment(segment(number))
-      await writeSegment(
-        segment(number),
-        lines.map(line =>
-          line.replace(/"number":\d+,/, '').replace(/,"company":"acme"(,"log":"[^"]*")?/, ''),
-        ),
-      )
-    }
+    await makeOld(...[1, 2, 3, 4, 5, 6].map(segment))
     expect((await linesOfSegment(segment(4)))[0]).not.toMatch(/"(number|company|log)"/)
     expect(await rebuiltNotices()).toBe(9)
     expect(await warehouseTables(environment, ['warehouse_id'])).toEqual(before)

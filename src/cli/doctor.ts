@@ -17,16 +17,20 @@ type Options = { company?: string; quick?: true; wait: number; json?: true }
 
 /** Findings of one check that are told one by one to a person. */
 const SHOWN = 10
+const HELP = `
+It holds the company as long as it looks, which without --quick takes as long as a rebuild: runs wait.
+
+Exit codes: 0 well, 1 a problem, 2 wrong usage or settings, 4 held by a run, 130 interrupted.`
 const MARKS = { ok: '✓', warning: '!', problem: '✗' } as const
 
 export function doctorCommand(environment: Environment): Command {
   return new Command('doctor')
     .description("Look whether a company's data is whole, and say how to mend what is not. Changes nothing.")
     .option('--company <slug>', 'company to look at, instead of COMPANY')
-    .option('--quick', 'compare no rows and no checksums')
+    .option('--quick', 'compare no rows and no checksums; it still reads the whole raw log')
     .option('--wait <seconds>', 'how long to wait for a run of the company to end', parseSeconds, 600)
     .option('--json', 'print one JSON object')
-    .addHelpText('after', '\nExit codes: 0 well, 1 a problem, 2 wrong usage or settings, 4 held by a run.')
+    .addHelpText('after', HELP)
     .action(async (options: Options) => {
       process.exitCode = await run(environment, options)
     })
@@ -48,11 +52,14 @@ async function run(environment: Environment, options: Options): Promise<number> 
     const diagnosis = await holding(paths, lock, held =>
       diagnose({
         ...{ paths, sourceTimezone, signal, newId: () => 'doctor', quick: options.quick ?? false, ...held },
-        onProgress: (what, done, total) => step(`${what}: ${done} of ${total}`),
+        onProgress: (what, done, total) => step(what, `${done} of ${total}`),
       }),
     )
     step('')
-    process.stdout.write(options.json ? `${JSON.stringify(diagnosis)}\n` : describe(diagnosis))
+    const told = options.json
+      ? `${JSON.stringify(diagnosis)}\n`
+      : describe(diagnosis) + (await whose(environment, diagnosis))
+    process.stdout.write(told)
     return diagnosis.well ? EXIT.ok : EXIT.failed
   } finally {
     step('')
@@ -93,13 +100,26 @@ async function canLock({ root, lock }: CompanyPaths): Promise<boolean> {
   )
 }
 
-/** One line on a terminal that says what goes on; nothing elsewhere. */
-function createStep(): (text: string) => void {
+/** One line on a terminal that says what goes on; elsewhere one for each step, however far that is. */
+function createStep(): (what: string, howFar?: string) => void {
   const { stderr } = process
-  return text => {
-    if (stderr.isTTY) stderr.write(`\r\x1b[K${text}`)
-    else if (text.startsWith('Waiting')) stderr.write(`${text}\n`)
+  let last = ''
+  return (what, howFar) => {
+    if (stderr.isTTY) stderr.write(`\r\x1b[K${what}${howFar ? `: ${howFar}` : ''}`)
+    else if (what !== '' && what !== last) stderr.write(`${what}\n`)
+    last = what
   }
+}
+
+/** How the commands that mend are told which company it is; nothing where they take it by themselves. */
+async function whose(environment: Environment, { company, findings }: Diagnosis): Promise<string> {
+  if (!findings.some(({ mend }) => mend?.includes('`npm run'))) return ''
+  const usual = await environmentOf(environment).then(
+    own => readSettings(own).company,
+    () => null,
+  )
+  if (usual === company) return ''
+  return `Give these commands --company ${company}, after two dashes: npm run rebuild -- --company ${company}.\n`
 }
 
 function describe({ company, directory, findings }: Diagnosis): string {

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
+import type { Published } from '#src/lake/publish.ts'
 import { createLogger } from '#src/log.ts'
 import { holdingCompany, localContext } from '#src/open.ts'
 import { replay } from '#src/replay.ts'
@@ -80,11 +81,22 @@ const publishNow: Work = async (context, options, tell) => {
 
 const rebuildNow: Work = async (context, options, tell) => {
   const salvaged = options.salvage ? await salvage(context) : null
+  const result = salvaged ? { salvaged } : {}
   if (salvaged && !options.json) tell(describeSalvage(salvaged, context.paths.raw))
+  try {
+    const published = await rebuildAndPublish(context)
+    tell(describeSnapshot({ ...published, ...result }, options))
+  } catch (error) {
+    // Another try finds the log whole, and would not say it again.
+    if (salvaged && options.json) tell(`${JSON.stringify(result)}\n`)
+    throw error
+  }
+}
+
+async function rebuildAndPublish(context: RunContext): Promise<Published> {
   const warehouse = await rebuildWarehouse(openOptions(context))
   try {
-    const published = await publishWarehouse(context, warehouse)
-    tell(describeSnapshot({ ...published, ...(salvaged ? { salvaged } : {}) }, options))
+    return await publishWarehouse(context, warehouse)
   } finally {
     warehouse.db.close()
   }

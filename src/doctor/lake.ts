@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
-import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises'
+import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { CompanyPaths } from '#src/company.ts'
-import { messageOf, throwIfInterrupted } from '#src/errors.ts'
+import { messageOf, systemCode, throwIfInterrupted } from '#src/errors.ts'
 import {
   latestLink,
   type Manifest,
@@ -14,6 +14,7 @@ import {
 } from '#src/lake/manifest.ts'
 import { Database, literal } from '#src/warehouse/database.ts'
 import { type Finding, ok, orWell, problem, warning } from './finding.ts'
+import { quoted } from './shell.ts'
 import type { WarehouseState } from './warehouse.ts'
 
 const LATEST = 'latest'
@@ -25,6 +26,7 @@ const MANIFEST_FILE = 'manifest.json'
 
 /** What makes a whole snapshot: one of a rebuilt warehouse shares no file with those before it. */
 const WRITE_ALL = '`npm run rebuild`, which writes every file anew'
+const OTHER_USER = 'Run as the user whose files they are, or give them to this one (chown -R)'
 const SUPERSEDED = 'It is superseded: it goes by itself when SNAPSHOT_KEEP is over'
 
 type Options = {
@@ -57,7 +59,7 @@ export async function checkLake(options: Options): Promise<{ findings: Finding[]
     const path = join(directory, name)
     const manifest = await readManifest(path)
     if (!isManifest(manifest)) {
-      if (name !== latest) ofFiles.push(unfinished(path))
+      if (name !== latest) ofFiles.push(unfinished(path, await refusalOf(path)))
       continue
     }
     finished += 1
@@ -92,16 +94,21 @@ async function checkLatest(
   const about = await lstat(link).catch(() => null)
   if (about === null && !hasLog) return { finding: ok(LATEST, link, 'Nothing to publish yet'), name: null }
   if (about === null) return broken('is not there: readers find nothing', '`npm run publish`')
-  if (!about.isSymbolicLink()) return broken('is no link', `rm -r ${link}, then \`npm run publish\``)
+  if (!about.isSymbolicLink()) return broken('is no link', `rm -r ${quoted(link)}, then \`npm run publish\``)
   const target = await readlink(link)
   const name = target.replace(/^snapshots\//, '')
   // The name alone is what a publish looks at.
   if (target !== `snapshots/${name}` || name.includes('/'))
-    return broken(`leads to ${target}`, `rm ${link}, then \`npm run publish\``)
+    return broken(`leads to ${target}`, `rm ${quoted(link)}, then \`npm run publish\``)
   if (!names.includes(name)) return broken(`leads to ${target}, which is not there`, '`npm run publish`')
   const manifest = await readManifest(join(snapshotsDirectory(paths.lake), name))
-  if (!isManifest(manifest))
-    return { ...broken(`leads to ${target}, which has no manifest`, '`npm run publish`'), name }
+  if (!isManifest(manifest)) {
+    const refusal = await refusalOf(join(snapshotsDirectory(paths.lake), name))
+    const [what, mend] = refusal
+      ? [`whose manifest cannot be read (${refusal})`, mendOf(refusal, '`npm run publish`')]
+      : ['which has no manifest', '`npm run publish`']
+    return { ...broken(`leads to ${target}, ${what}`, mend), name }
+  }
   return { finding: ok(LATEST, link, `Leads to ${name}`), name }
 }
 
@@ -112,8 +119,22 @@ function isManifest(manifest: Manifest | null): manifest is Manifest {
   return tables.length > 0 && tables.every(table => Array.isArray(table?.files))
 }
 
-function unfinished(path: string): Finding {
-  return warning(SNAPSHOT, path, 'was never finished: harmless, the next snapshot removes it')
+/** Why the manifest that may be there cannot be read; null where it can, or there is none. */
+async function refusalOf(directory: string): Promise<string | null> {
+  const code = await readFile(join(directory, MANIFEST_FILE)).then(() => undefined, systemCode)
+  return code === undefined || code === 'ENOENT' || code === 'ENOTDIR' ? null : code
+}
+
+/** What is only another user's needs not to be written anew. */
+function mendOf<T>(code: string | undefined, otherwise: T): T | string {
+  return code === 'EACCES' || code === 'EPERM' ? OTHER_USER : otherwise
+}
+
+function unfinished(path: string, refusal: string | null): Finding {
+  if (refusal === null)
+    return warning(SNAPSHOT, path, 'was never finished: harmless, the next snapshot removes it')
+  const what = `was not looked at: its manifest cannot be read (${refusal})`
+  return warning(SNAPSHOT, path, what, mendOf(refusal, null))
 }
 
 function checkFreshness(path: string, manifest: Manifest, warehouse: WarehouseState | null): Finding[] {
@@ -149,9 +170,9 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
   for (const file of [...files, catalog]) {
     const subject = join(path, file.path)
     const wrong = await checkFile(subject, file, options)
-    if (wrong !== null) found(subject, wrong, WRITE_ALL)
+    if (wrong !== null) found(subject, wrong.what, mendOf(wrong.code, WRITE_ALL))
     else if (((await stat(subject)).mode & 0o777) !== PUBLISHED_MODE) {
-      const mend = `chmod 444 ${subject}`
+      const mend = `chmod 444 ${quoted(subject)}`
       findings.push(warning(SNAPSHOT, subject, 'can be written: a published file never changes', mend))
     }
   }
@@ -159,26 +180,31 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
   for (const entry of await readdir(path, { recursive: true, withFileTypes: true })) {
     const subject = join(entry.parentPath, entry.name)
     if (entry.isDirectory() || known.has(relative(path, subject))) continue
-    found(subject, 'is not in the manifest: who reads *.parquet reads it too', `rm ${subject}`)
+    found(subject, 'is not in the manifest: who reads *.parquet reads it too', `rm ${quoted(subject)}`)
   }
   return findings
 }
 
-/** What is wrong with a file; null where nothing is. */
+/** What is wrong with a file, with the code where it cannot be read; null where nothing is. */
 async function checkFile(
   path: string,
   { bytes, sha256 }: { bytes: number | null; sha256: string | null },
   { quick, checksums }: Snapshot,
-): Promise<string | null> {
-  const about = await stat(path).catch(() => null)
-  if (about === null) return 'is not there'
-  if (bytes !== null && about.size !== bytes) return `has ${about.size} bytes instead of ${bytes}`
-  if (quick || sha256 === null) return null
-  // Snapshots share the files that did not change.
-  const file = `${about.dev}:${about.ino}`
-  const known = checksums.get(file) ?? (await checksumOf(path).catch(messageOf))
-  checksums.set(file, known)
-  return known === sha256 ? null : 'does not hold what was published (sha256)'
+): Promise<{ what: string; code?: string } | null> {
+  try {
+    const about = await stat(path)
+    if (bytes !== null && about.size !== bytes) return { what: `has ${about.size} bytes instead of ${bytes}` }
+    if (quick || sha256 === null) return null
+    // Snapshots share the files that did not change.
+    const file = `${about.dev}:${about.ino}`
+    const known = checksums.get(file) ?? (await checksumOf(path))
+    checksums.set(file, known)
+    return known === sha256 ? null : { what: 'does not hold what was published (sha256)' }
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'ENOENT') return { what: 'is not there' }
+    return { what: `cannot be read (${code ?? messageOf(error)})`, ...(code ? { code } : {}) }
+  }
 }
 
 async function checksumOf(path: string): Promise<string> {

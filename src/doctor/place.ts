@@ -6,11 +6,12 @@ import { systemCode } from '#src/errors.ts'
 import { latestLink, snapshotsDirectory } from '#src/lake/manifest.ts'
 import type { Holder } from '#src/lock.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
+import { quoted } from './shell.ts'
 
 /** So often what a rebuild and a snapshot of all take: one beside the other, and a day of snapshots. */
 const ROOM_FACTOR = 2
-const LEAST_FREE_BYTES = 256 * 1024 * 1024
-const MEBIBYTE = 1024 * 1024
+export const LEAST_FREE_BYTES = 256 * 1024 * 1024
+export const MEBIBYTE = 1024 * 1024
 
 export type PlaceOptions = {
   readonly paths: CompanyPaths
@@ -53,7 +54,7 @@ async function checkAccess(paths: CompanyPaths): Promise<Finding[]> {
   const mend =
     first.code === 'EROFS'
       ? 'Mount it writable'
-      : `Run as the user with the id ${owner}, or give the files to this one: chown -R ${process.getuid?.()} ${paths.root}`
+      : `Run as the user with the id ${owner}, or give the files to this one: chown -R ${process.getuid?.()} ${quoted(paths.root)}`
   const more = others.length > 0 ? `, nor can ${others.map(({ path }) => basename(path)).join(', ')}` : ''
   const what = `cannot be written by this user (${first.code})${more}`
   return [problem('access', first.path, what, mend)]
@@ -133,9 +134,8 @@ async function checkNotes(paths: CompanyPaths): Promise<Finding[]> {
     findings.push(warning('notes', path, 'is not what a run writes: the next one writes it anew'))
   }
   if ((await textOf(paths.id))?.trim() === '') {
-    findings.push(
-      problem('notes', paths.id, 'is empty: no worker can tell this directory from others', `rm ${paths.id}`),
-    )
+    const what = 'is empty: no worker can tell this directory from others'
+    findings.push(problem('notes', paths.id, what, `rm ${quoted(paths.id)}`))
   }
   return findings
 }

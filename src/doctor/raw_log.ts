@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { CompanyPaths } from '#src/company.ts'
 import { messageOf, systemCode } from '#src/errors.ts'
-import { type Examined, examineLog, otherNames, unknownTypes } from '#src/rawlog/examine.ts'
+import { type Examined, examineLog, otherNames, straySegment, unknownTypes } from '#src/rawlog/examine.ts'
 import { damagedDirectory, UNSEALED_SUFFIX, WAYS_OUT } from '#src/rawlog/files.ts'
 import { type Finding, ok, orWell, problem, warning } from './finding.ts'
 
@@ -13,6 +13,10 @@ export async function checkRawLog(
   onSegment: (done: number, total: number) => void,
 ): Promise<{ findings: Finding[]; examined: Examined[] | null }> {
   try {
+    const stray = await straySegment(paths.raw)
+    if (stray !== null) {
+      return { findings: [problem(CHECK, stray.path, stray.why, 'Move it away')], examined: null }
+    }
     const examined = await examineLog({ directory: paths.raw, onSegment })
     const findings = [
       ...examined.flatMap(checkSegment),

@@ -1,15 +1,19 @@
 import { existsSync } from 'node:fs'
+import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { messageOf } from '#src/errors.ts'
+import { FatalError, InterruptedError, messageOf } from '#src/errors.ts'
 import type { Examined } from '#src/rawlog/examine.ts'
+import { segmentNumbers, WAYS_OUT } from '#src/rawlog/files.ts'
 import { Database, identifier, literal } from '#src/warehouse/database.ts'
 import { buildWarehouse, hasCurrentSchema, type OpenOptions } from '#src/warehouse/warehouse.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
+import { LEAST_FREE_BYTES, MEBIBYTE } from './place.ts'
 import { linesIn } from './raw_log.ts'
 
 const CHECK = 'warehouse'
 const ROWS = 'rows'
 const MAX_SAMPLE_CHARACTERS = 160
+const MORE_ROOM = 'Where it is space or memory, give it more; then run it again'
 
 /** What the lake is compared with. */
 export type WarehouseState = { readonly warehouse_id: string; readonly data_version: number }
@@ -21,13 +25,15 @@ type Options = OpenOptions & {
   readonly examined: readonly Examined[] | null
   /** A directory of our own for a second warehouse; null to compare no rows. */
   readonly scratch: string | null
+  /** False where a run may go on meanwhile. */
+  readonly isHeld: boolean
 }
 
 /** The warehouse opens, has applied what is sealed, and holds what the log says. */
 export async function checkWarehouse(
   options: Options,
 ): Promise<{ findings: Finding[]; state: WarehouseState | null }> {
-  const { paths, examined, scratch } = options
+  const { paths, examined, scratch, isHeld } = options
   const path = paths.warehouse
   if (!existsSync(path)) {
     const missing =
@@ -38,7 +44,9 @@ export async function checkWarehouse(
   }
   const opened = await readMeta(options)
   if ('status' in opened) return { findings: [opened], state: null }
-  const findings = checkApplied(path, opened, examined)
+  // A run that was not kept out has sealed more since the log was read.
+  const sealed = isHeld ? undefined : (await segmentNumbers(paths.raw)).length
+  const findings = checkApplied(path, opened, examined, sealed)
   if (scratch === null) return { findings, state: opened }
   const canRebuild = examined?.every(({ state }) => state === 'whole') ?? false
   const isBehind = findings.some(({ status }) => status === 'problem')
@@ -59,8 +67,7 @@ async function readMeta({
   try {
     db = await Database.open(path, { readOnly: true, threads: 1 })
   } catch (error) {
-    if (/Conflicting lock|Could not set lock/.test(messageOf(error)))
-      return problem(CHECK, path, 'is open in another process', 'Close it there')
+    if (isOpenElsewhere(error)) return problem(CHECK, path, 'is open in another process', 'Close it there')
     return problem(CHECK, path, `cannot be opened: ${messageOf(error)}`, '`npm run rebuild`')
   }
   try {
@@ -86,9 +93,10 @@ function checkApplied(
   path: string,
   { applied, lines }: Meta & { lines: ReadonlyMap<number, number> },
   examined: readonly Examined[] | null,
+  sealed = examined?.length,
 ): Finding[] {
-  if (examined === null) return [ok(CHECK, path, `Opens; ${applied} segments are applied`)]
-  const sealed = examined.length
+  if (examined === null || sealed === undefined)
+    return [ok(CHECK, path, `Opens; ${applied} segments are applied`)]
   if (applied > sealed) {
     return [
       problem(
@@ -124,11 +132,58 @@ async function checkRows(options: Options, scratch: string, applied: number): Pr
   const rebuilt = join(scratch, 'warehouse.duckdb')
   const own = { ...options, paths: { ...options.paths, temporary: scratch } }
   const path = options.paths.warehouse
-  await buildWarehouse(rebuilt, own, applied)
+  const [disk, { size }] = await Promise.all([statfs(scratch), stat(path)])
+  const tight = judgeRoom(path, { freeBytes: disk.bavail * disk.bsize, warehouseBytes: size })
+  if (tight !== null) return [tight]
+  try {
+    await buildWarehouse(rebuilt, own, applied)
+  } catch (error) {
+    if (error instanceof InterruptedError) throw error
+    return [failedBuild(path, error)]
+  }
+  return await compare(options, { rebuilt, scratch, applied })
+}
+
+/** Why no second warehouse should be written; null where it may. Others need room on that disk too. */
+export function judgeRoom(
+  path: string,
+  { freeBytes, warehouseBytes }: { freeBytes: number; warehouseBytes: number },
+): Finding | null {
+  const wantedBytes = warehouseBytes + LEAST_FREE_BYTES
+  if (freeBytes >= wantedBytes) return null
+  const [free, wanted] = [Math.floor(freeBytes / MEBIBYTE), Math.ceil(wantedBytes / MEBIBYTE)]
+  return warning(
+    ROWS,
+    path,
+    `was not compared with the raw log: that needs ${wanted.toLocaleString('en-US')} MiB, and ${free.toLocaleString('en-US')} MiB are free`,
+    'Free some space, and run it again',
+  )
+}
+
+/** A rebuild for use would fail as well. */
+function failedBuild(path: string, error: unknown): Finding {
+  const failed = (why: string) => `was not compared with the raw log: a rebuild of that failed: ${why}`
+  if (error instanceof FatalError && error.message.includes(WAYS_OUT)) {
+    const [why = ''] = error.message.split(` ${WAYS_OUT}`)
+    return problem(ROWS, path, failed(why.replace(/\.$/, '')), WAYS_OUT)
+  }
+  return problem(ROWS, path, failed(messageOf(error)), MORE_ROOM)
+}
+
+async function compare(
+  { paths, isHeld }: Options,
+  { rebuilt, scratch, applied }: { rebuilt: string; scratch: string; applied: number },
+): Promise<Finding[]> {
+  const path = paths.warehouse
   const db = await Database.open(':memory:', { temporaryDirectory: scratch })
   try {
     await db.run(`ATTACH ${literal(path)} AS stored (READ_ONLY)`)
     await db.run(`ATTACH ${literal(rebuilt)} AS rebuilt (READ_ONLY)`)
+    // From here on no run can open it.
+    const stored = await db.row<{ applied: number }>(
+      'SELECT applied_segment AS applied FROM stored.main.meta',
+    )
+    if (!isHeld && stored.applied !== applied) return [changedMeanwhile(path)]
     const tables = await db.rows<{ name: string; both: boolean }>(
       `SELECT table_name AS name, count(*) = 2 AS both FROM duckdb_tables()
        WHERE database_name IN ('stored', 'rebuilt') GROUP BY ALL ORDER BY ALL`,
@@ -141,10 +196,22 @@ async function checkRows(options: Options, scratch: string, applied: number): Pr
     if (differences.length > 0) return differences
     return [ok(ROWS, path, `${tables.length} tables hold what the raw log says, row for row`)]
   } catch (error) {
+    if (!isHeld && isOpenElsewhere(error)) return [changedMeanwhile(path)]
+    // Nothing is wrong with the warehouse then.
+    if (/^Out of Memory Error|No space left on device/.test(messageOf(error)))
+      return [problem(ROWS, path, `cannot be compared with the raw log: ${messageOf(error)}`, MORE_ROOM)]
     return [problem(ROWS, path, `cannot be read: ${messageOf(error)}`, '`npm run rebuild`')]
   } finally {
     db.close()
   }
+}
+
+function changedMeanwhile(path: string): Finding {
+  return warning(ROWS, path, 'was not compared with the raw log: a run began meanwhile')
+}
+
+function isOpenElsewhere(error: unknown): boolean {
+  return /Conflicting lock|Could not set lock/.test(messageOf(error))
 }
 
 /** How a table differs from the one that the log gives; null where it does not. Rows have no order. */

@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { systemCode } from '#src/errors.ts'
+import { FatalError, systemCode } from '#src/errors.ts'
 import { linesOf } from '#src/lines.ts'
 import { segmentNumbers, segmentPath, unusableSegment } from './files.ts'
 import { cutShort, readFrames } from './frames.ts'
@@ -40,30 +40,54 @@ const NOTHING: Contents = {
   claims: { numbers: new Set(), companies: new Set(), logs: new Set() },
 }
 
+/** A log with more holes than that is not damaged: a file with a strange number lies in it. */
+const MAX_MISSING = 1000
+
+/** The first file whose number is too far from those before it to be of this log; null where none is. */
+export async function straySegment(directory: string): Promise<{ path: string; why: string } | null> {
+  return strayAmong(directory, await segmentNumbers(directory))
+}
+
+function strayAmong(directory: string, numbers: readonly number[]): { path: string; why: string } | null {
+  const index = numbers.findIndex((number, before) => number - 1 - before > MAX_MISSING)
+  const number = numbers[index]
+  if (number === undefined) return null
+  const why = `cannot be of this log: ${number - 1 - index} segments are missing before it`
+  return { path: segmentPath(directory, number), why }
+}
+
 /**
  * Reads the whole log, and says of every segment from the first to the last one that is there whether it can be used.
  * @param options.onSegment told before each of so many.
+ * @throws FatalError where a stray file would make it endless.
  */
 export async function examineLog(options: {
   directory: string
   onSegment?: (done: number, total: number) => void
 }): Promise<Examined[]> {
   const { directory, onSegment } = options
-  const present = new Set(await segmentNumbers(directory))
-  const total = Math.max(0, ...present)
+  const numbers = await segmentNumbers(directory)
+  const stray = strayAmong(directory, numbers)
+  if (stray !== null) throw new FatalError(`${stray.path} ${stray.why}. Move it away, and run again.`)
+  const present = new Set(numbers)
+  const total = numbers.at(-1) ?? 0
   const all: { number: number; path: string; contents: Contents | null }[] = []
   for (let number = 1; number <= total; number += 1) {
     onSegment?.(number - 1, total)
     const path = segmentPath(directory, number)
-    all.push({ number, path, contents: present.has(number) ? await readContents(path) : null })
+    const contents = present.has(number) ? await readContents(path) : null
+    all.push({ number, path, contents: number === 1 && contents ? namingItself(contents) : contents })
   }
   const log = logOf(all.map(({ contents }) => contents))
   const known = new Set<string>()
+  const strange = new Set<string>()
   let isLost = false
   return all.map(({ number, path, contents }) => {
-    const judged = judge({ number, path, contents, log, known, isLost })
-    if (judged.state !== 'foreign') for (const run of judged.contents.runs.keys()) known.add(run)
-    isLost ||= judged.state !== 'whole'
+    const { isStrange, ...judged } = judge({ number, path, contents, log, known, strange, isLost })
+    const runs = judged.state === 'foreign' ? (isStrange ? strange : null) : known
+    for (const run of judged.contents.runs.keys()) runs?.add(run)
+    // A run's segments follow one another: only what comes next can go on with what is lost here.
+    isLost = judged.state !== 'whole'
     return judged
   })
 }
@@ -74,29 +98,28 @@ function judge(about: {
   contents: Contents | null
   log: string | null
   known: ReadonlySet<string>
+  /** Runs of another log, as the segments before this one have shown. */
+  strange: ReadonlySet<string>
   isLost: boolean
-}): Examined {
-  const { number, path, contents, known } = about
-  const none = new Map<string, string>()
-  if (contents === null) {
-    return { number, path, state: 'missing', why: 'is missing', contents: NOTHING, unexplained: none }
-  }
+}): Examined & { isStrange: boolean } {
+  const { number, path, contents, known, strange } = about
+  const nothing = { number, path, unexplained: new Map<string, string>(), isStrange: false }
+  if (contents === null) return { ...nothing, state: 'missing', why: 'is missing', contents: NOTHING }
   const unexplained = new Map(
     [...contents.runs].filter(([run]) => !known.has(run) && !contents.begun.has(run)),
   )
   const isLost = about.isLost || contents.damage !== null
-  const [unknownRun] = isLost ? [] : unexplained.keys()
-  const foreign = foreignness({
-    number,
-    company: [...contents.claims.companies][0] ?? null,
-    otherNumber: other(contents.claims.numbers, number),
-    otherLog: about.log === null ? null : other(contents.claims.logs, about.log),
-    unknownRun: unknownRun ?? null,
-  })
-  if (foreign !== null) return { number, path, state: 'foreign', why: foreign, contents, unexplained: none }
+  const unknownRun = [...unexplained.keys()].find(run => !isLost || strange.has(run)) ?? null
+  const otherLog = about.log === null ? null : other(contents.claims.logs, about.log)
+  const otherNumber = other(contents.claims.numbers, number)
+  const company = [...contents.claims.companies][0] ?? null
+  const foreign = foreignness({ number, company, otherNumber, otherLog, unknownRun })
+  // What is only in a wrong place may be of a run of ours.
+  const isStrange = otherLog !== null || (otherNumber === null && unknownRun !== null)
+  if (foreign !== null) return { ...nothing, state: 'foreign', why: foreign, contents, isStrange }
   const state = contents.damage === null ? 'whole' : 'damaged'
   const why = contents.damage === null ? null : `is damaged: ${contents.damage}`
-  return { number, path, state, why, contents, unexplained }
+  return { number, path, state, why, contents, unexplained, isStrange }
 }
 
 function other<T>(claimed: ReadonlySet<T>, own: T): T | null {
@@ -122,7 +145,17 @@ export function foreignness(signs: {
   return null
 }
 
-/** The log's name by most segments: each is of the log that its runs named when they began. A single one may be wrong. */
+/** The first run of a log names it, as for the warehouse, also where it was of a version that said nothing of that. */
+function namingItself(first: Contents): Contents {
+  const { claims, firstRun, begun } = first
+  if (claims.logs.size > 0 || firstRun === null || !begun.has(firstRun)) return first
+  return { ...first, claims: { ...claims, logs: new Set([firstRun]) } }
+}
+
+/**
+ * The log's name by most segments, and of as many by the first: each is of the log that its runs named when they
+ * began. A single one may be wrong.
+ */
 function logOf(contents: readonly (Contents | null)[]): string | null {
   const present = contents.filter(one => one !== null)
   const named = new Map(

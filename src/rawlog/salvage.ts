@@ -1,14 +1,11 @@
 import { copyFile, mkdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { linkFile, syncDirectory, syncFile } from '#src/durable.ts'
-import { FatalError, systemCode } from '#src/errors.ts'
+import { systemCode } from '#src/errors.ts'
 import { type Examined, examineLog, readContents } from './examine.ts'
 import { damagedDirectory, segmentPath } from './files.ts'
 import type { Line } from './line.ts'
 import { SegmentWriter } from './writer.ts'
-
-/** A log with more holes than that is not damaged: a file with a strange number lies in it. */
-const MAX_MISSING = 1000
 
 /** What stands in the place of a segment that could not be used. */
 export type Salvaged = {
@@ -26,22 +23,20 @@ export type Salvaged = {
  * takes its place; the file itself is kept aside. A `lost` line says where something is missing, so that the log
  * tells of it. The caller holds the company's lock.
  * @param options.runId names the salvage, as a run is named.
+ * @param options.onUnusable waited for before the first change, where there will be one.
+ * @throws FatalError where a stray file lies in the log.
  */
 export async function salvageLog(options: {
   directory: string
   runId: string
   now: () => Date
   onSegment?: (done: number, total: number) => void
+  onUnusable: () => Promise<void>
 }): Promise<Salvaged[]> {
-  const { directory } = options
+  const { directory, onUnusable } = options
   const examined = await examineLog(options)
   const unusable = examined.filter(({ state }) => state !== 'whole')
-  const missing = unusable.filter(({ state }) => state === 'missing').length
-  if (missing > MAX_MISSING) {
-    throw new FatalError(
-      `${missing} segments are missing before ${examined.at(-1)?.path}: it cannot be of this log. Move it away, and run again.`,
-    )
-  }
+  if (unusable.length > 0) await onUnusable()
   const log = nameOf(examined)
   const salvaged: Salvaged[] = []
   for (const one of unusable) {

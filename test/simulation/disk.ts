@@ -140,13 +140,16 @@ export class SimulatedDisk {
     if (!existsSync(path)) return
     const kept = this.#keep(path)
     const target = relative(this.#root, path)
+    const wasSynced = this.#synced.has(path)
     this.#unsettled.push({
       directory: dirname(path),
-      undo(root) {
+      undo: root => {
         const here = join(root, target)
         if (existsSync(here)) return
         mkdirSync(dirname(here), { recursive: true })
         linkSync(kept, here)
+        // What was durable before it was removed comes back whole.
+        if (wasSynced) this.#synced.add(path)
       },
     })
   }
