@@ -59,7 +59,9 @@ async function madeOrThere(path: string, isNew: boolean): Promise<boolean> {
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT') return false
-    if (code !== 'EEXIST' || !(await stat(path)).isDirectory()) throw error
+    if (code !== 'EEXIST') throw error
+    if (!(await stat(path)).isDirectory())
+      throw Object.assign(new Error(`${path} is no directory`), { code: 'ENOTDIR' })
     // Until there is a warehouse, one that was killed may have made it and not come to the next step.
     if (!isNew) return true
   }
