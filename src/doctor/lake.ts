@@ -76,7 +76,9 @@ export async function checkLake(options: Options): Promise<{ findings: Finding[]
   const how = options.quick ? 'sizes' : 'sizes and checksums'
   if (well > 0) {
     const count = well < finished ? `${well} of ${finished}` : finished
-    findings.push(ok(SNAPSHOT, directory, `${count} snapshots are as their manifests say (${how})`))
+    const said =
+      count === 1 ? '1 snapshot is as its manifest says' : `${count} snapshots are as their manifests say`
+    findings.push(ok(SNAPSHOT, directory, `${said} (${how})`))
   }
   findings.push(...ofFiles)
   return { findings, snapshotBytes }
