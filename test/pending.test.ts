@@ -121,3 +121,15 @@ test('a filtered run concludes nothing about what it did not list', async () => 
   })
   await expectTruth(company)
 })
+
+test('an analysis that is what it was before it was set aside is not set aside any more for readers either', async () => {
+  const company = await startCompany(notices(1, 3))
+  await company.syncHere()
+  const open = 'SELECT count(*) AS n FROM quarantine WHERE resolved_at IS NULL'
+  company.faults.plan = [{ fault: 'truncate', kinds: ['analysis'] }]
+  expect(await company.syncHere({ ids: [idOf(1)] })).toMatchObject({ quarantined: 1 })
+  expect(await company.query(open)).toEqual([{ n: 1 }])
+  company.faults.plan = []
+  expect(await company.syncHere({ ids: [idOf(1)] })).toMatchObject({ loaded: 1, silent_changes: 0 })
+  expect(await company.query(open)).toEqual([{ n: 0 }])
+})

@@ -100,6 +100,7 @@ export async function project(
     ...of(['analysis_same'], analysesSame(projection)),
     ...of(['rejected'], rejected(at)),
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
+    ...of(['analysis_same'], resolvedBySame(at)),
     ...of([DRIFTED], drift()),
     ...of(['run_started', 'analysis_same', ...DATA_TYPES], analysisStates(at)),
     ...of(['run_finished'], runFinished()),
@@ -232,6 +233,15 @@ function resolved(): string[] {
        AND (quarantine.edital_id = l.edital_id OR (quarantine.edital_id IS NULL AND quarantine._hash = l.hash))
        AND (l.type = 'gone' OR (l.type = 'notice' AND quarantine.kind = 'notice')
          OR (l.type IN ('analysis', 'analysis_same') AND quarantine.kind = 'analysis'))`,
+  ]
+}
+
+/** An analysis that is what it was changes nothing that is published, unless it was set aside in between. */
+function resolvedBySame(at: number): string[] {
+  return [
+    `UPDATE meta SET data_version = ${at} WHERE EXISTS (
+       SELECT 1 FROM quarantine q JOIN lines l ON l.edital_id = q.edital_id AND l."at" = q.resolved_at
+       WHERE l.type = 'analysis_same' AND q.kind = 'analysis')`,
   ]
 }
 

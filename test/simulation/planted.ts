@@ -169,6 +169,13 @@ export const PLANTED: readonly Planted[] = [
     to: '',
   },
   {
+    invariant: 'found',
+    name: 'resolved-unseen',
+    file: 'src/warehouse/apply.ts',
+    from: "    ...of(['analysis_same'], resolvedBySame(at)),\n",
+    to: '',
+  },
+  {
     invariant: 'I10',
     name: 'no-mass-deletion-guard',
     file: 'src/missing.ts',
