@@ -245,7 +245,8 @@ export function checkDeleted(
   for (const [id] of fresh) {
     must(absent.has(id), () => `I4: ${id} is marked deleted, but no answer was 404`)
     must(
-      losesAnswers || !settled || !ofRun.listed.has(id),
+      // What was listed without its id was not listed for who reads it.
+      losesAnswers || !settled || ofRun.unusable.has(id) || !ofRun.listed.has(id),
       () => `I4: ${id} is marked deleted, but was listed in this run`,
     )
   }
