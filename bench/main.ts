@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { wholeNumber } from '#src/cli/options.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
 import { benchSync, type SyncOptions } from './bench.ts'
 import { type BiOptions, benchBi } from './bi/bench.ts'
@@ -15,13 +16,6 @@ import { killAll } from './processes.ts'
 import * as sync from './result.ts'
 
 type Printed = { readonly json?: true; readonly keep?: true }
-
-function wholeNumber(min: number) {
-  return (text: string) => {
-    if (/^\d{1,9}$/.test(text) && Number(text) >= min) return Number(text)
-    throw new InvalidArgumentError(`Give a whole number from ${min}.`)
-  }
-}
 
 function momentsOf(text: string): Moment[] {
   return text.split(',').map(name => {

@@ -74,7 +74,7 @@ export async function remove(step: DurableStep, path: string): Promise<void> {
   await take(step, { kind: 'remove', path }, () => rm(path, { recursive: true, force: true }))
 }
 
-/** The same where nothing is derived from it: no step of a run. */
+/** Makes a file, or the names in a directory, durable where no run builds on it. */
 export async function syncPath(path: string): Promise<void> {
   const file = await open(path, 'r')
   try {
@@ -84,6 +84,7 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
+/** Opens a file to write it; here, so that nobody else has to be let have `open`. */
 export async function openFile(path: string, flags: string): Promise<FileHandle> {
   return await open(path, flags)
 }

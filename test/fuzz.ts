@@ -1,8 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { Command } from 'commander'
 import fc from 'fast-check'
+import { wholeNumber } from '#src/cli/options.ts'
+import { EXIT } from '#src/errors.ts'
 import { checkListed, checkVerdict, validDocuments } from './support/judged.ts'
 import { loadAndCompare, mutatedPair, saidBy } from './support/loaded.ts'
 import { type Mutation, mutated, mutation } from './support/mutations.ts'
@@ -110,12 +112,15 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
-const { values } = parseArgs({
-  options: {
-    documents: { type: 'string', default: '1000000' },
-    load: { type: 'string', default: '100000' },
-    seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
-  },
-})
+const program = new Command('npm run fuzz --')
+  .description(
+    'Puts mutated documents through validation and through the whole sync, each against an oracle.',
+  )
+  .option('--documents <number>', 'how many are validated', wholeNumber(0), 1_000_000)
+  .option('--load <number>', 'how many go through the whole sync', wholeNumber(0), 100_000)
+  .option('--seed <number>', 'of what is made up', wholeNumber(0), Math.floor(Math.random() * 1e9))
+  .showHelpAfterError('(add --help for the options)')
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
+  .parse()
 
-await fuzz({ documents: Number(values.documents), load: Number(values.load), seed: Number(values.seed) })
+await fuzz(program.opts<Options>())

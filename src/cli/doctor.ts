@@ -11,7 +11,7 @@ import type { Finding } from '#src/doctor/finding.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
 import { type Holder, readHolder, takeLock } from '#src/lock.ts'
 import { stopSignal } from '#src/stop.ts'
-import { parseSeconds } from './seconds.ts'
+import { parseSeconds } from './options.ts'
 
 type Options = { company?: string; quick?: true; wait: number; json?: true }
 

@@ -15,8 +15,8 @@ import { exitOf, type RunReport } from '#src/report.ts'
 import type { RunContext } from '#src/run.ts'
 import { stopSignal } from '#src/stop.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
+import { parseSeconds } from './options.ts'
 import { createDisplay } from './progress.ts'
-import { parseSeconds } from './seconds.ts'
 import { describePlan, describeRun } from './summary.ts'
 
 type Options = {

@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, Option } from 'commander'
+import { wholeNumber } from '#src/cli/options.ts'
+import { EXIT } from '#src/errors.ts'
 import { PLANTED, tryPlanted } from './planted.ts'
 import { simulate } from './simulate.ts'
 import { describeCounts, describeFailure } from './summary.ts'
@@ -20,20 +22,22 @@ export type Outcome = {
   readonly counts: readonly (readonly [string, number])[]
 }
 
-const program = new Command('simulate')
+const program = new Command('npm run simulate --')
   .description(
     'Runs the sync in simulated worlds, each out of a seed, and looks whether the invariants hold.',
   )
-  .option('--seeds <number>', 'how many worlds', wholeNumber, 100)
-  .option('--from <number>', 'the first seed', wholeNumber, 1)
+  .option('--seeds <number>', 'how many worlds', wholeNumber(1), 100)
+  .option('--from <number>', 'the first seed', wholeNumber(1), 1)
   .option('--seed <seed>', 'replay one seed and tell what happened in it')
-  .option('--workers <number>', 'processes side by side', wholeNumber, availableParallelism())
+  .option('--workers <number>', 'processes side by side', wholeNumber(1), availableParallelism())
   .option('--until-failure', 'stop at the first failure')
   .option(
     '--planted [names...]',
     'plant known bugs one after another, and tell after how many seeds each is caught',
   )
-  .option('--worker', 'take seeds from the parent process')
+  .addOption(new Option('--worker', 'take seeds from the parent process').hideHelp())
+  .showHelpAfterError('(add --help for the options)')
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
   .parse()
 
 const options = program.opts<{
@@ -50,11 +54,6 @@ if (options.worker) work()
 else if (options.seed !== undefined) await replayOne(options.seed)
 else if (options.planted) await plantAll(options.planted === true ? [] : options.planted)
 else await simulateMany()
-
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.')
-  return Number(text)
-}
 
 function work(): void {
   process.on('message', async (seed: string) => process.send?.(await outcomeOf(seed)))
@@ -140,7 +139,7 @@ function ask(worker: ReturnType<typeof fork>, seed: string): Promise<Outcome> {
 async function plantAll(names: readonly string[]): Promise<void> {
   const unknown = names.find(name => !PLANTED.some(bug => bug.name === name))
   if (unknown)
-    program.error(`There is no planted bug ${unknown}: ${PLANTED.map(bug => bug.name).join(', ')}.`)
+    program.error(`There is no planted bug ${unknown}. There are ${PLANTED.map(bug => bug.name).join(', ')}.`)
   for (const bug of PLANTED.filter(({ name }) => names.length === 0 || names.includes(name))) {
     const { seeds, said } = await tryPlanted(bug, options.seeds)
     const caught = seeds === null ? `NOT CAUGHT in ${options.seeds} seeds` : `caught by seed ${seeds}`
