@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DURABLE_STEPS } from '#src/durable.ts'
-import { checkDurableFirst } from '#test/simulation/oracle.ts'
+import { checkDurableFirst } from '#test/simulation/snapshots.ts'
 import { type CrashChain, startCrashChain } from '#test/support/crash_chain.ts'
 
 let chain: CrashChain

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DURABLE_STEPS } from '#src/durable.ts'
-import { readStored } from '#test/simulation/oracle.ts'
+import { readStored } from '#test/simulation/stored.ts'
 import { type CrashChain, startCrashChain } from '#test/support/crash_chain.ts'
 
 /** First come to while there is something left to fetch. */

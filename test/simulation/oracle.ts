@@ -1,135 +1,9 @@
-import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
-import type { CompanyPaths } from '#src/company.ts'
-import type { Manifest } from '#src/lake/manifest.ts'
-import { sealedSegments } from '#src/rawlog/files.ts'
 import type { RunReport } from '#src/report.ts'
 import type { Entry } from '#src/sandbox/world.ts'
-import { Database, literal } from '#src/warehouse/database.ts'
-import { alertRows, analysisRow, editalRow, itemRows, type Row, requirementRows } from '#test/support/rows.ts'
+import { editalRow } from '#test/support/rows.ts'
 import type { Ledger, Shown } from './company.ts'
-
-/** What must hold did not. */
-export class Violation extends Error {
-  override readonly name = 'Violation'
-}
-
-export function must(holds: boolean, what: () => string): asserts holds {
-  if (!holds) throw new Violation(what())
-}
-
-/** What depends on the run that wrote a row, and not on a document. */
-const OF_THE_RUN = ['company', 'run_id', 'first_seen_at', 'changed_at', 'fetched_at', 'source_updated_at']
-
-/** A company's published tables as they are in a file, in a form that can be compared with documents. */
-export type Stored = {
-  readonly notices: ReadonlyMap<string, StoredNotice>
-  /** An analysis with all that belongs to it, as one text, by notice. */
-  readonly analyses: ReadonlyMap<string, string>
-  /** The notice's `updated_at` for which each analysis was fetched; microseconds. */
-  readonly sources: ReadonlyMap<string, number>
-  /** Each row of the tables that only grow. */
-  readonly history: ReadonlySet<string>
-}
-
-type StoredNotice = {
-  readonly text: string
-  readonly deleted: boolean
-  readonly state: string
-  readonly updatedAt: number
-  readonly status: string
-}
-
-const PARTS = ['requirements', 'items', 'alerts'] as const
-
-/**
- * What the latest snapshot says.
- * @throws Violation unless that is the warehouse's state, all tables together (I5).
- */
-export async function readStored(paths: CompanyPaths): Promise<Stored> {
-  const manifest = checkLatest(paths, true) as Manifest
-  const db = await Database.open(join(manifest.directory, 'catalog.duckdb'), { readOnly: true, threads: 1 })
-  try {
-    await checkPublished(db, paths, manifest)
-    const rows = new Map<string, Row[]>()
-    for (const table of TABLES.filter(({ document }) => document !== 'kept'))
-      rows.set(table.name, await rowsOf(db, table))
-    const versions = ['edital_versions', 'analysis_versions'].flatMap(name =>
-      (rows.get(name) ?? []).map(row => `${name} ${JSON.stringify(row)}`),
-    )
-    const byNotice = PARTS.map(part => Map.groupBy(rows.get(part) ?? [], row => String(row.edital_id)))
-    return {
-      notices: new Map(rows.get('editais')?.map(row => [String(row.edital_id), storedNotice(row)])),
-      analyses: new Map(
-        rows.get('analyses')?.map(row => {
-          const id = String(row.edital_id)
-          return [id, textOf([row, ...byNotice.map(rows => inOrder(rows.get(id) ?? []))])]
-        }),
-      ),
-      sources: new Map(
-        rows.get('analyses')?.map(row => [String(row.edital_id), Number(row.source_updated_at)]),
-      ),
-      history: new Set(versions),
-    }
-  } finally {
-    db.close()
-  }
-}
-
-async function rowsOf(db: Database, table: Table): Promise<Row[]> {
-  const columns = publishedColumns(table)
-    .filter(({ name }) => name !== 'company')
-    .map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `epoch_us("${name}") AS "${name}"` : `"${name}"`))
-  return await db.rows(`SELECT ${columns.join(', ')} FROM "${table.name}"`)
-}
-
-function storedNotice(row: Row): StoredNotice {
-  const { deleted_at, analysis_state, ...document } = row
-  return {
-    text: textOf(document),
-    deleted: deleted_at !== null,
-    state: String(analysis_state),
-    updatedAt: Number(row.updated_at),
-    status: String(row.status),
-  }
-}
-
-function inOrder(rows: Row[]): Row[] {
-  return rows.toSorted((a, b) => Number(a.ordinal) - Number(b.ordinal))
-}
-
-const texts = new WeakMap<object, string>()
-
-/** By its documents: many showings share them. */
-function remembered(document: object, make: () => string): string {
-  const text = texts.get(document) ?? make()
-  texts.set(document, text)
-  return text
-}
-
-function noticeText(entry: Entry): string {
-  return remembered(entry.edital, () => {
-    const { deleted_at, analysis_state, ...document } = editalRow(entry)
-    return textOf(document)
-  })
-}
-
-function analysisText(entry: Entry): string {
-  return remembered(entry.analysis as object, () =>
-    textOf([analysisRow(entry), requirementRows(entry), itemRows(entry), alertRows(entry)]),
-  )
-}
-
-function textOf(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) => {
-    if (typeof part === 'bigint') return Number(part)
-    if (part === null || typeof part !== 'object' || Array.isArray(part)) return part
-    const names = Object.keys(part).filter(name => !OF_THE_RUN.includes(name))
-    return Object.fromEntries(names.sort().map(name => [name, (part as Row)[name]]))
-  })
-}
+import { must } from './must.ts'
+import { analysisText, noticeText, type Stored, type StoredNotice } from './stored.ts'
 
 /** I1, I9: each listed notice has one outcome, and the server was asked no more than that takes. */
 export function checkReport(
@@ -267,15 +141,6 @@ export function checkUntouched(before: Stored | null, after: Stored, { status }:
   )
 }
 
-export async function countRuns(warehouse: string): Promise<number> {
-  const db = await Database.open(warehouse, { readOnly: true, threads: 1 })
-  try {
-    return (await db.row<{ n: number }>('SELECT count(*) AS n FROM sync_runs')).n
-  } finally {
-    db.close()
-  }
-}
-
 /** I6: what was published once is never lost. */
 export function checkKept(before: Stored | null, after: Stored): void {
   for (const id of before?.notices.keys() ?? [])
@@ -306,149 +171,6 @@ export function checkCounts(
     )
 }
 
-/** I5: snapshots as they were first seen, by path. */
-export type Seen = Map<string, string>
-
-/** I5: `latest` resolves to a whole snapshot, or to none yet. Cheap: it is asked after each step. */
-export function checkLatest({ lake }: Pick<CompanyPaths, 'lake'>, published: boolean): Manifest | null {
-  const link = join(lake, 'latest')
-  const target = linkTarget(link)
-  if (target === null) {
-    must(!published, () => 'I5: there is no latest snapshot any more')
-    return null
-  }
-  const path = join(lake, target, 'manifest.json')
-  must(existsSync(path), () => `I5: latest points to ${target}, which has no manifest`)
-  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
-  for (const { files } of Object.values(manifest.tables))
-    for (const file of files) {
-      const at = join(lake, target, file.path)
-      must(
-        existsSync(at) && statSync(at).size === file.bytes,
-        () => `I5: ${file.path} of ${target} is not whole`,
-      )
-    }
-  must(existsSync(join(lake, target, 'catalog.duckdb')), () => `I5: ${target} has no catalog`)
-  return manifest
-}
-
-/** I5: no file of a finished snapshot differs from its manifest, or from what it was when it was first seen. */
-export function checkImmutable({ lake }: CompanyPaths, seen: Seen, powerFailed: boolean): void {
-  const directory = join(lake, 'snapshots')
-  for (const name of existsSync(directory) ? readdirSync(directory) : []) {
-    const path = join(directory, name, 'manifest.json')
-    if (!existsSync(path)) continue
-    const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
-    const expected = [
-      ...Object.values(manifest.tables).flatMap(({ files }) => files),
-      { path: 'catalog.duckdb', sha256: manifest.catalog_sha256 },
-    ]
-    for (const file of expected) {
-      const at = join(directory, name, file.path)
-      // A snapshot that is being removed loses its manifest first; power may bring that back.
-      if (!existsSync(at) && powerFailed) continue
-      must(existsSync(at), () => `I5: ${name}/${file.path} is not there`)
-      const hash = createHash('sha256').update(readFileSync(at)).digest('hex')
-      must(hash === file.sha256, () => `I5: ${name}/${file.path} is not what its manifest says`)
-      must(
-        (seen.get(at) ?? hash) === hash,
-        () => `I5: ${name}/${file.path} was changed after it was published`,
-      )
-      seen.set(at, hash)
-      must((statSync(at).mode & 0o222) === 0, () => `I5: ${name}/${file.path} may be written to`)
-    }
-  }
-}
-
-/** I6: nothing that can be read says more than the log does. */
-export async function checkDurableFirst({ lake, raw }: CompanyPaths, published = false): Promise<void> {
-  const manifest = checkLatest({ lake }, published)
-  const sealed = (await sealedSegments(raw)).length
-  must(
-    (manifest?.applied_segment ?? 0) <= sealed,
-    () => `I6: the snapshot holds segment ${manifest?.applied_segment}, the log ends with ${sealed}`,
-  )
-}
-
-async function checkPublished(db: Database, paths: CompanyPaths, manifest: Manifest): Promise<void> {
-  await db.run(`ATTACH ${literal(paths.warehouse)} AS w (READ_ONLY)`)
-  const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM w.meta')
-  // What only dates what is known does not make a snapshot at once.
-  const same = applied === manifest.applied_segment
-  const compared = TABLES.filter(({ name }) => same || !['sync_runs', 'schema_drift'].includes(name))
-  const columns = new Map(
-    compared.map(table => [
-      table.name,
-      publishedColumns(table)
-        .map(({ name }) => name)
-        .filter(name => name !== 'company' && (same || !OF_THE_RUN.includes(name))),
-    ]),
-  )
-  const differing = await differingTables(db, columns, ['', 'w.'])
-  must(differing.length === 0, () => `I5: ${differing} differ between snapshot and warehouse`)
-}
-
-const NOTHING = { columns: [], tables: [] }
-
-/** I6: two warehouses of the same log hold the same rows. Each has an id of its own. */
-export async function checkSameTables(
-  a: string,
-  b: string,
-  without: { columns: readonly string[]; tables: readonly string[] } = NOTHING,
-): Promise<void> {
-  const db = await Database.open(':memory:', { threads: 1 })
-  try {
-    await db.run(`ATTACH ${literal(a)} AS a (READ_ONLY)`)
-    await db.run(`ATTACH ${literal(b)} AS b (READ_ONLY)`)
-    const columns = await db.rows<{ name: string; columns: string }>(
-      `SELECT table_name AS name, string_agg(column_name, ',' ORDER BY column_index) AS columns FROM duckdb_columns()
-       WHERE database_name = 'a' AND NOT list_contains([${list(['warehouse_id', ...without.columns])}], column_name)
-         AND NOT list_contains([${list(without.tables)}]::VARCHAR[], table_name) GROUP BY ALL ORDER BY ALL`,
-    )
-    const byTable = new Map(columns.map(table => [table.name, table.columns.split(',')]))
-    const differing = await differingTables(db, byTable, ['a.', 'b.'])
-    must(differing.length === 0, () => `I6: a rebuild of the log gives other rows in ${differing}`)
-  } finally {
-    db.close()
-  }
-}
-
-function list(texts: readonly string[]): string {
-  return texts.map(literal).join(', ')
-}
-
-/** Tables whose rows, in whatever order, differ between two databases. */
-async function differingTables(
-  db: Database,
-  columns: ReadonlyMap<string, readonly string[]>,
-  [one, other]: readonly [string, string],
-): Promise<string[]> {
-  const digest = (where: string, table: string, names: readonly string[]) =>
-    `SELECT '${table}' AS name, concat_ws(' ', count(*), sum(hash(${names.map(name => `"${name}"`).join(', ')})::HUGEINT)) AS digest
-     FROM ${where}"${table}"`
-  const digests = [...columns].flatMap(([table, names]) => [
-    digest(one, table, names),
-    digest(other, table, names),
-  ])
-  const rows = await db.rows<{ name: string; digest: string }>(digests.join(' UNION ALL '))
-  const byTable = Map.groupBy(rows, ({ name }) => name)
-  return [...byTable].filter(([, [a, b]]) => a?.digest !== b?.digest).map(([table]) => table)
-}
-
-/** I5: the latest snapshot; it stays also when there is a newer one. */
-export function latestOf({ lake }: CompanyPaths): string[] {
-  const directory = join(lake, 'snapshots')
-  const names = existsSync(directory) ? readdirSync(directory) : []
-  const manifests = names.flatMap(name => {
-    const path = join(directory, name, 'manifest.json')
-    return existsSync(path) ? [JSON.parse(readFileSync(path, 'utf8')) as Manifest] : []
-  })
-  return manifests
-    .sort((a, b) => a.applied_segment - b.applied_segment || a.created_at.localeCompare(b.created_at))
-    .slice(-1)
-    .map(({ snapshot }) => snapshot)
-}
-
 /** The end of the story: with nothing wrong any more, the warehouse says what the company has. */
 export function checkTruth(
   stored: Stored,
@@ -467,7 +189,12 @@ export function checkTruth(
       notice.text === noticeText(entry),
       () => `${id} is ${noticeText(entry)}, its row says ${notice.text}`,
     )
+    must(!stored.quarantined.has(`notice ${id}`), () => `${id} is well, and still set aside`)
     if (isExcluded(entry.edital.status)) continue
+    must(
+      !stored.quarantined.has(`analysis ${id}`),
+      () => `the analysis of ${id} is well, and still set aside`,
+    )
     must(notice.state === 'current', () => `the analysis of ${id} is ${notice.state} at the end`)
     if (!silentChangesSeen) continue
     const text = analysisText(entry)
@@ -475,13 +202,5 @@ export function checkTruth(
       stored.analyses.get(id) === text,
       () => `the analysis of ${id} is ${text}, its rows say ${stored.analyses.get(id)}`,
     )
-  }
-}
-
-function linkTarget(path: string): string | null {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return null
   }
 }

@@ -9,6 +9,8 @@ export type Weather = {
   readonly losesAnswers: boolean
 }
 
+export const CALM: Weather = { plan: [], losesAnswers: false }
+
 const REQUESTS = ['list', 'notice', 'analysis'] as const
 
 /** @param pageSize what the server gives at most of the list; null for as many as are asked for. */

@@ -1,0 +1,115 @@
+import { readApiSettings, readSettings } from '#config/settings.ts'
+import { createApi } from '#src/api/client.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
+import { holdingCompany } from '#src/open.ts'
+import { replay } from '#src/replay.ts'
+import type { RunReport } from '#src/report.ts'
+import { openOptions, publishWarehouse, type RunContext } from '#src/run.ts'
+import type { Random } from '#src/sandbox/random.ts'
+import { type SyncRequest, sync } from '#src/sync.ts'
+import { openWarehouse, rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { must } from './must.ts'
+import { OTHER_KEY, type Play } from './play.ts'
+
+/** What an operator, or the clock, has done. */
+export type Deed =
+  | 'sync'
+  | 'full'
+  | 'restart'
+  | 'statuses'
+  | 'ids'
+  | 'replay'
+  | 'publish'
+  | 'rebuild'
+  | 'other key'
+
+export function drawDeed(random: Random): Deed {
+  return random.weighted<Deed>([
+    ['sync', 12],
+    ['full', 3],
+    ['restart', 1],
+    ['statuses', 1],
+    ['ids', 1],
+    ['replay', 1],
+    ['publish', 0.5],
+    ['rebuild', 1],
+    ['other key', 2],
+  ])
+}
+
+/** @returns the report, where the deed has one. */
+export async function perform(
+  play: Play,
+  deed: Deed,
+  { signal, trusted }: { signal: AbortSignal; trusted: boolean },
+): Promise<RunReport | null> {
+  const environment = deed === 'other key' ? { ...play.environment, API_KEY: OTHER_KEY } : play.environment
+  const context = contextOf(play, environment, signal)
+  return await holdingCompany(context, SILENT, { what: deed, waitSeconds: 0 }, async () => {
+    // The other one waits a little for the lock, so not each time.
+    if (play.random.chance(0.15)) await checkHeld(context)
+    if (deed === 'publish' || deed === 'rebuild') {
+      const open = deed === 'publish' ? openWarehouse : rebuildWarehouse
+      const warehouse = await open(openOptions(context))
+      await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
+      return null
+    }
+    if (deed === 'replay') return (await replay(context)).report
+    const api = createApi({ ...readApiSettings(environment), signal, nowMs: Date.now })
+    try {
+      return (await sync(requestOf(play, deed, trusted), { ...context, api })).report
+    } finally {
+      await api.close()
+    }
+  })
+}
+
+const SILENT = { progress() {}, note() {} }
+
+/** I8: nobody else gets the company meanwhile. */
+async function checkHeld(context: RunContext): Promise<void> {
+  const refused = await holdingCompany(
+    context,
+    SILENT,
+    { what: 'another', waitSeconds: 0 },
+    async () => null,
+  ).catch(error => error)
+  must(
+    refused instanceof FatalError && refused.exitCode === EXIT.held,
+    () => 'I8: a second process got the company while the first one holds it',
+  )
+}
+
+export function contextOf(
+  play: Play,
+  environment: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): RunContext {
+  const { ticking, clock, paths } = play
+  let names = 0
+  const newId = () => `${clock.now.toISOString()}-${play.runs}-${names++}`
+  return {
+    paths,
+    settings: readSettings(environment),
+    // Time goes on while a run works; a slow minute seals a segment early.
+    now: () => {
+      clock.now = new Date(clock.now.getTime() + (ticking.chance(0.01) ? 61_000 : ticking.int(0, 20)))
+      return clock.now
+    },
+    runId: newId(),
+    newId,
+    signal,
+    onProgress: () => {},
+  }
+}
+
+function requestOf({ random, company }: Play, deed: Deed, trusted: boolean): SyncRequest {
+  const ids = [...random.sample(company.world.ids(), 3), ...random.sample(company.world.removedIds(), 1)]
+  return {
+    full: deed === 'full' || deed === 'restart',
+    restart: deed === 'restart',
+    statuses: deed === 'statuses' ? ['analysis', 'pricing'] : null,
+    ids: deed === 'ids' ? ids : null,
+    allowMassDelete: trusted,
+  }
+}

@@ -1,0 +1,79 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type CompanyPaths, companyPaths } from '#src/company.ts'
+import { createRandom, type Random } from '#src/sandbox/random.ts'
+import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
+import { KEY } from './alter.ts'
+import { SimulatedCompany } from './company.ts'
+import { SimulatedDisk } from './disk.ts'
+import type { Seen } from './snapshots.ts'
+import type { Stored } from './stored.ts'
+import { serialise } from './weather.ts'
+
+export const OTHER_KEY = 'edk_simulated_of_another_company_77'
+
+/** Everything of one seeded run. */
+export type Play = {
+  readonly random: Random
+  /** How time goes on while a run works. */
+  readonly ticking: Random
+  readonly company: SimulatedCompany
+  readonly sandbox: Sandbox
+  readonly paths: CompanyPaths
+  readonly disk: SimulatedDisk
+  readonly environment: Readonly<Record<string, string>>
+  readonly clock: { now: Date }
+  readonly seen: Seen
+  /** How often what happened, for the summary. */
+  readonly counts: Map<string, number>
+  readonly tell: (line: string) => void
+  /** What was published last, and so must never be lost. */
+  kept: Stored | null
+  /** Whether `kept` is all that there is: no run since died or failed half-way. */
+  settled: boolean
+  powerFailed: boolean
+  runs: number
+}
+
+export async function openPlay(random: Random, place: string): Promise<Omit<Play, 'tell'>> {
+  const clock = { now: new Date('2026-11-20T12:00:00Z') }
+  const now = () => clock.now
+  const notices = random.weighted([
+    [random.int(1, 8), 5],
+    [random.int(9, 24), 3],
+    [random.int(25, 60), 2],
+  ])
+  // Streams of their own: what one of them draws more or less does not move the others.
+  const of = (what: string) => createRandom(`${what} ${random.hex(16)}`)
+  const company = new SimulatedCompany({ random: of('company'), now, notices, prefix: 'n' })
+  const other = new SimulatedCompany({ random: of('other'), now, notices: 3, prefix: 'x' })
+  const sandbox = await startSandbox({
+    companies: [
+      { slug: 'acme', key: KEY, world: company },
+      { slug: 'other', key: OTHER_KEY, world: other },
+    ],
+    seed: random.hex(8),
+  })
+  serialise(sandbox.faults, of('order'))
+  const dataDir = join(place, 'data')
+  await mkdir(dataDir)
+  const paths = companyPaths(dataDir, 'acme')
+  return {
+    ...{ random, ticking: of('clock'), company, sandbox, paths, clock },
+    environment: {
+      ...{ API_BASE_URL: sandbox.url, API_KEY: KEY, DATA_DIR: dataDir, COMPANY: 'acme' },
+      ...{ API_RETRIES: '3', API_RETRY_MS: '1', API_TIMEOUT_MS: '400', LOG_LEVEL: 'fatal' },
+      API_CONCURRENCY: String(random.pick([1, 2, 8])),
+      SNAPSHOT_KEEP: random.pick(['0s', '1h', '24h']),
+      ANALYSIS_MAX_AGE: random.pick(['off', '24h,30d', '1h']),
+      ...(random.chance(0.15) ? { ANALYSIS_STATUSES: 'screening,analysis,pricing,ready' } : {}),
+    },
+    disk: new SimulatedDisk(paths.root, join(place, 'aside')),
+    ...{ seen: new Map(), counts: new Map(), kept: null, settled: true, powerFailed: false, runs: 0 },
+  }
+}
+
+/** Of what happens, for the summary. */
+export function count({ counts }: Play, what: string, times = 1): void {
+  counts.set(what, (counts.get(what) ?? 0) + times)
+}

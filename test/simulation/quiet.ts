@@ -1,0 +1,86 @@
+import { readdir, readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { sealedSegments, segmentPath } from '#src/rawlog/files.ts'
+import { readLines } from '#src/rawlog/read.ts'
+import type { RunReport } from '#src/report.ts'
+import { openOptions } from '#src/run.ts'
+import { rebuildWarehouse } from '#src/warehouse/warehouse.ts'
+import { KEY } from './alter.ts'
+import { attempt } from './attempt.ts'
+import { NONE } from './company.ts'
+import { contextOf } from './deeds.ts'
+import { must } from './must.ts'
+import * as oracle from './oracle.ts'
+import { OTHER_KEY, type Play } from './play.ts'
+import type { Stored } from './stored.ts'
+import { checkSameTables, countRuns } from './tables.ts'
+import { CALM } from './weather.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Nothing is wrong any more, nothing changes: now the warehouse must be right. */
+export async function quietEnd(play: Play): Promise<void> {
+  const { company, clock, environment } = play
+  Object.assign(company, { alterations: NONE, changesPerAnswer: 0 })
+  // Later than any clock was, so that nothing waits for its next attempt.
+  clock.now = new Date(clock.now.getTime() + 60 * 24 * HOUR_MS)
+  const quiet: Play = { ...play, environment: { ...environment, API_TIMEOUT_MS: '20000' } }
+  const excluded = environment.ANALYSIS_STATUSES?.split(',')
+  const isExcluded = (status: string) => (excluded ? !excluded.includes(status) : false)
+  // All that is old enough is read again, and so what changed silently; only where that is off it takes a `--full`.
+  const agesOut = environment.ANALYSIS_MAX_AGE !== 'off'
+  for (const deed of agesOut ? (['sync'] as const) : (['sync', 'restart'] as const)) {
+    const report = await attempt(quiet, { deed, weather: CALM, fate: null, trusted: true })
+    must(report?.status === 'ok', () => `with nothing wrong, the run is ${JSON.stringify(report)}`)
+    const silentChangesSeen = agesOut || deed === 'restart'
+    oracle.checkTruth(quiet.kept as Stored, company.world, { isExcluded, silentChangesSeen })
+  }
+  await checkNothingToDo(quiet)
+  await checkRebuild(quiet)
+  await checkSecret(quiet)
+}
+
+async function checkNothingToDo(play: Play): Promise<void> {
+  const before = await readdir(join(play.paths.lake, 'snapshots'))
+  const report = await attempt(play, { deed: 'sync', weather: CALM, fate: null, trusted: false })
+  const { listed, unchanged, deferred, added, changed, tombstoned } = report as RunReport
+  must(
+    unchanged + deferred === listed && added + changed + tombstoned === 0,
+    () => `nothing changed, but the run says ${JSON.stringify(report)}`,
+  )
+  const after = await readdir(join(play.paths.lake, 'snapshots'))
+  must(
+    after.every(name => before.includes(name)),
+    () => `nothing changed, but there is a new snapshot: ${after}`,
+  )
+}
+
+/** I6: the log alone gives the same warehouse. */
+async function checkRebuild(play: Play): Promise<void> {
+  const { paths } = play
+  const undisturbed = `${paths.warehouse}.before`
+  await rename(paths.warehouse, undisturbed)
+  const context = contextOf(play, play.environment, new AbortController().signal)
+  const { db } = await rebuildWarehouse(openOptions(context))
+  db.close()
+  await checkSameTables(undisturbed, paths.warehouse)
+  const directory = paths.raw
+  const runs = new Set<string>()
+  for (const number of await sealedSegments(directory))
+    for await (const line of readLines(segmentPath(directory, number)))
+      runs.add((JSON.parse(line) as { run_id: string }).run_id)
+  const stored = await countRuns(paths.warehouse)
+  must(stored === runs.size, () => `the log tells of ${runs.size} runs, sync_runs of ${stored}`)
+}
+
+/** I7: the key is in no file. */
+async function checkSecret({ paths }: Play): Promise<void> {
+  for (const entry of await readdir(paths.root, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    const path = join(entry.parentPath, entry.name)
+    const texts = [await readFile(path, 'latin1')]
+    if (path.endsWith('.zst')) for await (const line of readLines(path)) texts.push(line)
+    for (const key of [KEY, OTHER_KEY])
+      must(!texts.some(text => text.includes(key)), () => `I7: a key is in ${path}`)
+  }
+}

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { CompanyPaths } from '#src/company.ts'
+import type { Manifest } from '#src/lake/manifest.ts'
+import { sealedSegments } from '#src/rawlog/files.ts'
+import { must } from './must.ts'
+
+/** I5: snapshots as they were first seen, by path. */
+export type Seen = Map<string, string>
+
+/** I5: `latest` resolves to a whole snapshot, or to none yet. Cheap: it is asked after each step. */
+export function checkLatest({ lake }: Pick<CompanyPaths, 'lake'>, published: boolean): Manifest | null {
+  const link = join(lake, 'latest')
+  const target = linkTarget(link)
+  if (target === null) {
+    must(!published, () => 'I5: there is no latest snapshot any more')
+    return null
+  }
+  const path = join(lake, target, 'manifest.json')
+  must(existsSync(path), () => `I5: latest points to ${target}, which has no manifest`)
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
+  for (const { files } of Object.values(manifest.tables))
+    for (const file of files) {
+      const at = join(lake, target, file.path)
+      must(
+        existsSync(at) && statSync(at).size === file.bytes,
+        () => `I5: ${file.path} of ${target} is not whole`,
+      )
+    }
+  must(existsSync(join(lake, target, 'catalog.duckdb')), () => `I5: ${target} has no catalog`)
+  return manifest
+}
+
+/** I5: no file of a finished snapshot differs from its manifest, or from what it was when it was first seen. */
+export function checkImmutable({ lake }: CompanyPaths, seen: Seen, powerFailed: boolean): void {
+  const directory = join(lake, 'snapshots')
+  for (const name of existsSync(directory) ? readdirSync(directory) : []) {
+    const path = join(directory, name, 'manifest.json')
+    if (!existsSync(path)) continue
+    const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
+    const expected = [
+      ...Object.values(manifest.tables).flatMap(({ files }) => files),
+      { path: 'catalog.duckdb', sha256: manifest.catalog_sha256 },
+    ]
+    for (const file of expected) {
+      const at = join(directory, name, file.path)
+      // A snapshot that is being removed loses its manifest first; power may bring that back.
+      if (!existsSync(at) && powerFailed) continue
+      must(existsSync(at), () => `I5: ${name}/${file.path} is not there`)
+      const hash = createHash('sha256').update(readFileSync(at)).digest('hex')
+      must(hash === file.sha256, () => `I5: ${name}/${file.path} is not what its manifest says`)
+      must(
+        (seen.get(at) ?? hash) === hash,
+        () => `I5: ${name}/${file.path} was changed after it was published`,
+      )
+      seen.set(at, hash)
+      must((statSync(at).mode & 0o222) === 0, () => `I5: ${name}/${file.path} may be written to`)
+    }
+  }
+}
+
+/** I6: nothing that can be read says more than the log does. */
+export async function checkDurableFirst({ lake, raw }: CompanyPaths, published = false): Promise<void> {
+  const manifest = checkLatest({ lake }, published)
+  const sealed = (await sealedSegments(raw)).length
+  must(
+    (manifest?.applied_segment ?? 0) <= sealed,
+    () => `I6: the snapshot holds segment ${manifest?.applied_segment}, the log ends with ${sealed}`,
+  )
+}
+
+/** I5: the latest snapshot; it stays also when there is a newer one. */
+export function latestOf({ lake }: CompanyPaths): string[] {
+  const directory = join(lake, 'snapshots')
+  const names = existsSync(directory) ? readdirSync(directory) : []
+  const manifests = names.flatMap(name => {
+    const path = join(directory, name, 'manifest.json')
+    return existsSync(path) ? [JSON.parse(readFileSync(path, 'utf8')) as Manifest] : []
+  })
+  return manifests
+    .sort((a, b) => a.applied_segment - b.applied_segment || a.created_at.localeCompare(b.created_at))
+    .slice(-1)
+    .map(({ snapshot }) => snapshot)
+}
+
+function linkTarget(path: string): string | null {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return null
+  }
+}
