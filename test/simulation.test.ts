@@ -3,10 +3,10 @@ import { DURABLE_STEPS } from '#src/durable.ts'
 import { simulate } from './simulation/simulate.ts'
 
 /**
- * Some worlds of many, in which runs are killed, stopped and short of disk, and come to all steps but a few.
+ * Some worlds of many, in which runs are killed, stopped, short of disk and power, and come to all steps but a few.
  * `npm run simulate` runs as many as one likes.
  */
-const SEEDS = ['3', '7', '23']
+const SEEDS = ['2', '10', '16']
 
 test('in a few simulated worlds, whatever fails in between, the warehouse ends as the truth', async () => {
   const happened = new Set<string>()
@@ -17,7 +17,7 @@ test('in a few simulated worlds, whatever fails in between, the warehouse ends a
     for (const what of counts.keys()) happened.add(what)
   }
   const fates = [...happened].filter(what => what.startsWith('fate: '))
-  for (const kind of ['killed', 'interrupted', 'disk'])
+  for (const kind of ['killed', 'interrupted', 'disk', 'power fails'])
     expect(
       fates.some(what => what.startsWith(`fate: ${kind}`)),
       kind,
