@@ -239,6 +239,7 @@ export const editais: Table = {
     ),
     runId,
     rawUpdatedAt,
+    internal('_segment', 'BIGINT', { line: 'segment' }, 'Segment of the raw log that last brought it'),
     internal('_list_fields', 'UBIGINT', { kept: true }, 'Fingerprint of all list fields'),
   ],
 }

@@ -62,7 +62,7 @@ export type Work = {
   readonly updated_at: string
   /** Hash of the stored analysis; null when there is none. */
   readonly hash: string | null
-  /** Whether the stored analysis is the one for this `updated_at`. */
+  /** Whether the stored analysis is the one for this `updated_at`, as it was last listed. */
   readonly same_version: boolean
 }
 
@@ -121,8 +121,8 @@ function compare(options: DetectOptions): string {
           WHEN l._updated_at IS DISTINCT FROM e._updated_at OR l.list_fields <> e._list_fields OR bad.kind IS NOT NULL THEN 'changed'
           ELSE 'same'
         END AS change,
-        a._source_updated_at IS NOT DISTINCT FROM l._updated_at AS same_version,
-        coalesce(a._segment <= $refetch_segment::BIGINT, false)
+        a._source_updated_at IS NOT DISTINCT FROM l._updated_at AND a._segment >= e._segment AS same_version,
+        q.edital_id IS NOT NULL OR coalesce(a._segment <= $refetch_segment::BIGINT, false)
           OR coalesce(${isOld(options)}, false) AS due,
         q._updated_at IS NOT DISTINCT FROM l._updated_at AND ${isWaiting('q')}
           AND NOT coalesce(q._segment <= $refetch_segment::BIGINT, false) AS waits

@@ -88,7 +88,7 @@ export async function stageListed(
     SELECT coalesce(max(read) FILTER (reason IS NULL), max(read)) AS read
     FROM ${file.lines} GROUP BY coalesce(edital_id, hash)`)
   const structure = literal(documentStructure('notice'))
-  const lines = `(SELECT *, NULL AS run_id, json_transform(document, ${structure}) AS notice
+  const lines = `(SELECT *, NULL AS run_id, NULL AS segment, NULL AS fetched_in, json_transform(document, ${structure}) AS notice
     FROM ${file.lines} WHERE read IN (SELECT read FROM last_reads))`
   await db.run(`CREATE OR REPLACE TEMP TABLE listed AS
     SELECT edital_id, _updated_at, status, created_at, read, hash, reason, ${fingerprint(editais, 'n')} AS list_fields

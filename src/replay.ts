@@ -64,7 +64,7 @@ function usableLine(record: Quarantined, verdict: Verdict & { ok: true }): Param
   }
   if (record.kind === 'notice') {
     return [
-      { type: 'notice', edital_id, updated_at: verdict.updatedAt, ...extras },
+      { type: 'notice', edital_id, updated_at: verdict.updatedAt, fetched_in: record.segment, ...extras },
       { notice: verdict.document },
     ]
   }

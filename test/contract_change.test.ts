@@ -37,7 +37,7 @@ const PROPERTIES: {
   },
   notice: {
     ...{ type: 'always', edital_id: 'always', updated_at: 'always' },
-    ...{ drift: 'sometimes', raw: 'sometimes' },
+    ...{ drift: 'sometimes', raw: 'sometimes', fetched_in: 'sometimes' },
   },
   analysis: {
     ...{ type: 'always', edital_id: 'always', updated_at: 'always', source_updated_at: 'always' },
@@ -151,7 +151,7 @@ test('a log of every kind of line gives the same tables again, also when a versi
     })),
   )
   expect(await rowsOf(latest, 'SELECT count(*) AS n, count(dias) AS known FROM edital_versions')).toEqual([
-    { n: 7, known: 6 },
+    { n: 8, known: 7 },
   ])
 
   // Who still reads the snapshot of before finds it as it was; and this version goes back likewise.
@@ -194,7 +194,7 @@ function withUnusable(body: unknown): unknown {
   return { ...page, editais, count: editais.length, total: editais.length, novo: true }
 }
 
-/** Writes that an older version, long ago, could not use the notice's analysis, and that something was lost then. */
+/** Writes that an older version, long ago, could not use a notice and its analysis, and that something was lost then. */
 async function logAsOlderVersion(company: Company, id: string): Promise<void> {
   const { environment, world } = company
   const [first] = await readLog(company)
@@ -208,6 +208,10 @@ async function logAsOlderVersion(company: Company, id: string): Promise<void> {
   await log.append({
     ...{ type: 'rejected', edital_id: id, kind: 'analysis', reason: 'expected something else', path: '$' },
     ...{ updated_at: edital.updated_at, hash: 'of an older version', raw, excerpt: '{' },
+  })
+  await log.append({
+    ...{ type: 'rejected', edital_id: id, kind: 'notice', reason: 'expected something else', path: '$' },
+    ...{ hash: 'of a notice', raw: Buffer.from(JSON.stringify(edital)).toString('base64'), excerpt: '{' },
   })
   await log.append({ type: 'lost', mode: 'salvage', reason: 'Damaged.', log: String(first?.run_id) })
   await log.append({ type: 'lost', reason: 'Its start was lost.' })

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { syncHere } from './support/here.ts'
 import { idOf, notices } from './support/notices.ts'
 import { startCompany } from './support/synced.ts'
 import { queryWarehouse } from './support/tables.ts'
@@ -55,6 +56,35 @@ test('an analysis is pending until it is fetched, and waits in quarantine until 
   expect(await states()).toEqual([failing, broken, fine].map(edital_id => ({ edital_id, state: 'current' })))
   expect(await company.query('SELECT edital_id FROM quarantine WHERE resolved_at IS NULL')).toEqual([])
   await expectTruth(company)
+})
+
+test('an analysis that was to be fetched again, for whatever change of its notice, is pending until it was', async () => {
+  const company = await startCompany(notices(1, 4))
+  await company.syncHere()
+  company.world.update(idOf(1), { edital: { status: 'ready' }, analysis: { alerts: [] } })
+  company.faults.plan = [{ fault: 'status', status: 500, kinds: ['analysis'] }]
+  expect(await company.syncHere()).toMatchObject({ changed: 1, failed: 1, status: 'partial' })
+  expect(await company.query("SELECT edital_id FROM editais WHERE analysis_state = 'pending'")).toEqual([
+    { edital_id: idOf(1) },
+  ])
+  company.faults.plan = []
+  expect(await company.syncHere()).toMatchObject({ changed: 0, loaded: 1, status: 'ok' })
+  await expectTruth(company)
+})
+
+test('what is set aside is tried again in time, also where the analysis of before is current', async () => {
+  const company = await startCompany(notices(1, 3), { ANALYSIS_MAX_AGE: 'off' })
+  await company.syncHere()
+  const open = 'SELECT count(*) AS n FROM quarantine WHERE resolved_at IS NULL'
+  company.faults.plan = [{ fault: 'truncate', kinds: ['analysis'] }]
+  expect(await company.syncHere({ ids: [idOf(1)] })).toMatchObject({ quarantined: 1 })
+  company.faults.plan = []
+  expect(await company.syncHere()).toMatchObject({ unchanged: 2, deferred: 1 })
+  expect(await company.query(open)).toEqual([{ n: 1 }])
+  const later = new Date(Date.now() + 24 * 3_600_000)
+  const { report } = await syncHere(company.environment, {}, () => later)
+  expect(report).toMatchObject({ unchanged: 2, loaded: 1, status: 'ok' })
+  expect(await company.query(open)).toEqual([{ n: 0 }])
 })
 
 test('an analysis that changes while updated_at stays is found by its age; an equal one is only dated', async () => {

@@ -16,7 +16,15 @@ export type Line =
       /** The log's name: the first run in it. Absent in that run's own line. */
       log?: string
     }
-  | { type: 'notice'; edital_id: string; updated_at: string; drift?: readonly Drift[]; raw?: string }
+  | {
+      type: 'notice'
+      edital_id: string
+      updated_at: string
+      drift?: readonly Drift[]
+      raw?: string
+      /** Only where it is not this segment: as for analyses. */
+      fetched_in?: number
+    }
   | {
       type: 'analysis'
       edital_id: string

@@ -266,14 +266,14 @@ function drift(): string[] {
   ]
 }
 
-/** Invariant I3: an analysis is current only if it was fetched for the stored `updated_at`. */
+/** Invariant I3: an analysis is current only if it was fetched for the stored `updated_at`, after that was listed. */
 function analysisStates(at: number): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE restated AS
      SELECT edital_id, created_at, state FROM (
        SELECT e.edital_id, e.created_at, e.analysis_state,
          CASE
-           WHEN a._source_updated_at = e._updated_at THEN 'current'
+           WHEN a._source_updated_at = e._updated_at AND a._segment >= e._segment THEN 'current'
            WHEN q.edital_id IS NOT NULL THEN 'quarantined'
            WHEN len(m.analysis_statuses) > 0 AND NOT list_contains(m.analysis_statuses, e.status) THEN 'excluded'
            ELSE 'pending'
