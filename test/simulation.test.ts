@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { DURABLE_STEPS } from '#src/durable.ts'
+import { PLANTED } from './simulation/planted.ts'
 import { simulate } from './simulation/simulate.ts'
 
 /**
@@ -24,4 +27,11 @@ test('in a few simulated worlds, whatever fails in between, the warehouse ends a
     ).toBe(true)
   const steps = DURABLE_STEPS.filter(step => happened.has(`step: ${step}`))
   expect(steps.length).toBeGreaterThan(DURABLE_STEPS.length - 5)
+})
+
+test('each bug that can be planted has its place', () => {
+  for (const { name, file, from } of PLANTED) {
+    const text = readFileSync(join(import.meta.dirname, '..', file), 'utf8')
+    expect(text.split(from), name).toHaveLength(2)
+  }
 })

@@ -46,7 +46,7 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I3',
     name: 'current-whatever-the-version',
     file: 'src/warehouse/apply.ts',
-    from: "WHEN a._source_updated_at = e._updated_at THEN 'current'",
+    from: "WHEN a._source_updated_at = e._updated_at AND a._segment >= e._segment THEN 'current'",
     to: "WHEN a._source_updated_at IS NOT NULL THEN 'current'",
   },
   {
