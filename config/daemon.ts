@@ -1,5 +1,6 @@
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
+import { type ServeSettings, serveSettings, serveShape } from './serve.ts'
 import {
   type Environment,
   parseSettings,
@@ -27,8 +28,7 @@ const schema = z.object({
     .default('editais-sync'),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(2),
   JOB_LOCK_MS: wholeNumber(1000, 600_000).default(45_000),
-  HTTP_HOST: z.string().default('127.0.0.1'),
-  HTTP_PORT: wholeNumber(0, 65_535).default(8080),
+  ...serveShape,
   ALERT_AFTER_PERIODS: wholeNumber(1, 1000).default(3),
 })
 
@@ -56,9 +56,7 @@ export type DaemonSettings = {
   readonly concurrency: number
   /** For how long a worker that fell silent keeps its jobs. */
   readonly jobLockMs: number
-  readonly httpHost: string
-  /** 0 takes a free one. */
-  readonly httpPort: number
+  readonly serve: ServeSettings
   /** Without a good run for so many of its periods, a company is stale. */
   readonly alertAfterPeriods: number
   /** Null turns off everything that needs it. */
@@ -90,8 +88,7 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
     redis: { url: values.REDIS_URL, prefix: values.REDIS_PREFIX },
     concurrency: values.WORKER_CONCURRENCY,
     jobLockMs: values.JOB_LOCK_MS,
-    httpHost: values.HTTP_HOST,
-    httpPort: values.HTTP_PORT,
+    serve: serveSettings(values),
     alertAfterPeriods: values.ALERT_AFTER_PERIODS,
     adminToken: readSecret(environment, 'ADMIN_TOKEN').value,
     webhookUrl,

@@ -2,15 +2,19 @@ import { once, setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
+import { companyPaths, makeDataDirectory } from '#src/company.ts'
 import { EXIT, explain, FatalError } from '#src/errors.ts'
+import { startHttp } from '#src/http_server.ts'
 import { openLog } from '#src/log.ts'
+import { createMirrorApp } from '#src/mirror/app.ts'
+import { Mirror, type MirrorOptions } from '#src/mirror/mirror.ts'
 import { stopSignal } from '#src/stop.ts'
 import { createAlerts } from './alerts/alerts.ts'
 import { inspect } from './alerts/inspect.ts'
 import type { Ended, Order } from './child.ts'
 import { fullRequests } from './full.ts'
 import { createMetrics } from './http/metrics.ts'
-import { createHttp, startHttp } from './http/server.ts'
+import { createHttp } from './http/server.ts'
 import { every } from './loop.ts'
 import { inProcess } from './process.ts'
 import type { Shared } from './processors.ts'
@@ -36,7 +40,7 @@ const EXIT_WITHIN_MS = 57_000
  */
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
-  const { logLevel } = readSettings({ ...environment, COMPANY: undefined })
+  const { logLevel, dataDir } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
   const roster = await openRoster(environment)
   const stopping = stopSignal(() => log.info('Stopping: no new runs; those under way keep what they have.'))
@@ -51,6 +55,8 @@ async function serve(environment: Environment): Promise<void> {
   const alerts = createAlerts({ redis: queues.redis, prefix, webhookUrl: settings.webhookUrl, log, now })
   const shared: Shared = { settings, roster, queues, fullRequests: requests, metrics, alerts, log }
 
+  const lakeOf = (slug: string) => (roster.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
+  const mirror = await openMirror({ dataDir, lakeOf, log, now })
   const http = await startHttp(
     createHttp({
       ...{ roster, queues, metrics, log, adminToken: settings.adminToken },
@@ -61,8 +67,9 @@ async function serve(environment: Environment): Promise<void> {
       },
       status: slug => statusOf(slug, shared, stopping),
       report: slug => reportOf(slug, shared, stopping),
+      api: mirror && createMirrorApp({ mirror, settings: settings.serve, log }),
     }),
-    { host: settings.httpHost, port: settings.httpPort },
+    settings.serve,
   )
   log.info(`Listening on ${http.url}; ${describeRoster(shared)}.`)
   if (!settings.adminToken) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
@@ -77,8 +84,20 @@ async function serve(environment: Environment): Promise<void> {
   setTimeout(() => process.exit(EXIT.failed), EXIT_WITHIN_MS)
   await workers.stop()
   await http.close()
+  await mirror?.close()
   await queues.close()
   log.info('Stopped.')
+}
+
+/** Null where the API keys cannot be opened: runs may go well all the same, or say what is wrong. */
+async function openMirror(options: MirrorOptions): Promise<Mirror | null> {
+  try {
+    await makeDataDirectory(options.dataDir)
+    return new Mirror(options)
+  } catch (error) {
+    options.log.error(`${explain(error).message} Until then the API is not served; restart the worker.`)
+    return null
+  }
 }
 
 /** Follows the companies' file, and sees to it that Redis holds the schedules that it says. */

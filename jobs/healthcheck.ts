@@ -8,9 +8,9 @@ const TIMEOUT_MS = 4000
 
 /** Where the worker beside this process is reached: one that listens on every address is so on this one. */
 function localAddress(): string {
-  const { httpHost, httpPort } = readDaemonSettings(loadEnvironment())
-  const host = ['0.0.0.0', '::'].includes(httpHost) ? '127.0.0.1' : httpHost
-  return `http://${host.includes(':') ? `[${host}]` : host}:${httpPort}/healthz`
+  const { serve } = readDaemonSettings(loadEnvironment())
+  const host = ['0.0.0.0', '::'].includes(serve.host) ? '127.0.0.1' : serve.host
+  return `http://${host.includes(':') ? `[${host}]` : host}:${serve.port}/healthz`
 }
 
 function statusOf(url: string): Promise<number | undefined> {

@@ -73,6 +73,13 @@ async function madeOrThere(path: string, isNew: boolean): Promise<boolean> {
   return true
 }
 
+/** Makes DATA_DIR itself, where it is not there yet. Throws FatalError (usage) when it cannot be. */
+export async function makeDataDirectory(dataDir: string): Promise<void> {
+  await makeDirectory(dataDir, true).catch(error => {
+    throw unwritable(dataDir, error)
+  })
+}
+
 /** Makes the directories. Throws FatalError (usage) when DATA_DIR cannot be written. */
 export async function makeDirectories(paths: CompanyPaths): Promise<void> {
   const isNew = !existsSync(paths.warehouse)
@@ -82,11 +89,15 @@ export async function makeDirectories(paths: CompanyPaths): Promise<void> {
       await makeDirectory(path, isNew)
     }
   } catch (error) {
-    const code = systemCode(error)
-    if (code === 'ENOSPC') throw error
-    throw new FatalError(
-      `${paths.root} cannot be written (${code}). Set DATA_DIR to a directory that this user may write.`,
-      EXIT.usage,
-    )
+    throw unwritable(paths.root, error)
   }
+}
+
+function unwritable(path: string, error: unknown): unknown {
+  const code = systemCode(error)
+  if (code === 'ENOSPC') return error
+  return new FatalError(
+    `${path} cannot be written (${code}). Set DATA_DIR to a directory that this user may write.`,
+    EXIT.usage,
+  )
 }

@@ -1,5 +1,3 @@
-import type { Server } from 'node:http'
-import { createAdaptorServer } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 
 import { bodyLimit } from 'hono/body-limit'
@@ -9,7 +7,7 @@ import { secureHeaders } from 'hono/secure-headers'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import { explain, FatalError } from '#src/errors.ts'
-import { listen } from '#src/listen.ts'
+import type { createMirrorApp } from '#src/mirror/app.ts'
 import type { Queues } from '../queue.ts'
 import type { Roster } from '../roster.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
@@ -23,8 +21,6 @@ import { type ReportRequests, routeReports } from './report_routes.ts'
 const MAX_BODY_BYTES = 10_000
 /** Bull Board asks for many things at once; that it waits for a Redis that is away helps nobody. */
 const BOARD_WITHIN_MS = 5000
-/** Requests that are under way at the end may take so much longer. */
-const CLOSE_WITHIN_MS = 1000
 
 /** What no page needs is forbidden: Bull Board asks for fonts of another server, and does without. */
 const SECURITY: Parameters<typeof secureHeaders>[0] = {
@@ -44,6 +40,8 @@ export type HttpOptions = CompanyRequests &
     readonly roster: Pick<Roster, 'companies' | 'problem'>
     readonly queues: Queues
     readonly metrics: Pick<Metrics, 'render'>
+    /** The API out of the latest snapshots. */
+    readonly api: ReturnType<typeof createMirrorApp> | null
     /** Null turns off all that needs it. */
     readonly adminToken: string | null
     readonly log: Logger
@@ -85,6 +83,7 @@ export function createHttp(options: HttpOptions): Hono {
   routeReports(app, { ...options, access: adminOnly(adminToken), contents: () => contents(adminToken) })
   routeBoard(app, queues)
   routeCompanies(app, options)
+  if (options.api) app.route('/', options.api)
   return app
 }
 
@@ -139,47 +138,9 @@ function contents(adminToken: string | null) {
       'asks for a run; the body {"full": true} for one that fetches everything again',
     'GET /companies/{company}/status': 'how the company stands',
     'GET /companies/{company}/report': 'its report, for a browser',
+    'GET /api/v1/editais': 'the API, out of the latest snapshot; keys: `npm run keys`',
     token: adminToken
       ? 'The report, /queues and /companies need ADMIN_TOKEN: as bearer token, or as the password of any user.'
       : 'The report, /queues and /companies are off: ADMIN_TOKEN is not set.',
   }
-}
-
-export type Listening = {
-  /** Origin, without a slash at the end. */
-  readonly url: string
-  readonly port: number
-  /** Takes no more requests; those under way may take a second. */
-  close(): Promise<void>
-}
-
-/**
- * Serves on an address of this machine; port 0 takes a free one.
- * @throws FatalError (usage) when the port is taken, or the address is none of ours.
- */
-export async function startHttp(
-  app: Hono,
-  { host, port }: { readonly host: string; readonly port: number },
-): Promise<Listening> {
-  const server = createAdaptorServer({ fetch: app.fetch }) as Server
-  const actualPort = await listen(server, { host, port }, code =>
-    code === 'EADDRINUSE'
-      ? `Port ${port} of ${host} is already in use: does another worker run here? Set HTTP_PORT to another.`
-      : `Cannot listen on ${host}:${port} (${code}). Set HTTP_HOST and HTTP_PORT to an address of this machine.`,
-  )
-  return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${actualPort}`,
-    port: actualPort,
-    close: () => close(server),
-  }
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(() => server.closeAllConnections(), CLOSE_WITHIN_MS)
-    server.close(() => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
 }

@@ -16,6 +16,8 @@ const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Co
   rebuild: async environment => (await import('./maintain.ts')).rebuildCommand(environment),
   publish: async environment => (await import('./maintain.ts')).publishCommand(environment),
   doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
+  serve: async environment => (await import('./serve.ts')).serveCommand(environment),
+  keys: async environment => (await import('./keys.ts')).keysCommand(environment),
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
   demo: async environment => (await import('./demo.ts')).demoCommand(environment),
 }
@@ -29,7 +31,8 @@ async function createProgram(name: string | undefined, environment: Environment)
     const command = await (COMMANDS[one] as (typeof COMMANDS)[string])(environment)
     program.addCommand(command.usage(`-- ${command.usage()}`))
   }
-  for (const command of [program, ...program.commands]) {
+  const nested = program.commands.flatMap(({ commands }) => commands)
+  for (const command of [program, ...program.commands, ...nested]) {
     command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
   }
   return program

@@ -7,9 +7,9 @@ import { generateWorld } from '#src/sandbox/generate.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import { type Change, startLiving } from '#src/sandbox/live.ts'
 import { readNoticesFile } from '#src/sandbox/notices_file.ts'
-import { LIST_PATH } from '#src/sandbox/routes.ts'
 import { type SandboxCompany, startSandbox } from '#src/sandbox/server.ts'
 import { ORDERS, type Order, World } from '#src/sandbox/world.ts'
+import { LIST_PATH } from '#src/service/routes.ts'
 
 const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const
 /** A second Ctrl-C from npm arrives right after the terminal's own: one that soon is the same one. */

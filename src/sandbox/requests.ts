@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { presentedKey } from './keys.ts'
-import { LIST_PATH } from './routes.ts'
+import { presentedKey } from '#src/service/presented_key.ts'
+import { LIST_PATH } from '#src/service/routes.ts'
 
 export type RouteKind = 'list' | 'notice' | 'analysis' | 'other'
 

@@ -2,6 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { getRequestListener } from '@hono/node-server'
 import { messageOf } from '#src/errors.ts'
 import { listen } from '#src/listen.ts'
+import { describeApi } from '#src/service/description.ts'
+import { createApi } from '#src/service/routes.ts'
+import type { NoticeSource } from '#src/service/source.ts'
 import { type Answering, answerWithFaults, sendRaw } from './answer.ts'
 import { createStrikes, type Faults, noFaults } from './faults.ts'
 import { createKeyring } from './keys.ts'
@@ -12,8 +15,6 @@ import {
   recordRequest,
   type SandboxRequest,
 } from './requests.ts'
-import { createApi } from './routes.ts'
-import type { NoticeSource } from './source.ts'
 
 export type SandboxCompany = {
   readonly slug: string
@@ -57,6 +58,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     companies.flatMap(company => company.revokedKeys ?? []),
   )
   const api = createApi({ companyOfKey: key => keyring.find(key)?.world ?? null })
+  describeApi(api)
   const answering: Answering = {
     // The adapter's faster Request and Response would replace the globals of the whole process.
     serve: getRequestListener(api.fetch, { overrideGlobalObjects: false }),

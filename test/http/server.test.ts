@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { startHttp } from '#jobs/http/server.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
+import { startHttp } from '#src/http_server.ts'
 import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker } from '#test/support/http.ts'
 
 test('what there is, is told to everybody', async () => {

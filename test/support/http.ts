@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import pino from 'pino'
 import { expect, onTestFinished } from 'vitest'
 import { createMetrics, type Metrics } from '#jobs/http/metrics.ts'
-import { createHttp, type HttpOptions, startHttp } from '#jobs/http/server.ts'
+import { createHttp, type HttpOptions } from '#jobs/http/server.ts'
 import { openQueues, type Queues, requestRun } from '#jobs/queue.ts'
 import { type Company, openRoster, type Roster } from '#jobs/roster.ts'
 import { makeDirectories } from '#src/company.ts'
+import { startHttp } from '#src/http_server.ts'
 import { newReport } from '#src/report.ts'
 import { type CompanyState, writeState } from '#src/state.ts'
 import { temporaryDirectory } from './project.ts'
@@ -62,6 +63,7 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
       requestSync: async company => ({ job: (await requestRun(queues, 'sync', company)).id ?? '' }),
       status: async company => JSON.stringify({ company }),
       report: async company => `<h1>${company}</h1>`,
+      api: null,
       ...options,
     }),
     { host: '127.0.0.1', port: 0 },

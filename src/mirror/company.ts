@@ -1,0 +1,183 @@
+import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Logger } from 'pino'
+import { messageOf } from '#src/errors.ts'
+import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/lake/manifest.ts'
+import { Refusal } from '#src/service/source.ts'
+import { buildShelves } from './builder.ts'
+import { DOCUMENT_TABLES, type MonthFiles } from './documents.ts'
+import type { PageCache } from './page_cache.ts'
+import { Shelf } from './shelf.ts'
+import type { ShelfOrder } from './shelf_files.ts'
+import { MirrorSnapshot } from './snapshot.ts'
+
+/** How often the link to the latest snapshot is read. */
+const LOOK_EVERY_MS = 250
+/** A snapshot that could not be prepared is tried again after this, then twice as long, up to the other. */
+const RETRY_AFTER_MS = { first: 5000, most: 300_000 }
+/** What a process that was killed left; no preparation takes so long. */
+const LEFT_BEHIND_MS = 3_600_000
+
+export type Sources = {
+  /** Where a company's snapshots are. */
+  readonly lakeOf: (company: string) => string
+}
+
+/** A month, and what its documents depend on. */
+type Month = { readonly name: string; readonly key: string; readonly order: Omit<ShelfOrder, 'directory'> }
+
+/**
+ * A company's latest snapshot, ready to be served; a new one takes its place when it is ready. Months whose files
+ * are the same are taken over.
+ */
+export class MirroredCompany {
+  readonly #company: string
+  readonly #options: Sources & { readonly log: Logger; readonly pages: PageCache }
+  readonly #stop = new AbortController()
+  #shelves: ReadonlyMap<string, Shelf> = new Map()
+  #current: MirrorSnapshot | null = null
+  /** Why the latest snapshot is not the current one; null where it is, or is being prepared. */
+  #problem: string | null = null
+  #failures = 0
+  #preparing = false
+  #timer: NodeJS.Timeout | null = null
+  #looking: Promise<void> | null = null
+
+  constructor(company: string, options: Sources & { log: Logger; pages: PageCache }) {
+    this.#company = company
+    this.#options = { ...options, log: options.log.child({ company }) }
+  }
+
+  /** @throws Refusal (503) where there is none yet, saying why. */
+  get current(): MirrorSnapshot {
+    if (this.#current) return this.#current
+    if (this.#problem)
+      throw new Refusal(503, 'The snapshot of this company cannot be served: see the log.', 60)
+    throw new Refusal(
+      503,
+      this.#preparing
+        ? 'The snapshot of this company is being prepared. Ask again in a moment.'
+        : 'There is no snapshot of this company yet. Ask again after its first sync.',
+      5,
+    )
+  }
+
+  /** Follows the link from now on. */
+  follow(): void {
+    if (this.#stop.signal.aborted) return
+    this.#looking = this.#look().then(
+      () => this.#again(LOOK_EVERY_MS),
+      error => this.#again(this.#failed(error)),
+    )
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#looking
+    if (this.#timer) clearTimeout(this.#timer)
+    for (const shelf of this.#shelves.values()) await shelf.drop()
+  }
+
+  #again(ms: number): void {
+    this.#timer = setTimeout(() => this.follow(), ms)
+  }
+
+  /** @returns when to try again. */
+  #failed(error: unknown): number {
+    this.#preparing = false
+    const problem = messageOf(error)
+    if (problem !== this.#problem && !this.#stop.signal.aborted) {
+      const instead = this.#current ? ` ${this.#current.name} is served on.` : ''
+      this.#options.log.error(
+        `The latest snapshot cannot be served: ${problem}.${instead} It is tried again.`,
+      )
+    }
+    this.#problem = problem
+    this.#failures += 1
+    return Math.min(RETRY_AFTER_MS.first * 2 ** (this.#failures - 1), RETRY_AFTER_MS.most)
+  }
+
+  async #look(): Promise<void> {
+    const lake = this.#options.lakeOf(this.#company)
+    const name = await latestName(lake)
+    if (name === null || name === this.#current?.name) return
+    const directory = join(snapshotsDirectory(lake), name)
+    const manifest = await readManifest(directory)
+    if (!manifest) throw new Error(`${directory} has no manifest`)
+    this.#preparing = true
+    await this.#take(manifest, directory)
+    this.#preparing = false
+    this.#problem = null
+    this.#failures = 0
+  }
+
+  async #take(manifest: Manifest, directory: string): Promise<void> {
+    const startedMs = performance.now()
+    const months = monthsOf(manifest, directory)
+    const missing = months.filter(({ key }) => !this.#shelves.has(key))
+    const built = await this.#build(missing)
+    const shelves = new Map(
+      months.map(({ key }) => [key, built.get(key) ?? (this.#shelves.get(key) as Shelf)]),
+    )
+    const old = [...this.#shelves].filter(([key]) => !shelves.has(key))
+    const about = { company: this.#company, name: manifest.snapshot }
+    const asOf = new Date(manifest.created_at).toISOString()
+    this.#shelves = shelves
+    this.#current = new MirrorSnapshot({ ...about, asOf }, [...shelves.values()], this.#options.pages)
+    for (const [, shelf] of old) await shelf.drop()
+    const ms = Math.round(performance.now() - startedMs)
+    this.#options.log.info(
+      { snapshot: manifest.snapshot, months: months.length, built: missing.length, ms },
+      'Serving a new snapshot',
+    )
+  }
+
+  async #build(months: readonly Month[]): Promise<Map<string, Shelf>> {
+    if (months.length === 0) return new Map()
+    // Beside the lake: it is as large as that, and the system's own place may be small, or memory.
+    const parent = join(dirname(this.#options.lakeOf(this.#company)), 'mirror')
+    await mkdir(parent, { recursive: true })
+    await removeLeftBehind(parent)
+    const place = await mkdtemp(join(parent, 'shelves-'))
+    const shelves = new Map<string, Shelf>()
+    try {
+      const orders = months.map(({ name, order }) => ({ ...order, directory: join(place, name) }))
+      await buildShelves(orders, this.#stop.signal)
+      for (const [index, { key }] of months.entries())
+        shelves.set(key, await Shelf.open(orders[index]?.directory as string))
+      return shelves
+    } catch (error) {
+      for (const shelf of shelves.values()) await shelf.drop()
+      throw error
+    } finally {
+      // What is open stays until it is closed, whoever dies; nobody else can read it.
+      await rm(place, { recursive: true, force: true })
+    }
+  }
+}
+
+async function removeLeftBehind(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const path = join(parent, name)
+    const about = await stat(path).catch(() => null)
+    if (about && Date.now() - about.mtimeMs > LEFT_BEHIND_MS) await rm(path, { recursive: true, force: true })
+  }
+}
+
+/** The months with notices, newest first. */
+function monthsOf({ tables }: Manifest, directory: string): Month[] {
+  const file = (table: string, month: string) =>
+    tables[table]?.files.find(one => one.month === month && one.rows > 0) ?? null
+  const names = (tables.editais?.files ?? []).flatMap(({ month, rows }) => (month && rows > 0 ? [month] : []))
+  return names
+    .sort()
+    .reverse()
+    .map(name => {
+      const of = DOCUMENT_TABLES.map(table => [table, file(table, name)] as const)
+      const files = Object.fromEntries(of.map(([table, one]) => [table, one && join(directory, one.path)]))
+      const sum = (what: 'bytes' | 'rows') => of.reduce((all, [, one]) => all + (one?.[what] ?? 0), 0)
+      const key = of.map(([, one]) => one?.sha256 ?? '').join()
+      return { name, key, order: { files: files as MonthFiles, bytes: sum('bytes'), rows: sum('rows') } }
+    })
+}

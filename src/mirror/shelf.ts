@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open, readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { zstdDecompress } from 'node:zlib'
+import { Json } from '#src/service/source.ts'
+import { type ShelfIndex, shelfFiles } from './shelf_files.ts'
+
+const decompress = promisify(zstdDecompress)
+
+/** The documents of one month: notices in memory, analyses in a file that has no name any more. */
+export class Shelf {
+  readonly index: ShelfIndex
+  /** Names all its notices; for `ETag`. */
+  readonly tag: string
+  readonly #notices: Buffer
+  readonly #analyses: FileHandle
+  readonly #places: ReadonlyMap<string, number>
+  #reading = 0
+  #dropped = false
+
+  private constructor(index: ShelfIndex, notices: Buffer, analyses: FileHandle) {
+    this.index = index
+    this.#notices = notices
+    this.#analyses = analyses
+    this.#places = new Map(index.ids.map((id, place) => [id, place]))
+    this.tag = createHash('sha256').update(index.noticeTags.join()).digest('base64url').slice(0, 16)
+  }
+
+  /** Takes what the builder wrote; its directory may be removed afterwards. */
+  static async open(directory: string): Promise<Shelf> {
+    const paths = shelfFiles(directory)
+    const index = JSON.parse(await readFile(paths.index, 'utf8')) as ShelfIndex
+    return new Shelf(index, await readFile(paths.notices), await open(paths.analyses))
+  }
+
+  get size(): number {
+    return this.index.ids.length
+  }
+
+  placeOf(id: string): number | undefined {
+    return this.#places.get(id)
+  }
+
+  /** The notices of these places, with commas between them. */
+  notices(from: number, to: number): Buffer {
+    return this.#notices.subarray(this.#begin(from), this.#begin(to) - 1)
+  }
+
+  notice(place: number): Json {
+    return new Json(this.notices(place, place + 1), this.index.noticeTags[place] as string)
+  }
+
+  /** Null where there is none. */
+  async analysis(place: number): Promise<Json | null> {
+    const where = this.index.analyses[place]
+    if (!where) return null
+    this.#reading += 1
+    try {
+      const frame = Buffer.allocUnsafe(where.bytes)
+      const { bytesRead } = await this.#analyses.read(frame, 0, where.bytes, where.at)
+      if (bytesRead !== where.bytes) throw new Error(`an analysis of ${where.bytes} bytes has ${bytesRead}`)
+      return new Json(await decompress(frame), where.tag)
+    } finally {
+      this.#reading -= 1
+      await this.#closeIfDone()
+    }
+  }
+
+  /** No snapshot needs it any more; who reads in it now reads to the end. */
+  async drop(): Promise<void> {
+    this.#dropped = true
+    await this.#closeIfDone()
+  }
+
+  async #closeIfDone(): Promise<void> {
+    if (this.#dropped && this.#reading === 0) await this.#analyses.close().catch(() => {})
+  }
+
+  #begin(place: number): number {
+    return place === 0 ? 0 : (this.index.noticeEnds[place - 1] as number)
+  }
+}

@@ -1,0 +1,38 @@
+import { join } from 'node:path'
+import type { MonthFiles } from './documents.ts'
+
+/** A month that is to be put on a shelf. */
+export type ShelfOrder = {
+  readonly files: MonthFiles
+  /** Of those files, together. */
+  readonly bytes: number
+  readonly rows: number
+  /** Where its two files and its index go. */
+  readonly directory: string
+}
+
+/** What the builder says when it is done. */
+export type ShelfResult = { readonly error: string | null }
+
+/** What is on a shelf, newest notice first; all lists are of one length. */
+export type ShelfIndex = {
+  readonly ids: readonly string[]
+  readonly statuses: readonly string[]
+  /** `created_at`, microseconds. */
+  readonly created: readonly number[]
+  /** Where each notice ends in `notices`; it begins where the one before ends. */
+  readonly noticeEnds: readonly number[]
+  readonly noticeTags: readonly string[]
+  /** `analysis_state` of `editais`. */
+  readonly states: readonly string[]
+  /** Where each analysis is in `analyses`, a zstd frame of its own; null where there is none. */
+  readonly analyses: readonly ({ readonly at: number; readonly bytes: number; readonly tag: string } | null)[]
+}
+
+export function shelfFiles(directory: string): { notices: string; analyses: string; index: string } {
+  return {
+    notices: join(directory, 'notices'),
+    analyses: join(directory, 'analyses'),
+    index: join(directory, 'index.json'),
+  }
+}

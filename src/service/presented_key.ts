@@ -1,0 +1,15 @@
+type PresentedKey = {
+  readonly authorization: string | undefined
+  readonly xApiKey: string | undefined
+}
+
+/**
+ * The key that a request presents, or null. The contract wants exactly one header (section 5): both with
+ * the same key are accepted, both with different keys are refused, as is any scheme but Bearer.
+ */
+export function presentedKey({ authorization, xApiKey }: PresentedKey): string | null {
+  const bearer = authorization === undefined ? undefined : /^Bearer +(\S+) *$/iu.exec(authorization)?.[1]
+  if (authorization !== undefined && bearer === undefined) return null
+  if (bearer !== undefined && xApiKey !== undefined && bearer !== xApiKey) return null
+  return bearer ?? xApiKey ?? null
+}

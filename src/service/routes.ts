@@ -1,0 +1,110 @@
+import { type Context, Hono } from 'hono'
+import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
+import { presentedKey } from './presented_key.ts'
+import { Json, type NoticeFilter, type NoticeSource, Refusal } from './source.ts'
+
+export const LIST_PATH = '/api/v1/editais'
+
+type Respond = (context: Context, document: Json) => Response | Promise<Response>
+
+type ServiceEnv<S extends NoticeSource = NoticeSource> = { Variables: { source: S } }
+
+const REFUSALS = { 429: 'too_many_requests', 503: 'unavailable' } as const
+
+/**
+ * The API of the contract over any source of notices. Where the contract says nothing:
+ *
+ * - two auth headers: equal keys are accepted, different ones get 401 (section 5.7);
+ * - the key is judged before anything else under `/api/v1/editais`, so that 401 hides 400, 404 and 405;
+ * - `limit` is clamped to 1..200, `offset` to 0 or more; what is no integer counts as absent (4.1.4);
+ * - elements of `status` are trimmed, empty ones ignored; the first unknown one is named in the 400;
+ * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (section 7).
+ */
+export function createApi<S extends NoticeSource>({
+  companyOfKey,
+  respond = sendJson,
+}: {
+  companyOfKey: (key: string, context: Context<ServiceEnv<S>>) => S | null
+  /** Sends what is JSON already. */
+  respond?: Respond
+}): Hono<ServiceEnv<S>> {
+  const send = (context: Context, document: unknown) =>
+    document instanceof Json ? respond(context, document) : context.json(document as object)
+  const api = new Hono<ServiceEnv<S>>()
+
+  api.use(`${LIST_PATH}/*`, async (context, next) => {
+    const key = presentedKey({
+      authorization: context.req.header('authorization'),
+      xApiKey: context.req.header('x-api-key'),
+    })
+    const source = key === null ? null : companyOfKey(key, context)
+    if (!source) return context.json({ error: 'unauthorized' }, 401, { 'www-authenticate': 'Bearer' })
+    context.set('source', source)
+    return next()
+  })
+
+  api.get(LIST_PATH, async context => {
+    const filter = filterOf(context)
+    if ('unknown' in filter) {
+      return context.json({ error: 'invalid_status', detail: `unknown status: ${filter.unknown}` }, 400)
+    }
+    const page = await context.var.source.list(filter)
+    if (page instanceof Json) return send(context, page)
+    const { editais, total } = page
+    const { limit, offset } = filter
+    return context.json({ editais, count: editais.length, total, limit, offset })
+  })
+  api.get(`${LIST_PATH}/:id`, async context => {
+    const edital = await context.var.source.get(context.req.param('id'))
+    return edital === null ? notFound(context) : send(context, edital)
+  })
+  api.get(`${LIST_PATH}/:id/analysis`, async context => {
+    const analysis = await context.var.source.analysis(context.req.param('id'))
+    return analysis === null ? notFound(context) : send(context, analysis)
+  })
+
+  for (const path of [LIST_PATH, `${LIST_PATH}/:id`, `${LIST_PATH}/:id/analysis`]) {
+    api.all(path, context => context.json({ error: 'method_not_allowed' }, 405, { allow: 'GET, HEAD' }))
+  }
+  // Also where it is mounted in something that answers otherwise.
+  api.all(`${LIST_PATH}/*`, notFound)
+  api.notFound(notFound)
+  api.onError((error, context) => {
+    if (!(error instanceof Refusal)) return context.json({ error: 'internal_error' }, 500)
+    const { status, message: detail, retryAfterSeconds } = error
+    if (retryAfterSeconds !== null) context.header('Retry-After', String(retryAfterSeconds))
+    return context.json({ error: REFUSALS[status], detail }, status)
+  })
+  return api
+}
+
+/** The filter that is asked for, or the first status that is none. */
+function filterOf({ req }: Context): NoticeFilter | { readonly unknown: string } {
+  const statuses = statusFilter(req.queries('status') ?? [])
+  const unknown = statuses?.find(status => !(STATUSES as readonly string[]).includes(status))
+  if (unknown !== undefined) return { unknown }
+  const requested = integer(req.query('limit')) ?? LIST_LIMIT.default
+  const limit = Math.min(LIST_LIMIT.max, Math.max(LIST_LIMIT.min, requested))
+  return { statuses, limit, offset: Math.max(0, integer(req.query('offset')) ?? 0) }
+}
+
+function sendJson(context: Context, { bytes }: Json): Response {
+  return context.body(bytes as Uint8Array<ArrayBuffer>, 200, { 'content-type': 'application/json' })
+}
+
+function statusFilter(values: readonly string[]): string[] | null {
+  const statuses = values
+    .flatMap(value => value.split(','))
+    .map(status => status.trim())
+    .filter(status => status !== '')
+  return statuses.length > 0 ? statuses : null
+}
+
+function integer(text: string | undefined): number | null {
+  const number = text !== undefined && /^[+-]?\d+$/u.test(text.trim()) ? Number(text) : Number.NaN
+  return Number.isNaN(number) ? null : Math.min(number, Number.MAX_SAFE_INTEGER)
+}
+
+function notFound(context: Context): Response {
+  return context.json({ error: 'not_found' }, 404)
+}

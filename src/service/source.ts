@@ -1,0 +1,46 @@
+export type NoticeFilter = {
+  /** Null for every status. */
+  readonly statuses: readonly string[] | null
+  /** 1 to 200. */
+  readonly limit: number
+  /** 0 or more. */
+  readonly offset: number
+}
+
+/** A document that is JSON already, as UTF-8. */
+export class Json {
+  readonly bytes: Uint8Array
+  /** Names these bytes; for `ETag`. */
+  readonly tag: string
+
+  constructor(bytes: Uint8Array, tag: string) {
+    this.bytes = bytes
+    this.tag = tag
+  }
+}
+
+/** No answer now, but before long: there is nothing to answer with yet (503), or too much is asked (429). */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly status: 429 | 503
+  /** Null where nobody knows. */
+  readonly retryAfterSeconds: number | null
+
+  constructor(status: 429 | 503, message: string, retryAfterSeconds: number | null) {
+    super(message)
+    this.status = status
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/**
+ * What the API's routes read, one instance per company. Documents are returned as they are to be sent
+ * (contract sections 2.1 and 2.2), as values or as JSON; `null` means unknown to this company.
+ * Each may throw `Refusal`.
+ */
+export interface NoticeSource {
+  /** One page, most recent first, and the number of notices that match the filter; or all of section 2.4 as JSON. */
+  list(filter: NoticeFilter): Promise<{ editais: readonly unknown[]; total: number } | Json>
+  get(id: string): Promise<unknown | Json | null>
+  analysis(id: string): Promise<unknown | Json | null>
+}

@@ -1,0 +1,110 @@
+import { Agent, request } from 'node:http'
+import { onTestFinished } from 'vitest'
+import { companyPaths } from '#src/company.ts'
+import { startHttp } from '#src/http_server.ts'
+import { createLogger } from '#src/log.ts'
+import { createMirrorApp } from '#src/mirror/app.ts'
+import { KeyStore } from '#src/mirror/keys.ts'
+import { Mirror } from '#src/mirror/mirror.ts'
+import { until } from './daemon.ts'
+import type { Environment } from './project.ts'
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** As it came: not decompressed. */
+  readonly body: Buffer
+}
+
+type Question = { readonly method?: string; readonly key?: string | null } & Readonly<{
+  headers?: Readonly<Record<string, string>>
+}>
+
+export type ServedMirror = {
+  readonly url: string
+  /** By company. */
+  readonly keys: Readonly<Record<string, string>>
+  readonly store: KeyStore
+  /** Lines of its log. */
+  readonly lines: readonly string[]
+  /** Asks with the key of `acme`, unless there is to be another, or none (null). */
+  ask(path: string, question?: Question): Promise<Answer>
+  /** The body of a 200, as JSON. */
+  json<T>(path: string, question?: Question): Promise<T>
+}
+
+type Options = {
+  /** Each has a key. */
+  readonly companies?: readonly string[]
+  /** Those of them that have a snapshot. */
+  readonly ready?: readonly string[]
+  readonly maxRps?: number
+  readonly corsOrigins?: readonly string[]
+}
+
+/** Serves what is below `DATA_DIR`, until the test ends. */
+export async function serveMirror(environment: Environment, options: Options = {}): Promise<ServedMirror> {
+  const { companies = ['acme'], ready = companies, maxRps = null, corsOrigins = [] } = options
+  const dataDir = environment.DATA_DIR as string
+  const store = KeyStore.open(dataDir, 5000)
+  const keys = Object.fromEntries(companies.map(slug => [slug, store.create(slug, 'test', new Date())]))
+  const lines: string[] = []
+  const log = createLogger('info', {}, { write: line => void lines.push(line) })
+  const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
+  const mirror = new Mirror({ dataDir, lakeOf, log, now: () => new Date() })
+  const app = createMirrorApp({ mirror, settings: { maxRps, corsOrigins }, log })
+  const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0 })
+  const agent = new Agent({ keepAlive: true })
+  onTestFinished(async () => {
+    agent.destroy()
+    await close()
+    await mirror.close()
+    store.close()
+  })
+  for (const slug of ready) {
+    await until(() => isThere(mirror, slug), {
+      what: () => `a snapshot of ${slug}; the log says\n${lines.join('')}`,
+    })
+  }
+  const ask: ServedMirror['ask'] = (path, { key = keys.acme, headers = {}, method = 'GET' } = {}) =>
+    askAt(`${url}${path}`, { method, agent, headers: { ...(key ? { 'x-api-key': key } : {}), ...headers } })
+  return {
+    ...{ url, keys, store, lines, ask },
+    async json(path, question) {
+      const { status, body } = await ask(path, question)
+      if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body}`)
+      return JSON.parse(body.toString())
+    },
+  }
+}
+
+function isThere(mirror: Mirror, company: string): boolean {
+  try {
+    return mirror.snapshotOf(company) !== null
+  } catch {
+    return false
+  }
+}
+
+/** Asks as nothing but HTTP: nothing is added, followed or decompressed. */
+export function askAt(
+  url: string,
+  { method, headers, agent }: { method: string; headers: Readonly<Record<string, string>>; agent?: Agent },
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method, headers, ...(agent ? { agent } : {}) }, response => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => void chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers as Record<string, string>,
+          body: Buffer.concat(chunks),
+        }),
+      )
+    })
+    asked.on('error', reject)
+    asked.end()
+  })
+}
