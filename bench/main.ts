@@ -14,6 +14,8 @@ import { benchMonth, type MonthOptions } from './month/bench.ts'
 import * as month from './month/result.ts'
 import { killAll } from './processes.ts'
 import * as sync from './result.ts'
+import { benchServe, type ServeOptions } from './serve/bench.ts'
+import * as serve from './serve/result.ts'
 
 type Printed = { readonly json?: true; readonly keep?: true }
 
@@ -114,6 +116,20 @@ withShared(program.command('month'))
       const found = await benchMonth(options, directory)
       if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
       return options.json ? month.toJson(found) : month.describeMonth(found)
+    }),
+  )
+
+withShared(program.command('serve'))
+  .description(
+    'Measures the mirror (npm run serve) on a generated company: pages, notices and analyses, asked for by clients on the same machine, beside a bare server that sends as many bytes.',
+  )
+  .option('--notices <count>', 'size of the company', wholeNumber(1), 20_000)
+  .option('--clients <count>', 'how many ask at once', wholeNumber(1), 50)
+  .option('--seconds <count>', 'how long they ask for each', wholeNumber(1), 10)
+  .action((options: ServeOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchServe(options, directory)
+      return options.json ? serve.toJson(found) : serve.describeServe(found)
     }),
   )
 

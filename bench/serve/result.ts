@@ -1,0 +1,54 @@
+import { renderTable } from '#src/cli/table.ts'
+import { type Verdict, verdict } from '../bars.ts'
+import { describeMachine, type Machine, round, verdictCells } from '../result.ts'
+import type { ServeOptions } from './bench.ts'
+import { KINDS, type Measured } from './measure.ts'
+
+/** The size that the bars are stated for. */
+const STATED_FOR = 20_000
+
+export type ServeBench = {
+  readonly machine: Machine
+  readonly settings: ServeOptions
+  readonly measured: Measured
+  readonly bars: readonly Verdict[]
+}
+
+export function judgeServe({ notices }: ServeOptions, { kinds, peakRssBytes }: Measured): Verdict[] {
+  const errors = KINDS.reduce((sum, kind) => sum + kinds[kind].mirror.errors, 0)
+  const always = [verdict('answers that were no 200', errors, 'most', 0)]
+  if (notices > STATED_FOR) return always
+  return [
+    ...always,
+    verdict('page of 200: p99, ms', kinds.page.mirror.ms.p99, 'most', 25),
+    verdict('notice: requests/s', kinds.notice.mirror.perSecond, 'least', 1500),
+    verdict('analysis: requests/s', kinds.analysis.mirror.perSecond, 'least', 800),
+    verdict('peak RSS of the server, MB', peakRssBytes / 1e6, 'most', 800),
+  ]
+}
+
+export function toJson({ machine, settings, measured, bars }: ServeBench): object {
+  return {
+    ...{ machine, settings: { ...settings, json: undefined }, measured },
+    bars: bars.map(bar => ({ ...bar, value: round(bar.value, 2) })),
+  }
+}
+
+export function describeServe({ machine, settings, measured, bars }: ServeBench): string {
+  const { notices, clients, seconds } = settings
+  const rows = KINDS.map(kind => {
+    const { mirror, floor, bodyBytes } = measured.kinds[kind]
+    return {
+      ...{ asked: kind, bytes: bodyBytes, 'requests/s': round(mirror.perSecond, 0) },
+      ...{ 'p50, ms': round(mirror.ms.p50, 1), 'p99, ms': round(mirror.ms.p99, 1) },
+      ...{ 'floor, requests/s': round(floor.perSecond, 0), 'floor, p99, ms': round(floor.ms.p99, 1) },
+      'share of the floor': round(mirror.perSecond / floor.perSecond, 2),
+    }
+  })
+  const ready = `ready after ${round(measured.readySeconds, 1)} s; peak RSS ${round(measured.peakRssBytes / 1e6, 0)} MB, of the builder ${round(measured.builderRssBytes / 1e6, 0)} MB`
+  return [
+    `${describeMachine(machine)}; ${notices.toLocaleString('en-US')} notices, ${clients} clients for ${seconds} s each, on the same machine; ${ready}`,
+    renderTable(Object.keys(rows[0] as object), rows),
+    renderTable(['bar', 'value', 'limit', 'verdict'], bars.map(verdictCells)),
+  ].join('\n')
+}
