@@ -5,7 +5,7 @@ import type { CompanyPaths } from '#src/company.ts'
 import { observeSteps } from '#src/durable.ts'
 import { EXIT, explain } from '#src/errors.ts'
 import type { RunReport } from '#src/report.ts'
-import { beginRun, isAltered } from './company.ts'
+import { beginRun } from './company.ts'
 import { type Deed, perform } from './deeds.ts'
 import { type Fate, type Watch, watch } from './fate.ts'
 import { must, Violation } from './must.ts'
@@ -105,7 +105,7 @@ function checkRun(play: Play, { deed, report, stored, weather }: Finished): void
   const isWhole = !weather.losesAnswers && report.mode !== 'filtered'
   if (isWhole) oracle.checkFresh(stored, company.ledger)
   // What is shown broken, or twice, has no single outcome to count.
-  if (isWhole && play.settled && !isAltered(company) && report.status === 'ok')
+  if (isWhole && play.settled && company.alterations === 0 && report.status === 'ok')
     oracle.checkCounts(kept, stored, company.ledger, report)
 }
 

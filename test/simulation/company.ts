@@ -56,20 +56,12 @@ export function beginRun({ ofRun, absent, seq }: Ledger, settled: boolean): void
   ofRun.since = seq
 }
 
-/** Share of the documents that are shown broken. */
-export type Alterations = { readonly notices: number; readonly analyses: number }
-
-export const NONE: Alterations = { notices: 0, analyses: 0 }
-
-export function isAltered({ alterations: { notices, analyses } }: SimulatedCompany): boolean {
-  return notices + analyses > 0
-}
-
 /** A company that lives while it is read, shows broken documents when told to, and notes all that it shows. */
 export class SimulatedCompany implements NoticeSource {
   readonly world: World
   readonly ledger = newLedger()
-  alterations: Alterations = NONE
+  /** Share of the documents that are shown broken. */
+  alterations = 0
   /** How many changes there are before an answer, on average. */
   changesPerAnswer = 0
   readonly #random: Random
@@ -106,13 +98,13 @@ export class SimulatedCompany implements NoticeSource {
     const shown: unknown[] = []
     for (const edital of editais) {
       // One that is left out, though it is there.
-      if (this.#random.chance(this.alterations.notices / 2)) continue
+      if (this.#random.chance(this.alterations / 2)) continue
       const { id } = edital as Entry['edital']
       this.ledger.ofRun.listed.add(id)
       shown.push(this.#showNotice(id))
     }
     // One that is shown twice.
-    if (shown.length > 1 && this.#random.chance(this.alterations.notices)) shown.push(shown[0])
+    if (shown.length > 1 && this.#random.chance(this.alterations)) shown.push(shown[0])
     return { editais: shown, total }
   }
 
@@ -127,14 +119,14 @@ export class SimulatedCompany implements NoticeSource {
     this.#live()
     const entry = this.world.entry(id)
     if (!entry?.analysis) return null
-    const { sent, read } = alterAnalysis(entry.analysis, this.#random, this.alterations.analyses)
+    const { sent, read } = alterAnalysis(entry.analysis, this.#random, this.alterations)
     this.#note(this.ledger.analyses, id, read && { ...entry, analysis: read })
     return sent
   }
 
   #showNotice(id: string): unknown {
     const entry = this.world.entry(id) as Entry
-    const { sent, read } = alterNotice(entry.edital, this.#random, this.alterations.notices)
+    const { sent, read } = alterNotice(entry.edital, this.#random, this.alterations)
     this.#note(this.ledger.notices, id, read && { ...entry, edital: read })
     this.#note(this.ledger.ofRun.notices, id, read && { ...entry, edital: read })
     if (!read) this.ledger.ofRun.unusable.add(id)

@@ -7,7 +7,6 @@ import { openOptions } from '#src/run.ts'
 import { rebuildWarehouse } from '#src/warehouse/warehouse.ts'
 import { KEY } from './alter.ts'
 import { attempt } from './attempt.ts'
-import { NONE } from './company.ts'
 import { contextOf } from './deeds.ts'
 import { must } from './must.ts'
 import * as oracle from './oracle.ts'
@@ -21,7 +20,7 @@ const HOUR_MS = 3_600_000
 /** Nothing is wrong any more, nothing changes: now the warehouse must be right. */
 export async function quietEnd(play: Play): Promise<void> {
   const { company, clock, environment } = play
-  Object.assign(company, { alterations: NONE, changesPerAnswer: 0 })
+  Object.assign(company, { alterations: 0, changesPerAnswer: 0 })
   // Later than any clock was, so that nothing waits for its next attempt.
   clock.now = new Date(clock.now.getTime() + 60 * 24 * HOUR_MS)
   const quiet: Play = { ...play, environment: { ...environment, API_TIMEOUT_MS: '20000' } }

@@ -8,7 +8,7 @@ import { drawDeed } from './deeds.ts'
 import { drawFate } from './fate.ts'
 import { count, openPlay, type Play } from './play.ts'
 import { quietEnd } from './quiet.ts'
-import { CALM, drawWeather } from './weather.ts'
+import { CALM, drawWeather, type Weather } from './weather.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -57,21 +57,22 @@ async function oneRun(play: Play): Promise<void> {
   const deed = drawn === 'other key' && !isGuarded(play) ? 'sync' : drawn
   const undisturbed = deed === 'other key'
   const weather = undisturbed ? CALM : drawWeather(random, random.chance(0.75) ? random.int(1, 9) : null)
-  const broken = !undisturbed && random.chance(0.3) ? random.pick([0.02, 0.1, 0.3]) : 0
-  company.alterations = { notices: broken, analyses: broken }
+  company.alterations = !undisturbed && random.chance(0.3) ? random.pick([0.02, 0.1, 0.3]) : 0
   company.changesPerAnswer = !undisturbed && random.chance(0.6) ? random.pick([0.1, 0.5, 2]) : 0
   await attempt(play, { deed, weather, fate: undisturbed ? null : drawFate(random), trusted: false })
 }
 
 /** Some analyses cannot be read for once, and then are what they were; nothing else is new. */
 async function relapse(play: Play): Promise<void> {
-  const { random, company } = play
-  company.changesPerAnswer = 0
-  for (const analyses of [random.pick([0.1, 0.3]), 0]) {
-    passTime(play)
-    company.alterations = { notices: 0, analyses }
-    await attempt(play, { deed: 'restart', weather: CALM, fate: null, trusted: false })
+  Object.assign(play.company, { alterations: 0, changesPerAnswer: 0 })
+  passTime(play)
+  const broken: Weather = {
+    plan: [{ fault: 'truncate', kinds: ['analysis'], probability: 0.3 }],
+    losesAnswers: false,
   }
+  // Soon after one another: an hour later there would be a new snapshot anyway.
+  for (const weather of [broken, CALM])
+    await attempt(play, { deed: 'restart', weather, fate: null, trusted: false })
 }
 
 function isGuarded({ kept, settled }: Play): boolean {
