@@ -176,13 +176,6 @@ export const PLANTED: readonly Planted[] = [
     to: '',
   },
   {
-    invariant: 'found',
-    name: 'set-aside-for-ever',
-    file: 'src/detect.ts',
-    from: 'q.edital_id IS NOT NULL OR coalesce(a._segment',
-    to: 'coalesce(a._segment',
-  },
-  {
     invariant: 'I10',
     name: 'no-mass-deletion-guard',
     file: 'src/missing.ts',
