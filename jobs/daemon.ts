@@ -2,7 +2,7 @@ import { once, setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
-import { companyPaths, makeDataDirectory } from '#src/company.ts'
+import { companyPaths } from '#src/company.ts'
 import { EXIT, explain, FatalError } from '#src/errors.ts'
 import { startHttp } from '#src/http_server.ts'
 import { openLog } from '#src/log.ts'
@@ -56,7 +56,7 @@ async function serve(environment: Environment): Promise<void> {
   const shared: Shared = { settings, roster, queues, fullRequests: requests, metrics, alerts, log }
 
   const lakeOf = (slug: string) => (roster.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
-  const mirror = await openMirror({ dataDir, lakeOf, log, now })
+  const mirror = openMirror({ dataDir, lakeOf, log, now })
   const http = await startHttp(
     createHttp({
       ...{ roster, queues, metrics, log, adminToken: settings.adminToken },
@@ -90,9 +90,8 @@ async function serve(environment: Environment): Promise<void> {
 }
 
 /** Null where the API keys cannot be opened: runs may go well all the same, or say what is wrong. */
-async function openMirror(options: MirrorOptions): Promise<Mirror | null> {
+function openMirror(options: MirrorOptions): Mirror | null {
   try {
-    await makeDataDirectory(options.dataDir)
     return new Mirror(options)
   } catch (error) {
     options.log.error(`${explain(error).message} Until then the API is not served; restart the worker.`)

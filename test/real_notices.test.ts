@@ -6,6 +6,7 @@ import { compressors } from 'hyparquet-compressors'
 import { expect, test } from 'vitest'
 import { readNoticesFile } from '#src/sandbox/notices_file.ts'
 import { companyDirectory } from './support/project.ts'
+import { expectRoundTrip } from './support/round_trip.ts'
 import { alertRows, analysisRow, editalRow, itemRows, type Row, requirementRows } from './support/rows.ts'
 import { startCompany } from './support/synced.ts'
 
@@ -32,7 +33,7 @@ function inOrder(rows: Row[]): Row[] {
   return rows.sort((a, b) => (key(a) < key(b) ? -1 : 1))
 }
 
-test('every published value of 1,710 real notices is the one in the document it came from', async ({
+test('every published value of 1,710 real notices is the one in the document it came from, and is served as that', async ({
   skip,
 }) => {
   skip(!existsSync(NOTICES_FILE), `The file of real notices is not here: ${NOTICES_FILE}.`)
@@ -52,4 +53,5 @@ test('every published value of 1,710 real notices is the one in the document it 
     expect(actual, table).toHaveLength(count)
     expect(actual, table).toStrictEqual(inOrder(rows))
   }
+  await expectRoundTrip(company)
 })

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { EXIT, FatalError, messageOf } from '#src/errors.ts'
@@ -16,6 +16,8 @@ export type KeyEntry = {
 
 /** What every key begins with (contract section 5.1). */
 const KEY_PREFIX = 'edk_'
+
+const FILE = 'api_keys.sqlite'
 
 const SCHEMA = `
   PRAGMA journal_mode = WAL;
@@ -48,7 +50,7 @@ export class KeyStore {
    * @throws FatalError (usage) where the file cannot be opened or made.
    */
   static open(dataDir: string, waitMs: number): KeyStore {
-    const path = join(dataDir, 'api_keys.sqlite')
+    const path = join(dataDir, FILE)
     try {
       const db = new DatabaseSync(path, { timeout: waitMs })
       try {
@@ -64,6 +66,11 @@ export class KeyStore {
         EXIT.usage,
       )
     }
+  }
+
+  /** The keys, where somebody made one; null elsewhere. Throws as `open`. */
+  static openIfThere(dataDir: string, waitMs: number): KeyStore | null {
+    return existsSync(join(dataDir, FILE)) ? KeyStore.open(dataDir, waitMs) : null
   }
 
   /** Whether the file that is open is not the one of that name any more, as after a restore. */

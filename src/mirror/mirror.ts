@@ -26,14 +26,15 @@ export class Mirror {
   readonly #companies = new Map<string, MirroredCompany>()
   readonly #pages = new PageCache(PAGES_BYTES)
   readonly #timer: NodeJS.Timeout
-  #keys: KeyStore
+  /** Null until there is a key. */
+  #keys: KeyStore | null
   #uses = new Map<string, Date>()
 
   /** @throws FatalError (usage) where the keys cannot be opened. */
   constructor(options: MirrorOptions) {
     this.#options = options
-    this.#keys = KeyStore.open(options.dataDir, KEYS_WAIT_MS)
-    for (const company of this.#keys.companies()) this.#follow(company)
+    this.#keys = KeyStore.openIfThere(options.dataDir, KEYS_WAIT_MS)
+    for (const company of this.#keys?.companies() ?? []) this.#follow(company)
     this.#timer = setInterval(() => this.#lookAfterKeys(), LOOK_AFTER_MS).unref()
   }
 
@@ -48,7 +49,8 @@ export class Mirror {
    */
   whose(key: string): { readonly company: string; readonly prefix: string } | null {
     try {
-      const found = this.#keys.find(key)
+      this.#keys ??= KeyStore.openIfThere(this.#options.dataDir, KEYS_WAIT_MS)
+      const found = this.#keys?.find(key) ?? null
       if (found) this.#uses.set(found.prefix, this.#options.now())
       return found
     } catch (error) {
@@ -69,7 +71,7 @@ export class Mirror {
     clearInterval(this.#timer)
     this.#lookAfterKeys()
     await Promise.all([...this.#companies.values()].map(company => company.close()))
-    this.#keys.close()
+    this.#keys?.close()
   }
 
   #follow(company: string): MirroredCompany {
@@ -82,13 +84,13 @@ export class Mirror {
   #lookAfterKeys(): void {
     const { dataDir, log } = this.#options
     try {
-      if (this.#keys.isReplaced) {
+      if (this.#keys?.isReplaced) {
         const replaced = this.#keys
-        this.#keys = KeyStore.open(dataDir, KEYS_WAIT_MS)
+        this.#keys = KeyStore.openIfThere(dataDir, KEYS_WAIT_MS)
         replaced.close()
       }
       if (this.#uses.size === 0) return
-      this.#keys.noteUse(this.#uses)
+      this.#keys?.noteUse(this.#uses)
       this.#uses = new Map()
     } catch (error) {
       // To answer matters more, and it is tried again.
