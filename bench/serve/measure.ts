@@ -17,7 +17,7 @@ const PAGE = 200
 const READY_WITHIN_MS = 300_000
 
 /** What is asked for. */
-export const KINDS = ['page', 'notice', 'analysis'] as const
+export const KINDS = ['page', 'page, gzip', 'notice', 'analysis'] as const
 export type Kind = (typeof KINDS)[number]
 
 /** Answers of the mirror, and of the floor with bodies of the same size. */
@@ -122,8 +122,9 @@ async function measureKind(
   { notices, clients, seconds, directory }: MeasureOptions,
 ): Promise<Side> {
   const paths = await pathsOf(kind, { url, key, notices })
+  const gzip = kind === 'page, gzip'
   const load = async (at: string) => {
-    const order: Load = { url: at, key, paths, clients, seconds }
+    const order: Load = { url: at, key, paths, clients, seconds, gzip }
     return JSON.parse((await run(CLIENTS, [JSON.stringify(order)], { cwd: directory })).stdout) as Loaded
   }
   const mirror = await load(url)
@@ -145,7 +146,7 @@ async function pathsOf(
     { length: Math.ceil(notices / PAGE) },
     (_, n) => `/api/v1/editais?limit=${PAGE}&offset=${n * PAGE}`,
   )
-  if (kind === 'page') return pages
+  if (kind.startsWith('page')) return pages
   const ids: string[] = []
   for (const path of pages) {
     const { body } = await request(`${url}${path}`, { headers: { 'x-api-key': key } })

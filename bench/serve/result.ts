@@ -21,6 +21,7 @@ export function judgeServe({ notices }: ServeOptions, { kinds, peakRssBytes }: M
   return [
     ...always,
     verdict('page of 200: p99, ms', kinds.page.mirror.ms.p99, 'most', 25),
+    verdict('page of 200, gzip: p99, ms', kinds['page, gzip'].mirror.ms.p99, 'most', 25),
     verdict('notice: requests/s', kinds.notice.mirror.perSecond, 'least', 1500),
     verdict('analysis: requests/s', kinds.analysis.mirror.perSecond, 'least', 800),
     verdict('peak RSS of the server, MB', peakRssBytes / 1e6, 'most', 800),

@@ -132,7 +132,8 @@ function aboutRequest(
   }
 }
 
-async function respond(context: Context, { bytes, tag }: Json): Promise<Response> {
+async function respond(context: Context, document: Json): Promise<Response> {
+  const { bytes, tag } = document
   const etag = `W/"${tag}"`
   if (isKnown(context.req.header('if-none-match'), tag)) return context.body(null, 304, { etag })
   const headers = { 'content-type': 'application/json', etag }
@@ -140,7 +141,7 @@ async function respond(context: Context, { bytes, tag }: Json): Promise<Response
     bytes.length < COMPRESS_FROM_BYTES
       ? 'identity'
       : accepts(context, { header: 'Accept-Encoding', supports: ['gzip', 'br'], default: 'identity' })
-  const body = encoding === 'identity' ? bytes : await compressed(bytes, encoding)
+  const body = encoding === 'identity' ? bytes : await compressed(document, encoding)
   return context.body(body as Uint8Array<ArrayBuffer>, 200, {
     ...headers,
     // Said also to HEAD, whose body is left out.
@@ -161,6 +162,15 @@ const brotlied = promisify(brotliCompress)
 /** For a document that is asked for once, more would cost more time than it saves. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
-async function compressed(bytes: Uint8Array, encoding: string): Promise<Uint8Array> {
-  return encoding === 'br' ? await brotlied(bytes, BROTLI) : await gzipped(bytes, { level: 4 })
+/** Of pages, which are asked for again; a document that is made for one answer is gone with it. */
+const compressions = new WeakMap<Json, Map<string, Promise<Uint8Array>>>()
+
+function compressed(document: Json, encoding: string): Promise<Uint8Array> {
+  const known = compressions.get(document) ?? new Map<string, Promise<Uint8Array>>()
+  compressions.set(document, known)
+  const { bytes } = document
+  const body =
+    known.get(encoding) ?? (encoding === 'br' ? brotlied(bytes, BROTLI) : gzipped(bytes, { level: 4 }))
+  known.set(encoding, body)
+  return body
 }
