@@ -1,5 +1,10 @@
 import { defineConfig } from 'vitest/config'
+import { memoryDirectory } from './test/support/memory_directory.ts'
 import LongestFirst from './test/support/sequencer.ts'
+
+// Unless somebody said where; workers and what they start inherit it.
+const inMemory = memoryDirectory()
+if (inMemory !== null) process.env.TMPDIR ??= inMemory
 
 export default defineConfig({
   test: {
