@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
+import { commandOf } from '../command.ts'
 import { childrenOf, rssBytes } from '../daemon/proc.ts'
 import { remember, run, type Server } from '../processes.ts'
 import type { Load, Loaded } from './clients.ts'
@@ -82,8 +83,9 @@ async function startServing(
   const logPath = join(directory, 'serve.log')
   const startedMs = performance.now()
   const log = openSync(logPath, 'w')
+  const { nodeOptions, file, args } = await commandOf('serve')
   const child = remember(
-    spawn(process.execPath, [MAIN, 'serve'], {
+    spawn(process.execPath, [...nodeOptions, file, ...args], {
       cwd: directory,
       env: { PATH: process.env.PATH ?? '', ...env },
       stdio: ['ignore', 'ignore', log],

@@ -10,6 +10,7 @@ const RETRY_AFTER = { 'Retry-After': { description: 'Seconds to wait.', schema: 
 
 /** What the mirror answers beside what the contract says. */
 export const MIRROR_EXTRAS: Extras = {
+  localSessions: false,
   headers: {
     ETag: text('Names this version of the answer, for `If-None-Match`.'),
     'X-Data-As-Of': {

@@ -58,7 +58,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     companies.flatMap(company => company.revokedKeys ?? []),
   )
   const api = createApi({ companyOfKey: key => keyring.find(key)?.world ?? null })
-  describeApi(api)
+  describeApi(api, { responses: {}, headers: {}, localSessions: true })
   const answering: Answering = {
     // The adapter's faster Request and Response would replace the globals of the whole process.
     serve: getRequestListener(api.fetch, { overrideGlobalObjects: false }),

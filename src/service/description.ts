@@ -11,6 +11,8 @@ export type Extras = {
   readonly responses: Readonly<Record<string, object>>
   /** Headers of each 200. */
   readonly headers: Readonly<Record<string, object>>
+  /** Whether sessions may be local times, without an offset, as in real notices. */
+  readonly localSessions: boolean
 }
 
 /** Served from the package, so that the page needs nothing of another server. */
@@ -43,7 +45,7 @@ const CSP =
 export function describeApi(
   // biome-ignore lint/suspicious/noExplicitAny: whatever its routes share among them
   app: Hono<any>,
-  extras: Extras = { responses: {}, headers: {} },
+  extras: Extras,
 ): void {
   let description: object | null = null
   app.get('/openapi.json', async context => {
@@ -67,7 +69,7 @@ export function describeApi(
 }
 
 /** OpenAPI 3.1, of the address that it is asked of. */
-async function readDescription({ responses, headers }: Extras): Promise<object> {
+async function readDescription({ responses, headers, localSessions }: Extras): Promise<object> {
   const text = await readFile(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8')
   const document = parse(text) as Node
   const operations = Object.values(document.paths as Node).map(({ get }) => get as Node)
@@ -76,5 +78,15 @@ async function readDescription({ responses, headers }: Extras): Promise<object> 
     Object.assign(said, responses)
     said['200'] = { ...said['200'], headers } as unknown as Node
   }
+  if (localSessions) for (const name of ['Edital', 'EditalAnalysis']) loosen(document, name)
   return { ...document, servers: [{ url: '/' }] }
+}
+
+/** A time without an offset is none of the format `date-time`. */
+function loosen(document: Node, schema: string): void {
+  const properties = document.components?.schemas?.[schema]?.properties as Node
+  properties.data_sessao = {
+    type: 'string',
+    description: 'Date of the public session; without an offset it is local time.',
+  } as unknown as Node
 }

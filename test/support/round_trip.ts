@@ -18,8 +18,7 @@ const OF_THE_RUN: Readonly<Record<string, string>> = {
 /** What was synced comes out of the mirror as it went in, and a second worker that syncs from it has the same tables. */
 export async function expectRoundTrip(company: Company): Promise<void> {
   const { environment, world, sandbox } = company
-  // It gives some sessions without an offset, as real notices do, which is no date-time of JSON Schema.
-  const wrong = await describedAt(sandbox.url, { formats: false })
+  const wrong = await describedAt(sandbox.url)
   for (const id of world.ids()) {
     const { edital, analysis } = world.entry(id) as Entry
     expect([wrong('Edital', edital), wrong('EditalAnalysis', analysis)]).toEqual([null, null])
