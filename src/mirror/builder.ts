@@ -16,6 +16,8 @@ const MONTH_WITHIN_MS = 600_000
  * @throws Error saying why one could not be built.
  */
 export async function buildShelves(orders: readonly ShelfOrder[], signal: AbortSignal): Promise<void> {
+  // From here on it kills the process, and that ends the wait.
+  signal.throwIfAborted()
   const env = Object.fromEntries(
     PASSED.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])),
   )
@@ -28,7 +30,6 @@ export async function buildShelves(orders: readonly ShelfOrder[], signal: AbortS
   try {
     for (const order of orders) {
       const late = setTimeout(stop, MONTH_WITHIN_MS)
-      signal.throwIfAborted()
       const done = once(child, 'message').then(([result]) => result as ShelfResult)
       child.send(order)
       const { error } = await Promise.race([done, died]).finally(() => clearTimeout(late))
