@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import { environmentOf } from '#config/companies.ts'
-import { type Environment, readSettings, slug } from '#config/settings.ts'
+import { type Environment, readSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/company.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
 import { type KeyEntry, KeyStore } from '#src/mirror/keys.ts'
@@ -40,21 +40,24 @@ function json(): Option {
 }
 
 async function create(environment: Environment, { company, description = '', json }: Options): Promise<void> {
-  const { company: slugOf } = readSettings(await environmentOf(environment, company))
+  const { company: slug } = readSettings(await environmentOf(environment, company))
   const text = description.trim()
   if (text === '' || text.length > 200 || /[\p{Cc}]/u.test(text))
     throw new FatalError('--description must be a line of 1 to 200 characters.', EXIT.usage)
-  const key = await withKeys(environment, keys => keys.create(slugOf, text, new Date()))
+  const dataDir = dataDirOf(environment)
+  await makeDataDirectory(dataDir)
+  const key = withKeys(KeyStore.open(dataDir, WAIT_MS), keys => keys.create(slug, text, new Date()))
   if (json) {
-    process.stdout.write(`${JSON.stringify({ key, company: slugOf, description: text })}\n`)
+    process.stdout.write(`${JSON.stringify({ key, company: slug, description: text })}\n`)
     return
   }
   process.stdout.write(`${key}\n`)
-  process.stderr.write(`The key of ${slugOf} for ${text}. It is not shown again: put it where it is used.\n`)
+  process.stderr.write(`The key of ${slug} for ${text}. It is not shown again: put it where it is used.\n`)
 }
 
 async function list(environment: Environment, { company, json }: Options): Promise<void> {
-  const entries = await withKeys(environment, keys => keys.list(checkedSlug(company)))
+  const slug = company === undefined ? null : readSettings(await environmentOf(environment, company)).company
+  const entries = withKeys(existingKeys(environment), keys => keys.list(slug)) ?? []
   if (json) {
     process.stdout.write(`${JSON.stringify(entries)}\n`)
     return
@@ -73,29 +76,28 @@ function table(entries: readonly KeyEntry[]): string {
   )
 }
 
-async function revoke(environment: Environment, prefix: string): Promise<void> {
+function revoke(environment: Environment, prefix: string): void {
   // Who gives the whole key means its beginning; it is not repeated.
   const shown = prefix.split('_').slice(0, 2).join('_')
-  const entry = await withKeys(environment, keys => keys.revoke(shown, new Date()))
+  const entry = withKeys(existingKeys(environment), keys => keys.revoke(shown, new Date()))
   if (!entry)
     throw new FatalError(`There is no valid key ${shown}. \`npm run keys -- list\` shows them.`, EXIT.usage)
   process.stdout.write(`${entry.prefix} (${entry.company}, ${entry.description}) is refused from now on.\n`)
 }
 
-function checkedSlug(company: string | undefined): string | null {
-  if (company === undefined) return null
-  const result = slug.safeParse(company)
-  if (result.success) return result.data
-  throw new FatalError(`--company ${result.error.issues[0]?.message}.`, EXIT.usage)
+function dataDirOf(environment: Environment): string {
+  return readSettings({ ...environment, COMPANY: undefined }).dataDir
 }
 
-async function withKeys<T>(environment: Environment, work: (keys: KeyStore) => T): Promise<T> {
-  const { dataDir } = readSettings({ ...environment, COMPANY: undefined })
-  await makeDataDirectory(dataDir)
-  const keys = KeyStore.open(dataDir, WAIT_MS)
+function existingKeys(environment: Environment): KeyStore | null {
+  return KeyStore.openIfThere(dataDirOf(environment), WAIT_MS)
+}
+
+/** @returns null where there are no keys. */
+function withKeys<T>(keys: KeyStore | null, work: (keys: KeyStore) => T): T | null {
   try {
-    return work(keys)
+    return keys && work(keys)
   } finally {
-    keys.close()
+    keys?.close()
   }
 }

@@ -18,6 +18,12 @@ test('a key is shown once, listed by its beginning, and refused from the moment 
   const keys = (args: readonly string[]) => runShared(['keys', ...args], environment)
 
   expect(await keys(['list'])).toMatchObject({ code: 0, stdout: 'There is no key yet.\n' })
+  expect(await keys(['revoke', 'edk_1'])).toMatchObject({ code: 2 })
+  expect(await keys(['list', '--company', '../acme'])).toMatchObject({ code: 2, stdout: '' })
+  // To look makes nothing.
+  expect((await readdir(environment.DATA_DIR as string)).filter(name => name.startsWith('api_keys'))).toEqual(
+    [],
+  )
   const created = await keys(['create', '--description', 'ERP of the branch'])
   const key = created.stdout.trim()
   expect(key).toMatch(/^edk_[0-9a-f]{8}_[0-9a-f]{64}$/)
