@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { promisify } from 'node:util'
-import { brotliCompress, constants, gzip } from 'node:zlib'
 import { type Context, Hono } from 'hono'
-import { accepts } from 'hono/accepts'
 import { cors } from 'hono/cors'
 import type { Logger } from 'pino'
 import type { ServeSettings } from '#config/serve.ts'
 import { explain } from '#src/errors.ts'
 import { describeApi } from '#src/service/description.ts'
 import { createApi, LIST_PATH } from '#src/service/routes.ts'
-import { type Json, type NoticeFilter, type NoticeSource, Refusal } from '#src/service/source.ts'
+import { type NoticeFilter, type NoticeSource, Refusal } from '#src/service/source.ts'
 import { MIRROR_EXTRAS } from './api_extras.ts'
 import type { Mirror } from './mirror.ts'
 import { createQuotas } from './quotas.ts'
@@ -17,8 +14,6 @@ import type { MirrorSnapshot } from './snapshot.ts'
 
 /** No filter and no id of the contract comes near it. */
 const MAX_URL_LENGTH = 4096
-/** Smaller bodies fit into a packet as they are. */
-const COMPRESS_FROM_BYTES = 1400
 /** Of a request id that a client gave. */
 const REQUEST_ID = /^[\w.:-]{1,64}$/
 
@@ -71,7 +66,6 @@ export function createMirrorApp({ mirror, settings, log }: MirrorAppOptions): Ho
         admit(who.prefix)
         return asked
       },
-      respond,
     }),
   )
   describeApi(app, MIRROR_EXTRAS)
@@ -130,47 +124,4 @@ function aboutRequest(
     ms: Math.round(ms * 10) / 10,
     ...(source ? { company: source.company, key: source.prefix } : {}),
   }
-}
-
-async function respond(context: Context, document: Json): Promise<Response> {
-  const { bytes, tag } = document
-  const etag = `W/"${tag}"`
-  if (isKnown(context.req.header('if-none-match'), tag)) return context.body(null, 304, { etag })
-  const headers = { 'content-type': 'application/json', etag }
-  const encoding =
-    bytes.length < COMPRESS_FROM_BYTES
-      ? 'identity'
-      : accepts(context, { header: 'Accept-Encoding', supports: ['gzip', 'br'], default: 'identity' })
-  const body = encoding === 'identity' ? bytes : await compressed(document, encoding)
-  return context.body(body as Uint8Array<ArrayBuffer>, 200, {
-    ...headers,
-    // Said also to HEAD, whose body is left out.
-    'content-length': String(body.length),
-    ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }),
-  })
-}
-
-/** The comparison is the weak one (RFC 9110): the bytes may be compressed or not. */
-function isKnown(ifNoneMatch: string | undefined, tag: string): boolean {
-  if (ifNoneMatch === undefined) return false
-  const tags = ifNoneMatch.split(',').map(one => one.trim().replace(/^W\//, ''))
-  return tags.includes('*') || tags.includes(`"${tag}"`)
-}
-
-const gzipped = promisify(gzip)
-const brotlied = promisify(brotliCompress)
-/** For a document that is asked for once, more would cost more time than it saves. */
-const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
-
-/** Of pages, which are asked for again; a document that is made for one answer is gone with it. */
-const compressions = new WeakMap<Json, Map<string, Promise<Uint8Array>>>()
-
-function compressed(document: Json, encoding: string): Promise<Uint8Array> {
-  const known = compressions.get(document) ?? new Map<string, Promise<Uint8Array>>()
-  compressions.set(document, known)
-  const { bytes } = document
-  const body =
-    known.get(encoding) ?? (encoding === 'br' ? brotlied(bytes, BROTLI) : gzipped(bytes, { level: 4 }))
-  known.set(encoding, body)
-  return body
 }

@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import { Json } from '#src/service/source.ts'
 import { type ShelfIndex, shelfFiles } from './shelf_files.ts'
+import { tagOf } from './tag.ts'
 
 const decompress = promisify(zstdDecompress)
 
@@ -23,7 +23,7 @@ export class Shelf {
     this.#notices = notices
     this.#analyses = analyses
     this.#places = new Map(index.ids.map((id, place) => [id, place]))
-    this.tag = createHash('sha256').update(index.noticeTags.join()).digest('base64url').slice(0, 16)
+    this.tag = tagOf(index.noticeTags.join())
   }
 
   /** Takes what the builder wrote; its directory may be removed afterwards. */

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto'
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from '#src/service/source.ts'
 import type { PageCache } from './page_cache.ts'
 import type { Shelf } from './shelf.ts'
+import { tagOf } from './tag.ts'
 
 /** An analysis that is not there yet may come with the next run. */
 const RETRY_ANALYSIS_AFTER_SECONDS = 300
@@ -41,7 +41,7 @@ export class MirrorSnapshot implements NoticeSource {
     this.#shelves = shelves
     this.#pages = pages
     this.#size = shelves.reduce((sum, { size }) => sum + size, 0)
-    this.#tag = tagOf(shelves.map(({ tag }) => tag))
+    this.#tag = tagOf(shelves.map(({ tag }) => tag).join())
     const places = shelves.flatMap(shelf => shelf.index.ids.map((_, at): Place => ({ shelf, at })))
     const byStatus = Map.groupBy(places, ({ shelf, at }) => shelf.index.statuses[at] as string)
     for (const [status, some] of byStatus) this.#byStatus.set(status, some)
@@ -59,7 +59,7 @@ export class MirrorSnapshot implements NoticeSource {
       ...parts.flatMap((part, index) => (index === 0 ? [part] : [COMMA, part])),
       Buffer.from(`],"count":${count},"total":${total},"limit":${limit},"offset":${offset}}`),
     ])
-    return this.#pages.add(key, new Json(page, tagOf([this.#tag, ...(phases ?? [])])))
+    return this.#pages.add(key, new Json(page, tagOf([this.#tag, ...(phases ?? [])].join())))
   }
 
   async get(id: string): Promise<Json | null> {
@@ -131,8 +131,4 @@ function newestFirst(a: Place, b: Place): number {
 
 function idOf({ shelf, at }: Place): string {
   return shelf.index.ids[at] as string
-}
-
-function tagOf(parts: readonly string[]): string {
-  return createHash('sha256').update(parts.join()).digest('base64url').slice(0, 16)
 }

@@ -1,11 +1,10 @@
 import { type Context, Hono } from 'hono'
 import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
 import { presentedKey } from './presented_key.ts'
+import { sendJson } from './send_json.ts'
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from './source.ts'
 
 export const LIST_PATH = '/api/v1/editais'
-
-type Respond = (context: Context, document: Json) => Response | Promise<Response>
 
 type ServiceEnv<S extends NoticeSource = NoticeSource> = { Variables: { source: S } }
 
@@ -22,14 +21,9 @@ const REFUSALS = { 429: 'too_many_requests', 503: 'unavailable' } as const
  */
 export function createApi<S extends NoticeSource>({
   companyOfKey,
-  respond = sendJson,
 }: {
   companyOfKey: (key: string, context: Context<ServiceEnv<S>>) => S | null
-  /** Sends what is JSON already. */
-  respond?: Respond
 }): Hono<ServiceEnv<S>> {
-  const send = (context: Context, document: unknown) =>
-    document instanceof Json ? respond(context, document) : context.json(document as object)
   const api = new Hono<ServiceEnv<S>>()
 
   api.use(`${LIST_PATH}/*`, async (context, next) => {
@@ -88,8 +82,8 @@ function filterOf({ req }: Context): NoticeFilter | { readonly unknown: string }
   return { statuses, limit, offset: Math.max(0, integer(req.query('offset')) ?? 0) }
 }
 
-function sendJson(context: Context, { bytes }: Json): Response {
-  return context.body(bytes as Uint8Array<ArrayBuffer>, 200, { 'content-type': 'application/json' })
+function send(context: Context, document: unknown): Response | Promise<Response> {
+  return document instanceof Json ? sendJson(context, document) : context.json(document as object)
 }
 
 function statusFilter(values: readonly string[]): string[] | null {

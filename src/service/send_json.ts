@@ -1,0 +1,52 @@
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import type { Context } from 'hono'
+import { accepts } from 'hono/accepts'
+import type { Json } from './source.ts'
+
+/** Smaller bodies fit into a packet as they are. */
+const COMPRESS_FROM_BYTES = 1400
+
+/** Sends what is JSON already: nothing to whom has it, and compressed to whom takes that. */
+export async function sendJson(context: Context, document: Json): Promise<Response> {
+  const { bytes, tag } = document
+  const etag = `W/"${tag}"`
+  if (isKnown(context.req.header('if-none-match'), tag)) return context.body(null, 304, { etag })
+  const headers = { 'content-type': 'application/json', etag }
+  const encoding =
+    bytes.length < COMPRESS_FROM_BYTES
+      ? 'identity'
+      : accepts(context, { header: 'Accept-Encoding', supports: ['gzip', 'br'], default: 'identity' })
+  const body = encoding === 'identity' ? bytes : await compressed(document, encoding)
+  return context.body(body as Uint8Array<ArrayBuffer>, 200, {
+    ...headers,
+    // Said also to HEAD, whose body is left out.
+    'content-length': String(body.length),
+    ...(encoding === 'identity' ? {} : { 'content-encoding': encoding }),
+  })
+}
+
+/** The comparison is the weak one (RFC 9110): the bytes may be compressed or not. */
+function isKnown(ifNoneMatch: string | undefined, tag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  const tags = ifNoneMatch.split(',').map(one => one.trim().replace(/^W\//, ''))
+  return tags.includes('*') || tags.includes(`"${tag}"`)
+}
+
+const gzipped = promisify(gzip)
+const brotlied = promisify(brotliCompress)
+/** For a document that is asked for once, more would cost more time than it saves. */
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
+
+/** Of pages, which are asked for again; a document that is made for one answer is gone with it. */
+const compressions = new WeakMap<Json, Map<string, Promise<Uint8Array>>>()
+
+function compressed(document: Json, encoding: string): Promise<Uint8Array> {
+  const known = compressions.get(document) ?? new Map<string, Promise<Uint8Array>>()
+  compressions.set(document, known)
+  const { bytes } = document
+  const body =
+    known.get(encoding) ?? (encoding === 'br' ? brotlied(bytes, BROTLI) : gzipped(bytes, { level: 4 }))
+  known.set(encoding, body)
+  return body
+}
