@@ -1,5 +1,6 @@
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
+import { EXIT, FatalError } from '#src/errors.ts'
 import { type ServeSettings, serveSettings, serveShape } from './serve.ts'
 import {
   type Environment,
@@ -90,9 +91,21 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
     jobLockMs: values.JOB_LOCK_MS,
     serve: serveSettings(values),
     alertAfterPeriods: values.ALERT_AFTER_PERIODS,
-    adminToken: readSecret(environment, 'ADMIN_TOKEN').value,
+    adminToken: readAdminToken(environment),
     webhookUrl,
   }
+}
+
+/** Shorter ones are found by trying. */
+const MIN_TOKEN_LENGTH = 16
+
+function readAdminToken(environment: Environment): string | null {
+  const { value, origin } = readSecret(environment, 'ADMIN_TOKEN')
+  if (value === null || value.length >= MIN_TOKEN_LENGTH) return value
+  throw new FatalError(
+    `${origin} has ${value.length} characters: a token must have at least ${MIN_TOKEN_LENGTH}, or it can be guessed. Make one with \`openssl rand -hex 16\`.`,
+    EXIT.usage,
+  )
 }
 
 /** When a company's jobs run. Throws FatalError (usage) naming every wrong variable. */

@@ -1,3 +1,5 @@
+import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { type Environment, parseSettings, wholeNumber } from './settings.ts'
 
@@ -10,24 +12,61 @@ const origins = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+const proxies = z.string().transform((text, context) => {
+  const list = text.split(',').map(part => part.trim())
+  const wrong = list.find(one => !isNetwork(one))
+  if (wrong === undefined) return list
+  const message =
+    'must be addresses such as 10.0.0.7 or networks such as 10.0.0.0/8, with commas between them'
+  context.addIssue({ code: 'custom', message })
+  return z.NEVER
+})
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+}
+
 /** Where and how the worker answers over HTTP. */
 export const serveShape = {
   HTTP_HOST: z.string().default('127.0.0.1'),
   HTTP_PORT: wholeNumber(0, 65_535).default(8080),
+  HTTP_TRUSTED_PROXIES: proxies.default([]),
+  HTTP_MAX_CONNECTIONS: wholeNumber(1, 100_000).default(2000),
+  HTTP_MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 100_000).default(500),
+  HTTP_REQUEST_TIMEOUT_MS: wholeNumber(100, 600_000).default(20_000),
+  HTTP_ANSWER_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
   SERVE_MAX_RPS: wholeNumber(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
+  SERVE_BUILDERS: wholeNumber(1, 64).default(availableParallelism()),
 }
 
 const schema = z.object(serveShape)
 
-export type ServeSettings = {
+export type HttpSettings = {
   readonly host: string
   /** 0 takes a free one. */
   readonly port: number
+  /** Addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed. */
+  readonly trustedProxies: readonly string[]
+  readonly maxConnections: number
+  /** Of one IPv4 address or one IPv6 network of 64 bits; trusted proxies are exempt. */
+  readonly maxConnectionsPerAddress: number
+  /** A request must have arrived whole by then. */
+  readonly requestTimeoutMs: number
+  /** An answer must have been read by then; large ones have longer. */
+  readonly answerTimeoutMs: number
+}
+
+export type ServeSettings = HttpSettings & {
   /** Requests per second of each API key; null for no limit. */
   readonly maxRps: number | null
   /** Pages of these origins may ask from a browser; empty for none. */
   readonly corsOrigins: readonly string[]
+  /** Processes at once that prepare snapshots. */
+  readonly builders: number
 }
 
 /** Settings of `npm run serve`. Throws FatalError (usage) naming every wrong variable. */
@@ -39,7 +78,13 @@ export function serveSettings(values: z.output<typeof schema>): ServeSettings {
   return {
     host: values.HTTP_HOST,
     port: values.HTTP_PORT,
+    trustedProxies: values.HTTP_TRUSTED_PROXIES,
+    maxConnections: values.HTTP_MAX_CONNECTIONS,
+    maxConnectionsPerAddress: values.HTTP_MAX_CONNECTIONS_PER_ADDRESS,
+    requestTimeoutMs: values.HTTP_REQUEST_TIMEOUT_MS,
+    answerTimeoutMs: values.HTTP_ANSWER_TIMEOUT_MS,
     maxRps: values.SERVE_MAX_RPS || null,
     corsOrigins: values.SERVE_CORS_ORIGINS,
+    builders: values.SERVE_BUILDERS,
   }
 }

@@ -4,9 +4,9 @@ import { readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/company.ts'
 import { EXIT, explain, FatalError } from '#src/errors.ts'
-import { startHttp } from '#src/http_server.ts'
-import { openLog } from '#src/log.ts'
-import { createMirrorApp } from '#src/mirror/app.ts'
+import { startHttp } from '#src/http/server.ts'
+import { flushLog, openLog } from '#src/log.ts'
+import { createMirrorApi } from '#src/mirror/app.ts'
 import { Mirror, type MirrorOptions } from '#src/mirror/mirror.ts'
 import { stopSignal } from '#src/stop.ts'
 import { createAlerts } from './alerts/alerts.ts'
@@ -67,10 +67,11 @@ async function serve(environment: Environment): Promise<void> {
       },
       status: slug => statusOf(slug, shared, stopping),
       report: slug => reportOf(slug, shared, stopping),
-      api: mirror && createMirrorApp({ mirror, settings: settings.serve, log }),
+      api: mirror && createMirrorApi({ mirror, settings: settings.serve, metrics: metrics.service, log }),
     }),
     settings.serve,
   )
+  metrics.service.watch(http.connections)
   log.info(`Listening on ${http.url}; ${describeRoster(shared)}.`)
   if (!settings.adminToken) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
 
@@ -158,6 +159,7 @@ function describeRoster({ roster, settings }: Shared): string {
 
 try {
   await serve(loadEnvironment())
+  await flushLog()
   process.exit(EXIT.ok)
 } catch (error) {
   const { message, exitCode } = explain(error)

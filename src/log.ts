@@ -1,10 +1,16 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import pino, { type DestinationStream, type Logger } from 'pino'
 import type { Settings } from '#config/settings.ts'
 
 const STDERR = 2
+/** Of lines that nobody has read yet: some thousands. More are dropped, and counted. */
+const MAX_UNREAD_BYTES = 1024 * 1024
+/** So long the last lines may take at the end. */
+const FLUSH_WITHIN_MS = 1000
+const FLUSH_LOOK_MS = 10
 
-/** What ended badly is told also where only errors are logged. */
+/** What ended badly is logged also if only errors are. */
 export const LEVEL_OF_STATUS = { ok: 'info', partial: 'warn', interrupted: 'warn', failed: 'error' } as const
 
 export type LogLevel = Settings['logLevel']
@@ -16,7 +22,7 @@ export type LogLevel = Settings['logLevel']
 export function createLogger(
   level: LogLevel,
   about: Readonly<Record<string, string>>,
-  destination: DestinationStream = pino.destination({ fd: STDERR, sync: true }),
+  destination: DestinationStream = boundedStderr(),
 ): Logger {
   return pino(
     {
@@ -34,6 +40,64 @@ export function createLogger(
 }
 
 const SECRETS = ['apiKey', 'authorization', 'adminToken', 'webhookUrl', 'password']
+
+/** Lines that were dropped because whoever reads stderr was too slow, or had gone. */
+let dropped = 0
+/** Lines of this turn of the event loop, to be written together. */
+let lines = ''
+let isWatched = false
+
+export function droppedLines(): number {
+  return dropped
+}
+
+/**
+ * Node's stderr does not wait for the reader of a pipe, but keeps what was not read: so it is bounded here. A log
+ * that nobody reads must neither stop a server or a run, nor fill the memory.
+ */
+function boundedStderr(): DestinationStream {
+  const { stderr } = process
+  if (!isWatched) {
+    isWatched = true
+    // The reader has gone, or the disk is full: lines are lost, and nothing else.
+    stderr.on('error', () => {
+      dropped += 1
+    })
+    process.on('exit', writeLines)
+  }
+  let gap = 0
+  return {
+    write(line) {
+      if (stderr.writableLength + lines.length + line.length > MAX_UNREAD_BYTES) {
+        gap += 1
+        dropped += 1
+        return
+      }
+      if (lines === '') setImmediate(writeLines)
+      lines += gap > 0 ? `${gapLine(gap)}${line}` : line
+      gap = 0
+    },
+  }
+}
+
+function writeLines(): void {
+  const text = lines
+  lines = ''
+  if (text !== '') process.stderr.write(text)
+}
+
+function gapLine(count: number): string {
+  const time = new Date().toISOString()
+  const msg = `${count} log lines were dropped here: nobody read them in time.`
+  return `${JSON.stringify({ level: 'warn', time, dropped: count, msg })}\n`
+}
+
+/** Waits a little until what was logged is written; for a process that ends itself. */
+export async function flushLog(): Promise<void> {
+  writeLines()
+  const deadlineMs = performance.now() + FLUSH_WITHIN_MS
+  while (process.stderr.writableLength > 0 && performance.now() < deadlineMs) await sleep(FLUSH_LOOK_MS)
+}
 
 /** The same for somebody who watches: colours on a terminal, JSON elsewhere. */
 export async function openLog(level: LogLevel, about: Readonly<Record<string, string>>): Promise<Logger> {

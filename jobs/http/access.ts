@@ -2,13 +2,28 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { auth as basicCredentials } from 'hono/utils/basic-auth'
+import type { Logger } from 'pino'
+import { createGuesses } from '#src/http/guesses.ts'
+import type { HttpBindings } from '#src/http/server.ts'
+import { shownPath } from '#src/service/shown_path.ts'
+import { Refusal } from '#src/service/source.ts'
+
+type AccessOptions = {
+  readonly log: Pick<Logger, 'warn'>
+  readonly onRefused: () => void
+}
 
 /**
- * Lets through who gives the token: as `Authorization: Bearer`, or as the password of any user, which is what
- * a browser can ask for. Without a token to compare with, nobody.
+ * Lets through requests with the token: as `Authorization: Bearer`, or as the password of any user, which is what
+ * a browser can ask for. Without a token to compare with, none. After ten wrong tokens an address has to wait
+ * before another one is compared: people choose tokens, and some can be guessed.
  */
-export function adminOnly(adminToken: string | null): MiddlewareHandler {
+export function adminOnly(
+  adminToken: string | null,
+  { log, onRefused }: AccessOptions,
+): MiddlewareHandler<{ Bindings: Partial<HttpBindings> }> {
   const expected = adminToken ? digest(adminToken) : null
+  const guesses = createGuesses()
   return async (c, next) => {
     if (!expected) {
       throw new HTTPException(403, {
@@ -16,7 +31,23 @@ export function adminOnly(adminToken: string | null): MiddlewareHandler {
       })
     }
     const given = tokenOf(c.req.raw)
+    const address = c.env?.exchange?.address ?? ''
+    const seconds = given === null ? 0 : guesses.waitSeconds(address)
+    if (seconds > 0) {
+      onRefused()
+      throw new Refusal(429, `Too many wrong tokens from ${address}. Try again in ${seconds} s.`, seconds)
+    }
     if (given === null || !timingSafeEqual(digest(given), expected)) {
+      if (given !== null) {
+        guesses.failed(address)
+        onRefused()
+        log.warn({ address, method: c.req.method, path: shownPath(c.req.path, [given]) }, 'Wrong ADMIN_TOKEN')
+        if (guesses.waitSeconds(address) > 0)
+          log.warn(
+            { address },
+            'Too many wrong ADMIN_TOKENs: this address has to wait before each further one',
+          )
+      }
       c.header('WWW-Authenticate', 'Basic realm="editais-sync: ADMIN_TOKEN is the password", charset="UTF-8"')
       throw new HTTPException(401, {
         message: `${given === null ? 'This needs a token' : 'The token is wrong'}. Send the worker's ADMIN_TOKEN as a bearer token, or as the password of any user.`,

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { readMetabaseState } from '#src/metabase/state.ts'
 import type { RunReport } from '#src/report.ts'
+import { createServiceMetrics, type ServiceMetrics } from '#src/service/metrics.ts'
 import { readState } from '#src/state.ts'
 import type { AnswerSeen } from '../child.ts'
 import type { Queues } from '../queue.ts'
@@ -37,6 +38,8 @@ const OWN = 'Of this worker, since it started: sum over the workers.'
 const SHARED = 'Read from the data directory: every worker shows the same, so take the max over them.'
 
 export type Metrics = {
+  /** Of the API that this worker serves. */
+  readonly service: ServiceMetrics
   /** Requests to the API that were answered, or (status null) were not. */
   observeAnswers(company: string, answers: readonly AnswerSeen[]): void
   /** A run that ended. */
@@ -58,6 +61,7 @@ export function createMetrics({ roster, queues, now }: MetricsOptions): Metrics 
   const counted = createCounters(registry)
   const gauges = createGauges(registry)
   return {
+    service: createServiceMetrics(registry),
     observeAnswers(company, answers) {
       for (const { status, seconds } of answers) {
         counted.requests.inc({ company, code: status ?? 'none' })

@@ -1,13 +1,13 @@
-import { type Context, Hono } from 'hono'
-
+import type { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
-import { methodNotAllowed } from 'hono/method-not-allowed'
-import { secureHeaders } from 'hono/secure-headers'
-import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import { explain, FatalError } from '#src/errors.ts'
-import type { createMirrorApp } from '#src/mirror/app.ts'
+import { MIRROR_EXTRAS } from '#src/mirror/api_extras.ts'
+import type { createMirrorApi } from '#src/mirror/app.ts'
+import { sendError, sendFault, sendNoSuchRoute, sendRefusal } from '#src/service/answers.ts'
+import { createService, type Service } from '#src/service/app.ts'
+import { shownPath } from '#src/service/shown_path.ts'
 import type { Queues } from '../queue.ts'
 import type { Roster } from '../roster.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
@@ -22,48 +22,32 @@ const MAX_BODY_BYTES = 10_000
 /** Bull Board asks for many things at once; that it waits for a Redis that is away helps nobody. */
 const BOARD_WITHIN_MS = 5000
 
-/** What no page needs is forbidden: Bull Board asks for fonts of another server, and does without. */
-const SECURITY: Parameters<typeof secureHeaders>[0] = {
-  contentSecurityPolicy: {
-    defaultSrc: ["'self'"],
-    styleSrc: ["'self'", "'unsafe-inline'"],
-    imgSrc: ["'self'", 'data:'],
-    ...{ objectSrc: ["'none'"], frameAncestors: ["'none'"], baseUri: ["'self'"], formAction: ["'self'"] },
-  },
-  xFrameOptions: 'DENY',
-  // A proxy in front of us that speaks TLS decides for its whole domain.
-  strictTransportSecurity: false,
-}
-
 export type HttpOptions = CompanyRequests &
   ReportRequests & {
     readonly roster: Pick<Roster, 'companies' | 'problem'>
     readonly queues: Queues
-    readonly metrics: Pick<Metrics, 'render'>
+    readonly metrics: Pick<Metrics, 'render' | 'service'>
     /** The API out of the latest snapshots. */
-    readonly api: ReturnType<typeof createMirrorApp> | null
+    readonly api: ReturnType<typeof createMirrorApi> | null
     /** Null turns off all that needs it. */
     readonly adminToken: string | null
     readonly log: Logger
   }
 
 /** What an operator, a scheduler of containers and Prometheus ask of a worker. */
-export function createHttp(options: HttpOptions): Hono {
-  const { roster, queues, metrics, adminToken, log } = options
-  const app = new Hono({ strict: false })
-  app.use(secureHeaders(SECURITY))
-  app.use(methodNotAllowed({ app, onMethodNotAllowed: refuseMethod }))
-  app.notFound(answerNotFound)
+export function createHttp(options: HttpOptions): Service {
+  const { roster, queues, metrics, adminToken, api, log } = options
+  const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
+  const app: Hono = service.pages
   app.onError((error, c) => {
-    if (error instanceof HTTPException) return answerError(c, error.status, error.message)
-    if (error instanceof RedisAwayError)
-      return answerError(c, 503, `${error.message} Ask again when it does.`)
+    const refusal = sendRefusal(c, error)
+    if (refusal) return refusal
+    if (error instanceof RedisAwayError) return sendError(c, 503, `${error.message} Ask again when it does.`)
     const { message } = explain(error)
-    log.error({ method: c.req.method, path: c.req.path }, message)
-    return answerError(c, 500, error instanceof FatalError ? message : 'Something went wrong; see the log.')
+    log.error({ method: c.req.method, path: shownPath(c.req.path) }, message)
+    return error instanceof FatalError ? sendError(c, 500, message) : sendFault(c)
   })
 
-  app.get('/healthz', c => c.json({ alive: true }))
   app.get('/readyz', async c => {
     const readiness = await checkReadiness({ roster, queues })
     return c.json(readiness, readiness.ready ? 200 : 503)
@@ -76,22 +60,22 @@ export function createHttp(options: HttpOptions): Hono {
   const tooLarge = () => {
     throw new HTTPException(413, { message: `The body is larger than ${MAX_BODY_BYTES} bytes.` })
   }
+  const access = adminOnly(adminToken, { log, onRefused: () => metrics.service.refused('token') })
   for (const path of ['/queues/*', '/companies/*']) {
-    app.use(path, adminOnly(adminToken), fromOurOwnPages)
+    app.use(path, access, fromOurOwnPages)
     app.use(path, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
   }
-  routeReports(app, { ...options, access: adminOnly(adminToken), contents: () => contents(adminToken) })
+  routeReports(app, { ...options, access, contents: () => contents(adminToken) })
   routeBoard(app, queues)
   routeCompanies(app, options)
-  if (options.api) app.route('/', options.api)
-  return app
+  return service
 }
 
 function routeBoard(app: Hono, queues: HttpOptions['queues']): void {
   let board: Promise<Hono> | null = null
   app.use('/queues/api/*', (_, next) => fromRedis(queues.redis, BOARD_WITHIN_MS, next))
   app.all('/queues/*', async c => {
-    board ??= createBoard(queues, '/queues').then(made => made.notFound(answerNotFound).onError(rethrow))
+    board ??= createBoard(queues, '/queues').then(made => made.notFound(sendNoSuchRoute).onError(rethrow))
     return await (await board).fetch(c.req.raw)
   })
 }
@@ -99,32 +83,6 @@ function routeBoard(app: Hono, queues: HttpOptions['queues']): void {
 /** Errors of the board are answered as all others are. */
 function rethrow(error: Error): never {
   throw error
-}
-
-const ERRORS: Readonly<Record<number, string>> = {
-  400: 'bad_request',
-  401: 'unauthorized',
-  403: 'forbidden',
-  404: 'not_found',
-  405: 'method_not_allowed',
-  409: 'conflict',
-  413: 'too_large',
-  415: 'unsupported_media_type',
-  503: 'unavailable',
-}
-
-function answerError(c: Context, status: ContentfulStatusCode, detail: string): Response {
-  return c.json({ error: ERRORS[status] ?? 'internal_error', detail }, status)
-}
-
-function answerNotFound(c: Context): Response {
-  return answerError(c, 404, `There is nothing at ${c.req.path}. GET / says what there is.`)
-}
-
-function refuseMethod(c: Context, methods: readonly string[]): Response {
-  const allowed = methods.join(', ')
-  c.header('Allow', allowed)
-  return answerError(c, 405, `${c.req.method} is not for ${c.req.path}; it takes ${allowed}.`)
 }
 
 function contents(adminToken: string | null) {

@@ -1,85 +1,116 @@
 import { randomUUID } from 'node:crypto'
-import { type Context, Hono } from 'hono'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Context, Hono } from 'hono'
 import { cors } from 'hono/cors'
 import type { Logger } from 'pino'
 import type { ServeSettings } from '#config/serve.ts'
 import { explain } from '#src/errors.ts'
-import { describeApi } from '#src/service/description.ts'
+import { createGuesses } from '#src/http/guesses.ts'
+import type { Ended, HttpBindings } from '#src/http/server.ts'
+import type { ServiceMetrics } from '#src/service/metrics.ts'
+import { routeOf } from '#src/service/route_of.ts'
+import { createRoutes } from '#src/service/router.ts'
 import { createApi, LIST_PATH } from '#src/service/routes.ts'
+import { shownPath } from '#src/service/shown_path.ts'
 import { type NoticeFilter, type NoticeSource, Refusal } from '#src/service/source.ts'
-import { MIRROR_EXTRAS } from './api_extras.ts'
+import { createTurns } from '#src/service/turns.ts'
 import type { Mirror } from './mirror.ts'
 import { createQuotas } from './quotas.ts'
 import type { MirrorSnapshot } from './snapshot.ts'
 
-/** No filter and no id of the contract comes near it. */
-const MAX_URL_LENGTH = 4096
 /** Of a request id that a client gave. */
 const REQUEST_ID = /^[\w.:-]{1,64}$/
+/** Documents that are read and compressed at once: each may have tens of megabytes, and threads are few. */
+const WORKED_ON_AT_ONCE = 8
+/** A wrong key beyond the first ones of its address is refused so much later, */
+const WRONG_KEY_DELAY_MS = 1000
+/** if not more of them wait already. */
+const MAX_DELAYED = 100
 
-type MirrorAppOptions = {
+export type MirrorApiOptions = {
   readonly mirror: Mirror
   readonly settings: Pick<ServeSettings, 'maxRps' | 'corsOrigins'>
+  readonly metrics: Pick<ServiceMetrics, 'answered' | 'refused'>
   readonly log: Logger
 }
 
-type MirrorEnv = { Variables: { source: Asked } }
+type MirrorEnv = {
+  Bindings: Partial<HttpBindings>
+  Variables: { source: MirrorRequest; requestId: string }
+}
 
 /**
  * The API of the contract out of the latest snapshots, with what HTTP clients expect around it. Each request is
  * answered from one snapshot: what it finds belongs together.
  */
-export function createMirrorApp({ mirror, settings, log }: MirrorAppOptions): Hono<MirrorEnv> {
-  const app = new Hono<MirrorEnv>()
+export function createMirrorApi({ mirror, settings, metrics, log }: MirrorApiOptions): Hono<MirrorEnv> {
+  const api: Hono<MirrorEnv> = createRoutes()
   const admit = createQuotas(settings.maxRps)
+  const inTurn = createTurns(WORKED_ON_AT_ONCE)
+  const slowDown = createSlowDown()
   const path = `${LIST_PATH}/*`
 
-  app.use(path, async (context, next) => {
-    const startedMs = performance.now()
+  api.use(path, async (context, next) => {
     const given = context.req.header('x-request-id')
     const id = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID()
-    // All before the answer is made: one that is touched afterwards is made again, and sent by a slower way.
+    context.set('requestId', id)
+    // All before the answer is made: one that is changed afterwards is made again, and sent by a slower way.
     context.header('X-Request-Id', id)
     // It is the company's own, and a look at the tag says whether it is still so.
     context.header('Cache-Control', 'private, no-cache')
     context.header('Vary', 'Authorization, X-API-Key, Accept-Encoding')
-    if (context.req.url.length > MAX_URL_LENGTH) context.res = context.json({ error: 'url_too_long' }, 414)
-    else await next()
+    const { exchange } = context.env
+    if (exchange) exchange.onEnd = ended => noteAnswer(context, ended, { metrics, log })
+    await next()
     if (context.error && !(context.error instanceof Refusal))
       log.error({ request_id: id }, explain(context.error).message)
-    log.info(aboutRequest(context, { id, ms: performance.now() - startedMs }), 'Answered')
   })
   if (settings.corsOrigins.length > 0) {
     const origin = settings.corsOrigins.includes('*') ? '*' : [...settings.corsOrigins]
     const exposeHeaders = ['ETag', 'X-Data-As-Of', 'X-Request-Id', 'Retry-After']
-    app.use(path, cors({ origin, allowMethods: ['GET', 'HEAD'], exposeHeaders, maxAge: 600 }))
+    api.use(path, cors({ origin, allowMethods: ['GET', 'HEAD'], exposeHeaders, maxAge: 600 }))
   }
-  app.route(
+  api.route(
     '/',
-    createApi<Asked>({
+    createApi<MirrorRequest, MirrorEnv>({
       companyOfKey(key, context) {
-        const who = mirror.whose(key)
-        if (!who) return null
+        const holder = mirror.whose(key)
+        if (!holder) return null
         // Before anything refuses it: the log says who was refused.
-        const asked = new Asked(who, mirror, context)
-        context.set('source', asked)
-        admit(who.prefix)
-        return asked
+        const source = new MirrorRequest(holder, mirror, context)
+        context.set('source', source)
+        admit(holder.prefix)
+        return source
       },
+      async onWrongKey(context) {
+        metrics.refused('key')
+        await slowDown(context.env.exchange?.address ?? '')
+      },
+      // By key: one that asks for a thousand analyses at once waits behind one that asks for one.
+      inTurn: (source, context, answer) =>
+        inTurn(source.prefix, () => !context.env.outgoing?.destroyed, answer),
     }),
   )
-  describeApi(app, MIRROR_EXTRAS)
-  // Where it is mounted, what it is mounted in answers these.
-  app.notFound(context => context.json({ error: 'not_found' }, 404))
-  app.onError((error, context) => {
-    log.error({ path: context.req.path }, explain(error).message)
-    return context.json({ error: 'internal_error' }, 500)
-  })
-  return app
+  return api
 }
 
-/** One request of a company, answered out of one snapshot, whose time its answer tells. */
-class Asked implements NoticeSource {
+/** A key is too random to be found, so valid ones are never kept waiting for those who guess at their address. */
+function createSlowDown(): (address: string) => Promise<void> {
+  const guesses = createGuesses()
+  let delayed = 0
+  return async address => {
+    const isGuessing = guesses.waitSeconds(address) > 0
+    guesses.failed(address)
+    if (!isGuessing) return
+    if (delayed >= MAX_DELAYED) throw new Refusal(429, 'Too many wrong API keys from this address.', 60)
+    delayed += 1
+    await sleep(WRONG_KEY_DELAY_MS)
+    delayed -= 1
+  }
+}
+
+/** One request of a company, answered out of one snapshot, whose time its answer carries. */
+class MirrorRequest implements NoticeSource {
   readonly company: string
   readonly prefix: string
   readonly #mirror: Mirror
@@ -115,13 +146,22 @@ class Asked implements NoticeSource {
   }
 }
 
-function aboutRequest(
-  { req, res, var: { source } }: Context<MirrorEnv>,
-  { id, ms }: { id: string; ms: number },
-): object {
-  return {
-    ...{ request_id: id, method: req.method, path: req.path.slice(0, 200), status: res.status },
-    ms: Math.round(ms * 10) / 10,
-    ...(source ? { company: source.company, key: source.prefix } : {}),
-  }
+/** A line of the access log, and the figures of `/metrics`. */
+function noteAnswer(
+  { req, env, var: { source, requestId } }: Context<MirrorEnv>,
+  { status, isWhole, ms, bytes }: Ended,
+  { metrics, log }: Pick<MirrorApiOptions, 'metrics' | 'log'>,
+): void {
+  const company = source?.company ?? ''
+  metrics.answered({ route: routeOf(req.path).kind, status, company, seconds: ms / 1000, bytes })
+  const presented = [req.header('authorization'), req.header('x-api-key')]
+  log.info(
+    {
+      ...{ request_id: requestId, address: env.exchange?.address, method: req.method },
+      ...{ path: shownPath(req.path, presented), status, bytes, ms: Math.round(ms * 10) / 10 },
+      ...(isWhole ? {} : { aborted: true }),
+      ...(source ? { company, key: source.prefix } : {}),
+    },
+    'Answered',
+  )
 }

@@ -1,10 +1,10 @@
 import { mkdir, open, writeFile } from 'node:fs/promises'
 import { constants, zstdCompressSync } from 'node:zlib'
 import { messageOf } from '#src/errors.ts'
+import { tagOf } from '#src/service/tag.ts'
 import { Database } from '#src/warehouse/database.ts'
 import { type DocumentRow, documentsOf } from './documents.ts'
 import { type ShelfIndex, type ShelfOrder, type ShelfResult, shelfFiles } from './shelf_files.ts'
-import { tagOf } from './tag.ts'
 
 /** So much at a time; as JSON it is often ten times the Parquet, and where all rows are alike a thousand times. */
 const BATCH_BYTES = 6 * 1024 * 1024

@@ -2,8 +2,8 @@ import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import { Json } from '#src/service/source.ts'
+import { tagOf } from '#src/service/tag.ts'
 import { type ShelfIndex, shelfFiles } from './shelf_files.ts'
-import { tagOf } from './tag.ts'
 
 const decompress = promisify(zstdDecompress)
 

@@ -1,7 +1,7 @@
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from '#src/service/source.ts'
+import { tagOf } from '#src/service/tag.ts'
 import type { PageCache } from './page_cache.ts'
 import type { Shelf } from './shelf.ts'
-import { tagOf } from './tag.ts'
 
 /** An analysis that is not there yet may come with the next run. */
 const RETRY_ANALYSIS_AFTER_SECONDS = 300

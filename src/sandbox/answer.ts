@@ -9,9 +9,9 @@ import { requestUrl, type SandboxRequest } from './requests.ts'
 /** The API under the faults. */
 export type Answering = {
   /** Answers as the API would, in the fastest way. */
-  readonly serve: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>
+  readonly serve: () => Promise<void>
   /** The API's answer, not sent yet. */
-  readonly ask: (incoming: IncomingMessage) => Promise<Response>
+  readonly ask: () => Promise<Response>
 }
 
 type Exchange = {
@@ -32,9 +32,9 @@ export async function answerWithFaults(
   const replacement = faults.find(replacesAnswer)
   if (replacement) return replaceAnswer(replacement, { incoming, outgoing, request })
   if (request.kind === 'list') for (const fault of faults) bendRequest(fault, incoming)
-  if (!faults.some(fault => BENDS.includes(fault.fault))) return api.serve(incoming, outgoing)
+  if (!faults.some(fault => BENDS.includes(fault.fault))) return api.serve()
 
-  const response = await api.ask(incoming)
+  const response = await api.ask()
   const whole = await response.text()
   const bends = faults.toSorted((a, b) => BENDS.indexOf(a.fault) - BENDS.indexOf(b.fault))
   const body = response.ok ? bends.reduce((text, fault) => bendBody(text, fault, request), whole) : whole

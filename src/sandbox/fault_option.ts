@@ -1,5 +1,5 @@
+import type { RouteKind } from '#src/service/route_of.ts'
 import type { Fault, FaultEffect, FaultScope } from './faults.ts'
-import type { RouteKind } from './requests.ts'
 
 /** How faults are written on the command line, for `--help`. */
 export const FAULT_HELP = `Faults, as NAME[=VALUE][,KEY=VALUE...]:

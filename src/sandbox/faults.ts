@@ -1,5 +1,6 @@
+import type { RouteKind } from '#src/service/route_of.ts'
 import { fractionOf } from './random.ts'
-import type { RouteKind, SandboxRequest } from './requests.ts'
+import type { SandboxRequest } from './requests.ts'
 
 /** Which requests a fault strikes; without any of these, all. */
 export type FaultScope = {

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
+import { requestPath } from '#src/http/request_target.ts'
 import { presentedKey } from '#src/service/presented_key.ts'
-import { LIST_PATH } from '#src/service/routes.ts'
-
-export type RouteKind = 'list' | 'notice' | 'analysis' | 'other'
+import { type RouteKind, routeOf } from '#src/service/route_of.ts'
 
 /** A request as faults and tests see it. Never holds the key. */
 export type SandboxRequest = {
@@ -82,11 +81,13 @@ export function describeRequest(
   incoming: IncomingMessage,
   companyOfKey: (key: string) => string | null,
 ): SandboxRequest {
-  const { pathname, searchParams } = requestUrl(incoming)
+  const { searchParams } = requestUrl(incoming)
+  const { kind, id } = routeOf(requestPath(incoming.url ?? '/'))
   const { authorization, 'x-api-key': xApiKey } = incoming.headers
   const key = presentedKey({ authorization, xApiKey: xApiKey?.toString() })
   return {
-    ...routeOf(pathname),
+    kind,
+    id: id === null ? null : decoded(id),
     company: key === null ? null : companyOfKey(key),
     offset: numberIn(searchParams, 'offset'),
     limit: numberIn(searchParams, 'limit'),
@@ -100,13 +101,6 @@ export function describeRequest(
 export function requestUrl(incoming: IncomingMessage): URL {
   const path = incoming.url ?? '/'
   return URL.parse(`http://sandbox.invalid${path}`) ?? new URL('http://sandbox.invalid/')
-}
-
-function routeOf(pathname: string): { kind: RouteKind; id: string | null } {
-  if (pathname === LIST_PATH) return { kind: 'list', id: null }
-  const [, id, rest] = new RegExp(`^${LIST_PATH}/([^/]+)(/analysis)?$`, 'u').exec(pathname) ?? []
-  if (id === undefined) return { kind: 'other', id: null }
-  return { kind: rest ? 'analysis' : 'notice', id: decoded(id) }
 }
 
 function decoded(segment: string): string {

@@ -1,20 +1,13 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { getRequestListener } from '@hono/node-server'
+import type { IncomingMessage } from 'node:http'
 import { messageOf } from '#src/errors.ts'
-import { listen } from '#src/listen.ts'
-import { describeApi } from '#src/service/description.ts'
+import { type Intercept, startHttp } from '#src/http/server.ts'
+import { createService } from '#src/service/app.ts'
 import { createApi } from '#src/service/routes.ts'
 import type { NoticeSource } from '#src/service/source.ts'
 import { type Answering, answerWithFaults, sendRaw } from './answer.ts'
 import { createStrikes, type Faults, noFaults } from './faults.ts'
 import { createKeyring } from './keys.ts'
-import {
-  createRequestLog,
-  describeRequest,
-  type RequestLog,
-  recordRequest,
-  type SandboxRequest,
-} from './requests.ts'
+import { createRequestLog, describeRequest, type RequestLog, recordRequest } from './requests.ts'
 
 export type SandboxCompany = {
   readonly slug: string
@@ -58,48 +51,54 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     companies.flatMap(company => company.revokedKeys ?? []),
   )
   const api = createApi({ companyOfKey: key => keyring.find(key)?.world ?? null })
-  describeApi(api, { responses: {}, headers: {}, localSessions: true })
-  const answering: Answering = {
-    // The adapter's faster Request and Response would replace the globals of the whole process.
-    serve: getRequestListener(api.fetch, { overrideGlobalObjects: false }),
-    ask: async incoming => api.fetch(toRequest(incoming)),
-  }
+  const extras = { responses: {}, headers: {}, localSessions: true }
+  const service = createService({ api, extras, log: null, contents: CONTENTS })
   const requests = createRequestLog()
   const strikes = createStrikes(faults, options.seed)
 
-  async function answer(incoming: IncomingMessage, outgoing: ServerResponse, request: SandboxRequest) {
-    await faults.onRequest?.(request)
-    const raw = await faults.respond?.(request)
-    if (raw) sendRaw(outgoing, raw)
-    else await answerWithFaults(answering, { incoming, outgoing, request }, strikes(request))
-  }
-
-  const server = createServer((incoming, outgoing) => {
+  const intercept: Intercept = async (incoming, outgoing, serve) => {
     const request = describeRequest(incoming, key => keyring.find(key)?.slug ?? null)
     const finish = recordRequest(requests, request)
     outgoing.once('close', () => finish(outgoing.writableFinished ? outgoing.statusCode : null))
-    answer(incoming, outgoing, request).catch(error => {
+    const answering: Answering = {
+      serve,
+      ask: async () => await service.fetch(toRequest(incoming), { incoming }),
+    }
+    try {
+      await faults.onRequest?.(request)
+      const raw = await faults.respond?.(request)
+      if (raw) sendRaw(outgoing, raw)
+      else await answerWithFaults(answering, { incoming, outgoing, request }, strikes(request))
+    } catch (error) {
+      const detail = messageOf(error)
       if (outgoing.headersSent) outgoing.destroy()
-      else
-        sendRaw(outgoing, {
-          status: 500,
-          body: JSON.stringify({ error: 'internal_error', detail: messageOf(error) }),
-        })
-    })
+      else sendRaw(outgoing, { status: 500, body: JSON.stringify({ error: 'internal_error', detail }) })
+    }
+  }
+  const http = await startHttp(service, {
+    ...{ host, port, intercept },
+    explain: code =>
+      code === 'EADDRINUSE'
+        ? `Port ${port} is already in use; choose another with --port.`
+        : `Cannot listen on ${host}:${port} (${code}).`,
   })
-  const actualPort = await listen(server, { host, port }, code =>
-    code === 'EADDRINUSE'
-      ? `Port ${port} is already in use; choose another with --port.`
-      : `Cannot listen on ${host}:${port} (${code}).`,
-  )
   return {
-    url: `http://${host}:${actualPort}`,
-    port: actualPort,
+    url: http.url,
+    port: http.port,
     faults,
     requests,
     revoke: keyring.revoke,
-    close: () => stop(server),
+    close: () => http.abort(),
   }
+}
+
+const CONTENTS = {
+  'GET /api/v1/editais': 'notices, page by page; with an API key, which the sandbox printed',
+  'GET /api/v1/editais/{id}': 'one of them',
+  'GET /api/v1/editais/{id}/analysis': 'its analysis',
+  'GET /openapi.json': 'the description of all that, OpenAPI 3.1',
+  'GET /docs': 'the same for a browser',
+  'GET /healthz': 'whether this process is alive',
 }
 
 function toRequest(incoming: IncomingMessage): Request {
@@ -109,12 +108,5 @@ function toRequest(incoming: IncomingMessage): Request {
   return new Request(`http://sandbox.invalid${incoming.url ?? '/'}`, {
     method: incoming.method ?? 'GET',
     headers,
-  })
-}
-
-function stop(server: Server): Promise<void> {
-  return new Promise(resolve => {
-    server.close(() => resolve())
-    server.closeAllConnections()
   })
 }

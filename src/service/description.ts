@@ -1,7 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import type { Hono } from 'hono'
+import type { Context } from 'hono'
 import { parse } from 'yaml'
+import type { Routes } from './router.ts'
+import { sendJson } from './send_json.ts'
+import { Json } from './source.ts'
+import { tagOf } from './tag.ts'
 
 type Node = { [name: string]: Node }
 
@@ -37,35 +41,46 @@ const PAGE = `<!doctype html>
 </html>
 `
 const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true, validatorUrl: null })\n`
-/** The page shows what it is given, and asks nobody else. */
-const CSP =
-  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+/**
+ * Adds `GET /openapi.json` and, for a browser, `GET /docs`; neither needs a key. Each is read once: whoever asks a
+ * thousand times gets the same bytes.
+ */
+export function describeApi(pages: Routes, extras: Extras): void {
+  const description = once(async () => document(await readDescription(extras)))
+  pages.get('/openapi.json', async context => await sendJson(context, await description()))
+  pages.get('/docs', context => sendText(context, 'text/html; charset=utf-8', PAGE))
+  pages.get('/docs/start.js', context => sendText(context, 'text/javascript; charset=utf-8', START))
+  for (const [file, type] of Object.entries(UI_FILES)) {
+    const bytes = once(async () => {
+      const read = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${file}`)))
+      return new Json(read, tagOf(read), type)
+    })
+    pages.get(`/docs/${file}`, async context => {
+      context.header('cache-control', 'public, max-age=86400')
+      return await sendJson(context, await bytes())
+    })
+  }
+}
 
-/** Adds `GET /openapi.json` and, for a browser, `GET /docs`; neither needs a key. */
-export function describeApi(
-  // biome-ignore lint/suspicious/noExplicitAny: whatever its routes share among them
-  app: Hono<any>,
-  extras: Extras,
-): void {
-  let description: object | null = null
-  app.get('/openapi.json', async context => {
-    description ??= await readDescription(extras)
-    return context.json(description)
-  })
-  app.get('/docs', context =>
-    context.body(PAGE, 200, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': CSP }),
-  )
-  app.get('/docs/start.js', context =>
-    context.body(START, 200, { 'content-type': 'text/javascript; charset=utf-8' }),
-  )
-  app.get('/docs/:file{swagger-ui[a-z.-]+}', async (context, next) => {
-    const file = context.req.param('file')
-    const type = Object.hasOwn(UI_FILES, file) ? UI_FILES[file] : undefined
-    if (type === undefined) return next()
-    const path = fileURLToPath(import.meta.resolve(`swagger-ui-dist/${file}`))
-    const headers = { 'content-type': type, 'cache-control': 'public, max-age=86400' }
-    return context.body(new Uint8Array(await readFile(path)), 200, headers)
-  })
+/** Reads at the first call; one that fails is tried again by the next. */
+function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let value: Promise<T> | null = null
+  return () => {
+    value ??= read().catch(error => {
+      value = null
+      throw error
+    })
+    return value
+  }
+}
+
+function document(value: object): Json {
+  const bytes = Buffer.from(JSON.stringify(value))
+  return new Json(bytes, tagOf(bytes))
+}
+
+function sendText(context: Context, type: string, text: string): Response {
+  return context.body(text, 200, { 'content-type': type })
 }
 
 /** OpenAPI 3.1, of the address that it is asked of. */

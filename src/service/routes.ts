@@ -1,38 +1,60 @@
-import { type Context, Hono } from 'hono'
+import type { Context, Hono } from 'hono'
 import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
+import type { HttpBindings } from '#src/http/server.ts'
+import { sendRefusal } from './answers.ts'
 import { presentedKey } from './presented_key.ts'
+import { createRoutes } from './router.ts'
 import { sendJson } from './send_json.ts'
-import { Json, type NoticeFilter, type NoticeSource, Refusal } from './source.ts'
+import { Json, type NoticeFilter, type NoticeSource } from './source.ts'
 
 export const LIST_PATH = '/api/v1/editais'
 
 type ServiceEnv<S extends NoticeSource = NoticeSource> = { Variables: { source: S } }
 
-const REFUSALS = { 429: 'too_many_requests', 503: 'unavailable' } as const
+type ApiOptions<S extends NoticeSource, E extends ServiceEnv<S>> = {
+  /** Null for a key that is unknown. */
+  readonly companyOfKey: (key: string, context: Context<E>) => S | null
+  /** Before a key that is unknown is refused. */
+  readonly onWrongKey?: (context: Context<E>) => Promise<void>
+  /** Answers when it is this source's turn; null if by then nobody waits for the answer. */
+  readonly inTurn?: (
+    source: S,
+    context: Context<E>,
+    answer: () => Promise<Response>,
+  ) => Promise<Response | null>
+}
+
+/** No filter and no id of the contract comes near it. */
+const MAX_TARGET_LENGTH = 4096
 
 /**
  * The API of the contract over any source of notices. Where the contract says nothing:
  *
  * - two auth headers: equal keys are accepted, different ones get 401 (section 5.7);
+ * - a URL of more than 4,096 characters gets 414;
  * - the key is judged before anything else under `/api/v1/editais`, so that 401 hides 400, 404 and 405;
  * - `limit` is clamped to 1..200, `offset` to 0 or more; what is no integer counts as absent (4.1.4);
  * - elements of `status` are trimmed, empty ones ignored; the first unknown one is named in the 400;
  * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (section 7).
  */
-export function createApi<S extends NoticeSource>({
+export function createApi<S extends NoticeSource, E extends ServiceEnv<S> = ServiceEnv<S>>({
   companyOfKey,
-}: {
-  companyOfKey: (key: string, context: Context<ServiceEnv<S>>) => S | null
-}): Hono<ServiceEnv<S>> {
-  const api = new Hono<ServiceEnv<S>>()
+  onWrongKey,
+  inTurn,
+}: ApiOptions<S, E>): Hono<E> {
+  const api: Hono<E> = createRoutes()
 
   api.use(`${LIST_PATH}/*`, async (context, next) => {
+    if (targetLength(context) > MAX_TARGET_LENGTH) return context.json({ error: 'url_too_long' }, 414)
     const key = presentedKey({
       authorization: context.req.header('authorization'),
       xApiKey: context.req.header('x-api-key'),
     })
     const source = key === null ? null : companyOfKey(key, context)
-    if (!source) return context.json({ error: 'unauthorized' }, 401, { 'www-authenticate': 'Bearer' })
+    if (!source) {
+      if (key !== null) await onWrongKey?.(context)
+      return context.json({ error: 'unauthorized' }, 401, { 'www-authenticate': 'Bearer' })
+    }
     context.set('source', source)
     return next()
   })
@@ -53,23 +75,29 @@ export function createApi<S extends NoticeSource>({
     return edital === null ? notFound(context) : send(context, edital)
   })
   api.get(`${LIST_PATH}/:id/analysis`, async context => {
-    const analysis = await context.var.source.analysis(context.req.param('id'))
-    return analysis === null ? notFound(context) : send(context, analysis)
+    const { source } = context.var
+    const answer = async () => {
+      const analysis = await source.analysis(context.req.param('id'))
+      return analysis === null ? notFound(context) : await send(context, analysis)
+    }
+    return (await (inTurn ? inTurn(source, context, answer) : answer())) ?? context.body(null)
   })
 
   for (const path of [LIST_PATH, `${LIST_PATH}/:id`, `${LIST_PATH}/:id/analysis`]) {
     api.all(path, context => context.json({ error: 'method_not_allowed' }, 405, { allow: 'GET, HEAD' }))
   }
-  // Also where it is mounted in something that answers otherwise.
+  // An address that only looks like a notice's, such as one with a slash at the end.
   api.all(`${LIST_PATH}/*`, notFound)
   api.notFound(notFound)
   api.onError((error, context) => {
-    if (!(error instanceof Refusal)) return context.json({ error: 'internal_error' }, 500)
-    const { status, message: detail, retryAfterSeconds } = error
-    if (retryAfterSeconds !== null) context.header('Retry-After', String(retryAfterSeconds))
-    return context.json({ error: REFUSALS[status], detail }, status)
+    return sendRefusal(context, error) ?? context.json({ error: 'internal_error' }, 500)
   })
   return api
+}
+
+/** Of path and query; the host is not part of it. */
+function targetLength({ env, req }: Context): number {
+  return (env as Partial<HttpBindings> | undefined)?.incoming?.url?.length ?? req.url.length
 }
 
 /** The filter that is asked for, or the first status that is none. */

@@ -7,12 +7,12 @@ import type { Json } from './source.ts'
 /** Smaller bodies fit into a packet as they are. */
 const COMPRESS_FROM_BYTES = 1400
 
-/** Sends what is JSON already: nothing to whom has it, and compressed to whom takes that. */
+/** Sends a document: 304 if the ETag matches, compressed if the client accepts that. */
 export async function sendJson(context: Context, document: Json): Promise<Response> {
-  const { bytes, tag } = document
+  const { bytes, tag, type } = document
   const etag = `W/"${tag}"`
   if (isKnown(context.req.header('if-none-match'), tag)) return context.body(null, 304, { etag })
-  const headers = { 'content-type': 'application/json', etag }
+  const headers = { 'content-type': type, etag }
   const encoding =
     bytes.length < COMPRESS_FROM_BYTES
       ? 'identity'

@@ -7,15 +7,17 @@ export type NoticeFilter = {
   readonly offset: number
 }
 
-/** A document that is JSON already, as UTF-8. */
+/** A document that is ready to be sent: JSON, unless it says what else. */
 export class Json {
   readonly bytes: Uint8Array
   /** Names these bytes; for `ETag`. */
   readonly tag: string
+  readonly type: string
 
-  constructor(bytes: Uint8Array, tag: string) {
+  constructor(bytes: Uint8Array, tag: string, type = 'application/json') {
     this.bytes = bytes
     this.tag = tag
+    this.type = type
   }
 }
 

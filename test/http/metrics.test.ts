@@ -138,9 +138,16 @@ test('every name and help text is as Prometheus wants it, and says over what to 
   const own = [...scraped].filter(([name]) => name.startsWith('editais_'))
   expect(own.map(([name, { type }]) => `${type} ${name}`).toSorted()).toEqual([
     'counter editais_api_requests_total',
+    'counter editais_http_connections_closed_total',
+    'counter editais_log_lines_dropped_total',
     'counter editais_notices_total',
+    'counter editais_refused_credentials_total',
     'counter editais_runs_total',
+    'counter editais_serve_requests_total',
+    'counter editais_serve_response_bytes_total',
     'gauge editais_freshness_seconds',
+    'gauge editais_http_connections',
+    'gauge editais_http_unread_bytes',
     'gauge editais_last_success_timestamp_seconds',
     'gauge editais_metabase_current',
     'gauge editais_quarantined_records',
@@ -150,10 +157,16 @@ test('every name and help text is as Prometheus wants it, and says over what to 
     'gauge editais_snapshot_bytes',
     'histogram editais_api_request_duration_seconds',
     'histogram editais_run_duration_seconds',
+    'histogram editais_serve_request_duration_seconds',
   ])
-  for (const [, { type, help }] of own) {
-    expect(help).toMatch(
-      type === 'gauge' ? /every worker shows the same/ : /Of this worker, since it started/,
+  for (const [name, { type, help }] of own) {
+    const isOfConnections = type === 'gauge' && name.startsWith('editais_http_')
+    expect(help, name).toMatch(
+      isOfConnections
+        ? /Of this worker, now: sum over the workers/
+        : type === 'gauge'
+          ? /every worker shows the same/
+          : /Of this worker, since it started/,
     )
   }
   expect(valuesOf(scraped, 'process_resident_memory_bytes')['']).toBeGreaterThan(1_000_000)

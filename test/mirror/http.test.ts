@@ -71,7 +71,10 @@ test('whatever is asked is answered in JSON, with an id to ask about', async () 
     expect(headers['content-type']).toBe('application/json')
     return [status, JSON.parse(body.toString())]
   }
-  expect(await answered('/nowhere')).toEqual([404, { error: 'not_found' }])
+  expect(await answered('/nowhere')).toEqual([
+    404,
+    { error: 'not_found', detail: 'There is nothing at /nowhere. GET / says what there is.' },
+  ])
   expect(await answered(`${PATH}/${idOf(1)}/nowhere`)).toEqual([404, { error: 'not_found' }])
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
     expect(await answered(PATH, { method })).toEqual([405, { error: 'method_not_allowed' }])

@@ -175,7 +175,10 @@ describe('everything else', () => {
     for (const path of ['/a/b', '/a/analysis/b']) expect((await get(path)).status).toBe(404)
     const response = await fetch(`${sandbox.url}/api/v2/editais`)
     expect(response.status).toBe(404)
-    expect(await response.json()).toEqual({ error: 'not_found' })
+    expect(await response.json()).toEqual({
+      error: 'not_found',
+      detail: 'There is nothing at /api/v2/editais. GET / says what there is.',
+    })
   })
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(

@@ -1,11 +1,15 @@
 import { Agent, request } from 'node:http'
+import { Registry } from 'prom-client'
 import { onTestFinished } from 'vitest'
 import { companyPaths } from '#src/company.ts'
-import { startHttp } from '#src/http_server.ts'
+import { startHttp } from '#src/http/server.ts'
 import { createLogger } from '#src/log.ts'
-import { createMirrorApp } from '#src/mirror/app.ts'
+import { MIRROR_EXTRAS } from '#src/mirror/api_extras.ts'
+import { createMirrorApi } from '#src/mirror/app.ts'
 import { KeyStore } from '#src/mirror/keys.ts'
 import { Mirror } from '#src/mirror/mirror.ts'
+import { createService } from '#src/service/app.ts'
+import { createServiceMetrics } from '#src/service/metrics.ts'
 import { until } from './daemon.ts'
 import type { Environment } from './project.ts'
 
@@ -16,9 +20,13 @@ export type Answer = {
   readonly body: Buffer
 }
 
-type Question = { readonly method?: string; readonly key?: string | null } & Readonly<{
-  headers?: Readonly<Record<string, string>>
-}>
+type Question = {
+  readonly method?: string
+  readonly key?: string | null
+  readonly headers?: Readonly<Record<string, string>>
+  /** An address of this machine to ask from: 127.0.0.1 unless it is to be another. */
+  readonly from?: string
+}
 
 export type ServedMirror = {
   readonly url: string
@@ -52,7 +60,9 @@ export async function serveMirror(environment: Environment, options: Options = {
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
   const mirror = new Mirror({ dataDir, lakeOf, log, now: () => new Date() })
-  const app = createMirrorApp({ mirror, settings: { maxRps, corsOrigins }, log })
+  const metrics = createServiceMetrics(new Registry())
+  const api = createMirrorApi({ mirror, settings: { maxRps, corsOrigins }, metrics, log })
+  const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0 })
   const agent = new Agent({ keepAlive: true })
   onTestFinished(async () => {
@@ -66,8 +76,11 @@ export async function serveMirror(environment: Environment, options: Options = {
       what: () => `a snapshot of ${slug}; the log says\n${lines.join('')}`,
     })
   }
-  const ask: ServedMirror['ask'] = (path, { key = keys.acme, headers = {}, method = 'GET' } = {}) =>
-    askAt(`${url}${path}`, { method, agent, headers: { ...(key ? { 'x-api-key': key } : {}), ...headers } })
+  const ask: ServedMirror['ask'] = (path, { key = keys.acme, headers = {}, method = 'GET', from } = {}) =>
+    askAt(`${url}${path}`, {
+      ...{ method, agent, headers: { ...(key ? { 'x-api-key': key } : {}), ...headers } },
+      ...(from ? { localAddress: from } : {}),
+    })
   return {
     ...{ url, keys, store, lines, ask },
     async json(path, question) {
@@ -89,10 +102,15 @@ function isThere(mirror: Mirror, company: string): boolean {
 /** Asks as nothing but HTTP: nothing is added, followed or decompressed. */
 export function askAt(
   url: string,
-  { method, headers, agent }: { method: string; headers: Readonly<Record<string, string>>; agent?: Agent },
+  options: {
+    readonly method: string
+    readonly headers: Readonly<Record<string, string>>
+    readonly agent?: Agent
+    readonly localAddress?: string
+  },
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const asked = request(url, { method, headers, ...(agent ? { agent } : {}) }, response => {
+    const asked = request(url, options, response => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => void chunks.push(chunk))
       response.on('error', reject)

@@ -1,0 +1,84 @@
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP, isIPv6 } from 'node:net'
+
+/** Who sent a request, as far as its connection and the proxies that we trust can say. */
+export type Client = {
+  /** An IP address. */
+  readonly address: string
+  /** Whether the client speaks TLS with a trusted proxy; we never do ourselves. */
+  readonly isSecure: boolean
+}
+
+export type ClientAddresses = {
+  of(incoming: IncomingMessage): Client
+  isTrusted(address: string): boolean
+}
+
+/** A header longer than this names no chain of proxies. */
+const MAX_FORWARDED_LENGTH = 1024
+
+/**
+ * Reads the client's address from the connection, or, if that comes from a trusted proxy, from the
+ * `X-Forwarded-For` that the proxy sent: the last address in it that is not a trusted proxy itself. What stands
+ * before that address was written by the client and is not believed.
+ * @param trusted addresses and networks (`10.0.0.0/8`), already checked.
+ */
+export function createClientAddresses(trusted: readonly string[]): ClientAddresses {
+  const list = new BlockList()
+  for (const network of trusted) {
+    const [address = '', bits] = network.split('/')
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
+    if (bits === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, Number(bits), family)
+  }
+  const isTrusted = (address: string) =>
+    trusted.length > 0 && list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+  return {
+    isTrusted,
+    of(incoming) {
+      const address = peerAddress(incoming.socket)
+      if (!isTrusted(address)) return { address, isSecure: false }
+      const forwarded = lastUntrusted(incoming.headers['x-forwarded-for'], isTrusted)
+      // Of several the last one is from the proxy that we trust.
+      const scheme = String(incoming.headers['x-forwarded-proto'] ?? '')
+        .split(',')
+        .at(-1)
+      return { address: forwarded ?? address, isSecure: scheme?.trim().toLowerCase() === 'https' }
+    },
+  }
+}
+
+/** The address of the other end; IPv4 also if the socket is one of IPv6. */
+export function peerAddress({ remoteAddress = '' }: { remoteAddress?: string | undefined }): string {
+  return remoteAddress.startsWith('::ffff:') && remoteAddress.includes('.')
+    ? remoteAddress.slice(7)
+    : remoteAddress
+}
+
+/** Whoever has an IPv6 address has 2^64 of them: these count as one. */
+export function networkOf(address: string): string {
+  if (!isIPv6(address)) return address
+  const [head = '', tail] = address.split('%')[0]?.split('::') ?? []
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length
+  const groups = [...left, ...Array.from({ length: Math.max(0, zeros) }, () => '0'), ...right]
+  return `${groups.slice(0, 4).join(':')}::/64`
+}
+
+function lastUntrusted(
+  header: string | string[] | undefined,
+  isTrusted: (address: string) => boolean,
+): string | null {
+  const text = Array.isArray(header) ? header.join(',') : (header ?? '')
+  if (text === '' || text.length > MAX_FORWARDED_LENGTH) return null
+  let last: string | null = null
+  for (const part of text.split(',').reverse()) {
+    const address = peerAddress({ remoteAddress: part.trim().replace(/^\[(.*)\](:\d+)?$/, '$1') })
+    // A proxy that sends something else is not one to be believed further.
+    if (isIP(address) === 0) return last
+    last = address
+    if (!isTrusted(address)) return address
+  }
+  return last
+}

@@ -1,0 +1,256 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { networkOf, peerAddress } from './client_address.ts'
+
+/** Of a client that sends requests without waiting for their answers (pipelining); more than any real one does. */
+const MAX_PIPELINED = 1000
+/** The same of all connections together: a request that waits takes some 4 kB. */
+const MAX_PIPELINED_IN_ALL = 10_000
+/** Answers that the clients have not read yet. Those that have waited longest are cut to stay below it. */
+const MAX_UNREAD_BYTES = 128 * 1024 * 1024
+/** Beyond the time that every answer has: so slow a line is still served, one that only pretends to read is not. */
+const LEAST_BYTES_PER_SECOND = 64 * 1024
+/** An answer that has waited so long to be read may make way for somebody else's connection. */
+const STALLED_MS = 1000
+/** How often answers that are read too slowly are looked for. */
+const LOOK_EVERY_MS = 1000
+
+export type ConnectionLimits = {
+  readonly maxConnections: number
+  /** Of one address, unless it is exempt. */
+  readonly maxPerAddress: number
+  /** A new connection must have sent its first request by then. */
+  readonly requestWithinMs: number
+  /** An answer of few bytes must have been read by then. */
+  readonly answerWithinMs: number
+  /** Proxies bring many clients over few addresses. */
+  readonly isExempt: (address: string) => boolean
+}
+
+/** What was refused, since the start. */
+export type ConnectionCounts = {
+  /** Idle connections that made way for new ones. */
+  evicted: number
+  /** New connections that found no room. */
+  refused: number
+  /** Connections whose answer was not read in time, or that pipelined too much. */
+  cut: number
+}
+
+/** `silent` sent no request yet, `idle` was answered and may ask again, `busy` is being answered. */
+type Phase = 'silent' | 'idle' | 'busy'
+
+/** The answers that are owed on one connection. */
+type Connection = {
+  readonly socket: Socket
+  readonly groups: readonly Group[]
+  /** Runs the next requests, one after another. */
+  readonly pipelined: (() => void)[]
+  phase: Phase
+  phaseSinceMs: number
+  /** Bytes of the answer that the client had not read when it was written. */
+  unreadBytes: number
+  unreadSinceMs: number
+}
+
+/** Connections of one address, or all of them: in each phase those that have been in it longest come first. */
+type Group = Readonly<Record<Phase, Set<Connection>>>
+
+function createGroup(): Group {
+  return { silent: new Set(), idle: new Set(), busy: new Set() }
+}
+
+function sizeOf({ silent, idle, busy }: Group): number {
+  return silent.size + idle.size + busy.size
+}
+
+/**
+ * Bounds what clients can make a server hold: connections, requests that wait on one, and answers that nobody
+ * reads. A new connection takes the place of an idle one of the same address, so a flood shuts nobody else out.
+ */
+export class Connections {
+  readonly counts: ConnectionCounts = { evicted: 0, refused: 0, cut: 0 }
+  readonly #limits: ConnectionLimits
+  readonly #all = createGroup()
+  readonly #byNetwork = new Map<string, Group>()
+  readonly #bySocket = new Map<Socket, Connection>()
+  /** Whose answer waits to be read, the longest first. */
+  readonly #unread = new Set<Connection>()
+  readonly #timer: NodeJS.Timeout
+  #unreadBytes = 0
+  #pipelined = 0
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits
+    this.#timer = setInterval(() => this.#cutSlow(), LOOK_EVERY_MS).unref()
+  }
+
+  get open(): number {
+    return this.#bySocket.size
+  }
+
+  /** Bytes of answers that clients have not read yet. */
+  get unreadBytes(): number {
+    return this.#unreadBytes
+  }
+
+  /** Takes a new connection, perhaps in the place of another, or refuses it. */
+  accept(socket: Socket): void {
+    const address = peerAddress(socket)
+    const network = networkOf(address)
+    const group = this.#byNetwork.get(network) ?? createGroup()
+    const isFull = sizeOf(group) >= this.#limits.maxPerAddress && !this.#limits.isExempt(address)
+    if (
+      (isFull && !this.#makeRoom(group)) ||
+      (this.open >= this.#limits.maxConnections && !this.#makeRoom(this.#largestGroup()))
+    ) {
+      this.counts.refused += 1
+      socket.destroy()
+      return
+    }
+    const connection: Connection = {
+      ...{ socket, groups: [this.#all, group], pipelined: [] },
+      ...{ phase: 'silent', phaseSinceMs: 0, unreadBytes: 0, unreadSinceMs: 0 },
+    }
+    this.#byNetwork.set(network, group)
+    this.#bySocket.set(socket, connection)
+    enter(connection, 'silent')
+    socket.once('close', () => {
+      this.#forget(connection)
+      if (sizeOf(group) === 0 && this.#byNetwork.get(network) === group) this.#byNetwork.delete(network)
+    })
+  }
+
+  /**
+   * Answers a request when those before it on its connection have been answered and read.
+   * @param answer resolves when the whole answer was handed to `outgoing`.
+   */
+  answer(incoming: IncomingMessage, outgoing: ServerResponse, answer: () => Promise<void>): void {
+    const connection = this.#bySocket.get(incoming.socket)
+    // Without a connection, it was closed while this was still in the parser.
+    if (!connection) return
+    const begin = () => void this.#begin(connection, outgoing, answer)
+    if (connection.phase !== 'busy') begin()
+    else if (
+      connection.pipelined.length < MAX_PIPELINED &&
+      (this.#pipelined < MAX_PIPELINED_IN_ALL || connection.pipelined.length === 0)
+    ) {
+      connection.pipelined.push(begin)
+      this.#pipelined += 1
+    } else this.#cut(connection)
+  }
+
+  /** Closes connections that have no answer under way. */
+  closeIdle(): void {
+    for (const { socket } of [...this.#all.silent, ...this.#all.idle]) socket.destroy()
+  }
+
+  closeAll(): void {
+    clearInterval(this.#timer)
+    for (const socket of this.#bySocket.keys()) socket.destroy()
+  }
+
+  async #begin(connection: Connection, outgoing: ServerResponse, answer: () => Promise<void>): Promise<void> {
+    enter(connection, 'busy')
+    outgoing.once('close', () => this.#answered(connection))
+    await answer()
+    const bytes = outgoing.writableLength
+    if (bytes === 0 || outgoing.closed || connection.socket.destroyed) return
+    connection.unreadBytes = bytes
+    connection.unreadSinceMs = performance.now()
+    this.#unread.add(connection)
+    this.#unreadBytes += bytes
+    for (const longest of this.#unread) {
+      if (this.#unreadBytes <= MAX_UNREAD_BYTES) break
+      this.#cut(longest)
+    }
+  }
+
+  #answered(connection: Connection): void {
+    this.#wasRead(connection)
+    if (connection.socket.destroyed) return
+    const next = connection.pipelined.shift()
+    if (!next) {
+      enter(connection, 'idle')
+      return
+    }
+    this.#pipelined -= 1
+    // In another turn: one that asks for much must not keep the others from theirs. It stays busy until then.
+    setImmediate(() => {
+      if (!connection.socket.destroyed) next()
+    })
+  }
+
+  #wasRead(connection: Connection): void {
+    if (this.#unread.delete(connection)) this.#unreadBytes -= connection.unreadBytes
+  }
+
+  #cutSlow(): void {
+    const now = performance.now()
+    for (const connection of this.#unread) {
+      const { answerWithinMs } = this.#limits
+      const allowedMs = answerWithinMs + (connection.unreadBytes / LEAST_BYTES_PER_SECOND) * 1000
+      if (now - connection.unreadSinceMs > allowedMs) this.#cut(connection)
+    }
+    for (const connection of this.#all.silent) {
+      if (now - connection.phaseSinceMs <= this.#limits.requestWithinMs) break
+      this.#cut(connection)
+    }
+  }
+
+  #cut(connection: Connection): void {
+    this.counts.cut += 1
+    this.#forget(connection)
+    connection.socket.destroy()
+  }
+
+  /** Closes the connection of a group that misses least: silent, idle, or one whose answer is not read. */
+  #makeRoom(group: Group): boolean {
+    const [connection] = [...group.silent.values().take(1), ...group.idle.values().take(1)]
+    if (connection) {
+      this.counts.evicted += 1
+      this.#forget(connection)
+      connection.socket.destroy()
+      return true
+    }
+    const stalledBefore = performance.now() - STALLED_MS
+    for (const one of this.#unread) {
+      if (one.unreadSinceMs > stalledBefore) break
+      if (!group.busy.has(one)) continue
+      this.#cut(one)
+      return true
+    }
+    return false
+  }
+
+  /** Its place is free from now on; may be called again. */
+  #forget(connection: Connection): void {
+    for (const group of connection.groups) group[connection.phase].delete(connection)
+    this.#bySocket.delete(connection.socket)
+    this.#wasRead(connection)
+    // What waits on it has nobody to be answered to.
+    this.#pipelined -= connection.pipelined.length
+    connection.pipelined.length = 0
+  }
+
+  /** Whoever has most gives first. */
+  #largestGroup(): Group {
+    let largest = this.#all
+    let size = 0
+    for (const group of this.#byNetwork.values()) {
+      if (sizeOf(group) <= size) continue
+      largest = group
+      size = sizeOf(group)
+    }
+    return largest
+  }
+}
+
+function enter(connection: Connection, phase: Phase): void {
+  for (const group of connection.groups) {
+    group[connection.phase].delete(connection)
+    group[phase].add(connection)
+  }
+  connection.phase = phase
+  connection.phaseSinceMs = performance.now()
+}

@@ -1,0 +1,261 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  ServerResponse,
+} from 'node:http'
+import { Server as TcpServer } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { getRequestListener } from '@hono/node-server'
+import type { Hono } from 'hono'
+import type { HttpSettings } from '#config/serve.ts'
+import { systemCode } from '#src/errors.ts'
+import { listen } from '#src/listen.ts'
+import { type Client, createClientAddresses } from './client_address.ts'
+import { type ConnectionCounts, Connections } from './connections.ts'
+import { badRequest } from './request_target.ts'
+import { SECURITY_HEADERS, TLS_HEADERS } from './security_headers.ts'
+
+/** All headers of a request together; Node's own bound, named here because clients meet it. */
+const MAX_HEADER_BYTES = 16 * 1024
+/** A connection may stay open so long between two requests. */
+const KEEP_ALIVE_MS = 30_000
+/** How often requests that are sent too slowly are looked for; Node's 30 s would be most of the time they have. */
+const CHECK_EVERY_MS = 1000
+/** After a stop: a client that keeps its connection may send so much later what it was about to send. */
+const LINGER_MS = 300
+/** After a stop: requests that are under way may take so much longer. */
+const CLOSE_WITHIN_MS = 5000
+/** So long a client may take to read why its request was refused. */
+const REFUSAL_WITHIN_MS = 1000
+
+export const HTTP_DEFAULTS: HttpSettings = {
+  ...{ host: '127.0.0.1', port: 0, trustedProxies: [], maxConnections: 2000, maxConnectionsPerAddress: 500 },
+  ...{ requestTimeoutMs: 20_000, answerTimeoutMs: 30_000 },
+}
+
+/** One request and its answer, as the connection sees them; what routes know of it is added by them. */
+export type Exchange = Client & {
+  /** Called once, when the answer was sent or its connection lost. */
+  onEnd: ((ended: Ended) => void) | null
+}
+
+export type Ended = {
+  /** Null if the connection was lost before there was an answer. */
+  readonly status: number | null
+  /** Whether the whole answer was sent. */
+  readonly isWhole: boolean
+  readonly ms: number
+  /** As sent, with headers. */
+  readonly bytes: number
+}
+
+/** What routes find in `context.env`. */
+export type HttpBindings = {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+  readonly exchange: Exchange
+}
+
+/** How many connections there are, and what was refused since the start. */
+export type ConnectionFigures = ConnectionCounts & { readonly open: number; readonly unreadBytes: number }
+
+export type Listening = {
+  /** Origin, without a slash at the end. */
+  readonly url: string
+  readonly port: number
+  readonly connections: () => ConnectionFigures
+  /** Takes no more connections; requests that are under way may take some seconds. */
+  close(): Promise<void>
+  /** Ends at once: requests that are under way lose their connection. */
+  abort(): Promise<void>
+}
+
+/** Answers in place of the routes, or has them answer; the sandbox's faults stand here. */
+export type Intercept = (
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  serve: () => Promise<void>,
+) => Promise<void>
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever its routes share among them
+type App = Pick<Hono<any>, 'fetch'>
+
+type Options = Partial<HttpSettings> & {
+  readonly intercept?: Intercept
+  /** Says for a system's code why it cannot listen, and what to do. */
+  readonly explain?: (code: string) => string
+}
+
+/**
+ * Serves on an address of this machine; port 0 takes a free one.
+ * @throws FatalError (usage) when the port is taken, or the address is none of ours.
+ */
+export async function startHttp(app: App, options: Options): Promise<Listening> {
+  const { intercept, explain, ...given } = options
+  const settings = { ...HTTP_DEFAULTS, ...given }
+  const { host, port } = settings
+  const addresses = createClientAddresses(settings.trustedProxies)
+  const connections = new Connections({
+    ...{ maxConnections: settings.maxConnections, maxPerAddress: settings.maxConnectionsPerAddress },
+    ...{ requestWithinMs: settings.requestTimeoutMs, answerWithinMs: settings.answerTimeoutMs },
+    isExempt: addresses.isTrusted,
+  })
+  const server = createServer({
+    ServerResponse: SecureResponse,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: settings.requestTimeoutMs,
+    requestTimeout: settings.requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, settings.requestTimeoutMs),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // Missing ones are answered below, in JSON.
+    requireHostHeader: false,
+  })
+  let closing = false
+  const isClosing = () => closing
+  const exchanges = new WeakMap<IncomingMessage, Exchange>()
+  const serve = getRequestListener(
+    (request, env) => {
+      const { incoming } = env as HttpBindings
+      return app.fetch(request, { ...env, exchange: exchanges.get(incoming) })
+    },
+    {
+      // The adapter's faster Request and Response would replace the globals of the whole process.
+      overrideGlobalObjects: intercept === undefined,
+      hostname: 'localhost',
+      errorHandler: error => answerTo(error),
+    },
+  )
+  server.on('connection', socket => connections.accept(socket))
+  server.on('clientError', refuse)
+  server.on('request', (incoming: IncomingMessage, outgoing: SecureResponse) => {
+    const exchange: Exchange = { ...addresses.of(incoming), onEnd: null }
+    connections.answer(incoming, outgoing, async () => {
+      outgoing.isSecure = exchange.isSecure
+      outgoing.isLast = isClosing
+      measure(exchange, incoming, outgoing)
+      const wrong = badRequest(incoming)
+      if (wrong) return sendError(outgoing, wrong)
+      exchanges.set(incoming, exchange)
+      const answer = async () => void (await serve(incoming, outgoing))
+      await (intercept ? intercept(incoming, outgoing, answer) : answer())
+    })
+  })
+  const actualPort = await listen(server, { host, port }, code => (explain ?? portProblem(settings))(code))
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${actualPort}`,
+    port: actualPort,
+    connections: () => ({
+      ...connections.counts,
+      ...{ open: connections.open, unreadBytes: connections.unreadBytes },
+    }),
+    close() {
+      closing = true
+      return close(server, connections)
+    },
+    abort: () => abort(server, connections),
+  }
+}
+
+/** Carries the security headers, and says so when it is the last on its connection. */
+class SecureResponse extends ServerResponse {
+  isSecure = false
+
+  isLast = () => false
+
+  override writeHead(status: number, ...rest: unknown[]): this {
+    const headers = {
+      ...SECURITY_HEADERS,
+      ...(this.isSecure ? TLS_HEADERS : {}),
+      ...(rest.at(-1) as OutgoingHttpHeaders | undefined),
+    }
+    if (this.isLast()) this.shouldKeepAlive = false
+    return super.writeHead(status, headers)
+  }
+}
+
+function measure(exchange: Exchange, { socket }: IncomingMessage, outgoing: ServerResponse): void {
+  const startedMs = performance.now()
+  const bytesBefore = socket.bytesWritten
+  outgoing.once('close', () =>
+    exchange.onEnd?.({
+      status: outgoing.headersSent ? outgoing.statusCode : null,
+      isWhole: outgoing.writableFinished,
+      ms: performance.now() - startedMs,
+      bytes: socket.bytesWritten - bytesBefore,
+    }),
+  )
+}
+
+/** What the adapter cannot read as a request is the client's fault; all else is ours, and the routes answer that. */
+function answerTo(error: unknown): Response {
+  const isWrong = error instanceof Error && error.name === 'RequestError'
+  return isWrong
+    ? Response.json({ error: 'bad_request', detail: 'The request target is malformed.' }, { status: 400 })
+    : Response.json({ error: 'internal_error' }, { status: 500 })
+}
+
+function sendError(outgoing: ServerResponse, { status, detail }: { status: number; detail: string }): void {
+  const body = JSON.stringify({ error: 'bad_request', detail })
+  // What follows on this connection would be as wrong.
+  outgoing.shouldKeepAlive = false
+  outgoing.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  })
+  outgoing.end(outgoing.req.method === 'HEAD' ? undefined : body)
+}
+
+/** What Node could not read as a request is answered as any other wrong one: in JSON. */
+function refuse(error: Error, socket: Duplex): void {
+  if (!socket.writable || systemCode(error) === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const [status, name] =
+    systemCode(error) === 'HPE_HEADER_OVERFLOW'
+      ? ['431 Request Header Fields Too Large', 'headers_too_large']
+      : systemCode(error) === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', 'timeout']
+        : ['400 Bad Request', 'bad_request']
+  const body = JSON.stringify({ error: name })
+  const headers = {
+    ...{ Connection: 'close', 'Content-Type': 'application/json', 'Content-Length': body.length },
+    ...SECURITY_HEADERS,
+  }
+  const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)
+  setTimeout(() => socket.destroy(), REFUSAL_WITHIN_MS).unref()
+}
+
+function portProblem({ host, port }: HttpSettings): (code: string) => string {
+  return code =>
+    code === 'EADDRINUSE'
+      ? `Port ${port} of ${host} is already in use: does another worker run here? Set HTTP_PORT to another.`
+      : `Cannot listen on ${host}:${port} (${code}). Set HTTP_HOST and HTTP_PORT to an address of this machine.`
+}
+
+/** Every answer from now on is the last on its connection, so that no client is cut off from one. */
+async function close(server: Server, connections: Connections): Promise<void> {
+  // Not the HTTP server's own: it closes connections that a client may be sending a request on.
+  const closed = new Promise<void>(resolve => TcpServer.prototype.close.call(server, () => resolve()))
+  const late = new AbortController()
+  const lingered = sleep(LINGER_MS, undefined, { signal: late.signal }).then(() => connections.closeIdle())
+  const deadline = sleep(CLOSE_WITHIN_MS, undefined, { signal: late.signal }).then(() =>
+    connections.closeAll(),
+  )
+  for (const waiting of [lingered, deadline]) waiting.catch(() => {})
+  await closed
+  late.abort()
+  await abort(server, connections)
+}
+
+function abort(server: Server, connections: Connections): Promise<void> {
+  return new Promise(resolve => {
+    server.close(() => resolve())
+    connections.closeAll()
+    server.closeAllConnections()
+  })
+}

@@ -1,0 +1,52 @@
+import type { Context } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { Refusal } from './source.ts'
+
+/** The word in `error`, by status; the contract has its own for 400 (section 7). */
+const ERRORS: Readonly<Record<number, string>> = {
+  400: 'bad_request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  409: 'conflict',
+  413: 'too_large',
+  414: 'url_too_long',
+  415: 'unsupported_media_type',
+  429: 'too_many_requests',
+  503: 'unavailable',
+}
+
+/** Of a path that is repeated in an answer. */
+const MAX_SHOWN_PATH = 200
+
+/** The Error object of the contract (section 2.3), with a sentence for people in `detail`. */
+export function sendError(context: Context, status: ContentfulStatusCode, detail: string): Response {
+  return context.json({ error: ERRORS[status] ?? 'internal_error', detail }, status)
+}
+
+/** For every address that has no route, in whatever process. */
+export function sendNoSuchRoute(context: Context): Response {
+  const path = context.req.path.slice(0, MAX_SHOWN_PATH)
+  return sendError(context, 404, `There is nothing at ${path}. GET / says what there is.`)
+}
+
+export function sendWrongMethod(context: Context, methods: readonly string[]): Response {
+  const allowed = methods.join(', ')
+  context.header('Allow', allowed)
+  return sendError(context, 405, `${context.req.method} is not for ${context.req.path}; it takes ${allowed}.`)
+}
+
+/** The answer to what a route refused; null if it did not refuse but fail. */
+export function sendRefusal(context: Context, error: Error): Response | null {
+  if (error instanceof HTTPException) return sendError(context, error.status, error.message)
+  if (!(error instanceof Refusal)) return null
+  if (error.retryAfterSeconds !== null) context.header('Retry-After', String(error.retryAfterSeconds))
+  return sendError(context, error.status, error.message)
+}
+
+/** A fault of the program; what it was is in the log. */
+export function sendFault(context: Context): Response {
+  return sendError(context, 500, 'Something went wrong; see the log.')
+}
