@@ -56,7 +56,7 @@ async function serve(environment: Environment): Promise<void> {
   const shared: Shared = { settings, roster, queues, fullRequests: requests, metrics, alerts, log }
 
   const lakeOf = (slug: string) => (roster.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
-  const mirror = openMirror({ dataDir, lakeOf, log, now })
+  const mirror = openMirror({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
   const http = await startHttp(
     createHttp({
       ...{ roster, queues, metrics, log, adminToken: settings.adminToken },

@@ -34,7 +34,7 @@ async function serve(environment: Environment): Promise<void> {
   const lakeOf = (slug: string) =>
     companyPaths(readSettings(environments.get(slug) ?? { DATA_DIR: dataDir }).dataDir, slug).lake
   await makeDataDirectory(dataDir)
-  const mirror = new Mirror({ dataDir, lakeOf, log, now: () => new Date() })
+  const mirror = new Mirror({ dataDir, builders: settings.builders, lakeOf, log, now: () => new Date() })
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
   const metrics = createServiceMetrics(registry)

@@ -4,13 +4,13 @@ import { messageOf } from '#src/errors.ts'
 import { tagOf } from '#src/service/tag.ts'
 import { Database } from '#src/warehouse/database.ts'
 import { type DocumentRow, documentsOf } from './documents.ts'
-import { type ShelfIndex, type ShelfOrder, type ShelfResult, shelfFiles } from './shelf_files.ts'
+import { type ShelfIndex, type ShelfOrder, type ShelfResult, sha256, shelfFiles } from './shelf_files.ts'
 
 /** So much at a time; as JSON it is often ten times the Parquet, and where all rows are alike a thousand times. */
 const BATCH_BYTES = 6 * 1024 * 1024
 const BATCH_ROWS = 40_000
-/** The fastest: half the size of the next ones' is gained already. */
-const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+/** The fastest: half the size of the next ones' is gained already. With a checksum, for the file stays for long. */
+const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } }
 
 type Placed = {
   readonly row: Omit<DocumentRow, 'notice' | 'analysis'>
@@ -55,8 +55,12 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
       await analyses.writeFile(Buffer.concat(frames))
     }
     placed.sort((a, b) => b.row.created - a.row.created || (a.row.id < b.row.id ? -1 : 1))
-    await writeFile(paths.notices, Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA])))
-    await writeFile(paths.index, JSON.stringify(indexOf(placed)))
+    const notices = Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA]))
+    const sums = { noticesSha256: sha256(notices), analysesBytes: at }
+    const index = JSON.stringify({ ...indexOf(placed), ...sums } satisfies ShelfIndex)
+    await writeFile(paths.notices, notices)
+    await writeFile(paths.index, index)
+    await writeFile(paths.sum, sha256(index))
   } finally {
     await analyses.close()
     db.close()
@@ -66,7 +70,7 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
 /** After each notice: a page is a piece of the file. */
 const COMMA = Buffer.from(',')
 
-function indexOf(placed: readonly Placed[]): ShelfIndex {
+function indexOf(placed: readonly Placed[]): Omit<ShelfIndex, 'noticesSha256' | 'analysesBytes'> {
   let end = 0
   return {
     ids: placed.map(({ row }) => row.id),

@@ -1,13 +1,14 @@
-import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/errors.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/lake/manifest.ts'
 import { Refusal } from '#src/service/source.ts'
-import { buildShelves } from './builder.ts'
+import type { Builders } from './builders.ts'
 import { DOCUMENT_TABLES, type MonthFiles } from './documents.ts'
+import { MonthStore, monthKey } from './month_store.ts'
 import type { PageCache } from './page_cache.ts'
-import { Shelf } from './shelf.ts'
+import type { Shelf } from './shelf.ts'
 import type { ShelfOrder } from './shelf_files.ts'
 import { MirrorSnapshot } from './snapshot.ts'
 
@@ -15,8 +16,6 @@ import { MirrorSnapshot } from './snapshot.ts'
 const LOOK_EVERY_MS = 250
 /** A snapshot that could not be prepared is tried again after this, then twice as long, up to the other. */
 const RETRY_AFTER_MS = { first: 5000, most: 300_000 }
-/** What a process that was killed left; no preparation takes so long. */
-const LEFT_BEHIND_MS = 3_600_000
 
 export type Sources = {
   /** Where a company's snapshots are. */
@@ -26,15 +25,24 @@ export type Sources = {
 /** A month, and what its documents depend on. */
 type Month = { readonly name: string; readonly key: string; readonly order: Omit<ShelfOrder, 'directory'> }
 
+type Options = Sources & {
+  readonly log: Logger
+  readonly pages: PageCache
+  readonly builders: Builders
+}
+
 /**
  * A company's latest snapshot, ready to be served; a new one takes its place when it is ready. Months whose files
- * are the same are taken over.
+ * are the same are taken over, from before or from the disk.
  */
 export class MirroredCompany {
   readonly #company: string
-  readonly #options: Sources & { readonly log: Logger; readonly pages: PageCache }
+  readonly #options: Options
+  readonly #store: MonthStore
   readonly #stop = new AbortController()
   #shelves: ReadonlyMap<string, Shelf> = new Map()
+  /** Of those, the ones that cannot be read any more; they are built again. */
+  readonly #damaged = new Set<string>()
   #current: MirrorSnapshot | null = null
   /** Why the latest snapshot is not the current one; null where it is, or is being prepared. */
   #problem: string | null = null
@@ -43,9 +51,11 @@ export class MirroredCompany {
   #timer: NodeJS.Timeout | null = null
   #looking: Promise<void> | null = null
 
-  constructor(company: string, options: Sources & { log: Logger; pages: PageCache }) {
+  constructor(company: string, options: Options) {
     this.#company = company
     this.#options = { ...options, log: options.log.child({ company }) }
+    // Beside the lake: it is as large as that, and the system's own place may be small, or memory.
+    this.#store = new MonthStore(join(dirname(options.lakeOf(company)), 'mirror'))
   }
 
   /** @throws Refusal (503) where there is none yet, saying why. */
@@ -77,6 +87,13 @@ export class MirroredCompany {
     await this.#looking
     if (this.#timer) clearTimeout(this.#timer)
     for (const shelf of this.#shelves.values()) await shelf.drop()
+    this.#options.pages.close()
+  }
+
+  /** The same, and what was prepared goes from the disk as well. */
+  async forget(): Promise<void> {
+    await this.close()
+    await this.#store.clear()
   }
 
   #again(ms: number): void {
@@ -101,7 +118,7 @@ export class MirroredCompany {
   async #look(): Promise<void> {
     const lake = this.#options.lakeOf(this.#company)
     const name = await latestName(lake)
-    if (name === null || name === this.#current?.name) return
+    if (name === null || (name === this.#current?.name && this.#damaged.size === 0)) return
     const directory = join(snapshotsDirectory(lake), name)
     const manifest = await readManifest(directory)
     if (!manifest) throw new Error(`${directory} has no manifest`)
@@ -115,53 +132,65 @@ export class MirroredCompany {
   async #take(manifest: Manifest, directory: string): Promise<void> {
     const startedMs = performance.now()
     const months = monthsOf(manifest, directory)
-    const missing = months.filter(({ key }) => !this.#shelves.has(key))
-    const built = await this.#build(missing)
-    const shelves = new Map(
-      months.map(({ key }) => [key, built.get(key) ?? (this.#shelves.get(key) as Shelf)]),
-    )
-    const old = [...this.#shelves].filter(([key]) => !shelves.has(key))
-    const about = { company: this.#company, name: manifest.snapshot }
-    const asOf = new Date(manifest.created_at).toISOString()
+    const damaged = [...this.#damaged]
+    for (const key of damaged) await this.#store.remove(key)
+    const usable = new Map([...this.#shelves].filter(([key]) => !damaged.includes(key)))
+    const stored = await this.#open(months.filter(({ key }) => !usable.has(key)))
+    const missing = months.filter(({ key }) => !usable.has(key) && !stored.has(key))
+    const built = await this.#build(missing).catch(async error => {
+      for (const shelf of stored.values()) await shelf.drop()
+      throw error
+    })
+    const all = new Map([...usable, ...stored, ...built])
+    const shelves = new Map(months.map(({ key }) => [key, all.get(key) as Shelf]))
+    const old = [...this.#shelves].filter(([key, shelf]) => shelves.get(key) !== shelf)
+    const about = { name: manifest.snapshot, asOf: new Date(manifest.created_at).toISOString() }
     this.#shelves = shelves
-    this.#current = new MirrorSnapshot({ ...about, asOf }, [...shelves.values()], this.#options.pages)
+    for (const key of damaged) this.#damaged.delete(key)
+    const { pages } = this.#options
+    const onDamage = (shelf: Shelf) => this.#noteDamage(shelf)
+    this.#current = new MirrorSnapshot(about, [...shelves.values()], { pages, onDamage })
     for (const [, shelf] of old) await shelf.drop()
+    await this.#store.removeOthers(new Set(shelves.keys()))
+    const counts = { months: months.length, stored: stored.size, built: built.size }
     const ms = Math.round(performance.now() - startedMs)
-    this.#options.log.info(
-      { snapshot: manifest.snapshot, months: months.length, built: missing.length, ms },
-      'Serving a new snapshot',
-    )
+    this.#options.log.info({ snapshot: manifest.snapshot, ...counts, ms }, 'Serving a new snapshot')
+  }
+
+  #noteDamage(damaged: Shelf): void {
+    for (const [key, shelf] of this.#shelves) {
+      if (shelf !== damaged || this.#damaged.has(key)) continue
+      this.#damaged.add(key)
+      this.#options.log.error(`The prepared month ${key} is damaged on the disk. It is prepared again.`)
+    }
+  }
+
+  /** Those that were prepared before, by this process or another. */
+  async #open(months: readonly Month[]): Promise<Map<string, Shelf>> {
+    const shelves = new Map<string, Shelf>()
+    for (const { key } of months) {
+      const shelf = await this.#store.open(key)
+      if (shelf) shelves.set(key, shelf)
+    }
+    return shelves
   }
 
   async #build(months: readonly Month[]): Promise<Map<string, Shelf>> {
-    if (months.length === 0) return new Map()
-    // Beside the lake: it is as large as that, and the system's own place may be small, or memory.
-    const parent = join(dirname(this.#options.lakeOf(this.#company)), 'mirror')
-    await mkdir(parent, { recursive: true })
-    await removeLeftBehind(parent)
-    const place = await mkdtemp(join(parent, 'shelves-'))
     const shelves = new Map<string, Shelf>()
+    if (months.length === 0) return shelves
+    const place = await this.#store.begin()
     try {
       const orders = months.map(({ name, order }) => ({ ...order, directory: join(place, name) }))
-      await buildShelves(orders, this.#stop.signal)
+      await this.#options.builders.build(orders, this.#stop.signal)
       for (const [index, { key }] of months.entries())
-        shelves.set(key, await Shelf.open(orders[index]?.directory as string))
+        shelves.set(key, await this.#store.keep(key, orders[index]?.directory as string))
       return shelves
     } catch (error) {
       for (const shelf of shelves.values()) await shelf.drop()
       throw error
     } finally {
-      // What is open stays until it is closed, whoever dies; nobody else can read it.
       await rm(place, { recursive: true, force: true })
     }
-  }
-}
-
-async function removeLeftBehind(parent: string): Promise<void> {
-  for (const name of await readdir(parent)) {
-    const path = join(parent, name)
-    const about = await stat(path).catch(() => null)
-    if (about && Date.now() - about.mtimeMs > LEFT_BEHIND_MS) await rm(path, { recursive: true, force: true })
   }
 }
 
@@ -177,7 +206,7 @@ function monthsOf({ tables }: Manifest, directory: string): Month[] {
       const of = DOCUMENT_TABLES.map(table => [table, file(table, name)] as const)
       const files = Object.fromEntries(of.map(([table, one]) => [table, one && join(directory, one.path)]))
       const sum = (what: 'bytes' | 'rows') => of.reduce((all, [, one]) => all + (one?.[what] ?? 0), 0)
-      const key = of.map(([, one]) => one?.sha256 ?? '').join()
+      const key = monthKey(of.map(([, one]) => one?.sha256 ?? null))
       return { name, key, order: { files: files as MonthFiles, bytes: sum('bytes'), rows: sum('rows') } }
     })
 }

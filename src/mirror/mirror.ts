@@ -1,21 +1,22 @@
 import type { Logger } from 'pino'
 import { messageOf } from '#src/errors.ts'
 import { Refusal } from '#src/service/source.ts'
+import { Builders } from './builders.ts'
 import { MirroredCompany, type Sources } from './company.ts'
 import { KeyStore } from './keys.ts'
-import { PageCache } from './page_cache.ts'
+import { PageBudget } from './page_cache.ts'
 import type { MirrorSnapshot } from './snapshot.ts'
 
 /** How soon it is written down that a key was used, and seen that the keys are another file. */
 const LOOK_AFTER_MS = 2000
 /** A look at the keys blocks all answers. */
 const KEYS_WAIT_MS = 50
-/** Pages of 200 notices take some 160 kB: all of a company of 20,000 notices, and as many again. */
-const PAGES_BYTES = 32 * 1024 * 1024
 
 export type MirrorOptions = Sources & {
   /** Where the keys are. */
   readonly dataDir: string
+  /** Processes at once that prepare snapshots. */
+  readonly builders: number
   readonly log: Logger
   readonly now: () => Date
 }
@@ -24,7 +25,8 @@ export type MirrorOptions = Sources & {
 export class Mirror {
   readonly #options: MirrorOptions
   readonly #companies = new Map<string, MirroredCompany>()
-  readonly #pages = new PageCache(PAGES_BYTES)
+  readonly #pages = new PageBudget()
+  readonly #builders: Builders
   readonly #timer: NodeJS.Timeout
   /** Null until there is a key. */
   #keys: KeyStore | null
@@ -33,6 +35,7 @@ export class Mirror {
   /** @throws FatalError (usage) where the keys cannot be opened. */
   constructor(options: MirrorOptions) {
     this.#options = options
+    this.#builders = new Builders(options.builders)
     this.#keys = KeyStore.openIfThere(options.dataDir, KEYS_WAIT_MS)
     for (const company of this.#keys?.companies() ?? []) this.#follow(company)
     this.#timer = setInterval(() => this.#lookAfterKeys(), LOOK_AFTER_MS).unref()
@@ -75,7 +78,8 @@ export class Mirror {
   }
 
   #follow(company: string): MirroredCompany {
-    const followed = new MirroredCompany(company, { ...this.#options, pages: this.#pages })
+    const shared = { ...this.#options, builders: this.#builders }
+    const followed = new MirroredCompany(company, { ...shared, pages: this.#pages.open() })
     this.#companies.set(company, followed)
     followed.follow()
     return followed

@@ -3,11 +3,11 @@ import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import { Json } from '#src/service/source.ts'
 import { tagOf } from '#src/service/tag.ts'
-import { type ShelfIndex, shelfFiles } from './shelf_files.ts'
+import { type ShelfIndex, sha256, shelfFiles } from './shelf_files.ts'
 
 const decompress = promisify(zstdDecompress)
 
-/** The documents of one month: notices in memory, analyses in a file that has no name any more. */
+/** The documents of one month: notices in memory, analyses in a file. */
 export class Shelf {
   readonly index: ShelfIndex
   /** Names all its notices; for `ETag`. */
@@ -26,11 +26,22 @@ export class Shelf {
     this.tag = tagOf(index.noticeTags.join())
   }
 
-  /** Takes what the builder wrote; its directory may be removed afterwards. */
+  /**
+   * Takes what the builder wrote; its directory may be removed afterwards.
+   * @throws Error unless it is whole. Analyses are checked when they are read.
+   */
   static async open(directory: string): Promise<Shelf> {
     const paths = shelfFiles(directory)
-    const index = JSON.parse(await readFile(paths.index, 'utf8')) as ShelfIndex
-    return new Shelf(index, await readFile(paths.notices), await open(paths.analyses))
+    const text = await readFile(paths.index)
+    if (sha256(text) !== (await readFile(paths.sum, 'utf8'))) throw new Error(`${paths.index} is damaged`)
+    const index = JSON.parse(text.toString()) as ShelfIndex
+    const notices = await readFile(paths.notices)
+    if (sha256(notices) !== index.noticesSha256) throw new Error(`${paths.notices} is damaged`)
+    const analyses = await open(paths.analyses)
+    const { size } = await analyses.stat()
+    if (size === index.analysesBytes) return new Shelf(index, notices, analyses)
+    await analyses.close()
+    throw new Error(`${paths.analyses} is damaged`)
   }
 
   get size(): number {
@@ -50,7 +61,10 @@ export class Shelf {
     return new Json(this.notices(place, place + 1), this.index.noticeTags[place] as string)
   }
 
-  /** Null where there is none. */
+  /**
+   * Null if there is none.
+   * @throws Error if the file is damaged.
+   */
   async analysis(place: number): Promise<Json | null> {
     const where = this.index.analyses[place]
     if (!where) return null

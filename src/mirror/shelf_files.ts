@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { MonthFiles } from './documents.ts'
 
@@ -27,12 +28,24 @@ export type ShelfIndex = {
   readonly states: readonly string[]
   /** Where each analysis is in `analyses`, a zstd frame of its own; null where there is none. */
   readonly analyses: readonly ({ readonly at: number; readonly bytes: number; readonly tag: string } | null)[]
+  /** SHA-256 of the file of notices. */
+  readonly noticesSha256: string
+  /** Each frame in it has a checksum of its own. */
+  readonly analysesBytes: number
 }
 
-export function shelfFiles(directory: string): { notices: string; analyses: string; index: string } {
+/** `sum` is the SHA-256 of the index, and written last. */
+export function shelfFiles(
+  directory: string,
+): Readonly<Record<'notices' | 'analyses' | 'index' | 'sum', string>> {
   return {
     notices: join(directory, 'notices'),
     analyses: join(directory, 'analyses'),
     index: join(directory, 'index.json'),
+    sum: join(directory, 'sum'),
   }
+}
+
+export function sha256(bytes: string | Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
 }

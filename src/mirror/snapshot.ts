@@ -21,25 +21,28 @@ export class MirrorSnapshot implements NoticeSource {
   readonly name: string
   /** When it was published; ISO 8601. */
   readonly asOf: string
-  readonly #id: string
   readonly #shelves: readonly Shelf[]
   readonly #pages: PageCache
+  readonly #onDamage: (shelf: Shelf) => void
   readonly #size: number
   readonly #tag: string
   /** The notices of each phase, and of phases that were asked for together, newest first. */
   readonly #byStatus = new Map<string, readonly Place[]>()
 
-  /** @param shelves newest month first. */
+  /**
+   * @param shelves newest month first.
+   * @param onDamage called with a shelf that cannot be read any more.
+   */
   constructor(
-    about: { company: string; name: string; asOf: string },
+    about: { name: string; asOf: string },
     shelves: readonly Shelf[],
-    pages: PageCache,
+    { pages, onDamage }: { pages: PageCache; onDamage: (shelf: Shelf) => void },
   ) {
     this.name = about.name
     this.asOf = about.asOf
-    this.#id = `${about.company} ${about.name}`
     this.#shelves = shelves
     this.#pages = pages
+    this.#onDamage = onDamage
     this.#size = shelves.reduce((sum, { size }) => sum + size, 0)
     this.#tag = tagOf(shelves.map(({ tag }) => tag).join())
     const places = shelves.flatMap(shelf => shelf.index.ids.map((_, at): Place => ({ shelf, at })))
@@ -50,7 +53,7 @@ export class MirrorSnapshot implements NoticeSource {
   /** The whole page (contract section 2.4) as JSON. */
   async list({ statuses, limit, offset }: NoticeFilter): Promise<Json> {
     const phases = statuses === null ? null : [...new Set(statuses)].sort()
-    const key = [this.#id, phases?.join() ?? '*', limit, offset].join(' ')
+    const key = [this.name, phases?.join() ?? '*', limit, offset].join(' ')
     const known = this.#pages.get(key)
     if (known) return known
     const { parts, count, total } = phases ? this.#some(phases, limit, offset) : this.#all(limit, offset)
@@ -59,7 +62,9 @@ export class MirrorSnapshot implements NoticeSource {
       ...parts.flatMap((part, index) => (index === 0 ? [part] : [COMMA, part])),
       Buffer.from(`],"count":${count},"total":${total},"limit":${limit},"offset":${offset}}`),
     ])
-    return this.#pages.add(key, new Json(page, tagOf([this.#tag, ...(phases ?? [])].join())))
+    const json = new Json(page, tagOf([this.#tag, ...(phases ?? [])].join()))
+    // There are as many empty pages as numbers, and each is made in no time.
+    return count === 0 ? json : this.#pages.add(key, json)
   }
 
   async get(id: string): Promise<Json | null> {
@@ -71,7 +76,10 @@ export class MirrorSnapshot implements NoticeSource {
   async analysis(id: string): Promise<Json | null> {
     const place = this.#find(id)
     if (!place) return null
-    const analysis = await place.shelf.analysis(place.at)
+    const analysis = await place.shelf.analysis(place.at).catch(() => {
+      this.#onDamage(place.shelf)
+      throw new Refusal(503, 'This analysis is being prepared again. Ask again in a moment.', 5)
+    })
     if (analysis) return analysis
     const state = place.shelf.index.states[place.at] as string
     const retryAfter = state === 'excluded' ? null : RETRY_ANALYSIS_AFTER_SECONDS

@@ -59,7 +59,7 @@ export async function serveMirror(environment: Environment, options: Options = {
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
-  const mirror = new Mirror({ dataDir, lakeOf, log, now: () => new Date() })
+  const mirror = new Mirror({ dataDir, builders: 2, lakeOf, log, now: () => new Date() })
   const metrics = createServiceMetrics(new Registry())
   const api = createMirrorApi({ mirror, settings: { maxRps, corsOrigins }, metrics, log })
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
