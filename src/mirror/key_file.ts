@@ -32,8 +32,10 @@ const UNWRITABLE: ReadonlySet<number | null> = new Set([
 
 export type KeyFile = {
   readonly db: DatabaseSync
-  /** Read without locks: this connection sees no later change. */
-  readonly isFrozen: boolean
+  /** Why it is read without locks, so that this connection sees no later change; null if it is not. */
+  readonly frozenBy: unknown
+  /** Whether it has all columns of this version. */
+  readonly isCurrent: boolean
   /** What `identityOf` says as long as the path leads to this file. */
   readonly identity: string
 }
@@ -43,8 +45,8 @@ export function openToWrite(path: string, waitMs: number): KeyFile {
   const db = new DatabaseSync(path, { timeout: waitMs })
   try {
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-    if (missingColumns(db).length > 0) migrate(db)
-    return { db, isFrozen: false, identity: identityOf(path, false) }
+    if (missingOf(columnsOf(db)).length > 0) migrate(db)
+    return { db, frozenBy: null, isCurrent: true, identity: identityOf(path, false) }
   } catch (error) {
     db.close()
     throw error
@@ -58,13 +60,13 @@ export function openToWrite(path: string, waitMs: number): KeyFile {
 export function openToRead(path: string, waitMs: number): KeyFile | null {
   try {
     // Before it is opened: if it is replaced meanwhile, the next look sees that.
-    const about = { isFrozen: false, identity: identityOf(path, false) }
+    const about = { frozenBy: null, identity: identityOf(path, false) }
     return withTable(new DatabaseSync(urlOf(path, 'mode=rw'), { timeout: waitMs }), about)
   } catch (error) {
     // What is in the write-ahead log would not be seen, so there must be nothing in it.
     const isWhole = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
     if (!isWhole || !UNWRITABLE.has(codeOf(error))) throw error
-    const about = { isFrozen: true, identity: identityOf(path, true) }
+    const about = { frozenBy: error, identity: identityOf(path, true) }
     return withTable(new DatabaseSync(urlOf(path, 'immutable=1'), { readOnly: true }), about)
   }
 }
@@ -98,10 +100,11 @@ export function reasonOf(error: unknown): string {
   return reasons[codeOf(error) ?? systemCode(error) ?? ''] ?? messageOf(error)
 }
 
-function withTable(db: DatabaseSync, about: Omit<KeyFile, 'db'>): KeyFile | null {
+function withTable(db: DatabaseSync, about: Pick<KeyFile, 'frozenBy' | 'identity'>): KeyFile | null {
   try {
     db.exec('PRAGMA synchronous = FULL')
-    if (columnsOf(db).length > 0) return { db, ...about }
+    const columns = columnsOf(db)
+    if (columns.length > 0) return { db, ...about, isCurrent: missingOf(columns).length === 0 }
     db.close()
     return null
   } catch (error) {
@@ -114,7 +117,7 @@ function migrate(db: DatabaseSync): void {
   db.exec(`BEGIN IMMEDIATE; ${TABLE}`)
   try {
     // Looked at again: another process may have been faster.
-    for (const column of missingColumns(db)) db.exec(`ALTER TABLE api_keys ADD COLUMN ${column} TEXT`)
+    for (const column of missingOf(columnsOf(db))) db.exec(`ALTER TABLE api_keys ADD COLUMN ${column} TEXT`)
     db.exec('COMMIT')
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
@@ -122,8 +125,7 @@ function migrate(db: DatabaseSync): void {
   }
 }
 
-function missingColumns(db: DatabaseSync): string[] {
-  const columns = columnsOf(db)
+function missingOf(columns: readonly string[]): string[] {
   return ADDED_COLUMNS.filter(column => !columns.includes(column))
 }
 

@@ -1,4 +1,4 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
@@ -27,7 +27,6 @@ export type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
 export type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
 
 type Row = {
-  readonly hash: Uint8Array
   readonly prefix: string
   readonly company: string
   readonly description: string
@@ -61,8 +60,9 @@ export class KeyStore {
     this.#db = file.db
     this.path = keyFilePath(dataDir)
     this.#revocations = new Revocations(dataDir)
-    // Every column: the file may get new ones while a server has it open, and SQLite then expands * again.
-    this.#byHash = file.db.prepare('SELECT * FROM api_keys WHERE hash = ?')
+    // A file of the first version may be brought up to date while a server has it open: SQLite then expands * again.
+    const columns = file.isCurrent ? 'prefix, company, expires_at' : '*'
+    this.#byHash = file.db.prepare(`SELECT ${columns} FROM api_keys WHERE hash = ? AND revoked_at IS NULL`)
   }
 
   /**
@@ -115,12 +115,12 @@ export class KeyStore {
 
   /** Whether the open file is no longer the one of that name, as after a restore. */
   get isReplaced(): boolean {
-    return identityOf(this.path, this.#file.isFrozen) !== this.#file.identity
+    return identityOf(this.path, this.isFrozen) !== this.#file.identity
   }
 
   /** Whether changes are not seen, because nobody could write the file when it was opened. */
   get isFrozen(): boolean {
-    return this.#file.isFrozen
+    return this.#file.frozenBy !== null
   }
 
   /**
@@ -168,11 +168,9 @@ export class KeyStore {
     const prefix = KEY.exec(key)?.[1]
     // Before the file: a revocation goes from here to there, so that one of both looks finds it.
     if (prefix === undefined || this.#revocations.has(prefix)) return null
-    const hashed = hashOf(key)
-    const row = this.#byHash.get(hashed) as Row | undefined
     // By the hash of what was presented: how long a look takes says nothing about any key.
-    if (!row || row.revoked_at !== null || !timingSafeEqual(row.hash, hashed)) return null
-    return isOver(row.expires_at, now) ? null : { company: row.company, prefix: row.prefix }
+    const row = this.#byHash.get(hashOf(key)) as Pick<Row, 'prefix' | 'company' | 'expires_at'> | undefined
+    return row && !isOver(row.expires_at, now) ? { company: row.company, prefix: row.prefix } : null
   }
 
   /** Newest last. */
@@ -188,7 +186,8 @@ export class KeyStore {
    * Enters a revocation; what waits in the directory for this key is removed.
    * @throws Error if it could not be entered.
    */
-  revoke(prefix: string, at: Date): void {
+  revoke(prefix: string, now: Date): void {
+    const at = this.#revocations.all().get(prefix) ?? now
     this.#write(() => this.#enterRevocation(prefix, at))
     if (this.isReplaced) throw new Error('it was replaced by another file just now')
     this.#revocations.remove(prefix)
@@ -274,6 +273,7 @@ export class KeyStore {
   /** All of it or nothing. */
   #write<T>(work: () => T): T {
     try {
+      if (this.isFrozen) throw this.#file.frozenBy
       this.#db.exec('BEGIN IMMEDIATE')
       const result = work()
       this.#db.exec('COMMIT')
@@ -283,7 +283,7 @@ export class KeyStore {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       if (error instanceof FatalError) throw error
       throw new FatalError(
-        `${this.path} cannot be written: ${reasonOf(error)}. Nothing was changed; try again when that is over.`,
+        `${this.path} cannot be written: ${reasonOf(error)}. Nothing was changed; solve that, then try again.`,
         EXIT.failed,
         { cause: error },
       )

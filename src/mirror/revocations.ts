@@ -35,7 +35,13 @@ export class Revocations {
    * @throws Error if nobody can say, so that a key is not accepted by mistake.
    */
   has(prefix: string): boolean {
-    return lstatSync(`${this.path}/${prefix}`, { throwIfNoEntry: false }) !== undefined
+    try {
+      return lstatSync(`${this.path}/${prefix}`, { throwIfNoEntry: false }) !== undefined
+    } catch (error) {
+      // Something else has its name: then nothing waits in it, and `add` says so.
+      if (systemCode(error) === 'ENOTDIR') return false
+      throw error
+    }
   }
 
   /** When each of them was revoked, by prefix. */
@@ -74,7 +80,13 @@ export class Revocations {
     const about = lstatSync(this.path, { throwIfNoEntry: false })
     if (about?.isDirectory()) return
     if (about) throw new Error(`${this.path} is not a directory`)
-    mkdirSync(this.path, { mode: 0o700 })
+    try {
+      mkdirSync(this.path, { mode: 0o700 })
+    } catch (error) {
+      // Another process was faster.
+      if (systemCode(error) === 'EEXIST') return
+      throw error
+    }
     if (process.getuid?.() === 0) this.#giveToOwner()
     syncDirectory(this.#dataDir)
   }

@@ -31,7 +31,7 @@ export function revokeKey(
     const unwritten = unread ?? attempt(() => keys?.revoke(prefix, now))
     if (unmarked === null || unwritten === null) return { entry, problem: unwritten }
     throw new FatalError(
-      `${prefix} STILL WORKS: ${path} cannot be changed (${unwritten}), nor can ${revocations.path} (${unmarked}). Stop the server if the key must not be used; free the disk, let this user write both or end who holds them, and revoke it again.`,
+      `${prefix} STILL WORKS: ${path} cannot be changed (${unwritten}), nor can ${revocations.path} (${unmarked}). Stop the server if the key is in wrong hands; free the disk, fix the permissions or end the process that holds the file, then revoke the key again.`,
       EXIT.failed,
     )
   } finally {
