@@ -9,7 +9,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 const DURATION_UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** `90s`, `15m`, `24h`, `30d` as milliseconds. */
-const duration = z
+export const duration = z
   .string()
   .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, 'must be a duration such as 90s, 15m, 24h or 30d')
   .transform(text => {

@@ -1,15 +1,19 @@
 import { Command, Option } from 'commander'
-import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { makeDataDirectory } from '#src/company.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
-import { type KeyEntry, KeyStore } from '#src/mirror/keys.ts'
+import { type KeyEntry, KeyStore, noValidKey, stateOf } from '#src/mirror/keys.ts'
+import { revokeKey } from '#src/mirror/revoke.ts'
+import { parseExpiry, parseOverlap } from './expiry.ts'
+import { knownCompany } from './known_company.ts'
 import { renderTable } from './table.ts'
 
-/** For whoever else writes. */
-const WAIT_MS = 5000
+/** For whoever else writes. A key that is revoked is refused before this wait. */
+const WAIT_MS = 2000
 
-type Options = { company?: string; description?: string; json?: true }
+const EXPIRES = 'a duration (90d), a day (2027-06-30: until its end in UTC) or an instant'
+
+type Options = { company?: string; description?: string; expires?: string; overlap?: string; json?: true }
 
 export function keysCommand(environment: Environment): Command {
   const command = new Command('keys').description(
@@ -20,6 +24,7 @@ export function keysCommand(environment: Environment): Command {
     .description('make a key and show it, once')
     .option('--company <slug>', 'whose notices it sees (default: COMPANY)')
     .requiredOption('--description <text>', 'which system uses it: one key for each')
+    .option('--expires <when>', `refuse it from then on: ${EXPIRES} (default: never)`)
     .addOption(json())
     .action((options: Options) => create(environment, options))
   command
@@ -28,6 +33,13 @@ export function keysCommand(environment: Environment): Command {
     .option('--company <slug>', 'only those of this company')
     .addOption(json())
     .action((options: Options) => list(environment, options))
+  command
+    .command('rotate <prefix>')
+    .description('make a key in the place of another, which is accepted a while longer')
+    .option('--overlap <duration>', 'how long the old key is accepted; 0s ends it at once', '24h')
+    .option('--expires <when>', `of the new key: ${EXPIRES} (default: the old one's lifetime again)`)
+    .addOption(json())
+    .action((prefix: string, options: Options) => rotate(environment, prefix, options))
   command
     .command('revoke <prefix>')
     .description('refuse a key from now on')
@@ -39,65 +51,127 @@ function json(): Option {
   return new Option('--json', 'print JSON')
 }
 
-async function create(environment: Environment, { company, description = '', json }: Options): Promise<void> {
-  const { company: slug } = readSettings(await environmentOf(environment, company))
-  const text = description.trim()
-  if (text === '' || text.length > 200 || /[\p{Cc}]/u.test(text))
-    throw new FatalError('--description must be a line of 1 to 200 characters.', EXIT.usage)
+async function create(environment: Environment, options: Options): Promise<void> {
+  const now = new Date()
   const dataDir = dataDirOf(environment)
+  const company = await knownCompany(environment, dataDir, options.company)
+  const description = (options.description ?? '').trim()
+  if (description === '' || description.length > 200 || /[\p{Cc}]/u.test(description))
+    throw new FatalError('--description must be a line of 1 to 200 characters.', EXIT.usage)
+  const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires, now)
   await makeDataDirectory(dataDir)
-  const key = withKeys(KeyStore.open(dataDir, WAIT_MS), keys => keys.create(slug, text, new Date()))
-  if (json) {
-    process.stdout.write(`${JSON.stringify({ key, company: slug, description: text })}\n`)
+  const key = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
+    keys.create(company, description, now, expiresAt),
+  )
+  if (options.json) {
+    const shown = { key, company, description, expiresAt: expiresAt?.toISOString() ?? null }
+    process.stdout.write(`${JSON.stringify(shown)}\n`)
     return
   }
+  const until = expiresAt ? `, valid until ${expiresAt.toISOString()}` : ''
   process.stdout.write(`${key}\n`)
-  process.stderr.write(`The key of ${slug} for ${text}. It is not shown again: put it where it is used.\n`)
+  process.stderr.write(
+    `The key of ${company} for ${description}${until}. It is not shown again: put it where it is used.\n`,
+  )
 }
 
 async function list(environment: Environment, { company, json }: Options): Promise<void> {
-  const slug = company === undefined ? null : readSettings(await environmentOf(environment, company)).company
-  const entries = withKeys(existingKeys(environment), keys => keys.list(slug)) ?? []
+  const now = new Date()
+  const dataDir = dataDirOf(environment)
+  const keys = KeyStore.openIfThere(dataDir, WAIT_MS)
+  const all = keys ? withKeys(keys, () => keys.list(null)) : []
+  const has = all.some(entry => entry.company === company)
+  const only = company === undefined || has ? company : await knownCompany(environment, dataDir, company)
+  const entries = all.filter(entry => only === undefined || entry.company === only)
   if (json) {
-    process.stdout.write(`${JSON.stringify(entries)}\n`)
+    const shown = entries.map(entry => ({ ...entry, state: stateOf(entry, now) }))
+    process.stdout.write(`${JSON.stringify(shown)}\n`)
     return
   }
-  process.stdout.write(entries.length === 0 ? 'There is no key yet.\n' : `${table(entries)}\n`)
+  process.stdout.write(entries.length === 0 ? 'There is no key yet.\n' : `${table(entries, now)}\n`)
 }
 
-function table(entries: readonly KeyEntry[]): string {
-  const columns = ['prefix', 'company', 'description', 'created', 'last used', 'revoked']
+function table(entries: readonly KeyEntry[], now: Date): string {
+  const columns = ['prefix', 'company', 'description', 'created', 'last used', 'expires', 'state']
   return renderTable(
     columns,
     entries.map(entry => ({
       ...{ prefix: entry.prefix, company: entry.company, description: entry.description },
-      ...{ created: entry.createdAt, 'last used': entry.lastUsedAt ?? '', revoked: entry.revokedAt ?? '' },
+      ...{ created: shown(entry.createdAt), 'last used': shown(entry.lastUsedAt) },
+      ...{ expires: shown(entry.expiresAt), state: stateInWords(entry, now) },
     })),
   )
 }
 
-function revoke(environment: Environment, prefix: string): void {
-  // Who gives the whole key means its beginning; it is not repeated.
-  const shown = prefix.split('_').slice(0, 2).join('_')
-  const entry = withKeys(existingKeys(environment), keys => keys.revoke(shown, new Date()))
-  if (!entry)
-    throw new FatalError(`There is no valid key ${shown}. \`npm run keys -- list\` shows them.`, EXIT.usage)
-  process.stdout.write(`${entry.prefix} (${entry.company}, ${entry.description}) is refused from now on.\n`)
+/** To the second: milliseconds make the table wider than a terminal. */
+function shown(time: string | null): string {
+  return time === null ? '' : time.replace(/\.\d+Z$/, 'Z')
+}
+
+function stateInWords(entry: KeyEntry, now: Date): string {
+  const state = stateOf(entry, now)
+  const by = entry.replacedBy === null ? '' : `replaced by ${entry.replacedBy}`
+  if (state === 'replaced') return `${by} until ${shown(entry.expiresAt)}`
+  const since = state === 'revoked' ? `revoked ${shown(entry.revokedAt)}` : state
+  return by ? `${since}, ${by}` : since
+}
+
+async function rotate(environment: Environment, given: string, options: Options): Promise<void> {
+  const now = new Date()
+  const prefix = prefixOf(given)
+  const overlapMs = parseOverlap(options.overlap ?? '')
+  const expiresAt = options.expires === undefined ? undefined : parseExpiry(options.expires, now)
+  const dataDir = dataDirOf(environment)
+  const before = KeyStore.openIfThere(dataDir, WAIT_MS)
+  // To open them for writing would make a file.
+  if (!before) throw noValidKey(prefix)
+  before.close()
+  const { key, entry, replaced } = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
+    keys.rotate(prefix, { now, overlapMs, expiresAt }),
+  )
+  const { company, description } = entry
+  if (options.json) {
+    const shown = { key, company, description, expiresAt: entry.expiresAt }
+    const old = { prefix: replaced.prefix, expiresAt: replaced.expiresAt, revokedAt: replaced.revokedAt }
+    process.stdout.write(`${JSON.stringify({ ...shown, replaces: old })}\n`)
+    return
+  }
+  const until = entry.expiresAt ? `, valid until ${entry.expiresAt}` : ''
+  const old = overlapMs === 0 ? 'is refused from now on' : `is accepted until ${replaced.expiresAt}`
+  process.stdout.write(`${key}\n`)
+  process.stderr.write(
+    `The new key of ${company} for ${description}${until}. It is not shown again: put it where it is used; ${prefix} ${old}.\n`,
+  )
+}
+
+function revoke(environment: Environment, given: string): void {
+  const dataDir = dataDirOf(environment)
+  const prefix = prefixOf(given)
+  const { entry, problem } = revokeKey(dataDir, prefix, { now: new Date(), waitMs: WAIT_MS })
+  const about = entry ? `${prefix} (${entry.company}, ${entry.description})` : prefix
+  if (problem === null) {
+    process.stdout.write(`${about} is refused from now on.\n`)
+    return
+  }
+  const unknown = entry ? '' : '; nobody could check that there is such a key'
+  process.stdout.write(
+    `${about} is refused from now on, but the file of the keys cannot be changed (${problem}). The revocation waits in api_keys.revoked: the next server or command that can write the file enters it${unknown}.\n`,
+  )
+}
+
+/** Who gives the whole key means its beginning; it is not repeated. */
+function prefixOf(given: string): string {
+  return given.split('_').slice(0, 2).join('_')
 }
 
 function dataDirOf(environment: Environment): string {
   return readSettings({ ...environment, COMPANY: undefined }).dataDir
 }
 
-function existingKeys(environment: Environment): KeyStore | null {
-  return KeyStore.openIfThere(dataDirOf(environment), WAIT_MS)
-}
-
-/** @returns null where there are no keys. */
-function withKeys<T>(keys: KeyStore | null, work: (keys: KeyStore) => T): T | null {
+function withKeys<T>(keys: KeyStore, work: (keys: KeyStore) => T): T {
   try {
-    return keys && work(keys)
+    return work(keys)
   } finally {
-    keys?.close()
+    keys.close()
   }
 }

@@ -7,7 +7,7 @@ import { KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
 import type { MirrorSnapshot } from './snapshot.ts'
 
-/** How soon it is written down that a key was used, and seen that the keys are another file. */
+/** How soon uses of keys are noted, waiting revocations entered, and companies without a valid key closed. */
 const LOOK_AFTER_MS = 2000
 /** A look at the keys blocks all answers. */
 const KEYS_WAIT_MS = 50
@@ -21,7 +21,7 @@ export type MirrorOptions = Sources & {
   readonly now: () => Date
 }
 
-/** The latest snapshots of all companies that have an API key. */
+/** The latest snapshots of all companies that have a valid API key. */
 export class Mirror {
   readonly #options: MirrorOptions
   readonly #companies = new Map<string, MirroredCompany>()
@@ -31,13 +31,17 @@ export class Mirror {
   /** Null until there is a key. */
   #keys: KeyStore | null
   #uses = new Map<string, Date>()
+  /** Companies that still finish what was under way. */
+  readonly #closing = new Set<Promise<void>>()
+  /** What the log last said about the keys; null if all is well. */
+  #problem: string | null = null
 
   /** @throws FatalError (usage) where the keys cannot be opened. */
   constructor(options: MirrorOptions) {
     this.#options = options
     this.#builders = new Builders(options.builders)
     this.#keys = KeyStore.openIfThere(options.dataDir, KEYS_WAIT_MS)
-    for (const company of this.#keys?.companies() ?? []) this.#follow(company)
+    for (const company of this.#keys?.companies(options.now()) ?? []) this.#follow(company)
     this.#timer = setInterval(() => this.#lookAfterKeys(), LOOK_AFTER_MS).unref()
   }
 
@@ -47,14 +51,14 @@ export class Mirror {
   }
 
   /**
-   * Who a key is for; null where it is for nobody.
+   * Whose key it is; null if it is unknown, revoked or expired.
    * @throws Refusal (503) while the keys cannot be read.
    */
   whose(key: string): { readonly company: string; readonly prefix: string } | null {
     try {
-      this.#keys ??= KeyStore.openIfThere(this.#options.dataDir, KEYS_WAIT_MS)
-      const found = this.#keys?.find(key) ?? null
-      if (found) this.#uses.set(found.prefix, this.#options.now())
+      const now = this.#options.now()
+      const found = this.#openKeys()?.find(key, now) ?? null
+      if (found) this.#uses.set(found.prefix, now)
       return found
     } catch (error) {
       this.#options.log.error(`The API keys cannot be read: ${messageOf(error)}.`)
@@ -72,9 +76,23 @@ export class Mirror {
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    this.#lookAfterKeys()
-    await Promise.all([...this.#companies.values()].map(company => company.close()))
+    this.#noteUses()
+    for (const company of this.companies) this.#unfollow(company, followed => followed.close())
+    await Promise.all(this.#closing)
     this.#keys?.close()
+  }
+
+  /** The keys as they are now: a file that was removed or replaced counts from the next request on. */
+  #openKeys(): KeyStore | null {
+    if (this.#keys?.isReplaced) this.#closeKeys()
+    this.#keys ??= KeyStore.openIfThere(this.#options.dataDir, KEYS_WAIT_MS)
+    return this.#keys
+  }
+
+  #closeKeys(): void {
+    const keys = this.#keys
+    this.#keys = null
+    keys?.close()
   }
 
   #follow(company: string): MirroredCompany {
@@ -85,20 +103,52 @@ export class Mirror {
     return followed
   }
 
+  /** Gives back its memory and files; requests that read in them read to the end. */
+  #unfollow(company: string, end: (followed: MirroredCompany) => Promise<void>): void {
+    const closing = end(this.#companies.get(company) as MirroredCompany)
+      .catch(error => this.#options.log.error({ company }, `Cannot be closed: ${messageOf(error)}.`))
+      .finally(() => this.#closing.delete(closing))
+    this.#companies.delete(company)
+    this.#closing.add(closing)
+  }
+
   #lookAfterKeys(): void {
-    const { dataDir, log } = this.#options
     try {
-      if (this.#keys?.isReplaced) {
-        const replaced = this.#keys
-        this.#keys = KeyStore.openIfThere(dataDir, KEYS_WAIT_MS)
-        replaced.close()
-      }
-      if (this.#uses.size === 0) return
-      this.#keys?.noteUse(this.#uses)
-      this.#uses = new Map()
+      // It sees no change, and whatever kept it from being written may be over.
+      if (this.#keys?.isFrozen) this.#closeKeys()
+      this.#followThose(this.#openKeys()?.companies(this.#options.now()) ?? [])
     } catch (error) {
-      // To answer matters more, and it is tried again.
-      log.warn(`When API keys were last used cannot be written down: ${messageOf(error)}.`)
+      this.#report(`The API keys cannot be read: ${messageOf(error)}.`)
+      return
     }
+    this.#noteUses()
+  }
+
+  /** Follows these companies, and no others. */
+  #followThose(companies: readonly string[]): void {
+    for (const company of companies) if (!this.#companies.has(company)) this.#follow(company)
+    for (const company of this.companies) {
+      if (companies.includes(company)) continue
+      this.#unfollow(company, followed => followed.forget())
+      this.#options.log.info({ company }, 'Not served any more: the company has no valid API key.')
+    }
+  }
+
+  #noteUses(): void {
+    try {
+      this.#keys?.carryOver()
+      if (this.#uses.size > 0) this.#keys?.noteUse(this.#uses)
+      this.#uses = new Map()
+      this.#problem = null
+    } catch (error) {
+      // To answer matters more, and it is tried again. Revocations count though they are not entered yet.
+      this.#report(`Uses and revocations of API keys wait to be noted: ${messageOf(error)}`)
+    }
+  }
+
+  /** Once: it is looked at every other second. */
+  #report(problem: string): void {
+    if (problem !== this.#problem) this.#options.log.warn(problem)
+    this.#problem = problem
   }
 }

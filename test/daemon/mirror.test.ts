@@ -30,6 +30,11 @@ test('the daemon answers as the API does, each company from its own snapshots, t
     await until(async () => (await ask(PATH)).status === 200, { what: `the snapshot of ${slug}` })
     expect(await (await ask(PATH)).json()).toMatchObject({ total: 1, editais: [{ objeto: `of ${slug}` }] })
     expect((await ask(`${PATH}/nobody`)).status).toBe(404)
+    if (slug === 'acme') continue
+    const revoked = await runShared(['keys', 'revoke', created.stdout.trim()], environment)
+    expect(revoked).toMatchObject({ code: 0 })
+    expect((await ask(PATH)).status).toBe(401)
+    await daemon.waitFor(({ msg, company }) => company === slug && msg.startsWith('Not served any more'))
   }
   expect((await daemon.ask(PATH)).status).toBe(401)
   expect((await daemon.ask('/openapi.json')).status).toBe(200)

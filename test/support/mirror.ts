@@ -33,6 +33,7 @@ export type ServedMirror = {
   /** By company. */
   readonly keys: Readonly<Record<string, string>>
   readonly store: KeyStore
+  readonly mirror: Mirror
   /** Lines of its log. */
   readonly lines: readonly string[]
   /** Asks with the key of `acme`, unless there is to be another, or none (null). */
@@ -46,6 +47,8 @@ type Options = {
   readonly companies?: readonly string[]
   /** Those of them that have a snapshot. */
   readonly ready?: readonly string[]
+  /** What the server takes for the time. */
+  readonly now?: () => Date
   readonly maxRps?: number
   readonly corsOrigins?: readonly string[]
 }
@@ -53,13 +56,14 @@ type Options = {
 /** Serves what is below `DATA_DIR`, until the test ends. */
 export async function serveMirror(environment: Environment, options: Options = {}): Promise<ServedMirror> {
   const { companies = ['acme'], ready = companies, maxRps = null, corsOrigins = [] } = options
+  const { now = () => new Date() } = options
   const dataDir = environment.DATA_DIR as string
   const store = KeyStore.open(dataDir, 5000)
   const keys = Object.fromEntries(companies.map(slug => [slug, store.create(slug, 'test', new Date())]))
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
-  const mirror = new Mirror({ dataDir, builders: 2, lakeOf, log, now: () => new Date() })
+  const mirror = new Mirror({ dataDir, builders: 2, lakeOf, log, now })
   const metrics = createServiceMetrics(new Registry())
   const api = createMirrorApi({ mirror, settings: { maxRps, corsOrigins }, metrics, log })
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
@@ -82,7 +86,7 @@ export async function serveMirror(environment: Environment, options: Options = {
       ...(from ? { localAddress: from } : {}),
     })
   return {
-    ...{ url, keys, store, lines, ask },
+    ...{ url, keys, store, mirror, lines, ask },
     async json(path, question) {
       const { status, body } = await ask(path, question)
       if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body}`)

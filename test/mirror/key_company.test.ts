@@ -1,0 +1,46 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { startCompanies } from '../support/companies.ts'
+import { notices } from '../support/notices.ts'
+import { runShared } from '../support/shared.ts'
+import { startCompany } from '../support/synced.ts'
+
+const create = (company: string) => ['keys', 'create', '--company', company, '--description', 'ERP']
+
+test('a key is made for a company that is configured, or was and still has data', async () => {
+  const companies = await startCompanies(['acme', 'boreal'])
+  await companies.configure({ acme: {}, boreal: {} })
+  const { environment, file } = companies
+  const dataDir = environment.DATA_DIR as string
+  await mkdir(join(dataDir, 'former', 'lake'), { recursive: true })
+  // Neither is a company that has something to serve.
+  await mkdir(join(dataDir, 'empty'))
+  await writeFile(join(dataDir, 'stray'), '')
+  for (const slug of ['acme', 'boreal', 'former']) {
+    expect(await runShared(create(slug), environment), slug).toMatchObject({ code: 0 })
+  }
+  for (const slug of ['acmee', 'empty', 'stray', 'default']) {
+    const refused = await runShared(create(slug), environment)
+    expect(refused, slug).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toBe(
+      `--company ${slug}: no such company; known are acme, boreal, former. Check the name, or add the company to ${file} first.\n`,
+    )
+  }
+  const listed = await runShared(['keys', 'list', '--company', 'former', '--json'], environment)
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ company: 'former' }])
+  expect(await runShared(['keys', 'list', '--company', 'acmee'], environment)).toMatchObject({ code: 2 })
+})
+
+test('without a companies file, the company of the environment is known, and those with data', async () => {
+  const { environment } = await startCompany(notices(1, 1))
+  const dataDir = environment.DATA_DIR as string
+  const refused = await runShared(create('beta'), environment)
+  expect(refused).toMatchObject({ code: 2, stdout: '' })
+  expect(refused.stderr).toContain('--company beta: no such company; known are acme. Check the name')
+  expect(await readdir(dataDir)).toEqual([])
+  await mkdir(join(dataDir, 'beta', 'lake'), { recursive: true })
+  for (const slug of ['acme', 'beta']) {
+    expect(await runShared(create(slug), environment), slug).toMatchObject({ code: 0 })
+  }
+})

@@ -1,0 +1,200 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, onTestFinished, test } from 'vitest'
+import { KeyStore } from '#src/mirror/keys.ts'
+import { serveMirror } from '../support/mirror.ts'
+import { notices } from '../support/notices.ts'
+import { runShared } from '../support/shared.ts'
+import { startCompany } from '../support/synced.ts'
+
+const PATH = '/api/v1/editais'
+const DAY_MS = 86_400_000
+/** As the first version made it. */
+const FIRST_TABLE = `
+  PRAGMA journal_mode = WAL;
+  CREATE TABLE IF NOT EXISTS api_keys (
+    hash BLOB PRIMARY KEY, prefix TEXT NOT NULL UNIQUE, company TEXT NOT NULL, description TEXT NOT NULL,
+    created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT) STRICT`
+
+type Entry = Readonly<Record<'prefix' | 'state' | 'description' | 'createdAt', string>> &
+  Readonly<Record<'expiresAt' | 'revokedAt' | 'replacedBy', string | null>>
+
+async function startKeys() {
+  const company = await startCompany(notices(1, 2))
+  const keys = (...args: string[]) => runShared(['keys', ...args], company.environment)
+  return {
+    company,
+    dataDir: company.environment.DATA_DIR as string,
+    keys,
+    entries: async (): Promise<Entry[]> => JSON.parse((await keys('list', '--json')).stdout),
+    async make(...args: string[]) {
+      const { code, stdout, stderr } = await keys('create', '--description', 'ERP', ...args)
+      expect({ code, stderr }).toMatchObject({ code: 0 })
+      return stdout.trim()
+    },
+  }
+}
+
+test('an expired key is refused as a revoked one is, from that very moment', async () => {
+  const { company, entries, keys, make } = await startKeys()
+  await company.syncHere()
+  const key = await make('--expires', '90d')
+  const [entry] = await entries()
+  expect(entry).toMatchObject({ state: 'valid', revokedAt: null, replacedBy: null })
+  const expiresMs = Date.parse(entry?.expiresAt as string)
+  expect(expiresMs - Date.parse(entry?.createdAt as string)).toBe(90 * DAY_MS)
+
+  let nowMs = expiresMs - 1
+  const { ask, store } = await serveMirror(company.environment, { now: () => new Date(nowMs) })
+  expect((await ask(PATH, { key })).status).toBe(200)
+  nowMs = expiresMs
+  const revoked = store.create('acme', 'revoked', new Date())
+  store.revoke(revoked.slice(0, 12), new Date())
+  const answers = await Promise.all([key, revoked].map(one => ask(PATH, { key: one })))
+  const [expiredAnswer, revokedAnswer] = answers.map(({ status, body, headers }) => {
+    const { 'x-request-id': _, date, ...others } = headers
+    return { status, body: body.toString(), others }
+  })
+  expect(expiredAnswer).toEqual(revokedAnswer)
+  expect(expiredAnswer).toMatchObject({ status: 401, body: '{"error":"unauthorized"}' })
+
+  const past = new DatabaseSync(join(company.environment.DATA_DIR as string, 'api_keys.sqlite'))
+  past
+    .prepare('UPDATE api_keys SET expires_at = ? WHERE prefix = ?')
+    .run('2020-01-01T00:00:00.000Z', key.slice(0, 12))
+  past.close()
+  expect((await entries())[0]).toMatchObject({ state: 'expired', expiresAt: '2020-01-01T00:00:00.000Z' })
+  const { stdout } = await keys('list')
+  expect(stdout).toMatch(/edk_.*│ 2020-01-01T00:00:00Z │ expired/)
+  expect(await keys('rotate', key)).toMatchObject({ code: 2, stdout: '' })
+})
+
+test('when a key expires is a duration, the end of a day in UTC, or an instant', async () => {
+  const { entries, keys, make } = await startKeys()
+  await make('--expires', '2999-12-31')
+  await make('--expires', '2999-12-31T18:00:00-03:00')
+  await make('--expires', '12h')
+  expect((await entries()).map(({ expiresAt }) => expiresAt)).toEqual([
+    '2999-12-31T23:59:59.999Z',
+    '2999-12-31T21:00:00.000Z',
+    expect.stringMatching(/Z$/),
+  ])
+  for (const [expires, said] of [
+    ['2020-01-01', 'is over already (2020-01-01T23:59:59.999Z)'],
+    ['0s', 'is over already'],
+    ['2999-02-30', 'must be a duration such as 90d, a day such as'],
+    ['2999-12-31T18:00:00', 'must be a duration'],
+    ['99999999999d', 'must be a duration'],
+    ['soon', 'must be a duration'],
+    ['', 'must be a duration'],
+  ] as const) {
+    const refused = await keys('create', '--description', 'x', '--expires', expires)
+    expect(refused, expires).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toContain(said)
+  }
+  expect(await entries()).toHaveLength(3)
+})
+
+test('a key that is rotated is accepted beside its successor until the overlap is over', async () => {
+  const { company, entries, keys, make } = await startKeys()
+  await company.syncHere()
+  const old = await make('--expires', '30d')
+  const prefix = old.slice(0, 12)
+  const rotated = await keys('rotate', old, '--overlap', '2h')
+  const fresh = rotated.stdout.trim()
+  expect(rotated.code).toBe(0)
+  expect(fresh).toMatch(/^edk_[0-9a-f]{8}_[0-9a-f]{64}$/)
+  const [was, is] = (await entries()) as [Entry, Entry]
+  expect(was).toMatchObject({ prefix, state: 'replaced', replacedBy: fresh.slice(0, 12), revokedAt: null })
+  expect(is).toMatchObject({
+    prefix: fresh.slice(0, 12),
+    state: 'valid',
+    company: 'acme',
+    description: 'ERP',
+  })
+  expect(Date.parse(was.expiresAt as string) - Date.parse(is.createdAt)).toBe(2 * 3_600_000)
+  // The same lifetime again.
+  expect(Date.parse(is.expiresAt as string) - Date.parse(is.createdAt)).toBe(30 * DAY_MS)
+  expect(rotated.stderr).toBe(
+    `The new key of acme for ERP, valid until ${is.expiresAt}. It is not shown again: put it where it is used; ${prefix} is accepted until ${was.expiresAt}.\n`,
+  )
+  expect((await keys('list')).stdout).toContain(`replaced by ${is.prefix} until `)
+
+  let nowMs = Date.parse(was.expiresAt as string) - 1
+  const { ask } = await serveMirror(company.environment, { now: () => new Date(nowMs) })
+  const statuses = async () =>
+    await Promise.all([old, fresh].map(async key => (await ask(PATH, { key })).status))
+  expect(await statuses()).toEqual([200, 200])
+  nowMs += 1
+  expect(await statuses()).toEqual([401, 200])
+
+  const twice = await keys('rotate', prefix)
+  expect(twice).toMatchObject({ code: 2, stdout: '' })
+  expect(twice.stderr).toContain(`${prefix} was already replaced by ${is.prefix}.`)
+})
+
+test('a rotation without overlap ends the old key at once, and none lives longer by it', async () => {
+  const { entries, keys, make } = await startKeys()
+  const [ended, short] = [await make(), await make('--expires', '1h')]
+  const rotated = JSON.parse((await keys('rotate', ended, '--overlap', '0s', '--json')).stdout)
+  expect(rotated).toEqual({
+    ...{ key: expect.stringMatching(/^edk_/), company: 'acme', description: 'ERP', expiresAt: null },
+    replaces: {
+      prefix: ended.slice(0, 12),
+      expiresAt: expect.any(String),
+      revokedAt: expect.stringMatching(/Z$/),
+    },
+  })
+  const [before] = (await entries()).filter(({ prefix }) => prefix === short.slice(0, 12))
+  expect(await keys('rotate', short, '--expires', '2999-12-31')).toMatchObject({ code: 0 })
+  const states = new Map((await entries()).map(entry => [entry.prefix, entry]))
+  expect(states.get(ended.slice(0, 12))).toMatchObject({ state: 'revoked' })
+  // The overlap of a day would be longer than the hour that it had.
+  expect(states.get(short.slice(0, 12))).toMatchObject({ state: 'replaced', expiresAt: before?.expiresAt })
+  expect([...states.values()].at(-1)).toMatchObject({ expiresAt: '2999-12-31T23:59:59.999Z' })
+  for (const args of [
+    ['edk_00000000'],
+    [ended],
+    [short, '--overlap', 'soon'],
+    [short, '--overlap', '1e9d'],
+  ]) {
+    expect(await keys('rotate', ...args), String(args)).toMatchObject({ code: 2, stdout: '' })
+  }
+  expect(await entries()).toHaveLength(4)
+})
+
+test('keys of the first version are read as they are, and brought up to date by the first change', async () => {
+  const { company, dataDir, entries, keys, make } = await startKeys()
+  await company.syncHere()
+  const path = join(dataDir, 'api_keys.sqlite')
+  const made = await make()
+  const db = new DatabaseSync(path)
+  // As that version left it: the same rows in its own table.
+  db.exec(`ALTER TABLE api_keys RENAME TO newer; ${FIRST_TABLE};
+    INSERT INTO api_keys SELECT hash, prefix, company, description, created_at, last_used_at, revoked_at FROM newer;
+    DROP TABLE newer`)
+  db.close()
+  const before = await readFile(path)
+  expect(await entries()).toMatchObject([{ state: 'valid', expiresAt: null, replacedBy: null }])
+  expect(await readFile(path)).toEqual(before)
+
+  // A server of this version, and one of the first, while a command of this version changes it.
+  const file = KeyStore.openIfThere(dataDir, 50)
+  const first = new DatabaseSync(path, { timeout: 50 })
+  onTestFinished(() => {
+    file?.close()
+    first.close()
+  })
+  const asked = first.prepare('SELECT hash, prefix, company FROM api_keys WHERE revoked_at IS NULL')
+  expect(file?.find(made, new Date())).toMatchObject({ company: 'acme' })
+  expect(asked.all()).toHaveLength(1)
+  const fresh = await make('--expires', '1h')
+  expect(asked.all()).toHaveLength(2)
+  first.prepare('UPDATE api_keys SET last_used_at = ?').run(new Date().toISOString())
+  expect(file?.find(fresh, new Date())).toMatchObject({ company: 'acme' })
+  expect(file?.find(fresh, new Date(Date.now() + 3_600_001))).toBeNull()
+  expect(await keys('revoke', made)).toMatchObject({ code: 0 })
+  expect(file?.find(made, new Date())).toBeNull()
+  expect(asked.all()).toHaveLength(1)
+})
