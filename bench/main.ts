@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { wholeNumber } from '#src/cli/options.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
+import { type AttackOptions, benchAttack } from './attack/bench.ts'
+import * as attack from './attack/result.ts'
 import { benchSync, type SyncOptions } from './bench.ts'
 import { type BiOptions, benchBi } from './bi/bench.ts'
 import * as bi from './bi/result.ts'
@@ -130,6 +132,21 @@ withShared(program.command('serve'))
     inDirectory(options, async directory => {
       const found = await benchServe(options, directory)
       return options.json ? serve.toJson(found) : serve.describeServe(found)
+    }),
+  )
+
+withShared(program.command('attack'))
+  .description(
+    'Attacks the server of the API (npm run serve) while somebody asks how it is: connections, requests and answers without end, and forty companies that are to be prepared at once.',
+  )
+  .option('--notices <count>', 'size of the company', wholeNumber(1), 1710)
+  .option('--companies <count>', 'how many are to be prepared at once; 0: none', wholeNumber(0), 40)
+  .option('--seconds <count>', 'how long each attack lasts', wholeNumber(1), 15)
+  .action((options: AttackOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchAttack(options, directory)
+      if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
+      return options.json ? attack.toJson(found) : attack.describeAttack(found)
     }),
   )
 

@@ -28,7 +28,7 @@ export type Memory = {
 }
 
 /** Asks a worker whether it is alive, again and again, whatever became of the questions before. */
-export function watchHealth({ url }: Worker): { end(): Promise<Health> } {
+export function watchHealth({ url }: Pick<Worker, 'url'>): { end(): Promise<Health> } {
   const dispatcher = new Agent({
     pipelining: 1,
     bodyTimeout: ANSWER_WITHIN_MS,

@@ -3,7 +3,7 @@ import type { MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { auth as basicCredentials } from 'hono/utils/basic-auth'
 import type { Logger } from 'pino'
-import { createGuesses } from '#src/http/guesses.ts'
+import { createAllowance, WRONG_CREDENTIALS } from '#src/http/allowance.ts'
 import type { HttpBindings } from '#src/http/server.ts'
 import { shownPath } from '#src/service/shown_path.ts'
 import { Refusal } from '#src/service/source.ts'
@@ -23,7 +23,7 @@ export function adminOnly(
   { log, onRefused }: AccessOptions,
 ): MiddlewareHandler<{ Bindings: Partial<HttpBindings> }> {
   const expected = adminToken ? digest(adminToken) : null
-  const guesses = createGuesses()
+  const wrongTokens = createAllowance(WRONG_CREDENTIALS)
   return async (c, next) => {
     if (!expected) {
       throw new HTTPException(403, {
@@ -32,17 +32,17 @@ export function adminOnly(
     }
     const given = tokenOf(c.req.raw)
     const address = c.env?.exchange?.address ?? ''
-    const seconds = given === null ? 0 : guesses.waitSeconds(address)
+    const seconds = given === null ? 0 : wrongTokens.waitSeconds(address)
     if (seconds > 0) {
       onRefused()
       throw new Refusal(429, `Too many wrong tokens from ${address}. Try again in ${seconds} s.`, seconds)
     }
     if (given === null || !timingSafeEqual(digest(given), expected)) {
       if (given !== null) {
-        guesses.failed(address)
+        wrongTokens.spend(address)
         onRefused()
         log.warn({ address, method: c.req.method, path: shownPath(c.req.path, [given]) }, 'Wrong ADMIN_TOKEN')
-        if (guesses.waitSeconds(address) > 0)
+        if (wrongTokens.waitSeconds(address) > 0)
           log.warn(
             { address },
             'Too many wrong ADMIN_TOKENs: this address has to wait before each further one',

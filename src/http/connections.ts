@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { createAllowance } from './allowance.ts'
 import { networkOf, peerAddress } from './client_address.ts'
 
 /** Of a client that sends requests without waiting for their answers (pipelining); more than any real one does. */
-const MAX_PIPELINED = 1000
+const MAX_PIPELINED = 100
 /** The same of all connections together: a request that waits takes some 4 kB. */
 const MAX_PIPELINED_IN_ALL = 10_000
 /** Answers that the clients have not read yet. Those that have waited longest are cut to stay below it. */
@@ -12,6 +13,10 @@ const MAX_UNREAD_BYTES = 128 * 1024 * 1024
 const LEAST_BYTES_PER_SECOND = 64 * 1024
 /** An answer that has waited so long to be read may make way for somebody else's connection. */
 const STALLED_MS = 1000
+/** An address may have so many connections cut before it gets fewer; one a second is forgiven. */
+const CUTS = { atOnce: 20, refillMs: 1000 }
+/** New connections of an address that gets fewer. */
+const AFTER_CUTS = { atOnce: 8, refillMs: 100 }
 /** How often answers that are read too slowly are looked for. */
 const LOOK_EVERY_MS = 1000
 
@@ -43,6 +48,7 @@ type Phase = 'silent' | 'idle' | 'busy'
 /** The answers that are owed on one connection. */
 type Connection = {
   readonly socket: Socket
+  readonly address: string
   readonly groups: readonly Group[]
   /** Runs the next requests, one after another. */
   readonly pipelined: (() => void)[]
@@ -76,6 +82,8 @@ export class Connections {
   readonly #bySocket = new Map<Socket, Connection>()
   /** Whose answer waits to be read, the longest first. */
   readonly #unread = new Set<Connection>()
+  readonly #cuts = createAllowance(CUTS)
+  readonly #afterCuts = createAllowance(AFTER_CUTS)
   readonly #timer: NodeJS.Timeout
   #unreadBytes = 0
   #pipelined = 0
@@ -99,9 +107,8 @@ export class Connections {
     const address = peerAddress(socket)
     const network = networkOf(address)
     const group = this.#byNetwork.get(network) ?? createGroup()
-    const isFull = sizeOf(group) >= this.#limits.maxPerAddress && !this.#limits.isExempt(address)
     if (
-      (isFull && !this.#makeRoom(group)) ||
+      !this.#isWelcome(address, group) ||
       (this.open >= this.#limits.maxConnections && !this.#makeRoom(this.#largestGroup()))
     ) {
       this.counts.refused += 1
@@ -109,13 +116,20 @@ export class Connections {
       return
     }
     const connection: Connection = {
-      ...{ socket, groups: [this.#all, group], pipelined: [] },
+      ...{ socket, address, groups: [this.#all, group], pipelined: [] },
       ...{ phase: 'silent', phaseSinceMs: 0, unreadBytes: 0, unreadSinceMs: 0 },
     }
     this.#byNetwork.set(network, group)
     this.#bySocket.set(socket, connection)
     enter(connection, 'silent')
+    const { stackTraceLimit } = Error
+    // Node makes an error for each request that was still unanswered, and nobody sees them. Of thousands that came
+    // with one packet, their stacks alone would stop the loop for a second.
+    socket.prependOnceListener('close', () => {
+      Error.stackTraceLimit = 0
+    })
     socket.once('close', () => {
+      Error.stackTraceLimit = stackTraceLimit
       this.#forget(connection)
       if (sizeOf(group) === 0 && this.#byNetwork.get(network) === group) this.#byNetwork.delete(network)
     })
@@ -198,9 +212,22 @@ export class Connections {
     }
   }
 
+  /** Whether an address may have one more connection, perhaps in the place of another. */
+  #isWelcome(address: string, group: Group): boolean {
+    const { isExempt, maxPerAddress } = this.#limits
+    if (isExempt(address)) return true
+    if (this.#cuts.waitSeconds(address) > 0) {
+      if (this.#afterCuts.waitSeconds(address) > 0) return false
+      this.#afterCuts.spend(address)
+    }
+    return sizeOf(group) < maxPerAddress || this.#makeRoom(group)
+  }
+
   #cut(connection: Connection): void {
     this.counts.cut += 1
+    this.#cuts.spend(connection.address)
     this.#forget(connection)
+    stopParsing(connection.socket)
     connection.socket.destroy()
   }
 
@@ -253,4 +280,14 @@ function enter(connection: Connection, phase: Phase): void {
   }
   connection.phase = phase
   connection.phaseSinceMs = performance.now()
+}
+
+/**
+ * A packet holds hundreds of requests, and Node goes on to make objects of them though the connection is closed: a
+ * hundred connections at once would stop the loop for a second. Its parser has a stop for that; a version that has
+ * none is slower.
+ */
+function stopParsing(socket: Socket): void {
+  const { parser } = socket as { parser?: { pause?: () => void } | null }
+  parser?.pause?.()
 }

@@ -5,7 +5,7 @@ import { cors } from 'hono/cors'
 import type { Logger } from 'pino'
 import type { ServeSettings } from '#config/serve.ts'
 import { explain } from '#src/errors.ts'
-import { createGuesses } from '#src/http/guesses.ts'
+import { createAllowance, WRONG_CREDENTIALS } from '#src/http/allowance.ts'
 import type { Ended, HttpBindings } from '#src/http/server.ts'
 import type { ServiceMetrics } from '#src/service/metrics.ts'
 import { routeOf } from '#src/service/route_of.ts'
@@ -96,11 +96,11 @@ export function createMirrorApi({ mirror, settings, metrics, log }: MirrorApiOpt
 
 /** A key is too random to be found, so valid ones are never kept waiting for those who guess at their address. */
 function createSlowDown(): (address: string) => Promise<void> {
-  const guesses = createGuesses()
+  const wrongKeys = createAllowance(WRONG_CREDENTIALS)
   let delayed = 0
   return async address => {
-    const isGuessing = guesses.waitSeconds(address) > 0
-    guesses.failed(address)
+    const isGuessing = wrongKeys.waitSeconds(address) > 0
+    wrongKeys.spend(address)
     if (!isGuessing) return
     if (delayed >= MAX_DELAYED) throw new Refusal(429, 'Too many wrong API keys from this address.', 60)
     delayed += 1

@@ -45,8 +45,9 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
       for (const { notice, analysis, ...row } of await db.rows<DocumentRow>(
         documentsOf(files, { batch, batches }),
       )) {
-        const frame = analysis === null ? null : zstdCompressSync(analysis, COMPRESSION)
-        const place = frame && { at, bytes: frame.length, tag: tagOf(analysis as string) }
+        const json = analysis === null ? null : Buffer.from(analysis)
+        const frame = json && zstdCompressSync(json, COMPRESSION)
+        const place = frame && json && { at, bytes: frame.length, size: json.length, tag: tagOf(json) }
         placed.push({ row, notice: Buffer.from(notice), analysis: place })
         if (!frame) continue
         frames.push(frame)

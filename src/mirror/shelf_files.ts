@@ -15,6 +15,14 @@ export type ShelfOrder = {
 /** What the builder says when it is done. */
 export type ShelfResult = { readonly error: string | null }
 
+/** Where an analysis is in its file: `bytes` from `at` on, which are `size` bytes of JSON. */
+export type AnalysisPlace = {
+  readonly at: number
+  readonly bytes: number
+  readonly size: number
+  readonly tag: string
+}
+
 /** What is on a shelf, newest notice first; all lists are of one length. */
 export type ShelfIndex = {
   readonly ids: readonly string[]
@@ -27,7 +35,7 @@ export type ShelfIndex = {
   /** `analysis_state` of `editais`. */
   readonly states: readonly string[]
   /** Where each analysis is in `analyses`, a zstd frame of its own; null where there is none. */
-  readonly analyses: readonly ({ readonly at: number; readonly bytes: number; readonly tag: string } | null)[]
+  readonly analyses: readonly (AnalysisPlace | null)[]
   /** SHA-256 of the file of notices. */
   readonly noticesSha256: string
   /** Each frame in it has a checksum of its own. */

@@ -1,0 +1,198 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * Clients that mean no good, in a process of their own.
+ * Usage: node attackers.ts '{"attack": ...}'; prints one JSON object when it is over.
+ */
+export const ATTACKS = {
+  static:
+    '18 connections that ask 700 times at once for the largest file of /docs, without a key, and read nothing',
+  analyses:
+    '100 connections that ask 600 times at once for an analysis of 9 MB, with a key, and read nothing',
+  reading: '100 connections that ask for that analysis again and again, compressed, and read it',
+  idle: '15,000 connections of 15 addresses that ask nothing',
+  slowloris: '1,500 connections of 3 addresses that send a header a second',
+  large: '40 connections that send URLs, headers and bodies of 100 MB',
+  guesses: '200 connections that guess keys',
+  offsets: '8 connections that ask for empty pages, each at another offset',
+} as const
+export type Attack = keyof typeof ATTACKS
+
+export type AttackOrder = {
+  readonly attack: Attack
+  readonly port: number
+  readonly key: string
+  /** Of a large analysis. */
+  readonly path: string
+  readonly seconds: number
+}
+
+/** What the attackers saw of the server. */
+export type Attacked = {
+  readonly connections: number
+  /** Answers by their first line's status. */
+  readonly statuses: Readonly<Record<string, number>>
+}
+
+type Attacker = {
+  readonly order: AttackOrder
+  readonly endsMs: number
+  readonly statuses: Record<string, number>
+  connections: number
+}
+
+/** The address of the nth attacker; 127.0.0.1 is the one who asks how the server is. */
+function addressOf(n: number): string {
+  return `127.0.0.${10 + n}`
+}
+
+/** @returns null if there is no connection to be had. */
+function open(attacker: Attacker, address: string): Promise<Socket | null> {
+  return new Promise(resolve => {
+    const socket = connect({ port: attacker.order.port, host: '127.0.0.1', localAddress: address })
+    socket.on('error', () => resolve(null))
+    socket.on('close', () => resolve(null))
+    socket.once('connect', () => {
+      attacker.connections += 1
+      resolve(socket)
+    })
+  })
+}
+
+function times<T>(count: number, work: (n: number) => Promise<T>): Promise<T[]> {
+  return Promise.all(Array.from({ length: count }, (_, n) => work(n)))
+}
+
+function requestText({ key }: AttackOrder, path: string, more = ''): string {
+  return `GET ${path} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${more}\r\n`
+}
+
+/** Sends all of it, again on another connection whenever the server hangs up, and reads nothing. */
+async function unread(attacker: Attacker, text: string): Promise<void> {
+  while (performance.now() < attacker.endsMs) {
+    const socket = await open(attacker, addressOf(0))
+    if (!socket) {
+      await sleep(50)
+      continue
+    }
+    socket.pause()
+    socket.write(text)
+    await new Promise(resolve => {
+      socket.once('close', resolve)
+      setTimeout(resolve, Math.max(1, attacker.endsMs - performance.now())).unref()
+    })
+  }
+}
+
+/** Asks one thing after another, each as soon as the answer before begins, and counts the answers. */
+async function ask(attacker: Attacker, address: string, next: () => string): Promise<void> {
+  while (performance.now() < attacker.endsMs) {
+    const socket = await open(attacker, address)
+    if (!socket) {
+      await sleep(50)
+      continue
+    }
+    await new Promise<void>(resolve => {
+      socket.on('data', chunk => {
+        const [, status] = /^HTTP\/1\.1 (\d+)/.exec(chunk.toString('latin1', 0, 20)) ?? []
+        if (status === undefined) return
+        attacker.statuses[status] = (attacker.statuses[status] ?? 0) + 1
+        if (performance.now() < attacker.endsMs) socket.write(next())
+        else socket.destroy()
+      })
+      socket.once('close', () => resolve())
+      socket.write(next())
+    })
+  }
+}
+
+/** Sends a beginning, and then the same bytes until so much was sent or the server hangs up. */
+async function flood(attacker: Attacker, address: string, head: string, bytes: number): Promise<void> {
+  const chunk = Buffer.alloc(64 * 1024, 'a')
+  while (performance.now() < attacker.endsMs) {
+    const socket = await open(attacker, address)
+    if (!socket) {
+      await sleep(50)
+      continue
+    }
+    socket.resume()
+    socket.write(head)
+    for (let sent = 0; sent < bytes && !socket.destroyed; sent += chunk.length) {
+      if (!socket.write(chunk)) await new Promise(resolve => setTimeout(resolve, 5))
+    }
+    socket.destroy()
+  }
+}
+
+async function slowly(attacker: Attacker, address: string): Promise<void> {
+  while (performance.now() < attacker.endsMs) {
+    const socket = await open(attacker, address)
+    if (!socket) {
+      await sleep(1000)
+      continue
+    }
+    socket.resume()
+    socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n')
+    while (!socket.destroyed && performance.now() < attacker.endsMs) {
+      await sleep(1000)
+      if (!socket.destroyed) socket.write('X-a: b\r\n')
+    }
+  }
+}
+
+const HUNDRED_MEGABYTES = 100 * 1024 * 1024
+
+const PLANS: Readonly<Record<Attack, (attacker: Attacker) => Promise<unknown>>> = {
+  static: attacker =>
+    times(18, () => unread(attacker, requestText(attacker.order, '/docs/swagger-ui-bundle.js').repeat(700))),
+  analyses: attacker =>
+    times(100, () => unread(attacker, requestText(attacker.order, attacker.order.path).repeat(600))),
+  reading: attacker => {
+    const { order } = attacker
+    return times(100, () =>
+      ask(attacker, addressOf(0), () => requestText(order, order.path, 'Accept-Encoding: gzip\r\n')),
+    )
+  },
+  idle: attacker => times(15_000, n => open(attacker, addressOf(n % 15))),
+  slowloris: attacker => times(1500, n => slowly(attacker, addressOf(n % 3))),
+  large: attacker =>
+    times(40, n => {
+      const heads = [
+        'GET /',
+        'GET / HTTP/1.1\r\nHost: x\r\nX-Large: ',
+        `POST /api/v1/editais HTTP/1.1\r\nHost: x\r\nContent-Length: ${HUNDRED_MEGABYTES}\r\n\r\n`,
+        `GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: ${HUNDRED_MEGABYTES}\r\n\r\n`,
+      ]
+      return flood(attacker, addressOf(n % 4), heads[n % heads.length] as string, HUNDRED_MEGABYTES)
+    }),
+  guesses: attacker => {
+    let guess = 0
+    return times(200, () =>
+      ask(attacker, addressOf(0), () => {
+        guess += 1
+        return requestText({ ...attacker.order, key: `edk_${guess}` }, '/api/v1/editais')
+      }),
+    )
+  },
+  offsets: attacker => {
+    let offset = 1_000_000
+    return times(8, () =>
+      ask(attacker, addressOf(0), () => {
+        offset += 1
+        return requestText(attacker.order, `/api/v1/editais?offset=${offset}`)
+      }),
+    )
+  },
+}
+
+if (import.meta.main) {
+  const order = JSON.parse(process.argv[2] ?? '') as AttackOrder
+  const attacker: Attacker = {
+    ...{ order, statuses: {}, connections: 0 },
+    endsMs: performance.now() + order.seconds * 1000,
+  }
+  await Promise.race([PLANS[order.attack](attacker), sleep(order.seconds * 1000)])
+  const { connections, statuses } = attacker
+  process.stdout.write(JSON.stringify({ connections, statuses } satisfies Attacked), () => process.exit())
+}
