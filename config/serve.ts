@@ -56,7 +56,7 @@ export type HttpSettings = {
   readonly maxConnectionsPerAddress: number
   /** A request must have arrived whole by then. */
   readonly requestTimeoutMs: number
-  /** An answer must have been read by then; large ones have longer. */
+  /** An answer must have been read by then; large ones have as long again for each 2 MB. */
   readonly answerTimeoutMs: number
 }
 

@@ -9,8 +9,8 @@ const MAX_PIPELINED = 100
 const MAX_PIPELINED_IN_ALL = 10_000
 /** Answers that the clients have not read yet. Those that have waited longest are cut to stay below it. */
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024
-/** Beyond the time that every answer has: so slow a line is still served, one that only pretends to read is not. */
-const LEAST_BYTES_PER_SECOND = 64 * 1024
+/** Each of these gives an answer its time once more: by default 64 kB/s, so that slow lines are served. */
+const BYTES_IN_TIME = 2 * 1024 * 1024
 /** An answer that has waited so long to be read may make way for somebody else's connection. */
 const STALLED_MS = 1000
 /** An address may have so many connections cut before it gets fewer; one a second is forgiven. */
@@ -26,7 +26,7 @@ export type ConnectionLimits = {
   readonly maxPerAddress: number
   /** A new connection must have sent its first request by then. */
   readonly requestWithinMs: number
-  /** An answer of few bytes must have been read by then. */
+  /** An answer of few bytes must have been read by then; large ones have longer. */
   readonly answerWithinMs: number
   /** Proxies bring many clients over few addresses. */
   readonly isExempt: (address: string) => boolean
@@ -202,8 +202,7 @@ export class Connections {
   #cutSlow(): void {
     const now = performance.now()
     for (const connection of this.#unread) {
-      const { answerWithinMs } = this.#limits
-      const allowedMs = answerWithinMs + (connection.unreadBytes / LEAST_BYTES_PER_SECOND) * 1000
+      const allowedMs = this.#limits.answerWithinMs * (1 + connection.unreadBytes / BYTES_IN_TIME)
       if (now - connection.unreadSinceMs > allowedMs) this.#cut(connection)
     }
     for (const connection of this.#all.silent) {

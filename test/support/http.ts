@@ -35,7 +35,7 @@ export type Worker = {
   configure(slugs: readonly string[]): Promise<void>
 }
 
-type Options = Partial<Pick<HttpOptions, 'adminToken' | 'requestSync' | 'status' | 'report'>> & {
+type Options = Partial<Pick<HttpOptions, 'adminToken' | 'requestSync' | 'status' | 'report' | 'api'>> & {
   readonly redisUrl?: string
   readonly companies?: readonly string[]
   readonly dataDir?: string

@@ -5,7 +5,7 @@ import { companyPaths } from '#src/company.ts'
 import { startHttp } from '#src/http/server.ts'
 import { createLogger } from '#src/log.ts'
 import { MIRROR_EXTRAS } from '#src/mirror/api_extras.ts'
-import { createMirrorApi } from '#src/mirror/app.ts'
+import { createMirrorApi, type MirrorApiOptions } from '#src/mirror/app.ts'
 import { KeyStore } from '#src/mirror/keys.ts'
 import { Mirror } from '#src/mirror/mirror.ts'
 import { createService } from '#src/service/app.ts'
@@ -34,6 +34,8 @@ export type ServedMirror = {
   readonly keys: Readonly<Record<string, string>>
   readonly store: KeyStore
   readonly mirror: Mirror
+  /** What another server of the same company is made of. */
+  readonly parts: MirrorApiOptions
   /** Lines of its log. */
   readonly lines: readonly string[]
   /** Asks with the key of `acme`, unless there is to be another, or none (null). */
@@ -65,7 +67,8 @@ export async function serveMirror(environment: Environment, options: Options = {
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
   const mirror = new Mirror({ dataDir, builders: 2, lakeOf, log, now })
   const metrics = createServiceMetrics(new Registry())
-  const api = createMirrorApi({ mirror, settings: { maxRps, corsOrigins }, metrics, log })
+  const parts = { mirror, settings: { maxRps, corsOrigins }, metrics, log }
+  const api = createMirrorApi(parts)
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0 })
   const agent = new Agent({ keepAlive: true })
@@ -86,7 +89,7 @@ export async function serveMirror(environment: Environment, options: Options = {
       ...(from ? { localAddress: from } : {}),
     })
   return {
-    ...{ url, keys, store, mirror, lines, ask },
+    ...{ url, keys, store, mirror, parts, lines, ask },
     async json(path, question) {
       const { status, body } = await ask(path, question)
       if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body}`)

@@ -1,0 +1,166 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Hono } from 'hono'
+import { expect, onTestFinished, test } from 'vitest'
+import type { HttpSettings } from '#config/serve.ts'
+import { startHttp } from '#src/http/server.ts'
+import { until } from '../support/daemon.ts'
+import { exchange, parsed, rawConnection } from '../support/raw_http.ts'
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+const MEGABYTES = 8
+
+type Door = { underWay: number; most: number; readonly open: PromiseWithResolvers<void> }
+
+/** Answers `/` at once, `/large` with megabytes, and `/held` when the door is opened. */
+async function serve(settings: Partial<HttpSettings> = {}) {
+  const door: Door = { underWay: 0, most: 0, open: Promise.withResolvers() }
+  const large = new Uint8Array(MEGABYTES * 1024 * 1024)
+  const app = new Hono()
+    .get('/', c => c.text('here'))
+    .get('/large', c => c.body(large))
+    .get('/held', async c => {
+      door.underWay += 1
+      door.most = Math.max(door.most, door.underWay)
+      await door.open.promise
+      await sleep(1)
+      door.underWay -= 1
+      return c.text(c.req.query('n') ?? '')
+    })
+  const http = await startHttp(app, settings)
+  onTestFinished(() => http.abort())
+  return { ...http, door }
+}
+
+test('requests that come together on one connection are answered one after another, in their order', async () => {
+  const { url, door } = await serve()
+  const connection = await rawConnection(url)
+  const numbers = Array.from({ length: 50 }, (_, n) => n)
+  connection.socket.write(numbers.map(n => `GET /held?n=${n}- HTTP/1.1\r\nHost: x\r\n\r\n`).join(''))
+  await until(() => door.underWay === 1, { what: 'the first request' })
+  await sleep(20)
+  expect(door.most).toBe(1)
+  door.open.resolve()
+  await until(() => connection.received().endsWith('49-'), { what: 'the last answer' })
+  expect(door.most).toBe(1)
+  expect([...connection.received().matchAll(/^(\d+)-/gm)].map(([, n]) => Number(n))).toEqual(numbers)
+})
+
+test('what waits on a connection is dropped when that is closed', async () => {
+  const { url, door, connections } = await serve()
+  const connection = await rawConnection(url)
+  connection.socket.write('GET /held HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20))
+  await until(() => door.underWay === 1, { what: 'the first request' })
+  connection.socket.destroy()
+  await until(() => connections().open === 0, { what: 'the end of the connection' })
+  door.open.resolve()
+  await sleep(50)
+  expect(door.most).toBe(1)
+  expect(parsed(await exchange(url, `GET / HTTP/1.0\r\n\r\n`)).status).toBe(200)
+})
+
+test('who sends more requests at once than any client is cut, and nobody else', async () => {
+  const { url, door, connections } = await serve()
+  const other = await rawConnection(url, '127.0.0.2')
+  expect(await exchange(url, 'GET /held HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(700))).toBe('')
+  expect(connections()).toMatchObject({ cut: 1, open: 1 })
+  expect(door.most).toBe(1)
+  other.socket.write(GET)
+  expect(await other.answers(1)).toContain('here')
+})
+
+test('an answer that is not read in time costs its connection, and its bytes are given back', async () => {
+  const { url, connections } = await serve({ answerTimeoutMs: 100 })
+  const connection = await rawConnection(url)
+  connection.socket.pause()
+  connection.socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
+  await until(() => connections().unreadBytes > 0, { what: 'an answer that waits' })
+  expect(connections().unreadBytes).toBeLessThanOrEqual(MEGABYTES * 1024 * 1024 + 1000)
+  await until(() => connections().unreadBytes === 0, { what: 'the bytes' })
+  expect(connections()).toMatchObject({ open: 0, cut: 1 })
+})
+
+test('answers that nobody reads are bounded together: those that waited longest are cut', async () => {
+  const { url, connections } = await serve()
+  const asked = await Promise.all(
+    Array.from({ length: 24 }, async (_, n) => {
+      const connection = await rawConnection(url, `127.0.0.${n + 2}`)
+      connection.socket.pause()
+      connection.socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
+      return connection
+    }),
+  )
+  await until(() => connections().cut > 0, { what: 'a connection that was cut' })
+  expect(connections().unreadBytes).toBeLessThanOrEqual(128 * 1024 * 1024)
+  expect(connections().open).toBeGreaterThan(10)
+  expect(asked.length).toBe(24)
+  expect(parsed(await exchange(url, 'GET / HTTP/1.0\r\n\r\n')).body).toBe('here')
+})
+
+test('a new connection takes the place of an idle one of its address', async () => {
+  const { url, connections } = await serve({ maxConnectionsPerAddress: 3 })
+  const other = await rawConnection(url, '127.0.0.2')
+  other.socket.write(GET)
+  await other.answers(1)
+  const [silent, idle] = [await rawConnection(url), await rawConnection(url)]
+  idle.socket.write(GET)
+  await idle.answers(1)
+  await rawConnection(url)
+  await rawConnection(url)
+  // The one that has asked nothing yet went, not the one that was answered.
+  expect(await silent.closed).toBe('')
+  expect(connections()).toMatchObject({ open: 4, evicted: 1, refused: 0 })
+  for (const connection of [idle, other]) {
+    connection.socket.write(GET)
+    expect(await connection.answers(2)).toContain('here')
+  }
+})
+
+test('when all places are taken, the address with most connections gives one', async () => {
+  const { url, connections } = await serve({ maxConnections: 5 })
+  const many = await Promise.all(Array.from({ length: 4 }, () => rawConnection(url)))
+  const few = [await rawConnection(url, '127.0.0.2'), await rawConnection(url, '127.0.0.3')]
+  await Promise.race(many.map(({ closed }) => closed))
+  expect(connections()).toMatchObject({ open: 5, evicted: 1 })
+  for (const connection of few) {
+    connection.socket.write(GET)
+    expect(await connection.answers(1)).toContain('here')
+  }
+})
+
+test('a connection finds no place only while all of its address are being answered', async () => {
+  const { url, connections, door } = await serve({ maxConnectionsPerAddress: 2 })
+  const busy = await Promise.all([rawConnection(url), rawConnection(url)])
+  for (const { socket } of busy) socket.write('GET /held HTTP/1.1\r\nHost: x\r\n\r\n')
+  await until(() => door.underWay === 2, { what: 'both requests' })
+  expect(await (await rawConnection(url)).closed).toBe('')
+  expect(connections()).toMatchObject({ open: 2, refused: 1 })
+  door.open.resolve()
+  for (const connection of busy) await connection.answers(1)
+  expect(parsed(await exchange(url, 'GET / HTTP/1.0\r\n\r\n')).status).toBe(200)
+})
+
+test('a proxy that is trusted may have more connections than one address', async () => {
+  const { url, connections } = await serve({ maxConnectionsPerAddress: 2, trustedProxies: ['127.0.0.0/8'] })
+  const all = await Promise.all(Array.from({ length: 6 }, () => rawConnection(url)))
+  for (const connection of all) {
+    connection.socket.write(GET)
+    await connection.answers(1)
+  }
+  expect(connections()).toMatchObject({ open: 6, evicted: 0 })
+})
+
+test('a request that is sent too slowly is cut when the settings say so, and in JSON', async () => {
+  const { url, connections } = await serve({ requestTimeoutMs: 300 })
+  const started = performance.now()
+  const [slow, silent] = await Promise.all([
+    exchange(url, 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '),
+    rawConnection(url).then(({ closed }) => closed),
+  ])
+  const { status, headers, body } = parsed(slow)
+  expect([status, headers['content-type'], body]).toEqual([408, 'application/json', '{"error":"timeout"}'])
+  expect(headers['x-content-type-options']).toBe('nosniff')
+  expect(parsed(silent || slow).status).toBe(408)
+  // Looked at twice, so that nobody waits for Node's usual 30 s.
+  expect(performance.now() - started).toBeLessThan(10_000)
+  await until(() => connections().open === 0, { what: 'the end of both' })
+})

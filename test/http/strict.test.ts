@@ -1,0 +1,128 @@
+import { Agent, get } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Hono } from 'hono'
+import { expect, onTestFinished, test } from 'vitest'
+import { startHttp } from '#src/http/server.ts'
+import { exchange, parsed } from '../support/raw_http.ts'
+
+async function serve(trustedProxies: readonly string[] = []) {
+  const app = new Hono().get('/healthz', async c => {
+    await sleep(5)
+    return c.json({ alive: true })
+  })
+  const http = await startHttp(app, { trustedProxies })
+  onTestFinished(() => http.abort())
+  return http
+}
+
+const WRONG_HOSTS: readonly (readonly [what: string, headers: string])[] = [
+  ['no Host', ''],
+  ['an empty Host', 'Host:\r\n'],
+  ['two of them', 'Host: a\r\nHost: a\r\n'],
+  ['two different ones', 'Host: a\r\nHost: b\r\n'],
+  ['a Host with a user', 'Host: user@a\r\n'],
+  ['a Host with a path', 'Host: a/b\r\n'],
+  ['a Host with white space', 'Host: a b\r\n'],
+  ['a Host with a port that is none', 'Host: a:http\r\n'],
+  ['a Host with an open bracket', 'Host: [::1\r\n'],
+  ['a Host of 5,000 characters', `Host: ${'a'.repeat(5000)}\r\n`],
+]
+
+test.each(WRONG_HOSTS)('%s: 400, in JSON, with the same headers as any answer', async (_, headers) => {
+  const { url } = await serve()
+  const answer = parsed(await exchange(url, `GET /healthz HTTP/1.1\r\n${headers}Connection: close\r\n\r\n`))
+  expect([answer.status, answer.headers['content-type']]).toEqual([400, 'application/json'])
+  expect(JSON.parse(answer.body)).toEqual({ error: 'bad_request', detail: expect.stringMatching(/Host/) })
+  expect(answer.headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' })
+})
+
+test.each([
+  ['a name', 'erp.example'],
+  ['a name in capitals, with a port', 'ERP.Example:8080'],
+  ['an address', '127.0.0.1:1'],
+  ['an IPv6 address', '[::1]:8080'],
+])('%s is a good Host', async (_, host) => {
+  const { url } = await serve()
+  const answer = await exchange(url, `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+  expect(parsed(answer).status).toBe(200)
+})
+
+test("a load balancer's check by HTTP/1.0, without a Host, is answered", async () => {
+  const { url } = await serve()
+  for (const method of ['GET', 'HEAD', 'OPTIONS']) {
+    const { status } = parsed(await exchange(url, `${method} /healthz HTTP/1.0\r\n\r\n`))
+    expect([method, status]).toEqual([method, method === 'OPTIONS' ? 404 : 200])
+  }
+})
+
+test('a request target that is no path is refused', async () => {
+  const { url } = await serve()
+  for (const target of ['*', 'healthz', 'ftp://x/healthz']) {
+    const answer = parsed(
+      await exchange(url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
+    )
+    expect([target, answer.status, answer.headers['content-type']]).toEqual([target, 400, 'application/json'])
+  }
+  // As a proxy may send it.
+  const absolute = `GET http://x/healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`
+  expect(parsed(await exchange(url, absolute)).status).toBe(200)
+})
+
+test('what is no HTTP, or too large, is refused in JSON with the same headers', async () => {
+  const { url } = await serve()
+  for (const [text, status] of [
+    ['nonsense\r\n\r\n', 400],
+    [`GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431],
+    [`GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
+    ['GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', 400],
+  ] as const) {
+    const answer = parsed(await exchange(url, text))
+    expect([text.slice(0, 20), answer.status]).toEqual([text.slice(0, 20), status])
+    expect(JSON.parse(answer.body)).toEqual({ error: expect.any(String) })
+    expect(answer.headers).toMatchObject({
+      ...{ 'content-type': 'application/json', 'x-content-type-options': 'nosniff', connection: 'close' },
+    })
+  }
+})
+
+test('HSTS is sent when a trusted proxy speaks TLS with the client, and only then', async () => {
+  const ask = async (trusted: readonly string[], proto: string) => {
+    const { url } = await serve(trusted)
+    const text = `GET /healthz HTTP/1.0\r\nX-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: ${proto}\r\n\r\n`
+    return parsed(await exchange(url, text)).headers['strict-transport-security']
+  }
+  expect(await ask(['127.0.0.1'], 'https')).toBe('max-age=31536000')
+  expect(await ask(['127.0.0.1'], 'http')).toBeUndefined()
+  expect(await ask([], 'https')).toBeUndefined()
+  expect(await ask(['10.0.0.0/8'], 'https')).toBeUndefined()
+})
+
+test('while it stops, every answer is the last on its connection, and no client is cut off', async () => {
+  const { url, close } = await serve()
+  const agent = new Agent({ keepAlive: true })
+  onTestFinished(() => agent.destroy())
+  const outcomes: string[] = []
+  let stopping = false
+  const client = async () => {
+    for (;;) {
+      const outcome = await new Promise<string>(resolve => {
+        get(`${url}/healthz`, { agent }, response => {
+          response.resume()
+          response.on('end', () => resolve(`${response.statusCode} ${response.headers.connection}`))
+        }).on('error', error => resolve((error as NodeJS.ErrnoException).code ?? ''))
+      })
+      outcomes.push(`${stopping ? 'after' : 'before'} ${outcome}`)
+      if (stopping) return
+    }
+  }
+  const clients = Array.from({ length: 20 }, client)
+  await sleep(50)
+  stopping = true
+  await Promise.all([close(), ...clients])
+  const after = outcomes.filter(outcome => outcome.startsWith('after'))
+  expect(after).toHaveLength(20)
+  expect(new Set(after)).toEqual(new Set(['after 200 close']))
+  expect(new Set(outcomes.filter(outcome => outcome.startsWith('before')))).toEqual(
+    new Set(['before 200 keep-alive']),
+  )
+})
