@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PRIVATE_DIRECTORY } from '#src/access.ts'
 import type { CompanyPaths } from '#src/company.ts'
 import { throwIfInterrupted } from '#src/errors.ts'
 import type { Holder } from '#src/lock.ts'
@@ -60,7 +61,7 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
 
 /** A directory that is gone afterwards: on the company's disk, or elsewhere where that cannot be written. */
 async function withScratch<T>(paths: CompanyPaths, use: (directory: string) => Promise<T>): Promise<T> {
-  const made = await mkdir(paths.temporary).then(
+  const made = await mkdir(paths.temporary, PRIVATE_DIRECTORY).then(
     () => true,
     () => false,
   )

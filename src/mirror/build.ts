@@ -1,5 +1,6 @@
-import { mkdir, open, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { constants, zstdCompressSync } from 'node:zlib'
+import { openNew, writeNew } from '#src/durable.ts'
 import { messageOf } from '#src/errors.ts'
 import { Database } from '#src/warehouse/database.ts'
 import { type DocumentRow, documentsOf } from './documents.ts'
@@ -35,7 +36,7 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
   await mkdir(directory, { recursive: true })
   const paths = shelfFiles(directory)
   const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: directory })
-  const analyses = await open(paths.analyses, 'w')
+  const analyses = await openNew(paths.analyses)
   try {
     const placed: Placed[] = []
     let at = 0
@@ -55,8 +56,8 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
       await analyses.writeFile(Buffer.concat(frames))
     }
     placed.sort((a, b) => b.row.created - a.row.created || (a.row.id < b.row.id ? -1 : 1))
-    await writeFile(paths.notices, Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA])))
-    await writeFile(paths.index, JSON.stringify(indexOf(placed)))
+    await writeNew(paths.notices, Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA])))
+    await writeNew(paths.index, JSON.stringify(indexOf(placed)))
   } finally {
     await analyses.close()
     db.close()

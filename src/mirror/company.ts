@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
+import { makePrivateDirectory } from '#src/access.ts'
 import { messageOf } from '#src/errors.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/lake/manifest.ts'
 import { Refusal } from '#src/service/source.ts'
@@ -137,7 +138,7 @@ export class MirroredCompany {
     if (months.length === 0) return new Map()
     // Beside the lake: it is as large as that, and the system's own place may be small, or memory.
     const parent = join(dirname(this.#options.lakeOf(this.#company)), 'mirror')
-    await mkdir(parent, { recursive: true })
+    await makePrivateDirectory(parent)
     await removeLeftBehind(parent)
     const place = await mkdtemp(join(parent, 'shelves-'))
     const shelves = new Map<string, Shelf>()

@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { claimFile } from '#src/access.ts'
 import { EXIT, FatalError, messageOf } from '#src/errors.ts'
 
 /** All that a key is shown of after it was created. */
@@ -51,6 +52,7 @@ export class KeyStore {
    */
   static open(dataDir: string, waitMs: number): KeyStore {
     const path = join(dataDir, FILE)
+    claimFile(path, ['-wal', '-shm', '-journal'])
     try {
       const db = new DatabaseSync(path, { timeout: waitMs })
       try {

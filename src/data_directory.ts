@@ -1,0 +1,52 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { PASSED_DIRECTORY, restrictFile, setMode } from './access.ts'
+
+/** What this program makes in DATA_DIR beside the companies' directories, and what belongs to any disk. */
+const OUR_FILES =
+  /^(api_keys\.sqlite(-wal|-shm|-journal)?|catalog\.duckdb|\.catalog-\w+|\.metabase_api_key(\.part)?|\.editais-sync-demo)$/
+const OF_THE_DISK = 'lost+found'
+/** Of them those that hold secrets. */
+const SECRET_FILES = /^(api_keys\.sqlite|\.metabase_api_key)/
+/** Any of them makes a directory a company's. */
+const OF_A_COMPANY: readonly string[] = ['raw', 'lake']
+const STICKY = 0o1000
+
+/**
+ * Takes from others what they need not have in DATA_DIR: to list it, to write to it, and to read secrets. Never where
+ * it is not ours alone: `/tmp`, a home or a checkout may be used by others, who would be locked out.
+ * @param isLakeOpen lets others pass on their way to the lake; without it nobody gets a right who has none.
+ * @returns what could not be done.
+ */
+export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string[] {
+  const { mode } = statSync(dataDir)
+  const wanted = (mode & PASSED_DIRECTORY) | (isLakeOpen ? PASSED_DIRECTORY : 0)
+  const notes = wanted !== (mode & 0o777) && isOursAlone(dataDir) ? [setMode(dataDir, wanted)] : []
+  for (const path of secretsIn(dataDir)) notes.push(restrictFile(path))
+  return notes.filter(note => note !== null)
+}
+
+/** Files in DATA_DIR that nobody else may read. */
+export function secretsIn(dataDir: string): string[] {
+  return readdirSync(dataDir)
+    .filter(name => SECRET_FILES.test(name))
+    .map(name => join(dataDir, name))
+}
+
+/** Whether this user owns it, and everything in it is this program's. */
+export function isOursAlone(dataDir: string): boolean {
+  const { mode, uid } = statSync(dataDir)
+  if (uid !== process.geteuid?.() || (mode & STICKY) !== 0) return false
+  return readdirSync(dataDir, { withFileTypes: true }).every(
+    entry => OUR_FILES.test(entry.name) || entry.name === OF_THE_DISK || isCompany(join(dataDir, entry.name)),
+  )
+}
+
+/** Not an empty one: it may be a place where a disk will be mounted. */
+function isCompany(path: string): boolean {
+  try {
+    return readdirSync(path).some(name => OF_A_COMPANY.includes(name))
+  } catch {
+    return false
+  }
+}
