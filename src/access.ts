@@ -14,9 +14,9 @@ export const PASSED_DIRECTORY = 0o711
 /** The most that `LAKE_MODE` gives: what is published is changed by nobody else. */
 export const LAKE_DIRECTORY = 0o755
 
-const PERMISSIONS = 0o777
+export const PERMISSIONS = 0o777
 /** Set-user, set-group and sticky: not ours to change. */
-const SPECIAL = 0o7000
+export const SPECIAL = 0o7000
 
 /** Another user's file, or a file system without modes: nothing that ends a run. */
 const CANNOT_CHANGE: readonly (string | undefined)[] = ['EPERM', 'EACCES', 'EROFS', 'ENOTSUP', 'ENOSYS']
@@ -44,12 +44,15 @@ export function isTrusted(path: string, { uid }: Pick<Stats, 'uid'>): boolean {
 }
 
 /**
- * Gives a file or directory a mode.
+ * Gives a file or directory a mode. Not through a link: whoever made it may have led it to a place that others use.
  * @returns why that cannot be done, as a sentence; null where it is so now, or the path is gone.
  */
 export function setMode(path: string, wanted: number): string | null {
   const mode = modeOf(path)
   if (mode === null || (mode & PERMISSIONS) === wanted) return null
+  const differs = `${path} has the mode ${octal(mode)} instead of ${octal(wanted)}, and`
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+    return `${differs} is a link: its target is left as it is. Run \`npm run doctor\`.`
   try {
     chmodSync(path, wanted | (mode & SPECIAL))
     return null
@@ -57,7 +60,7 @@ export function setMode(path: string, wanted: number): string | null {
     // A run that ended meanwhile has removed it.
     if (systemCode(error) === 'ENOENT') return null
     if (!isNotChangeable(error)) throw error
-    return `${path} has the mode ${octal(mode)} instead of ${octal(wanted)}, and this user cannot change it (${systemCode(error)}). Run \`npm run doctor\`.`
+    return `${differs} this user cannot change it (${systemCode(error)}). Run \`npm run doctor\`.`
   }
 }
 
@@ -112,8 +115,7 @@ export function refuseForeignLink(path: string): void {
 
 /**
  * For a file that a library opens by its path: made for this user alone where it is missing, and closed to others
- * where it is there. A second name (a hard link) does not matter: where the kernel lets anybody give it one, anybody
- * could stop the worker by that. What cannot be made is reported by whoever opens it next.
+ * where it is there. What cannot be made is reported by whoever opens it next.
  * @param companions endings of files that the library opens beside it.
  * @throws FatalError (usage) for a link, a directory, or a file of another user: nothing is opened or changed then.
  */
@@ -126,9 +128,20 @@ export function claimFile(path: string, companions: readonly string[] = []): voi
   for (const one of [path, ...companions.map(ending => path + ending)]) restrictFile(one)
 }
 
-/** Closes a file to others; a link, or what is not there, stays as it is. Returns as `setMode`. */
-export function restrictFile(path: string): string | null {
-  return lstatSync(path, { throwIfNoEntry: false })?.isFile() ? restrict(path, PRIVATE_FILE) : null
+/** As `restrict`, for a file; a link stays as it is, and one with a second name, which may be another file of ours. */
+export function restrictFile(path: string, allowed = PRIVATE_FILE): string | null {
+  const about = lstatSync(path, { throwIfNoEntry: false })
+  if (!about?.isFile()) return null
+  return sharesInode(about, allowed) ? secondName(path) : restrict(path, allowed)
+}
+
+/** Where it is closed already, a second name gives nobody anything; and some kernels let anybody make one. */
+function sharesInode({ nlink, mode }: Stats, allowed: number): boolean {
+  return nlink > 1 && excess(mode, allowed) !== 0
+}
+
+function secondName(path: string): string {
+  return `${path} has a second name (a hard link) and can be opened by others, so it is left as it is. Make it a file of its own: cp it and mv the copy over it.`
 }
 
 /** @throws FatalError (usage) unless it is a file that may be ours; a missing one may be. */
@@ -137,6 +150,7 @@ export function refuseStrange(path: string): void {
   if (!about) return
   const what = about.isSymbolicLink() ? 'a link' : 'no file'
   if (!about.isFile()) throw new FatalError(`${path} is ${what}, so it is not opened. Remove it.`, EXIT.usage)
+  if (sharesInode(about, PRIVATE_FILE)) throw new FatalError(secondName(path), EXIT.usage)
   if (isTrusted(path, about)) return
   throw new FatalError(
     `${path} belongs to the user with the id ${about.uid}, so it is not opened. Remove it, or give it to this user.`,

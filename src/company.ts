@@ -32,6 +32,8 @@ export type CompanyPaths = {
   readonly lake: string
   /** Files that mean nothing after a run. */
   readonly temporary: string
+  /** Where the server prepares what it serves (`src/mirror/company.ts`). */
+  readonly mirror: string
   readonly lock: string
   /** What the last run left, as JSON (`src/state.ts`). */
   readonly state: string
@@ -51,6 +53,7 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     raw: join(root, 'raw'),
     lake: join(root, 'lake'),
     temporary: join(root, 'tmp'),
+    mirror: join(root, 'mirror'),
     lock: join(root, 'lock'),
     state: join(root, 'state.json'),
     metabase: join(root, 'metabase.json'),
@@ -129,7 +132,10 @@ export async function makeDirectories(
 }
 
 /** From above, so that what is closed there is closed at once for all that is below. */
-function closeCompany({ root, raw, lake, temporary }: CompanyPaths, { mode, group }: LakeSettings): string[] {
+function closeCompany(
+  { root, raw, lake, temporary, mirror }: CompanyPaths,
+  { mode, group }: LakeSettings,
+): string[] {
   const notes = closeDataDirectory(dirname(root), ((mode ?? 0) & OTHERS) !== 0)
   const add = (note: string | null) => notes.push(...(note === null ? [] : [note]))
   for (const path of [root, lake, join(lake, 'snapshots')]) {
@@ -137,7 +143,7 @@ function closeCompany({ root, raw, lake, temporary }: CompanyPaths, { mode, grou
     const allowed = path === root ? PASSED_DIRECTORY : LAKE_DIRECTORY
     add(mode === null ? restrict(path, allowed) : setMode(path, mode & allowed))
   }
-  for (const path of [raw, temporary]) add(restrict(path, PRIVATE_DIRECTORY))
+  for (const path of [raw, temporary, mirror]) add(restrict(path, PRIVATE_DIRECTORY))
   for (const name of readdirSync(root)) add(restrictFile(join(root, name)))
   return notes
 }

@@ -1,13 +1,13 @@
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { PASSED_DIRECTORY, restrictFile, setMode } from './access.ts'
+import { PASSED_DIRECTORY, PRIVATE_FILE, restrictFile, setMode } from './access.ts'
 
 /** What this program makes in DATA_DIR beside the companies' directories, and what belongs to any disk. */
 const OUR_FILES =
   /^(api_keys\.sqlite(-wal|-shm|-journal)?|catalog\.duckdb|\.catalog-\w+|\.metabase_api_key(\.part)?|\.editais-sync-demo)$/
 const OF_THE_DISK = 'lost+found'
-/** Of them those that hold secrets. */
-const SECRET_FILES = /^(api_keys\.sqlite|\.metabase_api_key)/
+/** For readers of all lakes; replaced and never written to. */
+const CATALOG = { name: 'catalog.duckdb', mode: 0o644 }
 /** Any of them makes a directory a company's. */
 const OF_A_COMPANY: readonly string[] = ['raw', 'lake']
 const STICKY = 0o1000
@@ -21,16 +21,17 @@ const STICKY = 0o1000
 export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string[] {
   const { mode } = statSync(dataDir)
   const wanted = (mode & PASSED_DIRECTORY) | (isLakeOpen ? PASSED_DIRECTORY : 0)
-  const notes = wanted !== (mode & 0o777) && isOursAlone(dataDir) ? [setMode(dataDir, wanted)] : []
-  for (const path of secretsIn(dataDir)) notes.push(restrictFile(path))
+  const notes =
+    wanted !== (mode & 0o777) && isOursAlone(dataDir) ? [setMode(realpathSync(dataDir), wanted)] : []
+  for (const [path, allowed] of ourFiles(dataDir)) notes.push(restrictFile(path, allowed))
   return notes.filter(note => note !== null)
 }
 
-/** Files in DATA_DIR that nobody else may read. */
-export function secretsIn(dataDir: string): string[] {
+/** This program's files in DATA_DIR, each with the most that may be done with it. */
+export function ourFiles(dataDir: string): (readonly [path: string, allowed: number])[] {
   return readdirSync(dataDir)
-    .filter(name => SECRET_FILES.test(name))
-    .map(name => join(dataDir, name))
+    .filter(name => OUR_FILES.test(name))
+    .map(name => [join(dataDir, name), name === CATALOG.name ? CATALOG.mode : PRIVATE_FILE] as const)
 }
 
 /** Whether this user owns it, and everything in it is this program's. */
