@@ -126,7 +126,10 @@ async function checkDataDirectory(dataDir: string): Promise<Finding[]> {
 async function checkReaders({ root, lake }: CompanyPaths, { mode, group }: LakeSettings): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const path of group === null ? [] : [root, lake]) {
-    const { gid } = await stat(path)
+    const gid = await stat(path).then(
+      about => about.gid,
+      () => group,
+    )
     if (gid === group) continue
     const what = `belongs to the group with the id ${gid}, not to LAKE_GROUP (${group})`
     findings.push(warning(PRIVACY, path, what, 'The next run gives it to that group'))

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { chmod, chown, mkdir, readdir, stat } from 'node:fs/promises'
+import { chmod, chown, mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
@@ -84,6 +84,21 @@ describe.runIf(isRoot)('another user of the machine', () => {
   test('opens nothing in directories of before once a run has opened them, and holds none of its locks', async () => {
     const company = await openCompany()
     await fill(company)
+    await openAll(company)
+    const before = await intrude(dataOf(company), stranger)
+    const databases = ['acme/lock', 'acme/warehouse.duckdb', 'api_keys.sqlite']
+    expect(before.held).toEqual(expect.arrayContaining(databases.map(name => join(dataOf(company), name))))
+    // That is what it is about: who holds a lock from before keeps it, and runs out.
+    expect(await runWorker(['sync', '--wait', '0'], company.environment)).toMatchObject({ code: 4 })
+    await before.leave()
+    // What its reading made beside the keys is its own, so they are not opened with that.
+    const left = join(dataOf(company), 'api_keys.sqlite-shm')
+    expect(await runWorker(['keys', 'list'], company.environment)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`belongs to the user with the id ${STRANGER}, so it is not opened`),
+    })
+    for (const path of [left, left.replace(/shm$/, 'wal')]) await rm(path)
+
     await openAll(company)
     await run(company, ['keys', 'create', '--description', 'CRM'])
     await run(company, ['sync'])

@@ -50,17 +50,24 @@ export async function runWorker(args: readonly string[], environment: Environmen
   return { code, stdout, stderr }
 }
 
-/** What another user gets at below a directory. It holds the locks that it could take until the test ends. */
-export async function intrude(directory: string, user: { uid: number; gid: number }): Promise<Loot> {
+/** What another user gets at below a directory. It holds the locks that it could take until it leaves. */
+export async function intrude(
+  directory: string,
+  user: { uid: number; gid: number },
+): Promise<Loot & { leave(): Promise<void> }> {
   const orders = { ...user, paths: [directory, ...(await pathsBelow(directory))] }
   const child = spawn(process.execPath, [INTRUDER, JSON.stringify(orders)], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   onTestFinished(() => void child.kill('SIGKILL'))
+  const leave = async () => {
+    child.kill('SIGKILL')
+    await once(child, 'close')
+  }
   let said = ''
   for await (const part of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
     said += part
-    if (said.endsWith('\n')) return JSON.parse(said) as Loot
+    if (said.endsWith('\n')) return { ...(JSON.parse(said) as Loot), leave }
   }
   throw new Error('the intruder ended early')
 }
