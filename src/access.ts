@@ -5,7 +5,7 @@ import { EXIT, FatalError, systemCode } from './errors.ts'
 
 /**
  * Who may open what below DATA_DIR (invariant I11). All is its user's alone, but for the lake, which `LAKE_MODE` and
- * `LAKE_GROUP` open. Modes are given explicitly: nothing depends on the umask.
+ * `LAKE_GROUP` open. Modes are given explicitly: what is private does not depend on the umask.
  */
 export const PRIVATE_DIRECTORY = 0o700
 export const PRIVATE_FILE = 0o600

@@ -1,6 +1,6 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { PASSED_DIRECTORY, PRIVATE_FILE, restrictFile, setMode } from './access.ts'
+import { isNotChangeable, PASSED_DIRECTORY, PRIVATE_FILE, restrictFile, setMode } from './access.ts'
 
 /** What this program makes in DATA_DIR beside the companies' directories, and what belongs to any disk. */
 const OUR_FILES =
@@ -29,17 +29,27 @@ export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string
 
 /** This program's files in DATA_DIR, each with the most that may be done with it. */
 export function ourFiles(dataDir: string): (readonly [path: string, allowed: number])[] {
-  return readdirSync(dataDir)
+  return namesIn(dataDir)
     .filter(name => OUR_FILES.test(name))
     .map(name => [join(dataDir, name), name === CATALOG.name ? CATALOG.mode : PRIVATE_FILE] as const)
+}
+
+/** Where others own the directory this user may not list it. */
+function namesIn(dataDir: string): string[] {
+  try {
+    return readdirSync(dataDir)
+  } catch (error) {
+    if (isNotChangeable(error)) return []
+    throw error
+  }
 }
 
 /** Whether this user owns it, and everything in it is this program's. */
 export function isOursAlone(dataDir: string): boolean {
   const { mode, uid } = statSync(dataDir)
   if (uid !== process.geteuid?.() || (mode & STICKY) !== 0) return false
-  return readdirSync(dataDir, { withFileTypes: true }).every(
-    entry => OUR_FILES.test(entry.name) || entry.name === OF_THE_DISK || isCompany(join(dataDir, entry.name)),
+  return namesIn(dataDir).every(
+    name => OUR_FILES.test(name) || name === OF_THE_DISK || isCompany(join(dataDir, name)),
   )
 }
 

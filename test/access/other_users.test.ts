@@ -114,6 +114,17 @@ describe.runIf(isRoot)('another user of the machine', () => {
     await run(company, ['keys', 'create', '--description', 'third'])
   })
 
+  test('may own DATA_DIR, where the worker may not even list it', async () => {
+    const company = await openCompany()
+    const directory = dataOf(company)
+    await mkdir(join(directory, 'acme'))
+    await chown(join(directory, 'acme'), WORKER, WORKER)
+    await chown(directory, STRANGER, STRANGER)
+    await chmod(directory, 0o711)
+    await run(company, ['sync'])
+    expect((await stat(directory)).mode & 0o777).toBe(0o711)
+  })
+
   test('reads the lake only as LAKE_MODE and LAKE_GROUP say, older snapshots too', async () => {
     const company = await openCompany()
     const directory = dataOf(company)
