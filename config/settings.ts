@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -108,6 +109,7 @@ const schema = z.object({
   ANALYSIS_STATUSES: statusList.default([]),
   SOURCE_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   SNAPSHOT_KEEP: duration.prefault('24h'),
+  ...lakeShape,
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
   METABASE_DATABASE_ID: wholeNumber(1, 2_147_483_647).optional(),
@@ -125,6 +127,7 @@ export type Settings = {
   readonly dataDir: string
   readonly sourceTimezone: string
   readonly snapshotKeepMs: number
+  readonly lake: LakeSettings
   /** Phases whose analyses are fetched; empty for all, also those that the contract does not know yet. */
   readonly analysisStatuses: readonly string[]
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
@@ -194,6 +197,7 @@ export function readSettings(environment: Environment): Settings {
     dataDir: values.DATA_DIR,
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
+    lake: lakeSettings(values),
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
     metabase: metabaseTarget(values),

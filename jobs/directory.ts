@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { link, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, readFile, rm } from 'node:fs/promises'
+import { refuseStrange } from '#src/access.ts'
 import { makeDirectories } from '#src/company.ts'
+import { syncPath, writeNew } from '#src/durable.ts'
 import { systemCode } from '#src/errors.ts'
 import type { Queues } from './queue.ts'
 import type { Company } from './roster.ts'
@@ -12,9 +14,9 @@ import type { Company } from './roster.ts'
  */
 export async function checkDirectory(
   { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
-  { slug, paths }: Company,
+  { slug, paths, settings }: Company,
 ): Promise<string | null> {
-  await makeDirectories(paths)
+  await makeDirectories(paths, settings.lake)
   const id = await directoryId(paths.id)
   const key = `${prefix}:directories`
   await redis.hsetnx(key, slug, id)
@@ -28,7 +30,8 @@ async function directoryId(path: string): Promise<string> {
   const known = await readId(path)
   if (known) return known
   const temporary = `${path}.${randomUUID()}`
-  await writeFile(temporary, `${randomUUID()}\n`, { flush: true })
+  await writeNew(temporary, `${randomUUID()}\n`)
+  await syncPath(temporary)
   try {
     await link(temporary, path)
   } catch (error) {
@@ -40,6 +43,7 @@ async function directoryId(path: string): Promise<string> {
 }
 
 async function readId(path: string): Promise<string | null> {
+  refuseStrange(path)
   try {
     return (await readFile(path, 'utf8')).trim()
   } catch (error) {

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { writeNew } from './durable.ts'
 import { linesOf } from './lines.ts'
 import type { ListedFile } from './listed.ts'
 import { type Database, literal } from './warehouse/database.ts'
@@ -85,7 +85,7 @@ export async function detect(options: DetectOptions): Promise<Plan> {
      FROM detected`,
   )
   const recordsPath = join(temporaryDirectory, 'records.ndjson')
-  await writeFile(recordsPath, '')
+  await writeNew(recordsPath, '')
   if (counts.added + counts.changed + counts.revived + counts.rejected > 0) {
     await db.run(`COPY (
         SELECT edital_id, updated_at, document::VARCHAR AS document, drift, raw, hash, reason, path, excerpt

@@ -1,4 +1,6 @@
-import { type FileHandle, link, open, rename, rm, symlink } from 'node:fs/promises'
+import { constants, createWriteStream, rmSync, type WriteStream } from 'node:fs'
+import { copyFile, type FileHandle, link, open, rename, rm, symlink } from 'node:fs/promises'
+import { PRIVATE_FILE } from './access.ts'
 
 /**
  * Every step that changes what a later run finds on the disk, in the order of a run. A process may die, or the
@@ -84,7 +86,33 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** Opens a file to write it; here, so that nobody else has to be let have `open`. */
-export async function openFile(path: string, flags: string): Promise<FileHandle> {
-  return await open(path, flags)
+/**
+ * Opens a new file to write it, for this user alone. What has that name is replaced and never written to: it may be a
+ * link, or another name of a file that is not ours.
+ */
+export async function openNew(path: string): Promise<FileHandle> {
+  await rm(path, { force: true })
+  // Exclusive, so what somebody puts there in this instant is not followed either.
+  return await open(path, 'wx', PRIVATE_FILE)
+}
+
+/** Writes a new file, as `openNew` opens it. */
+export async function writeNew(path: string, content: string | Buffer): Promise<void> {
+  const file = await openNew(path)
+  try {
+    await file.writeFile(content)
+  } finally {
+    await file.close()
+  }
+}
+
+/** A new file to write bit by bit, as `openNew` opens it. */
+export function newStream(path: string): WriteStream {
+  rmSync(path, { force: true })
+  return createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE })
+}
+
+/** Copies a file, with its mode, to a name that nothing has: the error is EEXIST otherwise. */
+export async function copyNew(from: string, to: string): Promise<void> {
+  await copyFile(from, to, constants.COPYFILE_EXCL)
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { createWriteStream, type WriteStream } from 'node:fs'
+import type { WriteStream } from 'node:fs'
 import { editais } from '#schema/tables.ts'
+import { newStream } from './durable.ts'
 import { excerptOf, hashOf, type Verdict } from './validate.ts'
 import { type Database, literal } from './warehouse/database.ts'
 import { documentStructure, fingerprint, flatten } from './warehouse/sql.ts'
@@ -20,7 +21,7 @@ export class ListedFile {
 
   constructor(path: string) {
     this.path = path
-    this.#stream = createWriteStream(path)
+    this.#stream = newStream(path)
     // Reported by the `add` or `flush` that meets it.
     this.#stream.on('error', () => {})
   }

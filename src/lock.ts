@@ -1,6 +1,8 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { claimFile } from './access.ts'
+import { writeNew } from './durable.ts'
 import { EXIT, FatalError, InterruptedError, messageOf } from './errors.ts'
 
 const POLL_MS = 250
@@ -59,7 +61,7 @@ async function tryLock(path: string, holder: Holder): Promise<Lock | null> {
   }
   const about = holderPath(path)
   // Only a courtesy to those who wait: without it they wait as well.
-  await writeFile(about, JSON.stringify(holder)).catch(() => {})
+  await writeNew(about, JSON.stringify(holder)).catch(() => {})
   return {
     async release() {
       await rm(about, { force: true })
@@ -77,6 +79,7 @@ function lockFailed(path: string, error: unknown): FatalError {
 }
 
 function openLockFile(path: string): DatabaseSync {
+  claimFile(path, ['-journal'])
   try {
     return new DatabaseSync(path, { timeout: BUSY_MS })
   } catch (error) {

@@ -58,8 +58,8 @@ export async function holdingCompany<T>(
   options: { what: string; waitSeconds?: number },
   work: () => Promise<T>,
 ): Promise<T> {
-  const { paths, signal } = context
-  await makeDirectories(paths)
+  const { paths, settings, signal } = context
+  for (const note of await makeDirectories(paths, settings.lake)) listener.note(note)
   const lock = await takeLock(
     paths.lock,
     { pid: process.pid, host: hostname(), what: options.what, since: context.now().toISOString() },

@@ -1,5 +1,5 @@
 import type { Settings } from '#config/settings.ts'
-import { type CompanyPaths, makeDirectories } from './company.ts'
+import { type CompanyPaths, freshTemporary, makeDirectories } from './company.ts'
 import { remove } from './durable.ts'
 import type { Cause } from './errors.ts'
 import { type Published, publish } from './lake/publish.ts'
@@ -53,9 +53,10 @@ export async function withRun<T>(
   mode: RunMode,
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
-  const { paths, now, onProgress } = context
+  const { paths, settings, now, onProgress } = context
   const report = newReport(context.runId, mode, now())
-  await makeDirectories(paths)
+  await makeDirectories(paths, settings.lake)
+  await freshTemporary(paths)
   await removeUnsealed(paths.raw)
   const warehouse = await openWarehouse(openOptions(context))
   const firstNumber = (await sealedSegments(paths.raw)).length + 1

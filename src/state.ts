@@ -1,6 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import type { CompanyPaths } from './company.ts'
-import { move } from './durable.ts'
+import { move, writeNew } from './durable.ts'
 import type { Cause } from './errors.ts'
 import type { RunReport } from './report.ts'
 
@@ -29,7 +29,7 @@ export async function readState({ state }: CompanyPaths): Promise<CompanyState |
 
 /** Whole or not at all, so that it can be read at any time. */
 export async function writeState({ state: path }: CompanyPaths, state: CompanyState): Promise<void> {
-  await writeFile(`${path}.part`, `${JSON.stringify(state)}\n`)
+  await writeNew(`${path}.part`, `${JSON.stringify(state)}\n`)
   await move('state.rename', `${path}.part`, path)
 }
 

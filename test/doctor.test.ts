@@ -185,7 +185,7 @@ describe('doctor', () => {
 
   it('tells of what dead processes left, and that it is harmless', async () => {
     await mkdir(at('tmp'))
-    const left = ['tmp/listed.ndjson', 'warehouse.next.duckdb', 'raw/000007.ndjson.zst.part']
+    const left = ['tmp/listed.ndjson', 'tmp/warehouse.next.duckdb', 'raw/000007.ndjson.zst.part']
     for (const path of [...left, 'raw/notes.txt', 'state.json']) await writeFile(at(path), '{')
     await mkdir(at('lake/snapshots/20260101T000000Z-000001'))
     await writeFile(at('lock.holder.json'), '{"pid": 4194305, "host": "h", "what": "sync", "since": "then"}')

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -15,6 +15,8 @@ import {
   temporaryDirectory,
 } from './support/project.ts'
 import { runShared } from './support/shared.ts'
+
+const FULL_DISK = join(import.meta.dirname, 'support/full_disk.ts')
 
 type Mistake = {
   readonly args: readonly string[]
@@ -157,19 +159,14 @@ describe('a data directory', () => {
   // Writing to /dev/full fails as on a full disk; only Linux has it.
   it.skipIf(!existsSync('/dev/full'))('on a full disk is told, and what was loaded is safe', async () => {
     const company = await openCompany(3)
-    const directory = companyDirectory(company.environment)
-    const full: Mistake = { args: ['sync'], code: 1, says: ['The disk is full', 'Free some space'] }
-    company.sandbox.faults.onRequest = async ({ kind }) => {
-      const segment = join(directory, 'raw/000002.ndjson.zst.part')
-      if (kind === 'analysis') await symlink('/dev/full', segment).catch(() => {})
-    }
-    await expectMistakes(company, { 'while analyses are logged': full })
-    company.sandbox.faults.onRequest = undefined
+    const fullFor = (TEST_FULL_DISK: string): Mistake => ({
+      ...{ args: ['sync'], code: 1, says: ['The disk is full', 'Free some space'] },
+      settings: { TEST_FULL_DISK, NODE_OPTIONS: `--import ${FULL_DISK}` },
+    })
+    await expectMistakes(company, { 'while analyses are logged': fullFor('raw/000002.ndjson.zst.part') })
     expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', added: 0, loaded: 3 })
 
-    await mkdir(join(directory, 'tmp'), { recursive: true })
-    await symlink('/dev/full', join(directory, 'tmp/listed.ndjson'))
-    await expectMistakes(company, { 'while the list is read': full })
+    await expectMistakes(company, { 'while the list is read': fullFor('tmp/listed.ndjson') })
     expect(await queryLatest(company.environment, 'SELECT count(*) AS loaded FROM analyses')).toEqual([
       { loaded: 3 },
     ])

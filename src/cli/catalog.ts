@@ -1,9 +1,12 @@
-import { rename, rm } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { mkdtemp, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
+import type { LakeSettings } from '#config/lake.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { giveToGroup } from '#src/access.ts'
 import { syncPath } from '#src/durable.ts'
 import { EXIT, FatalError, messageOf } from '#src/errors.ts'
+import { openToReaders } from '#src/lake/access.ts'
 import { writeCatalog } from '#src/lake/catalog.ts'
 import { latestSources } from '#src/lake/read.ts'
 import { Database } from '#src/warehouse/database.ts'
@@ -21,25 +24,40 @@ export function catalogCommand(environment: Environment): Command {
     )
     .action(async ({ output }: { output?: string }) => {
       const sources = await latestSources(await lakesOf(environment))
-      const path = resolve(
-        output ?? join(readSettings({ ...environment, COMPANY: undefined }).dataDir, 'catalog.duckdb'),
-      )
-      // Whoever reads the one before goes on with it.
-      const temporary = `${path}.${process.pid}.part`
-      try {
-        await rm(temporary, { force: true })
+      const { dataDir, lake } = readSettings({ ...environment, COMPANY: undefined })
+      const path = resolve(output ?? join(dataDir, 'catalog.duckdb'))
+      await writeBeside(path, async temporary => {
         const db = await Database.open(':memory:', { threads: 1 })
         await writeCatalog(db, temporary, sources).finally(() => db.close())
-        await rename(temporary, path)
-        await syncPath(join(path, '..'))
-      } catch (error) {
-        await rm(temporary, { force: true }).catch(() => {})
-        if (error instanceof FatalError) throw error
-        throw new FatalError(
-          `${path} cannot be written: ${messageOf(error)}. Name another file with --output.`,
-          EXIT.usage,
-        )
-      }
+        await openForReaders(temporary, lake)
+      })
       process.stdout.write(`${path}: ${sources.map(({ company }) => company).join(', ')}\n`)
     })
+}
+
+/** Whoever reads the file of before goes on with it. Nobody else opens the new one before it is whole. */
+async function writeBeside(path: string, write: (temporary: string) => Promise<void>): Promise<void> {
+  let place: string | null = null
+  try {
+    place = await mkdtemp(join(dirname(path), '.catalog-'))
+    const temporary = join(place, 'catalog.duckdb')
+    await write(temporary)
+    await rename(temporary, path)
+    await syncPath(dirname(path))
+  } catch (error) {
+    if (error instanceof FatalError) throw error
+    throw new FatalError(
+      `${path} cannot be written: ${messageOf(error)}. Name another file with --output.`,
+      EXIT.usage,
+    )
+  } finally {
+    if (place !== null) await rm(place, { recursive: true, force: true }).catch(() => {})
+  }
+}
+
+/** To whom the lakes are open by the settings of no company in particular. */
+async function openForReaders(path: string, { mode, group }: LakeSettings): Promise<void> {
+  const own = await stat(path)
+  if (group !== null) giveToGroup(path, group)
+  await openToReaders(path, { mode: mode ?? own.mode, group: group ?? own.gid })
 }

@@ -37,7 +37,8 @@ export function doctorCommand(environment: Environment): Command {
 }
 
 async function run(environment: Environment, options: Options): Promise<number> {
-  const { company, dataDir, sourceTimezone } = readSettings(await environmentOf(environment, options.company))
+  const settings = readSettings(await environmentOf(environment, options.company))
+  const { company, dataDir, sourceTimezone, lake } = settings
   const paths = companyPaths(dataDir, company)
   if (!existsSync(paths.root)) {
     throw new FatalError(
@@ -51,7 +52,8 @@ async function run(environment: Environment, options: Options): Promise<number> 
   try {
     const diagnosis = await holding(paths, lock, held =>
       diagnose({
-        ...{ paths, sourceTimezone, signal, newId: () => 'doctor', quick: options.quick ?? false, ...held },
+        ...{ paths, sourceTimezone, lake, signal, newId: () => 'doctor', ...held },
+        quick: options.quick ?? false,
         onProgress: (what, done, total) => step(what, `${done} of ${total}`),
       }),
     )

@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { PRIVATE_FILE } from '#src/access.ts'
 import { companyPaths } from '#src/company.ts'
 import { writeReport } from '#src/report_html/report.ts'
 
@@ -15,7 +16,9 @@ export function reportCommand(environment: Environment): Command {
       const settings = readSettings(own)
       const { root, lake } = companyPaths(settings.dataDir, settings.company)
       const output = options.output ? resolve(options.output) : join(root, 'report.html')
-      const { bytes } = await writeReport(lake, output, { now: new Date() })
+      // A file that was named is for whoever the operator says.
+      const mode = options.output ? {} : { mode: PRIVATE_FILE }
+      const { bytes } = await writeReport(lake, output, { now: new Date(), ...mode })
       process.stdout.write(`Wrote ${output} (${Math.ceil(bytes / 1000)} kB)\n`)
     })
 }

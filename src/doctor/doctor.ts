@@ -1,6 +1,8 @@
 import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { LakeSettings } from '#config/lake.ts'
+import { PRIVATE_DIRECTORY } from '#src/access.ts'
 import type { CompanyPaths } from '#src/company.ts'
 import { throwIfInterrupted } from '#src/errors.ts'
 import type { Holder } from '#src/lock.ts'
@@ -8,6 +10,7 @@ import type { OpenOptions } from '#src/warehouse/warehouse.ts'
 import type { Finding } from './finding.ts'
 import { checkLake } from './lake.ts'
 import { checkPlace } from './place.ts'
+import { checkPrivacy } from './privacy.ts'
 import { checkRawLog } from './raw_log.ts'
 import { checkWarehouse } from './warehouse.ts'
 
@@ -23,6 +26,8 @@ export type Diagnosis = {
 export type DoctorOptions = Omit<OpenOptions, 'onApply'> & {
   /** Leaves out what takes as long as a rebuild: to compare rows, and the files' checksums. */
   readonly quick: boolean
+  /** To whom the lake is to be open. */
+  readonly lake: LakeSettings
   readonly isHeld: boolean
   readonly deadHolder: Holder | null
   readonly onProgress: (what: string, done: number, total: number) => void
@@ -53,14 +58,15 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
     onSnapshot: (done, total) => onProgress('Look at the snapshots', done, total),
   })
   const place = await checkPlace({ ...options, snapshotBytes: lake.snapshotBytes })
-  const findings = [...log.findings, ...warehouse.findings, ...lake.findings, ...place]
+  const privacy = await checkPrivacy(options)
+  const findings = [...log.findings, ...warehouse.findings, ...lake.findings, ...place, ...privacy]
   const well = findings.every(({ status }) => status !== 'problem')
   return { company: paths.company, directory: paths.root, well, findings }
 }
 
 /** A directory that is gone afterwards: on the company's disk, or elsewhere where that cannot be written. */
 async function withScratch<T>(paths: CompanyPaths, use: (directory: string) => Promise<T>): Promise<T> {
-  const made = await mkdir(paths.temporary).then(
+  const made = await mkdir(paths.temporary, PRIVATE_DIRECTORY).then(
     () => true,
     () => false,
   )

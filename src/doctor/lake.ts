@@ -3,6 +3,7 @@ import { createReadStream, existsSync } from 'node:fs'
 import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { excess } from '#src/access.ts'
 import type { CompanyPaths } from '#src/company.ts'
 import { messageOf, systemCode, throwIfInterrupted } from '#src/errors.ts'
 import {
@@ -173,8 +174,10 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
     const subject = join(path, file.path)
     const wrong = await checkFile(subject, file, options)
     if (wrong !== null) found(subject, wrong.what, mendOf(wrong.code, WRITE_ALL))
-    else if (((await stat(subject)).mode & 0o777) !== PUBLISHED_MODE) {
-      const mend = `chmod 444 ${quoted(subject)}`
+    else {
+      const { mode } = await stat(subject)
+      if (excess(mode, PUBLISHED_MODE) === 0) continue
+      const mend = `chmod ${(mode & PUBLISHED_MODE).toString(8)} ${quoted(subject)}`
       findings.push(warning(SNAPSHOT, subject, 'can be written: a published file never changes', mend))
     }
   }

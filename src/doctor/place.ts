@@ -115,10 +115,7 @@ function checkLock({ paths, deadHolder, isHeld }: PlaceOptions): Finding[] {
 
 async function checkLeftovers(paths: CompanyPaths): Promise<Finding[]> {
   const inTemporary = (await namesIn(paths.temporary)).map(name => join(paths.temporary, name))
-  const candidates = [
-    ...[paths.nextWarehouse, `${paths.nextWarehouse}.wal`],
-    ...[`${latestLink(paths.lake)}.part`, `${paths.state}.part`, `${paths.metabase}.part`],
-  ]
+  const candidates = [...[`${latestLink(paths.lake)}.part`, `${paths.state}.part`, `${paths.metabase}.part`]]
   const there: string[] = []
   for (const path of candidates) if (await isThere(path)) there.push(path)
   return [...inTemporary, ...there].map(path =>

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
 import { comment } from '#schema/portuguese.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { writeNew } from '#src/durable.ts'
 import { FatalError, messageOf } from '#src/errors.ts'
 import { hashOf } from '#src/validate.ts'
 import { type Database, identifier, literal } from '#src/warehouse/database.ts'
@@ -48,7 +49,7 @@ export async function writeCatalog(
 async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   const bytes = await readFile(from.path).catch(() => null)
   if (bytes === null || hashOf(bytes) !== from.sha256) return false
-  await writeFile(path, bytes)
+  await writeNew(path, bytes)
   return true
 }
 

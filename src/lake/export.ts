@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { chmod, copyFile, mkdir, readdir, stat } from 'node:fs/promises'
+import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Table } from '#schema/tables.ts'
-import { linkFile, move, remove, syncDirectory, syncFile } from '#src/durable.ts'
+import { PRIVATE_DIRECTORY } from '#src/access.ts'
+import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/durable.ts'
 import { systemCode } from '#src/errors.ts'
 import { month } from '#src/warehouse/apply.ts'
 import { type Database, identifier, literal } from '#src/warehouse/database.ts'
 import { exportColumns } from '#src/warehouse/sql.ts'
+import { type LakeAccess, openToReaders } from './access.ts'
 import type { Manifest, SnapshotFile } from './manifest.ts'
 
 /** Rows of a month are held in memory until a row group is full, and all months are written at once. */
 const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480`
 /** DuckDB keeps at most 100 partitions open, and would begin a second file of a month beyond that. */
 const MAX_MONTHS_AT_ONCE = 60
-/** Read-only: a published file is never changed. */
-const PUBLISHED_MODE = 0o444
 
-type Target = { readonly directory: string; readonly company: string }
+type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
 
 /** What of a table must be written, and what the previous snapshot holds already. */
 export type TablePlan = {
@@ -58,15 +58,17 @@ export async function writeTable(
 ): Promise<SnapshotFile[]> {
   const { table, stale, reused } = plan
   const directory = join(target.directory, table.name)
-  await mkdir(directory)
+  await mkdir(directory, PRIVATE_DIRECTORY)
   const files =
     stale === null ? [await writeWhole(db, table, target)] : await writeMonths(db, table, stale, target)
   for (const file of reused) {
-    await linkOrCopy(join(target.previousDirectory as string, file.path), join(target.directory, file.path))
+    const previous = join(target.previousDirectory as string, file.path)
+    await linkOrCopy(previous, join(target.directory, file.path), target.access)
     files.push(file)
   }
   // A reader of `editais/*.parquet` finds the columns even where there are no rows yet.
   if (files.length === 0) files.push(await writeWhole(db, table, target, 'empty'))
+  await openToReaders(directory, target.access)
   await syncDirectory('parquet.directory', directory)
   const published = files.reduce((sum, file) => sum + file.rows, 0)
   if (published !== target.rows)
@@ -85,7 +87,7 @@ async function writeWhole(
     `COPY (SELECT ${exportColumns(table, target.company)} FROM ${identifier(table.name)} t)
      TO ${literal(join(target.directory, path))} (${parquet(table)})`,
   )
-  return await finish(target.directory, { path, month: null, rows: target.rows })
+  return await finish(target, { path, month: null, rows: target.rows })
 }
 
 async function writeMonths(
@@ -116,7 +118,7 @@ async function writeMonths(
     await move('parquet.rename', join(parts, name, part), join(target.directory, path))
     const count = rows.get(join(parts, name, part))
     if (count === undefined) throw new Error(`${path}: DuckDB did not report it`)
-    files.push(await finish(target.directory, { path, month: name.replace(/^_month=/, ''), rows: count }))
+    files.push(await finish(target, { path, month: name.replace(/^_month=/, ''), rows: count }))
   }
   await remove('parquet.remove', parts)
   return files
@@ -134,7 +136,7 @@ async function writeMonth(
     `COPY (SELECT ${exportColumns(table, target.company)} ${ofMonths(table, [month])})
      TO ${literal(join(target.directory, path))} (${parquet(table)}, RETURN_STATS)`,
   )
-  if (count > 0) return [await finish(target.directory, { path, month, rows: count })]
+  if (count > 0) return [await finish(target, { path, month, rows: count })]
   // Its notices have moved to other months, or have none of these rows.
   await remove('parquet.remove', join(target.directory, path))
   return []
@@ -159,24 +161,24 @@ function parquet({ compression }: Table): string {
 
 /** Durable, read-only and with its checksum. */
 async function finish(
-  directory: string,
+  { directory, access }: Target,
   file: Pick<SnapshotFile, 'path' | 'month' | 'rows'>,
 ): Promise<SnapshotFile> {
   const path = join(directory, file.path)
-  await chmod(path, PUBLISHED_MODE)
+  await openToReaders(path, access)
   await syncFile('parquet.sync', path)
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash)
   return { ...file, bytes: (await stat(path)).size, sha256: hash.digest('hex') }
 }
 
-async function linkOrCopy(from: string, to: string): Promise<void> {
+async function linkOrCopy(from: string, to: string, access: LakeAccess): Promise<void> {
   try {
     await linkFile('parquet.link', from, to)
   } catch (error) {
     if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(systemCode(error) ?? '')) throw error
-    await copyFile(from, to)
-    await chmod(to, PUBLISHED_MODE)
+    await copyNew(from, to)
+    await openToReaders(to, access)
     await syncFile('parquet.sync', to)
   }
 }

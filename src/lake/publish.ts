@@ -1,9 +1,11 @@
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
-import { type DurableStep, linkTo, move, remove, syncDirectory, syncFile } from '#src/durable.ts'
+import { PRIVATE_DIRECTORY } from '#src/access.ts'
+import { type DurableStep, linkTo, move, remove, syncDirectory, syncFile, writeNew } from '#src/durable.ts'
 import { hashOf } from '#src/validate.ts'
 import { type Database, identifier, literal } from '#src/warehouse/database.ts'
+import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
 import { planTable, writeTable } from './export.ts'
 import {
@@ -69,10 +71,12 @@ export async function publish(request: Request): Promise<Published> {
   const keep = { keepMs: request.keepMs, now }
   const inUse = [latest, ...request.inUse]
   const kept = await removeExpired(directory, finished, { ...keep, inUse: [newest?.snapshot, ...inUse] })
+  const access = await accessOf(lake)
+  for (const { snapshot } of kept) await openSnapshotToReaders(join(directory, snapshot), access)
   const fresh = newest && !isStale(newest, state, { directory, now }) ? newest : null
   const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
   if (!fresh) await removeUnfinished(directory, kept)
-  const manifest = fresh ?? (await writeSnapshot(request, state, previous))
+  const manifest = fresh ?? (await writeSnapshot({ ...request, access }, state, previous))
   const { snapshot, tables } = manifest
   if (latest !== snapshot) {
     // One that was killed may have finished it without making the names durable.
@@ -115,13 +119,17 @@ function isStale(
   )
 }
 
-async function writeSnapshot(request: Request, state: State, previous: Manifest | null): Promise<Manifest> {
-  const { db, lake, company, now, sourceTimezone } = request
+async function writeSnapshot(
+  request: Request & { access: LakeAccess },
+  state: State,
+  previous: Manifest | null,
+): Promise<Manifest> {
+  const { db, lake, company, now, sourceTimezone, access } = request
   const snapshot = await freeName(snapshotsDirectory(lake), now, state.data_version)
   const directory = join(snapshotsDirectory(lake), snapshot)
   const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
-  await mkdir(directory)
-  const target = { directory, company, previousDirectory }
+  await mkdir(directory, PRIVATE_DIRECTORY)
+  const target = { directory, company, previousDirectory, access }
   const files = new Map<string, readonly SnapshotFile[]>()
   // One transaction: every table as of the same committed state.
   await db.transaction(async () => {
@@ -147,7 +155,7 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
     [{ company, snapshot, publishedAt, sourceTimezone, directory, files }],
     like,
   )
-  await makeDurable('catalog.sync', catalog)
+  await makeDurable('catalog.sync', catalog, access)
   const manifest: Manifest = {
     snapshot,
     company,
@@ -172,8 +180,9 @@ async function writeSnapshot(request: Request, state: State, previous: Manifest 
       ]),
     ),
   }
+  await openToReaders(directory, access)
   await syncDirectory('snapshot.directory', directory)
-  await writeManifest(directory, manifest)
+  await writeManifest(directory, manifest, access)
   return manifest
 }
 
@@ -202,10 +211,10 @@ async function lostMonths(previous: Manifest | null, directory: string | null, t
 }
 
 /** The manifest says that the snapshot is whole, so it appears whole and after everything else. */
-async function writeManifest(directory: string, manifest: Manifest): Promise<void> {
+async function writeManifest(directory: string, manifest: Manifest, access: LakeAccess): Promise<void> {
   const temporary = join(directory, 'manifest.json.part')
-  await writeFile(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
-  await makeDurable('manifest.sync', temporary)
+  await writeNew(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
+  await makeDurable('manifest.sync', temporary, access)
   await move('manifest.rename', temporary, join(directory, 'manifest.json'))
   await syncNames(directory)
 }
@@ -216,8 +225,8 @@ async function syncNames(directory: string): Promise<void> {
   await syncDirectory('snapshots.directory', dirname(directory))
 }
 
-async function makeDurable(step: DurableStep, path: string): Promise<void> {
-  await chmod(path, 0o444)
+async function makeDurable(step: DurableStep, path: string, access: LakeAccess): Promise<void> {
+  await openToReaders(path, access)
   await syncFile(step, path)
 }
 

@@ -1,6 +1,6 @@
-import { access, constants, open, rename, rm } from 'node:fs/promises'
+import { access, constants, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { syncPath } from '#src/durable.ts'
+import { openNew, syncPath } from '#src/durable.ts'
 import { EXIT, FatalError, systemCode } from '#src/errors.ts'
 import type { MetabaseSetting, Properties } from './answers.ts'
 import type { Metabase } from './client.ts'
@@ -122,8 +122,7 @@ async function checkWritable(path: string): Promise<void> {
 /** For its owner alone, and whole or not at all. */
 async function writeSecret(path: string, secret: string): Promise<void> {
   const temporary = `${path}.part`
-  await rm(temporary, { force: true })
-  const file = await open(temporary, 'wx', 0o600)
+  const file = await openNew(temporary)
   try {
     await file.writeFile(`${secret}\n`)
     await file.sync()

@@ -1,6 +1,7 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { z } from 'zod'
+import { writeNew } from '#src/durable.ts'
 
 const state = z.object({
   tried_at: z.string(),
@@ -40,7 +41,7 @@ export function snapshotsOf(known: MetabaseState | null): string[] {
 
 /** Whole or not at all, so that it can be read at any time. */
 export async function writeMetabaseState(path: string, known: MetabaseState): Promise<void> {
-  await writeFile(`${path}.part`, `${JSON.stringify(known)}\n`)
+  await writeNew(`${path}.part`, `${JSON.stringify(known)}\n`)
   await rename(`${path}.part`, path)
 }
 

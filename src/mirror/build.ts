@@ -1,5 +1,6 @@
-import { mkdir, open, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { constants, zstdCompressSync } from 'node:zlib'
+import { openNew, writeNew } from '#src/durable.ts'
 import { messageOf } from '#src/errors.ts'
 import { tagOf } from '#src/service/tag.ts'
 import { Database } from '#src/warehouse/database.ts'
@@ -35,7 +36,7 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
   await mkdir(directory, { recursive: true })
   const paths = shelfFiles(directory)
   const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: directory })
-  const analyses = await open(paths.analyses, 'w')
+  const analyses = await openNew(paths.analyses)
   try {
     const placed: Placed[] = []
     let at = 0
@@ -59,9 +60,9 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
     const notices = Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA]))
     const sums = { noticesSha256: sha256(notices), analysesBytes: at }
     const index = JSON.stringify({ ...indexOf(placed), ...sums } satisfies ShelfIndex)
-    await writeFile(paths.notices, notices)
-    await writeFile(paths.index, index)
-    await writeFile(paths.sum, sha256(index))
+    await writeNew(paths.notices, notices)
+    await writeNew(paths.index, index)
+    await writeNew(paths.sum, sha256(index))
   } finally {
     await analyses.close()
     db.close()

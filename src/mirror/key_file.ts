@@ -1,6 +1,7 @@
 import { type Stats, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { claimFile, refuseStrange } from '#src/access.ts'
 import { messageOf, systemCode } from '#src/errors.ts'
 
 const TABLE = `
@@ -10,6 +11,9 @@ const TABLE = `
 
 /** Columns that the first version did not have. It can still read and write a file that has them. */
 const ADDED_COLUMNS = ['expires_at', 'replaced_by']
+
+/** Endings of the files that SQLite makes beside it. */
+const COMPANIONS = ['-wal', '-shm', '-journal']
 
 /** SQLite's primary result codes. */
 const SQLITE = {
@@ -42,6 +46,7 @@ export type KeyFile = {
 
 /** Opens the file to write it; makes it, and brings one of an older version up to date. */
 export function openToWrite(path: string, waitMs: number): KeyFile {
+  claimFile(path, COMPANIONS)
   const db = new DatabaseSync(path, { timeout: waitMs })
   try {
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
@@ -58,6 +63,7 @@ export function openToWrite(path: string, waitMs: number): KeyFile {
  * @returns null if it holds no table yet.
  */
 export function openToRead(path: string, waitMs: number): KeyFile | null {
+  for (const ending of ['', ...COMPANIONS]) refuseStrange(path + ending)
   try {
     // Before it is opened: if it is replaced meanwhile, the next look sees that.
     const about = { frozenBy: null, identity: identityOf(path, false) }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makePrivateDirectory } from '#src/access.ts'
 import { systemCode } from '#src/errors.ts'
 import { documentsOf, type MonthFiles } from './documents.ts'
 import { Shelf } from './shelf.ts'
@@ -50,7 +51,7 @@ export class MonthStore {
 
   /** An empty directory for months that are to be built. */
   async begin(): Promise<string> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+    await makePrivateDirectory(this.#directory)
     return await mkdtemp(join(this.#directory, 'part-'))
   }
 

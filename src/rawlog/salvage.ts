@@ -1,6 +1,6 @@
-import { copyFile, mkdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { linkFile, syncDirectory, syncFile } from '#src/durable.ts'
+import { makePrivateDirectory } from '#src/access.ts'
+import { copyNew, linkFile, syncDirectory, syncFile } from '#src/durable.ts'
 import { systemCode } from '#src/errors.ts'
 import { type Examined, examineLog, readContents } from './examine.ts'
 import { damagedDirectory, segmentPath } from './files.ts'
@@ -96,7 +96,7 @@ function lostLines(about: {
 /** Gives the file a name of its own in `damaged/`. */
 async function setAside(directory: string, { number, path }: Examined): Promise<string> {
   const damaged = damagedDirectory(directory)
-  await mkdir(damaged, { recursive: true })
+  await makePrivateDirectory(damaged)
   for (let copy = 1; ; copy += 1) {
     const target = join(damaged, basename(segmentPath('', number)).replace('.', copy > 1 ? `-${copy}.` : '.'))
     if (await linkedOrCopied(path, target)) {
@@ -115,7 +115,7 @@ async function linkedOrCopied(from: string, to: string): Promise<boolean> {
     const code = systemCode(error)
     if (code === 'EEXIST') return false
     if (!['EPERM', 'ENOTSUP', 'EMLINK'].includes(code ?? '')) throw error
-    await copyFile(from, to)
+    await copyNew(from, to)
     await syncFile('damaged.link', to)
   }
   return true

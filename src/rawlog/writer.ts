@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
-import { move, openFile, syncDirectory, take } from '#src/durable.ts'
+import { move, openNew, syncDirectory, take } from '#src/durable.ts'
 import { segmentPath, unsealedPath } from './files.ts'
 import type { Document, Line } from './line.ts'
 
@@ -175,7 +175,7 @@ export class SegmentWriter {
   }
 
   async #open(): Promise<FileHandle> {
-    this.#file ??= await openFile(unsealedPath(this.#directory, this.#number), 'w')
+    this.#file ??= await openNew(unsealedPath(this.#directory, this.#number))
     return this.#file
   }
 }

@@ -32,12 +32,19 @@ export async function renderLatestReport(lake: string, at: At): Promise<string> 
   }
 }
 
-/** Writes the report of the latest snapshot; who opens the file meanwhile sees the old one or the new one, whole. */
-export async function writeReport(lake: string, output: string, at: At): Promise<{ bytes: number }> {
+/**
+ * Writes the report of the latest snapshot; whoever opens the file meanwhile sees the old one or the new one, whole.
+ * @param at with the mode of the file, less the umask.
+ */
+export async function writeReport(
+  lake: string,
+  output: string,
+  at: At & { readonly mode?: number },
+): Promise<{ bytes: number }> {
   const text = await renderLatestReport(lake, at)
   const temporary = join(dirname(output), `.${basename(output)}.${randomBytes(4).toString('hex')}.part`)
   try {
-    await writeFile(temporary, text)
+    await writeFile(temporary, text, { flag: 'wx', mode: at.mode ?? 0o666 })
     await rename(temporary, output)
   } catch (error) {
     await rm(temporary, { force: true })

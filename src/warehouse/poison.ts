@@ -1,6 +1,5 @@
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { remove } from '#src/durable.ts'
+import { remove, writeNew } from '#src/durable.ts'
 import { messageOf } from '#src/errors.ts'
 import { readLines } from '#src/rawlog/read.ts'
 import { excerptOf, hashOf } from '#src/validate.ts'
@@ -32,7 +31,7 @@ export async function setAsidePoison(
   for await (const line of readLines(segment.path)) lines.push(line)
   const path = join(attempt.temporaryDirectory, `poison-${segment.number}.ndjson`)
   const stage = async (some: readonly string[]) => {
-    await writeFile(path, some.map(line => `${line}\n`).join(''))
+    await writeNew(path, some.map(line => `${line}\n`).join(''))
     await stageLines(db, { number: segment.number, path })
   }
 

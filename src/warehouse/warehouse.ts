@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
+import { makePrivateDirectory, refuseStrange, restrictFile } from '#src/access.ts'
 import type { CompanyPaths } from '#src/company.ts'
 import { move, remove, syncDirectory, take } from '#src/durable.ts'
 import { EXIT, FatalError, messageOf, throwIfInterrupted } from '#src/errors.ts'
@@ -68,7 +69,9 @@ export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
 export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse> {
   const { paths } = options
   await removeNext(paths)
+  await makePrivateDirectory(paths.temporary)
   await buildWarehouse(paths.nextWarehouse, options)
+  restrictFile(paths.nextWarehouse)
   await move('rebuilt.rename', paths.nextWarehouse, paths.warehouse)
   await syncDirectory('rebuilt.directory', paths.root)
   return { db: await openFile(paths), projection: projectionOf(options) }
@@ -169,6 +172,7 @@ async function removeNext({ nextWarehouse }: CompanyPaths): Promise<void> {
 }
 
 async function openFile(paths: CompanyPaths): Promise<Database> {
+  for (const path of [paths.warehouse, `${paths.warehouse}.wal`]) refuseStrange(path)
   try {
     return await Database.openProjection(paths.warehouse, {
       threads: LOADING_THREADS,

@@ -211,8 +211,8 @@ test('what a killed run left behind is cleared away', async () => {
   await mkdir(unfinished, { recursive: true })
   for (const path of [
     join(root, 'raw/000004.ndjson.zst.part'),
-    join(root, 'warehouse.next.duckdb'),
-    join(root, 'warehouse.next.duckdb.wal'),
+    join(root, 'tmp/warehouse.next.duckdb'),
+    join(root, 'tmp/warehouse.next.duckdb.wal'),
     join(root, 'tmp/listed.ndjson'),
     join(unfinished, '2026-10.parquet'),
   ]) {

@@ -41,7 +41,7 @@ export async function prepareDirectory(): Promise<Prepared> {
   }
   const directory = companyDirectory(environment)
   // As a command leaves it, which holds the company.
-  await writeFile(join(directory, 'lock'), '')
+  await writeFile(join(directory, 'lock'), '', { mode: 0o600 })
   const kept = join(dataDir, 'kept')
   const copy = (from: string, to: string) =>
     cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
@@ -67,7 +67,8 @@ export async function prepareDirectory(): Promise<Prepared> {
 export async function diagnoseHere(environment: Environment, quick = false): Promise<Diagnosis> {
   const { paths, settings, signal } = contextHere(environment)
   return await diagnose({
-    ...{ paths, signal, quick, sourceTimezone: settings.sourceTimezone, newId: () => 'doctor' },
+    ...{ paths, signal, quick, newId: () => 'doctor' },
+    ...{ sourceTimezone: settings.sourceTimezone, lake: settings.lake },
     ...{ isHeld: true, deadHolder: null, onProgress: () => {} },
   })
 }

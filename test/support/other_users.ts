@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { Loot } from './intruder.ts'
+import { type Ended, type Environment, surroundings } from './project.ts'
+
+const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const INTRUDER = join(import.meta.dirname, 'intruder.ts')
+
+/** Only root can be others. */
+export const isRoot = process.getuid?.() === 0
+
+/** Whom the worker is run as; root where an ordinary user cannot read the project. */
+export const WORKER = isRoot && canRun(1000) ? 1000 : (process.getuid?.() ?? 0)
+/** Nobody, who is a member of nothing. */
+export const STRANGER = 65_534
+
+function canRun(id: number): boolean {
+  const { status } = spawnSync(process.execPath, [MAIN, 'sync', '--help'], {
+    ...{ uid: id, gid: id, env: { PATH: process.env.PATH ?? '' } },
+  })
+  return status === 0
+}
+
+/** Starts a command as the worker's user. Where files are to be private, no umask may be needed for it. */
+export function startWorker(args: readonly string[], environment: Environment): ChildProcess {
+  const { NODE_COMPILE_CACHE: _, ...own } = surroundings()
+  const command = ['-c', 'umask 000; exec "$@"', 'sh', process.execPath, MAIN, ...args]
+  const child = spawn('/bin/sh', command, {
+    cwd: environment.DATA_DIR,
+    env: { ...own, NODE_DISABLE_COMPILE_CACHE: '1', ...environment },
+    ...(isRoot ? { uid: WORKER, gid: WORKER } : {}),
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return child
+}
+
+export async function runWorker(args: readonly string[], environment: Environment): Promise<Ended> {
+  const child = startWorker(args, environment)
+  let [stdout, stderr] = ['', '']
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const [code] = await once(child, 'close')
+  return { code, stdout, stderr }
+}
+
+/** What another user gets at below a directory. It holds the locks that it could take until it leaves. */
+export async function intrude(
+  directory: string,
+  user: { uid: number; gid: number },
+): Promise<Loot & { leave(): Promise<void> }> {
+  const orders = { ...user, paths: [directory, ...(await pathsBelow(directory))] }
+  const child = spawn(process.execPath, [INTRUDER, JSON.stringify(orders)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const leave = async () => {
+    child.kill('SIGKILL')
+    await once(child, 'close')
+  }
+  let said = ''
+  for await (const part of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+    said += part
+    if (said.endsWith('\n')) return { ...(JSON.parse(said) as Loot), leave }
+  }
+  throw new Error('the intruder ended early')
+}
+
+export async function pathsBelow(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  return entries
+    .filter(entry => !entry.isSymbolicLink())
+    .map(entry => join(entry.parentPath, entry.name))
+    .sort()
+}
+
+/** Modes by path. */
+export async function modesBelow(directory: string): Promise<Map<string, string>> {
+  const paths = [directory, ...(await pathsBelow(directory))]
+  const modes = paths.map(async path => [path, ((await lstat(path)).mode & 0o777).toString(8)] as const)
+  return new Map(await Promise.all(modes))
+}
