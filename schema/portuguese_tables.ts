@@ -115,7 +115,7 @@ export const TABLE_COLUMNS: Entries = {
   changed: ['Alterados', 'Editais cujos dados da lista mudaram'],
   unchanged: ['Inalterados', 'Desfecho: nada a fazer'],
   loaded: ['Carregados', 'Desfecho: análise buscada e carregada'],
-  deferred: ['Adiados', 'Desfecho: fase excluída da busca de análises ou próxima tentativa ainda não devida'],
+  deferred: ['Adiados', 'Desfecho: fase excluída da busca de análises, aqui ou pela API, ou próxima tentativa ainda não devida'],
   gone: ['Sumidos', 'Desfecho: o edital saiu da API entre a lista e a análise'],
   quarantined: ['Postos em quarentena', 'Desfecho: não pôde ser usado e foi separado'],
   failed: ['Com falha', 'Desfecho: a API não deu resposta útil'],

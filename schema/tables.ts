@@ -388,7 +388,7 @@ export const syncRuns: Table = {
     keptCount('changed', 'Notices whose list fields changed'),
     keptCount('unchanged', 'Outcome: nothing to do'),
     keptCount('loaded', 'Outcome: analysis fetched and loaded'),
-    keptCount('deferred', 'Outcome: status excluded, or its next attempt is not due yet'),
+    keptCount('deferred', 'Outcome: status excluded, here or by the API, or its next attempt is not due yet'),
     keptCount('gone', 'Outcome: vanished between the list and the analysis'),
     keptCount('quarantined', 'Outcome: not usable, set aside'),
     keptCount('failed', 'Outcome: the API did not answer usefully'),

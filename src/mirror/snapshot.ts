@@ -1,3 +1,4 @@
+import { UNAVAILABLE } from '#schema/unavailable.ts'
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from '#src/service/source.ts'
 import type { PageCache } from './page_cache.ts'
 import type { Shelf } from './shelf.ts'
@@ -74,8 +75,9 @@ export class MirrorSnapshot implements NoticeSource {
     const analysis = await place.shelf.analysis(place.at)
     if (analysis) return analysis
     const state = place.shelf.index.states[place.at] as string
-    const retryAfter = state === 'excluded' ? null : RETRY_ANALYSIS_AFTER_SECONDS
-    throw new Refusal(503, NO_ANALYSIS[state] ?? (NO_ANALYSIS.pending as string), retryAfter)
+    const [retryAfter, code] =
+      state === 'excluded' ? [null, UNAVAILABLE.excluded] : [RETRY_ANALYSIS_AFTER_SECONDS, UNAVAILABLE.now]
+    throw new Refusal(503, NO_ANALYSIS[state] ?? (NO_ANALYSIS.pending as string), retryAfter, code)
   }
 
   #find(id: string): Place | null {

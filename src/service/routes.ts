@@ -65,9 +65,9 @@ export function createApi<S extends NoticeSource>({
   api.notFound(notFound)
   api.onError((error, context) => {
     if (!(error instanceof Refusal)) return context.json({ error: 'internal_error' }, 500)
-    const { status, message: detail, retryAfterSeconds } = error
+    const { status, message: detail, retryAfterSeconds, code } = error
     if (retryAfterSeconds !== null) context.header('Retry-After', String(retryAfterSeconds))
-    return context.json({ error: REFUSALS[status], detail }, status)
+    return context.json({ error: code ?? REFUSALS[status], detail }, status)
   })
   return api
 }
