@@ -11,7 +11,7 @@ const RETRY_AFTER = { 'Retry-After': { description: 'Seconds to wait.', schema: 
 
 /** What the mirror answers beside what the contract says. */
 export const MIRROR_EXTRAS: Extras = {
-  localSessions: false,
+  localSessions: true,
   headers: {
     ETag: text('Names this version of the answer, for `If-None-Match`.'),
     'X-Data-As-Of': {
