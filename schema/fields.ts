@@ -43,19 +43,19 @@ export const noticeId = z.string().refine(isPlainPathSegment, 'is not a plain pa
 export const optional = <S extends z.ZodType>(schema: S) => schema.nullish()
 
 /**
- * The same moment in the one form that SQL reads: `YYYY-MM-DDTHH:MM:SS[.ffffff]`, then `Z`, `±HH:MM` or
- * nothing (local time). A fraction is cut to microseconds, DuckDB's resolution.
+ * The same text in a form that SQL reads, no digit of it lost: `YYYY-MM-DD`, or with `T` or a space `HH:MM[:SS[.f…]]`,
+ * then, after seconds, `Z`, `±HH:MM` or nothing (local time). DuckDB cuts a fraction to microseconds when it reads it.
  * Expects text for which `isDateTime` holds.
  */
 export function canonicalDateTime(text: string): string {
   if (CANONICAL.test(text)) return text
   const [, year, month, day, hour, minute, second, offsetHour, offsetMinute] = DATE_TIME.exec(text) ?? []
-  const fraction = /[.,](\d+)/.exec(text)?.[1]?.slice(0, 6)
+  const fraction = /[.,](\d+)/.exec(text)?.[1]
   const date = `${year}-${month}-${day}T${hour ?? '00'}:${minute ?? '00'}:${second ?? '00'}`
   return `${date}${fraction ? `.${fraction}` : ''}${offset(text, offsetHour, offsetMinute)}`
 }
 
-const CANONICAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|[+-]\d{2}:\d{2})?$/
+const CANONICAL = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,18})?(?:Z|[+-]\d{2}:\d{2})?)?)?$/
 
 function offset(text: string, hour?: string, minute?: string): string {
   if (hour === undefined) return /[Zz]$/.test(text) ? 'Z' : ''

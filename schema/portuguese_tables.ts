@@ -44,6 +44,8 @@ export const TABLE_COLUMNS: Entries = {
   first_seen_at: ['Visto pela primeira vez (UTC)', 'Quando nós vimos o edital pela primeira vez'],
   changed_at: ['Última mudança vista (UTC)', 'Quando nós vimos o edital mudar pela última vez'],
   deleted_at: ['Excluído em (UTC)', 'Quando verificamos que o edital saiu da API; vazio: ainda está lá'],
+  times_as_sent: ['Horários como enviados', 'Datas e horas que a API escreveu sem fuso, sem hora ou com mais de seis casas decimais, como as escreveu, por campo (texto JSON); vazio: nenhuma'],
+  empty_parts: ['Partes vazias', 'Partes que a análise traz sem nenhum valor: pricing, orgao_report (texto JSON); vazio: nenhuma'],
   analysis_state: ['Situação da análise', 'current: é a da última atualização; pending: ainda não buscada; quarantined: não pôde ser usada; excluded: não se buscam análises desta fase'],
 
   analysis_level: ['Nível da análise', 'Profundidade da análise: none (nenhuma), simple (simples), medium (média), deep (profunda)'],
@@ -115,7 +117,7 @@ export const TABLE_COLUMNS: Entries = {
   changed: ['Alterados', 'Editais cujos dados da lista mudaram'],
   unchanged: ['Inalterados', 'Desfecho: nada a fazer'],
   loaded: ['Carregados', 'Desfecho: análise buscada e carregada'],
-  deferred: ['Adiados', 'Desfecho: fase excluída da busca de análises ou próxima tentativa ainda não devida'],
+  deferred: ['Adiados', 'Desfecho: fase excluída da busca de análises, aqui ou pela API, ou próxima tentativa ainda não devida'],
   gone: ['Sumidos', 'Desfecho: o edital saiu da API entre a lista e a análise'],
   quarantined: ['Postos em quarentena', 'Desfecho: não pôde ser usado e foi separado'],
   failed: ['Com falha', 'Desfecho: a API não deu resposta útil'],

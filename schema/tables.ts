@@ -14,6 +14,13 @@ export type Source =
   | { readonly freeForm: string; readonly property: string }
   /** A property of the log line that carried the document. */
   | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' | 'segment' }
+  /**
+   * Those of the table's times, by field, as JSON text, that the instant in their column cannot give back: a date alone,
+   * local time, more than six decimals. NULL if there are none.
+   */
+  | { readonly timesAsSent: true }
+  /** Those of these objects of the document that are there without any field that has a column; a JSON array, or NULL. */
+  | { readonly emptyOf: readonly string[] }
   /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL where it has another shape. */
   | { readonly pncpIdPart: 1 | 2 | 3 }
   /** Position of the element in its array, from 1. */
@@ -237,6 +244,13 @@ export const editais: Table = {
       'VARCHAR',
       'current: the stored analysis is the one for updated_at; pending: not fetched yet; quarantined: it was not usable; excluded: analyses of this status are not fetched',
     ),
+    {
+      name: 'times_as_sent',
+      type: 'VARCHAR',
+      from: { timesAsSent: true },
+      description:
+        'Times that the API wrote without an offset, without a time of day or with more than six decimals, as it wrote them, by field (JSON text); NULL if none',
+    },
     runId,
     rawUpdatedAt,
     internal('_segment', 'BIGINT', { line: 'segment' }, 'Segment of the raw log that last brought it'),
@@ -259,6 +273,13 @@ export const analyses: Table = {
     text('orgao_report_payment_risk', "Buying body's payment risk", 'orgao_report.payment_risk'),
     text('orgao_report_status', "State of the buying body's report", 'orgao_report.status'),
     json('operational', 'Delivery and execution logistics'),
+    {
+      name: 'empty_parts',
+      type: 'VARCHAR',
+      from: { emptyOf: ['pricing', 'orgao_report'] },
+      description:
+        'Parts that the analysis has without a value in them: pricing, orgao_report (JSON text); NULL if none',
+    },
     {
       name: 'source_updated_at',
       type: 'TIMESTAMPTZ',
@@ -388,7 +409,7 @@ export const syncRuns: Table = {
     keptCount('changed', 'Notices whose list fields changed'),
     keptCount('unchanged', 'Outcome: nothing to do'),
     keptCount('loaded', 'Outcome: analysis fetched and loaded'),
-    keptCount('deferred', 'Outcome: status excluded, or its next attempt is not due yet'),
+    keptCount('deferred', 'Outcome: status excluded, here or by the API, or its next attempt is not due yet'),
     keptCount('gone', 'Outcome: vanished between the list and the analysis'),
     keptCount('quarantined', 'Outcome: not usable, set aside'),
     keptCount('failed', 'Outcome: the API did not answer usefully'),

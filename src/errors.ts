@@ -43,6 +43,9 @@ export class RequestError extends Error {
   }
 }
 
+/** The API has the notice and, by its own settings, not its analysis: nothing went wrong, and nothing is to be had. */
+export class ExcludedError extends RequestError {}
+
 /** The run was asked to stop; what is durable stays and the next run goes on from there. */
 export class InterruptedError extends FatalError {
   constructor(message = 'Interrupted.') {

@@ -1,7 +1,7 @@
 import { canonicalDateTime } from '#schema/fields.ts'
 import type { Api } from './api/client.ts'
 import type { Work } from './detect.ts'
-import { EXIT, FatalError, InterruptedError, messageOf, RequestError } from './errors.ts'
+import { EXIT, ExcludedError, FatalError, InterruptedError, messageOf, RequestError } from './errors.ts'
 import type { Loader } from './load.ts'
 import { excerptOf, hashOf, type Rejected, validateAnalysis } from './validate.ts'
 import { runWorkers } from './workers.ts'
@@ -15,11 +15,14 @@ export type Fetched = {
   gone: number
   quarantined: number
   failed: number
+  /** The API does not offer them. */
+  excluded: number
   silentChanges: number
   /** Why fetching ended early; null when all was attempted. */
   stopped: Error | null
   /** The last reason of a failure, to tell the user about. */
   lastFailure: string | null
+  lastExcluded: string | null
 }
 
 export type FetchOptions = {
@@ -42,9 +45,11 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
     gone: 0,
     quarantined: 0,
     failed: 0,
+    excluded: 0,
     silentChanges: 0,
     stopped: null,
     lastFailure: null,
+    lastExcluded: null,
   }
   let failuresInARow = 0
 
@@ -55,6 +60,12 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
     } catch (error) {
       if (error instanceof FatalError) {
         fetched.stopped ??= error
+        return
+      }
+      if (error instanceof ExcludedError) {
+        fetched.excluded += 1
+        fetched.lastExcluded = `${next.edital_id}: ${messageOf(error)}`
+        failuresInARow = 0
         return
       }
       if (!(error instanceof RequestError)) throw error

@@ -216,8 +216,8 @@ async function logRecord(loader: Loader, record: ListedRecord): Promise<void> {
   )
 }
 
-function attempted({ loaded, gone, quarantined, failed }: Fetched): number {
-  return loaded + gone + quarantined + failed
+function attempted({ loaded, gone, quarantined, failed, excluded }: Fetched): number {
+  return loaded + gone + quarantined + failed + excluded
 }
 
 function addFetched(run: Run, fetched: Fetched): void {
@@ -226,6 +226,7 @@ function addFetched(run: Run, fetched: Fetched): void {
   report.gone += fetched.gone
   report.quarantined += fetched.quarantined
   report.failed += fetched.failed
+  report.deferred += fetched.excluded
   report.not_attempted -= attempted(fetched)
   report.silent_changes = fetched.silentChanges
   if (fetched.failed > 0 && !fetched.stopped) {
@@ -233,6 +234,14 @@ function addFetched(run: Run, fetched: Fetched): void {
       report,
       'partial',
       `${fetched.failed} analyses could not be fetched, the last one ${fetched.lastFailure}.`,
+    )
+  }
+  if (fetched.excluded > 0) {
+    // As where ANALYSIS_STATUSES excludes them here: that is no failure.
+    worsen(
+      report,
+      'ok',
+      `${fetched.excluded} analyses are not offered, the last one ${fetched.lastExcluded}. Set ANALYSIS_STATUSES here to the phases that are, and the others are not asked for.`,
     )
   }
   if (fetched.stopped) conclude(run, fetched.stopped)

@@ -103,7 +103,7 @@ test('no text in any field is taken for SQL, wherever DATA_DIR is', async () => 
 
 /** Each table and mart, the report, and all of it for several companies. */
 async function expectReadable(lake: string): Promise<void> {
-  const db = await openSnapshots([lake])
+  const { db } = await openSnapshots([lake])
   for (const { name, columns } of CATALOG) {
     const list = columns.map(column => `count(${identifier(column.name)})`)
     await db.rows(`SELECT ${list.join(', ')} FROM ${name}`)

@@ -105,7 +105,7 @@ async function expectUnmixed(companies: Companies): Promise<void> {
   const alone = await Promise.all(
     lakes.map(lake => Database.open(join(lake, 'latest/catalog.duckdb'), { readOnly: true, threads: 1 })),
   )
-  const together = await openSnapshots(lakes)
+  const { db: together } = await openSnapshots(lakes)
   for (const { name } of RELATIONS) {
     const rows = (await Promise.all(alone.map(db => rowsOf(db, name)))).flat()
     expect(await rowsOf(together, name), name).toEqual(rows.sort())

@@ -1,11 +1,12 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createPace, retryAfterMs } from '#src/api/pace.ts'
+import { createRefusals, type Refusals } from '#src/api/refusals.ts'
 
 it('requests that waited for the end of a pause go out at the set rate, not together', async () => {
   const pace = createPace({ maxRps: 50, nowMs: Date.now })
-  pace.pause(100)
   const { signal } = new AbortController()
   const startedMs = Date.now()
+  pace.pause(100)
   const sentMs = await Promise.all(Array.from({ length: 6 }, () => pace.turn(signal).then(() => Date.now())))
   // Timers may fire a millisecond early each.
   expect(Math.min(...sentMs) - startedMs).toBeGreaterThanOrEqual(99)
@@ -19,4 +20,78 @@ it('Retry-After is seconds or a date, and anything else is none', () => {
   expect(retryAfterMs('Fri, 20 Nov 2026 11:00:00 GMT', nowMs)).toBe(0)
   expect(retryAfterMs('soon', nowMs)).toBeNull()
   expect(retryAfterMs(undefined, nowMs)).toBeNull()
+})
+
+it('a pause that is over early lets all go who waited for its end, and none who waits for a slot', async () => {
+  const pace = createPace({ maxRps: null, nowMs: Date.now })
+  pace.pause(200_000)
+  const { signal } = new AbortController()
+  const waiting = Promise.all([pace.turn(signal), pace.turn(signal)])
+  pace.resume()
+  await waiting
+  await pace.turn(signal)
+})
+
+describe('a refusal', () => {
+  const answer = (refusals: Refusals, resource: string) => refusals.answered(resource, refusals.sent())
+  const open = () => createRefusals({ firstWaitMs: 1000 })
+
+  it('that asks for a short pause, or for none, is about load at first', () => {
+    for (const retryAfterMs of [null, 0, 5000]) expect(open().refused('a', retryAfterMs)).toBe('load')
+  })
+
+  it('that asks for a long pause is unclear, and so is one again if nothing else was answered since', () => {
+    const refusals = open()
+    answer(refusals, 'list')
+    expect(refusals.refused('a', 300_000)).toBe('unclear')
+    expect(refusals.refused('a', 300_000)).toBe('unclear')
+    expect(refusals.refused('b', null)).toBe('load')
+    expect(refusals.refused('b', null)).toBe('unclear')
+  })
+
+  it('again is about the resource if others were answered that were asked for since, and only then', () => {
+    const refusals = open()
+    const sentBefore = refusals.sent()
+    refusals.refused('a', null)
+    refusals.answered('b', sentBefore)
+    expect(refusals.refused('a', null)).toBe('unclear')
+    answer(refusals, 'c')
+    expect(refusals.refused('a', null)).toBe('own')
+    answer(refusals, 'd')
+    expect(refusals.refused('a', 300_000)).toBe('own')
+    // Of ten that are refused so, and others answered, none becomes the load of another.
+    const many = Array.from({ length: 10 }, (_, n) => `x${n}`)
+    for (const resource of many) refusals.refused(resource, 1000)
+    answer(refusals, 'e')
+    expect(many.map(resource => refusals.refused(resource, 1000))).toEqual(many.map(() => 'own'))
+  })
+
+  it('is about load where others are refused now and answered then, as by a limited rate', () => {
+    const refusals = open()
+    // A bucket with room for every third request: each is refused twice or so, and all are answered in turn.
+    const waiting = Array.from({ length: 30 }, (_, n) => `x${n}`)
+    const meanings: string[] = []
+    for (let asked = 0; waiting.length > 0; asked += 1) {
+      const resource = waiting.shift() as string
+      if (asked % 3 === 2) answer(refusals, resource)
+      else {
+        meanings.push(refusals.refused(resource, null))
+        waiting.push(resource)
+      }
+    }
+    const own = meanings.filter(meaning => meaning !== 'load')
+    expect(meanings.length).toBeGreaterThan(50)
+    expect(own.length).toBeLessThan(meanings.length / 10)
+  })
+
+  it('of one resource costs no more than half a minute and four tries, and then it is given up', () => {
+    const waits = (retryAfterMs: number | null) => {
+      const refusals = open()
+      refusals.refused('a', retryAfterMs)
+      return Array.from({ length: 5 }, () => refusals.ownWaitMs('a', retryAfterMs))
+    }
+    expect(waits(null).slice(0, 5)).toEqual([1000, 2000, 4000, 8000, null])
+    expect(waits(20_000).slice(0, 2)).toEqual([20_000, null])
+    expect(waits(300_000)[0]).toBeNull()
+  })
 })

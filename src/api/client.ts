@@ -1,8 +1,10 @@
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import pRetry from 'p-retry'
 import { type Dispatcher, Pool } from 'undici'
-import { EXIT, FatalError, InterruptedError, messageOf, RequestError, systemCode } from '#src/errors.ts'
+import { FatalError, InterruptedError, RequestError } from '#src/errors.ts'
+import { errorDetail, explain, header, refusal, TransientError, unavailable } from './failures.ts'
 import { createPace, retryAfterMs } from './pace.ts'
+import { createRefusals, type Refusals } from './refusals.ts'
 
 /** A real analysis has some 40 kB, the largest known 360 items; a hostile one must not fill the memory. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -61,15 +63,11 @@ export type ApiOptions = {
   onRetry?: (notice: { path: string; reason: string; retryDelayMs: number }) => void
 }
 
-/** Worth another try: the server or the network failed, not the request. */
-class TransientError extends Error {
-  override readonly name = 'TransientError'
-  readonly refused: boolean
-
-  constructor(message: string, refused = false) {
-    super(message)
-    this.refused = refused
-  }
+type Endpoint = {
+  readonly refusals: Refusals
+  /** Answered last: asked for again, it tells whether the server still answers. */
+  known: string | null
+  checking: Promise<Endpoint | null> | null
 }
 
 const LIST_PATH = '/api/v1/editais'
@@ -80,9 +78,11 @@ export function createApi(options: ApiOptions): Api {
   const { origin, pathname } = new URL(baseUrl)
   const prefix = `${pathname.replace(/\/$/, '')}${LIST_PATH}`
   const stats: ApiStats = { requests: 0, bytes: 0 }
-  const answered = { requests: 0, latencyMs: 0 }
+  const timing = { requests: 0, latencyMs: 0 }
   const secrets = spellings(options.apiKey)
-  const pace = createPace({ maxRps: options.maxRps, firstPauseMs: options.retryMs * 2, nowMs: options.nowMs })
+  const firstPauseMs = options.retryMs * 2
+  const pace = createPace({ maxRps: options.maxRps, firstPauseMs, nowMs: options.nowMs })
+  const endpoints = { list: endpoint(), notice: endpoint(), analysis: endpoint() }
   const pool = new Pool(origin, {
     connections: options.concurrency,
     // HTTP/1.1: one request a connection keeps the concurrency what the operator set.
@@ -102,8 +102,31 @@ export function createApi(options: ApiOptions): Api {
       : { 'x-api-key': options.apiKey }),
   }
 
-  async function attempt(path: string): Promise<Answer> {
+  /** A server may be well as to one endpoint and not as to another, so each is judged by its own answers. */
+  function endpoint(): Endpoint {
+    return { refusals: createRefusals({ firstWaitMs: firstPauseMs }), known: null, checking: null }
+  }
+
+  async function attempt(to: Endpoint, path: string): Promise<Answer> {
     await pace.turn(signal)
+    const sent = to.refusals.sent()
+    const { response, answer } = await send(path)
+    await connectionReused()
+    const { statusCode } = response
+    const body = answer.kind === 'body' ? answer.bytes : null
+    const lacking = unavailable(statusCode, body)
+    if (!lacking && isFailure(statusCode)) return await failed(to, path, response, body)
+    to.refusals.answered(path, sent)
+    pace.answered()
+    if (lacking) throw lacking
+    to.known = path
+    if (statusCode === 200) return answer
+    if (statusCode === 404) return { kind: 'absent' }
+    throw refusal(statusCode, response, body)
+  }
+
+  /** One request and its whole answer, whatever it says, at whatever pace. */
+  async function send(path: string): Promise<{ response: Dispatcher.ResponseData; answer: Answer }> {
     stats.requests += 1
     const sentMs = options.nowMs()
     const tell = (status: number | null) =>
@@ -118,34 +141,69 @@ export function createApi(options: ApiOptions): Api {
       nowMs: options.nowMs,
     })
     tell(response.statusCode)
-    answered.requests += 1
-    answered.latencyMs += options.nowMs() - sentMs
+    timing.requests += 1
+    timing.latencyMs += options.nowMs() - sentMs
     stats.bytes += answer.kind === 'body' ? answer.bytes.length : 0
-    await connectionReused()
-    return judge(response, withoutKey(answer, secrets))
+    return { response, answer: withoutKey(answer, secrets) }
   }
 
-  function judge(response: Dispatcher.ResponseData, answer: Answer): Answer {
+  /** Waits as the refusal asks for, all or this one alone; then the request may be tried again. */
+  async function failed(
+    to: Endpoint,
+    path: string,
+    response: Dispatcher.ResponseData,
+    body: Buffer | null,
+  ): Promise<never> {
     const { statusCode } = response
-    const wait = retryAfterMs(header(response, 'retry-after'), options.nowMs())
-    if (statusCode === 429 || statusCode === 503) {
-      pace.pause(wait)
-      throw new TransientError(`the API is limiting requests (${statusCode})`, true)
+    const retryAfter = retryAfterMs(header(response, 'retry-after'), options.nowMs())
+    const isRefused = statusCode === 429 || statusCode === 503
+    if (!isRefused && retryAfter === null) throw new TransientError(`the API failed (${statusCode})`)
+    const meaning = to.refusals.refused(path, retryAfter)
+    if (meaning !== 'own') pace.pause(retryAfter)
+    const well = meaning === 'unclear' ? await check(to) : meaning === 'own' ? to : null
+    if (well) {
+      const waitMs = to.refusals.ownWaitMs(path, retryAfter)
+      // Nothing of this endpoint was answered: that may be the API's fault, and not this notice's.
+      if (waitMs === null) throw refusedAlone(response, body, well !== to)
+      await sleep(waitMs, undefined, { signal })
     }
-    if (statusCode === 408 || statusCode >= 500) {
-      if (wait !== null) pace.pause(wait)
-      throw new TransientError(`the API failed (${statusCode})`)
-    }
-    pace.answered()
-    if (statusCode === 200) return answer
-    if (statusCode === 404) return { kind: 'absent' }
-    throw refusal(statusCode, response, answer)
+    throw isRefused
+      ? new TransientError(`the API is limiting requests (${statusCode})`, true)
+      : new TransientError(`the API failed (${statusCode})`)
   }
 
-  async function request(path: string): Promise<Answer> {
+  /** One question for all who want to know. */
+  async function check(to: Endpoint): Promise<Endpoint | null> {
+    to.checking ??= askAgain(to).finally(() => {
+      to.checking = null
+    })
+    return await to.checking
+  }
+
+  /**
+   * Asks once for what was answered before, of this endpoint if there is any: if it still is, the server is well and
+   * nobody need wait any more.
+   * @returns the endpoint that is well; null if none is, as far as is known.
+   */
+  async function askAgain(to: Endpoint): Promise<Endpoint | null> {
+    const well = [to, ...Object.values(endpoints)].find(({ known }) => known !== null)
+    if (!well?.known) return null
+    await sleep(firstPauseMs, undefined, { signal })
+    const sent = well.refusals.sent()
+    const status = await send(well.known).then(
+      ({ response }) => response.statusCode,
+      () => null,
+    )
+    if (status === null || isFailure(status)) return null
+    well.refusals.answered(well.known, sent)
+    pace.resume()
+    return well
+  }
+
+  async function request(to: Endpoint, path: string): Promise<Answer> {
     let refusals = 0
     try {
-      return await pRetry(() => attempt(path).catch(error => Promise.reject(explain(error, baseUrl))), {
+      return await pRetry(() => attempt(to, path).catch(error => Promise.reject(explain(error, baseUrl))), {
         retries: options.retries,
         factor: 2,
         minTimeout: options.retryMs,
@@ -176,7 +234,7 @@ export function createApi(options: ApiOptions): Api {
     concurrency: options.concurrency,
     async list({ statuses, limit, offset }) {
       const filter = statuses ? `status=${statuses.join(',')}&` : ''
-      const answer = await request(`${prefix}?${filter}limit=${limit}&offset=${offset}`)
+      const answer = await request(endpoints.list, `${prefix}?${filter}limit=${limit}&offset=${offset}`)
       if (answer.kind === 'body') return answer.bytes
       throw new FatalError(
         answer.kind === 'absent'
@@ -184,15 +242,33 @@ export function createApi(options: ApiOptions): Api {
           : `The list page at offset ${offset} is larger than ${MAX_BODY_BYTES} bytes and was not read.`,
       )
     },
-    notice: id => request(`${prefix}/${encodeURIComponent(id)}`),
-    analysis: id => request(`${prefix}/${encodeURIComponent(id)}/analysis`),
+    notice: id => request(endpoints.notice, `${prefix}/${encodeURIComponent(id)}`),
+    analysis: id => request(endpoints.analysis, `${prefix}/${encodeURIComponent(id)}/analysis`),
     estimateSeconds(requests) {
-      const latencyMs = answered.latencyMs / Math.max(1, answered.requests)
+      const latencyMs = timing.latencyMs / Math.max(1, timing.requests)
       const inParallel = (requests * latencyMs) / 1000 / options.concurrency
       return options.maxRps ? Math.max(inParallel, requests / options.maxRps) : inParallel
     },
     close: () => pool.destroy(),
   }
+}
+
+function isFailure(status: number): boolean {
+  return status === 408 || status === 429 || status >= 500
+}
+
+/** Given up for this run: the server answers others, so it would be for nothing that they wait too. */
+function refusedAlone(
+  response: Dispatcher.ResponseData,
+  body: Buffer | null,
+  isTransient: boolean,
+): RequestError {
+  const asked = header(response, 'retry-after')
+  const later = asked === undefined ? '' : `, Retry-After: ${asked.slice(0, 40)}`
+  return new RequestError(
+    `the API refuses this one (${response.statusCode}${later}) while it answers others${errorDetail(body)}`,
+    isTransient,
+  )
 }
 
 /** Collects a body up to a bound; over it the connection is dropped and the beginning returned. */
@@ -260,83 +336,4 @@ function withoutKey(answer: Answer, secrets: readonly string[]): Answer {
   }
   // Cut only now, so that no part of a key is left at the end.
   return answer.kind === 'too_large' ? { ...answer, excerpt: bytes.subarray(0, EXCERPT_BYTES) } : answer
-}
-
-/** The error for an answer that another try would not change. */
-function refusal(status: number, response: Dispatcher.ResponseData, answer: Answer): Error {
-  const detail = answer.kind === 'body' ? errorDetail(answer.bytes) : ''
-  if (status === 401) {
-    return new FatalError(
-      "API key refused (401): missing, invalid or revoked. Create a new key in the app's settings and set API_KEY.",
-      EXIT.failed,
-      { why: 'key_refused' },
-    )
-  }
-  if (status === 400) {
-    return new FatalError(
-      `The API does not accept the request (400)${detail}. Check the settings.`,
-      EXIT.usage,
-      { why: 'wrong_settings' },
-    )
-  }
-  if (status >= 300 && status < 400) {
-    return new RequestError(
-      `the API redirects (${status}) to ${redirectTarget(response)}; redirects are not followed, so that the key goes nowhere else. Set API_BASE_URL to the final address`,
-    )
-  }
-  return new RequestError(`the API answered ${status}${detail}`)
-}
-
-/** Only the origin: the rest of the address may repeat what was sent. */
-function redirectTarget(response: Dispatcher.ResponseData): string {
-  const location = header(response, 'location') ?? ''
-  return URL.canParse(location) ? new URL(location).origin : 'another path'
-}
-
-function errorDetail(bytes: Buffer): string {
-  try {
-    const { error, detail } = JSON.parse(bytes.toString('utf8')) as { error?: unknown; detail?: unknown }
-    const said = [error, detail].filter(part => typeof part === 'string').join(': ')
-    // A terminal would obey control characters.
-    return said ? `: ${said.slice(0, 200).replaceAll(/\p{Cc}+/gu, ' ')}` : ''
-  } catch {
-    return ''
-  }
-}
-
-function header(response: Dispatcher.ResponseData, name: string): string | undefined {
-  const value = response.headers[name]
-  return Array.isArray(value) ? value[0] : value
-}
-
-/** Tells what a network error means; programming errors pass through unchanged and are never retried. */
-function explain(error: unknown, baseUrl: string): unknown {
-  if (error instanceof FatalError || error instanceof RequestError || error instanceof TransientError)
-    return error
-  const code = systemCode(error)
-  if (code === undefined) return error
-  if (/^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(VERIFY|GET))/.test(code)) {
-    return new FatalError(
-      `${baseUrl}: the connection cannot be trusted (${code}). Check API_BASE_URL and the certificates.`,
-    )
-  }
-  const meaning = NETWORK_ERRORS[code]
-  if (meaning) return new TransientError(`${meaning} (${new URL(baseUrl).host}, ${code})`)
-  if (/^(UND_ERR|HPE_|E[A-Z]+$)/.test(code)) return new TransientError(`${messageOf(error)} (${code})`)
-  return error
-}
-
-const NETWORK_ERRORS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing answers at this address',
-  ENOTFOUND: 'this host name is not known',
-  EAI_AGAIN: 'this host name could not be looked up',
-  ECONNRESET: 'the connection was cut',
-  EPIPE: 'the connection was cut',
-  ETIMEDOUT: 'the connection timed out',
-  EHOSTUNREACH: 'the host cannot be reached',
-  ENETUNREACH: 'the network cannot be reached',
-  UND_ERR_SOCKET: 'the connection was cut',
-  UND_ERR_CONNECT_TIMEOUT: 'no connection within API_TIMEOUT_MS',
-  UND_ERR_HEADERS_TIMEOUT: 'no answer within API_TIMEOUT_MS',
-  UND_ERR_BODY_TIMEOUT: 'the answer stopped for longer than API_TIMEOUT_MS',
 }

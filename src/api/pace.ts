@@ -7,13 +7,16 @@ const FIRST_PAUSE_MS = 1000
 
 /**
  * When the next request may go out: one pause shared by all requests (a server that refuses one request
- * for load would refuse the others too), and an even spacing when a rate is set.
+ * for load would refuse the others too; `refusals.ts` tells what is about load), and an even spacing when a
+ * rate is set.
  */
 export type Pace = {
   /** Resolves when a request may be sent; rejects when the signal is aborted. */
   turn(signal: AbortSignal): Promise<void>
   /** All requests wait for so long, or for a growing time where the server named none. */
   pause(ms: number | null): void
+  /** The pause is over at once: the server is well after all. */
+  resume(): void
   /** A request was answered: the server is well. */
   answered(): void
 }
@@ -28,6 +31,7 @@ export function createPace(options: {
   let pausedUntil = 0
   let nextSlot = 0
   let refusals = 0
+  let resumed = new AbortController()
 
   return {
     async turn(signal) {
@@ -41,7 +45,11 @@ export function createPace(options: {
         const wasPaused = pausedUntil > now
         // Whoever waits for the end of a pause takes a slot then: together they would be a burst.
         if (!wasPaused) nextSlot = slot + spacingMs
-        await sleep(slot - now, undefined, { signal })
+        // A slot of one's own stays one's own, also when a pause is over early.
+        const wake = wasPaused ? AbortSignal.any([signal, resumed.signal]) : signal
+        await sleep(slot - now, undefined, { signal: wake }).catch(error => {
+          if (signal.aborted) throw error
+        })
         if (pausedUntil <= nowMs() && (spacingMs === 0 || !wasPaused)) return
       }
     },
@@ -52,6 +60,11 @@ export function createPace(options: {
       const growing = firstPauseMs * 2 ** Math.min(refusals, 8)
       refusals += 1
       pausedUntil = Math.max(pausedUntil, now + Math.min(ms ?? growing, MAX_PAUSE_MS))
+    },
+    resume() {
+      pausedUntil = nowMs()
+      resumed.abort()
+      resumed = new AbortController()
     },
     answered() {
       refusals = 0

@@ -1,16 +1,20 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/company.ts'
-import { EXIT, FatalError, messageOf } from '#src/errors.ts'
-import { openSnapshot, openSnapshots } from '#src/lake/read.ts'
-import type { Database } from '#src/warehouse/database.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
+import { askFenced, failed, fence } from '#src/lake/fence.ts'
+import { filesOf, openSnapshot, openSnapshots, sourceOf } from '#src/lake/read.ts'
+import type { Answer, Database } from '#src/warehouse/database.ts'
 import { jsonValue, renderCsv, renderTable } from './table.ts'
 
 /** A terminal is no place for more; `--csv` and `--json` give all. */
 const MAX_TABLE_ROWS = 200
 
-type Options = { company?: string; all?: true; csv?: true; json?: true }
+type Options = { company?: string; all?: true; csv?: true; json?: true; allowFiles?: true }
 
 export function queryCommand(environment: Environment): Command {
   return new Command('query')
@@ -20,32 +24,58 @@ export function queryCommand(environment: Environment): Command {
     .option('--all', 'ask the latest snapshots of all configured companies at once')
     .option('--csv', 'print CSV')
     .option('--json', 'print a JSON array of objects')
+    .option(
+      '--allow-files',
+      'let the SQL read and write any file that you can, load extensions and change settings; only for SQL that you trust',
+    )
     .action(async (sql: string, options: Options) => {
       if (options.csv && options.json) throw new FatalError('Give --csv or --json, not both.', EXIT.usage)
       if (options.all && options.company) {
         throw new FatalError('Give --all or --company, not both.', EXIT.usage)
       }
-      const db = await openFor(environment, options)
-      try {
-        const { columns, rows } = await db.table(sql).catch(error => {
-          throw new FatalError(`The query failed: ${messageOf(error)}`, EXIT.failed)
-        })
-        if (options.json) process.stdout.write(`${JSON.stringify(rows, jsonValue)}\n`)
-        else if (options.csv) process.stdout.write(renderCsv(columns, rows))
-        else
-          process.stdout.write(
-            `${renderTable(columns, rows.slice(0, MAX_TABLE_ROWS))}${rowCount(rows.length)}\n`,
-          )
-      } finally {
-        db.close()
-      }
+      const { columns, rows } = await answer(environment, sql, options)
+      if (options.json) process.stdout.write(`${JSON.stringify(rows, jsonValue)}\n`)
+      else if (options.csv) process.stdout.write(renderCsv(columns, rows))
+      else
+        process.stdout.write(
+          `${renderTable(columns, rows.slice(0, MAX_TABLE_ROWS))}${rowCount(rows.length)}\n`,
+        )
     })
 }
 
-async function openFor(environment: Environment, { all, company }: Options): Promise<Database> {
-  if (all) return await openSnapshots(await lakesOf(environment))
+async function answer(environment: Environment, sql: string, options: Options): Promise<Answer> {
+  // Nobody else's: what does not fit into memory goes there, and the SQL may use it.
+  const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-query-'))
+  try {
+    const { db, files } = await openFor(environment, options, temporary)
+    try {
+      if (options.allowFiles) return await db.table(sql).catch(error => Promise.reject(failed(error)))
+      await fence(db, files)
+      return await askFenced(db, sql)
+    } finally {
+      db.close()
+    }
+  } finally {
+    await rm(temporary, { recursive: true, force: true })
+  }
+}
+
+/** The database, and the files that its views read. */
+async function openFor(
+  environment: Environment,
+  { all, company }: Options,
+  temporary: string,
+): Promise<{ db: Database; files: string[] }> {
+  if (all) {
+    const { db, sources } = await openSnapshots(await lakesOf(environment), temporary)
+    return { db, files: sources.flatMap(filesOf) }
+  }
   const settings = readSettings(await environmentOf(environment, company))
-  return (await openSnapshot(companyPaths(settings.dataDir, settings.company).lake)).db
+  const { db, manifest } = await openSnapshot(
+    companyPaths(settings.dataDir, settings.company).lake,
+    temporary,
+  )
+  return { db, files: filesOf(sourceOf(manifest)) }
 }
 
 /** Of all companies that are configured. */

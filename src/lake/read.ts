@@ -11,10 +11,13 @@ import { latestLink, type Manifest, readManifest } from './manifest.ts'
  * meanwhile cannot mix with this one.
  * @throws FatalError when nothing was published yet.
  */
-export async function openSnapshot(lake: string): Promise<{ db: Database; manifest: Manifest }> {
+export async function openSnapshot(
+  lake: string,
+  temporaryDirectory = tmpdir(),
+): Promise<{ db: Database; manifest: Manifest }> {
   const manifest = await requireLatest(lake)
   const catalog = join(manifest.directory, 'catalog.duckdb')
-  return { db: await Database.open(catalog, { readOnly: true, temporaryDirectory: tmpdir() }), manifest }
+  return { db: await Database.open(catalog, { readOnly: true, temporaryDirectory }), manifest }
 }
 
 /**
@@ -31,12 +34,15 @@ export async function requireLatest(lake: string): Promise<Manifest> {
  * The latest snapshots of several companies as one database; those without a snapshot are not in it.
  * @throws FatalError when none has one.
  */
-export async function openSnapshots(lakes: readonly string[]): Promise<Database> {
+export async function openSnapshots(
+  lakes: readonly string[],
+  temporaryDirectory = tmpdir(),
+): Promise<{ db: Database; sources: readonly CatalogSource[] }> {
   const sources = await latestSources(lakes)
-  const db = await Database.open(':memory:', { temporaryDirectory: tmpdir() })
+  const db = await Database.open(':memory:', { temporaryDirectory })
   try {
     await db.transaction(() => createViews(db, sources))
-    return db
+    return { db, sources }
   } catch (error) {
     db.close()
     throw error
@@ -58,10 +64,20 @@ export async function latestSources(lakes: readonly string[]): Promise<CatalogSo
       `The latest snapshot of ${old.company} is of an earlier version. Run \`npm run publish -- --company ${old.company}\` to write one of this version.`,
     )
   }
-  return manifests.map(({ company, snapshot, created_at, source_timezone, directory, tables }) => ({
+  return manifests.map(sourceOf)
+}
+
+/** Absolute: the files that the views of a catalog read. */
+export function filesOf({ directory, files }: CatalogSource): string[] {
+  return [...files.values()].flat().map(({ path }) => join(directory, path))
+}
+
+export function sourceOf(manifest: Manifest): CatalogSource {
+  const { company, snapshot, created_at, source_timezone, directory, tables } = manifest
+  return {
     ...{ company, snapshot, publishedAt: created_at, sourceTimezone: source_timezone, directory },
     files: new Map(Object.entries(tables).map(([name, { files }]) => [name, files])),
-  }))
+  }
 }
 
 /**

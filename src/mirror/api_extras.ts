@@ -1,3 +1,4 @@
+import { UNAVAILABLE } from '#schema/unavailable.ts'
 import type { Extras } from '#src/service/description.ts'
 
 const text = (description: string) => ({ description, schema: { type: 'string' } })
@@ -10,7 +11,7 @@ const RETRY_AFTER = { 'Retry-After': { description: 'Seconds to wait.', schema: 
 
 /** What the mirror answers beside what the contract says. */
 export const MIRROR_EXTRAS: Extras = {
-  localSessions: false,
+  localSessions: true,
   headers: {
     ETag: text('Names this version of the answer, for `If-None-Match`.'),
     'X-Data-As-Of': {
@@ -24,7 +25,7 @@ export const MIRROR_EXTRAS: Extras = {
     '414': error('The URL is longer than 4,096 characters.'),
     '429': error('This key asked more often than it may.', RETRY_AFTER),
     '503': error(
-      'There is no snapshot of this company yet, or this analysis was not fetched yet.',
+      `There is no snapshot of this company yet (\`error\` is \`unavailable\`); or this one analysis is not there: \`${UNAVAILABLE.now}\`, it may come with the next sync; \`${UNAVAILABLE.excluded}\`, analyses of this phase are not fetched here. Others are answered meanwhile.`,
       RETRY_AFTER,
     ),
   },

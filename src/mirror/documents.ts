@@ -28,11 +28,14 @@ const REPEATED = new Set([
   ...['data_sessao', 'pncp_url', 'status'],
 ])
 
+/** Parts of an analysis that may be there without a value. */
+const EMPTY_PARTS = analyses.columns.flatMap(({ from }) => ('emptyOf' in from ? from.emptyOf : []))
+
 /**
  * The documents of a month's live notices, made again from its rows. Of many notices some at a time: each
  * belongs to one of `batches` by its id.
  *
- * What is NULL is left out. A text that was a time is the same instant in UTC.
+ * What is NULL is left out. A time is the same instant in UTC, or the text that it was (`times_as_sent`).
  */
 export function documentsOf(
   files: MonthFiles,
@@ -70,7 +73,7 @@ function analysisOf(children: readonly Table[]): string {
     ...repeated.map(column => field(column, 'e')),
     ...fieldsOf(analyses, 'a'),
     `'"verdict":' || ${object(fieldsOf(analyses, 'a', 'verdict'))}`,
-    ...['pricing', 'orgao_report'].map(name => group(name, fieldsOf(analyses, 'a', name))),
+    ...EMPTY_PARTS.map(name => group(name, fieldsOf(analyses, 'a', name))),
     ...['requirements', 'items', 'alerts'].map(array),
   ])
 }
@@ -80,9 +83,10 @@ function object(fields: readonly string[]): string {
   return `'{' || concat_ws(',', ${fields.join(', ')}) || '}'`
 }
 
-/** The same, NULL where all are. */
+/** The same, NULL if all are, unless the document had it empty. */
 function group(name: string, fields: readonly string[]): string {
-  return `'"${name}":{' || nullif(concat_ws(',', ${fields.join(', ')}), '') || '}'`
+  const inner = `concat_ws(',', ${fields.join(', ')})`
+  return `'"${name}":{' || CASE WHEN a.empty_parts IS NULL OR NOT contains(a.empty_parts, '"${name}"') THEN nullif(${inner}, '') ELSE '' END || '}'`
 }
 
 /** The fields of a document, or of an object in it, that have columns of their own. */
@@ -100,11 +104,18 @@ function field({ name, type, from }: Column, alias: string): string {
   if (!('field' in from)) throw new Error(`${name} is of no document`)
   const value = `${alias}.${identifier(name)}`
   const property = from.field.split('.').at(-1) as string
-  return `'${JSON.stringify(property)}:' || ${from.json ? value : json(value, type)}`
+  const written = from.json
+    ? value
+    : type === 'TIMESTAMPTZ'
+      ? time(value, alias, property)
+      : `to_json(${value})`
+  return `'${JSON.stringify(property)}:' || ${written}`
 }
 
-function json(value: string, type: Column['type']): string {
-  if (type !== 'TIMESTAMPTZ') return `to_json(${value})`
+/** Only notices have times, and of those an analysis repeats its notice's. */
+function time(value: string, alias: string, property: string): string {
   const fraction = `CASE WHEN epoch_us(${value}) % 1000000 = 0 THEN '' WHEN epoch_us(${value}) % 1000 = 0 THEN strftime(${value}, '.%g') ELSE strftime(${value}, '.%f') END`
-  return `strftime(${value}, '"%Y-%m-%dT%H:%M:%S') || ${fraction} || 'Z"'`
+  const inUtc = `strftime(${value}, '"%Y-%m-%dT%H:%M:%S') || ${fraction} || 'Z"'`
+  const asSent = `(${alias}.times_as_sent::JSON -> ${literal(property)})::VARCHAR`
+  return `CASE WHEN ${alias}.times_as_sent IS NULL THEN ${inUtc} ELSE coalesce(${asSent}, ${inUtc}) END`
 }

@@ -1,3 +1,4 @@
+import { UNAVAILABLE } from '#schema/unavailable.ts'
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from '#src/service/source.ts'
 import { tagOf } from '#src/service/tag.ts'
 import type { PageCache } from './page_cache.ts'
@@ -78,12 +79,14 @@ export class MirrorSnapshot implements NoticeSource {
     if (!place) return null
     const analysis = await place.shelf.analysis(place.at).catch(() => {
       this.#onDamage(place.shelf)
-      throw new Refusal(503, 'This analysis is being prepared again. Ask again in a moment.', 5)
+      const message = 'This analysis is being prepared again. Ask again in a moment.'
+      throw new Refusal(503, message, 5, UNAVAILABLE.now)
     })
     if (analysis) return analysis
     const state = place.shelf.index.states[place.at] as string
-    const retryAfter = state === 'excluded' ? null : RETRY_ANALYSIS_AFTER_SECONDS
-    throw new Refusal(503, NO_ANALYSIS[state] ?? (NO_ANALYSIS.pending as string), retryAfter)
+    const [retryAfter, code] =
+      state === 'excluded' ? [null, UNAVAILABLE.excluded] : [RETRY_ANALYSIS_AFTER_SECONDS, UNAVAILABLE.now]
+    throw new Refusal(503, NO_ANALYSIS[state] ?? (NO_ANALYSIS.pending as string), retryAfter, code)
   }
 
   #find(id: string): Place | null {

@@ -22,8 +22,13 @@ const ERRORS: Readonly<Record<number, string>> = {
 const MAX_SHOWN_PATH = 200
 
 /** The Error object of the contract (section 2.3), with a sentence for people in `detail`. */
-export function sendError(context: Context, status: ContentfulStatusCode, detail: string): Response {
-  return context.json({ error: ERRORS[status] ?? 'internal_error', detail }, status)
+export function sendError(
+  context: Context,
+  status: ContentfulStatusCode,
+  detail: string,
+  code: string | null = null,
+): Response {
+  return context.json({ error: code ?? ERRORS[status] ?? 'internal_error', detail }, status)
 }
 
 /** For every address that has no route, in whatever process. */
@@ -43,7 +48,7 @@ export function sendRefusal(context: Context, error: Error): Response | null {
   if (error instanceof HTTPException) return sendError(context, error.status, error.message)
   if (!(error instanceof Refusal)) return null
   if (error.retryAfterSeconds !== null) context.header('Retry-After', String(error.retryAfterSeconds))
-  return sendError(context, error.status, error.message)
+  return sendError(context, error.status, error.message, error.code)
 }
 
 /** A fault of the program; what it was is in the log. */

@@ -102,6 +102,6 @@ function loosen(document: Node, schema: string): void {
   const properties = document.components?.schemas?.[schema]?.properties as Node
   properties.data_sessao = {
     type: 'string',
-    description: 'Date of the public session; without an offset it is local time.',
+    description: 'Date of the public session; without an offset it is local time, and it may have no time.',
   } as unknown as Node
 }

@@ -27,11 +27,19 @@ export class Refusal extends Error {
   readonly status: 429 | 503
   /** Null where nobody knows. */
   readonly retryAfterSeconds: number | null
+  /** What `error` of its answer says; null for the usual word for the status. */
+  readonly code: string | null
 
-  constructor(status: 429 | 503, message: string, retryAfterSeconds: number | null) {
+  constructor(
+    status: 429 | 503,
+    message: string,
+    retryAfterSeconds: number | null,
+    code: string | null = null,
+  ) {
     super(message)
     this.status = status
     this.retryAfterSeconds = retryAfterSeconds
+    this.code = code
   }
 }
 

@@ -1,4 +1,10 @@
-import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from '@duckdb/node-api'
+import {
+  type DuckDBConnection,
+  DuckDBInstance,
+  type DuckDBResultReader,
+  type DuckDBValue,
+  StatementType,
+} from '@duckdb/node-api'
 import { type DurableStep, take } from '#src/durable.ts'
 
 /**
@@ -14,6 +20,9 @@ const CHECKPOINT_THRESHOLD = '1TB'
 type OpenOptions = { threads?: number; temporaryDirectory?: string }
 type Parameters = Record<string, DuckDBValue>
 export type Row = Record<string, unknown>
+export type Answer = { readonly columns: string[]; readonly rows: Row[] }
+/** As DuckDB names them. */
+export type StatementKind = keyof typeof StatementType
 
 /** Owner of one DuckDB instance and its one connection; statements run one after another. */
 export class Database {
@@ -33,6 +42,8 @@ export class Database {
       // Rely on nothing that is not linked in, and reach for nothing over the network.
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',
+      // No file of the user's home is read.
+      allow_persistent_secrets: 'false',
       preserve_insertion_order: 'false',
       ...(options.threads ? { threads: String(options.threads) } : {}),
       ...(options.temporaryDirectory ? { temp_directory: options.temporaryDirectory } : {}),
@@ -93,9 +104,23 @@ export class Database {
   }
 
   /** All rows, and the names of the columns in their order. */
-  async table(sql: string, parameters?: Parameters): Promise<{ columns: string[]; rows: Row[] }> {
-    const reader = await this.#connection.runAndReadAll(sql, parameters)
-    return { columns: reader.deduplicatedColumnNames(), rows: reader.getRowObjectsJS().map(withNumbers) }
+  async table(sql: string, parameters?: Parameters): Promise<Answer> {
+    return answerOf(await this.#connection.runAndReadAll(sql, parameters))
+  }
+
+  /**
+   * The same of the last of several statements, for SQL that is not ours.
+   * @param admit sees what each statement is before it runs, and throws if it must not.
+   */
+  async ask(sql: string, admit: (kind: StatementKind) => void): Promise<Answer> {
+    const statements = await this.#connection.extractStatements(sql)
+    let answer: Answer = { columns: [], rows: [] }
+    for (let index = 0; index < statements.count; index += 1) {
+      const statement = await statements.prepare(index)
+      admit(StatementType[statement.statementType] as StatementKind)
+      answer = answerOf(await statement.runAndReadAll())
+    }
+    return answer
   }
 
   /** The one row of a query that always has one. */
@@ -127,6 +152,10 @@ export class Database {
     this.#connection.closeSync()
     this.#instance.closeSync()
   }
+}
+
+function answerOf(reader: DuckDBResultReader): Answer {
+  return { columns: reader.deduplicatedColumnNames(), rows: reader.getRowObjectsJS().map(withNumbers) }
 }
 
 function withNumbers(row: Row): Row {

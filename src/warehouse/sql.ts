@@ -62,8 +62,7 @@ export function flatten(
 ): string {
   const columns = storedColumns(table).filter(column => !('kept' in column.from))
   const list = columns.map(
-    column =>
-      `${expression(column, table.each ? 'element' : table.document, sourceTimezone)} AS ${identifier(column.name)}`,
+    column => `${expression(column, table, sourceTimezone)} AS ${identifier(column.name)}`,
   )
   list.push(...others)
   if (!table.each) return `SELECT ${list.join(', ')} FROM ${withFreeForm(table, lines)}`
@@ -83,7 +82,7 @@ export function names(columns: readonly Column[]): string {
 
 /** A fingerprint of a row's fields out of its document, to compare two rows without holding both. */
 export function fingerprint(table: Table, relation: string): string {
-  const fields = table.columns.filter(({ from }) => 'field' in from)
+  const fields = table.columns.filter(({ from }) => 'field' in from || 'timesAsSent' in from)
   return `hash(${fields.map(({ name }) => `${relation}.${identifier(name)}`).join(', ')})`
 }
 
@@ -101,14 +100,17 @@ export function instant(text: string, sourceTimezone: string): string {
   return `CASE WHEN regexp_matches(${text}, '(Z|[+-]\\d\\d:\\d\\d)$') THEN ${text}::TIMESTAMPTZ ELSE timezone(${literal(sourceTimezone)}, ${text}::TIMESTAMP) END`
 }
 
-function expression(column: Column, document: string, sourceTimezone: string): string {
+function expression(column: Column, table: Table, sourceTimezone: string): string {
   const { from, type } = column
+  const document = table.each ? 'element' : table.document
   if ('field' in from) {
     const path = `${document}.${from.field.split('.').map(identifier).join('.')}`
     if (from.json) return `${path}::VARCHAR`
     return type === 'TIMESTAMPTZ' ? instant(path, sourceTimezone) : path
   }
   if ('freeForm' in from) return freeForm(`${identifier(from.freeForm)}.${identifier(from.property)}`, type)
+  if ('timesAsSent' in from) return timesAsSent(table)
+  if ('emptyOf' in from) return emptyOf(table, from.emptyOf)
   if ('pncpIdPart' in from) {
     const part = `nullif(regexp_extract(${document}.pncp_id, '^(\\d{14})-(\\d{4})-(\\d+)$', ${from.pncpIdPart}), '')`
     return type === 'VARCHAR' ? part : `TRY_CAST(${part} AS ${type})`
@@ -116,6 +118,33 @@ function expression(column: Column, document: string, sourceTimezone: string): s
   if ('ordinal' in from) return 'ordinal'
   if ('line' in from) return lineExpression(from.line, type, sourceTimezone)
   throw new Error(`column ${column.name} does not come from a document`)
+}
+
+/** Most times end with `Z` and have at most six decimals; that is told without a regular expression. */
+function timesAsSent(table: Table): string {
+  const members = table.columns.flatMap(({ type, from }) => {
+    if (type !== 'TIMESTAMPTZ' || !('field' in from)) return []
+    const text = `${table.document}.${identifier(from.field)}`
+    return [
+      `CASE WHEN right(${text}, 1) = 'Z' AND length(${text}) <= ${'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length} THEN NULL
+        WHEN regexp_matches(${text}, '^[^.]*(\\.\\d{1,6})?(Z|[+-]\\d\\d:\\d\\d)$') THEN NULL
+        ELSE '${JSON.stringify(from.field)}:' || to_json(${text}) END`,
+    ]
+  })
+  return `'{' || nullif(concat_ws(',', ${members.join(', ')}), '') || '}'`
+}
+
+/** DuckDB reads an object without any of the fields as a struct of NULLs, and null or nothing as NULL. */
+function emptyOf(table: Table, parts: readonly string[]): string {
+  const members = parts.map(part => {
+    const fields = table.columns.flatMap(({ from }) =>
+      'field' in from && from.field.startsWith(`${part}.`) ? [from.field] : [],
+    )
+    const values = fields.map(field => `${table.document}.${field.split('.').map(identifier).join('.')}`)
+    return `CASE WHEN ${table.document}.${identifier(part)} IS NOT NULL AND coalesce(${values.map(value => `${value}::VARCHAR`).join(', ')}) IS NULL
+      THEN '${JSON.stringify(part)}' END`
+  })
+  return `'[' || nullif(concat_ws(',', ${members.join(', ')}), '') || ']'`
 }
 
 function lineExpression(property: string, type: ColumnType, sourceTimezone: string): string {

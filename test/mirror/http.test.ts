@@ -153,14 +153,15 @@ test('what is not there yet is said so, and is no 404', async () => {
     companies: ['acme', 'beta'],
     ready: ['acme'],
   })
-  for (const [number, said, retryAfter] of [
-    [2, 'The analysis of this notice was not fetched yet. Ask again after the next sync.', '300'],
-    [3, 'Analyses of notices in this phase are not fetched here (ANALYSIS_STATUSES).', undefined],
-    [4, 'The analysis of this notice could not be used. It is fetched again before long.', '300'],
+  const [now, excluded] = ['analysis_not_available', 'analysis_excluded']
+  for (const [number, error, said, retryAfter] of [
+    [2, now, 'The analysis of this notice was not fetched yet. Ask again after the next sync.', '300'],
+    [3, excluded, 'Analyses of notices in this phase are not fetched here (ANALYSIS_STATUSES).', undefined],
+    [4, now, 'The analysis of this notice could not be used. It is fetched again before long.', '300'],
   ] as const) {
     const { status, headers, body } = await ask(`${PATH}/${idOf(number)}/analysis`)
     expect([status, headers['retry-after']]).toEqual([503, retryAfter])
-    expect(JSON.parse(body.toString())).toEqual({ error: 'unavailable', detail: said })
+    expect(JSON.parse(body.toString())).toEqual({ error, detail: said })
     expect((await ask(`${PATH}/${idOf(number)}`)).status).toBe(200)
   }
   expect((await ask(`${PATH}/${idOf(1)}/analysis`)).status).toBe(200)

@@ -1,5 +1,7 @@
-import { test } from 'vitest'
+import { expect, test } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
+import { serveMirror } from '../support/mirror.ts'
+import { idOf, noticeEntry } from '../support/notices.ts'
 import { expectRoundTrip } from '../support/round_trip.ts'
 import { startCompany } from '../support/synced.ts'
 
@@ -12,3 +14,82 @@ test('what was synced of a made-up world comes out as it went in, and a second w
   await company.syncHere()
   await expectRoundTrip(company)
 }, 600_000)
+
+test('what an instant in microseconds cannot say comes out as it went in: dates, local times, nanoseconds', async () => {
+  const sessions = [
+    ...['2026-12-10', '2026-12-10T09:30:00', '2026-12-10T09:30:00.5', '2026-12-10T09:30:00.1234567'],
+    ...['2026-12-10T09:30:00.123456789Z', '2026-12-10T09:30:00.000000001-03:00', '2026-12-10T09:30:00Z'],
+    ...['2026-12-10T09:30', '2026-12-10 09:30', '2026-12-10 09:30:00'],
+    // In this night there was no such hour in São Paulo, in the other one it was there twice.
+    ...['2018-11-04T00:30:00', '2018-02-17T23:30:00', '0001-01-01', '9999-12-31'],
+  ]
+  const exact = sessions.map((data_sessao, at) =>
+    noticeEntry(
+      at + 1,
+      {
+        data_sessao,
+        ...(at === 0 ? { updated_at: '2026-11-05T10:00:00.987654321Z' } : {}),
+        ...(at === 1 ? { committed_at: '2026-11-05T10:00:00.123456789012345678+05:30' } : {}),
+      },
+      { data_sessao },
+    ),
+  )
+  const company = await startCompany(exact)
+  await company.syncHere()
+  await expectRoundTrip(company)
+
+  const { json } = await serveMirror(company.environment)
+  for (const [at, { edital }] of exact.entries()) {
+    const { data_sessao, committed_at, updated_at } = edital
+    const path = `/api/v1/editais/${idOf(at + 1)}`
+    const expected = { data_sessao, committed_at, ...(at === 0 ? { updated_at } : {}) }
+    expect(await json(path)).toMatchObject(JSON.parse(JSON.stringify(expected)))
+    expect(await json(`${path}/analysis`)).toMatchObject({ data_sessao })
+  }
+  // What a column can say is in the column alone.
+  const [{ kept }] = (await company.query<{ kept: number }>(
+    `SELECT count(*) AS kept FROM editais WHERE times_as_sent IS NOT NULL`,
+  )) as [{ kept: number }]
+  expect(kept).toBe(sessions.length - 1)
+  expect(await company.syncHere()).toMatchObject({ unchanged: sessions.length, requests: 1 })
+})
+
+test('a time that is written otherwise, as the same instant, is a change', async () => {
+  const company = await startCompany([noticeEntry(1, { data_sessao: '2026-12-10' })])
+  await company.syncHere()
+  company.world.put(noticeEntry(1, { data_sessao: '2026-12-10T00:00:00-03:00' }))
+  expect(await company.syncHere()).toMatchObject({ changed: 1 })
+  expect(await company.query('SELECT times_as_sent FROM editais')).toEqual([{ times_as_sent: null }])
+})
+
+test('an empty part of an analysis is there, and a part that is missing or null is not', async () => {
+  const parts = [
+    { pricing: {}, orgao_report: {} },
+    { pricing: {}, orgao_report: { status: 'concluido' } },
+    { pricing: { margem_min: 0.1 }, orgao_report: {} },
+    { pricing: null, orgao_report: undefined },
+    { pricing: { is_srp: false }, orgao_report: { payment_risk: '' } },
+  ]
+  const company = await startCompany(parts.map((part, at) => noticeEntry(at + 1, {}, part)))
+  await company.syncHere()
+  await expectRoundTrip(company)
+  const { json } = await serveMirror(company.environment)
+  const served = await Promise.all(
+    parts.map(async (_, at) => {
+      const { pricing, orgao_report } = await json<Record<string, unknown>>(
+        `/api/v1/editais/${idOf(at + 1)}/analysis`,
+      )
+      return { pricing, orgao_report }
+    }),
+  )
+  expect(served).toEqual([...parts.slice(0, 3), { pricing: undefined, orgao_report: undefined }, parts[4]])
+})
+
+test('an explicit null, which the contract takes for nothing, is left out; its object is there', async () => {
+  const nulls = { pricing: { margem_min: null }, orgao_report: { status: null, payment_risk: null } }
+  const company = await startCompany([noticeEntry(1, { uf: null }, nulls)])
+  await company.syncHere()
+  const { json } = await serveMirror(company.environment)
+  expect(await json(`/api/v1/editais/${idOf(1)}/analysis`)).toMatchObject({ pricing: {}, orgao_report: {} })
+  expect(await json(`/api/v1/editais/${idOf(1)}`)).not.toHaveProperty('uf')
+})

@@ -1,8 +1,8 @@
 import type { AnalysisDocument, Edital } from '#src/sandbox/world.ts'
 
 /**
- * Documents in a form in which two that say the same are equal: an optional field that is null is absent, a time is an
- * instant, and what the contract does not name is left out. By the contract alone, not by the project's schema.
+ * Documents in a form in which two that say the same are equal: an optional field that is null is absent, a time with an
+ * offset and at most six decimals is an instant, any other is its text, and what the contract does not name is left out. By the contract alone, not by the project's schema.
  */
 
 type Fields = Readonly<Record<string, unknown>>
@@ -57,11 +57,9 @@ function some(fields: Fields, names: readonly string[]): Fields {
   return Object.fromEntries(present.map(name => [name, fields[name]]))
 }
 
-/** Microseconds; without an offset it is Brasília time. */
-function instant(text: unknown): bigint | null {
+/** Microseconds, or the text of what they cannot say. */
+function instant(text: unknown): bigint | string | null {
   if (typeof text !== 'string') return null
-  const of = /(Z|[+-]\d\d:\d\d)$/.test(text)
-    ? Temporal.Instant.from(text)
-    : Temporal.PlainDateTime.from(text).toZonedDateTime('America/Sao_Paulo').toInstant()
-  return of.epochNanoseconds / 1000n
+  if (!/(Z|[+-]\d\d:\d\d)$/.test(text) || /\.\d{7}/.test(text)) return text
+  return Temporal.Instant.from(text).epochNanoseconds / 1000n
 }

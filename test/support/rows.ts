@@ -18,6 +18,24 @@ function micros(text: unknown): bigint | null {
   return instant.epochNanoseconds / 1000n
 }
 
+/** Of those that are no instant in microseconds: a date, a local time, more decimals. */
+function timesAsSent(edital: Document): string | null {
+  const names = ['data_sessao', 'committed_at', 'created_at', 'updated_at']
+  const kept = names.filter(name => {
+    const text = edital[name]
+    return typeof text === 'string' && !(/(Z|[+-]\d\d:\d\d)$/.test(text) && !/\.\d{7}/.test(text))
+  })
+  return kept.length === 0 ? null : JSON.stringify(Object.fromEntries(kept.map(name => [name, edital[name]])))
+}
+
+function emptyParts(analysis: Document): string | null {
+  const empty = ['pricing', 'orgao_report'].filter(name => {
+    const part = analysis[name]
+    return part !== undefined && part !== null && Object.values(part).every(value => value === null)
+  })
+  return empty.length === 0 ? null : JSON.stringify(empty)
+}
+
 function orNull(value: unknown): unknown {
   return value ?? null
 }
@@ -68,6 +86,7 @@ export function editalRow({ edital }: Entry): Row {
     updated_at: micros(edital.updated_at),
     deleted_at: null,
     analysis_state: 'current',
+    times_as_sent: timesAsSent(edital),
   }
 }
 
@@ -106,6 +125,7 @@ export function analysisRow({ edital, analysis }: Entry): Row {
     orgao_report_payment_risk: orNull(report.payment_risk),
     orgao_report_status: orNull(report.status),
     operational: jsonText(operational),
+    empty_parts: emptyParts(document),
     source_updated_at: micros(edital.updated_at),
   }
 }
