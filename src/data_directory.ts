@@ -1,10 +1,20 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isNotChangeable, PASSED_DIRECTORY, PRIVATE_FILE, restrictFile, setMode } from './access.ts'
+import {
+  isNotChangeable,
+  PASSED_DIRECTORY,
+  PRIVATE_DIRECTORY,
+  PRIVATE_FILE,
+  restrict,
+  restrictFile,
+  setMode,
+} from './access.ts'
 
 /** What this program makes in DATA_DIR beside the companies' directories, and what belongs to any disk. */
 const OUR_FILES =
-  /^(api_keys\.sqlite(-wal|-shm|-journal)?|api_keys\.revoked|catalog\.duckdb|\.catalog-\w+|\.metabase_api_key(\.part)?|\.editais-sync-demo)$/
+  /^(api_keys\.sqlite(-wal|-shm|-journal)?|catalog\.duckdb|\.catalog-\w+|\.metabase_api_key(\.part)?|\.editais-sync-demo)$/
+/** Revocations that wait (`src/mirror/revocations.ts`). */
+const OUR_DIRECTORY = 'api_keys.revoked'
 const OF_THE_DISK = 'lost+found'
 /** For readers of all lakes; replaced and never written to. */
 const CATALOG = { name: 'catalog.duckdb', mode: 0o644 }
@@ -24,6 +34,7 @@ export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string
   const notes =
     wanted !== (mode & 0o777) && isOursAlone(dataDir) ? [setMode(realpathSync(dataDir), wanted)] : []
   for (const [path, allowed] of ourFiles(dataDir)) notes.push(restrictFile(path, allowed))
+  notes.push(restrict(join(dataDir, OUR_DIRECTORY), PRIVATE_DIRECTORY))
   return notes.filter(note => note !== null)
 }
 
@@ -49,7 +60,8 @@ export function isOursAlone(dataDir: string): boolean {
   const { mode, uid } = statSync(dataDir)
   if (uid !== process.geteuid?.() || (mode & STICKY) !== 0) return false
   return namesIn(dataDir).every(
-    name => OUR_FILES.test(name) || name === OF_THE_DISK || isCompany(join(dataDir, name)),
+    name =>
+      OUR_FILES.test(name) || [OUR_DIRECTORY, OF_THE_DISK].includes(name) || isCompany(join(dataDir, name)),
   )
 }
 

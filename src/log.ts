@@ -43,8 +43,6 @@ const SECRETS = ['apiKey', 'authorization', 'adminToken', 'webhookUrl', 'passwor
 
 /** Lines that were dropped because whoever reads stderr was too slow, or had gone. */
 let dropped = 0
-/** Lines of this turn of the event loop, to be written together. */
-let lines = ''
 let isWatched = false
 
 export function droppedLines(): number {
@@ -63,27 +61,19 @@ function boundedStderr(): DestinationStream {
     stderr.on('error', () => {
       dropped += 1
     })
-    process.on('exit', writeLines)
   }
   let gap = 0
   return {
     write(line) {
-      if (stderr.writableLength + lines.length + line.length > MAX_UNREAD_BYTES) {
+      if (stderr.writableLength + line.length > MAX_UNREAD_BYTES) {
         gap += 1
         dropped += 1
         return
       }
-      if (lines === '') setImmediate(writeLines)
-      lines += gap > 0 ? `${gapLine(gap)}${line}` : line
+      stderr.write(gap > 0 ? `${gapLine(gap)}${line}` : line)
       gap = 0
     },
   }
-}
-
-function writeLines(): void {
-  const text = lines
-  lines = ''
-  if (text !== '') process.stderr.write(text)
 }
 
 function gapLine(count: number): string {
@@ -94,7 +84,6 @@ function gapLine(count: number): string {
 
 /** Waits a little until what was logged is written; for a process that ends itself. */
 export async function flushLog(): Promise<void> {
-  writeLines()
   const deadlineMs = performance.now() + FLUSH_WITHIN_MS
   while (process.stderr.writableLength > 0 && performance.now() < deadlineMs) await sleep(FLUSH_LOOK_MS)
 }

@@ -103,6 +103,7 @@ describe('a server that refuses because of load', () => {
     // Those that were under way together, and the one that was answered before.
     const inAll = () => requests.byKind.analysis
     await expect.poll(() => requests.byId.get(idAt(company, 0))?.analysis).toBe(2)
+    await expect.poll(() => requests.concurrent).toBe(0)
     const then = inAll()
     await new Promise(resolve => setTimeout(resolve, 200))
     expect(inAll()).toBe(then)

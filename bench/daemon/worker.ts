@@ -6,7 +6,7 @@ import { commandOf } from '../command.ts'
 import { beforeKillAll, remember } from '../processes.ts'
 import { childrenOf, isRunning } from './proc.ts'
 
-const ADMIN_TOKEN = 'bench'
+const ADMIN_TOKEN = 'adm_of_the_bench_only'
 const LAST_LINES = 20
 /** No run of the bench takes longer. */
 const RUN_WITHIN_MS = 10 * 60_000

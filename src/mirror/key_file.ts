@@ -1,4 +1,4 @@
-import { type Stats, statSync } from 'node:fs'
+import { lstatSync, type Stats, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { claimFile, refuseStrange } from '#src/access.ts'
@@ -63,7 +63,10 @@ export function openToWrite(path: string, waitMs: number): KeyFile {
  * @returns null if it holds no table yet.
  */
 export function openToRead(path: string, waitMs: number): KeyFile | null {
-  for (const ending of ['', ...COMPANIONS]) refuseStrange(path + ending)
+  for (const one of ['', ...COMPANIONS].map(ending => path + ending)) {
+    // SQLite itself says that a directory is not a file.
+    if (!lstatSync(one, { throwIfNoEntry: false })?.isDirectory()) refuseStrange(one)
+  }
   try {
     // Before it is opened: if it is replaced meanwhile, the next look sees that.
     const about = { frozenBy: null, identity: identityOf(path, false) }

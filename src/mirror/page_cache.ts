@@ -37,6 +37,14 @@ export class PageCache {
     this.#onClose = onClose
   }
 
+  get size(): number {
+    return this.#pages.size
+  }
+
+  get maxBytes(): number {
+    return this.#budget.bytesEach
+  }
+
   get(key: string): Json | undefined {
     const page = this.#pages.get(key)
     if (page) {
@@ -51,7 +59,7 @@ export class PageCache {
     this.#pages.set(key, page)
     this.#bytes += costOf(page)
     for (const [oldest, one] of this.#pages) {
-      if (this.#bytes <= this.#budget.bytesEach) break
+      if (this.#bytes <= this.maxBytes) break
       this.#pages.delete(oldest)
       this.#bytes -= costOf(one)
     }

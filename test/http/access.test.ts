@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { readDaemonSettings } from '#config/daemon.ts'
 import { askWith, basic, errorOf, STATUS, SYNC, serveWorker, TOKEN } from '#test/support/http.ts'
+import { askAt } from '#test/support/mirror.ts'
 
 test.each([
   ['no token', {}],
@@ -79,4 +81,40 @@ test('an old browser on a page of ours may ask', async () => {
   const { url } = await serveWorker()
   const headers = { ...basic('admin', TOKEN), origin: url }
   expect(await askWith(`${url}${SYNC}`, { method: 'POST', headers })).toBe(202)
+})
+
+test('after ten wrong tokens an address has to wait, whatever it sends; others do not', async () => {
+  const { url, logged, metrics } = await serveWorker()
+  const wrong = { authorization: 'Bearer tok_0000000000000000' }
+  for (let n = 0; n < 10; n += 1)
+    expect((await fetch(`${url}${STATUS}`, { headers: wrong })).status, String(n)).toBe(401)
+  const good = { authorization: `Bearer ${TOKEN}` }
+  for (const headers of [wrong, good]) {
+    const response = await fetch(`${url}${SYNC}`, { method: 'POST', headers })
+    expect([response.status, Number(response.headers.get('retry-after'))]).toEqual([429, expect.any(Number)])
+    expect(Number(response.headers.get('retry-after'))).toBeLessThanOrEqual(6)
+    expect(await errorOf(response)).toEqual({
+      error: 'too_many_requests',
+      detail: expect.stringMatching(/^Too many wrong tokens from 127\.0\.0\.1\. Try again in \d s\.$/),
+    })
+  }
+  const elsewhere = await askAt(`${url}${SYNC}`, { method: 'POST', headers: good, localAddress: '127.0.0.9' })
+  expect(elsewhere.status).toBe(202)
+  // Asking without a token is no guess.
+  expect((await fetch(`${url}${STATUS}`)).status).toBe(401)
+
+  const warnings = logged.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Wrong ADMIN_TOKEN')
+  expect(warnings).toHaveLength(10)
+  expect(warnings[0]).toMatchObject({ address: '127.0.0.1', method: 'GET', path: STATUS })
+  expect(logged.join('')).toContain('has to wait')
+  expect(logged.join('')).not.toContain('tok_0000')
+  expect((await metrics.render()).body).toContain('editais_refused_credentials_total{credential="token"} 12')
+})
+
+test.each([
+  [{ ADMIN_TOKEN: 'short' }, 'ADMIN_TOKEN has 5 characters'],
+  [{ ADMIN_TOKEN: '0123456789abcde' }, 'ADMIN_TOKEN has 15 characters'],
+])('a token that can be guessed is refused at the start: %j', (environment, said) => {
+  expect(() => readDaemonSettings(environment)).toThrow(said)
+  expect(() => readDaemonSettings(environment)).not.toThrow(environment.ADMIN_TOKEN)
 })

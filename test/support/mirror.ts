@@ -38,6 +38,8 @@ export type ServedMirror = {
   readonly parts: MirrorApiOptions
   /** Lines of its log. */
   readonly lines: readonly string[]
+  /** Ends it before the test does. */
+  close(): Promise<void>
   /** Asks with the key of `acme`, unless there is to be another, or none (null). */
   ask(path: string, question?: Question): Promise<Answer>
   /** The body of a 200, as JSON. */
@@ -72,12 +74,18 @@ export async function serveMirror(environment: Environment, options: Options = {
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0 })
   const agent = new Agent({ keepAlive: true })
-  onTestFinished(async () => {
+  let ended: Promise<void> | null = null
+  const end = async () => {
     agent.destroy()
     await close()
     await mirror.close()
     store.close()
-  })
+  }
+  const endOnce = () => {
+    ended ??= end()
+    return ended
+  }
+  onTestFinished(endOnce)
   for (const slug of ready) {
     await until(() => isThere(mirror, slug), {
       what: () => `a snapshot of ${slug}; the log says\n${lines.join('')}`,
@@ -89,7 +97,7 @@ export async function serveMirror(environment: Environment, options: Options = {
       ...(from ? { localAddress: from } : {}),
     })
   return {
-    ...{ url, keys, store, mirror, parts, lines, ask },
+    ...{ url, keys, store, mirror, parts, lines, ask, close: endOnce },
     async json(path, question) {
       const { status, body } = await ask(path, question)
       if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body}`)

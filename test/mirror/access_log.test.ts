@@ -1,0 +1,152 @@
+import { Registry } from 'prom-client'
+import { expect, test } from 'vitest'
+import { startHttp } from '#src/http/server.ts'
+import { MIRROR_EXTRAS } from '#src/mirror/api_extras.ts'
+import { createMirrorApi } from '#src/mirror/app.ts'
+import { createService } from '#src/service/app.ts'
+import { createServiceMetrics } from '#src/service/metrics.ts'
+import { until } from '../support/daemon.ts'
+import { serveMirror } from '../support/mirror.ts'
+import { idOf, notices } from '../support/notices.ts'
+import { readMetrics } from '../support/prometheus.ts'
+import { exchange, parsed } from '../support/raw_http.ts'
+import { startCompany } from '../support/synced.ts'
+
+const PATH = '/api/v1/editais'
+
+/** A mirror, and another server of it with proxies that are trusted and figures that can be looked at. */
+async function serve(trustedProxies: readonly string[] = []) {
+  const company = await startCompany(notices(1, 3))
+  await company.syncHere()
+  const mirrored = await serveMirror(company.environment)
+  const registry = new Registry()
+  const metrics = createServiceMetrics(registry)
+  const api = createMirrorApi({ ...mirrored.parts, metrics })
+  const service = createService({ api, extras: MIRROR_EXTRAS, log: null, contents: null })
+  const http = await startHttp(service, { trustedProxies })
+  metrics.watch(http.connections)
+  const key = mirrored.keys.acme as string
+  const ask = async (path: string, headers = '') => {
+    const text = `GET ${path} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${headers}Connection: close\r\n\r\n`
+    return parsed(await exchange(http.url, text))
+  }
+  const lastLine = () => JSON.parse(mirrored.lines.at(-1) ?? '{}') as Record<string, unknown>
+  return {
+    ...mirrored,
+    ask,
+    key,
+    lastLine,
+    close: http.abort,
+    url: http.url,
+    figures: () => registry.metrics(),
+  }
+}
+
+test.each([
+  ['no proxy is trusted', [], 'X-Forwarded-For: 203.0.113.7\r\n', '127.0.0.1'],
+  ['the proxy is trusted', ['127.0.0.1'], 'X-Forwarded-For: 203.0.113.7\r\n', '203.0.113.7'],
+  ['the client made up some more', ['127.0.0.1'], 'X-Forwarded-For: 6.6.6.6, 203.0.113.7\r\n', '203.0.113.7'],
+  [
+    'there are two proxies',
+    ['127.0.0.0/8', '10.0.0.0/8'],
+    'X-Forwarded-For: 2001:db8::1, 10.1.1.1\r\n',
+    '2001:db8::1',
+  ],
+  ['the proxy says nothing', ['127.0.0.1'], '', '127.0.0.1'],
+  ['the proxy says nonsense', ['127.0.0.1'], 'X-Forwarded-For: 203.0.113.7, <script>\r\n', '127.0.0.1'],
+  [
+    'the header is as long as can be',
+    ['127.0.0.1'],
+    `X-Forwarded-For: ${'1.1.1.1,'.repeat(500)}\r\n`,
+    '127.0.0.1',
+  ],
+])('the access log has the address: %s', async (_, trusted, header, address) => {
+  const { ask, lastLine, close } = await serve(trusted)
+  expect((await ask(PATH, header)).status).toBe(200)
+  expect(lastLine()).toMatchObject({ msg: 'Answered', address, status: 200, company: 'acme', path: PATH })
+  await close()
+})
+
+test('no key that somebody puts into a path stands in the log, and nothing that a terminal obeys', async () => {
+  const { ask, key, keys, lines, lastLine, close } = await serve()
+  const foreign = 'sk_live_0123456789abcdefghijklmnopqrstuvwxyzABCDEF'
+  const shown = async (path: string, headers = '') => {
+    expect([path, (await ask(path, headers)).status]).toEqual([path, 404])
+    return lastLine().path
+  }
+  expect(await shown(`${PATH}/${key}`)).toBe(`${PATH}/…`)
+  expect(await shown(`${PATH}/edk_00000000_${'f'.repeat(64)}`)).toBe(`${PATH}/edk_00000000…`)
+  expect(await shown(`${PATH}/%65dk_00000000_${'f'.repeat(64)}/analysis`)).toBe(
+    `${PATH}/edk_00000000…/analysis`,
+  )
+  expect(await shown(`${PATH}/${foreign}`)).toBe(`${PATH}/sk_liv…`)
+  expect(await shown(`${PATH}/secret-of-mine`, 'X-Request-Id: 1\r\n')).toBe(`${PATH}/secret-of-mine`)
+  expect(await shown(`${PATH}/a%1b%5B31mb%0d%0ac%e2%80%ae`)).toBe(`${PATH}/a\ufffd[31mb\ufffd\ufffdc\ufffd`)
+  expect(await shown(`${PATH}/${idOf(7)}`)).toBe(`${PATH}/${idOf(7)}`)
+  expect(await shown(`${PATH}/0f8fad5b-d9cb-469f-a165-70867728950e`)).toContain('70867728950e')
+  expect((await shown(`${PATH}/${'a-'.repeat(900)}`)) as string).toHaveLength(`${PATH}/a-a-a-…`.length)
+  const all = lines.join('')
+  for (const secret of [keys.acme as string, foreign]) expect(all).not.toContain(secret.slice(13))
+  await close()
+})
+
+test('/metrics counts the API by route, status and company, with times, bytes and refused keys', async () => {
+  const { ask, url, close, figures } = await serve()
+  const figure = async (name: string) => (await readMetrics(await figures())).get(name)?.values ?? {}
+  for (const path of [
+    '',
+    '?limit=1',
+    `/${idOf(1)}`,
+    `/${idOf(1)}/analysis`,
+    '/nobody',
+    '/a/b/c',
+    '?status=x',
+  ])
+    await ask(`${PATH}${path}`)
+  await exchange(url, `GET ${PATH} HTTP/1.1\r\nHost: x\r\nX-API-Key: wrong\r\nConnection: close\r\n\r\n`)
+  await exchange(url, `GET ${PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+  await until(async () => Object.keys(await figure('editais_serve_requests_total')).length >= 7, {
+    what: 'all requests',
+  })
+  expect(await figure('editais_serve_requests_total')).toEqual({
+    'route=list,status=200,company=acme': 2,
+    'route=list,status=400,company=acme': 1,
+    'route=notice,status=200,company=acme': 1,
+    'route=notice,status=404,company=acme': 1,
+    'route=analysis,status=200,company=acme': 1,
+    'route=other,status=404,company=acme': 1,
+    'route=list,status=401,company=': 2,
+  })
+  expect(await figure('editais_refused_credentials_total')).toEqual({
+    'credential=key': 1,
+    'credential=token': 0,
+  })
+  const bytes = await figure('editais_serve_response_bytes_total')
+  expect(bytes['route=list,company=acme']).toBeGreaterThan(1000)
+  expect(await figures()).toMatch(/editais_serve_request_duration_seconds_count\{route="list"\} 5\n/)
+  expect(await figure('editais_http_unread_bytes')).toEqual({ '': 0 })
+  await close()
+})
+
+test('who guesses keys is slowed down; a valid key of the same address is not', async () => {
+  const { ask, url, lines, close } = await serve()
+  const guess = async (n: number) => {
+    const started = performance.now()
+    const text = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nX-API-Key: edk_${n}\r\nConnection: close\r\n\r\n`
+    const { status } = parsed(await exchange(url, text))
+    return { status, ms: performance.now() - started }
+  }
+  for (let n = 0; n < 10; n += 1) expect((await guess(n)).status).toBe(401)
+  const slow = guess(10)
+  expect((await ask(PATH)).status).toBe(200)
+  const { status, ms } = await slow
+  expect(status).toBe(401)
+  expect(ms).toBeGreaterThan(900)
+  // More at once than are kept waiting are refused without a wait.
+  const flood = await Promise.all(Array.from({ length: 130 }, (_, n) => guess(n)))
+  expect(flood.filter(one => one.status === 429).length).toBe(30)
+  const refused = lines.map(line => JSON.parse(line)).filter(line => line.status === 401)
+  expect(refused.length).toBeGreaterThan(10)
+  expect(refused[0]).toMatchObject({ address: '127.0.0.1', path: PATH })
+  await close()
+})

@@ -1,0 +1,134 @@
+import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { companyPaths } from '#src/company.ts'
+import { createLogger } from '#src/log.ts'
+import { Mirror } from '#src/mirror/mirror.ts'
+import { startCompanies } from '../support/companies.ts'
+import { until } from '../support/daemon.ts'
+import { serveMirror } from '../support/mirror.ts'
+import { idOf, notices } from '../support/notices.ts'
+import { companyDirectory, type Environment } from '../support/project.ts'
+import { type Company, startCompany } from '../support/synced.ts'
+
+const PATH = '/api/v1/editais'
+
+type Served = { readonly months: number; readonly stored: number; readonly built: number }
+
+/** What the log says of each snapshot that was taken. */
+function taken(lines: readonly string[]): Served[] {
+  return lines
+    .map(line => JSON.parse(line))
+    .filter(({ msg }) => msg === 'Serving a new snapshot')
+    .map(({ months, stored, built }) => ({ months, stored, built }))
+}
+
+function storeOf(environment: Environment): string {
+  return join(companyDirectory(environment), 'mirror')
+}
+
+async function synced(): Promise<Company> {
+  const company = await startCompany(notices(1, 6))
+  await company.syncHere()
+  return company
+}
+
+test('a server that starts again, or a second one, prepares nothing that was prepared', async () => {
+  const { environment, world, syncHere } = await synced()
+  const first = await serveMirror(environment)
+  expect(taken(first.lines)).toEqual([{ months: 2, stored: 0, built: 2 }])
+  const second = await serveMirror(environment)
+  expect(taken(second.lines)).toEqual([{ months: 2, stored: 2, built: 0 }])
+  const path = `${PATH}/${idOf(1)}/analysis`
+  expect((await second.ask(path)).body).toEqual((await first.ask(path)).body)
+
+  // Of a new snapshot only the month that changed.
+  world.update(idOf(1), { edital: { objeto: 'Outro' }, updatedAt: new Date() })
+  await syncHere()
+  await until(() => taken(first.lines).length === 2 && taken(second.lines).length === 2, {
+    what: 'the new snapshot in both',
+  })
+  for (const { lines } of [first, second]) expect(taken(lines)[1]?.months).toBe(2)
+  expect([...taken(first.lines), ...taken(second.lines)].every(({ built }) => built <= 2)).toBe(true)
+  // The month of before went with its snapshot.
+  await until(async () => (await readdir(storeOf(environment))).length === 2, { what: 'two months' })
+})
+
+test.each(['index.json', 'notices', 'analyses', 'sum'])(
+  'a prepared month whose %s is damaged is prepared again',
+  async file => {
+    const { environment } = await synced()
+    const before = await serveMirror(environment)
+    const page = (await before.ask(PATH)).body
+    await before.close()
+    const store = storeOf(environment)
+    const [month = ''] = await readdir(store)
+    const path = join(store, month, file)
+    await writeFile(path, (await readFile(path)).subarray(0, -1))
+    const after = await serveMirror(environment)
+    expect(taken(after.lines)).toEqual([{ months: 2, stored: 1, built: 1 }])
+    expect((await after.ask(PATH)).body).toEqual(page)
+  },
+)
+
+test('an analysis that the disk has spoiled is never sent, and is there again before long', async () => {
+  const { environment } = await synced()
+  const first = await serveMirror(environment)
+  const path = `${PATH}/${idOf(1)}/analysis`
+  const { body } = await first.ask(path)
+  for (const month of await readdir(storeOf(environment))) {
+    const analyses = join(storeOf(environment), month, 'analyses')
+    const bytes = await readFile(analyses)
+    // Of the same size: only what is in it is wrong.
+    await writeFile(
+      analyses,
+      bytes.map(byte => byte ^ 1),
+    )
+  }
+  const refused = await first.ask(path)
+  expect([refused.status, JSON.parse(refused.body.toString()).error]).toEqual([503, 'analysis_not_available'])
+  await until(async () => (await first.ask(path)).status === 200, { what: 'the analysis' })
+  expect((await first.ask(path)).body).toEqual(body)
+  expect(first.lines.join('')).toContain('damaged on the disk')
+})
+
+test('what a killed process left is removed, unless it may still be at work', async () => {
+  const { environment } = await synced()
+  const first = await serveMirror(environment)
+  await first.close()
+  const store = storeOf(environment)
+  for (const name of ['part-old', 'part-new', 'shelves-old']) await mkdir(join(store, name))
+  const hoursAgo = new Date(Date.now() - 2 * 3_600_000)
+  for (const name of ['part-old', 'shelves-old']) await utimes(join(store, name), hoursAgo, hoursAgo)
+  await serveMirror(environment)
+  const names = await readdir(store)
+  expect(names.filter(name => name.includes('-'))).toEqual(['part-new'])
+})
+
+test('a few builders prepare all companies, those with least to prepare first', async () => {
+  const sizes = { large: 40, small: 2, middle: 12 }
+  const companies = await startCompanies(Object.keys(sizes), slug =>
+    notices(1, sizes[slug as keyof typeof sizes]),
+  )
+  for (const slug of Object.keys(sizes)) await companies.company(slug).syncHere()
+  const dataDir = companies.environment.DATA_DIR as string
+  const lines: string[] = []
+  const log = createLogger('info', {}, { write: line => void lines.push(line) })
+  const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
+  const mirror = new Mirror({ dataDir, builders: 1, lakeOf, log, now: () => new Date() })
+  const ready = () => lines.map(line => JSON.parse(line).company as string)
+  try {
+    for (const slug of Object.keys(sizes)) {
+      try {
+        mirror.snapshotOf(slug)
+      } catch {
+        // It is being prepared from now on.
+      }
+    }
+    await until(() => ready().length === 3, { what: () => `three snapshots; ${lines.join('')}` })
+  } finally {
+    await mirror.close()
+  }
+  // Month by month the one with least left: the large one had begun before the others came.
+  expect(ready()[0]).toBe('small')
+})

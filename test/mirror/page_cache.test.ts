@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { PageBudget } from '#src/mirror/page_cache.ts'
+import { Json } from '#src/service/source.ts'
+
+function page(bytes: number): Json {
+  return new Json(new Uint8Array(bytes), 'tag')
+}
+
+test('small pages are bounded as well: each costs what holds it', () => {
+  const cache = new PageBudget().open()
+  for (let n = 0; n < 100_000; n += 1) cache.add(`page ${n}`, page(60))
+  expect(cache.size).toBeLessThan(33_000)
+  expect(cache.get('page 99999')).toBeDefined()
+  expect(cache.get('page 0')).toBeUndefined()
+})
+
+test('the page that was not asked for longest goes first', () => {
+  const cache = new PageBudget().open()
+  const large = page(8 * 1024 * 1024)
+  for (const key of ['a', 'b']) cache.add(key, large)
+  cache.get('a')
+  cache.add('c', large)
+  expect(['a', 'b', 'c'].filter(key => cache.get(key))).toEqual(['a', 'c'])
+})
+
+test('a company that asks for much pushes out no page of another', () => {
+  const budget = new PageBudget()
+  const [modest, greedy] = [budget.open(), budget.open()]
+  modest.add('mine', page(100_000))
+  for (let n = 0; n < 1000; n += 1) greedy.add(String(n), page(100_000))
+  expect(modest.get('mine')).toBeDefined()
+  expect(greedy.size * 150_000).toBeLessThan(17 * 1024 * 1024)
+})
+
+test('what a company that is gone had is free for the others', () => {
+  const budget = new PageBudget()
+  const [first, second] = [budget.open(), budget.open()]
+  expect(first.maxBytes).toBe(16 * 1024 * 1024)
+  second.close()
+  expect(first.maxBytes).toBe(32 * 1024 * 1024)
+})
