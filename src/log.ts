@@ -70,10 +70,17 @@ function boundedStderr(): DestinationStream {
         dropped += 1
         return
       }
+      stayNonBlocking()
       stderr.write(gap > 0 ? `${gapLine(gap)}${line}` : line)
       gap = 0
     },
   }
+}
+
+/** A process that is started with our stderr makes it blocking, for us as well: libuv does that for any child. */
+function stayNonBlocking(): void {
+  const { _handle: handle } = process.stderr as { _handle?: { setBlocking?: (isBlocking: boolean) => void } }
+  handle?.setBlocking?.(false)
 }
 
 function gapLine(count: number): string {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { companyPaths } from '#src/company.ts'
 import { createLogger } from '#src/log.ts'
+import { KeyStore } from '#src/mirror/keys.ts'
 import { Mirror } from '#src/mirror/mirror.ts'
 import { startCompanies } from '../support/companies.ts'
 import { until } from '../support/daemon.ts'
@@ -112,19 +113,15 @@ test('a few builders prepare all companies, those with least to prepare first', 
   )
   for (const slug of Object.keys(sizes)) await companies.company(slug).syncHere()
   const dataDir = companies.environment.DATA_DIR as string
+  const store = KeyStore.open(dataDir, 5000)
+  for (const slug of Object.keys(sizes)) store.create(slug, 'test', new Date(), null)
+  store.close()
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
   const mirror = new Mirror({ dataDir, builders: 1, lakeOf, log, now: () => new Date() })
   const ready = () => lines.map(line => JSON.parse(line).company as string)
   try {
-    for (const slug of Object.keys(sizes)) {
-      try {
-        mirror.snapshotOf(slug)
-      } catch {
-        // It is being prepared from now on.
-      }
-    }
     await until(() => ready().length === 3, { what: () => `three snapshots; ${lines.join('')}` })
   } finally {
     await mirror.close()
