@@ -13,7 +13,8 @@ const CACHE_CONTROL: Header = {
 }
 const VARY: Header = {
   description: 'The request headers that the answer depends on.',
-  schema: { type: 'string', const: 'Authorization, X-API-Key, Accept-Encoding' },
+  // With `Origin` if SERVE_CORS_ORIGINS names origins.
+  schema: { type: 'string', pattern: '^Authorization, X-API-Key, Accept-Encoding(?:, Origin)?$' },
 }
 const ETAG: Header = {
   description: 'Names this version of the answer, for `If-None-Match`.',
@@ -51,6 +52,7 @@ It answers from the latest snapshot of the company's notices:
 - Times are in UTC. Fields that the original left out or gave as null are left out.
 - An analysis that has not been fetched since its notice changed is answered with 503, not with 404.
 - Keys are limited to so many requests a second only if \`SERVE_MAX_RPS\` is set.
+- Browsers let pages of other sites ask only from the origins in \`SERVE_CORS_ORIGINS\`; their preflight requests get 204.
 `,
   parameters: [
     {
