@@ -13,6 +13,9 @@ const HEADERS: Readonly<Record<string, (key: string) => readonly [string, string
   'Authorization: Bearer': key => ['Authorization', `Bearer ${key}`],
 }
 
+/** An API that the worker cannot sync from has no mirror; its own test says what is wrong with it. */
+const NOT_STARTED = { passed: false, cases: 0, failures: 0, seconds: 0 }
+
 type Options = { readonly seed: number; readonly cases: number; readonly counts?: string }
 
 const program = new Command('npm run test:api --')
@@ -49,13 +52,16 @@ async function end(): Promise<void> {
 async function testAll(): Promise<boolean> {
   const tester = await obtainTester()
   const sandbox = await servers.startSandbox()
-  const mirror = await servers.startMirror(sandbox)
   const { seed } = options
   process.stdout.write(
     `schemathesis ${tester.version}, all checks, seed ${seed}; other questions: --seed ${seed + 1}\n`,
   )
   // Side by side: one asks while the other thinks.
-  const results = (await Promise.all([sandbox, mirror].map(server => testServer(tester, server)))).flat()
+  const mirrored = servers.startMirror(sandbox).then(
+    mirror => testServer(tester, mirror),
+    (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, said: messageOf(error) }],
+  )
+  const results = (await Promise.all([testServer(tester, sandbox), mirrored])).flat()
   for (const { title, said, passed } of results) if (!passed) process.stdout.write(`\n${title}\n\n${said}\n`)
   for (const result of results) process.stdout.write(`${summary(result)}\n`)
   const failed = results.filter(({ passed }) => !passed).length

@@ -77,7 +77,7 @@ export async function obtainTester(): Promise<Tester> {
     await rename(unfinished, directory)
   } catch (error) {
     throw new Error(
-      `schemathesis ${version} could not be installed from PyPI: ${lastLine(error)}. Check the network, or set PIP_INDEX_URL to a mirror.`,
+      `schemathesis ${version} could not be installed from PyPI: ${reasonOf(error)}. Check the network, or set PIP_INDEX_URL to a mirror.`,
     )
   } finally {
     await rm(unfinished, { recursive: true, force: true })
@@ -119,9 +119,13 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   await promisify(execFile)(command, args, { timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 << 20 })
 }
 
-function lastLine(error: unknown): string {
-  const said = String((error as { stderr?: unknown }).stderr ?? '').trim()
-  return said.split('\n').at(-1) || systemCode(error) || 'it took too long'
+/** pip explains an error in lines that follow it. */
+function reasonOf(error: unknown): string {
+  const lines = String((error as { stderr?: unknown }).stderr ?? '')
+    .trim()
+    .split('\n')
+  const said = lines.findLast(line => line.startsWith('ERROR:')) ?? lines.at(-1)
+  return said?.replace(/\.$/, '') || systemCode(error) || 'it took too long'
 }
 
 /**
