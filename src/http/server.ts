@@ -143,6 +143,8 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
       await (intercept ? intercept(incoming, outgoing, answer) : answer())
     })
   })
+  // Node would answer by itself, in its own way: an expectation that is unknown may be ignored (RFC 9110).
+  server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
   const actualPort = await listen(server, { host, port }, code => (explain ?? portProblem(settings))(code))
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${actualPort}`,

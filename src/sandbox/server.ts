@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { messageOf } from '#src/errors.ts'
 import { type Intercept, startHttp } from '#src/http/server.ts'
 import { createService } from '#src/service/app.ts'
+import type { Extras } from '#src/service/openapi.ts'
 import { createApi } from '#src/service/routes.ts'
 import type { NoticeSource } from '#src/service/source.ts'
 import { type Answering, answerWithFaults, sendRaw } from './answer.ts'
@@ -51,8 +52,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     companies.flatMap(company => company.revokedKeys ?? []),
   )
   const api = createApi({ companyOfKey: key => keyring.find(key)?.world ?? null })
-  const extras = { responses: {}, headers: {}, localSessions: true }
-  const service = createService({ api, extras, log: null, contents: CONTENTS })
+  const service = createService({ api, extras: SANDBOX_EXTRAS, log: null, contents: CONTENTS })
   const requests = createRequestLog()
   const strikes = createStrikes(faults, options.seed)
 
@@ -90,6 +90,13 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     revoke: keyring.revoke,
     close: () => http.abort(),
   }
+}
+
+const SANDBOX_EXTRAS: Extras = {
+  about: `
+This is the sandbox: companies and notices are made up. Faults (\`--fault\`) may answer anything else.
+`,
+  ...{ parameters: [], responses: {}, headers: {}, localSessions: true },
 }
 
 const CONTENTS = {

@@ -1,23 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { Context } from 'hono'
-import { parse } from 'yaml'
+import { describeServer, type Extras } from './openapi.ts'
 import type { Routes } from './router.ts'
 import { sendJson } from './send_json.ts'
 import { Json } from './source.ts'
 import { tagOf } from './tag.ts'
-
-type Node = { [name: string]: Node }
-
-/** What an address that answers says of itself, beside the contract's own words. */
-export type Extras = {
-  /** Answers that each operation may give besides, by status. */
-  readonly responses: Readonly<Record<string, object>>
-  /** Headers of each 200. */
-  readonly headers: Readonly<Record<string, object>>
-  /** Whether sessions may be local times, without an offset, as in real notices. */
-  readonly localSessions: boolean
-}
 
 /** Served from the package, so that the page needs nothing of another server. */
 const UI_FILES: Readonly<Record<string, string>> = {
@@ -46,7 +34,7 @@ const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinkin
  * thousand times gets the same bytes.
  */
 export function describeApi(pages: Routes, extras: Extras): void {
-  const description = once(async () => document(await readDescription(extras)))
+  const description = once(async () => document(await describeServer(extras)))
   pages.get('/openapi.json', async context => await sendJson(context, await description()))
   pages.get('/docs', context => sendText(context, 'text/html; charset=utf-8', PAGE))
   pages.get('/docs/start.js', context => sendText(context, 'text/javascript; charset=utf-8', START))
@@ -81,27 +69,4 @@ function document(value: object): Json {
 
 function sendText(context: Context, type: string, text: string): Response {
   return context.body(text, 200, { 'content-type': type })
-}
-
-/** OpenAPI 3.1, of the address that it is asked of. */
-async function readDescription({ responses, headers, localSessions }: Extras): Promise<object> {
-  const text = await readFile(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8')
-  const document = parse(text) as Node
-  const operations = Object.values(document.paths as Node).map(({ get }) => get as Node)
-  for (const operation of operations) {
-    const said = operation.responses as Node
-    Object.assign(said, responses)
-    said['200'] = { ...said['200'], headers } as unknown as Node
-  }
-  if (localSessions) for (const name of ['Edital', 'EditalAnalysis']) loosen(document, name)
-  return { ...document, servers: [{ url: '/' }] }
-}
-
-/** A time without an offset is none of the format `date-time`. */
-function loosen(document: Node, schema: string): void {
-  const properties = document.components?.schemas?.[schema]?.properties as Node
-  properties.data_sessao = {
-    type: 'string',
-    description: 'Date of the public session; without an offset it is local time, and it may have no time.',
-  } as unknown as Node
 }

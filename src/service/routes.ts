@@ -34,7 +34,7 @@ const MAX_TARGET_LENGTH = 4096
  * - a URL of more than 4,096 characters gets 414;
  * - the key is judged before anything else under `/api/v1/editais`, so that 401 hides 400, 404 and 405;
  * - `limit` is clamped to 1..200, `offset` to 0 or more; what is no integer counts as absent (4.1.4);
- * - elements of `status` are trimmed, empty ones ignored; the first unknown one is named in the 400;
+ * - elements of `status` may have spaces around them, empty ones are ignored; the first unknown one is named in the 400;
  * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (section 7).
  */
 export function createApi<S extends NoticeSource, E extends ServiceEnv<S> = ServiceEnv<S>>({
@@ -117,9 +117,17 @@ function send(context: Context, document: unknown): Response | Promise<Response>
 function statusFilter(values: readonly string[]): string[] | null {
   const statuses = values
     .flatMap(value => value.split(','))
-    .map(status => status.trim())
+    .map(withoutSpaces)
     .filter(status => status !== '')
   return statuses.length > 0 ? statuses : null
+}
+
+/** Without those around it: of spaces alone, as the description's `pattern` says. */
+function withoutSpaces(text: string): string {
+  let [start, end] = [0, text.length]
+  while (text[start] === ' ') start += 1
+  while (end > start && text[end - 1] === ' ') end -= 1
+  return text.slice(start, end)
 }
 
 function integer(text: string | undefined): number | null {

@@ -93,6 +93,12 @@ test('whatever is asked is answered in JSON, with an id to ask about', async () 
   const large = await askAt(`${url}${PATH}`, { method: 'GET', headers: { 'x-large': 'a'.repeat(20_000) } })
   expect([large.status, large.body.toString()]).toEqual([431, '{"error":"headers_too_large"}'])
 
+  // Node by itself would answer 417 without a body.
+  expect(await answered(`${PATH}/x`, { headers: { expect: 'a-miracle' } })).toEqual([
+    404,
+    { error: 'not_found' },
+  ])
+
   const own = await ask(PATH, { headers: { 'x-request-id': 'erp-42' } })
   expect(own.headers['x-request-id']).toBe('erp-42')
   const forged = await ask(PATH, { headers: { 'x-request-id': '{"level":60}' } })

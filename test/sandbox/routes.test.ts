@@ -70,6 +70,9 @@ describe('the list (contract 4.1)', () => {
     expect(response.status).toBe(400)
     expect(await response.text()).toBe('{"error":"invalid_status","detail":"unknown status: won"}')
     expect((await get('?status=READY')).status).toBe(400)
+    // Nothing but spaces may stand around one.
+    for (const space of ['%09', '%0A', '%C2%A0'])
+      expect((await get(`?status=${space}ready`)).status).toBe(400)
   })
 
   test.each([

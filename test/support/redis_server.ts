@@ -1,38 +1,19 @@
-import { execFile } from 'node:child_process'
-import { constants } from 'node:fs'
-import { access, mkdtemp } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
-import { promisify } from 'node:util'
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { messageOf, systemCode } from '#src/errors.ts'
 import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from './redis_process.ts'
+import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
 /** Valkey, where it has taken Redis's place, speaks the same protocol. */
 const BINARIES = ['redis-server', 'valkey-server']
 const PING_TIMEOUT_MS = 5000
-const INSTALL_TIMEOUT_MS = 300_000
 
-type Tool = { readonly command: string; readonly args: readonly string[] }
-type PackageManager = {
-  readonly command: string
-  readonly install: readonly string[]
-  /** Fetches the list of packages, where an installation does not do so itself. */
-  readonly update?: readonly string[]
-  /** Its installation is the user's own: it refuses to be run as root. */
-  readonly asUser?: true
+const PACKAGES: Packages = {
+  'apt-get': ['redis-server'],
+  ...{ dnf: ['redis'], apk: ['redis'], brew: ['redis'] },
 }
-
-const PACKAGE_MANAGERS: readonly PackageManager[] = [
-  {
-    command: 'apt-get',
-    install: ['install', '-y', '--no-install-recommends', 'redis-server'],
-    update: ['update'],
-  },
-  { command: 'dnf', install: ['install', '-y', 'redis'] },
-  { command: 'apk', install: ['add', '--no-cache', 'redis'] },
-  { command: 'brew', install: ['install', 'redis'], asUser: true },
-]
 
 /** The Redis of a run of the tests. */
 export type SuiteRedis = {
@@ -100,68 +81,12 @@ function withoutPassword(url: string): string {
   return url.replace(/\/\/[^/]*@/, '//')
 }
 
-async function findOnPath(names: readonly string[]): Promise<string | null> {
-  for (const name of names) {
-    for (const directory of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
-      const path = join(directory, name)
-      const runs = await access(path, constants.X_OK).then(
-        () => true,
-        () => false,
-      )
-      if (runs) return path
-    }
-  }
-  return null
-}
-
 /** Installs redis-server with the system's package manager, and gives its path. */
 async function installRedis(): Promise<string> {
-  const problem = await tryInstall()
+  const problem = await installPackages('Redis', PACKAGES)
   const binary = problem === null ? await findOnPath(BINARIES) : null
   if (binary) return binary
   throw new Error(
     `The tests need Redis, and ${problem ?? 'no redis-server was there after its installation'}. Install redis-server, start Docker, or set REDIS_URL to a running one.`,
   )
-}
-
-/** Null when it went well, else why not. */
-async function tryInstall(): Promise<string | null> {
-  for (const manager of PACKAGE_MANAGERS) {
-    if (!(await findOnPath([manager.command]))) continue
-    const prefix = manager.asUser ? [] : await asRoot()
-    if (!prefix) return `${manager.command} needs root (sudo asks for a password here)`
-    const install = command(prefix, manager.command, manager.install)
-    say(`Redis is not installed: installing it with ${[install.command, ...install.args].join(' ')}.`)
-    const problem = await run(install)
-    if (problem === null || !manager.update) return problem
-    await run(command(prefix, manager.command, manager.update))
-    return await run(install)
-  }
-  return 'there is neither redis-server, nor a Docker engine, nor a package manager known here'
-}
-
-/** What stands before a command that root must run; null when this user cannot. */
-async function asRoot(): Promise<string[] | null> {
-  if (process.getuid?.() === 0) return []
-  return (await run({ command: 'sudo', args: ['-n', 'true'] })) === null ? ['sudo', '-n'] : null
-}
-
-function command(prefix: readonly string[], name: string, args: readonly string[]): Tool {
-  const [first = name, ...rest] = [...prefix, name, ...args]
-  return { command: first, args: rest }
-}
-
-async function run({ command, args }: Tool): Promise<string | null> {
-  try {
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-    await promisify(execFile)(command, args, { env, timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 << 20 })
-    return null
-  } catch (error) {
-    const said = String((error as { stderr?: unknown }).stderr ?? '').trim()
-    return `${command} failed (${said.split('\n').at(-1) || messageOf(error)})`
-  }
-}
-
-function say(line: string): void {
-  process.stderr.write(`${line}\n`)
 }

@@ -1,0 +1,94 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Command } from 'commander'
+import { wholeNumber } from '#src/cli/options.ts'
+import { EXIT, messageOf } from '#src/errors.ts'
+import { type Served, Servers } from './servers.ts'
+import { obtainTester, type Tester, testApi, type Verdict } from './tester.ts'
+
+/** Each way to present the key, as the contract has it (section 5). */
+const HEADERS: Readonly<Record<string, (key: string) => readonly [string, string]>> = {
+  'X-API-Key': key => ['X-API-Key', key],
+  'Authorization: Bearer': key => ['Authorization', `Bearer ${key}`],
+}
+
+/** An API that the worker cannot sync from has no mirror; its own test says what is wrong with it. */
+const NOT_STARTED = { passed: false, cases: 0, failures: 0, seconds: 0 }
+
+type Options = { readonly seed: number; readonly cases: number; readonly counts?: string }
+
+const program = new Command('npm run test:api --')
+  .description(
+    'Tests sandbox and mirror against their own description (/openapi.json) with schemathesis: all checks, all phases, by both headers.',
+  )
+  .option('--seed <number>', 'decides what is asked', wholeNumber(0), 1)
+  .option('--cases <number>', 'how much is asked of each operation in a phase, at most', wholeNumber(1), 100)
+  .option('--counts <file>', 'write how many runs passed and failed, as JSON')
+  .showHelpAfterError('(add --help for the options)')
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
+  .parse()
+
+const options = program.opts<Options>()
+const directory = await mkdtemp(join(tmpdir(), 'editais-sync-test-api-'))
+const servers = new Servers(directory)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void end().finally(() => process.exit(EXIT.interrupted)))
+}
+try {
+  process.exitCode = (await testAll()) ? EXIT.ok : EXIT.failed
+} catch (error) {
+  process.stderr.write(`${messageOf(error)}\n`)
+  process.exitCode = EXIT.failed
+} finally {
+  await end()
+}
+
+async function end(): Promise<void> {
+  await servers.stop()
+  await rm(directory, { recursive: true, force: true })
+}
+
+async function testAll(): Promise<boolean> {
+  const tester = await obtainTester()
+  const sandbox = await servers.startSandbox()
+  const { seed } = options
+  process.stdout.write(
+    `schemathesis ${tester.version}, all checks, seed ${seed}; other questions: --seed ${seed + 1}\n`,
+  )
+  // Side by side: one asks while the other thinks.
+  const mirrored = servers.startMirror(sandbox).then(
+    mirror => testServer(tester, mirror),
+    (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, said: messageOf(error) }],
+  )
+  const results = (await Promise.all([testServer(tester, sandbox), mirrored])).flat()
+  for (const { title, said, passed } of results) if (!passed) process.stdout.write(`\n${title}\n\n${said}\n`)
+  for (const result of results) process.stdout.write(`${summary(result)}\n`)
+  const failed = results.filter(({ passed }) => !passed).length
+  if (options.counts) {
+    await writeFile(options.counts, JSON.stringify({ passed: results.length - failed, failed }))
+  }
+  return failed === 0
+}
+
+type Result = Verdict & { readonly title: string }
+
+async function testServer(tester: Tester, { name, url, key, ids }: Served): Promise<Result[]> {
+  const results: Result[] = []
+  for (const [header, present] of Object.entries(HEADERS)) {
+    const own = join(directory, `${name}-${results.length}`)
+    await mkdir(own)
+    const verdict = await testApi(
+      tester,
+      { url, header: present(key), ids },
+      { seed: options.seed, cases: options.cases, directory: own },
+    )
+    results.push({ ...verdict, title: `${name}, ${header}` })
+  }
+  return results
+}
+
+function summary({ title, passed, cases, failures, seconds }: Result): string {
+  const counted = `${cases} requests, ${failures} ${failures === 1 ? 'failure' : 'failures'}, ${seconds} s`
+  return `${passed ? 'passed' : 'FAILED'}  ${title}: ${counted}`
+}

@@ -1,0 +1,198 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { systemCode } from '#src/errors.ts'
+import { findOnPath, installPackages, type Packages, say } from '#test/support/system_packages.ts'
+
+const REQUIREMENTS = join(import.meta.dirname, 'requirements.txt')
+const CACHE = join(import.meta.dirname, '../../node_modules/.cache')
+/** What schemathesis of that version needs. */
+const LEAST_PYTHON = '3.11'
+const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11']
+const PACKAGES: Packages = {
+  'apt-get': ['python3', 'python3-venv'],
+  ...{ dnf: ['python3'], apk: ['python3'], brew: ['python'] },
+}
+/** Succeeds if an environment can be made with this Python. */
+const PROBE = `import sys, venv, ensurepip; sys.exit(sys.version_info < (${LEAST_PYTHON.replace('.', ', ')}))`
+const INSTALL_TIMEOUT_MS = 300_000
+/** A run takes some 15 s; one that takes so long hangs. */
+const RUN_TIMEOUT_MS = 240_000
+
+/** schemathesis in an environment of its own. */
+export type Tester = { readonly python: string; readonly version: string }
+
+export type TestedApi = {
+  readonly url: string
+  /** The header that has the key. */
+  readonly header: readonly [name: string, value: string]
+  /** Ids to ask for beside made-up ones. */
+  readonly ids: readonly string[]
+}
+
+export type Verdict = {
+  readonly passed: boolean
+  readonly cases: number
+  readonly failures: number
+  readonly seconds: number
+  /** What schemathesis printed. */
+  readonly said: string
+}
+
+/** What is read of its report. */
+type Report = {
+  readonly complete: boolean
+  readonly running_time: number
+  readonly operations: { readonly selected: number; readonly tested: number }
+  readonly phases: Readonly<Record<string, { readonly status: string }>>
+  readonly test_cases: { readonly generated: number; readonly unique_failures: number }
+  readonly errors: readonly unknown[]
+}
+
+/**
+ * The pinned schemathesis, installed from PyPI below `node_modules/.cache` unless it is there.
+ * @throws Error in a sentence or two, if there is no way to it.
+ */
+export async function obtainTester(): Promise<Tester> {
+  const requirements = await readFile(REQUIREMENTS, 'utf8')
+  const version = /^schemathesis==(\S+)/m.exec(requirements)?.[1] ?? ''
+  const directory = join(CACHE, `schemathesis-${version}`)
+  const tester = { python: join(directory, 'bin/python'), version }
+  if (await isInstalled(tester, directory, requirements)) return tester
+  const python = (await findPython()) ?? (await installPython())
+  say(`Installing schemathesis ${version} from PyPI into node_modules/.cache.`)
+  await mkdir(CACHE, { recursive: true })
+  const unfinished = await mkdtemp(join(CACHE, 'unfinished-'))
+  try {
+    await run(python, ['-m', 'venv', unfinished])
+    await run(join(unfinished, 'bin/python'), [
+      ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input'],
+      // Nothing is built here: no code runs that is not of a published wheel.
+      ...['--require-hashes', '--only-binary', ':all:', '--requirement', REQUIREMENTS],
+    ])
+    await copyFile(REQUIREMENTS, join(unfinished, 'requirements.txt'))
+    await rm(directory, { recursive: true, force: true })
+    await rename(unfinished, directory)
+  } catch (error) {
+    throw new Error(
+      `schemathesis ${version} could not be installed from PyPI: ${reasonOf(error)}. Check the network, or set PIP_INDEX_URL to a mirror.`,
+    )
+  } finally {
+    await rm(unfinished, { recursive: true, force: true })
+  }
+  return tester
+}
+
+/** Of these requirements, and with a Python that is still there. */
+async function isInstalled({ python }: Tester, directory: string, requirements: string): Promise<boolean> {
+  const installed = await readFile(join(directory, 'requirements.txt'), 'utf8').catch(() => null)
+  return installed === requirements && (await succeeds(python, ['-c', 'import schemathesis']))
+}
+
+async function findPython(): Promise<string | null> {
+  for (const name of PYTHONS) {
+    const path = await findOnPath([name])
+    if (path && (await succeeds(path, ['-c', PROBE]))) return path
+  }
+  return null
+}
+
+async function installPython(): Promise<string> {
+  const problem = await installPackages(`Python ${LEAST_PYTHON} with venv`, PACKAGES)
+  const python = problem === null ? await findPython() : null
+  if (python) return python
+  throw new Error(
+    `The test of the API needs Python ${LEAST_PYTHON} or later with venv and pip, and ${problem ?? 'what the system has is older'}. Install it (apt-get install python3 python3-venv) and run it again.`,
+  )
+}
+
+async function succeeds(command: string, args: readonly string[]): Promise<boolean> {
+  return await run(command, args).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function run(command: string, args: readonly string[]): Promise<void> {
+  await promisify(execFile)(command, args, { timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 << 20 })
+}
+
+/** pip explains an error in lines that follow it. */
+function reasonOf(error: unknown): string {
+  const lines = String((error as { stderr?: unknown }).stderr ?? '')
+    .trim()
+    .split('\n')
+  const said = lines.findLast(line => line.startsWith('ERROR:')) ?? lines.at(-1)
+  return said?.replace(/\.$/, '') || systemCode(error) || 'it took too long'
+}
+
+/**
+ * Lets it test all operations with all its checks.
+ * @param directory of this run: for what it writes.
+ */
+export async function testApi(
+  { python }: Tester,
+  { url, header: [name, value], ids }: TestedApi,
+  { seed, cases, directory }: { seed: number; cases: number; directory: string },
+): Promise<Verdict> {
+  const text = JSON.stringify
+  await writeFile(
+    join(directory, 'schemathesis.toml'),
+    [
+      ...['[headers]', `${text(name)} = ${text(value)}`],
+      ...['[dictionaries.ids]', `values = ${text(ids)}`],
+      ...['[parameters]', '"path.id" = { dictionary = "ids", probability = 0.3 }'],
+      // Else most requests would carry a second, made-up key, and get 401.
+      ...['[generation]', 'with-security-parameters = false', 'database = "none"'],
+      ...['[cache]', 'enabled = false'],
+      // It warns if an operation is never answered with 2xx, or only with 401: then nothing was tested.
+      ...['[warnings]', 'fail-on = true'],
+    ].join('\n'),
+    { mode: 0o600 },
+  )
+  const reportFile = join(directory, 'report.json')
+  const child = spawn(
+    python,
+    [
+      ...['-m', 'schemathesis.cli', '--config-file', 'schemathesis.toml', 'run', `${url}/openapi.json`],
+      ...['--checks', 'all', '--phases', 'examples,coverage,fuzzing,stateful', '--seed', String(seed)],
+      ...['--max-examples', String(cases), '--no-color'],
+      ...['--report', 'json', '--report-json-path', reportFile],
+    ],
+    { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], timeout: RUN_TIMEOUT_MS, killSignal: 'SIGKILL' },
+  )
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', piece => {
+      said += piece
+    })
+  }
+  const [code] = await once(child, 'close')
+  const report = await readReport(reportFile)
+  return {
+    passed: code === 0 && report !== null && testedAll(report),
+    cases: report?.test_cases.generated ?? 0,
+    failures: report?.test_cases.unique_failures ?? 0,
+    seconds: Math.round(report?.running_time ?? 0),
+    said,
+  }
+}
+
+async function readReport(path: string): Promise<Report | null> {
+  const text = await readFile(path, 'utf8').catch(() => null)
+  return text === null ? null : JSON.parse(text)
+}
+
+function testedAll({ complete, operations, phases, test_cases, errors }: Report): boolean {
+  const states = Object.values(phases).map(({ status }) => status)
+  return (
+    complete &&
+    operations.tested === operations.selected &&
+    states.length === 4 &&
+    states.every(status => status === 'success') &&
+    test_cases.unique_failures === 0 &&
+    errors.length === 0
+  )
+}

@@ -1,0 +1,89 @@
+import { execFile } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { messageOf } from '#src/errors.ts'
+
+const INSTALL_TIMEOUT_MS = 300_000
+
+type Tool = { readonly command: string; readonly args: readonly string[] }
+type PackageManager = {
+  readonly install: readonly string[]
+  /** Fetches the list of packages, if an installation does not do so itself. */
+  readonly update?: readonly string[]
+  /** Its installation is the user's own: it refuses to be run as root. */
+  readonly asUser?: true
+}
+
+const PACKAGE_MANAGERS = {
+  'apt-get': { install: ['install', '-y', '--no-install-recommends'], update: ['update'] },
+  dnf: { install: ['install', '-y'] },
+  apk: { install: ['add', '--no-cache'] },
+  brew: { install: ['install'], asUser: true },
+} as const satisfies Record<string, PackageManager>
+
+/** What to install, by package manager. */
+export type Packages = Readonly<Record<keyof typeof PACKAGE_MANAGERS, readonly string[]>>
+
+/** The path of the first of these commands that is installed; null if none is. */
+export async function findOnPath(names: readonly string[]): Promise<string | null> {
+  for (const name of names) {
+    for (const directory of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
+      const path = join(directory, name)
+      const runs = await access(path, constants.X_OK).then(
+        () => true,
+        () => false,
+      )
+      if (runs) return path
+    }
+  }
+  return null
+}
+
+/**
+ * Installs what the tests need with the system's package manager, and says so.
+ * @param what its name for people.
+ * @returns null, or why it could not be installed.
+ */
+export async function installPackages(what: string, packages: Packages): Promise<string | null> {
+  for (const [name, manager] of Object.entries<PackageManager>(PACKAGE_MANAGERS)) {
+    if (!(await findOnPath([name]))) continue
+    const prefix = manager.asUser ? [] : await asRoot()
+    if (!prefix) return `${name} needs root (sudo asks for a password here)`
+    const install = command(prefix, name, [...manager.install, ...packages[name as keyof Packages]])
+    say(`${what} is not installed: installing it with ${[install.command, ...install.args].join(' ')}.`)
+    const problem = await run(install)
+    if (problem === null || !manager.update) return problem
+    await run(command(prefix, name, manager.update))
+    return await run(install)
+  }
+  return 'there is no package manager known here'
+}
+
+/** Says on stderr what the tests do beside testing. */
+export function say(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+/** What stands before a command that root must run; null when this user cannot. */
+async function asRoot(): Promise<string[] | null> {
+  if (process.getuid?.() === 0) return []
+  return (await run({ command: 'sudo', args: ['-n', 'true'] })) === null ? ['sudo', '-n'] : null
+}
+
+function command(prefix: readonly string[], name: string, args: readonly string[]): Tool {
+  const [first = name, ...rest] = [...prefix, name, ...args]
+  return { command: first, args: rest }
+}
+
+async function run({ command, args }: Tool): Promise<string | null> {
+  try {
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+    await promisify(execFile)(command, args, { env, timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 << 20 })
+    return null
+  } catch (error) {
+    const said = String((error as { stderr?: unknown }).stderr ?? '').trim()
+    return `${command} failed (${said.split('\n').at(-1) || messageOf(error)})`
+  }
+}
