@@ -1,6 +1,9 @@
 # The worker (`npm start`) and every command of the README. docker-compose.yml shows how it is run.
 
-FROM node:26-slim AS dependencies
+# A tag: who wants the same bytes at each build gives a digest, node:26-slim@sha256:…; README.md, "Run it in Docker".
+ARG NODE_IMAGE=node:26-slim
+
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # No package needs its install script: DuckDB's and msgpackr's binaries are packages of their own. npm keeps
@@ -10,7 +13,7 @@ RUN npm ci --omit=dev --ignore-scripts \
  && find node_modules -type f \( -name '*.d.*ts' -o -name '*.map' \) -delete \
  && chmod -R a=rX node_modules
 
-FROM node:26-slim AS code
+FROM ${NODE_IMAGE} AS code
 WORKDIR /app
 COPY package.json ./
 COPY config/*.ts config/
@@ -21,7 +24,7 @@ COPY jobs jobs/
 # Whatever the umask of who checked it out: anybody may read, nobody may write.
 RUN chmod -R a=rX .
 
-FROM node:26-slim
+FROM ${NODE_IMAGE}
 # An init: it hands SIGTERM on to the worker, and collects the processes of runs that were killed.
 # hadolint ignore=DL3008
 RUN apt-get update \

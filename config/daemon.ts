@@ -19,7 +19,7 @@ const schema = z.object({
   REDIS_URL: z
     .string()
     .refine(
-      text => URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol),
+      text => /^rediss?:\/\/[^/]/.test(text) && URL.canParse(text),
       'must be an address such as redis://127.0.0.1:6379',
     )
     .default('redis://127.0.0.1:6379'),
@@ -42,10 +42,12 @@ const scheduleSchema = z.object({
 /** Settings of the whole worker: none of them can differ from company to company. */
 export const DAEMON_SETTINGS: readonly string[] = [
   ...Object.keys(schema.shape),
-  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ALERT_WEBHOOK_URL', 'ALERT_WEBHOOK_URL_FILE', 'COMPANIES_FILE'],
+  ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'COMPANIES_FILE'],
+  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ALERT_WEBHOOK_URL', 'ALERT_WEBHOOK_URL_FILE'],
 ]
 
 export type RedisSettings = {
+  /** Holds the password: only its host may be shown. */
   readonly url: string
   /** In front of every key, so that several installations can share a Redis. */
   readonly prefix: string
@@ -72,10 +74,23 @@ export type Schedule = {
   readonly timezone: string
 }
 
-/** Where Redis is, for commands that hand something to the daemon. Throws FatalError (usage). */
+/** Where Redis is, and its password, for commands that hand something to the daemon. Throws FatalError (usage). */
 export function readRedisSettings(environment: Environment): RedisSettings {
-  const values = parseSettings(schema, environment)
-  return { url: values.REDIS_URL, prefix: values.REDIS_PREFIX }
+  return redisSettings(parseSettings(schema, environment), environment)
+}
+
+function redisSettings(values: z.output<typeof schema>, environment: Environment): RedisSettings {
+  const { value: password, origin, path } = readSecret(environment, 'REDIS_PASSWORD')
+  if (path !== null && password === null) {
+    throw new FatalError(
+      `${origin} is empty. Write the password of Redis into it, or unset REDIS_PASSWORD_FILE.`,
+      EXIT.usage,
+    )
+  }
+  const url = new URL(values.REDIS_URL)
+  // The setter would leave a % as it is, and whoever reads the address would decode it.
+  if (password !== null) url.password = encodeURIComponent(password)
+  return { url: url.href, prefix: values.REDIS_PREFIX }
 }
 
 /** Throws FatalError (usage) naming every wrong variable. */
@@ -86,7 +101,7 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
     ALERT_WEBHOOK_URL: webhookUrl ?? undefined,
   })
   return {
-    redis: { url: values.REDIS_URL, prefix: values.REDIS_PREFIX },
+    redis: redisSettings(values, environment),
     concurrency: values.WORKER_CONCURRENCY,
     jobLockMs: values.JOB_LOCK_MS,
     serve: serveSettings(values),

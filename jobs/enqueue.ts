@@ -49,12 +49,14 @@ export async function enqueue(options: EnqueueOptions): Promise<Followed> {
   }
 }
 
-async function answering({ redis }: Queues, { url }: RedisSettings): Promise<void> {
+async function answering({ redis, refusal }: Queues, { url }: RedisSettings): Promise<void> {
   const answered = redis.ping().then(
     () => true,
     () => false,
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
+  const refused = refusal()
+  if (refused !== null) throw new FatalError(`${refused} Nothing was handed over.`)
   throw new FatalError(
     `Redis at ${hostOf(url)} is not there. Nothing was handed over. Set REDIS_URL to the daemon's.`,
   )

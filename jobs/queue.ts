@@ -25,6 +25,8 @@ export type Queues = {
   readonly redis: Redis
   /** In front of every key. */
   readonly prefix: string
+  /** Why Redis refuses the connection, and what to do; null unless it does. */
+  refusal(): string | null
   /** Ends at once where Redis is away. */
   close(): Promise<void>
 }
@@ -48,7 +50,7 @@ export const RUN_OPTIONS: JobsOptions = {
 
 /** Connects; a Redis that is away is waited for, and told about once. */
 export function openQueues({ url, prefix }: RedisSettings, log: Logger): Queues {
-  const redis = connect(url, log)
+  const { redis, refusal } = connect(url, log)
   const options: QueueOptions = { connection: redis, prefix, skipVersionCheck: true }
   const ticks = new Queue<JobData>('ticks', options)
   const runs = new Queue<JobData>('runs', options)
@@ -56,7 +58,7 @@ export function openQueues({ url, prefix }: RedisSettings, log: Logger): Queues 
   return {
     ticks,
     runs,
-    ...{ redis, prefix },
+    ...{ redis, prefix, refusal },
     async close() {
       // What waits for a Redis that is away fails with this.
       if (redis.status !== 'ready') redis.disconnect()
@@ -66,7 +68,7 @@ export function openQueues({ url, prefix }: RedisSettings, log: Logger): Queues 
   }
 }
 
-function connect(url: string, log: Logger): Redis {
+function connect(url: string, log: Logger): Pick<Queues, 'redis' | 'refusal'> {
   // Commands wait for Redis to come back instead of failing, as BullMQ's workers demand.
   const redis = new Redis(url, {
     maxRetriesPerRequest: null,
@@ -75,8 +77,11 @@ function connect(url: string, log: Logger): Redis {
     reconnectOnError: error => (error.message.startsWith('READONLY') ? 2 : false),
   })
   let away = false
+  let refusal: string | null = null
   redis.on('error', error => {
-    if (!away) {
+    refusal = isRefusal(error) ? redisRefusal(messageOf(error)) : null
+    if (refusal !== null) tellError(log, error)
+    else if (!away) {
       log.error(
         `Redis at ${hostOf(url)} does not answer (${systemCode(error) ?? messageOf(error)}). Start it, or set REDIS_URL. Trying again until it does.`,
       )
@@ -86,8 +91,9 @@ function connect(url: string, log: Logger): Redis {
   redis.on('ready', () => {
     if (away) log.info('Redis answers again.')
     away = false
+    refusal = null
   })
-  return redis
+  return { redis, refusal: () => refusal }
 }
 
 /** Without user and password. */

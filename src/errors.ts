@@ -98,8 +98,9 @@ export function explain(error: unknown): { readonly message: string; readonly ex
 const REDIS_REFUSALS: Readonly<Record<string, string>> = {
   OOM: 'its memory is full. Give it more (maxmemory)',
   READONLY: 'it is a replica. Set REDIS_URL to the master',
-  NOAUTH: 'it wants a password. Put it into REDIS_URL',
-  WRONGPASS: 'the user or password of REDIS_URL is wrong',
+  NOAUTH: 'it needs a password. Put it into a file, and its path into REDIS_PASSWORD_FILE; then restart',
+  WRONGPASS:
+    'the password (or the user in REDIS_URL) is wrong. Correct REDIS_PASSWORD_FILE, REDIS_PASSWORD or REDIS_URL, then restart',
   NOPERM: 'the user of REDIS_URL may not do that. BullMQ needs scripts, streams and its own keys',
   MISCONF: 'it cannot write its file. Look at its disk',
   LOADING: 'it is still reading its file; that passes',

@@ -1,5 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { DCLinter } from 'dclint'
 import { validate } from 'dockerfile-utils'
 import { describe, expect, test } from 'vitest'
@@ -10,18 +12,24 @@ import {
   COMPOSE_FILE,
   DOCKERFILE,
   type Instruction,
+  METABASE_DOCKERFILE,
+  PROJECT,
   readBuildContext,
   readCompose,
   readDockerfile,
   type Service,
+  VARIABLE,
 } from '#test/support/docker.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 
 const { services, volumes } = await readCompose()
 const everyService = Object.entries(services)
-const ours = everyService.filter(([, service]) => service.build === '.')
+const ours = everyService.filter(([, service]) => service.build?.context === '.')
 const workers = [services.worker, services['demo-worker']]
 const image = (await readDockerfile()).at(-1)?.instructions ?? []
+const metabaseImage = (await readDockerfile(METABASE_DOCKERFILE)).at(-1)?.instructions ?? []
+/** Is done when it has made the password; all else runs. */
+const running = everyService.filter(([name]) => name !== 'redis-password')
 
 describe('docker-compose.yml', () => {
   test('follows the published schema of Compose', () => {
@@ -37,15 +45,15 @@ describe('docker-compose.yml', () => {
 
   test('Redis keeps its jobs: it evicts nothing, and its append-only file is on a volume', () => {
     const { command = [], volumes: mounts } = services.redis
-    const [program, ...options] = command
-    expect(program).toBe('redis-server')
+    const [program, configuration, ...options] = command
+    expect([program, configuration]).toEqual(['redis-server', '/run/redis/redis.conf'])
     const settings = Object.fromEntries(pairs(options))
     expect(settings).toMatchObject({
       '--appendonly': 'yes',
       '--appendfsync': 'everysec',
       '--maxmemory-policy': 'noeviction',
     })
-    expect(mounts).toEqual(['redis:/data'])
+    expect(mounts).toEqual(['redis:/data', 'redis-password:/run/redis:ro'])
   })
 
   test('every service is watched: by a check of its own or by the one of the image', () => {
@@ -63,14 +71,13 @@ describe('docker-compose.yml', () => {
       `data:${dataDir}`,
       `demo-data:${dataDir}`,
     ])
-    expect(Object.keys(volumes)).toEqual(['redis', 'data', 'demo-data', 'metabase'])
+    expect(Object.keys(volumes)).toEqual(['redis', 'redis-password', 'data', 'demo-data', 'metabase'])
     expect(services.metabase.volumes).toEqual([`data:${dataDir}:ro`, 'metabase:/metabase'])
   })
 
   test('no service has rights that it does not need', () => {
     for (const [name, service] of everyService) {
-      // Metabase unpacks its drivers beside its program.
-      expect.soft(service.read_only ?? false, name).toBe(name !== 'metabase')
+      expect.soft(service.read_only, name).toBe(true)
       expect.soft(service.cap_drop, name).toEqual(['ALL'])
       expect.soft(service.security_opt, name).toEqual(['no-new-privileges:true'])
     }
@@ -81,12 +88,117 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  test('nothing is reached from outside this host, and Redis not even from it', () => {
+  test('Metabase writes in /tmp and its database alone: there it finds our driver, and may load what it unpacks', async () => {
+    const [tmpfs = ''] = services.metabase.tmpfs ?? []
+    expect(tmpfs).toMatch(/^\/tmp:(?:.*,)?exec\b.*\bsize=/)
+    expect(services.metabase.volumes?.filter(mount => !mount.endsWith(':ro'))).toEqual(['metabase:/metabase'])
+    const { MB_PLUGINS_DIR: plugins = '', MB_DB_FILE: database = '' } = environmentOf(metabaseImage)
+    expect([plugins, database]).toEqual(['/tmp/plugins', '/metabase/metabase.db'])
+    // Started twice, as after a crash: /tmp of a container outlives its process.
+    const root = await temporaryDirectory()
+    const drivers = join(root, 'drivers')
+    await mkdir(drivers)
+    await writeFile(join(drivers, 'duckdb.metabase-driver.jar'), '')
+    await writeFile(join(root, 'java'), '#!/bin/sh\necho "$@"\n', { mode: 0o755 })
+    const [shell = '', ...args] = only(metabaseImage, 'CMD').words.map(word =>
+      word.replaceAll('/home/metabase/drivers', drivers),
+    )
+    const env = { PATH: `${root}:/usr/bin:/bin`, MB_PLUGINS_DIR: join(root, 'tmp/plugins') }
+    for (const _ of ['first', 'again']) {
+      const { stdout } = await promisify(execFile)(shell, args, { env })
+      expect(stdout).toBe('-XX:MaxRAMPercentage=40 -jar metabase.jar\n')
+    }
+    expect(await readdir(env.MB_PLUGINS_DIR)).toEqual(['duckdb.metabase-driver.jar'])
+    expect(await readlink(join(env.MB_PLUGINS_DIR, 'duckdb.metabase-driver.jar'))).toContain(drivers)
+    const copied = metabaseImage.filter(({ keyword }) => keyword === 'COPY').map(({ words }) => words)
+    expect(copied).toContainEqual(['/downloads/duckdb.metabase-driver.jar', 'drivers/'])
+  })
+
+  test('nothing is reached from outside this host, and Redis by its workers alone', async () => {
     for (const [name, { ports = [] }] of everyService) {
       for (const port of ports) expect(port, name).toMatch(/^127\.0\.0\.1:/)
     }
     expect(services.redis.ports).toBeUndefined()
     expect(services.sandbox.ports).toBeUndefined()
+    const { networks } = await readCompose()
+    expect(networks).toEqual({ redis: { internal: true } })
+    const joined = Object.fromEntries(
+      everyService.map(([name, service]) => [name, service.network_mode ?? service.networks ?? ['default']]),
+    )
+    expect(joined).toEqual({
+      'redis-password': 'none',
+      redis: ['redis'],
+      worker: ['default', 'redis'],
+      metabase: ['default'],
+      sandbox: ['default'],
+      'demo-worker': ['default', 'redis'],
+    })
+  })
+
+  test('the password of Redis is mounted by Redis and its workers alone, who cannot change it', () => {
+    const mounts = everyService.flatMap(([name, { volumes = [] }]) =>
+      volumes.filter(mount => mount.startsWith('redis-password:')).map(mount => [name, mount]),
+    )
+    expect(mounts).toEqual([
+      ['redis-password', 'redis-password:/run/redis'],
+      ...['redis', 'worker', 'demo-worker'].map(name => [name, 'redis-password:/run/redis:ro']),
+    ])
+    for (const { environment } of workers) {
+      expect(environment?.REDIS_PASSWORD_FILE).toBe('/run/redis/password')
+      expect(new URL(environment?.REDIS_URL ?? '').password).toBe('')
+    }
+    const condition = services.redis.depends_on?.['redis-password']?.condition
+    expect(condition).toBe('service_completed_successfully')
+    expect(services['redis-password'].restart).toBe('no')
+  })
+
+  test('each service has limits, which .env can change; those of a worker hold all that it may start', async () => {
+    for (const [name, { mem_limit, pids_limit }] of everyService) {
+      expect.soft(mem_limit, name).toMatch(/^\d+[mg]$/)
+      expect.soft(Number(pids_limit), name).toBeGreaterThan(0)
+    }
+    const { concurrency, serve } = readDaemonSettings({
+      SERVE_BUILDERS: services.worker.environment?.SERVE_BUILDERS,
+    })
+    // What ARCHITECTURE.md says that they take at most.
+    const megabytes = concurrency * 900 + serve.builders * 700 + 800 + 64
+    expect(bytesOf(services.worker.mem_limit)).toBeGreaterThan(megabytes * 1_000_000)
+    // A rewrite of its file can double it, and it must refuse jobs before it is killed.
+    const maxmemory = services.redis.command?.at(-1)
+    expect(services.redis.command?.at(-2)).toBe('--maxmemory')
+    expect(bytesOf(services.redis.mem_limit)).toBeGreaterThan(2 * bytesOf(maxmemory))
+    const changed = await readCompose({ WORKER_MEMORY: '9g', REDIS_MEMORY: '2g', METABASE_MEMORY: '6g' })
+    const limits = ['worker', 'demo-worker', 'redis', 'metabase'] as const
+    expect(limits.map(name => changed.services[name].mem_limit)).toEqual(['9g', '9g', '2g', '6g'])
+  })
+
+  test('every image can be pinned to a digest', async () => {
+    const digest = 'registry.example/x@sha256:0123'
+    const pinned = await readCompose({ REDIS_IMAGE: digest })
+    for (const [name, { image: own, build }] of Object.entries(pinned.services)) {
+      if (!build) expect(own, name).toBe(digest)
+    }
+    const dockerfiles = { '.': DOCKERFILE, 'config/metabase': METABASE_DOCKERFILE }
+    for (const [context, path] of Object.entries(dockerfiles)) {
+      const text = await readFile(path, 'utf8')
+      const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
+      const args = [...text.matchAll(/^ARG (\w+_IMAGE)=\S+$/gm)].map(([, name]) => name)
+      expect([...new Set(bases)]).toEqual(args.map(name => `\${${name}}`))
+      for (const [name, { build }] of everyService) {
+        if (build?.context === context) expect(build.args, name).toEqual(args)
+      }
+    }
+  })
+
+  test('what can be set in .env is what .env.example names', async () => {
+    const compose = await readFile(COMPOSE_FILE, 'utf8')
+    const example = await readFile(join(PROJECT, '.env.example'), 'utf8')
+    const named = everyService.flatMap(([, { build }]) => build?.args ?? [])
+    const variables = [...compose.matchAll(VARIABLE)].map(([, name = '']) => name)
+    for (const name of new Set([...variables, ...named])) expect.soft(example).toMatch(`\n#${name}=`)
+    for (const [, name, otherwise] of compose.matchAll(VARIABLE)) {
+      expect.soft(example, name).toContain(`\n#${name}=${otherwise}\n`)
+    }
   })
 
   test('three workers find a port each, and none is another service’s', () => {
@@ -99,7 +211,7 @@ describe('docker-compose.yml', () => {
   })
 
   test('what is started comes back, has a minute to stop, and cannot fill the disk with its log', () => {
-    for (const [name, { restart, logging }] of everyService) {
+    for (const [name, { restart, logging }] of running) {
       expect.soft(restart, name).toBe('unless-stopped')
       expect.soft(Object.keys(logging?.options ?? {}), name).toEqual(['max-size', 'max-file'])
     }
@@ -111,7 +223,9 @@ describe('docker-compose.yml', () => {
     for (const { environment = {} } of workers) {
       expect(known).toEqual(expect.arrayContaining(Object.keys(environment)))
       const all = { ...environmentOfImage(), ...environment }
-      expect(readDaemonSettings(all).redis.url).toMatch(/^redis:\/\/redis:6379/)
+      // The file is the container's.
+      const { redis } = readDaemonSettings({ ...all, REDIS_PASSWORD_FILE: undefined })
+      expect(redis.url).toMatch(/^redis:\/\/redis:6379/)
       readSchedule(all)
       readSettings(all)
     }
@@ -125,7 +239,11 @@ describe('docker-compose.yml', () => {
       )
       expect(secrets, name).toEqual(name === 'demo-worker' ? [['API_KEY', key]] : [])
     }
-    expect((await readFile(COMPOSE_FILE, 'utf8')).replaceAll(key, '')).not.toMatch(/edk_|bearer|\$\{/i)
+    const text = (await readFile(COMPOSE_FILE, 'utf8')).replaceAll(key, '')
+    expect(text).not.toMatch(/edk_|bearer/i)
+    // What Compose replaces is in `docker inspect`: no secret.
+    const variables = [...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)
+    for (const name of variables) expect(name).toMatch(/^\w+_(?:MEMORY|MAXMEMORY|PIDS|IMAGE|BUILDERS)$/)
     expect(services.worker.volumes).toContain('./secrets:/run/secrets:ro')
   })
 
@@ -142,7 +260,8 @@ describe('docker-compose.yml', () => {
       const service: Service = services[name]
       expect(service.profiles, name).toEqual(['demo'])
       expect(service.env_file, name).toBeUndefined()
-      for (const mount of service.volumes ?? []) expect(mount, name).toMatch(/^[a-z-]+:\/data$/)
+      for (const mount of service.volumes ?? [])
+        expect(mount, name).toMatch(/^[a-z-]+:\/(?:data|run\/redis:ro)$/)
     }
     const { baseUrl, apiKey } = readApiSettings(services['demo-worker'].environment ?? {})
     expect(new URL(baseUrl).host).toBe('sandbox:8787')
@@ -155,6 +274,7 @@ describe('Dockerfile', () => {
   test('is free of what a build would refuse', async () => {
     const text = await readFile(DOCKERFILE, 'utf8')
     expect(validate(text)).toEqual([])
+    expect(validate(await readFile(METABASE_DOCKERFILE, 'utf8'))).toEqual([])
     expect(validate(text.replace('--start-period', '--start-perod'))).toHaveLength(1)
   })
 
@@ -198,8 +318,18 @@ function problemsOf(path: string): string[] {
 }
 
 function environmentOfImage(): Record<string, string> {
-  const settings = only(image, 'ENV').words.map(word => word.split('=') as [string, string])
+  return environmentOf(image)
+}
+
+function environmentOf(instructions: readonly Instruction[]): Record<string, string> {
+  const settings = only(instructions, 'ENV').words.map(word => word.split('=') as [string, string])
   return Object.fromEntries(settings)
+}
+
+/** `256mb` of Redis, `640m` and `4g` of Compose. */
+function bytesOf(size = ''): number {
+  const [, amount, unit] = /^(\d+)([mg])b?$/.exec(size) ?? []
+  return Number(amount) * (unit === 'g' ? 1024 ** 3 : 1024 ** 2)
 }
 
 function only(instructions: readonly Instruction[], keyword: string): Instruction {

@@ -25,7 +25,7 @@ export type Space = { readonly blocks: number; readonly bavail: number }
 
 type Checked = {
   readonly roster: Pick<Roster, 'companies' | 'problem'>
-  readonly queues: Pick<Queues, 'redis' | 'prefix' | 'ticks' | 'runs'>
+  readonly queues: Pick<Queues, 'redis' | 'prefix' | 'refusal' | 'ticks' | 'runs'>
   readonly spaceOf?: (path: string) => Promise<Space>
 }
 
@@ -45,14 +45,15 @@ function verdict(problems: readonly (string | null)[]): Check {
   return detail ? { ok: false, detail } : { ok: true }
 }
 
-async function checkRedis({ redis, prefix, ticks, runs }: Checked['queues']): Promise<Check> {
+async function checkRedis({ redis, prefix, refusal, ticks, runs }: Checked['queues']): Promise<Check> {
   try {
     // Written and not only asked: one that is full, or a replica, answers as well.
     await fromRedis(redis, REDIS_WITHIN_MS, () => redis.set(`${prefix}:ready`, '1', 'PX', REDIS_WITHIN_MS))
     const paused = await fromRedis(redis, REDIS_WITHIN_MS, () => pausedOf([ticks, runs]))
     return verdict(paused.map(name => `The queue ${name} is paused, so nothing runs: resume it on /queues.`))
   } catch (error) {
-    if (isRefusal(error)) return { ok: false, detail: redisRefusal(messageOf(error)) }
+    const refused = isRefusal(error) ? redisRefusal(messageOf(error)) : refusal()
+    if (refused !== null) return { ok: false, detail: refused }
     return { ok: false, detail: `${messageOf(error)} Start it, or set REDIS_URL.` }
   }
 }

@@ -6,13 +6,14 @@ import { parse } from 'yaml'
 export const PROJECT = join(import.meta.dirname, '../..')
 export const COMPOSE_FILE = join(PROJECT, 'docker-compose.yml')
 export const DOCKERFILE = join(PROJECT, 'Dockerfile')
+export const METABASE_DOCKERFILE = join(PROJECT, 'config/metabase/Dockerfile')
 
 /** What the tests look at in a service, as it stands in the file once its anchors are merged. */
 export type Service = {
   readonly image?: string
-  readonly build?: string
+  readonly build?: { readonly context: string; readonly args: readonly string[] }
   readonly command?: readonly string[]
-  readonly entrypoint?: unknown
+  readonly entrypoint?: readonly string[]
   readonly user?: string
   readonly environment?: Readonly<Record<string, string>>
   readonly env_file?: readonly { readonly path: string; readonly required: boolean }[]
@@ -27,16 +28,42 @@ export type Service = {
   readonly tmpfs?: readonly string[]
   readonly cap_drop?: readonly string[]
   readonly security_opt?: readonly string[]
+  readonly mem_limit?: string
+  readonly pids_limit?: number | string
+  readonly networks?: readonly string[]
+  readonly network_mode?: string
   readonly logging?: { readonly driver: string; readonly options: Readonly<Record<string, string>> }
 }
 
 export type Compose = {
-  readonly services: Readonly<Record<'redis' | 'worker' | 'metabase' | 'sandbox' | 'demo-worker', Service>>
+  readonly services: Readonly<Record<ServiceName, Service>>
   readonly volumes: Readonly<Record<string, unknown>>
+  readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>
 }
 
-export async function readCompose(): Promise<Compose> {
-  return parse(await readFile(COMPOSE_FILE, 'utf8'), { merge: true }) as Compose
+type ServiceName = 'redis-password' | 'redis' | 'worker' | 'metabase' | 'sandbox' | 'demo-worker'
+
+/** A variable that Compose replaces, with what it is where it is not set: `${NAME:-default}`. */
+export const VARIABLE = /\$\{(\w+):-([^}]*)\}/g
+
+/** As Compose has it, with these variables in `.env`. */
+export async function readCompose(variables: Readonly<Record<string, string>> = {}): Promise<Compose> {
+  const parsed = parse(await readFile(COMPOSE_FILE, 'utf8'), { merge: true })
+  return replaceVariables(parsed, variables) as Compose
+}
+
+/** In texts alone, and after they are read: a number stays one, and what is put in is no YAML. */
+function replaceVariables(value: unknown, variables: Readonly<Record<string, string>>): unknown {
+  if (typeof value === 'string') {
+    return value
+      .replace(VARIABLE, (_, name: string, otherwise: string) => variables[name] ?? otherwise)
+      .replaceAll('$$', '$')
+  }
+  if (Array.isArray(value)) return value.map(one => replaceVariables(one, variables))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, replaceVariables(one, variables)]),
+  )
 }
 
 /** An instruction of a Dockerfile. */
@@ -54,9 +81,9 @@ export type Instruction = {
 export type Stage = { readonly name: string; readonly instructions: readonly Instruction[] }
 
 /** The stages in their order; the last one is the image. */
-export async function readDockerfile(): Promise<Stage[]> {
+export async function readDockerfile(path = DOCKERFILE): Promise<Stage[]> {
   const stages: { name: string; instructions: Instruction[] }[] = []
-  for (const parsed of DockerfileParser.parse(await readFile(DOCKERFILE, 'utf8')).getInstructions()) {
+  for (const parsed of DockerfileParser.parse(await readFile(path, 'utf8')).getInstructions()) {
     const instruction = instructionOf(parsed)
     const { keyword, words } = instruction
     if (keyword === 'FROM') stages.push({ name: words[2] ?? 'image', instructions: [] })

@@ -27,11 +27,14 @@ export type OwnRedis = {
   start(): Promise<void>
 }
 
-/** Starts an empty Redis that lives as long as the test. */
-export async function startOwnRedis(): Promise<OwnRedis> {
+/** Starts an empty Redis that lives as long as the test; its `url` does not hold the password. */
+export async function startOwnRedis({ password }: { password?: string } = {}): Promise<OwnRedis> {
   const binary = inject('redisBinary')
   if (binary === null) throw new Error('There is no redis-server here: test.skipIf(!canOwnRedis).')
-  const options = { binary, port: await freePort(), directory: await temporaryDirectory() }
+  const options = {
+    ...{ binary, port: await freePort(), directory: await temporaryDirectory() },
+    ...(password === undefined ? {} : { password }),
+  }
   let running: RedisProcess | null = await startRedisProcess(options)
   const end = async (how: 'stop' | 'kill') => {
     const ending = running

@@ -57,13 +57,16 @@ export async function startRedisProcess(options: {
   binary: string
   port: number
   directory: string
+  /** What `AUTH` must give; without it, none is needed. */
+  password?: string
   /** Remove the directory once it has ended. */
   removeDirectory?: boolean
 }): Promise<RedisProcess> {
-  const { binary, port, directory, removeDirectory } = options
+  const { binary, port, directory, password, removeDirectory } = options
   const place = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory]
+  const secured = password === undefined ? [] : ['--requirepass', password]
   return await started(
-    keep(KEEPER, [removeDirectory ? directory : '', binary, ...place, ...SETTINGS]),
+    keep(KEEPER, [removeDirectory ? directory : '', binary, ...place, ...SETTINGS, ...secured]),
     START_TIMEOUT_MS,
   )
 }
