@@ -68,6 +68,8 @@ type Endpoint = {
   /** Answered last: asked for again, it tells whether the server still answers. */
   known: string | null
   checking: Promise<Endpoint | null> | null
+  /** What that showed, and when, counted as `Refusals` counts. */
+  verdict: { readonly at: number; readonly well: Endpoint | null } | null
 }
 
 const LIST_PATH = '/api/v1/editais'
@@ -104,7 +106,12 @@ export function createApi(options: ApiOptions): Api {
 
   /** A server may be well as to one endpoint and not as to another, so each is judged by its own answers. */
   function endpoint(): Endpoint {
-    return { refusals: createRefusals({ firstWaitMs: firstPauseMs }), known: null, checking: null }
+    return {
+      refusals: createRefusals({ firstWaitMs: firstPauseMs }),
+      known: null,
+      checking: null,
+      verdict: null,
+    }
   }
 
   async function attempt(to: Endpoint, path: string): Promise<Answer> {
@@ -115,7 +122,7 @@ export function createApi(options: ApiOptions): Api {
     const { statusCode } = response
     const body = answer.kind === 'body' ? answer.bytes : null
     const lacking = unavailable(statusCode, body)
-    if (!lacking && isFailure(statusCode)) return await failed(to, path, response, body)
+    if (!lacking && isFailure(statusCode)) return await failed(to, { path, sent }, response, body)
     to.refusals.answered(path, sent)
     pace.answered()
     if (lacking) throw lacking
@@ -150,7 +157,7 @@ export function createApi(options: ApiOptions): Api {
   /** Waits as the refusal asks for, all or this one alone; then the request may be tried again. */
   async function failed(
     to: Endpoint,
-    path: string,
+    { path, sent }: { readonly path: string; readonly sent: number },
     response: Dispatcher.ResponseData,
     body: Buffer | null,
   ): Promise<never> {
@@ -160,7 +167,7 @@ export function createApi(options: ApiOptions): Api {
     if (!isRefused && retryAfter === null) throw new TransientError(`the API failed (${statusCode})`)
     const meaning = to.refusals.refused(path, retryAfter)
     if (meaning !== 'own') pace.pause(retryAfter)
-    const well = meaning === 'unclear' ? await check(to) : meaning === 'own' ? to : null
+    const well = meaning === 'unclear' ? await check(to, sent) : meaning === 'own' ? to : null
     if (well) {
       const waitMs = to.refusals.ownWaitMs(path, retryAfter)
       // Nothing of this endpoint was answered: that may be the API's fault, and not this notice's.
@@ -172,11 +179,17 @@ export function createApi(options: ApiOptions): Api {
       : new TransientError(`the API failed (${statusCode})`)
   }
 
-  /** One question for all who want to know. */
-  async function check(to: Endpoint): Promise<Endpoint | null> {
-    to.checking ??= askAgain(to).finally(() => {
-      to.checking = null
-    })
+  /** One question for all that were refused together, also for one whose refusal comes after the answer. */
+  async function check(to: Endpoint, sent: number): Promise<Endpoint | null> {
+    if (to.verdict && to.verdict.at > sent) return to.verdict.well
+    to.checking ??= askAgain(to)
+      .then(well => {
+        to.verdict = { at: to.refusals.sent(), well }
+        return well
+      })
+      .finally(() => {
+        to.checking = null
+      })
     return await to.checking
   }
 
