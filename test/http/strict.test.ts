@@ -97,9 +97,12 @@ test('HSTS is sent when a trusted proxy speaks TLS with the client, and only the
   expect(await ask(['10.0.0.0/8'], 'https')).toBeUndefined()
 })
 
+const CLIENTS = 20
+
 test('while it stops, every answer is the last on its connection, and no client is cut off', async () => {
   const { url, close } = await serve()
-  const agent = new Agent({ keepAlive: true })
+  // No more connections than clients: one that is opened now would be refused, as it should be.
+  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS })
   onTestFinished(() => agent.destroy())
   const outcomes: string[] = []
   /** Asks again and again, until it is said that its connection ends, or it is cut off. */
@@ -115,10 +118,10 @@ test('while it stops, every answer is the last on its connection, and no client 
       isOpen = outcome === '200 keep-alive'
     }
   }
-  const clients = Array.from({ length: 20 }, client)
+  const clients = Array.from({ length: CLIENTS }, client)
   await sleep(50)
   expect(new Set(outcomes)).toEqual(new Set(['200 keep-alive']))
   await Promise.all([close(), ...clients])
-  expect(outcomes.filter(outcome => outcome === '200 close')).toHaveLength(20)
+  expect(outcomes.filter(outcome => outcome === '200 close')).toHaveLength(CLIENTS)
   expect(new Set(outcomes)).toEqual(new Set(['200 keep-alive', '200 close']))
 })
