@@ -83,6 +83,8 @@ async function serve(environment: Environment): Promise<void> {
 
   if (!stopping.aborted) await once(stopping, 'abort')
   setTimeout(() => process.exit(EXIT.failed), EXIT_WITHIN_MS)
+  // Runs may take a while to end: until then it answers, and clients go elsewhere for their next request.
+  http.drain()
   await workers.stop()
   await http.close()
   await mirror?.close()

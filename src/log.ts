@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import pino, { type DestinationStream, type Logger } from 'pino'
@@ -22,7 +23,7 @@ export type LogLevel = Settings['logLevel']
 export function createLogger(
   level: LogLevel,
   about: Readonly<Record<string, string>>,
-  destination: DestinationStream = boundedStderr(),
+  destination: DestinationStream = fstatSync(STDERR).isFile() ? fileStderr() : boundedStderr(),
 ): Logger {
   return pino(
     {
@@ -49,6 +50,16 @@ export function droppedLines(): number {
   return dropped
 }
 
+/** A file takes each line at once, and nobody need read it. */
+function fileStderr(): DestinationStream {
+  const file = pino.destination({ fd: STDERR, sync: true })
+  // The disk is full: lines are lost, and nothing else.
+  file.on('error', () => {
+    dropped += 1
+  })
+  return file
+}
+
 /**
  * Node's stderr does not wait for the reader of a pipe, but keeps what was not read: so it is bounded here. A log
  * that nobody reads must neither stop a server or a run, nor fill the memory.
@@ -57,7 +68,7 @@ function boundedStderr(): DestinationStream {
   const { stderr } = process
   if (!isWatched) {
     isWatched = true
-    // The reader has gone, or the disk is full: lines are lost, and nothing else.
+    // The reader has gone: lines are lost, and nothing else.
     stderr.on('error', () => {
       dropped += 1
     })

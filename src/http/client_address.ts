@@ -14,7 +14,7 @@ export type ClientAddresses = {
   isTrusted(address: string): boolean
 }
 
-/** A header longer than this names no chain of proxies. */
+/** Of the end of the header, which proxies write; a client may put anything before that. */
 const MAX_FORWARDED_LENGTH = 1024
 
 /**
@@ -71,14 +71,19 @@ function lastUntrusted(
   isTrusted: (address: string) => boolean,
 ): string | null {
   const text = Array.isArray(header) ? header.join(',') : (header ?? '')
-  if (text === '' || text.length > MAX_FORWARDED_LENGTH) return null
+  if (text === '') return null
   let last: string | null = null
-  for (const part of text.split(',').reverse()) {
-    const address = peerAddress({ remoteAddress: part.trim().replace(/^\[(.*)\](:\d+)?$/, '$1') })
+  for (const part of text.slice(-MAX_FORWARDED_LENGTH).split(',').reverse()) {
+    const address = peerAddress({ remoteAddress: withoutPort(part.trim()) })
     // A proxy that sends something else is not one to be believed further.
     if (isIP(address) === 0) return last
     last = address
     if (!isTrusted(address)) return address
   }
   return last
+}
+
+/** Some proxies add the client's port: `203.0.113.7:4711`, `[2001:db8::1]:4711`. */
+function withoutPort(text: string): string {
+  return text.replace(/^\[([^\]]*)\](:\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
 }

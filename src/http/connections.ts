@@ -7,7 +7,7 @@ import { networkOf, peerAddress } from './client_address.ts'
 const MAX_PIPELINED = 100
 /** The same of all connections together: a request that waits takes some 4 kB. */
 const MAX_PIPELINED_IN_ALL = 10_000
-/** Answers that the clients have not read yet. Those that have waited longest are cut to stay below it. */
+/** Answers that clients have not read yet. To stay below, those of the address with most of them are cut, the oldest first. */
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024
 /** Each of these gives an answer its time once more: by default 64 kB/s, so that slow lines are served. */
 const BYTES_IN_TIME = 2 * 1024 * 1024
@@ -26,6 +26,8 @@ export type ConnectionLimits = {
   readonly maxPerAddress: number
   /** A new connection must have sent its first request by then. */
   readonly requestWithinMs: number
+  /** After an answer the next request must have been sent whole by then. */
+  readonly idleWithinMs: number
   /** An answer of few bytes must have been read by then; large ones have longer. */
   readonly answerWithinMs: number
   /** Proxies bring many clients over few addresses. */
@@ -60,10 +62,13 @@ type Connection = {
 }
 
 /** Connections of one address, or all of them: in each phase those that have been in it longest come first. */
-type Group = Readonly<Record<Phase, Set<Connection>>>
+type Group = Readonly<Record<Phase, Set<Connection>>> & {
+  /** Of answers that were not read yet. */
+  unreadBytes: number
+}
 
 function createGroup(): Group {
-  return { silent: new Set(), idle: new Set(), busy: new Set() }
+  return { silent: new Set(), idle: new Set(), busy: new Set(), unreadBytes: 0 }
 }
 
 function sizeOf({ silent, idle, busy }: Group): number {
@@ -85,7 +90,6 @@ export class Connections {
   readonly #cuts = createAllowance(CUTS)
   readonly #afterCuts = createAllowance(AFTER_CUTS)
   readonly #timer: NodeJS.Timeout
-  #unreadBytes = 0
   #pipelined = 0
 
   constructor(limits: ConnectionLimits) {
@@ -99,7 +103,7 @@ export class Connections {
 
   /** Bytes of answers that clients have not read yet. */
   get unreadBytes(): number {
-    return this.#unreadBytes
+    return this.#all.unreadBytes
   }
 
   /** Takes a new connection, perhaps in the place of another, or refuses it. */
@@ -109,7 +113,7 @@ export class Connections {
     const group = this.#byNetwork.get(network) ?? createGroup()
     if (
       !this.#isWelcome(address, group) ||
-      (this.open >= this.#limits.maxConnections && !this.#makeRoom(this.#largestGroup()))
+      (this.open >= this.#limits.maxConnections && !this.#makeRoom(this.#largestGroup(sizeOf)))
     ) {
       this.counts.refused += 1
       socket.destroy()
@@ -154,6 +158,11 @@ export class Connections {
     } else this.#cut(connection)
   }
 
+  /** Whether an answer is owed on it. */
+  isBusy(socket: unknown): boolean {
+    return this.#bySocket.get(socket as Socket)?.phase === 'busy'
+  }
+
   /** Closes connections that have no answer under way. */
   closeIdle(): void {
     for (const { socket } of [...this.#all.silent, ...this.#all.idle]) socket.destroy()
@@ -173,10 +182,18 @@ export class Connections {
     connection.unreadBytes = bytes
     connection.unreadSinceMs = performance.now()
     this.#unread.add(connection)
-    this.#unreadBytes += bytes
-    for (const longest of this.#unread) {
-      if (this.#unreadBytes <= MAX_UNREAD_BYTES) break
-      this.#cut(longest)
+    for (const group of connection.groups) group.unreadBytes += bytes
+    for (let left = this.#unread.size; left > 0 && this.unreadBytes > MAX_UNREAD_BYTES; left -= 1)
+      this.#cutLongestUnread()
+  }
+
+  /** Of the address that has most of them: nobody else is cut for its sake. */
+  #cutLongestUnread(): void {
+    const most = this.#largestGroup(({ unreadBytes }) => unreadBytes)
+    for (const connection of this.#unread) {
+      if (!connection.groups.includes(most)) continue
+      this.#cut(connection)
+      return
     }
   }
 
@@ -196,7 +213,8 @@ export class Connections {
   }
 
   #wasRead(connection: Connection): void {
-    if (this.#unread.delete(connection)) this.#unreadBytes -= connection.unreadBytes
+    if (!this.#unread.delete(connection)) return
+    for (const group of connection.groups) group.unreadBytes -= connection.unreadBytes
   }
 
   #cutSlow(): void {
@@ -208,6 +226,12 @@ export class Connections {
     for (const connection of this.#all.silent) {
       if (now - connection.phaseSinceMs <= this.#limits.requestWithinMs) break
       this.#cut(connection)
+    }
+    // Node closes those that are silent; one that sends empty lines begins no request, and stays.
+    for (const connection of this.#all.idle) {
+      if (now - connection.phaseSinceMs <= this.#limits.idleWithinMs) break
+      this.#forget(connection)
+      connection.socket.destroy()
     }
   }
 
@@ -259,14 +283,14 @@ export class Connections {
     connection.pipelined.length = 0
   }
 
-  /** Whoever has most gives first. */
-  #largestGroup(): Group {
+  /** The address that has most of something; all of them if none has any. */
+  #largestGroup(measure: (group: Group) => number): Group {
     let largest = this.#all
-    let size = 0
+    let most = 0
     for (const group of this.#byNetwork.values()) {
-      if (sizeOf(group) <= size) continue
+      if (measure(group) <= most) continue
       largest = group
-      size = sizeOf(group)
+      most = measure(group)
     }
     return largest
   }

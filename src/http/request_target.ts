@@ -8,15 +8,25 @@ const HOST = /^(?:[a-z0-9._~!$&'()*+;=%-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5
 
 /** What is wrong with the request's line and its Host; null if nothing is. */
 export function badRequest(incoming: IncomingMessage): BadRequest | null {
-  const hosts = incoming.headersDistinct.host ?? []
-  if (hosts.length > 1) return bad('The request has more than one Host header.')
-  const [host] = hosts
+  const { host } = incoming.headers
+  // Node keeps the first of several.
+  if (countOf('host', incoming.rawHeaders) > 1) return bad('The request has more than one Host header.')
   // HTTP/1.0 has none: health checks of load balancers speak it.
   if (host === undefined && incoming.httpVersion !== '1.0') return bad('The request has no Host header.')
   if (host !== undefined && !HOST.test(host)) return bad('The Host header is malformed.')
   return /^(?:\/|https?:\/\/)/i.test(incoming.url ?? '')
     ? null
     : bad('The request target must be a path, such as /api/v1/editais.')
+}
+
+/** @param rawHeaders names and values in turn. */
+function countOf(name: string, rawHeaders: readonly string[]): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const one = rawHeaders[at] as string
+    if (one.length === name.length && one.toLowerCase() === name) count += 1
+  }
+  return count
 }
 
 function bad(detail: string): BadRequest {

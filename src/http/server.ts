@@ -67,6 +67,8 @@ export type Listening = {
   readonly url: string
   readonly port: number
   readonly connections: () => ConnectionFigures
+  /** From now on each answer is the last on its connection. */
+  drain(): void
   /** Takes no more connections; requests that are under way may take some seconds. */
   close(): Promise<void>
   /** Ends at once: requests that are under way lose their connection. */
@@ -101,6 +103,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   const connections = new Connections({
     ...{ maxConnections: settings.maxConnections, maxPerAddress: settings.maxConnectionsPerAddress },
     ...{ requestWithinMs: settings.requestTimeoutMs, answerWithinMs: settings.answerTimeoutMs },
+    idleWithinMs: KEEP_ALIVE_MS + settings.requestTimeoutMs,
     isExempt: addresses.isTrusted,
   })
   const server = createServer({
@@ -129,7 +132,12 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     },
   )
   server.on('connection', socket => connections.accept(socket))
-  server.on('clientError', refuse)
+  server.on('clientError', (error, socket) => {
+    // What is written now would stand in the place of the answer, or in the middle of it.
+    if (connections.isBusy(socket)) socket.destroy()
+    else refuse(error, socket)
+  })
+  server.on('connect', (_, socket) => refuse(new Error('CONNECT'), socket))
   server.on('request', (incoming: IncomingMessage, outgoing: SecureResponse) => {
     const exchange: Exchange = { ...addresses.of(incoming), onEnd: null }
     connections.answer(incoming, outgoing, async () => {
@@ -153,6 +161,9 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
       ...connections.counts,
       ...{ open: connections.open, unreadBytes: connections.unreadBytes },
     }),
+    drain() {
+      closing = true
+    },
     close() {
       closing = true
       return close(server, connections)
@@ -161,6 +172,8 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   }
 }
 
+const SECURITY = Object.entries(SECURITY_HEADERS)
+
 /** Carries the security headers, and says so when it is the last on its connection. */
 class SecureResponse extends ServerResponse {
   isSecure = false
@@ -168,11 +181,9 @@ class SecureResponse extends ServerResponse {
   isLast = () => false
 
   override writeHead(status: number, ...rest: unknown[]): this {
-    const headers = {
-      ...SECURITY_HEADERS,
-      ...(this.isSecure ? TLS_HEADERS : {}),
-      ...(rest.at(-1) as OutgoingHttpHeaders | undefined),
-    }
+    const headers = (rest.at(-1) ?? {}) as OutgoingHttpHeaders
+    for (const [name, value] of SECURITY) headers[name] ??= value
+    if (this.isSecure) Object.assign(headers, TLS_HEADERS)
     if (this.isLast()) this.shouldKeepAlive = false
     return super.writeHead(status, headers)
   }
@@ -186,7 +197,8 @@ function measure(exchange: Exchange, { socket }: IncomingMessage, outgoing: Serv
       status: outgoing.headersSent ? outgoing.statusCode : null,
       isWhole: outgoing.writableFinished,
       ms: performance.now() - startedMs,
-      bytes: socket.bytesWritten - bytesBefore,
+      // What was written but not sent has counted as well.
+      bytes: Math.max(0, socket.bytesWritten - bytesBefore - socket.writableLength),
     }),
   )
 }

@@ -21,7 +21,7 @@ import type { MirrorSnapshot } from './snapshot.ts'
 /** Of a request id that a client gave. */
 const REQUEST_ID = /^[\w.:-]{1,64}$/
 /** Documents that are read and compressed at once: each may have tens of megabytes, and threads are few. */
-const WORKED_ON_AT_ONCE = 8
+const WORKED_ON_AT_ONCE = 16
 /** A wrong key beyond the first ones of its address is refused so much later, */
 const WRONG_KEY_DELAY_MS = 1000
 /** if not more of them wait already. */

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { messageOf } from '#src/errors.ts'
 import type { ShelfOrder, ShelfResult } from './shelf_files.ts'
 
 const BUILD = join(import.meta.dirname, 'build.ts')
@@ -75,10 +76,15 @@ export class Builders {
       const order = job.orders.shift() as ShelfOrder
       job.bytesLeft -= order.bytes
       job.underWay += 1
-      builder = builder?.connected ? builder : startBuilder()
-      const error = await carryOut(builder, order, job.signal)
+      const error = await attempt(async () => {
+        builder = builder?.connected ? builder : startBuilder()
+        return await carryOut(builder, order, job.signal)
+      })
       job.underWay -= 1
       if (error !== null) {
+        // Whatever is the matter with it, the next order gets another.
+        builder?.kill('SIGKILL')
+        builder = null
         job.orders.length = 0
         job.settle(new Error(error))
       } else if (job.orders.length === 0 && job.underWay === 0) job.settle(null)
@@ -96,11 +102,23 @@ export class Builders {
   }
 }
 
+/** @returns what went wrong, also if a process could not be started; null if nothing did. */
+async function attempt(work: () => Promise<string | null>): Promise<string | null> {
+  try {
+    return await work()
+  } catch (error) {
+    return `no builder can be started: ${messageOf(error)}`
+  }
+}
+
 function startBuilder(): ChildProcess {
   const env = Object.fromEntries(
     PASSED.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])),
   )
-  return fork(BUILD, [], { env, execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  const builder = fork(BUILD, [], { env, execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  // Of one that cannot be started; whoever waits for it learns it as well.
+  builder.on('error', () => {})
+  return builder
 }
 
 /** @returns what went wrong; null if nothing did. */

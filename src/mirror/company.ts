@@ -107,7 +107,7 @@ export class MirroredCompany {
     if (problem !== this.#problem && !this.#stop.signal.aborted) {
       const instead = this.#current ? ` ${this.#current.name} is served on.` : ''
       this.#options.log.error(
-        `The latest snapshot cannot be served: ${problem}.${instead} It is tried again.`,
+        `The latest snapshot cannot be served: ${problem}.${instead} Trying again soon.`,
       )
     }
     this.#problem = problem
@@ -167,12 +167,10 @@ export class MirroredCompany {
 
   /** Those that were prepared before, by this process or another. */
   async #open(months: readonly Month[]): Promise<Map<string, Shelf>> {
-    const shelves = new Map<string, Shelf>()
-    for (const { key } of months) {
-      const shelf = await this.#store.open(key)
-      if (shelf) shelves.set(key, shelf)
-    }
-    return shelves
+    const shelves = await Promise.all(
+      months.map(async ({ key }) => [key, await this.#store.open(key)] as const),
+    )
+    return new Map(shelves.flatMap(([key, shelf]) => (shelf ? [[key, shelf]] : [])))
   }
 
   async #build(months: readonly Month[]): Promise<Map<string, Shelf>> {

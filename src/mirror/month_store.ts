@@ -5,6 +5,7 @@ import { makePrivateDirectory } from '#src/access.ts'
 import { systemCode } from '#src/errors.ts'
 import { documentsOf, type MonthFiles } from './documents.ts'
 import { Shelf } from './shelf.ts'
+import { DamagedError } from './shelf_files.ts'
 
 /** Raised when what a builder writes changes in another way than its SQL does. */
 const FORMAT = 1
@@ -44,7 +45,9 @@ export class MonthStore {
     try {
       return await Shelf.open(directory)
     } catch (error) {
-      if (systemCode(error) !== 'ENOENT') await this.remove(key)
+      // Anything else, such as too many open files, says nothing about the month.
+      if (!isIncomplete(error)) throw error
+      await this.remove(key)
       return null
     }
   }
@@ -58,10 +61,15 @@ export class MonthStore {
   /** Keeps what was built in a directory under its key, and opens it. */
   async keep(key: string, built: string): Promise<Shelf> {
     const place = join(this.#directory, key)
-    await rename(built, place).catch(error => {
-      // Another server has built the same meanwhile.
+    try {
+      await rename(built, place)
+    } catch (error) {
       if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error
-    })
+      // Another server has built the same meanwhile; or what is there is not whole.
+      const shelf = await this.open(key)
+      if (shelf) return shelf
+      await rename(built, place)
+    }
     return await Shelf.open(place)
   }
 
@@ -83,6 +91,10 @@ export class MonthStore {
   async clear(): Promise<void> {
     await rm(this.#directory, { recursive: true, force: true })
   }
+}
+
+function isIncomplete(error: unknown): boolean {
+  return error instanceof DamagedError || error instanceof SyntaxError || systemCode(error) === 'ENOENT'
 }
 
 async function isLeftBehind(path: string): Promise<boolean> {

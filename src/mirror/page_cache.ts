@@ -56,6 +56,7 @@ export class PageCache {
 
   /** @returns the page, for whoever asked for it first. */
   add(key: string, page: Json): Json {
+    if (costOf(page) > this.maxBytes) return page
     this.#pages.set(key, page)
     this.#bytes += costOf(page)
     for (const [oldest, one] of this.#pages) {

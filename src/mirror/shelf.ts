@@ -3,9 +3,10 @@ import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
 import { Json } from '#src/service/source.ts'
 import { tagOf } from '#src/service/tag.ts'
-import { type ShelfIndex, sha256, shelfFiles } from './shelf_files.ts'
+import { DamagedError, type ShelfIndex, sha256, shelfFiles } from './shelf_files.ts'
 
 const decompress = promisify(zstdDecompress)
+const SPARE_BYTES = 1024
 
 /** The documents of one month: notices in memory, analyses in a file. */
 export class Shelf {
@@ -33,15 +34,16 @@ export class Shelf {
   static async open(directory: string): Promise<Shelf> {
     const paths = shelfFiles(directory)
     const text = await readFile(paths.index)
-    if (sha256(text) !== (await readFile(paths.sum, 'utf8'))) throw new Error(`${paths.index} is damaged`)
+    if (sha256(text) !== (await readFile(paths.sum, 'utf8')))
+      throw new DamagedError(`${paths.index} is damaged`)
     const index = JSON.parse(text.toString()) as ShelfIndex
     const notices = await readFile(paths.notices)
-    if (sha256(notices) !== index.noticesSha256) throw new Error(`${paths.notices} is damaged`)
+    if (sha256(notices) !== index.noticesSha256) throw new DamagedError(`${paths.notices} is damaged`)
     const analyses = await open(paths.analyses)
     const { size } = await analyses.stat()
     if (size === index.analysesBytes) return new Shelf(index, notices, analyses)
     await analyses.close()
-    throw new Error(`${paths.analyses} is damaged`)
+    throw new DamagedError(`${paths.analyses} is damaged`)
   }
 
   get size(): number {
@@ -73,8 +75,8 @@ export class Shelf {
       const frame = Buffer.allocUnsafe(where.bytes)
       const { bytesRead } = await this.#analyses.read(frame, 0, where.bytes, where.at)
       if (bytesRead !== where.bytes) throw new Error(`an analysis of ${where.bytes} bytes has ${bytesRead}`)
-      // All at once: in pieces of the usual 16 kB each would cost a turn of the event loop.
-      return new Json(await decompress(frame, { chunkSize: Math.max(64, where.size) }), where.tag)
+      // All at once: each of the usual pieces of 16 kB, and a last one that is full, costs a turn of the event loop.
+      return new Json(await decompress(frame, { chunkSize: where.size + SPARE_BYTES }), where.tag)
     } finally {
       this.#reading -= 1
       await this.#closeIfDone()

@@ -54,6 +54,11 @@ export function shelfFiles(
   }
 }
 
+/** What is on the disk is not what a builder wrote: it must be built again. */
+export class DamagedError extends Error {
+  override readonly name = 'DamagedError'
+}
+
 export function sha256(bytes: string | Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }

@@ -33,7 +33,7 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
   let figures: (() => ConnectionFigures) | null = null
   const requests = new Counter({
     name: 'editais_serve_requests_total',
-    help: `Requests to the API that is served, by route, company and status; the status is "none" if the client was gone before its answer. ${OWN}`,
+    help: `Requests to the served API by route, company and status; the status is "none" if the client left before its answer. ${OWN}`,
     labelNames: ['route', 'status', 'company'],
     registers,
   })

@@ -59,7 +59,12 @@ export function createApi<S extends NoticeSource, E extends ServiceEnv<S> = Serv
     return next()
   })
 
-  api.get(LIST_PATH, async context => {
+  /** Has an answer made when it is its source's turn. */
+  const answering = (answer: (context: Context<E>) => Promise<Response>) => async (context: Context<E>) => {
+    if (!inTurn) return await answer(context)
+    return (await inTurn(context.var.source, context, () => answer(context))) ?? context.body(null)
+  }
+  const list = answering(async context => {
     const filter = filterOf(context)
     if ('unknown' in filter) {
       return context.json({ error: 'invalid_status', detail: `unknown status: ${filter.unknown}` }, 400)
@@ -70,18 +75,17 @@ export function createApi<S extends NoticeSource, E extends ServiceEnv<S> = Serv
     const { limit, offset } = filter
     return context.json({ editais, count: editais.length, total, limit, offset })
   })
-  api.get(`${LIST_PATH}/:id`, async context => {
-    const edital = await context.var.source.get(context.req.param('id'))
-    return edital === null ? notFound(context) : send(context, edital)
+  const notice = answering(async context => {
+    const edital = await context.var.source.get(idOf(context))
+    return edital === null ? notFound(context) : await send(context, edital)
   })
-  api.get(`${LIST_PATH}/:id/analysis`, async context => {
-    const { source } = context.var
-    const answer = async () => {
-      const analysis = await source.analysis(context.req.param('id'))
-      return analysis === null ? notFound(context) : await send(context, analysis)
-    }
-    return (await (inTurn ? inTurn(source, context, answer) : answer())) ?? context.body(null)
+  const analysis = answering(async context => {
+    const found = await context.var.source.analysis(idOf(context))
+    return found === null ? notFound(context) : await send(context, found)
   })
+  api.get(LIST_PATH, list)
+  api.get(`${LIST_PATH}/:id`, notice)
+  api.get(`${LIST_PATH}/:id/analysis`, analysis)
 
   for (const path of [LIST_PATH, `${LIST_PATH}/:id`, `${LIST_PATH}/:id/analysis`]) {
     api.all(path, context => context.json({ error: 'method_not_allowed' }, 405, { allow: 'GET, HEAD' }))
@@ -93,6 +97,10 @@ export function createApi<S extends NoticeSource, E extends ServiceEnv<S> = Serv
     return sendRefusal(context, error) ?? context.json({ error: 'internal_error' }, 500)
   })
   return api
+}
+
+function idOf({ req }: Context): string {
+  return req.param('id') ?? ''
 }
 
 /** Of path and query; the host is not part of it. */

@@ -55,11 +55,13 @@ test.each([
   ['the proxy says nothing', ['127.0.0.1'], '', '127.0.0.1'],
   ['the proxy says nonsense', ['127.0.0.1'], 'X-Forwarded-For: 203.0.113.7, <script>\r\n', '127.0.0.1'],
   [
-    'the header is as long as can be',
+    'the client made up a lot',
     ['127.0.0.1'],
-    `X-Forwarded-For: ${'1.1.1.1,'.repeat(500)}\r\n`,
-    '127.0.0.1',
+    `X-Forwarded-For: ${'1.1.1.1,'.repeat(500)}203.0.113.7\r\n`,
+    '203.0.113.7',
   ],
+  ['the proxy adds the port', ['127.0.0.1'], 'X-Forwarded-For: 203.0.113.7:4711\r\n', '203.0.113.7'],
+  ['it does for IPv6', ['127.0.0.1'], 'X-Forwarded-For: [2001:db8::1]:4711\r\n', '2001:db8::1'],
 ])('the access log has the address: %s', async (_, trusted, header, address) => {
   const { ask, lastLine, close } = await serve(trusted)
   expect((await ask(PATH, header)).status).toBe(200)
@@ -84,6 +86,10 @@ test('no key that somebody puts into a path stands in the log, and nothing that 
   expect(await shown(`${PATH}/a%1b%5B31mb%0d%0ac%e2%80%ae`)).toBe(`${PATH}/a\ufffd[31mb\ufffd\ufffdc\ufffd`)
   expect(await shown(`${PATH}/${idOf(7)}`)).toBe(`${PATH}/${idOf(7)}`)
   expect(await shown(`${PATH}/0f8fad5b-d9cb-469f-a165-70867728950e`)).toContain('70867728950e')
+  // Also beside what cannot be decoded.
+  expect(await shown(`${PATH}/%65dk_%30%30000000_${'f'.repeat(64)}%zz%ff`)).toBe(
+    `${PATH}/edk_00000000…%zz%ff`,
+  )
   expect((await shown(`${PATH}/${'a-'.repeat(900)}`)) as string).toHaveLength(`${PATH}/a-a-a-…`.length)
   const all = lines.join('')
   for (const secret of [keys.acme as string, foreign]) expect(all).not.toContain(secret.slice(13))

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { companyPaths } from '#src/company.ts'
@@ -71,6 +71,34 @@ test.each(['index.json', 'notices', 'analyses', 'sum'])(
     expect((await after.ask(PATH)).body).toEqual(page)
   },
 )
+
+test.each(['index.json', 'notices', 'analyses', 'sum'])(
+  'a prepared month that lost its %s is prepared again',
+  async file => {
+    const { environment } = await synced()
+    const before = await serveMirror(environment)
+    await before.close()
+    const [month = ''] = await readdir(storeOf(environment))
+    await rm(join(storeOf(environment), month, file))
+    const after = await serveMirror(environment)
+    expect(taken(after.lines)).toEqual([{ months: 2, stored: 1, built: 1 }])
+  },
+)
+
+test('a builder that cannot be started costs no more than the snapshot, which is tried again', async () => {
+  const { environment } = await synced()
+  const { execPath } = process
+  process.execPath = '/nowhere/node'
+  const failing = serveMirror(environment, { ready: [] })
+  const { ask, lines } = await failing
+  try {
+    await until(() => lines.join('').includes('no builder can be started'), { what: 'a failure' })
+    expect((await ask(PATH)).status).toBe(503)
+  } finally {
+    process.execPath = execPath
+  }
+  await until(async () => (await ask(PATH)).status === 200, { what: 'the next try' })
+})
 
 test('an analysis that the disk has spoiled is never sent, and is there again before long', async () => {
   const { environment } = await synced()
