@@ -135,7 +135,8 @@ test('what a killed process left is removed, unless it may still be at work', as
 })
 
 test('a few builders prepare all companies, those with least to prepare first', async () => {
-  const sizes = { large: 40, small: 2, middle: 12 }
+  // Of two months each, but for the small one.
+  const sizes = { large: 300, small: 1, middle: 60 }
   const companies = await startCompanies(Object.keys(sizes), slug =>
     notices(1, sizes[slug as keyof typeof sizes]),
   )
