@@ -256,7 +256,10 @@ async function close(server: Server, connections: Connections): Promise<void> {
   // Not the HTTP server's own: it closes connections that a client may be sending a request on.
   const closed = new Promise<void>(resolve => TcpServer.prototype.close.call(server, () => resolve()))
   const late = new AbortController()
-  const lingered = sleep(LINGER_MS, undefined, { signal: late.signal }).then(() => connections.closeIdle())
+  // After what has arrived meanwhile was read: whose request is there is not idle.
+  const lingered = sleep(LINGER_MS, undefined, { signal: late.signal }).then(
+    () => void setImmediate(() => connections.closeIdle()),
+  )
   const deadline = sleep(CLOSE_WITHIN_MS, undefined, { signal: late.signal }).then(() =>
     connections.closeAll(),
   )
