@@ -253,17 +253,17 @@ function portProblem({ host, port }: HttpSettings): (code: string) => string {
 
 /** Every answer from now on is the last on its connection, so that no client is cut off from one. */
 async function close(server: Server, connections: Connections): Promise<void> {
+  // Clients learn it by their next answer, also those that connect just now: closing the door resets them.
+  if (connections.open > 0) await sleep(LINGER_MS)
   // Not the HTTP server's own: it closes connections that a client may be sending a request on.
   const closed = new Promise<void>(resolve => TcpServer.prototype.close.call(server, () => resolve()))
-  const late = new AbortController()
   // After what has arrived meanwhile was read: whose request is there is not idle.
-  const lingered = sleep(LINGER_MS, undefined, { signal: late.signal }).then(
-    () => void setImmediate(() => connections.closeIdle()),
-  )
+  setImmediate(() => connections.closeIdle())
+  const late = new AbortController()
   const deadline = sleep(CLOSE_WITHIN_MS, undefined, { signal: late.signal }).then(() =>
     connections.closeAll(),
   )
-  for (const waiting of [lingered, deadline]) waiting.catch(() => {})
+  deadline.catch(() => {})
   await closed
   late.abort()
   await abort(server, connections)
