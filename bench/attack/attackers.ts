@@ -42,7 +42,7 @@ type Attacker = {
   connections: number
 }
 
-/** The address of the nth attacker; 127.0.0.1 is the one who asks how the server is. */
+/** The address of the nth attacker; the health probe uses 127.0.0.1. */
 function addressOf(n: number): string {
   return `127.0.0.${10 + n}`
 }

@@ -18,7 +18,7 @@ const SAMPLE_EVERY_MS = 50
 const READY_WITHIN_MS = 300_000
 /** What is not given back by then is not given back. */
 const GIVEN_BACK_WITHIN_MS = 90_000
-/** Of the one who asks how the server is. */
+/** Connections of the health probe. */
 const OWN_CONNECTIONS = 3
 
 export type Measured = {

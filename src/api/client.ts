@@ -65,7 +65,7 @@ export type ApiOptions = {
 
 type Endpoint = {
   readonly refusals: Refusals
-  /** Answered last: asked for again, it tells whether the server still answers. */
+  /** The last resource that was answered; asking for it again shows whether the server still answers. */
   known: string | null
   checking: Promise<Endpoint | null> | null
   /** What that showed, and when, counted as `Refusals` counts. */

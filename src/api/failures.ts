@@ -86,7 +86,7 @@ export function header(response: Dispatcher.ResponseData, name: string): string 
   return Array.isArray(value) ? value[0] : value
 }
 
-/** Tells what a network error means; programming errors pass through unchanged and are never retried. */
+/** Explains a network error; programming errors pass through unchanged and are never retried. */
 export function explain(error: unknown, baseUrl: string): unknown {
   if (error instanceof FatalError || error instanceof RequestError || error instanceof TransientError)
     return error

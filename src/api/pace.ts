@@ -7,7 +7,7 @@ const FIRST_PAUSE_MS = 1000
 
 /**
  * When the next request may go out: one pause shared by all requests (a server that refuses one request
- * for load would refuse the others too; `refusals.ts` tells what is about load), and an even spacing when a
+ * for load would refuse the others too; `refusals.ts` decides which refusals mean load), and an even spacing when a
  * rate is set.
  */
 export type Pace = {

@@ -35,7 +35,7 @@ export function catalogCommand(environment: Environment): Command {
     })
 }
 
-/** Whoever reads the file of before goes on with it. Nobody else opens the new one before it is whole. */
+/** Readers of the old file keep it; the new one appears when it is whole. */
 async function writeBeside(path: string, write: (temporary: string) => Promise<void>): Promise<void> {
   let place: string | null = null
   try {
@@ -55,7 +55,7 @@ async function writeBeside(path: string, write: (temporary: string) => Promise<v
   }
 }
 
-/** To whom the lakes are open by the settings of no company in particular. */
+/** Who may read the lakes, by the settings that hold for all companies. */
 async function openForReaders(path: string, { mode, group }: LakeSettings): Promise<void> {
   const own = await stat(path)
   if (group !== null) giveToGroup(path, group)

@@ -26,7 +26,7 @@ export type Diagnosis = {
 export type DoctorOptions = Omit<OpenOptions, 'onApply'> & {
   /** Leaves out what takes as long as a rebuild: to compare rows, and the files' checksums. */
   readonly quick: boolean
-  /** To whom the lake is to be open. */
+  /** Who may read the lake. */
   readonly lake: LakeSettings
   readonly isHeld: boolean
   readonly deadHolder: Holder | null
