@@ -25,7 +25,7 @@ function momentsOf(text: string): Moment[] {
   return text.split(',').map(name => {
     const moment = MOMENTS.find(({ key }) => key === name)
     if (moment) return moment
-    throw new InvalidArgumentError(`${name} is none of ${MOMENTS.map(({ key }) => key).join()}.`)
+    throw new InvalidArgumentError(`${name} is not one of ${MOMENTS.map(({ key }) => key).join()}.`)
   })
 }
 
@@ -50,6 +50,8 @@ function withRuns(command: Command): Command {
 }
 
 const program = withRuns(new Command('npm run bench --'))
+  // Copied by the commands that are added below.
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
   .description(
     'Measures the sync against a generated company: a full one beside the floors of fetching and loading, one with nothing changed, and one with 0.5 % changed.',
   )
@@ -86,6 +88,12 @@ withRuns(program.command('daemon'))
     new Option('--moments <names>', `when it is stopped; some of ${MOMENTS.map(({ key }) => key).join()}`)
       .argParser(momentsOf)
       .default(MOMENTS, 'all'),
+  )
+  .option(
+    '--many <count>',
+    'companies in one file of which three are in trouble: a broken entry, no key, killed runs; 0: none',
+    wholeNumber(0),
+    0,
   )
   .option('--idle <seconds>', 'how long the idle worker is watched', wholeNumber(1), 60)
   .action((options: DaemonOptions & Printed) =>
@@ -137,7 +145,7 @@ withShared(program.command('serve'))
 
 withShared(program.command('attack'))
   .description(
-    'Attacks the server of the API (npm run serve) while somebody asks how it is: connections, requests and answers without end, and forty companies that are to be prepared at once.',
+    'Attacks the server of the API (npm run serve) and the daemon (npm start) while somebody asks how they are: connections, requests and answers without end, and forty companies that are to be prepared at once.',
   )
   .option('--notices <count>', 'size of the company', wholeNumber(1), 1710)
   .option('--companies <count>', 'how many are to be prepared at once; 0: none', wholeNumber(0), 40)

@@ -3,6 +3,12 @@ import type { AddressInfo } from 'node:net'
 import { EXIT, FatalError, messageOf, systemCode } from './errors.ts'
 
 /**
+ * Connections that wait to be accepted; the system has a bound of its own. When a thousand come at once, whoever finds no
+ * place among them tries again after a second, then two, then four.
+ */
+const BACKLOG = 4096
+
+/**
  * Listens on an address of this machine; port 0 takes a free one.
  * @param explain says for a system's code what is wrong and what to do.
  * @returns the port.
@@ -17,6 +23,6 @@ export function listen(
     server.once('error', error =>
       reject(new FatalError(explain(systemCode(error) ?? messageOf(error)), EXIT.usage, { cause: error })),
     )
-    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+    server.listen({ port, host, backlog: BACKLOG }, () => resolve((server.address() as AddressInfo).port))
   })
 }

@@ -40,6 +40,14 @@ export function createLogger(
   )
 }
 
+/**
+ * The same logger for thousands of lines a second whose fields are all texts and numbers: to look into each of them for
+ * secrets takes four fifths of the time of a line.
+ */
+export function withFlatLines(log: Logger): Logger {
+  return log.child({}, { redact: { paths: [...SECRETS, '["x-api-key"]'], remove: true } })
+}
+
 const SECRETS = ['apiKey', 'authorization', 'adminToken', 'webhookUrl', 'password']
 
 /** Lines that were dropped because whoever reads stderr was too slow, or had gone. */

@@ -11,6 +11,9 @@ export const ATTACKS = {
   analyses:
     '100 connections that ask 600 times at once for an analysis of 9 MB, with a key, and read nothing',
   reading: '100 connections that ask for that analysis again and again, compressed, and read it',
+  pages: '1,800 connections of 4 addresses that ask for compressed pages, each another one',
+  trickle: '400 connections of 4 addresses that read that analysis, 16 kB a second',
+  metrics: '100 connections that ask for /metrics again and again',
   idle: '15,000 connections of 15 addresses that ask nothing',
   slowloris: '1,500 connections of 3 addresses that send a header a second',
   large: '40 connections that send URLs, headers and bodies of 100 MB',
@@ -25,6 +28,8 @@ export type AttackOrder = {
   readonly key: string
   /** Of a large analysis. */
   readonly path: string
+  /** How many there are. */
+  readonly notices: number
   readonly seconds: number
 }
 
@@ -107,6 +112,23 @@ async function ask(attacker: Attacker, address: string, next: () => string): Pro
   }
 }
 
+/** Reads one answer as slowly as a bad line would. */
+async function trickle(attacker: Attacker, address: string, text: string): Promise<void> {
+  while (performance.now() < attacker.endsMs) {
+    const socket = await open(attacker, address)
+    if (!socket) {
+      await sleep(50)
+      continue
+    }
+    socket.pause()
+    socket.write(text)
+    while (!socket.destroyed && performance.now() < attacker.endsMs) {
+      await sleep(TRICKLE.everyMs)
+      socket.read(TRICKLE.bytes)
+    }
+  }
+}
+
 /** Sends a beginning, and then the same bytes until so much was sent or the server hangs up. */
 async function flood(attacker: Attacker, address: string, head: string, bytes: number): Promise<void> {
   const chunk = Buffer.alloc(64 * 1024, 'a')
@@ -141,6 +163,7 @@ async function slowly(attacker: Attacker, address: string): Promise<void> {
   }
 }
 
+const TRICKLE = { bytes: 16 * 1024, everyMs: 1000 }
 const HUNDRED_MEGABYTES = 100 * 1024 * 1024
 
 const PLANS: Readonly<Record<Attack, (attacker: Attacker) => Promise<unknown>>> = {
@@ -154,6 +177,22 @@ const PLANS: Readonly<Record<Attack, (attacker: Attacker) => Promise<unknown>>> 
       ask(attacker, addressOf(0), () => requestText(order, order.path, 'Accept-Encoding: gzip\r\n')),
     )
   },
+  pages: attacker => {
+    const { order } = attacker
+    let offset = 0
+    return times(1800, n =>
+      ask(attacker, addressOf(n % 4), () => {
+        offset = (offset + 1) % order.notices
+        return requestText(order, `/api/v1/editais?limit=200&offset=${offset}`, 'Accept-Encoding: gzip\r\n')
+      }),
+    )
+  },
+  trickle: attacker => {
+    const { order } = attacker
+    return times(400, n => trickle(attacker, addressOf(n % 4), requestText(order, order.path)))
+  },
+  metrics: attacker =>
+    times(100, () => ask(attacker, addressOf(0), () => requestText(attacker.order, '/metrics'))),
   idle: attacker => times(15_000, n => open(attacker, addressOf(n % 15))),
   slowloris: attacker => times(1500, n => slowly(attacker, addressOf(n % 3))),
   large: attacker =>

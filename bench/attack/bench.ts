@@ -7,6 +7,7 @@ import { sandboxKey } from '#src/sandbox/keys.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { checkProc } from '../daemon/proc.ts'
+import { startRedis } from '../daemon/redis.ts'
 import { run } from '../processes.ts'
 import { thisMachine } from '../result.ts'
 import { ATTACKS, type Attack } from './attackers.ts'
@@ -15,6 +16,8 @@ import {
   type Crowd,
   measureCrowd,
   peakRss,
+  type Server,
+  type Serving,
   served,
   startServing,
   underAttack,
@@ -23,6 +26,8 @@ import { type AttackBench, judgeAttacks } from './result.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const SLUG = 'bench'
+/** The daemon has no run to do meanwhile. */
+const AT_REST = { SYNC_CRON: '0 0 1 1 *', SYNC_FULL_CRON: '0 0 1 1 *' }
 /** Items of the large analysis: 9 MB as JSON. */
 const LARGE_ITEMS = 40_000
 
@@ -33,41 +38,62 @@ export type AttackOptions = {
   readonly seed: string
 }
 
-/** Attacks `npm run serve` while somebody asks how it is; progress goes to stderr. */
+/** Attacks `npm run serve` and the daemon while somebody asks how they are; progress goes to stderr. */
 export async function benchAttack(options: AttackOptions, directory: string): Promise<AttackBench> {
   checkProc()
-  const { notices, companies, seconds, seed } = options
-  const onStep = (step: string) => void process.stderr.write(`${step}\n`)
+  const { notices, companies } = options
   onStep(`full sync of ${notices} notices`)
+  const place = await prepare(options, directory)
+  const serve = await startServing(directory, place.env)
+  const readySeconds = await served(serve, place.key)
+  const servers = { serve: await attackAll(serve, { ...options, ...place }, directory) }
+  const restarted = await startServing(directory, place.env)
+  const restartSeconds = await served(restarted, place.key)
+  await restarted.close()
+  const redis = await startRedis(join(directory, 'redis'))
+  const daemon = await startServing(directory, { ...place.env, REDIS_URL: redis.url, ...AT_REST }, 'start')
+  await served(daemon, place.key)
+  const start = await attackAll(daemon, { ...options, ...place }, directory)
+  await redis.close()
+  await place.close()
+  onStep(`${companies} companies at once`)
+  const { lake } = companyPaths(place.env.DATA_DIR, SLUG)
+  const crowd: Crowd | null = companies > 0 ? await measureCrowd(companies, { from: lake, directory }) : null
+  const found = { servers: { ...servers, start }, readySeconds, restartSeconds, crowd }
+  return { machine: thisMachine(), settings: options, ...found, bars: judgeAttacks(found) }
+}
+
+function onStep(step: string): void {
+  process.stderr.write(`${step}\n`)
+}
+
+/** A company that was synced, and a key to its API. */
+async function prepare({ notices, seed }: AttackOptions, directory: string) {
   const world = generateWorld({ seed, company: SLUG, notices, start: new Date() })
-  const large = enlarge(world)
+  const path = `/api/v1/editais/${encodeURIComponent(enlarge(world))}/analysis`
   const apiKey = sandboxKey(seed, SLUG)
   const sandbox = await startSandbox({ companies: [{ slug: SLUG, key: apiKey, world }] })
   const dataDir = join(directory, 'data')
   const env = { API_BASE_URL: sandbox.url, API_KEY: apiKey, COMPANY: SLUG, DATA_DIR: dataDir }
   await mkdir(dataDir)
   await run(MAIN, ['sync', '--full'], { cwd: directory, env: { ...env, LOG_LEVEL: 'error' } })
-  await sandbox.close()
   const created = await run(MAIN, ['keys', 'create', '--description', 'bench'], { cwd: directory, env })
-  const key = created.stdout.trim()
-  const serving = await startServing(directory, { DATA_DIR: dataDir })
-  const readySeconds = await served(serving, key)
-  const measured: Partial<Record<Attack, Attacks[Attack]>> = {}
+  return { env, path, key: created.stdout.trim(), close: () => sandbox.close() }
+}
+
+async function attackAll(
+  serving: Serving,
+  { key, path, notices, seconds }: AttackOptions & { readonly key: string; readonly path: string },
+  directory: string,
+): Promise<Server> {
+  const attacks: Partial<Record<Attack, Attacks[Attack]>> = {}
   for (const attack of Object.keys(ATTACKS) as Attack[]) {
-    onStep(`${attack}: ${ATTACKS[attack]}`)
-    const path = `/api/v1/editais/${encodeURIComponent(large)}/analysis`
-    measured[attack] = await underAttack(serving, { attack, key, path, seconds }, directory)
+    onStep(`${serving.command}, ${attack}: ${ATTACKS[attack]}`)
+    attacks[attack] = await underAttack(serving, { attack, key, path, notices, seconds }, directory)
   }
   const peakRssBytes = await peakRss(serving.pid)
   await serving.close()
-  const restarted = await startServing(directory, { DATA_DIR: dataDir })
-  const restartSeconds = await served(restarted, key)
-  await restarted.close()
-  onStep(`${companies} companies at once`)
-  const { lake } = companyPaths(dataDir, SLUG)
-  const crowd: Crowd | null = companies > 0 ? await measureCrowd(companies, { from: lake, directory }) : null
-  const found = { attacks: measured as Attacks, peakRssBytes, readySeconds, restartSeconds, crowd }
-  return { machine: thisMachine(), settings: options, ...found, bars: judgeAttacks(found) }
+  return { attacks: attacks as Attacks, peakRssBytes }
 }
 
 /** Gives one notice an analysis that is as large as any; its id. */

@@ -32,6 +32,7 @@ export type Measured = {
 }
 
 export type Serving = {
+  readonly command: (typeof SERVERS)[number]
   readonly url: string
   readonly port: number
   readonly pid: number
@@ -41,9 +42,16 @@ export type Serving = {
 
 type Env = Readonly<Record<string, string>>
 
-/** `npm run serve`, whose log nobody reads once it has said where it listens. */
-export async function startServing(directory: string, env: Env): Promise<Serving> {
-  const { nodeOptions, file, args } = await commandOf('serve')
+/** By the command that starts it: the server of the API alone, and the daemon, which serves it besides. */
+export const SERVERS = ['serve', 'start'] as const
+
+/** What `npm run` starts by this name, whose log nobody reads once it has said where it listens. */
+export async function startServing(
+  directory: string,
+  env: Env,
+  command: (typeof SERVERS)[number] = 'serve',
+): Promise<Serving> {
+  const { nodeOptions, file, args } = await commandOf(command)
   const startedMs = performance.now()
   const child = remember(
     spawn(process.execPath, [...nodeOptions, file, ...args], {
@@ -54,7 +62,7 @@ export async function startServing(directory: string, env: Env): Promise<Serving
   )
   const url = await addressOf(child)
   return {
-    ...{ url, port: Number(new URL(url).port), pid: child.pid as number, startedMs },
+    ...{ command, url, port: Number(new URL(url).port), pid: child.pid as number, startedMs },
     async close() {
       child.kill('SIGTERM')
       await once(child, 'exit')
@@ -71,7 +79,7 @@ async function addressOf(child: ChildProcess): Promise<string> {
     child.stderr?.pause()
     return url
   }
-  throw new Error(`serve ended: ${text}`)
+  throw new Error(`The server ended: ${text}`)
 }
 
 /** Resolves when this key's company is served; to how long that took since the start, in seconds. */
@@ -198,3 +206,10 @@ export async function peakRss(pid: number): Promise<number> {
 }
 
 export type Attacks = Readonly<Record<Attack, Measured>>
+
+/** One server under all attacks, one after another. */
+export type Server = {
+  readonly attacks: Attacks
+  /** Over all of them. */
+  readonly peakRssBytes: number
+}

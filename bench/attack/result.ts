@@ -3,12 +3,11 @@ import { type Verdict, verdict } from '../bars.ts'
 import { describeMachine, type Machine, round, verdictCells } from '../result.ts'
 import type { Attack } from './attackers.ts'
 import type { AttackOptions } from './bench.ts'
-import type { Attacks, Crowd } from './measure.ts'
+import { type Crowd, SERVERS, type Server } from './measure.ts'
 
 type Found = {
-  readonly attacks: Attacks
-  /** Of the server, over all attacks. */
-  readonly peakRssBytes: number
+  /** By the command that starts them. */
+  readonly servers: Readonly<Record<(typeof SERVERS)[number], Server>>
   /** From the start to the first answer: when everything had to be prepared, and when it was there. */
   readonly readySeconds: number
   readonly restartSeconds: number
@@ -21,16 +20,27 @@ export type AttackBench = Found & {
   readonly bars: readonly Verdict[]
 }
 
-export function judgeAttacks({ attacks, peakRssBytes, restartSeconds, crowd }: Found): Verdict[] {
+export function judgeAttacks({ servers, restartSeconds, crowd }: Found): Verdict[] {
   return [
-    verdict('peak RSS of the server, MB', peakRssBytes / 1e6, 'most', 800),
-    ...Object.entries(attacks).flatMap(([attack, { health, givenBackSeconds }]) => [
-      verdict(`${attack}: /healthz p99, ms`, health.p99, 'most', 250),
-      verdict(`${attack}: /healthz unanswered`, health.failed, 'most', 0),
-      verdict(`${attack}: given back after, s`, givenBackSeconds ?? Number.POSITIVE_INFINITY, 'most', 60),
-    ]),
+    ...SERVERS.flatMap(name => judgeServer(name, servers[name])),
     verdict('restart: first answer after, s', restartSeconds, 'most', 1),
     ...(crowd ? judgeCrowd(crowd) : []),
+  ]
+}
+
+function judgeServer(name: string, { attacks, peakRssBytes }: Server): Verdict[] {
+  return [
+    verdict(`${name}: peak RSS, MB`, peakRssBytes / 1e6, 'most', 800),
+    ...Object.entries(attacks).flatMap(([attack, { health, givenBackSeconds }]) => [
+      verdict(`${name}, ${attack}: /healthz p99, ms`, health.p99, 'most', 250),
+      verdict(`${name}, ${attack}: /healthz unanswered`, health.failed, 'most', 0),
+      verdict(
+        `${name}, ${attack}: given back after, s`,
+        givenBackSeconds ?? Number.POSITIVE_INFINITY,
+        'most',
+        60,
+      ),
+    ]),
   ]
 }
 
@@ -48,27 +58,32 @@ export function toJson({ bars, ...found }: AttackBench): object {
 }
 
 export function describeAttack({ machine, settings, bars, ...found }: AttackBench): string {
-  const { attacks, readySeconds, restartSeconds, crowd } = found
+  const { servers, readySeconds, restartSeconds, crowd } = found
+  const lines = [
+    `${describeMachine(machine)}; ${settings.notices.toLocaleString('en-US')} notices; each attack ${settings.seconds} s; first answer after ${round(readySeconds, 1)} s, after a restart ${round(restartSeconds, 2)} s`,
+    ...SERVERS.map(name => describeServer(name, servers[name])),
+  ]
+  if (crowd) lines.push(describeCrowd(crowd))
+  return [...lines, renderTable(['bar', 'value', 'limit', 'verdict'], bars.map(verdictCells))].join('\n')
+}
+
+function describeServer(name: string, { attacks }: Server): string {
   const rows = (Object.keys(attacks) as Attack[]).map(attack => {
     const { health, askerLateMs, peakRssBytes, givenBackSeconds, attacked } = attacks[attack]
     const statuses = Object.entries(attacked.statuses).map(([status, count]) => `${count} × ${status}`)
     return {
-      ...{ attack, 'peak RSS, MB': round(peakRssBytes / 1e6, 0), '/healthz p50, ms': round(health.p50, 1) },
-      ...{
-        'p99, ms': round(health.p99, 1),
-        unanswered: health.failed,
-        'asker late, ms': round(askerLateMs, 0),
-      },
+      [name]: attack,
+      'peak RSS, MB': round(peakRssBytes / 1e6, 0),
+      '/healthz p50, ms': round(health.p50, 1),
+      'p99, ms': round(health.p99, 1),
+      unanswered: health.failed,
+      'asker late, ms': round(askerLateMs, 0),
       'given back, s': givenBackSeconds === null ? 'never' : round(givenBackSeconds, 1),
-      ...{ connections: attacked.connections, answers: statuses.join(', ') },
+      connections: attacked.connections,
+      answers: statuses.join(', '),
     }
   })
-  const lines = [
-    `${describeMachine(machine)}; ${settings.notices.toLocaleString('en-US')} notices; each attack ${settings.seconds} s; first answer after ${round(readySeconds, 1)} s, after a restart ${round(restartSeconds, 2)} s`,
-    renderTable(Object.keys(rows[0] as object), rows),
-  ]
-  if (crowd) lines.push(describeCrowd(crowd))
-  return [...lines, renderTable(['bar', 'value', 'limit', 'verdict'], bars.map(verdictCells))].join('\n')
+  return renderTable(Object.keys(rows[0] as object), rows)
 }
 
 function describeCrowd(crowd: Crowd): string {

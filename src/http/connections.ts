@@ -1,18 +1,21 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { createAllowance } from './allowance.ts'
 import { networkOf, peerAddress } from './client_address.ts'
+import { type Answer, Connection, createGroup, type Group, sizeOf } from './connection.ts'
+import { LinkedList } from './linked_list.ts'
 
 /** Of a client that sends requests without waiting for their answers (pipelining); more than any real one does. */
 const MAX_PIPELINED = 100
 /** The same of all connections together: a request that waits takes some 4 kB. */
 const MAX_PIPELINED_IN_ALL = 10_000
-/** Answers that clients have not read yet. To stay below, those of the address with most of them are cut, the oldest first. */
-const MAX_UNREAD_BYTES = 128 * 1024 * 1024
+/**
+ * Answers that clients have not read yet. Beyond `wanted`, those of the address with most of them are cut that have
+ * stalled; beyond `most` also others, the oldest first.
+ */
+const UNREAD_BYTES = { wanted: 128 * 1024 * 1024, most: 160 * 1024 * 1024 }
 /** Each of these gives an answer its time once more: by default 64 kB/s, so that slow lines are served. */
 const BYTES_IN_TIME = 2 * 1024 * 1024
-/** An answer that has waited so long to be read may make way for somebody else's connection. */
-const STALLED_MS = 1000
 /** An address may have so many connections cut before it gets fewer; one a second is forgiven. */
 const CUTS = { atOnce: 20, refillMs: 1000 }
 /** New connections of an address that gets fewer. */
@@ -44,37 +47,6 @@ export type ConnectionCounts = {
   cut: number
 }
 
-/** `silent` sent no request yet, `idle` was answered and may ask again, `busy` is being answered. */
-type Phase = 'silent' | 'idle' | 'busy'
-
-/** The answers that are owed on one connection. */
-type Connection = {
-  readonly socket: Socket
-  readonly address: string
-  readonly groups: readonly Group[]
-  /** Runs the next requests, one after another. */
-  readonly pipelined: (() => void)[]
-  phase: Phase
-  phaseSinceMs: number
-  /** Bytes of the answer that the client had not read when it was written. */
-  unreadBytes: number
-  unreadSinceMs: number
-}
-
-/** Connections of one address, or all of them: in each phase those that have been in it longest come first. */
-type Group = Readonly<Record<Phase, Set<Connection>>> & {
-  /** Of answers that were not read yet. */
-  unreadBytes: number
-}
-
-function createGroup(): Group {
-  return { silent: new Set(), idle: new Set(), busy: new Set(), unreadBytes: 0 }
-}
-
-function sizeOf({ silent, idle, busy }: Group): number {
-  return silent.size + idle.size + busy.size
-}
-
 /**
  * Bounds what clients can make a server hold: connections, requests that wait on one, and answers that nobody
  * reads. A new connection takes the place of an idle one of the same address, so a flood shuts nobody else out.
@@ -86,7 +58,7 @@ export class Connections {
   readonly #byNetwork = new Map<string, Group>()
   readonly #bySocket = new Map<Socket, Connection>()
   /** Whose answer waits to be read, the longest first. */
-  readonly #unread = new Set<Connection>()
+  readonly #unread = new LinkedList<Connection>()
   readonly #cuts = createAllowance(CUTS)
   readonly #afterCuts = createAllowance(AFTER_CUTS)
   readonly #timer: NodeJS.Timeout
@@ -119,13 +91,10 @@ export class Connections {
       socket.destroy()
       return
     }
-    const connection: Connection = {
-      ...{ socket, address, groups: [this.#all, group], pipelined: [] },
-      ...{ phase: 'silent', phaseSinceMs: 0, unreadBytes: 0, unreadSinceMs: 0 },
-    }
+    const connection = new Connection(socket, address, [this.#all, group])
     this.#byNetwork.set(network, group)
     this.#bySocket.set(socket, connection)
-    enter(connection, 'silent')
+    socket.on('end', () => this.#hungUp(connection))
     const { stackTraceLimit } = Error
     // Node makes an error for each request that was still unanswered, and nobody sees them. Of thousands that came
     // with one packet, their stacks alone would stop the loop for a second.
@@ -143,7 +112,7 @@ export class Connections {
    * Answers a request when those before it on its connection have been answered and read.
    * @param answer resolves when the whole answer was handed to `outgoing`.
    */
-  answer(incoming: IncomingMessage, outgoing: ServerResponse, answer: () => Promise<void>): void {
+  answer(incoming: IncomingMessage, outgoing: Answer, answer: () => Promise<void>): void {
     const connection = this.#bySocket.get(incoming.socket)
     // Without a connection, it was closed while this was still in the parser.
     if (!connection) return
@@ -173,27 +142,29 @@ export class Connections {
     for (const socket of this.#bySocket.keys()) socket.destroy()
   }
 
-  async #begin(connection: Connection, outgoing: ServerResponse, answer: () => Promise<void>): Promise<void> {
-    enter(connection, 'busy')
+  async #begin(connection: Connection, outgoing: Answer, answer: () => Promise<void>): Promise<void> {
+    connection.enter('busy')
     outgoing.once('close', () => this.#answered(connection))
     await answer()
-    const bytes = outgoing.writableLength
+    const bytes = outgoing.unreadBytes
     if (bytes === 0 || outgoing.closed || connection.socket.destroyed) return
+    connection.unread = outgoing
     connection.unreadBytes = bytes
     connection.unreadSinceMs = performance.now()
-    this.#unread.add(connection)
-    for (const group of connection.groups) group.unreadBytes += bytes
-    for (let left = this.#unread.size; left > 0 && this.unreadBytes > MAX_UNREAD_BYTES; left -= 1)
-      this.#cutLongestUnread()
+    this.#unread.add(connection.unreadPlace)
+    connection.countUnread(bytes)
+    this.#cutUnread()
   }
 
   /** Of the address that has most of them: nobody else is cut for its sake. */
-  #cutLongestUnread(): void {
-    const most = this.#largestGroup(({ unreadBytes }) => unreadBytes)
-    for (const connection of this.#unread) {
-      if (!connection.groups.includes(most)) continue
+  #cutUnread(): void {
+    const now = performance.now()
+    while (this.unreadBytes > UNREAD_BYTES.wanted) {
+      const mustGo = this.unreadBytes > UNREAD_BYTES.most
+      const most = this.#largestGroup(({ unreadBytes }) => unreadBytes)
+      const connection = this.#unread.find(one => one.isIn(most) && (mustGo || one.hasStalled(now)))
+      if (!connection) return
       this.#cut(connection)
-      return
     }
   }
 
@@ -202,7 +173,7 @@ export class Connections {
     if (connection.socket.destroyed) return
     const next = connection.pipelined.shift()
     if (!next) {
-      enter(connection, 'idle')
+      connection.enter('idle')
       return
     }
     this.#pipelined -= 1
@@ -212,13 +183,22 @@ export class Connections {
     })
   }
 
+  /** The client sends no more, and mostly has gone. What is on its way to it goes on; nothing else is made for it. */
+  #hungUp(connection: Connection): void {
+    this.#pipelined -= connection.pipelined.length
+    connection.pipelined.length = 0
+    if (!connection.unread) connection.socket.end()
+  }
+
   #wasRead(connection: Connection): void {
-    if (!this.#unread.delete(connection)) return
-    for (const group of connection.groups) group.unreadBytes -= connection.unreadBytes
+    if (!this.#unread.remove(connection.unreadPlace)) return
+    connection.countUnread(-connection.unreadBytes)
+    connection.unread = null
   }
 
   #cutSlow(): void {
     const now = performance.now()
+    this.#cutUnread()
     for (const connection of this.#unread) {
       const allowedMs = this.#limits.answerWithinMs * (1 + connection.unreadBytes / BYTES_IN_TIME)
       if (now - connection.unreadSinceMs > allowedMs) this.#cut(connection)
@@ -256,26 +236,22 @@ export class Connections {
 
   /** Closes the connection of a group that misses least: silent, idle, or one whose answer is not read. */
   #makeRoom(group: Group): boolean {
-    const [connection] = [...group.silent.values().take(1), ...group.idle.values().take(1)]
+    const connection = group.silent.first ?? group.idle.first
     if (connection) {
       this.counts.evicted += 1
       this.#forget(connection)
       connection.socket.destroy()
       return true
     }
-    const stalledBefore = performance.now() - STALLED_MS
-    for (const one of this.#unread) {
-      if (one.unreadSinceMs > stalledBefore) break
-      if (!group.busy.has(one)) continue
-      this.#cut(one)
-      return true
-    }
-    return false
+    const now = performance.now()
+    const stalled = this.#unread.find(one => one.isIn(group) && one.hasStalled(now))
+    if (stalled) this.#cut(stalled)
+    return stalled !== null
   }
 
   /** Its place is free from now on; may be called again. */
   #forget(connection: Connection): void {
-    for (const group of connection.groups) group[connection.phase].delete(connection)
+    connection.leave()
     this.#bySocket.delete(connection.socket)
     this.#wasRead(connection)
     // What waits on it has nobody to be answered to.
@@ -294,15 +270,6 @@ export class Connections {
     }
     return largest
   }
-}
-
-function enter(connection: Connection, phase: Phase): void {
-  for (const group of connection.groups) {
-    group[connection.phase].delete(connection)
-    group[phase].add(connection)
-  }
-  connection.phase = phase
-  connection.phaseSinceMs = performance.now()
 }
 
 /**

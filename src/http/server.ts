@@ -5,12 +5,12 @@ import {
   type Server,
   ServerResponse,
 } from 'node:http'
-import { Server as TcpServer } from 'node:net'
+import { type Socket, Server as TcpServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
-import type { HttpSettings } from '#config/serve.ts'
+import { type HttpSettings, readServeSettings } from '#config/serve.ts'
 import { systemCode } from '#src/errors.ts'
 import { listen } from '#src/listen.ts'
 import { type Client, createClientAddresses } from './client_address.ts'
@@ -20,6 +20,8 @@ import { SECURITY_HEADERS, TLS_HEADERS } from './security_headers.ts'
 
 /** All headers of a request together; Node's own bound, named here because clients meet it. */
 const MAX_HEADER_BYTES = 16 * 1024
+/** Of a body that nobody asked for; no route takes so much. */
+const MAX_BODY_READ = 64 * 1024
 /** A connection may stay open so long between two requests. */
 const KEEP_ALIVE_MS = 30_000
 /** How often requests that are sent too slowly are looked for; Node's 30 s would be most of the time they have. */
@@ -28,18 +30,18 @@ const CHECK_EVERY_MS = 1000
 const LINGER_MS = 300
 /** After a stop: requests that are under way may take so much longer. */
 const CLOSE_WITHIN_MS = 5000
-/** So long a client may take to read why its request was refused. */
+/** So long a client may take to read its answer before the rest of its request is thrown away. */
 const REFUSAL_WITHIN_MS = 1000
-
-export const HTTP_DEFAULTS: HttpSettings = {
-  ...{ host: '127.0.0.1', port: 0, trustedProxies: [], maxConnections: 2000, maxConnectionsPerAddress: 500 },
-  ...{ requestTimeoutMs: 20_000, answerTimeoutMs: 30_000 },
-}
 
 /** One request and its answer, as the connection sees them; what routes know of it is added by them. */
 export type Exchange = Client & {
+  readonly incoming: IncomingMessage
+  /** Of its answer, whoever makes it; names in lower case. An answer's own come before them. */
+  readonly headers: Record<string, string>
+  /** What the log has of it besides. */
+  readonly notes: Record<string, string>
   /** Called once, when the answer was sent or its connection lost. */
-  onEnd: ((ended: Ended) => void) | null
+  onEnd: ((exchange: Exchange, ended: Ended) => void) | null
 }
 
 export type Ended = {
@@ -55,8 +57,7 @@ export type Ended = {
 /** What routes find in `context.env`. */
 export type HttpBindings = {
   readonly incoming: IncomingMessage
-  readonly outgoing: ServerResponse
-  readonly exchange: Exchange
+  readonly outgoing: Outgoing
 }
 
 /** How many connections there are, and what was refused since the start. */
@@ -97,7 +98,7 @@ type Options = Partial<HttpSettings> & {
  */
 export async function startHttp(app: App, options: Options): Promise<Listening> {
   const { intercept, explain, ...given } = options
-  const settings = { ...HTTP_DEFAULTS, ...given }
+  const settings: HttpSettings = { ...readServeSettings({}), port: 0, ...given }
   const { host, port } = settings
   const addresses = createClientAddresses(settings.trustedProxies)
   const connections = new Connections({
@@ -107,7 +108,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     isExempt: addresses.isTrusted,
   })
   const server = createServer({
-    ServerResponse: SecureResponse,
+    ServerResponse: Outgoing,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: settings.requestTimeoutMs,
     requestTimeout: settings.requestTimeoutMs,
@@ -116,21 +117,16 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     // Missing ones are answered below, in JSON.
     requireHostHeader: false,
   })
+  // Whoever has sent all that it will send is seen to by the connections: its answer may be on its way in pieces.
+  Object.assign(server, { httpAllowHalfOpen: true })
   let closing = false
   const isClosing = () => closing
-  const exchanges = new WeakMap<IncomingMessage, Exchange>()
-  const serve = getRequestListener(
-    (request, env) => {
-      const { incoming } = env as HttpBindings
-      return app.fetch(request, { ...env, exchange: exchanges.get(incoming) })
-    },
-    {
-      // The adapter's faster Request and Response would replace the globals of the whole process.
-      overrideGlobalObjects: intercept === undefined,
-      hostname: 'localhost',
-      errorHandler: error => answerTo(error),
-    },
-  )
+  const serve = getRequestListener((request, env) => app.fetch(request, env), {
+    // The adapter's faster Request and Response would replace the globals of the whole process.
+    overrideGlobalObjects: intercept === undefined,
+    hostname: 'localhost',
+    errorHandler: error => answerTo(error),
+  })
   server.on('connection', socket => connections.accept(socket))
   server.on('clientError', (error, socket) => {
     // What is written now would stand in the place of the answer, or in the middle of it.
@@ -138,15 +134,15 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     else refuse(error, socket)
   })
   server.on('connect', (_, socket) => refuse(new Error('CONNECT'), socket))
-  server.on('request', (incoming: IncomingMessage, outgoing: SecureResponse) => {
-    const exchange: Exchange = { ...addresses.of(incoming), onEnd: null }
+  server.on('request', (incoming: IncomingMessage, outgoing: Outgoing) => {
+    const { address, isSecure } = addresses.of(incoming)
+    outgoing.exchange = { address, isSecure, incoming, headers: {}, notes: {}, onEnd: null }
     connections.answer(incoming, outgoing, async () => {
-      outgoing.isSecure = exchange.isSecure
+      // Known when it is written: it may be long in the making.
       outgoing.isLast = isClosing
-      measure(exchange, incoming, outgoing)
+      measure(outgoing, incoming)
       const wrong = badRequest(incoming)
       if (wrong) return sendError(outgoing, wrong)
-      exchanges.set(incoming, exchange)
       const answer = async () => void (await serve(incoming, outgoing))
       await (intercept ? intercept(incoming, outgoing, answer) : answer())
     })
@@ -172,35 +168,97 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   }
 }
 
-const SECURITY = Object.entries(SECURITY_HEADERS)
+const isNever = () => false
 
-/** Carries the security headers, and says so when it is the last on its connection. */
-class SecureResponse extends ServerResponse {
-  isSecure = false
+/** A large body is written in pieces: the kernel takes megabytes at once, and everybody waits while it copies them. */
+const PIECE_BYTES = 256 * 1024
 
-  isLast = () => false
+/** Carries its exchange's headers and the security headers, and says so when it is the last on its connection. */
+export class Outgoing extends ServerResponse {
+  exchange: Exchange | null = null
+
+  isLast = isNever
+
+  /** What is left of a body that is written in pieces. */
+  #remaining: Uint8Array | null = null
+  #bodyBytes = 0
+  #onEnd: (() => void) | undefined
+
+  /** When the system last took a piece. */
+  lastPieceMs = 0
+
+  /** Bytes that are held for a client that has not read all of its answer: the whole body, up to its last piece. */
+  get unreadBytes(): number {
+    return this.#remaining ? this.#bodyBytes : this.writableLength
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: Node's own has three forms
+  override end(...given: any[]): this {
+    const [body] = given
+    // It is ending already.
+    if (this.#remaining) return this
+    if (!(body instanceof Uint8Array) || body.length <= PIECE_BYTES) return super.end(...given)
+    if (!this.headersSent && !this.hasHeader('content-length')) this.setHeader('content-length', body.length)
+    this.#remaining = body
+    this.#bodyBytes = body.length
+    this.#onEnd = given.find(one => typeof one === 'function')
+    // In another turn: a piece that the system takes at once is drained at once.
+    this.on('drain', () => setImmediate(() => this.#writeOn()))
+    this.#writeOn()
+    return this
+  }
+
+  #writeOn(): void {
+    while (this.#remaining && !this.destroyed) {
+      this.lastPieceMs = performance.now()
+      const piece = this.#remaining.subarray(0, PIECE_BYTES)
+      const rest = this.#remaining.subarray(PIECE_BYTES)
+      this.#remaining = rest.length > 0 ? rest : null
+      if (!this.#remaining) super.end(piece, this.#onEnd)
+      else if (!this.write(piece)) return
+    }
+  }
 
   override writeHead(status: number, ...rest: unknown[]): this {
-    const headers = (rest.at(-1) ?? {}) as OutgoingHttpHeaders
-    for (const [name, value] of SECURITY) headers[name] ??= value
-    if (this.isSecure) Object.assign(headers, TLS_HEADERS)
-    if (this.isLast()) this.shouldKeepAlive = false
+    const { exchange } = this
+    const headers = { ...SECURITY_HEADERS, ...exchange?.headers, ...(rest.at(-1) as OutgoingHttpHeaders) }
+    if (exchange?.isSecure) Object.assign(headers, TLS_HEADERS)
+    const isTooLong = hasLargeBody(this.req)
+    if (isTooLong) closeUnread(this.req.socket)
+    if (isTooLong || this.isLast()) this.shouldKeepAlive = false
     return super.writeHead(status, headers)
   }
 }
 
-function measure(exchange: Exchange, { socket }: IncomingMessage, outgoing: ServerResponse): void {
+/** Whether a request's body may be so large that the connection is better closed than the rest of it read. */
+function hasLargeBody({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers
+  return encoding !== undefined || Number(length ?? 0) > MAX_BODY_READ
+}
+
+/** Once it was answered: a socket that is closed with bytes still unread takes the answer back. */
+function closeUnread(socket: Socket): void {
+  socket.destroySoon = () => {
+    socket.pause()
+    socket.end()
+    setTimeout(() => socket.destroy(), REFUSAL_WITHIN_MS).unref()
+  }
+}
+
+function measure(outgoing: Outgoing, { socket }: IncomingMessage): void {
   const startedMs = performance.now()
   const bytesBefore = socket.bytesWritten
-  outgoing.once('close', () =>
-    exchange.onEnd?.({
+  outgoing.once('close', () => {
+    const { exchange } = outgoing
+    exchange?.onEnd?.(exchange, {
       status: outgoing.headersSent ? outgoing.statusCode : null,
       isWhole: outgoing.writableFinished,
       ms: performance.now() - startedMs,
       // What was written but not sent has counted as well.
       bytes: Math.max(0, socket.bytesWritten - bytesBefore - socket.writableLength),
-    }),
-  )
+    })
+  })
 }
 
 /** What the adapter cannot read as a request is the client's fault; all else is ours, and the routes answer that. */
@@ -240,6 +298,8 @@ function refuse(error: Error, socket: Duplex): void {
     ...SECURITY_HEADERS,
   }
   const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
+  // What it goes on to send is not even read.
+  socket.pause()
   socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)
   setTimeout(() => socket.destroy(), REFUSAL_WITHIN_MS).unref()
 }

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Context, Hono } from 'hono'
+import type { Hono } from 'hono'
 import { cors } from 'hono/cors'
 import type { Logger } from 'pino'
 import type { ServeSettings } from '#config/serve.ts'
 import { explain } from '#src/errors.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/http/allowance.ts'
-import type { Ended, HttpBindings } from '#src/http/server.ts'
+import { requestPath } from '#src/http/request_target.ts'
+import type { Exchange, HttpBindings } from '#src/http/server.ts'
+import { withFlatLines } from '#src/log.ts'
 import type { ServiceMetrics } from '#src/service/metrics.ts'
 import { routeOf } from '#src/service/route_of.ts'
 import { createRoutes } from '#src/service/router.ts'
@@ -20,6 +22,8 @@ import type { MirrorSnapshot } from './snapshot.ts'
 
 /** Of a request id that a client gave. */
 const REQUEST_ID = /^[\w.:-]{1,64}$/
+/** It is the company's own, and a look at the tag says whether it is still so. */
+const HEADERS = { 'cache-control': 'private, no-cache', vary: 'Authorization, X-API-Key, Accept-Encoding' }
 /** Documents that are read and compressed at once: each may have tens of megabytes, and threads are few. */
 const WORKED_ON_AT_ONCE = 16
 /** A wrong key beyond the first ones of its address is refused so much later, */
@@ -48,20 +52,24 @@ export function createMirrorApi({ mirror, settings, metrics, log }: MirrorApiOpt
   const admit = createQuotas(settings.maxRps)
   const inTurn = createTurns(WORKED_ON_AT_ONCE)
   const slowDown = createSlowDown()
+  const noteAnswer = createNotes({ metrics, log })
   const path = `${LIST_PATH}/*`
 
   api.use(path, async (context, next) => {
     const given = context.req.header('x-request-id')
     const id = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID()
     context.set('requestId', id)
-    // All before the answer is made: one that is changed afterwards is made again, and sent by a slower way.
-    context.header('X-Request-Id', id)
-    // It is the company's own, and a look at the tag says whether it is still so.
-    context.header('Cache-Control', 'private, no-cache')
-    context.header('Vary', 'Authorization, X-API-Key, Accept-Encoding')
-    const { exchange } = context.env
-    if (exchange) exchange.onEnd = ended => noteAnswer(context, ended, { metrics, log })
+    const { exchange } = context.env.outgoing ?? {}
+    if (exchange) {
+      Object.assign(exchange.headers, HEADERS)
+      exchange.headers['x-request-id'] = id
+      exchange.notes.request_id = id
+      exchange.onEnd = noteAnswer
+    }
     await next()
+    // An answer's own headers come before those of its exchange: what CORS set would stand alone.
+    const vary = settings.corsOrigins.length > 0 ? context.res.headers.get('vary') : null
+    if (vary) context.header('Vary', `${HEADERS.vary}, ${vary}`)
     if (context.error && !(context.error instanceof Refusal))
       log.error({ request_id: id }, explain(context.error).message)
   })
@@ -77,14 +85,16 @@ export function createMirrorApi({ mirror, settings, metrics, log }: MirrorApiOpt
         const holder = mirror.whose(key)
         if (!holder) return null
         // Before anything refuses it: the log says who was refused.
-        const source = new MirrorRequest(holder, mirror, context)
+        const source = new MirrorRequest(holder, mirror, context.env.outgoing?.exchange?.headers ?? {})
         context.set('source', source)
+        const { notes } = context.env.outgoing?.exchange ?? {}
+        if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
         admit(holder.prefix)
         return source
       },
       async onWrongKey(context) {
         metrics.refused('key')
-        await slowDown(context.env.exchange?.address ?? '')
+        await slowDown(context.env.outgoing?.exchange?.address ?? '')
       },
       // By key: one that asks for a thousand analyses at once waits behind one that asks for one.
       inTurn: (source, context, answer) =>
@@ -114,17 +124,17 @@ class MirrorRequest implements NoticeSource {
   readonly company: string
   readonly prefix: string
   readonly #mirror: Mirror
-  readonly #context: Pick<Context, 'header'>
+  readonly #headers: Record<string, string>
 
   constructor(
     { company, prefix }: { company: string; prefix: string },
     mirror: Mirror,
-    context: Pick<Context, 'header'>,
+    headers: Record<string, string>,
   ) {
     this.company = company
     this.prefix = prefix
     this.#mirror = mirror
-    this.#context = context
+    this.#headers = headers
   }
 
   async list(filter: NoticeFilter) {
@@ -141,27 +151,27 @@ class MirrorRequest implements NoticeSource {
 
   #snapshot(): MirrorSnapshot {
     const snapshot = this.#mirror.snapshotOf(this.company)
-    this.#context.header('X-Data-As-Of', snapshot.asOf)
+    this.#headers['x-data-as-of'] = snapshot.asOf
     return snapshot
   }
 }
 
-/** A line of the access log, and the figures of `/metrics`. */
-function noteAnswer(
-  { req, env, var: { source, requestId } }: Context<MirrorEnv>,
-  { status, isWhole, ms, bytes }: Ended,
-  { metrics, log }: Pick<MirrorApiOptions, 'metrics' | 'log'>,
-): void {
-  const company = source?.company ?? ''
-  metrics.answered({ route: routeOf(req.path).kind, status, company, seconds: ms / 1000, bytes })
-  const presented = [req.header('authorization'), req.header('x-api-key')]
-  log.info(
-    {
-      ...{ request_id: requestId, address: env.exchange?.address, method: req.method },
-      ...{ path: shownPath(req.path, presented), status, bytes, ms: Math.round(ms * 10) / 10 },
-      ...(isWhole ? {} : { aborted: true }),
-      ...(source ? { company, key: source.prefix } : {}),
-    },
-    'Answered',
-  )
+/** For each answer a line of the access log, and the figures of `/metrics`. */
+function createNotes({ metrics, log }: Pick<MirrorApiOptions, 'metrics' | 'log'>): Exchange['onEnd'] {
+  const accessLog = withFlatLines(log)
+  return ({ address, incoming, notes }, { status, isWhole, ms, bytes }) => {
+    const { method, headers } = incoming
+    const path = requestPath(incoming.url ?? '')
+    const company = notes.company ?? ''
+    metrics.answered({ route: routeOf(path).kind, status, company, seconds: ms / 1000, bytes })
+    const presented = [headers.authorization, headers['x-api-key'] as string | undefined]
+    accessLog.info(
+      {
+        ...{ address, method, path: shownPath(path, presented), status, bytes, ms: Math.round(ms * 10) / 10 },
+        ...(isWhole ? {} : { aborted: true }),
+        ...notes,
+      },
+      'Answered',
+    )
+  }
 }

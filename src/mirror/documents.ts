@@ -42,7 +42,7 @@ export function documentsOf(
   { batch, batches }: { batch: number; batches: number },
 ): string {
   const some = (table: Table) =>
-    `(FROM read_parquet(${literal(files[table.name as DocumentTable] as string)}, hive_partitioning = false)
+    `(FROM (${rowsOf(table, files[table.name as DocumentTable] as string)})
       WHERE hash(edital_id) % ${batches} = ${batch})`
   const children = [requirements, items, alerts].filter(({ name }) => files[name as DocumentTable] !== null)
   const lists = children.map(
@@ -60,6 +60,13 @@ export function documentsOf(
     ${hasAnalyses ? `LEFT JOIN ${some(analyses)} a ON a.edital_id = e.edital_id` : ''}
     ${hasAnalyses ? lists.join('\n') : ''}
     WHERE e.deleted_at IS NULL`
+}
+
+/** A file's rows; a column that an earlier version of this program did not write is NULL. */
+function rowsOf({ columns }: Table, path: string): string {
+  const nulls = columns.map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
+  return `SELECT ${nulls.join(', ')} WHERE false UNION ALL BY NAME
+      FROM read_parquet(${literal(path)}, hive_partitioning = false)`
 }
 
 function analysisOf(children: readonly Table[]): string {

@@ -35,7 +35,7 @@ export class Mirror {
   #keys: KeyStore | null
   #uses = new Map<string, Date>()
   /** Keys that were looked up in this turn of the event loop. */
-  readonly #lookedUp = new Map<string, Holder | null>()
+  #lookedUp = new Map<string, Holder | null>()
   /** Companies that still finish what was under way. */
   readonly #closing = new Set<Promise<void>>()
   /** What the log last said about the keys; null if all is well. */
@@ -64,7 +64,11 @@ export class Mirror {
     const known = this.#lookedUp.get(key)
     if (known !== undefined) return known
     const holder = this.#lookUp(key)
-    if (this.#lookedUp.size === 0) setImmediate(() => this.#lookedUp.clear())
+    if (this.#lookedUp.size === 0) {
+      setImmediate(() => {
+        this.#lookedUp = new Map()
+      })
+    }
     this.#lookedUp.set(key, holder)
     return holder
   }

@@ -43,10 +43,8 @@ export function describeApi(pages: Routes, extras: Extras): void {
       const read = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${file}`)))
       return new Json(read, tagOf(read), type)
     })
-    pages.get(`/docs/${file}`, async context => {
-      context.header('cache-control', 'public, max-age=86400')
-      return await sendJson(context, await bytes())
-    })
+    const headers = { 'cache-control': 'public, max-age=86400' }
+    pages.get(`/docs/${file}`, async context => await sendJson(context, await bytes(), headers))
   }
 }
 

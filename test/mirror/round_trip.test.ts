@@ -1,7 +1,12 @@
+import { globSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { companyPaths } from '#src/company.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
+import { Database, literal } from '#src/warehouse/database.ts'
 import { serveMirror } from '../support/mirror.ts'
-import { idOf, noticeEntry } from '../support/notices.ts'
+import { idOf, noticeEntry, notices } from '../support/notices.ts'
 import { expectRoundTrip } from '../support/round_trip.ts'
 import { startCompany } from '../support/synced.ts'
 
@@ -52,6 +57,31 @@ test('what an instant in microseconds cannot say comes out as it went in: dates,
   )) as [{ kept: number }]
   expect(kept).toBe(sessions.length - 1)
   expect(await company.syncHere()).toMatchObject({ unchanged: sessions.length, requests: 1 })
+})
+
+test('a snapshot of an earlier version, without the latest columns, is served', async () => {
+  const company = await startCompany(notices(1, 3))
+  await company.syncHere()
+  const { lake } = companyPaths(company.environment.DATA_DIR as string, 'acme')
+  const db = await Database.open(':memory:')
+  for (const [table, column] of [
+    ['editais', 'times_as_sent'],
+    ['analyses', 'empty_parts'],
+  ]) {
+    for (const path of globSync(join(lake, `latest/${table}/**/*.parquet`))) {
+      const later = `${path}.later`
+      await rename(path, later)
+      await db.run(
+        `COPY (SELECT * EXCLUDE (${column}) FROM read_parquet(${literal(later)})) TO ${literal(path)}`,
+      )
+      await rm(later)
+    }
+  }
+  db.close()
+  const { json } = await serveMirror(company.environment)
+  const [entry] = notices(1, 1)
+  expect(await json(`/api/v1/editais/${idOf(1)}`)).toMatchObject({ objeto: entry?.edital.objeto })
+  expect(await json(`/api/v1/editais/${idOf(1)}/analysis`)).toMatchObject({ objeto: entry?.edital.objeto })
 })
 
 test('a time that is written otherwise, as the same instant, is a change', async () => {

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { shared } from '#src/service/shared.ts'
+
+test('all who ask before an answer is begun get that one, whoever asks later gets a later one', async () => {
+  const begun: PromiseWithResolvers<number>[] = []
+  const ask = shared(() => {
+    const one = Promise.withResolvers<number>()
+    begun.push(one)
+    return one.promise
+  })
+  const first = [ask(), ask(), ask()]
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  expect(begun).toHaveLength(1)
+  const later = [ask(), ask()]
+  await new Promise(setImmediate)
+  // One after another.
+  expect(begun).toHaveLength(1)
+  begun[0]?.resolve(1)
+  expect(await Promise.all(first)).toEqual([1, 1, 1])
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  begun[1]?.reject(new Error('broken'))
+  expect((await Promise.allSettled(later)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  // One that failed keeps nobody from the next.
+  const last = ask()
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  begun[2]?.resolve(3)
+  expect(await last).toBe(3)
+})
