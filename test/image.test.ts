@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sandboxKey } from '#src/sandbox/keys.ts'
-import { readCompose } from '#test/support/docker.ts'
+import { readCompose, readDemo } from '#test/support/docker.ts'
 import { buildImage, type Image } from '#test/support/image.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import type { Environment, Started } from '#test/support/project.ts'
@@ -20,6 +20,7 @@ const DEADLINE_MS = 30_000
 const POLL_MS = 100
 
 const { services } = await readCompose()
+const demo = (await readDemo()).services
 let image: Image
 
 beforeAll(async () => {
@@ -38,6 +39,8 @@ test('the image holds what runs and nothing else, and nobody may write it', () =
   expect(own.filter(path => /\.(?:env|ya?ml|test\.ts)$/.test(path))).toEqual(['schema/openapi.yaml'])
   const installed = readdirSync(join(app, 'node_modules'))
   for (const name of ['vitest', 'typescript', 'node', '@biomejs']) expect(installed).not.toContain(name)
+  // Of Node.js the program alone: 130 MB less.
+  expect(readdirSync(image.inside('/usr/local/bin')).sort()).toEqual(['editais', 'node'])
   const writable = paths.filter(path => {
     const { mode } = lstatSync(join(app, path))
     return (mode & 0o222) !== 0 && (mode & 0o170000) !== 0o120000
@@ -50,19 +53,39 @@ test('a command runs where nothing can be written, not even its temporary files'
   expect(await ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('sync') })
 })
 
-test('the demonstration of docker-compose.yml: sandbox and worker, until they are stopped', async () => {
+test('editais is every command in one word, and its help says so', async () => {
+  const all = await image.start(['editais', '--help']).ended
+  expect(all).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^Usage: editais /) })
+  const one = await image.start(['editais', 'status', '--help']).ended
+  expect(one).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Usage: editais status \[options\]/) })
+  const wrong = await image.start(['editais', 'stauts']).ended
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('status') })
+  // The image has no npm.
+  const empty = { API_BASE_URL: 'http://127.0.0.1:9', API_KEY: KEY, COMPANY: 'nobody' }
+  const { stderr } = await image.start(['editais', 'query', 'SELECT 1'], empty).ended
+  expect(stderr).toContain('`editais sync --full`')
+  const npm = await image.start(['node', 'src/cli/main.ts', 'query', 'SELECT 1'], empty).ended
+  expect(npm.stderr).toContain('`npm run sync -- --full`')
+})
+
+test('the demonstration of docker-compose.demo.yml: sandbox and worker, until they are stopped', async () => {
   const { prefix, url: redisUrl } = await openRedis()
-  const { command = [], healthcheck } = services.sandbox
+  const { command = [], healthcheck } = demo.sandbox
   const port = String(await freePort())
   const here = (word: string) => word.replace('0.0.0.0', '127.0.0.1').replaceAll('8787', port)
   const sandbox = image.start([...command.map(here), '--port', port])
   await untilHealthy(sandbox, { port, check: healthcheck?.test.slice(1).map(here) ?? [] })
 
   const worker = await startWorker({
-    ...services['demo-worker'].environment,
+    ...demo.worker.environment,
     ...{ API_BASE_URL: `http://127.0.0.1:${port}`, REDIS_URL: redisUrl, REDIS_PREFIX: prefix },
   })
   await until(() => exists(image.inside('/data/aurora/lake/latest/manifest.json')), worker, 'a snapshot')
+  // `up --wait` waits for this: there is something to be seen then.
+  const [kind, ...check] = demo.worker.healthcheck?.test ?? []
+  expect(kind).toBe('CMD')
+  const before = await image.start(check, { ...demo.worker.environment, DATA_DIR: '/nowhere' }).ended
+  expect([before.code, (await image.start(check, demo.worker.environment).ended).code]).toEqual([1, 0])
   const { stderr, stdout } = await stopped(worker)
   expect(`${stdout}${stderr}`).not.toContain(sandboxKey('1', 'aurora'))
   await stopped(sandbox)
@@ -86,7 +109,8 @@ test('the worker of docker-compose.yml waits for its companies, and mirrors them
   await until(() => exists(image.inside('/data/acme/lake/latest/manifest.json')), worker, 'a snapshot')
   const { stderr, stdout } = await stopped(worker)
   expect(`${stdout}${stderr}`).not.toContain(KEY)
-})
+  // Longer than its three waits together, so that the one that fails says so, with the worker's log.
+}, 100_000)
 
 /** Starts what the image starts by itself, and waits until Docker would call it healthy. */
 async function startWorker(environment: Environment): Promise<Started> {

@@ -97,11 +97,14 @@ async function syncAndTell(settings: Settings, apiSettings: ApiSettings, full: b
   const context = { ...localContext(settings, display, signal), api }
   const request = { full, restart: full, statuses: null, ids: null, allowMassDelete: false }
   try {
-    const { report, published }: RunResult = await holdingCompany(context, display, { what: 'demo' }, () =>
-      sync(request, context),
+    const { report, published, seconds }: RunResult = await holdingCompany(
+      context,
+      display,
+      { what: 'demo' },
+      () => sync(request, context),
     )
     await display.end()
-    say(describeRun(report, published))
+    say(describeRun(report, published, seconds))
     if (report.status !== 'ok') throw new FatalError('The demo ended early.', EXIT[report.status])
   } finally {
     await display.end()

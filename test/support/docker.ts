@@ -5,23 +5,30 @@ import { parse } from 'yaml'
 
 export const PROJECT = join(import.meta.dirname, '../..')
 export const COMPOSE_FILE = join(PROJECT, 'docker-compose.yml')
+export const DEMO_FILE = join(PROJECT, 'docker-compose.demo.yml')
 export const DOCKERFILE = join(PROJECT, 'Dockerfile')
 export const METABASE_DOCKERFILE = join(PROJECT, 'config/metabase/Dockerfile')
 
 /** What the tests look at in a service, as it stands in the file once its anchors are merged. */
 export type Service = {
   readonly image?: string
+  readonly pull_policy?: string
   readonly build?: { readonly context: string; readonly args: readonly string[] }
   readonly command?: readonly string[]
   readonly entrypoint?: readonly string[]
   readonly user?: string
   readonly environment?: Readonly<Record<string, string>>
   readonly env_file?: readonly { readonly path: string; readonly required: boolean }[]
-  readonly volumes?: readonly string[]
+  readonly volumes?: readonly (string | Mount)[]
   readonly ports?: readonly string[]
   readonly profiles?: readonly string[]
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
-  readonly healthcheck?: { readonly test: readonly string[]; readonly disable?: boolean }
+  readonly healthcheck?: {
+    readonly test: readonly string[]
+    readonly interval?: string
+    readonly start_period?: string
+    readonly start_interval?: string
+  }
   readonly stop_grace_period?: string
   readonly restart?: string
   readonly read_only?: boolean
@@ -35,13 +42,31 @@ export type Service = {
   readonly logging?: { readonly driver: string; readonly options: Readonly<Record<string, string>> }
 }
 
-export type Compose = {
-  readonly services: Readonly<Record<ServiceName, Service>>
+/** A mount in words: of a part of a volume. */
+export type Mount = {
+  readonly type: string
+  readonly source: string
+  readonly target: string
+  readonly read_only?: boolean
+  readonly volume?: { readonly subpath: string }
+}
+
+export type Compose<Name extends string = ServiceName> = {
+  readonly name: string
+  readonly services: Readonly<Record<Name, Service>>
   readonly volumes: Readonly<Record<string, unknown>>
   readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>
 }
 
-type ServiceName = 'redis-password' | 'redis' | 'worker' | 'metabase' | 'sandbox' | 'demo-worker'
+type ServiceName =
+  | 'redis-password'
+  | 'redis'
+  | 'worker'
+  | 'metabase'
+  | 'metabase-lake'
+  | 'metabase-password'
+  | 'metabase-db'
+type DemoName = 'redis-password' | 'redis' | 'sandbox' | 'worker'
 
 /** A variable that Compose replaces, with what it is where it is not set: `${NAME:-default}`. */
 export const VARIABLE = /\$\{(\w+):-([^}]*)\}/g
@@ -50,6 +75,27 @@ export const VARIABLE = /\$\{(\w+):-([^}]*)\}/g
 export async function readCompose(variables: Readonly<Record<string, string>> = {}): Promise<Compose> {
   const parsed = parse(await readFile(COMPOSE_FILE, 'utf8'), { merge: true })
   return replaceVariables(parsed, variables) as Compose
+}
+
+/** The demonstration, as Compose has it; a service that extends one of docker-compose.yml is that one. */
+export async function readDemo(): Promise<Compose<DemoName>> {
+  const { services } = await readCompose()
+  const parsed = parse(await readFile(DEMO_FILE, 'utf8'), { merge: true })
+  const demo = replaceVariables(parsed, {}) as Compose<DemoName>
+  const resolved = Object.entries(demo.services).map(([name, service]) => [name, extended(service, services)])
+  return { ...demo, services: Object.fromEntries(resolved) as Compose<DemoName>['services'] }
+}
+
+type Extending = Service & { readonly extends?: { readonly file: string; readonly service: ServiceName } }
+
+/** @throws TypeError for a service that extends another one and changes it: Compose's rules for that are not here. */
+function extended(service: Extending, others: Compose['services']): Service {
+  if (service.extends === undefined) return service
+  const { file, service: name } = service.extends
+  if (Object.keys(service).length > 1 || file !== 'docker-compose.yml') {
+    throw new TypeError(`this does not know a service that extends ${name} of ${file} and more`)
+  }
+  return others[name]
 }
 
 /** In texts alone, and after they are read: a number stays one, and what is put in is no YAML. */

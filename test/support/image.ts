@@ -11,6 +11,7 @@ import {
   rename,
   rm,
   stat,
+  symlink,
 } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, isAbsolute, join } from 'node:path'
@@ -19,8 +20,11 @@ import { onTestFinished } from 'vitest'
 import { type Instruction, PROJECT, readBuildContext, readDockerfile, type Stage } from './docker.ts'
 import type { Ended, Environment, Started } from './project.ts'
 
-/** The user `node` of the official image. */
-const NODE_USER = { uid: 1000, gid: 1000 } as const
+/** The image's user, as `USER` and `chown` have it. */
+const IMAGE_USER = { uid: 1000, gid: 1000 } as const
+const OWNER = '1000:1000'
+/** Where the official image has Node.js, and this one. */
+const NODE = 'usr/local/bin/node'
 const asRoot = process.getuid?.() === 0
 
 /** What is installed here already, to the version, `installProduction` need not fetch again. */
@@ -51,21 +55,20 @@ export async function buildImage(): Promise<Image> {
   await chmod(root, 0o755)
   const allowed = new Set((await readBuildContext()).flatMap(pattern => globSync(pattern, { cwd: PROJECT })))
   const stages = await readDockerfile()
-  await provideNode(root)
   await mkdir(join(root, 'tmp'))
-  await giveToNode(['node:node'], join(root, 'tmp'))
+  await giveToUser([OWNER], join(root, 'tmp'))
   for (const stage of stages) {
-    await mkdir(join(root, stage.name))
+    await mkdir(join(root, stage.name, 'usr/local/bin'), { recursive: true })
+    if (stage.name === 'dependencies') await provideNode(join(root, stage.name, NODE))
     for (const instruction of stage.instructions) await carryOut(instruction, { root, stage, allowed })
   }
   return imageOf(root, stages.at(-1) as Stage)
 }
 
-/** The same Node as everywhere here, at a place where also the image's user may read it. */
-async function provideNode(root: string): Promise<void> {
-  await mkdir(join(root, 'bin'))
-  await copyFile(process.execPath, join(root, 'bin/node'))
-  await chmod(join(root, 'bin/node'), 0o755)
+/** What its base image has: the same Node as everywhere here, readable for all. */
+async function provideNode(path: string): Promise<void> {
+  await copyFile(process.execPath, path)
+  await chmod(path, 0o755)
 }
 
 type Building = { readonly root: string; readonly stage: Stage; readonly allowed: ReadonlySet<string> }
@@ -86,6 +89,8 @@ async function carryOut(instruction: Instruction, building: Building): Promise<v
     case 'HEALTHCHECK':
     case 'ENTRYPOINT':
     case 'CMD':
+    case 'ARG':
+    case 'LABEL':
       return
     default:
       throw new TypeError(`this does not know ${instruction.keyword} yet`)
@@ -99,7 +104,10 @@ function workdirOf({ root, stage }: Pick<Building, 'root' | 'stage'>): string {
 
 async function copy({ words, flags }: Instruction, building: Building): Promise<void> {
   const { root, allowed } = building
-  const destination = join(workdirOf(building), words.at(-1) ?? '')
+  const last = words.at(-1) ?? ''
+  const destination = isAbsolute(last)
+    ? join(root, building.stage.name, last)
+    : join(workdirOf(building), last)
   const from = flags.from === undefined ? PROJECT : join(root, flags.from)
   const sources = words
     .slice(0, -1)
@@ -132,20 +140,28 @@ async function run(text: string, building: Building): Promise<void> {
     .split('&&')
     .map(command => command.trim())
   for (const command of commands) {
-    if (/^apt-get |^rm -rf \/var\/lib\/apt/.test(command)) continue
+    if (/^apt-get |^useradd |^rm -rf \/var\/lib\/apt/.test(command)) continue
     const [program, ...words] = command.split(/\s+/)
     const path = join(building.root, building.stage.name, words.at(-1) ?? '')
     if (program === 'mkdir') await mkdir(path)
-    else if (program === 'chown') await giveToNode(words, path)
+    else if (program === 'chown') await giveToUser(words, path)
+    else if (program === 'ln') await link(words, building)
     else if (command === INSTALLATION) await installProduction(workdirOf(building))
     else if (/(?:^|\s)\//.test(command)) throw new TypeError(`this cannot run on another system: ${command}`)
     else await shell(command, building)
   }
 }
 
-async function giveToNode([owner]: readonly string[], path: string): Promise<void> {
-  if (owner !== 'node:node') throw new TypeError(`this does not know ${owner} yet`)
-  if (asRoot) await chown(path, NODE_USER.uid, NODE_USER.gid)
+/** Where both are in the image: `ln -s TARGET PATH`. */
+async function link(words: readonly string[], { root, stage }: Building): Promise<void> {
+  const [option, target = '', path = ''] = words
+  if (option !== '-s') throw new TypeError(`this does not know ln ${option} yet`)
+  await symlink(join(root, stage.name, target), join(root, stage.name, path))
+}
+
+async function giveToUser([owner]: readonly string[], path: string): Promise<void> {
+  if (owner !== OWNER) throw new TypeError(`this does not know ${owner} yet`)
+  if (asRoot) await chown(path, IMAGE_USER.uid, IMAGE_USER.gid)
 }
 
 type Locked = { readonly version: string; readonly dev?: true; readonly optional?: true }
@@ -201,7 +217,11 @@ function imageOf(root: string, stage: Stage): Image {
       return started(command, {
         cwd: workdirOf({ root, stage }),
         env: {
-          ...{ PATH: `${join(root, 'bin')}:/usr/bin:/bin`, HOME: '/nonexistent', TMPDIR: join(root, 'tmp') },
+          ...{
+            PATH: `${inside('/usr/local/bin')}:/usr/bin:/bin`,
+            HOME: '/nonexistent',
+            TMPDIR: join(root, 'tmp'),
+          },
           ...env,
         },
       })
@@ -218,7 +238,7 @@ function started(words: readonly string[], options: { cwd: string; env: Record<s
   const [program = '', ...args] = words
   const child = spawn(program, args, {
     ...options,
-    ...(asRoot ? NODE_USER : {}),
+    ...(asRoot ? IMAGE_USER : {}),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   onTestFinished(() => {
