@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { z } from 'zod'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf } from '#src/errors.ts'
+import { type OwnSettings, readCompaniesFile } from './companies_file.ts'
 import {
   COMPANY_SETTINGS,
   type Environment,
@@ -13,33 +12,24 @@ import {
 } from './settings.ts'
 
 const DEFAULT_FILE = 'config/companies.yaml'
+/** Of an invalid name that a message repeats; the longest slug is shorter. */
+const MAX_SHOWN_NAME = 100
+/** Of names in a sentence, and of sentences about entries. */
+const MAX_NAMES = 20
 const VARIABLE = /^[A-Z_][A-Z0-9_]*$/
 const OWN_NAMES: readonly string[] = [...COMPANY_SETTINGS, ...SCHEDULE_SETTINGS].filter(
   name => name !== 'COMPANY',
 )
-
-const value = z.union([
-  z.string(),
-  z.number().transform(String),
-  z.boolean().transform(String),
-  z.array(z.union([z.string(), z.number()])).transform(list => list.join(',')),
-])
-const settings = z
-  .record(z.string(), value)
-  .nullable()
-  .transform(all => all ?? {})
-const document = z.strictObject({
-  defaults: settings.optional(),
-  companies: z.record(slug, settings),
-})
-
-type Settings = Readonly<Record<string, string>>
 
 /** The companies by slug, each with the variables that hold for it alone; the key is looked up at each run. */
 export type Companies = {
   /** Absolute; null where a single company is configured by the environment alone. */
   readonly file: string | null
   readonly environments: ReadonlyMap<string, Environment>
+  /** Why a company of the file cannot be used; the others can. */
+  readonly broken: ReadonlyMap<string, string>
+  /** What is wrong with names that are no company's; null where nothing is. */
+  readonly problem: string | null
 }
 
 /** Where the companies are configured: absolute, and whether somebody said so. */
@@ -50,28 +40,53 @@ export function companiesFile(environment: Environment): { path: string; named: 
 
 /**
  * Reads the companies' file; without one there is one company, and the environment is about it.
- * @throws FatalError (usage) saying what is wrong at which company, all of it at once.
+ * @throws FatalError (usage) for a file that cannot be read, or has no company that can be used: all that is wrong.
  */
 export async function readCompanies(environment: Environment): Promise<Companies> {
   const { path } = companiesFile(environment)
-  const text = await readCompaniesFile(path)
-  if (text === null) {
+  const read = await readCompaniesFile(path)
+  if (read === null) {
     const { company } = readSettings(environment)
-    return { file: null, environments: new Map([[company, environment]]) }
+    return { file: null, environments: new Map([[company, environment]]), broken: new Map(), problem: null }
   }
-  const { defaults = {}, companies } = await parseDocument(path, text)
-  const problems: string[] = []
   const environments = new Map<string, Environment>()
-  for (const [company, own] of Object.entries(companies)) {
+  const broken = new Map<string, string>()
+  const problems: string[] = []
+  for (const [company, own] of read.companies) {
+    if (!slug.safeParse(company).success) {
+      problems.push(`${path}: companies: ${shownName(company)} ${SLUG_RULE}.`)
+      continue
+    }
     try {
-      environments.set(company, companyEnvironment(environment, { company, defaults, own }))
+      environments.set(company, environmentIn(environment, { company, defaults: read.defaults, own }))
     } catch (error) {
-      if (!(error instanceof FatalError)) throw error
-      problems.push(...error.message.split('\n').map(problem => `${path}: ${company}: ${problem}`))
+      broken.set(company, brokenEntry(path, company, error))
     }
   }
-  if (problems.length > 0) throw new FatalError(problems.join('\n'), EXIT.usage)
-  return { file: path, environments }
+  const all = [...problems, ...broken.values()]
+  if (environments.size === 0 && all.length > 0) throw allBroken(all)
+  return { file: path, environments, broken, problem: problems.join('\n') || null }
+}
+
+/** No company can be used. A wrong default breaks each of them: some say it. */
+export function allBroken(problems: readonly string[]): FatalError {
+  const more = problems.length > MAX_NAMES ? [`And ${problems.length - MAX_NAMES} others.`] : []
+  return new FatalError([...problems.slice(0, MAX_NAMES), ...more].join('\n'), EXIT.usage)
+}
+
+/** Whatever goes wrong with an entry is the entry's fault, and no reason to leave the others. */
+function brokenEntry(path: string, company: string, error: unknown): string {
+  const message = error instanceof FatalError ? error.message : messageOf(error)
+  return message
+    .split('\n')
+    .map(problem => `${path}: ${company}: ${problem}`)
+    .join('\n')
+}
+
+/** Quoted: what is no name may be empty, or look like one. */
+function shownName(name: string): string {
+  const quoted = JSON.stringify(name)
+  return quoted.length <= MAX_SHOWN_NAME ? quoted : `${quoted.slice(0, MAX_SHOWN_NAME)}…`
 }
 
 /**
@@ -83,51 +98,34 @@ export async function environmentOf(environment: Environment, company?: string):
     throw new FatalError(`--company ${company || '""'}: ${SLUG_RULE}.`, EXIT.usage)
   }
   const named = company ?? (environment.COMPANY?.trim() || undefined)
-  const { file, environments } = await readCompanies({ ...environment, ...(named ? { COMPANY: named } : {}) })
-  const slugs = [...environments.keys()]
+  const { file, environments, broken } = await readCompanies({
+    ...environment,
+    ...(named ? { COMPANY: named } : {}),
+  })
+  const slugs = [...environments.keys(), ...broken.keys()]
   if (file && named === undefined && slugs.length !== 1) {
-    throw new FatalError(`Which company? ${file} has ${slugs.join(', ')}. Say --company.`, EXIT.usage)
+    throw new FatalError(`Which company? ${file} has ${namesOf(slugs)}. Say --company.`, EXIT.usage)
   }
-  const own = environments.get(named ?? (slugs[0] as string))
+  const wanted = named ?? (slugs[0] as string)
+  const own = environments.get(wanted)
   if (own) return own
-  throw new FatalError(`${named} is not in ${file}, which has ${slugs.join(', ')}.`, EXIT.usage)
+  const problem = broken.get(wanted)
+  if (problem !== undefined) throw new FatalError(problem, EXIT.usage)
+  throw new FatalError(`${named} is not in ${file}, which has ${namesOf(slugs)}.`, EXIT.usage)
 }
 
-async function readCompaniesFile(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
-    throw new FatalError(`${path} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
-  }
-}
-
-async function parseDocument(path: string, text: string): Promise<z.output<typeof document>> {
-  // Loaded only where there is such a file: commands of a single company start sooner.
-  const { parseDocument: parseYaml } = await import('yaml')
-  const yaml = parseYaml(text)
-  const [syntax] = yaml.errors
-  if (syntax) throw new FatalError(`${path}: ${messageOf(syntax).replace(/:$/, '.')}`, EXIT.usage)
-  const result = document.safeParse(yaml.toJS())
-  if (result.success) return result.data
-  const problems = result.error.issues.map(issue => `${path}: ${problemOf(issue)}.`)
-  throw new FatalError(
-    `${problems.join('\n')}\nSee config/companies.example.yaml for what it looks like.`,
-    EXIT.usage,
-  )
-}
-
-function problemOf(issue: z.core.$ZodIssue): string {
-  // Quoted: what is no name may be empty, or look like one.
-  if (issue.code === 'invalid_key') return `companies: ${JSON.stringify(issue.path.at(-1))} ${SLUG_RULE}`
-  return `${issue.path.join('.') || 'the file'}: ${issue.message}`
+/** For a sentence: a file may have a thousand of them. */
+export function namesOf(slugs: readonly string[]): string {
+  const shown = slugs.slice(0, MAX_NAMES).join(', ')
+  return slugs.length <= MAX_NAMES ? shown : `${shown} and ${slugs.length - MAX_NAMES} others`
 }
 
 /** The worker's environment under the company's own settings, with its key alone. */
-function companyEnvironment(
+function environmentIn(
   environment: Environment,
-  { company, defaults, own }: { company: string; defaults: Settings; own: Settings },
+  { company, defaults, own }: { company: string; defaults: OwnSettings; own: OwnSettings | string },
 ): Environment {
+  if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }
   for (const name of Object.keys(all)) refuseUnknown(name)
   const { API_KEY_ENV: keyVariable, API_KEY_FILE: keyFile, ...rest } = all
@@ -154,7 +152,7 @@ function companyEnvironment(
   return merged
 }
 
-function upperCase(settings: Settings): Settings {
+function upperCase(settings: OwnSettings): OwnSettings {
   return Object.fromEntries(Object.entries(settings).map(([name, text]) => [name.toUpperCase(), text]))
 }
 

@@ -1,8 +1,11 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
-import { EXIT, FatalError } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
 import { type ServeSettings, serveSettings, serveShape } from './serve.ts'
 import {
+  duration,
   type Environment,
   parseSettings,
   readSecret,
@@ -11,38 +14,61 @@ import {
   wholeNumber,
 } from './settings.ts'
 
-const cron = z
-  .string()
-  .refine(isCron, 'must be a cron expression such as */5 * * * * (minute hour day month weekday)')
+const cron = z.string().superRefine((text, context) => {
+  const message = problemOfCron(text)
+  if (message !== null) context.addIssue({ code: 'custom', message })
+})
+
+/** A week: a timer takes 24 days, and what hangs for longer is not noticed by anybody. */
+const MAX_LIMIT_MS = 7 * 24 * 3_600_000
+const limit = duration.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must be more than 0, and 7d at most')
+
+/**
+ * For so long Redis may leave a command unanswered before its connection is replaced. A worker asks for something
+ * every 10 s, so it notices a connection that died silently within twice that.
+ */
+export const REDIS_TIMEOUT_MS = 10_000
 
 const schema = z.object({
   REDIS_URL: z
     .string()
     .refine(
       text => /^rediss?:\/\/[^/]/.test(text) && URL.canParse(text),
-      'must be an address such as redis://127.0.0.1:6379',
+      'must be an address such as redis://127.0.0.1:6379, or rediss:// for TLS',
+    )
+    .refine(
+      hasDatabase,
+      'must end with the number of a database, as in redis://127.0.0.1:6379/1, or without one',
     )
     .default('redis://127.0.0.1:6379'),
+  REDIS_TIMEOUT_MS: wholeNumber(500, 60_000).default(REDIS_TIMEOUT_MS),
   REDIS_PREFIX: z
     .string()
     .regex(/^[\w-]{1,64}$/, 'must be a short name of letters, digits, - and _')
     .default('editais-sync'),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(2),
+  WORKER_FAIR_SHARE: limit.prefault('10m'),
   JOB_LOCK_MS: wholeNumber(1000, 600_000).default(45_000),
   ...serveShape,
   ALERT_AFTER_PERIODS: wholeNumber(1, 1000).default(3),
 })
 
+const webhook = z
+  .string()
+  .refine(text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http address')
+
 const scheduleSchema = z.object({
   SYNC_CRON: cron.default('*/5 * * * *'),
   SYNC_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   MAINTENANCE_CRON: cron.default('30 3 * * *'),
+  HEARTBEAT_URL: webhook.optional(),
+  RUN_TIMEOUT: limit.prefault('2h'),
 } satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)
 
 /** Settings of the whole worker: none of them can differ from company to company. */
 export const DAEMON_SETTINGS: readonly string[] = [
   ...Object.keys(schema.shape),
-  ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'COMPANIES_FILE'],
+  ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'REDIS_CA_FILE', 'COMPANIES_FILE'],
   ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ALERT_WEBHOOK_URL', 'ALERT_WEBHOOK_URL_FILE'],
 ]
 
@@ -51,12 +77,18 @@ export type RedisSettings = {
   readonly url: string
   /** In front of every key, so that several installations can share a Redis. */
   readonly prefix: string
+  /** The certificates, as PEM, of those who may sign Redis' own; null for those that Node knows. */
+  readonly ca: string | null
+  /** For so long it may leave a command unanswered. */
+  readonly timeoutMs: number
 }
 
 export type DaemonSettings = {
   readonly redis: RedisSettings
   /** Runs at the same time, each in a process of its own. */
   readonly concurrency: number
+  /** How long all slots may be held by runs, while others wait. */
+  readonly fairShareMs: number
   /** For how long a worker that fell silent keeps its jobs. */
   readonly jobLockMs: number
   readonly serve: ServeSettings
@@ -72,6 +104,10 @@ export type Schedule = {
   readonly syncCron: string
   readonly maintenanceCron: string
   readonly timezone: string
+  /** Is asked after each good run. May hold a token: it is never logged or stored. */
+  readonly heartbeatUrl: string | null
+  /** A run that takes longer is ended, and keeps what it has. */
+  readonly runTimeoutMs: number
 }
 
 /** Where Redis is, and its password, for commands that hand something to the daemon. Throws FatalError (usage). */
@@ -90,7 +126,35 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
   const url = new URL(values.REDIS_URL)
   // The setter would leave a % as it is, and whoever reads the address would decode it.
   if (password !== null) url.password = encodeURIComponent(password)
-  return { url: url.href, prefix: values.REDIS_PREFIX }
+  const ca = readRedisCa(url, environment)
+  return { url: url.href, prefix: values.REDIS_PREFIX, ca, timeoutMs: values.REDIS_TIMEOUT_MS }
+}
+
+function readRedisCa({ protocol }: URL, environment: Environment): string | null {
+  const path = environment.REDIS_CA_FILE?.trim()
+  if (!path) return null
+  if (protocol !== 'rediss:') {
+    throw new FatalError(
+      `REDIS_CA_FILE=${path}: REDIS_URL is redis://, without TLS. Write rediss:// there, or unset REDIS_CA_FILE.`,
+      EXIT.usage,
+    )
+  }
+  try {
+    const text = readFileSync(path, 'utf8')
+    for (const [certificate] of text.matchAll(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g)) {
+      new X509Certificate(certificate)
+    }
+    if (text.includes('BEGIN CERTIFICATE')) return text
+  } catch (error) {
+    const code = systemCode(error) ?? ''
+    if (/^E[A-Z]+$/.test(code)) {
+      throw new FatalError(`REDIS_CA_FILE=${path} cannot be read: ${code}.`, EXIT.usage)
+    }
+  }
+  throw new FatalError(
+    `REDIS_CA_FILE=${path} holds no certificate in PEM. Put that of the authority there.`,
+    EXIT.usage,
+  )
 }
 
 /** Throws FatalError (usage) naming every wrong variable. */
@@ -103,6 +167,7 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
   return {
     redis: redisSettings(values, environment),
     concurrency: values.WORKER_CONCURRENCY,
+    fairShareMs: values.WORKER_FAIR_SHARE,
     jobLockMs: values.JOB_LOCK_MS,
     serve: serveSettings(values),
     alertAfterPeriods: values.ALERT_AFTER_PERIODS,
@@ -123,29 +188,36 @@ function readAdminToken(environment: Environment): string | null {
   )
 }
 
-/** When a company's jobs run. Throws FatalError (usage) naming every wrong variable. */
+/** When a company's jobs run, and what is asked after a good run. Throws FatalError (usage) naming every wrong variable. */
 export function readSchedule(environment: Environment): Schedule {
   const values = parseSettings(scheduleSchema, environment)
   return {
     syncCron: values.SYNC_CRON,
     maintenanceCron: values.MAINTENANCE_CRON,
     timezone: values.SYNC_TIMEZONE,
+    heartbeatUrl: values.HEARTBEAT_URL?.replaceAll('{company}', environment.COMPANY || 'default') ?? null,
+    runTimeoutMs: values.RUN_TIMEOUT,
   }
 }
 
-const webhook = z
-  .string()
-  .refine(text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http address')
+/** ioredis would take any other text for database 0. */
+function hasDatabase(text: string): boolean {
+  return !URL.canParse(text) || /^\/?(\d{1,5})?$/.test(new URL(text).pathname)
+}
+
+const NO_CRON = 'must be a cron expression such as */5 * * * * (minute hour day month weekday)'
+const NEVER = 'never fires: there is no such date. Give a day that its months have'
 
 /** With five fields, or six with seconds, or a name such as @daily; and there must be such a time. */
-function isCron(text: string): boolean {
-  if (!/^@[a-z]+$/.test(text) && ![5, 6].includes(text.split(/\s+/).length)) return false
+function problemOfCron(text: string): string | null {
+  if (!/^@[a-z]+$/.test(text) && ![5, 6].includes(text.split(/\s+/).length)) return NO_CRON
   // `H` is another time at each look.
-  if (/\bH\b/.test(text)) return false
+  if (/\bH\b/.test(text)) return NO_CRON
   try {
     CronExpressionParser.parse(text).next()
-    return true
-  } catch {
-    return false
+    return null
+  } catch (error) {
+    // Days that no month has are found while it is read, or only by looking for one.
+    return /day of month definition|loop limit/.test(messageOf(error)) ? NEVER : NO_CRON
   }
 }

@@ -29,6 +29,7 @@ export type Ended =
       readonly report: RunReport
       readonly causes: readonly Cause[]
       readonly published: PublishedFigures
+      readonly seconds: number
       readonly exitCode: ExitCode
     }
   | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
@@ -101,12 +102,19 @@ async function syncNow(
   }
   try {
     const request = { full, restart, statuses: null, ids: null, allowMassDelete: false }
-    const { report, causes, published } = await sync(request, { ...context, api, onProgress })
+    const { report, causes, published, seconds } = await sync(request, { ...context, api, onProgress })
     const { run_id: _, ...rest } = report
-    log[LEVEL_OF_STATUS[report.status]]({ ...rest, snapshot: published.directory }, 'run finished')
+    log[LEVEL_OF_STATUS[report.status]]({ ...rest, seconds, snapshot: published.directory }, 'run finished')
     const { directory, written, bytesWritten, bytes } = published
-    const told = { directory, written, bytesWritten, bytes }
-    return { kind: 'synced', report, causes: [...causes], published: told, exitCode: exitOf(report, causes) }
+    const exitCode = exitOf(report, causes)
+    return {
+      kind: 'synced',
+      report,
+      causes: [...causes],
+      published: { directory, written, bytesWritten, bytes },
+      seconds,
+      exitCode,
+    }
   } finally {
     news.end()
     await api.close()

@@ -1,5 +1,7 @@
 import { once, setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { namesOf } from '#config/companies.ts'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/company.ts'
@@ -10,17 +12,21 @@ import { createMirrorApi } from '#src/mirror/app.ts'
 import { Mirror, type MirrorOptions } from '#src/mirror/mirror.ts'
 import { stopSignal } from '#src/stop.ts'
 import { createAlerts } from './alerts/alerts.ts'
+import { createHeartbeat } from './alerts/heartbeat.ts'
 import { inspect } from './alerts/inspect.ts'
 import type { Ended, Order } from './child.ts'
-import { fullRequests } from './full.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttp } from './http/server.ts'
+import { logLibraryLines } from './library_lines.ts'
 import { every } from './loop.ts'
 import { inProcess } from './process.ts'
 import type { Shared } from './processors.ts'
 import { openQueues, requestRun } from './queue.ts'
-import { openRoster } from './roster.ts'
+import { isOfRedis } from './redis_problem.ts'
+import { openRequests } from './requests.ts'
+import { openRoster, type Roster } from './roster.ts'
 import { reconcile, type Surroundings } from './scheduler.ts'
+import type { Slots } from './slots.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
 /** How soon a change of the companies' file is seen. */
@@ -42,6 +48,7 @@ async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
   const { logLevel, dataDir } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
+  logLibraryLines(log)
   const roster = await openRoster(environment)
   const stopping = stopSignal(() => log.info('Stopping: no new runs; those under way keep what they have.'))
   setMaxListeners(0, stopping)
@@ -50,10 +57,22 @@ async function serve(environment: Environment): Promise<void> {
   const startedAt = now()
 
   const queues = openQueues(settings.redis, log)
-  const requests = fullRequests(queues.redis, prefix, now)
-  const metrics = createMetrics({ roster, queues, now })
+  const requests = openRequests(queues.redis, prefix, now)
+  const slots: Slots = new Set()
   const alerts = createAlerts({ redis: queues.redis, prefix, webhookUrl: settings.webhookUrl, log, now })
-  const shared: Shared = { settings, roster, queues, fullRequests: requests, metrics, alerts, log }
+  const { concurrency } = settings
+  const metrics = createMetrics({ roster, queues, slots, concurrency, alerts, now })
+  const shared: Shared = {
+    settings,
+    roster,
+    queues,
+    slots,
+    requests,
+    metrics,
+    alerts,
+    heartbeat: createHeartbeat({ log }),
+    log,
+  }
 
   const lakeOf = (slug: string) => (roster.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
   const mirror = openMirror({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
@@ -61,7 +80,7 @@ async function serve(environment: Environment): Promise<void> {
     createHttp({
       ...{ roster, queues, metrics, log, adminToken: settings.adminToken },
       async requestSync(company, { full }) {
-        if (full) await requests.add(company, { restart: false })
+        if (full) await requests.ask(company, { full, restart: false })
         const { id = '' } = await requestRun(queues, 'sync', company)
         return { job: id }
       },
@@ -77,7 +96,11 @@ async function serve(environment: Environment): Promise<void> {
 
   // First the workers: a tick that was missed is taken before anybody thinks that it was lost.
   const workers = startWorkers(shared)
-  const loop = { signal: stopping, log }
+  const loop = {
+    signal: stopping,
+    onError: (error: unknown) => (isOfRedis(error) ? queues.note(error) : log.error(explain(error).message)),
+  }
+  void every(REFRESH_MS, followFile({ roster, log }), loop)
   void every(REFRESH_MS, keepSchedules({ queues, roster, log, startedAt }), loop)
   void every(INSPECT_MS, () => keepWatch(shared, { workers, startedAt }), loop)
 
@@ -102,20 +125,44 @@ function openMirror(options: MirrorOptions): Mirror | null {
   }
 }
 
-/** Follows the companies' file, and sees to it that Redis holds the schedules that it says. */
-function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
-  const { roster, log } = around
-  let reconciled = { version: 0, ms: 0 }
-  let told: string | null = null
+/** Follows the companies' file: also while Redis is away, so that status, readiness and alerts are about what it says. */
+function followFile({ roster, log }: Pick<Surroundings, 'roster' | 'log'>): () => Promise<void> {
+  const tell = tellProblems(log)
   return async () => {
     await roster.refresh()
-    if (roster.problem && roster.problem !== told) log.error(roster.problem)
-    told = roster.problem
+    tell(roster)
+  }
+}
+
+/** Sees to it that Redis holds the schedules of the companies. */
+function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
+  const { roster, queues } = around
+  let reconciled = { version: 0, ms: 0 }
+  return async () => {
     const { version } = roster
     const changed = version !== reconciled.version
     if (!changed && Date.now() - reconciled.ms < RECONCILE_MS) return
+    // What would wait for a Redis that is away would then be of another time.
+    if (reconciled.version !== 0 && queues.redis.status !== 'ready') return
     await reconcile({ ...around, now: new Date() }, { removeOthers: changed })
     reconciled = { version, ms: Date.now() }
+  }
+}
+
+/** Logs what is wrong with the companies' file, each thing once while it lasts. */
+function tellProblems(log: Logger): (roster: Pick<Roster, 'problem' | 'broken'>) => void {
+  let told = new Set<string>()
+  return ({ problem, broken }) => {
+    const now = new Set<string>()
+    if (problem !== null) {
+      now.add(problem)
+      if (!told.has(problem)) log.error(problem)
+    }
+    for (const [company, why] of broken) {
+      now.add(why)
+      if (!told.has(why)) log.error({ company }, why)
+    }
+    told = now
   }
 }
 
@@ -124,7 +171,12 @@ async function keepWatch(
   shared: Shared,
   { workers, startedAt }: { workers: Workers; startedAt: Date },
 ): Promise<void> {
-  await inspect({ ...shared, startedAt, now: new Date(), isActive: slug => workers.active.has(slug) })
+  await inspect({
+    ...shared,
+    startedAt,
+    now: new Date(),
+    isActive: slug => [...workers.slots].some(({ company }) => company === slug),
+  })
   await shared.alerts.deliver()
 }
 
@@ -156,7 +208,7 @@ async function askProcess(
 function describeRoster({ roster, settings }: Shared): string {
   const slugs = [...roster.companies.keys()]
   if (slugs.length === 0) return 'no company is configured yet: waiting for COMPANIES_FILE'
-  return `${slugs.length === 1 ? 'company' : `${slugs.length} companies:`} ${slugs.join(', ')}; ${settings.concurrency} at a time`
+  return `${slugs.length === 1 ? 'company' : `${slugs.length} companies:`} ${namesOf(slugs)}; ${settings.concurrency} at a time`
 }
 
 try {

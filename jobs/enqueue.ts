@@ -1,16 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { QueueEvents } from 'bullmq'
 import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
 import { FatalError, InterruptedError } from '#src/errors.ts'
 import type { Listener } from '#src/open.ts'
 import type { Ended } from './child.ts'
-import { type FullRequest, fullRequests } from './full.ts'
-import type { JobNews, JobResult } from './processors.ts'
-import { hostOf, openQueues, type Queues, requestRun, tellError } from './queue.ts'
+import type { JobNews } from './processors.ts'
+import { hostOf, openQueues, type Queues, requestRun } from './queue.ts'
+import { probe } from './redis_probe.ts'
+import { type Answer, openRequests, type Requests } from './requests.ts'
 
 const REDIS_WITHIN_MS = 5000
-const CLOSE_WITHIN_MS = 1000
+/** How often Redis is asked how the run stands. */
+const LOOK_MS = 300
+/** How long a run may take to begin, unless --wait says otherwise; then it may take as long as it needs. */
+const BEGIN_WITHIN_SECONDS = 600
 
 export type Followed = Ended & { readonly kind: 'synced' }
 
@@ -19,59 +22,47 @@ export type EnqueueOptions = {
   readonly company: string
   readonly full: boolean
   readonly restart: boolean
-  /** How long the run may take to begin. */
-  readonly waitSeconds: number
+  /** How long to wait for the end of the run; null: as long as it takes, once it began. */
+  readonly waitSeconds: number | null
   readonly listener: Listener
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
 /**
- * Hands a request for a run to the daemon, and follows the run that answers it to its end. The request
- * stays with the daemon, whatever becomes of this process.
- * @throws FatalError when Redis does not answer, no run begins in time, or the daemon does not know the
- *   company; InterruptedError.
+ * Hands a request for a run to the daemon, and waits for the end of a run that covers it. The request stays with
+ * the daemon, whatever becomes of this process.
+ * @throws FatalError when Redis does not answer, the run does not begin or end in time, it failed without a report, or
+ *   the daemon does not know the company; InterruptedError.
  */
 export async function enqueue(options: EnqueueOptions): Promise<Followed> {
   const { redis, log, signal } = options
   const queues = openQueues(redis, log)
+  let patience: Patience | null = null
   try {
     await answering(queues, redis)
-    const events = await interruptible(signal, openEvents(queues, log))
-    try {
-      return await interruptible(signal, handOver(queues, events, options))
-    } finally {
-      // Where Redis went away, closing waits for it.
-      await Promise.race([events.close(), sleep(CLOSE_WITHIN_MS)])
-    }
+    patience = startPatience(options)
+    return await interruptible(signal, Promise.race([follow(queues, patience, options), patience.over]))
   } finally {
+    patience?.end()
     await queues.close()
   }
 }
 
-async function answering({ redis, refusal }: Queues, { url }: RedisSettings): Promise<void> {
-  const answered = redis.ping().then(
+async function answering({ redis, prefix, problem, note }: Queues, { url }: RedisSettings): Promise<void> {
+  const answered = probe(redis, prefix).then(
     () => true,
-    () => false,
+    error => {
+      note(error)
+      return false
+    },
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
-  const refused = refusal()
-  if (refused !== null) throw new FatalError(`${refused} Nothing was handed over.`)
+  const known = problem()
+  if (known && known.kind !== 'away') throw new FatalError(`${known.sentence} Nothing was handed over.`)
   throw new FatalError(
     `Redis at ${hostOf(url)} is not there. Nothing was handed over. Set REDIS_URL to the daemon's.`,
   )
-}
-
-/** Told of everything from now on: without a place to begin, what comes before the first look would be missed. */
-async function openEvents({ runs, redis, prefix }: Queues, log: Logger): Promise<QueueEvents> {
-  const [last] = await redis.xrevrange(`${prefix}:${runs.name}:events`, '+', '-', 'COUNT', 1)
-  const events = new QueueEvents(runs.name, {
-    ...{ connection: redis, prefix, skipVersionCheck: true },
-    lastEventId: last?.[0] ?? '0-0',
-  })
-  events.on('error', error => tellError(log, error))
-  await events.waitUntilReady()
-  return events
 }
 
 async function interruptible<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
@@ -89,85 +80,102 @@ async function interruptible<T>(signal: AbortSignal, work: Promise<T>): Promise<
   }
 }
 
-async function handOver(queues: Queues, events: QueueEvents, options: EnqueueOptions): Promise<Followed> {
-  const { company, listener, waitSeconds } = options
-  const requests = fullRequests(queues.redis, queues.prefix, () => new Date())
-  const asked = options.full ? await requests.add(company, options) : null
-  const followed = follow(events, { ...options, queues, asked })
-  const late = setTimeout(() => followed.giveUp(), waitSeconds * 1000)
-  try {
-    await requestRun(queues, 'sync', company)
-    // Some that are managed by others do not tell who is connected.
-    if ((await queues.runs.getWorkersCount().catch(() => 1)) === 0) {
-      listener.note('No worker is running (npm start); the request waits for one.')
-    }
-    return await interruptible(options.signal, followed.end)
-  } finally {
-    clearTimeout(late)
+type Patience = {
+  /** Rejects when it is over; also while Redis is away. */
+  readonly over: Promise<never>
+  /** The run is under way as this job. */
+  begun(job: string): void
+  /** It was put back, and has to begin again. */
+  putBack(): void
+  end(): void
+}
+
+function startPatience({ company, waitSeconds }: EnqueueOptions): Patience {
+  const { promise: over, reject } = Promise.withResolvers<never>()
+  over.catch(() => {})
+  const seconds = waitSeconds ?? BEGIN_WITHIN_SECONDS
+  let job: string | null = null
+  const giveUp = () => {
+    const what = job
+      ? `The run of ${company} (job ${job}) did not end within ${seconds} s. It goes on in the daemon`
+      : `No run of ${company} began within ${seconds} s. The request stays with the daemon`
+    reject(new FatalError(`${what}; see its log.`))
+  }
+  const start = () => setTimeout(giveUp, seconds * 1000)
+  let timer = start()
+  return {
+    over,
+    begun(id) {
+      job = id
+      if (waitSeconds === null) clearTimeout(timer)
+    },
+    putBack() {
+      if (job === null) return
+      job = null
+      if (waitSeconds === null) timer = start()
+    },
+    end: () => clearTimeout(timer),
   }
 }
 
-type Follow = EnqueueOptions & { readonly queues: Queues; readonly asked: FullRequest | null }
+async function follow(queues: Queues, patience: Patience, options: EnqueueOptions): Promise<Followed> {
+  const { company, listener, signal } = options
+  const requests = openRequests(queues.redis, queues.prefix, () => new Date())
+  let number = await handOver(queues, requests, options)
+  // Some that are managed by others do not tell who is connected.
+  if ((await queues.runs.getWorkersCount().catch(() => 1)) === 0) {
+    listener.note('No worker is running (npm start); the request waits for one.')
+  }
+  const watch = watchJob(queues, patience, options)
+  while (!signal.aborted) {
+    const answer = await requests.look(company, number)
+    if (answer === 'forgotten') {
+      listener.note('Redis has lost the request; it is handed over again')
+      number = await handOver(queues, requests, options)
+    } else if (answer !== null) return conclude(answer)
+    await watch(number)
+    await sleep(LOOK_MS)
+  }
+  throw new InterruptedError()
+}
 
-/** `end` resolves with the end of the first run that begins from now on and answers the request. */
-function follow(events: QueueEvents, options: Follow): { readonly end: Promise<Followed>; giveUp(): void } {
-  const { company, queues, asked, listener } = options
-  const { promise, resolve, reject } = Promise.withResolvers<Followed>()
-  // Who follows may fail before it waits for this.
-  promise.catch(() => {})
-  let job: string | null = null
-  let begun = false
-  let ended: Ended | null = null
-  const onActive = async ({ jobId }: { jobId: string }) => {
-    const found = await queues.runs.getJob(jobId)
-    if (found?.name !== 'sync' || found.data.company !== company) return
-    if (job !== jobId) listener.note(`The daemon runs it as job ${jobId}`)
-    job = jobId
-    begun = true
+async function handOver(queues: Queues, requests: Requests, options: EnqueueOptions): Promise<number> {
+  const number = await requests.ask(options.company, options)
+  await requestRun(queues, 'sync', options.company)
+  return number
+}
+
+function conclude(answer: Answer): Followed {
+  if ('skipped' in answer) throw new FatalError(`The daemon did nothing: ${answer.skipped}`)
+  const { ended } = answer
+  if (ended.kind === 'synced') return ended
+  throw new FatalError(ended.kind === 'failed' ? ended.message : 'The daemon did not run.')
+}
+
+/** Shows how the job stands that will answer the request, as far as one look at a time shows it. */
+function watchJob(
+  { runs }: Queues,
+  patience: Patience,
+  { company, listener }: EnqueueOptions,
+): (number: number) => Promise<void> {
+  let said = ''
+  const note = (text: string) => {
+    if (text !== said) listener.note(text)
+    said = text
   }
-  // One after the other: a job may be over before it is known whose it is.
-  let told = Promise.resolve()
-  const inOrder =
-    <T>(hear: (event: T) => void | Promise<void>) =>
-    (event: T) => {
-      told = told.then(() => hear(event)).catch(reject)
+  return async number => {
+    const id = await runs.getDeduplicationJobId(`sync-${company}`)
+    const job = id === null ? undefined : await runs.getJob(id)
+    if (!id || !job) return
+    const state = await job.getState()
+    const news = job.progress as Partial<JobNews>
+    if (state === 'active' && (news.covers ?? 0) >= number) {
+      patience.begun(id)
+      note(`The daemon runs it as job ${id}`)
+      if (news.progress) listener.progress(news.progress)
+    } else if (state !== 'active') {
+      patience.putBack()
+      if (state === 'delayed') note('The company is held, or the worker stopped; the run will follow')
     }
-  const onProgress = ({ jobId, data }: { jobId: string; data: unknown }) => {
-    if (jobId !== job) return
-    const news = data as JobNews
-    if ('progress' in news) listener.progress(news.progress)
-    else ended = news.ended
-  }
-  const onDelayed = ({ jobId }: { jobId: string }) => {
-    if (jobId === job) listener.note('The company is held, or the worker stopped; the run will follow')
-  }
-  const onCompleted = ({ jobId, returnvalue }: { jobId: string; returnvalue: unknown }) => {
-    if (jobId !== job) return
-    const result = returnvalue as JobResult
-    if ('skipped' in result) reject(new FatalError(`The daemon did nothing: ${result.skipped}`))
-    // It began before the request was there; the next one has it.
-    else if (asked && result.full_request !== asked.id) job = null
-    else if (result.ended.kind === 'synced') resolve(result.ended)
-  }
-  const onFailed = ({ jobId, failedReason }: { jobId: string; failedReason: string }) => {
-    if (jobId !== job) return
-    if (ended?.kind === 'synced') resolve(ended)
-    else reject(new FatalError(failedReason))
-  }
-  events.on('active', inOrder(onActive))
-  events.on('progress', inOrder(onProgress))
-  events.on('delayed', inOrder(onDelayed))
-  events.on('completed', inOrder(onCompleted))
-  events.on('failed', inOrder(onFailed))
-  return {
-    end: promise,
-    giveUp() {
-      if (begun) return
-      reject(
-        new FatalError(
-          `No run of ${company} began within ${options.waitSeconds} s. The request stays with the daemon; see its log.`,
-        ),
-      )
-    },
   }
 }

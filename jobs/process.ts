@@ -6,6 +6,7 @@ import { EXIT } from '#src/errors.ts'
 import type { Progress } from '#src/run.ts'
 import type { AnswerSeen, Ended, Message, Order } from './child.ts'
 import type { Company } from './roster.ts'
+import type { Slot } from './slots.ts'
 
 const CHILD = join(import.meta.dirname, 'child.ts')
 /** A run that was told to stop has sealed, loaded and published well within this; the grace period is 60 s. */
@@ -20,8 +21,8 @@ export type ProcessOptions = {
   readonly order: Order
   /** Aborted to let it end early. */
   readonly signal: AbortSignal
-  /** Has the company while the process lives. */
-  readonly active?: Set<string>
+  /** Of a run: gets the process's id, and is free again when that has ended. */
+  readonly slot?: Slot
   readonly onBegun?: () => void
   readonly onNews?: (news: { progress: Progress | null; answers: readonly AnswerSeen[] }) => void
 }
@@ -39,7 +40,7 @@ export async function inProcess(options: ProcessOptions): Promise<Ended> {
     // Out of reach of a terminal's Ctrl-C, which comes before it listens: this process tells it to stop.
     detached: true,
   })
-  options.active?.add(company.slug)
+  if (options.slot) options.slot.pid = child.pid ?? null
   let ended: Ended | null = null
   let killer: NodeJS.Timeout | undefined
   const stop = () => {
@@ -64,7 +65,8 @@ export async function inProcess(options: ProcessOptions): Promise<Ended> {
     const how = await exited(child)
     return ended ?? died(company, how)
   } finally {
-    options.active?.delete(company.slug)
+    // Not only when its job ends, which may wait for a Redis that is away: a worker that stops waits for runs alone.
+    options.slot?.release()
     clearTimeout(killer)
     signal.removeEventListener('abort', stop)
   }

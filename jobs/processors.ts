@@ -1,19 +1,26 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job } from 'bullmq'
 import type { Logger } from 'pino'
 import type { DaemonSettings } from '#config/daemon.ts'
-import { EXIT, FatalError } from '#src/errors.ts'
+import { formatDuration } from '#config/settings.ts'
+import { EXIT, explain, FatalError } from '#src/errors.ts'
 import { type Holder, lockHolder } from '#src/lock.ts'
 import type { Progress } from '#src/run.ts'
-import { readState } from '#src/state.ts'
+import { readState, wentThrough } from '#src/state.ts'
 import { afterRun } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
+import type { Heartbeat } from './alerts/heartbeat.ts'
 import type { Ended } from './child.ts'
 import { checkDirectory } from './directory.ts'
-import type { FullRequests } from './full.ts'
+import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
+import type { JobLocks } from './job_locks.ts'
 import { inProcess } from './process.ts'
-import { type JobData, type Queues, tellError } from './queue.ts'
+import type { JobData, Queues } from './queue.ts'
+import { isLostJob, isOfRedis } from './redis_problem.ts'
+import type { Requests, Taken } from './requests.ts'
 import type { Company, Roster } from './roster.ts'
+import { type Slot, type Slots, takeSlot } from './slots.ts'
 
 /** A company that is held, by hand or by its other job, is looked at again so much later. */
 const HELD_DELAY_MS = 10_000
@@ -21,41 +28,94 @@ const HELD_DELAY_MS = 10_000
 const STOPPED_DELAY_MS = 500
 /** What a worker cannot take is handed on so much later, so many times: to whom is chance. */
 const REFUSED_DELAY_MS = 1000
-const MAX_REFUSALS = { notConfigured: 3, wrongDirectory: 10 } as const
+/** What Redis refuses is tried again so much later. */
+const REFUSED_AGAIN_MS = 1000
+const MAX_REFUSALS = { notConfigured: 3, wrongDirectory: 10, newerSchema: 10 } as const
 
 export type Shared = {
   readonly settings: DaemonSettings
   readonly roster: Roster
   readonly queues: Queues
-  readonly fullRequests: FullRequests
+  /** The runs under way in this worker. */
+  readonly slots: Slots
+  readonly requests: Requests
   readonly metrics: Metrics
   readonly alerts: Alerts
+  readonly heartbeat: Heartbeat
   readonly log: Logger
 }
 
 type RunJob = Job<JobData>
 
-/** What a job tells while it goes on; the last one is how it ended. */
-export type JobNews = { readonly progress: Progress } | { readonly ended: Ended }
+/** What a job reports while it goes on: the last request that its run covers, and how far it is. */
+export type JobNews = { readonly covers: number; readonly progress: Progress | null }
 
 /** What a job leaves for the board, and for whoever asked for it. */
-export type JobResult =
-  | { readonly skipped: string }
-  | { readonly ended: Ended; readonly full_request: string | null }
+export type JobResult = { readonly skipped: string } | { readonly ended: Ended }
 
 export type Context = {
   readonly shared: Shared
-  /** Companies that have a process under way in this worker. */
-  readonly active: Set<string>
   readonly token: string
+  readonly locks: JobLocks
   /** Aborted when the worker stops. */
   readonly signal: AbortSignal
 }
 
-/** What becomes of a job of `runs`. */
+/** What becomes of a job of `runs`; who asked for the run gets the answer before the job is over. */
 export async function processRun(job: RunJob, context: Context): Promise<JobResult> {
+  const { locks, token } = context
+  const id = job.id ?? ''
+  locks.hold(id, token)
+  try {
+    const result = await answered(job, context)
+    await untilRedisTakesIt(context, () => locks.keep(id))
+    return conclude(result)
+  } finally {
+    locks.release(id)
+  }
+}
+
+async function answered(job: RunJob, context: Context): Promise<JobResult> {
+  if (job.name !== 'sync') return await attempt(job, context, NOTHING_TAKEN)
+  const { requests } = context.shared
+  const { company } = job.data
+  const taken = await untilRedisTakesIt(context, () => requests.take(company))
+  const answer = async (result: JobResult) =>
+    await untilRedisTakesIt(context, () => requests.answer(company, { ...result, covers: taken.covers }))
+  try {
+    const result = await attempt(job, context, taken)
+    await answer(result)
+    return result
+  } catch (error) {
+    // One that was put back, or that the queue gave to another worker, has no end yet.
+    if (!(error instanceof DelayedError || isLostJob(error) || isOfRedis(error))) {
+      await answer({ ended: failedWith(error) })
+    }
+    throw error
+  }
+}
+
+/**
+ * Does it again while Redis refuses. A job that ended meanwhile would stay under way for the queue, and be run again as
+ * one whose worker died.
+ */
+async function untilRedisTakesIt<T>({ shared, signal }: Context, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (signal.aborted || !isOfRedis(error)) throw error
+      shared.queues.note(error)
+      await sleep(REFUSED_AGAIN_MS, undefined, { signal }).catch(() => {})
+    }
+  }
+}
+
+const NOTHING_TAKEN: Taken = { covers: 0, full: null }
+
+async function attempt(job: RunJob, context: Context, taken: Taken): Promise<JobResult> {
   const { shared, signal } = context
-  const { roster, alerts, queues, log } = shared
+  const { roster, alerts, metrics, log } = shared
   const slug = job.data.company
   const about = { company: slug, job: job.id ?? '' }
   if (signal.aborted) return await later(job, context, STOPPED_DELAY_MS)
@@ -67,63 +127,129 @@ export async function processRun(job: RunJob, context: Context): Promise<JobResu
     log.warn(about, skipped)
     return { skipped }
   }
-  const refusal = await checkDirectory(queues, company)
+  const { refusal, holder } = await lookBefore(job, company, context)
   if (refusal !== null) {
     log.error(about, refusal)
     await handOn(job, context, MAX_REFUSALS.wrongDirectory)
+    if (job.name === 'sync') metrics.observeFailure(slug, 'incremental')
     await alerts.raise({ ...wrongDirectory(slug), message: refusal })
     throw new ToldError(refusal)
   }
   await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the known one again.' })
-  const holder = await lockHolder(company.paths.lock)
   if (holder) {
     log.info(about, `It is held by ${describe(holder)}; later.`)
     return await later(job, context, HELD_DELAY_MS)
   }
-  const { ended, fullRequest } = await carryOut(job, company, context)
+  const slot = takeSlot(shared.slots, company)
+  const ended = await carryOut(job, company, { ...context, taken, slot }).finally(slot.release)
   if (ended.kind === 'failed' && ended.exitCode === EXIT.held) return await later(job, context, HELD_DELAY_MS)
-  if (signal.aborted && isInterrupted(ended)) return await later(job, context, STOPPED_DELAY_MS)
-  // A job that fails has no other result to leave for who follows it.
-  await job.updateProgress({ ended })
-  return conclude(ended, fullRequest)
+  if (isHung(slot, ended)) throw new FatalError(describeHung(company))
+  if (isInterrupted(ended) && (signal.aborted || slot.cut !== null)) {
+    if (slot.cut === 'timeout') log.warn(about, describeTimeout(company))
+    return await later(job, context, STOPPED_DELAY_MS)
+  }
+  return { ended }
 }
 
-type CarriedOut = { readonly ended: Ended; readonly fullRequest: string | null }
+type Look = { readonly refusal: string | null; readonly holder: Holder | null }
 
-async function carryOut(job: RunJob, company: Company, context: Context): Promise<CarriedOut> {
+/** Whether the run may begin: this is the company's directory, and nobody holds it. */
+async function lookBefore(job: RunJob, company: Company, context: Context): Promise<Look> {
+  const { shared } = context
+  try {
+    const refusal = await untilRedisTakesIt(context, () => checkDirectory(shared.queues, company))
+    return { refusal, holder: refusal === null ? await lockHolder(company.paths.lock) : null }
+  } catch (error) {
+    await traceOf(error, job, company, shared)
+    throw error
+  }
+}
+
+type InSlot = Context & { readonly taken: Taken; readonly slot: Slot }
+
+async function carryOut(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
   if (job.name === 'sync') return await syncCompany(job, company, context)
   if (job.name !== 'maintain') {
     throw new FatalError(`There is no job ${job.name}: only sync and maintain.`)
   }
   const order = { kind: 'maintain', job: job.id ?? '' } as const
-  return { ended: await inProcess({ ...context, company, order }), fullRequest: null }
+  const signal = AbortSignal.any([context.signal, context.slot.signal])
+  return await inProcess({ ...context, company, order, signal })
 }
 
-async function syncCompany(job: RunJob, company: Company, context: Context): Promise<CarriedOut> {
-  const { fullRequests, metrics, alerts, log } = context.shared
+async function syncCompany(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
+  const { requests, queues, metrics } = context.shared
   const { slug } = company
-  const asked = await fullRequests.get(slug)
-  const updates = latestOnly((progress: Progress) => job.updateProgress({ progress }))
-  const ended = await inProcess({
+  const { slot, taken } = context
+  const { covers, full } = taken
+  const updates = latestOnly((progress: Progress | null) => job.updateProgress({ covers, progress }))
+  updates(null)
+  const told = await inProcess({
     ...context,
     company,
-    order: { kind: 'sync', job: job.id ?? '', full: asked !== null, restart: asked?.restart ?? false },
+    signal: AbortSignal.any([context.signal, slot.signal]),
+    order: { kind: 'sync', job: job.id ?? '', full: full !== null, restart: full?.restart ?? false },
     onBegun: () => {
-      if (asked) fullRequests.done(slug, asked).catch(error => tellError(log, error))
+      if (full) untilRedisTakesIt(context, () => requests.begun(slug, full)).catch(queues.note)
     },
     onNews: ({ progress, answers }) => {
       metrics.observeAnswers(slug, answers)
       if (progress) updates(progress)
     },
   })
-  if (ended.kind === 'synced') {
-    metrics.observeRun(slug, ended.report)
+  const ended = withCut(told, slot)
+  await noteEnd(job, company, { ...context, ended })
+  return ended
+}
+
+/** What status, metrics, alerts and the heartbeat have of a run that ended. */
+async function noteEnd(
+  job: RunJob,
+  company: Company,
+  { ended, ...context }: InSlot & { readonly ended: Ended },
+): Promise<void> {
+  const { metrics, heartbeat, queues, alerts, log } = context.shared
+  const { slug } = company
+  const { slot, taken } = context
+  if (ended.kind === 'synced') metrics.observeRun(slug, ended.report, ended.seconds)
+  if (isHung(slot, ended)) {
+    await leaveTrace(context.shared, company, { reason: describeHung(company), mode: null })
+  } else if (ended.kind === 'synced') {
+    if (wentThrough(ended.report)) void heartbeat(company)
     const state = await readState(company.paths)
     if (state) await afterRun(alerts, company, state)
     // Not waited for: a webhook that is slow holds up no run.
-    alerts.deliver().catch(error => tellError(log, error))
+    alerts.deliver().catch(queues.note)
+  } else if (ended.kind === 'failed' && ended.cause === 'newer_schema') {
+    // In a rolling deploy the newer workers do it.
+    log.warn({ company: slug, job: job.id }, ended.message)
+    await handOn(job, context, MAX_REFUSALS.newerSchema)
+    await leaveTrace(context.shared, company, { reason: ended.message })
+  } else if (ended.kind === 'failed' && ended.exitCode !== EXIT.held && !wasStopped(ended, context)) {
+    const mode = taken.full === null ? 'incremental' : 'full'
+    await leaveTrace(context.shared, company, { reason: ended.message, mode })
   }
-  return { ended, fullRequest: asked?.id ?? null }
+}
+
+/** It took longer than it may, and that brought nothing: another one like it would not either. */
+function isHung({ cut }: Slot, ended: Ended): boolean {
+  return cut === 'timeout' && isInterrupted(ended) && !(ended.kind === 'synced' && ended.report.loaded > 0)
+}
+
+function describeHung({ slug, schedule }: Company): string {
+  return `${slug}: the run was ended after ${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT), and had loaded nothing by then. Look whether the API answers; if the company is that large, raise RUN_TIMEOUT.`
+}
+
+function describeTimeout({ schedule }: Company): string {
+  return `The run was ended after ${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT). What it fetched stays, and it goes on from there when it is its turn.`
+}
+
+/** One that was asked to end and had to be killed was not killed for its memory. */
+function withCut(ended: Ended, { cut, company }: Slot): Ended {
+  if (cut === null || ended.kind !== 'failed' || !/died \(SIG/.test(ended.message)) return ended
+  const setting = cut === 'timeout' ? 'RUN_TIMEOUT' : 'WORKER_FAIR_SHARE'
+  const message = `${company}: the run was asked to end (${setting}), did not, and was killed. What it made durable stays, and the next run goes on from there.`
+  return { ...ended, message }
 }
 
 function isInterrupted(ended: Ended): boolean {
@@ -131,16 +257,28 @@ function isInterrupted(ended: Ended): boolean {
   return ended.kind === 'synced' && ended.report.status === 'interrupted'
 }
 
+/** It ended early because it was asked to; one that was killed, as it did not, is a failure. */
+function wasStopped(ended: Ended, { signal, slot }: InSlot): boolean {
+  return signal.aborted || (slot.cut !== null && isInterrupted(ended))
+}
+
 /** Why a job failed, where the log has it already. */
 export class ToldError extends FatalError {}
 
 /** A job fails where its run did, so that the board shows it; everything else is a result. */
-function conclude(ended: Ended, full_request: string | null): JobResult {
+function conclude(result: JobResult): JobResult {
+  if ('skipped' in result) return result
+  const { ended } = result
   if (ended.kind === 'failed') throw new FatalError(ended.message)
   if (ended.kind === 'synced' && ended.report.status === 'failed') {
     throw new ToldError(ended.report.error ?? 'The run failed.')
   }
-  return { ended, full_request }
+  return result
+}
+
+function failedWith(error: unknown): Ended {
+  const { message, exitCode } = explain(error)
+  return { kind: 'failed', message, exitCode, cause: null }
 }
 
 /** Puts the job back: it keeps its place as the company's one waiting run. */
@@ -167,14 +305,14 @@ function describe({ what, pid, host }: Holder): string {
 
 /** While one update is on its way, only the latest of the others waits: Redis may be away for a while. */
 function latestOnly<T>(send: (value: T) => Promise<unknown>): (value: T) => void {
-  let waiting: T | null = null
+  let waiting: readonly [T] | null = null
   let sending = false
   return async function update(value) {
-    waiting = value
+    waiting = [value]
     if (sending) return
     sending = true
     while (waiting !== null) {
-      const next: T = waiting
+      const [next]: readonly [T] = waiting
       waiting = null
       await send(next).catch(() => {})
     }

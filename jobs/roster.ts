@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { companiesFile, readCompanies } from '#config/companies.ts'
+import { allBroken, companiesFile, readCompanies } from '#config/companies.ts'
 import { readSchedule, type Schedule } from '#config/daemon.ts'
 import {
   type Environment,
@@ -9,7 +9,10 @@ import {
   type Settings,
 } from '#config/settings.ts'
 import { type CompanyPaths, companyPaths } from '#src/company.ts'
-import { EXIT, FatalError } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf } from '#src/errors.ts'
+
+/** What could not be used is read again so much later, also unchanged: what kept it from that may pass. */
+const READ_AGAIN_MS = 60_000
 
 /** A company as it is configured now. */
 export type Company = {
@@ -26,11 +29,15 @@ export type Roster = {
   readonly companies: ReadonlyMap<string, Company>
   /** Why the file that is there now could not be used: the companies are those of before. Null when it could. */
   readonly problem: string | null
+  /** Companies of the file that cannot be used, and why: those that could be before stay as they were. */
+  readonly broken: ReadonlyMap<string, string>
   /** Grows with each change of the companies. */
   readonly version: number
   /** Reads the file again where it changed. */
   refresh(): Promise<void>
 }
+
+type Read = Pick<Roster, 'companies' | 'broken' | 'problem'>
 
 /**
  * Reads the companies for the first time.
@@ -39,34 +46,35 @@ export type Roster = {
 export async function openRoster(environment: Environment): Promise<Roster> {
   const file = companiesFile(environment)
   let seen = await signature(file.path)
-  let companies = await readRoster(environment, { mayWait: file.named && seen === null })
-  let problem: string | null = null
+  let read = await readRoster(environment, { mayWait: file.named && seen === null })
+  let readMs = Date.now()
   let version = 1
   let refreshing: Promise<void> | null = null
   async function refresh(): Promise<void> {
     const now = await signature(file.path)
-    if (now === seen) {
-      problem = null
-      return
-    }
+    const isWhole = read.problem === null && read.broken.size === 0
+    if (now === seen && (isWhole || Date.now() - readMs < READ_AGAIN_MS)) return
+    readMs = Date.now()
     try {
       if (now === null) throw new FatalError(`${file.path} is gone; its companies stay as they were.`)
-      companies = await readRoster(environment, { mayWait: false })
-      seen = now
-      problem = null
-      version += 1
+      const next = keepBroken(await readRoster(environment, { mayWait: false }), read.companies)
+      if (now !== seen || next.broken.size !== read.broken.size) version += 1
+      read = next
     } catch (error) {
-      if (!(error instanceof FatalError)) throw error
-      // Seen only where it was read: what keeps it from being read may pass without changing it.
-      problem = error.message
+      // Whatever it was: runs go on, and whoever looks after them learns of it.
+      read = { ...read, problem: sentenceOf(error, file.path) }
     }
+    seen = now
   }
   return {
     get companies() {
-      return companies
+      return read.companies
     },
     get problem() {
-      return problem
+      return read.problem
+    },
+    get broken() {
+      return read.broken
     },
     get version() {
       return version
@@ -81,14 +89,21 @@ export async function openRoster(environment: Environment): Promise<Roster> {
   }
 }
 
-async function readRoster(
-  environment: Environment,
-  { mayWait }: { mayWait: boolean },
-): Promise<ReadonlyMap<string, Company>> {
-  const { file, environments } = await readCompanies(environment)
+/** A company whose entry was mistyped goes on as it was configured before. */
+function keepBroken(next: Read, before: Roster['companies']): Read {
+  const companies = new Map(next.companies)
+  for (const slug of next.broken.keys()) {
+    const known = before.get(slug)
+    if (known) companies.set(slug, known)
+  }
+  return { ...next, companies }
+}
+
+async function readRoster(environment: Environment, { mayWait }: { mayWait: boolean }): Promise<Read> {
+  const { file, environments, problem, broken: unusable } = await readCompanies(environment)
   if (!file && !environment.API_BASE_URL?.trim()) {
     // Somebody named a file that is not there yet: it can come without a restart.
-    if (mayWait) return new Map()
+    if (mayWait) return { companies: new Map(), broken: new Map(), problem: null }
     throw new FatalError(
       `${NO_ADDRESS} For several companies, copy config/companies.example.yaml to config/companies.yaml.`,
       EXIT.usage,
@@ -97,22 +112,33 @@ async function readRoster(
   // The only company's key is looked at now; one of several must not keep the others from starting.
   if (!file) readApiSettings(environment)
   const companies = new Map<string, Company>()
-  for (const [slug, own] of environments) companies.set(slug, companyOf(slug, own))
-  return companies
+  const broken = new Map(unusable)
+  for (const [slug, own] of environments) {
+    try {
+      companies.set(slug, companyOf(slug, own))
+    } catch (error) {
+      const where = file ? `${file}: ${slug}` : slug
+      broken.set(slug, `${where}: ${sentenceOf(error)}`)
+    }
+  }
+  if (companies.size === 0 && broken.size > 0) {
+    throw allBroken([problem, ...broken.values()].filter(why => why !== null))
+  }
+  return { companies, broken, problem }
 }
 
 function companyOf(slug: string, environment: Environment): Company {
   const settings = readSettings(environment)
-  try {
-    const schedule = readSchedule(environment)
-    return { slug, environment, settings, schedule, paths: companyPaths(settings.dataDir, slug) }
-  } catch (error) {
-    if (!(error instanceof FatalError)) throw error
-    throw new FatalError(`${slug}: ${error.message}`, error.exitCode)
-  }
+  const schedule = readSchedule(environment)
+  return { slug, environment, settings, schedule, paths: companyPaths(settings.dataDir, slug) }
 }
 
-/** Differs when the file does; null where there is none. */
+function sentenceOf(error: unknown, path?: string): string {
+  if (error instanceof FatalError) return error.message.replaceAll('\n', ' ')
+  return `${path ? `${path}: ` : ''}${messageOf(error)}.`
+}
+
+/** Differs when the file does; null if there is no file. */
 async function signature(path: string): Promise<string | null> {
   return await stat(path).then(
     ({ ino, size, mtimeMs, ctimeMs }) => `${ino} ${size} ${mtimeMs} ${ctimeMs}`,

@@ -2,7 +2,9 @@ import type { Logger } from 'pino'
 import { explain } from '#src/errors.ts'
 import { readState } from '#src/state.ts'
 import { nextAfter } from './cron.ts'
+import { jitterMs } from './jitter.ts'
 import { type JobData, type JobName, type Queues, requestRun } from './queue.ts'
+import { isOfRedis } from './redis_problem.ts'
 import type { Company, Roster } from './roster.ts'
 
 /** Ticks end at once; nobody looks for them afterwards. */
@@ -50,6 +52,8 @@ export async function reconcile(
     try {
       await scheduleCompany(company, { known, asked: asked[company.slug] }, around)
     } catch (error) {
+      // That is the trouble of all.
+      if (isOfRedis(error)) throw error
       log.error({ company: company.slug }, `It could not be scheduled: ${explain(error).message}`)
     }
   }
@@ -127,15 +131,17 @@ async function catchUp(
 
 /** Whether the schedule has named a time since the last run, long enough ago that its tick is not on its way. */
 function isDue(
-  { schedule }: Company,
+  company: Company,
   lastRun: string | undefined,
-  { now, startedAt, fresh }: Surroundings & { fresh: boolean },
+  { roster, now, startedAt, fresh }: Surroundings & { fresh: boolean },
 ): boolean {
+  const { schedule } = company
   const lastMs = Date.parse(lastRun ?? '')
   // What lies in the future was written by a clock that was ahead, and proves nothing.
   if (!(lastMs <= now.getTime())) return true
   const due = nextAfter(lastMs, schedule.syncCron, schedule.timezone)
-  return (fresh ? due : Math.max(due, startedAt.getTime()) + LATE_TICK_MS) <= now.getTime()
+  const patienceMs = LATE_TICK_MS + jitterMs(company, roster.companies.size)
+  return (fresh ? due : Math.max(due, startedAt.getTime()) + patienceMs) <= now.getTime()
 }
 
 /** A run waits or is under way; what only says so, of a job that is over or lost, does not count. */

@@ -24,3 +24,18 @@ export async function fromRedis<T>(redis: Redis, ms: number, ask: () => Promise<
     clearTimeout(timer)
   }
 }
+
+const firstTries = new WeakMap<Redis, Promise<void>>()
+
+/** Resolves when the first try to connect has ended, well or not: until then nobody knows whether Redis is away. */
+export async function firstTry(redis: Redis, ms: number): Promise<void> {
+  const known = firstTries.get(redis)
+  if (known) return await known
+  const over = new Promise<void>(resolve => {
+    if (!['wait', 'connecting', 'connect'].includes(redis.status)) return resolve()
+    for (const event of ['ready', 'close', 'end']) redis.once(event, () => resolve())
+    setTimeout(resolve, ms).unref()
+  })
+  firstTries.set(redis, over)
+  await over
+}

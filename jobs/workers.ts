@@ -1,17 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Job, Worker } from 'bullmq'
+import { DelayedError, type Job, Worker } from 'bullmq'
 import { explain } from '#src/errors.ts'
+import { leaveTrace } from './failures.ts'
+import { jitterMs } from './jitter.ts'
+import { createJobLocks } from './job_locks.ts'
+import { every } from './loop.ts'
 import { processRun, type Shared, ToldError } from './processors.ts'
-import { isRefusal, type JobData, type Queues, requestRun, tellError } from './queue.ts'
+import { type JobData, type Queues, requestRun } from './queue.ts'
+import { isLostJob, isLostRenewal, isOfRedis, isRefusal } from './redis_problem.ts'
 import { requestDueRun } from './scheduler.ts'
+import { SHARE_LOOK_MS, type Slot, type Slots, shareSlots } from './slots.ts'
 import { fromRedis } from './within.ts'
 
 /** Ticks only ask for runs. */
 const TICKS_AT_A_TIME = 8
 /** A worker that dies in the middle of a job this often takes the job with it; the next tick brings another. */
 const MAX_DEATHS = 5
-/** A Redis that refuses is asked again after so long; BullMQ itself would do it at once, and for ever. */
-const REFUSED_PAUSE_MS = 5000
+/** Whether a Redis that refused takes commands again, is looked at so often; BullMQ itself would ask at once, and for ever. */
+const REFUSED_PAUSE_MS = 1000
+const DIED_TOO_OFTEN = `${MAX_DEATHS} workers died, or fell silent for JOB_LOCK_MS, in the middle of this run. See their logs for why; the next run goes on from what is durable.`
 /** Redis has been away for so many looks, each so long after the other: then nothing can be put back. */
 const AWAY_LOOKS = 3
 const LOOK_MS = 500
@@ -19,14 +26,15 @@ const LOOK_MS = 500
 export type Workers = {
   /** Takes no more jobs, and lets those under way end early. */
   stop(): Promise<void>
-  /** Companies that have a process under way here. */
-  readonly active: ReadonlySet<string>
+  /** The runs under way here. */
+  readonly slots: ReadonlySet<Slot>
 }
 
 /** Starts to take ticks and runs from the queues. */
 export function startWorkers(shared: Shared): Workers {
   const { settings, queues, log } = shared
-  const active = new Set<string>()
+  const { slots } = shared
+  const locks = createJobLocks(queues, settings.jobLockMs)
   const stopping = new AbortController()
   const options = {
     connection: queues.redis,
@@ -36,7 +44,7 @@ export function startWorkers(shared: Shared): Workers {
     maxStalledCount: MAX_DEATHS,
     skipVersionCheck: true,
   }
-  const ticks = new Worker<JobData>('ticks', job => tick(job, shared), {
+  const ticks = new Worker<JobData>('ticks', (job, token) => tick(job, token as string, shared), {
     ...options,
     concurrency: TICKS_AT_A_TIME,
   })
@@ -45,52 +53,75 @@ export function startWorkers(shared: Shared): Workers {
     // BullMQ gives a signal to functions of three parameters. One that comes while it closes gets none from it.
     (job, token, signal) =>
       processRun(job, {
-        ...{ shared, active, token: token as string },
+        ...{ shared, locks, token: token as string },
         signal: AbortSignal.any([signal as AbortSignal, stopping.signal]),
       }),
     { ...options, concurrency: settings.concurrency },
   )
   for (const worker of [ticks, runs]) {
     worker.on('error', error => {
-      tellError(log, error)
-      if (isRefusal(error)) rest(worker, stopping.signal)
+      // Of a run that goes on, the job may be kept.
+      if (!isLostRenewal(error)) queues.note(error)
+      if (isRefusal(error)) rest(worker, queues, stopping.signal)
     })
   }
+  runs.on('lockRenewalFailed', async jobs => {
+    for (const job of jobs) await locks.keep(job).catch(queues.note)
+  })
   // Whatever it was, also before its run began: the board keeps it, but at 3 a.m. one reads the log.
   runs.on('failed', (job, error) => {
     const about = { company: job?.data.company, job: job?.id }
-    if (!(error instanceof ToldError)) log.error(about, explain(error).message)
+    if (isLostJob(error) || isOfRedis(error)) queues.note(error)
+    else if (!(error instanceof ToldError)) log.error(about, explain(error).message)
+    // It took its workers with it, so often that nobody takes it any more.
+    const company = shared.roster.companies.get(job?.data.company ?? '')
+    if (job?.name === 'sync' && company && /stalled more than/.test(error.message)) {
+      leaveTrace(shared, company, { reason: DIED_TOO_OFTEN })
+    }
+  })
+  void every(SHARE_LOOK_MS, () => shareSlots(slots, shared), {
+    signal: stopping.signal,
+    onError: queues.note,
   })
   return {
-    active,
+    slots,
     async stop() {
       stopping.abort()
       // Closing waits for the jobs; it does not end them.
       runs.cancelAllJobs('the worker stops')
       const closed = Promise.allSettled([ticks.close(), runs.close()])
-      await Promise.race([closed, untilNothingIsLeft(queues, active)])
+      await Promise.race([closed, untilNothingIsLeft(queues, slots)])
     },
   }
 }
 
-async function rest(worker: Worker, signal: AbortSignal): Promise<void> {
+async function rest(worker: Worker, queues: Queues, signal: AbortSignal): Promise<void> {
   if (worker.isPaused()) return
   await worker.pause(true)
-  await sleep(REFUSED_PAUSE_MS, undefined, { signal }).catch(() => {})
+  do {
+    await sleep(REFUSED_PAUSE_MS, undefined, { signal }).catch(() => {})
+  } while (!signal.aborted && queues.problem() !== null)
   if (!signal.aborted) worker.resume()
 }
 
 /** No job can be put back while Redis is away: others will find it abandoned. So the runs' end must do. */
-async function untilNothingIsLeft(queues: Queues, active: ReadonlySet<string>): Promise<void> {
+async function untilNothingIsLeft(queues: Queues, slots: Slots): Promise<void> {
   for (let away = 0; away < AWAY_LOOKS; await sleep(LOOK_MS)) {
     const answers = await fromRedis(queues.redis, LOOK_MS, () => queues.redis.ping()).catch(() => null)
-    away = answers === null && active.size === 0 ? away + 1 : 0
+    away = answers === null && slots.size === 0 ? away + 1 : 0
   }
 }
 
-async function tick({ name, data }: Job<JobData>, { roster, queues, log }: Shared): Promise<void> {
+async function tick(job: Job<JobData>, token: string, { roster, queues, log }: Shared): Promise<void> {
+  const { name, data } = job
   await roster.refresh()
   const company = roster.companies.get(data.company)
+  const waitMs = company && !data.spread ? jitterMs(company, roster.companies.size) : 0
+  if (waitMs > 0) {
+    await job.updateData({ ...data, spread: true })
+    await job.moveToDelayed(Date.now() + waitMs, token)
+    throw new DelayedError()
+  }
   // The run goes to a worker that knows the company, if there is one.
   if (!company) log.warn({ company: data.company }, 'It is scheduled, but not configured here.')
   if (name === 'maintain') await requestRun(queues, name, data.company)

@@ -4,6 +4,8 @@ import type { Alerts } from './alerts.ts'
 
 /** What a run's own result shows; `state` is what it left. */
 export async function afterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
+  const { slug } = company
+  await alerts.clear({ name: 'run_failed', company: slug, message: 'A run came to its end again.' })
   await judgeKey(alerts, company, state)
   await judgeGuard(alerts, company, state)
   await judgeQuarantine(alerts, company, state)

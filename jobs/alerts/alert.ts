@@ -1,11 +1,13 @@
 /** What can be wrong, with a company or with the worker itself; receivers build on these names. */
 export type AlertName =
   | 'key_refused'
+  | 'run_failed'
   | 'identity_guard'
   | 'quarantine_growing'
   | 'stale'
   | 'disk_low'
   | 'redis_evicts'
+  | 'redis_unusable'
   | 'wrong_configuration'
   | 'wrong_directory'
 
@@ -40,6 +42,8 @@ export type News = Pick<Alert, 'name' | 'company' | 'message'> & {
   readonly subject?: string
   /** Told only when it lasts so long: for what workers may see at different moments. */
   readonly settleMs?: number
+  /** The log has it already. */
+  readonly isLogged?: boolean
 }
 
 /** Where and when a change happens. */

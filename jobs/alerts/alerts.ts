@@ -13,6 +13,7 @@ import {
   settled,
 } from './alert.ts'
 import { type Outbox, openOutbox } from './outbox.ts'
+import { openSpareOutbox } from './spare_outbox.ts'
 import { type Answer, post } from './webhook.ts'
 
 /** After a failure a message waits so long, then twice as long, up to the maximum. */
@@ -22,7 +23,7 @@ const MAX_DELAY_MS = 15 * 60_000
 /**
  * What is wrong now, in Redis, and the webhook that is told once when something goes wrong and once when it
  * is well again. All workers share it: who raises what is raised already, or clears what is not, changes
- * nothing, and of several who deliver one sends.
+ * nothing, and of several who deliver one sends. Without Redis each worker goes on by itself.
  */
 export type Alerts = {
   /** Something is wrong. @returns whether that is new. */
@@ -49,7 +50,7 @@ export type AlertsOptions = {
 
 export function createAlerts(options: AlertsOptions): Alerts {
   const { redis, prefix, webhookUrl, log, now } = options
-  const outbox = openOutbox(redis, prefix)
+  const outbox = openSpareOutbox(redis, openOutbox(redis, prefix))
   const deliver = webhookUrl === null ? async () => {} : createDelivery({ ...options, webhookUrl, outbox })
   const moment = () => ({ id: randomUUID(), now: now() })
   const active = async () => (await outbox.all()).filter(({ state }) => state === 'raised')
@@ -60,14 +61,14 @@ export function createAlerts(options: AlertsOptions): Alerts {
       const at = moment()
       const { before, after } = await outbox.change(news, known => raised(known, news, at))
       if (after === before) return false
-      log.warn(about(news), news.message)
+      if (!news.isLogged) log.warn(about(news), news.message)
       return true
     },
     async clear(news) {
       const at = moment()
       const { before, after } = await outbox.change(news, known => cleared(known, news, at))
       if (after === before) return false
-      log.info(about(news), news.message)
+      if (!news.isLogged) log.info(about(news), news.message)
       return true
     },
     async forget(whom) {

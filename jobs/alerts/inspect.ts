@@ -5,8 +5,11 @@ import { messageOf, systemCode } from '#src/errors.ts'
 import { type CompanyState, readState } from '#src/state.ts'
 import { nextAfter } from '../cron.ts'
 import type { Space } from '../http/health.ts'
+import { jitterMs } from '../jitter.ts'
 import type { Queues } from '../queue.ts'
+import { isOfRedis, isRefusal } from '../redis_problem.ts'
 import type { Company, Roster } from '../roster.ts'
+import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alerts } from './alerts.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
 
@@ -17,13 +20,17 @@ const WELL_SHARE = 0.11
 /** Longer than workers take to see a changed file: until then some still look at the one before. */
 const SETTLE_MS = 20_000
 
+/** A restart of Redis is no news. */
+const REDIS_SETTLE_MS = 30_000
+const REDIS_WITHIN_MS = 5000
+
 export type Inspection = {
   readonly settings: {
     readonly alertAfterPeriods: number
     readonly redis: Pick<DaemonSettings['redis'], 'prefix'>
   }
-  readonly roster: Pick<Roster, 'companies' | 'problem'>
-  readonly queues: Pick<Queues, 'redis' | 'runs'>
+  readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'>
+  readonly queues: Pick<Queues, 'redis' | 'runs' | 'problem'>
   readonly alerts: Alerts
   readonly log: Logger
   /** When this worker began: what happened before is none of its knowledge. */
@@ -34,24 +41,39 @@ export type Inspection = {
   readonly readSpace?: (path: string) => Promise<Space>
 }
 
-/** What shows without a run; never throws, but for Redis itself. Every worker looks, and all come to the same. */
+/** What shows without a run; never throws. Every worker looks, and all come to the same; without Redis to what it knows. */
 export async function inspect(inspection: Inspection): Promise<void> {
   const { settings, roster, queues, log, now } = inspection
   const companies = [...roster.companies.values()]
   const directories = [...new Set(companies.map(company => company.settings.dataDir))]
-  const present = [...roster.companies.keys(), ...directories]
-  const seen = await noteSeen(queues.redis, settings.redis.prefix, { present, now })
+  const present = [...roster.companies.keys(), ...roster.broken.keys(), ...directories]
+  const seen = await inRedis(inspection, () =>
+    noteSeen(queues.redis, settings.redis.prefix, { present, now }),
+  )
   const looks = [
-    forgetWhatIsGone(inspection, seen),
-    inspectConfiguration(inspection),
     inspectRedis(inspection),
+    ...(seen ? [forgetWhatIsGone(inspection, seen), inspectEviction(inspection)] : []),
+    inspectConfiguration(inspection),
     ...directories.map(directory => inspectDisk(directory, inspection)),
-    ...companies.map(company => inspectAge(company, { ...inspection, seen })),
+    inspectAges(companies, { ...inspection, seen: seen ?? NOTHING_SEEN }),
   ]
   // One that cannot be had says nothing about the others.
   for (const look of await Promise.allSettled(looks)) {
     if (look.status === 'rejected')
       log.error(`What may be wrong could not be seen: ${messageOf(look.reason)}`)
+  }
+}
+
+const NOTHING_SEEN: Seen = { since: () => null }
+
+/** Null while Redis is away or refuses, so that this keeps nobody from looking at the rest. */
+async function inRedis<T>({ queues }: Inspection, ask: () => Promise<T>): Promise<T | null> {
+  await firstTry(queues.redis, REDIS_WITHIN_MS)
+  try {
+    return await fromRedis(queues.redis, REDIS_WITHIN_MS, ask)
+  } catch (error) {
+    if (error instanceof RedisAwayError || isOfRedis(error)) return null
+    throw error
   }
 }
 
@@ -74,10 +96,41 @@ async function inspectConfiguration({ alerts, roster }: Inspection): Promise<voi
       message: `The companies' file cannot be used; until it is mended, all goes on as before it was changed. ${problem}`,
     })
   }
+  await inspectEntries({ alerts, roster })
+}
+
+async function inspectEntries({ alerts, roster }: Pick<Inspection, 'alerts' | 'roster'>): Promise<void> {
+  const about = { name: 'wrong_configuration', settleMs: SETTLE_MS } as const
+  for (const [company, why] of roster.broken) {
+    const until = roster.companies.has(company)
+      ? 'until it is mended, the company goes on as it was configured before'
+      : 'until it is mended, the company is not synced'
+    const message = `Its entry in the companies' file cannot be used; ${until}. ${why}`
+    await alerts.raise({ ...about, company, message })
+  }
+  for (const { name, company } of await alerts.active()) {
+    if (name !== about.name || company === null || roster.broken.has(company)) continue
+    if (!roster.companies.has(company)) continue
+    await alerts.clear({ ...about, company, message: "Its entry in the companies' file is in use again." })
+  }
 }
 
 async function inspectRedis({ alerts, queues }: Inspection): Promise<void> {
-  const policy = /^maxmemory_policy:(\S+)/m.exec(await queues.redis.info('memory'))?.[1]
+  const about = { name: 'redis_unusable', company: null, settleMs: REDIS_SETTLE_MS, isLogged: true } as const
+  const problem = queues.problem()
+  if (problem === null) await alerts.clear({ ...about, message: 'Redis answers again.' })
+  else {
+    await alerts.raise({
+      ...about,
+      message: `A worker cannot use Redis, so it begins no runs. ${problem.sentence}`,
+    })
+  }
+}
+
+async function inspectEviction(inspection: Inspection): Promise<void> {
+  const { alerts, queues } = inspection
+  const info = await inRedis(inspection, () => queues.redis.info('memory').catch(refusesInfo))
+  const policy = /^maxmemory_policy:(\S+)/m.exec(info ?? '')?.[1]
   // Some that are managed by others do not tell.
   if (!policy) return
   const about = { name: 'redis_evicts', company: null } as const
@@ -90,6 +143,12 @@ async function inspectRedis({ alerts, queues }: Inspection): Promise<void> {
     message: `Redis may drop jobs when its memory is full (maxmemory-policy ${policy}). Run \`redis-cli -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction\`, and set it in Redis's own configuration, so that it stays.`,
     details: { maxmemory_policy: policy },
   })
+}
+
+/** It is of use, but not needed. */
+function refusesInfo(error: unknown): string {
+  if (isRefusal(error)) return ''
+  throw error
 }
 
 async function inspectDisk(directory: string, { alerts, readSpace = statfs }: Inspection): Promise<void> {
@@ -113,9 +172,22 @@ async function inspectDisk(directory: string, { alerts, readSpace = statfs }: In
   }
 }
 
-async function inspectAge(company: Company, inspection: Inspection & { seen: Seen }): Promise<void> {
-  const { alerts, settings, startedAt, now, seen } = inspection
+async function inspectAges(
+  companies: readonly Company[],
+  inspection: Inspection & { seen: Seen },
+): Promise<void> {
+  const active = await inspection.alerts.active()
+  // That a company's runs fail says why it is stale: one alert is enough.
+  const failing = new Set(active.flatMap(({ name, company }) => (name === 'run_failed' ? [company] : [])))
+  const looks = companies.map(company => inspectAge(company, { ...inspection, failing }))
+  for (const look of await Promise.allSettled(looks)) if (look.status === 'rejected') throw look.reason
+}
+
+async function inspectAge(company: Company, inspection: Age): Promise<void> {
+  const { alerts, settings, roster, startedAt, seen } = inspection
   const { slug, schedule } = company
+  // Its ticks come so much after the times of its schedule.
+  const now = new Date(inspection.now.getTime() - jitterMs(company, roster.companies.size))
   const periods = settings.alertAfterPeriods
   const state = await readState(company.paths)
   const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
@@ -131,6 +203,7 @@ async function inspectAge(company: Company, inspection: Inspection & { seen: See
     // The first one may take hours, a later one a period more: it has only begun when its time comes.
     if (!lastGood || !isOver(schedule, from, periods + 1, now)) return
   }
+  if (inspection.failing.has(slug)) return
   await alerts.raise({
     ...about,
     message: describeAge(company, { state, lastGood, from, periods }),
@@ -152,11 +225,14 @@ function latest(dates: readonly (Date | null)[]): Date {
   return new Date(Math.max(...dates.map(date => date?.getTime() ?? 0)))
 }
 
+type Age = Inspection & { readonly seen: Seen; readonly failing: ReadonlySet<string | null> }
+
 /** In any worker. */
-async function isUnderWay(slug: string, { isActive, queues }: Inspection): Promise<boolean> {
+async function isUnderWay(slug: string, inspection: Inspection): Promise<boolean> {
+  const { isActive, queues } = inspection
   if (isActive(slug)) return true
-  const active = await queues.runs.getActive()
-  return active.some(job => job?.name === 'sync' && job.data.company === slug)
+  const active = await inRedis(inspection, () => queues.runs.getActive())
+  return (active ?? []).some(job => job?.name === 'sync' && job.data.company === slug)
 }
 
 function describeAge(

@@ -14,7 +14,7 @@ const RELEASE = `
   if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
   return 0`
 
-type Key = { readonly name: AlertName; readonly company: string | null; readonly subject?: string }
+export type Key = { readonly name: AlertName; readonly company: string | null; readonly subject?: string }
 
 /** The alerts that all workers share: a hash in Redis. */
 export type Outbox = {
@@ -60,6 +60,6 @@ export function openOutbox(redis: Redis, prefix: string): Outbox {
   }
 }
 
-function fieldOf(key: Key): string {
+export function fieldOf(key: Key): string {
   return `${key.name}:${subjectOf(key)}`
 }

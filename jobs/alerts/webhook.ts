@@ -19,12 +19,27 @@ export type Answer = {
 
 /** Posts the message as JSON. Never throws, follows no redirect, and ends within the timeout. */
 export async function post(url: string, message: object, timeoutMs = WEBHOOK_TIMEOUT_MS): Promise<Answer> {
+  const headers = { 'content-type': 'application/json' }
+  return await ask(url, { method: 'POST', headers, body: JSON.stringify(message) }, timeoutMs)
+}
+
+/** Asks for it, as a browser would. Never throws, follows no redirect, and ends within the timeout. */
+export async function visit(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Promise<Answer> {
+  return await ask(url, { method: 'GET', headers: {}, body: null }, timeoutMs)
+}
+
+type Question = {
+  readonly method: 'GET' | 'POST'
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+}
+
+async function ask(url: string, { headers, ...question }: Question, timeoutMs: number): Promise<Answer> {
   const signal = AbortSignal.timeout(timeoutMs)
   try {
     const { statusCode, body } = await request(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'user-agent': 'editais-sync', ...login(url) },
-      body: JSON.stringify(message),
+      ...question,
+      headers: { ...headers, 'user-agent': 'editais-sync', ...login(url) },
       signal,
     })
     // The status is the answer, whatever becomes of the rest.

@@ -31,7 +31,7 @@ export function adminOnly(
       })
     }
     const given = tokenOf(c.req.raw)
-    const address = c.env?.exchange?.address ?? ''
+    const address = c.env?.outgoing?.exchange?.address ?? ''
     const seconds = given === null ? 0 : wrongTokens.waitSeconds(address)
     if (seconds > 0) {
       onRefused()

@@ -3,6 +3,8 @@ import type { Context, Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import { namesOf } from '#config/companies.ts'
+import { describeFailure, readFailure } from '#src/failure.ts'
 import { latestLink } from '#src/lake/manifest.ts'
 import type { Queues } from '../queue.ts'
 import type { Company, Roster } from '../roster.ts'
@@ -21,7 +23,7 @@ export type CompanyRequests = {
 }
 
 type Options = CompanyRequests & {
-  readonly roster: Pick<Roster, 'companies'>
+  readonly roster: Pick<Roster, 'companies' | 'broken'>
   readonly queues: Pick<Queues, 'redis'>
   readonly log: Logger
 }
@@ -43,20 +45,26 @@ export function routeCompanies(app: Hono, { roster, queues, requestSync, log, ..
     const { slug, paths } = companyOf(c, roster)
     const published = await realpath(latestLink(paths.lake)).catch(() => null)
     if (published === null) {
+      const failure = await readFailure(paths)
+      const last = failure
+        ? `The last one ${describeFailure(failure)}`
+        : '/queues shows how the last one ended.'
       throw new HTTPException(409, {
-        message: `${slug} has no snapshot yet. POST /companies/${slug}/sync asks for a run; /queues shows how the last one ended.`,
+        message: `${slug} has no snapshot yet. POST /companies/${slug}/sync asks for a run. ${last}`,
       })
     }
     return c.body(await status(slug), 200, { 'Content-Type': 'application/json' })
   })
 }
 
-/** @throws HTTPException (404) for one that is not configured. */
-export function companyOf(c: Context, { companies }: Pick<Roster, 'companies'>): Company {
+/** @throws HTTPException: 404 for one that is not configured, 409 for one whose entry is broken. */
+export function companyOf(c: Context, { companies, broken }: Pick<Roster, 'companies' | 'broken'>): Company {
   const slug = c.req.param('company') ?? ''
   const company = companies.get(slug)
   if (company) return company
-  const known = companies.size > 0 ? `Known: ${[...companies.keys()].join(', ')}.` : 'No company is.'
+  const problem = broken.get(slug)
+  if (problem !== undefined) throw new HTTPException(409, { message: problem })
+  const known = companies.size > 0 ? `Known: ${namesOf([...companies.keys()])}.` : 'No company is.'
   throw new HTTPException(404, { message: `${slug} is not configured. ${known}` })
 }
 

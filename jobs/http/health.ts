@@ -3,13 +3,17 @@ import { access, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Queue } from 'bullmq'
 import { messageOf, redisRefusal, systemCode } from '#src/errors.ts'
-import { isRefusal, type Queues } from '../queue.ts'
+import type { Queues } from '../queue.ts'
+import { probe } from '../redis_probe.ts'
+import { isRefusal } from '../redis_problem.ts'
 import type { Roster } from '../roster.ts'
 import { fromRedis } from '../within.ts'
 
 const REDIS_WITHIN_MS = 1000
 /** With less of a file system free, runs are about to fail; long before that there is an alert. */
 const MIN_FREE = 0.01
+/** Of companies whose entries are broken: a wrong default breaks all of them. */
+const MAX_SHOWN = 10
 
 /** `detail` says what is wrong, and what to do. */
 export type Check = { readonly ok: boolean; readonly detail?: string }
@@ -24,8 +28,8 @@ export type Readiness = {
 export type Space = { readonly blocks: number; readonly bavail: number }
 
 type Checked = {
-  readonly roster: Pick<Roster, 'companies' | 'problem'>
-  readonly queues: Pick<Queues, 'redis' | 'prefix' | 'refusal' | 'ticks' | 'runs'>
+  readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'>
+  readonly queues: Pick<Queues, 'redis' | 'prefix' | 'problem' | 'ticks' | 'runs'>
   readonly spaceOf?: (path: string) => Promise<Space>
 }
 
@@ -35,7 +39,7 @@ export async function checkReadiness({ roster, queues, spaceOf = statfs }: Check
   const checks = {
     redis: await checkRedis(queues),
     directories: verdict(await Promise.all([...directories].map(path => problemOf(path, spaceOf)))),
-    configuration: verdict([configurationProblem(roster)]),
+    configuration: verdict(configurationProblems(roster)),
   }
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
@@ -45,16 +49,16 @@ function verdict(problems: readonly (string | null)[]): Check {
   return detail ? { ok: false, detail } : { ok: true }
 }
 
-async function checkRedis({ redis, prefix, refusal, ticks, runs }: Checked['queues']): Promise<Check> {
+async function checkRedis({ redis, prefix, problem, ticks, runs }: Checked['queues']): Promise<Check> {
   try {
     // Written and not only asked: one that is full, or a replica, answers as well.
-    await fromRedis(redis, REDIS_WITHIN_MS, () => redis.set(`${prefix}:ready`, '1', 'PX', REDIS_WITHIN_MS))
+    await fromRedis(redis, REDIS_WITHIN_MS, () => probe(redis, prefix))
     const paused = await fromRedis(redis, REDIS_WITHIN_MS, () => pausedOf([ticks, runs]))
     return verdict(paused.map(name => `The queue ${name} is paused, so nothing runs: resume it on /queues.`))
   } catch (error) {
-    const refused = isRefusal(error) ? redisRefusal(messageOf(error)) : refusal()
-    if (refused !== null) return { ok: false, detail: refused }
-    return { ok: false, detail: `${messageOf(error)} Start it, or set REDIS_URL.` }
+    if (isRefusal(error)) return { ok: false, detail: redisRefusal(messageOf(error)) }
+    const detail = problem()?.sentence ?? `${messageOf(error)} Start it, or set REDIS_URL.`
+    return { ok: false, detail }
   }
 }
 
@@ -63,11 +67,11 @@ async function pausedOf(queues: readonly Queue[]): Promise<string[]> {
   return queues.filter((_, index) => paused[index]).map(({ name }) => name)
 }
 
-function configurationProblem({ companies, problem }: Checked['roster']): string | null {
-  if (problem !== null) return problem
-  return companies.size > 0
-    ? null
-    : 'No company is configured: set API_BASE_URL and API_KEY, or COMPANIES_FILE.'
+function configurationProblems({ companies, problem, broken }: Checked['roster']): (string | null)[] {
+  const shown = [...broken.values()].slice(0, MAX_SHOWN)
+  const more = broken.size > shown.length ? `And ${broken.size - shown.length} other companies.` : null
+  const none = 'No company is configured: set API_BASE_URL and API_KEY, or COMPANIES_FILE.'
+  return [problem ?? (companies.size > 0 ? null : none), ...shown, more]
 }
 
 async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Space>): Promise<string | null> {

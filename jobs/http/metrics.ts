@@ -1,12 +1,16 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { readFailure } from '#src/failure.ts'
 import { readMetabaseState } from '#src/metabase/state.ts'
 import type { RunReport } from '#src/report.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/service/metrics.ts'
 import { readState } from '#src/state.ts'
+import type { Alerts } from '../alerts/alerts.ts'
 import type { AnswerSeen } from '../child.ts'
 import type { Queues } from '../queue.ts'
-import type { Company, Roster } from '../roster.ts'
+import type { Company } from '../roster.ts'
+import type { Slots } from '../slots.ts'
 import { fromRedis } from '../within.ts'
+import { createWorkerGauges, type Watched } from './gauges.ts'
 
 /** Who scrapes waits some ten seconds at most; a Redis that is away must not cost the rest of the answer. */
 const REDIS_WITHIN_MS = 1000
@@ -42,24 +46,31 @@ export type Metrics = {
   readonly service: ServiceMetrics
   /** Requests to the API that were answered, or (status null) were not. */
   observeAnswers(company: string, answers: readonly AnswerSeen[]): void
-  /** A run that ended. */
-  observeRun(company: string, report: RunReport): void
+  /** A run that ended, after so many seconds; without them until its report was written. */
+  observeRun(company: string, report: RunReport, seconds?: number | null): void
+  /** A run that left no report: it could not begin, or died. */
+  observeFailure(company: string, mode: RunReport['mode']): void
   /** All of it in Prometheus' text format. */
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
 export type MetricsOptions = {
-  readonly roster: Pick<Roster, 'companies'>
+  readonly roster: Watched['roster']
+  /** The runs under way, and how many may be. */
+  readonly slots?: Slots
+  readonly concurrency?: number
+  readonly alerts?: Pick<Alerts, 'active'>
   readonly queues: Pick<Queues, 'ticks' | 'runs' | 'redis'>
   readonly now: () => Date
 }
 
 /** Counts what runs tell, and reads the rest when it is asked for. */
-export function createMetrics({ roster, queues, now }: MetricsOptions): Metrics {
+export function createMetrics({ roster, queues, now, ...watched }: MetricsOptions): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
   const counted = createCounters(registry)
   const gauges = createGauges(registry)
+  const showWorker = createWorkerGauges(registry, { ...watched, roster, redis: queues.redis })
   return {
     service: createServiceMetrics(registry),
     observeAnswers(company, answers) {
@@ -68,23 +79,27 @@ export function createMetrics({ roster, queues, now }: MetricsOptions): Metrics 
         counted.requestSeconds.observe({ company }, seconds)
       }
     },
-    observeRun(company, report) {
-      const { mode, status, started_at, finished_at } = report
+    observeRun(company, report, seconds = secondsOf(report)) {
+      const { mode, status } = report
       counted.runs.inc({ company, mode, status })
       for (const outcome of OUTCOMES) counted.notices.inc({ company, outcome }, report[outcome])
-      if (finished_at !== null) {
-        const seconds = (Date.parse(finished_at) - Date.parse(started_at)) / 1000
-        counted.runSeconds.observe({ company, mode }, Math.max(0, seconds))
-      }
+      if (seconds !== null) counted.runSeconds.observe({ company, mode }, Math.max(0, seconds))
+    },
+    observeFailure(company, mode) {
+      counted.runs.inc({ company, mode, status: 'failed' })
     },
     async render() {
       const companies = [...roster.companies.values()]
-      await Promise.all([showCompanies(gauges, companies, now()), showQueues(gauges, queues)])
+      await Promise.all([showCompanies(gauges, companies, now()), showQueues(gauges, queues), showWorker()])
       beginAtZero(counted, companies)
       for (const metric of Object.values(counted)) await forgetOthers(metric, roster)
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
   }
+}
+
+function secondsOf({ started_at, finished_at }: RunReport): number | null {
+  return finished_at === null ? null : (Date.parse(finished_at) - Date.parse(started_at)) / 1000
 }
 
 type Counters = ReturnType<typeof createCounters>
@@ -95,13 +110,13 @@ function createCounters(registry: Registry) {
   return {
     runs: new Counter({
       name: 'editais_runs_total',
-      help: `Runs that ended. ${OWN}`,
+      help: `Runs that ended, or could not begin, or died (failed). ${OWN}`,
       labelNames: ['company', 'mode', 'status'],
       registers,
     }),
     runSeconds: new Histogram({
       name: 'editais_run_duration_seconds',
-      help: `How long runs took. ${OWN}`,
+      help: `How long runs took, with publishing. ${OWN}`,
       labelNames: ['company', 'mode'],
       buckets: RUN_SECONDS,
       registers,
@@ -140,6 +155,16 @@ function createGauges(registry: Registry) {
       'editais_last_success_timestamp_seconds',
       'When the last run ended that went through everything listed; absent before the first.',
     ),
+    withoutGood: ofCompany(
+      'editais_without_good_run',
+      '1 for a company of which no run ever went through everything listed, 0 for the others.',
+    ),
+    lastStatus: new Gauge({
+      name: 'editais_last_run_status',
+      help: `1 for the status of the last run, 0 for the others; failed also where it could not begin or died. Absent before the first. ${SHARED}`,
+      labelNames: ['company', 'status'],
+      registers: [registry],
+    }),
     quarantined: ofCompany('editais_quarantined_records', 'Records in quarantine, unresolved.'),
     rawBytes: ofCompany('editais_raw_log_bytes', 'Size of the raw log.'),
     rawSegments: ofCompany('editais_raw_log_segments', 'Segments of the raw log.'),
@@ -162,13 +187,18 @@ async function showCompanies(gauges: Gauges, companies: readonly Company[], now:
     companies.map(async ({ slug, paths, settings }) => ({
       company: slug,
       state: await readState(paths),
+      failure: await readFailure(paths),
       metabase: settings.metabase && (await readMetabaseState(paths.metabase)),
     })),
   )
   const { jobs: _, ...ofCompanies } = gauges
   // From here on without a pause: two who scrape at once must not see one another's gaps.
   for (const gauge of Object.values(ofCompanies)) gauge.reset()
-  for (const { company, state, metabase } of states) {
+  for (const { company, state, failure, metabase } of states) {
+    gauges.withoutGood.set({ company }, state?.last_good_at ? 0 : 1)
+    const last = failure ? 'failed' : state?.last_run.status
+    for (const status of last ? STATUSES : [])
+      gauges.lastStatus.set({ company, status }, status === last ? 1 : 0)
     if (metabase) gauges.metabase.set({ company }, metabase.error === null ? 1 : 0)
     if (!state) continue
     gauges.quarantined.set({ company }, state.quarantined)

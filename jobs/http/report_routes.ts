@@ -19,7 +19,7 @@ export type ReportRequests = {
 }
 
 type Options = ReportRequests & {
-  readonly roster: Pick<Roster, 'companies'>
+  readonly roster: Pick<Roster, 'companies' | 'broken'>
   /** Decides who may see it. */
   readonly access: MiddlewareHandler
   /** For who asks for no report: what else there is. */

@@ -2,13 +2,15 @@ import type { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { HTTPException } from 'hono/http-exception'
 import type { Logger } from 'pino'
-import { explain, FatalError } from '#src/errors.ts'
+import { explain, FatalError, messageOf, redisRefusal } from '#src/errors.ts'
 import { MIRROR_EXTRAS } from '#src/mirror/api_extras.ts'
 import type { createMirrorApi } from '#src/mirror/app.ts'
 import { sendError, sendFault, sendNoSuchRoute, sendRefusal } from '#src/service/answers.ts'
 import { createService, type Service } from '#src/service/app.ts'
+import { shared } from '#src/service/shared.ts'
 import { shownPath } from '#src/service/shown_path.ts'
 import type { Queues } from '../queue.ts'
+import { isRefusal } from '../redis_problem.ts'
 import type { Roster } from '../roster.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
 import { adminOnly, fromOurOwnPages } from './access.ts'
@@ -24,7 +26,7 @@ const BOARD_WITHIN_MS = 5000
 
 export type HttpOptions = CompanyRequests &
   ReportRequests & {
-    readonly roster: Pick<Roster, 'companies' | 'problem'>
+    readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'>
     readonly queues: Queues
     readonly metrics: Pick<Metrics, 'render' | 'service'>
     /** The API out of the latest snapshots. */
@@ -43,17 +45,22 @@ export function createHttp(options: HttpOptions): Service {
     const refusal = sendRefusal(c, error)
     if (refusal) return refusal
     if (error instanceof RedisAwayError) return sendError(c, 503, `${error.message} Ask again when it does.`)
+    if (isRefusal(error)) {
+      return sendError(c, 503, `${redisRefusal(messageOf(error))} Nothing was asked for; ask again then.`)
+    }
     const { message } = explain(error)
     log.error({ method: c.req.method, path: shownPath(c.req.path) }, message)
     return error instanceof FatalError ? sendError(c, 500, message) : sendFault(c)
   })
 
+  // Nobody needs a token for these.
+  const [check, render] = [shared(() => checkReadiness({ roster, queues })), shared(() => metrics.render())]
   app.get('/readyz', async c => {
-    const readiness = await checkReadiness({ roster, queues })
+    const readiness = await check()
     return c.json(readiness, readiness.ready ? 200 : 503)
   })
   app.get('/metrics', async c => {
-    const { contentType, body } = await metrics.render()
+    const { contentType, body } = await render()
     return c.body(body, 200, { 'Content-Type': contentType })
   })
 

@@ -55,7 +55,7 @@ async function startScene(
       await inspect({
         ...{ queues, alerts, log, startedAt, now: clock(), isActive: () => false },
         settings: { alertAfterPeriods: periods, redis: place },
-        roster: { companies, problem: null },
+        roster: { companies, problem: null, broken: new Map() },
         readSpace: async () => ({ blocks: 100, bavail: 50 }),
         ...seen,
       })
@@ -93,6 +93,16 @@ test('a company is stale when so many of its periods went by without a good run'
   await good('2026-11-21T13:14:00.000Z')
   expect(await look()).toEqual(['stale recovered'])
   expect(await look()).toEqual([])
+})
+
+test('of a company whose runs fail, that is told alone: it is why it is stale', async () => {
+  const { clock, good, look, alerts } = await startScene()
+  await good('2026-11-21T12:01:30.000Z')
+  await alerts.raise({ name: 'run_failed', company: 'acme', message: 'Its key is gone.' })
+  clock.at('2026-11-21T13:00:00.000Z')
+  expect(await look()).toEqual(['run_failed raised'])
+  await alerts.clear({ name: 'run_failed', company: 'acme', message: 'A run came to its end.' })
+  expect((await look()).toSorted()).toEqual(['run_failed recovered', 'stale raised'])
 })
 
 test("a company's periods are those of its schedule in its time zone", async () => {
@@ -222,7 +232,7 @@ test.skipIf(!canOwnRedis)('a Redis that evicts is told, with the command that me
 test("a companies' file that cannot be used is told, though not all workers see it at once", async () => {
   const { clock, companies, look, webhook } = await startScene()
   const problem = '/etc/companies.yaml: acme: give its key.\n/etc/companies.yaml: boreal: too.'
-  const broken = { roster: { companies, problem } }
+  const broken = { roster: { companies, problem, broken: new Map() } }
   // Another worker has not read it again yet.
   for (const seen of [broken, {}, broken]) {
     expect(await look(seen)).toEqual([])
@@ -269,7 +279,10 @@ test('a company that only other workers know yet keeps its alerts', async () => 
   await look()
   expect(await alerts.active()).toHaveLength(1)
   const withBoreal = {
-    roster: { companies: new Map([...companies, ['boreal', { ...acme, slug: 'boreal' }]]), problem: null },
+    roster: {
+      companies: new Map([...companies, ['boreal', { ...acme, slug: 'boreal' }]]),
+      ...{ problem: null, broken: new Map() },
+    },
   }
   await alerts.raise({ name: 'key_refused', company: 'boreal', message: 'Refused.' })
   for (let time = 0; time < 5; time += 1) {

@@ -20,13 +20,13 @@ test('sync --enqueue hands a request over, follows it, and ends as it does; Ctrl
   const enqueue = async (...args: string[]) => await runCommand([...words, ...args], environment)
   const enqueueShared = async (...args: string[]) => await runShared([...words, ...args], environment)
   const [alone, usage, noRedis] = await Promise.all([
-    enqueue('--wait', '1'),
+    enqueue('--wait', '3'),
     enqueueShared('--id', idOf(1)),
     runCommand(['sync', '--enqueue'], { ...environment, REDIS_URL: 'redis://127.0.0.1:9' }),
   ])
   expect(alone).toMatchObject({ code: 1, stdout: '' })
   expect(alone.stderr).toContain('No worker is running (npm start); the request waits for one.')
-  expect(alone.stderr).toContain('No run of acme began within 1 s. The request stays with the daemon')
+  expect(alone.stderr).toContain('No run of acme began within 3 s. The request stays with the daemon')
   expect(usage).toMatchObject({ code: 2, stdout: '' })
   expect(usage.stderr).toContain('--enqueue takes only --full and --restart')
   expect(noRedis).toMatchObject({ code: 1, stdout: '' })

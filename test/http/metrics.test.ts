@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { requestRun } from '#jobs/queue.ts'
+import { noteFailure } from '#src/failure.ts'
 import { newReport, type RunReport } from '#src/report.ts'
 import { leaveState, NOW, serveWorker, type Worker } from '#test/support/http.ts'
 import { readMetrics, type Scraped } from '#test/support/prometheus.ts'
@@ -99,6 +100,30 @@ test('what the last run left is shown for each company that had one', async () =
   expect(shown('editais_snapshot_bytes')).toEqual({ 'company=acme': 9000, 'company=beta': 9000 })
 })
 
+test('a company without any good run, and the status of its last one, are shown', async () => {
+  const worker = await serveWorker({ companies: ['acme', 'beta', 'gamma', 'delta'] })
+  const partial = { ...newReport('run-1', 'incremental', NOW), status: 'partial' as const }
+  await leaveState(worker.company('acme'), { last_run: partial })
+  await leaveState(worker.company('beta'), { last_good_at: null })
+  // Its last run was ok; the one after that died.
+  await leaveState(worker.company('gamma'))
+  await noteFailure(worker.company('gamma').paths, 'It died.', NOW)
+  const scraped = await scrape(worker)
+  expect(valuesOf(scraped, 'editais_without_good_run')).toEqual({
+    'company=acme': 0,
+    'company=beta': 1,
+    'company=gamma': 0,
+    'company=delta': 1,
+  })
+  const statuses = Object.entries(valuesOf(scraped, 'editais_last_run_status'))
+  expect(statuses).toHaveLength(3 * 4)
+  expect(statuses.filter(([, value]) => value === 1).map(([labels]) => labels)).toEqual([
+    'company=acme,status=partial',
+    'company=beta,status=ok',
+    'company=gamma,status=failed',
+  ])
+})
+
 test('a company that left the configuration leaves the metrics', async () => {
   const worker = await serveWorker()
   for (const slug of ['acme', 'beta']) {
@@ -111,7 +136,7 @@ test('a company that left the configuration leaves the metrics', async () => {
       .filter(([, { values }]) => JSON.stringify(values).includes(`company=${slug}`))
       .map(([name]) => name)
   const before = await scrape(worker)
-  expect(namesOf(before, 'beta')).toHaveLength(11)
+  expect(namesOf(before, 'beta')).toHaveLength(14)
   await worker.configure(['acme'])
   const after = await scrape(worker)
   expect(namesOf(after, 'beta')).toEqual([])
@@ -145,28 +170,38 @@ test('every name and help text is as Prometheus wants it, and says over what to 
     'counter editais_runs_total',
     'counter editais_serve_requests_total',
     'counter editais_serve_response_bytes_total',
+    'gauge editais_alerts',
+    'gauge editais_build_info',
+    'gauge editais_configuration_ok',
+    'gauge editais_disk_free_bytes',
+    'gauge editais_disk_size_bytes',
+    'gauge editais_entry_broken',
     'gauge editais_freshness_seconds',
     'gauge editais_http_connections',
     'gauge editais_http_unread_bytes',
+    'gauge editais_last_run_status',
     'gauge editais_last_success_timestamp_seconds',
     'gauge editais_metabase_current',
     'gauge editais_quarantined_records',
     'gauge editais_queue_jobs',
     'gauge editais_raw_log_bytes',
     'gauge editais_raw_log_segments',
+    'gauge editais_redis_up',
+    'gauge editais_run_memory_bytes',
+    'gauge editais_run_started_timestamp_seconds',
+    'gauge editais_slots',
+    'gauge editais_slots_used',
     'gauge editais_snapshot_bytes',
+    'gauge editais_without_good_run',
     'histogram editais_api_request_duration_seconds',
     'histogram editais_run_duration_seconds',
     'histogram editais_serve_request_duration_seconds',
   ])
   for (const [name, { type, help }] of own) {
-    const isOfConnections = type === 'gauge' && name.startsWith('editais_http_')
     expect(help, name).toMatch(
-      isOfConnections
-        ? /Of this worker, now: sum over the workers/
-        : type === 'gauge'
-          ? /every worker shows the same/
-          : /Of this worker, since it started/,
+      type === 'gauge'
+        ? /Of this worker, now: sum over the workers|Of each worker|every worker shows the same/
+        : /Of this worker, since it started/,
     )
   }
   expect(valuesOf(scraped, 'process_resident_memory_bytes')['']).toBeGreaterThan(1_000_000)

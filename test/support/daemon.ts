@@ -50,15 +50,15 @@ export type Daemon = {
 type WaitOptions = { readonly after?: number; readonly withinMs?: number }
 
 /**
- * Starts a worker on a free port, in a directory without a `.env`, and waits until it listens. When the test
+ * Starts a worker (of `main`, for another version) on a free port, in a directory without a `.env`, and waits until it listens. When the test
  * ends it is killed, and what it started.
  * @throws Error with what it said, when it ends instead.
  */
 export async function startDaemon(
   environment: Environment,
-  { env = {} }: { env?: Environment } = {},
+  { env = {}, main = MAIN }: { env?: Environment; main?: string } = {},
 ): Promise<Daemon> {
-  const child = spawn(process.execPath, [MAIN], {
+  const child = spawn(process.execPath, [main], {
     cwd: await temporaryDirectory(),
     env: {
       ...{ ...surroundings(), ...environment },

@@ -28,12 +28,19 @@ export type OwnRedis = {
 }
 
 /** Starts an empty Redis that lives as long as the test; its `url` does not hold the password. */
-export async function startOwnRedis({ password }: { password?: string } = {}): Promise<OwnRedis> {
+export async function startOwnRedis({
+  password,
+  args = [],
+}: {
+  password?: string
+  args?: readonly string[]
+} = {}): Promise<OwnRedis> {
   const binary = inject('redisBinary')
   if (binary === null) throw new Error('There is no redis-server here: test.skipIf(!canOwnRedis).')
   const options = {
     ...{ binary, port: await freePort(), directory: await temporaryDirectory() },
     ...(password === undefined ? {} : { password }),
+    args,
   }
   let running: RedisProcess | null = await startRedisProcess(options)
   const end = async (how: 'stop' | 'kill') => {
@@ -117,39 +124,57 @@ export async function withClient<T>(url: string, use: (client: Redis) => Promise
   }
 }
 
-/** A way to a Redis that can be cut. */
+/** A way to a Redis that can be cut, and go wrong in other ways. */
 export type RedisProxy = {
   readonly url: string
   /** Resets all connections and refuses new ones. */
   cut(): Promise<void>
+  /** Passes nothing on, and keeps it for `mend`, as a Redis that is stopped. */
+  freeze(): void
+  /** Loses what is sent, without a word: also after `mend`, connections of before stay open and dead. */
+  swallow(): void
+  /** Leads elsewhere: connections of before are reset. */
+  leadTo(url: string): void
+  /** All is as in the beginning, but for connections that are dead. */
   mend(): Promise<void>
 }
 
 /** Listens on a port of 127.0.0.1 and passes everything on to the Redis of `url`, until the test ends. */
 export async function startProxy(url: string): Promise<RedisProxy> {
-  const target = new URL(url)
+  let target = new URL(url)
+  let state: 'open' | 'frozen' | 'swallowing' = 'open'
   const port = await freePort()
   const sockets = new Set<Socket>()
   const join = (from: Socket, to: Socket) => {
     sockets.add(from)
-    from.setNoDelay(true).pipe(to)
+    if (state === 'open') from.setNoDelay(true).pipe(to)
     from.on('error', () => {})
     from.once('close', () => {
       sockets.delete(from)
       to.destroy()
     })
+    return { from, to }
   }
+  let joined: { readonly from: Socket; readonly to: Socket }[] = []
   const onConnection = (client: Socket) => {
+    if (state === 'swallowing') {
+      client.on('error', () => {}).resume()
+      sockets.add(client)
+      return
+    }
     const redis = connect(Number(target.port || 6379), target.hostname)
-    join(client, redis)
-    join(redis, client)
+    joined.push(join(client, redis), join(redis, client))
   }
   let server: Server | null = await listen(port, onConnection)
+  const reset = () => {
+    for (const socket of sockets) socket.resetAndDestroy()
+    joined = []
+  }
   const cut = async () => {
     const closing = server
     server = null
     const closed = new Promise<void>(resolve => (closing ? closing.close(() => resolve()) : resolve()))
-    for (const socket of sockets) socket.resetAndDestroy()
+    reset()
     await closed
   }
   onTestFinished(cut)
@@ -158,7 +183,25 @@ export async function startProxy(url: string): Promise<RedisProxy> {
   return {
     url: through.href,
     cut,
+    freeze() {
+      state = 'frozen'
+      for (const { from, to } of joined) from.unpipe(to).pause()
+    },
+    swallow() {
+      state = 'swallowing'
+      for (const { from, to } of joined) from.unpipe(to).resume()
+      joined = []
+    },
+    leadTo(elsewhere) {
+      target = new URL(elsewhere)
+      reset()
+    },
     mend: async () => {
+      const before = target
+      target = new URL(url)
+      if (before.host !== target.host) reset()
+      if (state === 'frozen') for (const { from, to } of joined) from.pipe(to)
+      state = 'open'
       server ??= await listen(port, onConnection)
     },
   }

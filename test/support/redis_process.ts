@@ -61,12 +61,14 @@ export async function startRedisProcess(options: {
   password?: string
   /** Remove the directory once it has ended. */
   removeDirectory?: boolean
+  /** Settings besides; they win. */
+  args?: readonly string[]
 }): Promise<RedisProcess> {
-  const { binary, port, directory, password, removeDirectory } = options
+  const { binary, port, directory, password, removeDirectory, args = [] } = options
   const place = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory]
   const secured = password === undefined ? [] : ['--requirepass', password]
   return await started(
-    keep(KEEPER, [removeDirectory ? directory : '', binary, ...place, ...SETTINGS, ...secured]),
+    keep(KEEPER, [removeDirectory ? directory : '', binary, ...place, ...SETTINGS, ...secured, ...args]),
     START_TIMEOUT_MS,
   )
 }

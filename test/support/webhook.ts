@@ -76,6 +76,6 @@ export function holding(webhook: Webhook): { readonly waiting: ServerResponse[] 
   return { waiting }
 }
 
-export async function arrived({ messages }: Webhook, count: number): Promise<void> {
-  await expect.poll(() => messages.length, { interval: 5, timeout: 10_000 }).toBe(count)
+export async function arrived({ messages }: Webhook, count: number, timeout = 10_000): Promise<void> {
+  await expect.poll(() => messages.length, { interval: 5, timeout }).toBe(count)
 }

@@ -1,0 +1,142 @@
+import { readFileSync } from 'node:fs'
+import { readFile, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Gauge, type Registry } from 'prom-client'
+import type { Alerts } from '../alerts/alerts.ts'
+import type { Queues } from '../queue.ts'
+import type { Roster } from '../roster.ts'
+import type { Slots } from '../slots.ts'
+import { fromRedis } from '../within.ts'
+
+const NOW = 'Of this worker, now: sum over the workers.'
+const EACH = 'Of each worker.'
+const SAME = 'Here every worker shows the same, so take the max over them.'
+const REDIS_WITHIN_MS = 1000
+/** Of a page of memory, in which Linux counts; the same on all that Node runs on. */
+const PAGE_BYTES = 4096
+
+export type Watched = {
+  readonly roster: Pick<Roster, 'companies'> & Partial<Pick<Roster, 'problem' | 'broken'>>
+  readonly redis: Queues['redis']
+  readonly slots?: Slots
+  readonly concurrency?: number
+  readonly alerts?: Pick<Alerts, 'active'>
+}
+
+/** Gauges of the worker itself, and of what it depends on. @returns what brings them up to date. */
+export function createWorkerGauges(registry: Registry, watched: Watched): () => Promise<void> {
+  const gauges = define(registry)
+  gauges.version.set({ version: versionOfProgram() }, 1)
+  return async () => {
+    const [memory, disks, raised] = await Promise.all([
+      memoryOf(watched.slots ?? new Set()),
+      disksOf(watched.roster),
+      alertsOf(watched),
+    ])
+    // From here on without a pause: two who scrape at once must not see one another's gaps.
+    showConfiguration(gauges, watched)
+    showSlots(gauges, watched, memory)
+    gauges.redis.set(watched.redis.status === 'ready' ? 1 : 0)
+    gauges.alerts.reset()
+    for (const { name, company } of raised) gauges.alerts.inc({ alert: name, company: company ?? '' })
+    gauges.diskFree.reset()
+    gauges.diskSize.reset()
+    for (const { directory, freeBytes, bytes } of disks) {
+      gauges.diskFree.set({ directory }, freeBytes)
+      gauges.diskSize.set({ directory }, bytes)
+    }
+  }
+}
+
+type Gauges = ReturnType<typeof define>
+
+function define(registry: Registry) {
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers: [registry] })
+  return {
+    version: gauge('editais_build_info', `1, with the version of the program. ${EACH}`, ['version']),
+    redis: gauge('editais_redis_up', `1 while Redis is connected and answers, 0 otherwise. ${EACH}`),
+    configuration: gauge(
+      'editais_configuration_ok',
+      `1 where all of the companies' file can be used, 0 where it, or an entry, is broken. ${EACH}`,
+    ),
+    broken: gauge(
+      'editais_entry_broken',
+      `1 for a company whose entry in the companies' file cannot be used, 0 for the others. ${EACH}`,
+      ['company'],
+    ),
+    slots: gauge('editais_slots', `Runs that may be under way at once (WORKER_CONCURRENCY). ${NOW}`),
+    slotsUsed: gauge('editais_slots_used', `Runs that are under way. ${NOW}`),
+    started: gauge(
+      'editais_run_started_timestamp_seconds',
+      `When the run of the company began that is under way; absent while none is. ${NOW}`,
+      ['company'],
+    ),
+    memory: gauge(
+      'editais_run_memory_bytes',
+      `Resident memory of the run that is under way; absent while none is, and outside Linux. ${NOW}`,
+      ['company'],
+    ),
+    alerts: gauge(
+      'editais_alerts',
+      `Alerts that are raised, by name and company; the company is empty where it concerns none. Absent while Redis is away. ${SAME}`,
+      ['alert', 'company'],
+    ),
+    diskFree: gauge('editais_disk_free_bytes', `What this user may still write in DATA_DIR. ${SAME}`, [
+      'directory',
+    ]),
+    diskSize: gauge('editais_disk_size_bytes', `Size of the file system of DATA_DIR. ${SAME}`, ['directory']),
+  }
+}
+
+function showConfiguration({ configuration, broken }: Gauges, { roster }: Watched): void {
+  const { companies, problem = null, broken: entries = new Map<string, string>() } = roster
+  configuration.set(problem === null && entries.size === 0 ? 1 : 0)
+  broken.reset()
+  for (const company of [...companies.keys(), ...entries.keys()]) {
+    broken.set({ company }, entries.has(company) ? 1 : 0)
+  }
+}
+
+function showSlots(gauges: Gauges, watched: Watched, memory: ReadonlyMap<string, number>): void {
+  const { slots = new Set(), concurrency = 0 } = watched
+  gauges.slots.set(concurrency)
+  gauges.slotsUsed.set(slots.size)
+  gauges.started.reset()
+  for (const { company, sinceMs } of slots) gauges.started.set({ company }, sinceMs / 1000)
+  gauges.memory.reset()
+  for (const [company, bytes] of memory) gauges.memory.set({ company }, bytes)
+}
+
+/** Bytes that each run has in memory, by company. */
+async function memoryOf(slots: Slots): Promise<ReadonlyMap<string, number>> {
+  const found = await Promise.all(
+    [...slots].map(async ({ company, pid }) => {
+      const text = pid === null ? '' : await readFile(`/proc/${pid}/statm`, 'utf8').catch(() => '')
+      return [company, Number(text.split(' ')[1] ?? 0) * PAGE_BYTES] as const
+    }),
+  )
+  return new Map(found.filter(([, bytes]) => bytes > 0))
+}
+
+async function disksOf({ companies }: Watched['roster']) {
+  const directories = new Set([...companies.values()].map(({ settings }) => settings.dataDir))
+  const found = await Promise.all(
+    [...directories].map(async directory => {
+      const space = await statfs(directory).catch(() => null)
+      if (space === null) return null
+      return { directory, freeBytes: space.bavail * space.bsize, bytes: space.blocks * space.bsize }
+    }),
+  )
+  return found.filter(disk => disk !== null)
+}
+
+async function alertsOf({ redis, alerts }: Watched) {
+  if (!alerts) return []
+  return await fromRedis(redis, REDIS_WITHIN_MS, () => alerts.active()).catch(() => [])
+}
+
+function versionOfProgram(): string {
+  const path = join(import.meta.dirname, '../../package.json')
+  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
+}

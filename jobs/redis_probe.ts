@@ -1,0 +1,46 @@
+import type { Redis } from 'ioredis'
+
+/**
+ * What BullMQ and we ask of Redis, each command once, on a key that is gone afterwards: one that is full, a replica, in
+ * cluster mode (two keys of different slots) or that allows its user too little refuses some of it. Whose command it
+ * was is named, as Redis itself does not say it of a script. SET comes first: after another change, a script that runs out
+ * of memory may go on.
+ */
+const PROBE = `
+  local key = KEYS[1]
+  local groups = {
+    { {'SET', key, '1', 'PX', '1000'}, {'GET', key}, {'PTTL', key}, {'PEXPIRE', key, '1000'}, {'PERSIST', key},
+      {'TYPE', key}, {'EXISTS', key}, {'INCRBY', key, '1'}, {'INCR', key} },
+    { {'HSET', key, 'a', '1'}, {'HMSET', key, 'a', '1'}, {'HSETNX', key, 'b', '1'}, {'HGET', key, 'a'},
+      {'HMGET', key, 'a'}, {'HGETALL', key}, {'HLEN', key}, {'HEXISTS', key, 'a'}, {'HINCRBY', key, 'a', '1'},
+      {'HDEL', key, 'a'} },
+    { {'LPUSH', key, 'a', 'b', 'c'}, {'RPUSH', key, 'd'}, {'LLEN', key}, {'LRANGE', key, '0', '-1'},
+      {'LINDEX', key, '0'}, {'LPOS', key, 'a'}, {'LSET', key, '0', 'e'}, {'LREM', key, '0', 'x'}, {'LTRIM', key, '0', '9'},
+      {'RPOPLPUSH', key, key}, {'LPOP', key}, {'RPOP', key} },
+    { {'SADD', key, 'a'}, {'SCARD', key}, {'SMEMBERS', key}, {'SISMEMBER', key, 'a'}, {'SREM', key, 'b'} },
+    { {'ZADD', key, '1', 'a'}, {'ZCARD', key}, {'ZCOUNT', key, '0', '1'}, {'ZSCORE', key, 'a'},
+      {'ZRANGE', key, '0', '-1'}, {'ZREVRANGE', key, '0', '-1'}, {'ZRANGEBYSCORE', key, '0', '1'},
+      {'ZREVRANGEBYSCORE', key, '1', '0'}, {'ZREM', key, 'b'}, {'ZREMRANGEBYSCORE', key, '5', '6'}, {'ZPOPMIN', key} },
+    { {'XADD', key, '*', 'a', '1'}, {'XLEN', key}, {'XRANGE', key, '-', '+'}, {'XTRIM', key, 'MAXLEN', '1'} },
+  }
+  for _, commands in ipairs(groups) do
+    for _, command in ipairs(commands) do
+      local answer = redis.pcall(unpack(command))
+      if type(answer) == 'table' and answer.err then
+        redis.call('DEL', key)
+        local said = string.gsub(answer.err, '^ERR The user executing', 'NOPERM ' .. command[1] .. ': the user executing')
+        return redis.error_reply(said)
+      end
+    end
+    redis.call('DEL', key)
+  end
+  return 1`
+
+const BLOCK_SECONDS = 0.01
+
+/** @throws the refusal of Redis, if it does not let this program do its work. */
+export async function probe(redis: Redis, prefix: string): Promise<void> {
+  await redis.eval(PROBE, 2, `${prefix}:ready`, `${prefix}:runs:meta`)
+  // Not allowed in a script. There is nothing to wait for.
+  await redis.bzpopmin(`${prefix}:ready`, BLOCK_SECONDS)
+}

@@ -1,0 +1,114 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createAlerts } from '#jobs/alerts/alerts.ts'
+import { inspect } from '#jobs/alerts/inspect.ts'
+import { openQueues } from '#jobs/queue.ts'
+import { createLogger } from '#src/log.ts'
+import { ACCEPTED, REFUSED, startClock } from '#test/support/alerting.ts'
+import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
+import { NEVER } from '#test/support/daemon_runs.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
+import { openRedis, type RedisProxy, startProxy } from '#test/support/redis.ts'
+import { startWebhook, told } from '#test/support/webhook.ts'
+
+vi.setConfig(DAEMON_TEST)
+
+const MINUTE = 60_000
+
+/** A worker's alerts and queues, through a proxy to Redis. */
+async function startWorker() {
+  const redis = await openRedis()
+  const proxy = await startProxy(redis.url)
+  const webhook = await startWebhook()
+  const clock = startClock()
+  const log = createLogger('silent', {})
+  const queues = openQueues({ url: proxy.url, prefix: redis.prefix, timeoutMs: 500 }, log)
+  onTestFinished(() => queues.close())
+  await queues.redis.ping()
+  const options = { redis: queues.redis, prefix: redis.prefix, webhookUrl: webhook.url, log, now: clock }
+  return { proxy, webhook, clock, queues, alerts: createAlerts(options), redis, log }
+}
+
+async function cut(proxy: RedisProxy, { problem }: { problem(): unknown }): Promise<void> {
+  await proxy.cut()
+  await expect.poll(problem).not.toBeNull()
+}
+
+test('without Redis an alert is sent all the same, once, and what was sent before is not sent again', async () => {
+  const { proxy, webhook, queues, alerts } = await startWorker()
+  await alerts.raise(REFUSED)
+  await alerts.deliver()
+  await cut(proxy, queues)
+  const boreal = { ...REFUSED, company: 'boreal' }
+  for (let time = 0; time < 3; time += 1) {
+    await alerts.raise(REFUSED)
+    await alerts.raise(boreal)
+    await alerts.deliver()
+  }
+  await alerts.clear(ACCEPTED)
+  await alerts.deliver()
+  const sent = ['key_refused raised', 'key_refused raised', 'key_refused recovered']
+  expect(told(webhook)).toEqual(sent)
+  expect(webhook.messages.map(({ company }) => company)).toEqual(['acme', 'boreal', 'acme'])
+
+  await proxy.mend()
+  await expect.poll(() => queues.redis.status, { timeout: 10_000 }).toBe('ready')
+  expect(await alerts.raise(boreal)).toBe(false)
+  await alerts.deliver()
+  expect(await alerts.active()).toMatchObject([{ company: 'boreal', told: 'raised' }])
+  expect(told(webhook)).toEqual(sent)
+})
+
+test('what Redis is told by nobody else: that a worker cannot use it, once it lasts, and that it can again', async () => {
+  const { proxy, webhook, clock, queues, alerts, redis, log } = await startWorker()
+  const look = async () => {
+    await inspect({
+      ...{ queues, alerts, log, startedAt: clock(), now: clock(), isActive: () => false },
+      settings: { alertAfterPeriods: 3, redis: { prefix: redis.prefix } },
+      roster: { companies: new Map(), broken: new Map(), problem: 'companies.yaml is broken.' },
+    })
+    await alerts.deliver()
+  }
+  await cut(proxy, queues)
+  await look()
+  expect(webhook.messages).toEqual([])
+  clock.pass(MINUTE)
+  await look()
+  // Nor is Redis needed to see what is wrong with the file.
+  expect(told(webhook).sort()).toEqual(['redis_unusable raised', 'wrong_configuration raised'])
+  const about = webhook.messages.find(({ alert }) => alert === 'redis_unusable')
+  expect(about?.message).toMatch(
+    /^A worker cannot use Redis, so it begins no runs\. Redis at 127\.0\.0\.1:\d+ does not answer \(\w+\)\. Start it, or set REDIS_URL\./,
+  )
+  await proxy.mend()
+  await expect.poll(queues.problem, { timeout: 10_000 }).toBeNull()
+  clock.pass(MINUTE)
+  await look()
+  clock.pass(MINUTE)
+  await look()
+  expect(told(webhook).slice(2)).toEqual(['redis_unusable recovered'])
+})
+
+test('a companies file that changes while Redis is away is followed', async () => {
+  const directory = await temporaryDirectory()
+  const file = join(directory, 'companies.yaml')
+  const company = (slug: string) =>
+    `  ${slug}: { api_base_url: "http://127.0.0.1:9", api_key_file: /none, sync_cron: "${NEVER}" }\n`
+  await writeFile(file, `companies:\n${company('acme')}`)
+  const proxy = await startProxy((await openRedis()).url)
+  const daemon = await startDaemon({
+    ...{ COMPANIES_FILE: file, DATA_DIR: join(directory, 'data'), REDIS_URL: proxy.url },
+    REDIS_PREFIX: 'followed',
+  })
+  await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'a ready worker' })
+  await proxy.cut()
+  await daemon.waitFor(({ msg }) => msg.includes('does not answer'))
+  await writeFile(file, `companies:\n${company('acme')}${company('boreal')}`)
+  const status = async () => (await daemon.ask('/companies/boreal/status')).status
+  // Known, but without a snapshot.
+  await until(async () => (await status()) === 409, { what: 'the new company', withinMs: 10_000 })
+  await writeFile(file, 'companies: [')
+  const ready = async () => JSON.stringify(await (await daemon.ask('/readyz')).json())
+  await until(async () => (await ready()).includes(file), { what: 'the broken file', withinMs: 10_000 })
+})

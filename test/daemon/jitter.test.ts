@@ -1,0 +1,61 @@
+import { expect, test, vi } from 'vitest'
+import { jitterMs } from '#jobs/jitter.ts'
+import type { Company } from '#jobs/roster.ts'
+import { configured } from '#test/support/alerting.ts'
+import { startCompanies } from '#test/support/companies.ts'
+import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
+import { redisSettings, runsOf } from '#test/support/daemon_runs.ts'
+import { settingsFor } from '#test/support/project.ts'
+
+vi.setConfig(DAEMON_TEST)
+
+function companyOf(slug: string, SYNC_CRON: string): Company {
+  return configured({
+    ...settingsFor({ url: 'http://127.0.0.1:1', key: 'k', dataDir: '/none', company: slug }),
+    SYNC_CRON,
+  })
+}
+
+test('companies are spread evenly over a tenth of their period, a minute at most, each at a time of its own', () => {
+  const slugs = Array.from({ length: 1000 }, (_, index) => `company-${index}`)
+  for (const [cron, spreadMs] of [
+    ['0 * * * *', 60_000],
+    ['*/5 * * * *', 30_000],
+    ['*/10 * * * * *', 1000],
+  ] as const) {
+    const waits = slugs.map(slug => jitterMs(companyOf(slug, cron), slugs.length))
+    expect(Math.max(...waits)).toBeLessThan(spreadMs)
+    for (let tenth = 0; tenth < 10; tenth += 1) {
+      const from = (tenth * spreadMs) / 10
+      const within = waits.filter(wait => wait >= from && wait < from + spreadMs / 10).length
+      expect(within, `${cron}, tenth ${tenth}`).toBeGreaterThan(60)
+      expect(within, `${cron}, tenth ${tenth}`).toBeLessThan(140)
+    }
+    expect(slugs.map(slug => jitterMs(companyOf(slug, cron), slugs.length))).toEqual(waits)
+  }
+  expect(jitterMs(companyOf('acme', '0 * * * *'), 1)).toBe(0)
+})
+
+test("a worker's companies run their own time after that of the schedule, at each of its times", async () => {
+  const slugs = ['acme', 'boreal', 'cedro']
+  const companies = await startCompanies(slugs)
+  const sync_cron = '*/30 * * * * *'
+  await companies.configure(Object.fromEntries(slugs.map(slug => [slug, { sync_cron }])))
+  const worker = await startDaemon({
+    ...companies.environment,
+    ...(await redisSettings()),
+    WORKER_CONCURRENCY: '3',
+  })
+  const scheduled = (slug: string) => runsOf(worker, slug).slice(1)
+  // The first run of each comes at once, the others by the schedule.
+  await until(() => slugs.every(slug => scheduled(slug).length >= 1), {
+    what: 'a scheduled run of each',
+    withinMs: 90_000,
+  })
+  for (const slug of slugs) {
+    const waitMs = jitterMs(companyOf(slug, sync_cron), slugs.length)
+    expect(waitMs).toBeLessThan(3000)
+    const [run] = scheduled(slug)
+    expect((Date.parse(run?.started_at ?? '') % 30_000) - waitMs, slug).toBeGreaterThanOrEqual(0)
+  }
+})

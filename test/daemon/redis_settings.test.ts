@@ -1,0 +1,128 @@
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { readDaemonSettings } from '#config/daemon.ts'
+import { DAEMON_TEST, startDaemon } from '#test/support/daemon.ts'
+import { NEVER, nextRun, untilIdle } from '#test/support/daemon_runs.ts'
+import { notices } from '#test/support/notices.ts'
+import { runCommand, temporaryDirectory } from '#test/support/project.ts'
+import { canOwnRedis, startOwnRedis, withClient } from '#test/support/redis.ts'
+import { freePort } from '#test/support/redis_process.ts'
+import { makeAuthority, SMALLEST_RIGHTS } from '#test/support/redis_states.ts'
+import { startCompany } from '#test/support/synced.ts'
+
+vi.setConfig(DAEMON_TEST)
+
+const ENQUEUE = ['sync', '--enqueue', '--wait', '30']
+
+test.skipIf(!canOwnRedis)(
+  'the smallest rights of the README are enough, also without INFO; no library writes lines of its own',
+  async () => {
+    const redis = await startOwnRedis()
+    await withClient(redis.url, async client => {
+      await client.acl('SETUSER', 'worker', 'on', '>pw', ...SMALLEST_RIGHTS, '-info')
+    })
+    const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
+    const environment = {
+      ...company.environment,
+      ...{ REDIS_URL: redis.url.replace('//', '//worker:pw@'), REDIS_PREFIX: 'states' },
+    }
+    const daemon = await startDaemon(environment)
+    expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 3 })
+    await untilIdle(daemon)
+    const enqueued = await runCommand(ENQUEUE, { ...environment, LOG_LEVEL: 'info' })
+    expect(enqueued).toMatchObject({ code: 0 })
+    expect((await daemon.ask('/readyz')).status).toBe(200)
+    expect(await daemon.stop()).toBe(0)
+    expect(daemon.lines.filter(({ level }) => level !== 'info')).toEqual([])
+    expect(enqueued.stderr.split('\n').filter(line => line !== '' && !line.startsWith('{'))).toEqual([])
+  },
+)
+
+test.skipIf(!canOwnRedis)('a password that Redis does not need does no harm', async () => {
+  const redis = await startOwnRedis()
+  const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
+  const daemon = await startDaemon({
+    ...company.environment,
+    ...{ REDIS_URL: redis.url, REDIS_PASSWORD: 'pw_7f31', REDIS_PREFIX: 'open' },
+  })
+  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok' })
+  expect(daemon.lines.filter(({ level }) => level !== 'info')).toEqual([])
+})
+
+test.skipIf(!canOwnRedis)(
+  'a database that Redis does not have is refused, and no other is used',
+  async () => {
+    const redis = await startOwnRedis()
+    const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
+    const environment = { ...company.environment, REDIS_URL: `${redis.url}/99`, REDIS_PREFIX: 'ninety-nine' }
+    const sentence =
+      /^Redis at 127\.0\.0\.1:\d+ has no database 99\. Write a lower number at the end of REDIS_URL, then restart\./
+    const daemon = await startDaemon(environment)
+    await daemon.waitFor(({ msg }) => sentence.test(msg))
+    const ready = await daemon.ask('/readyz')
+    expect(ready.status).toBe(503)
+    expect(await ready.json()).toMatchObject({
+      checks: { redis: { detail: expect.stringMatching(sentence) } },
+    })
+    const enqueued = await runCommand(ENQUEUE, environment)
+    expect(enqueued).toMatchObject({ code: 1, stderr: expect.stringContaining('has no database 99') })
+    expect(await withClient(redis.url, client => client.keys('*'))).toEqual([])
+    expect(await daemon.stop()).toBe(0)
+    expect(daemon.lines.filter(({ level }) => level === 'error')).toHaveLength(1)
+    const other = await startDaemon({ ...environment, REDIS_URL: `${redis.url}/3` })
+    expect(await nextRun(other, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 3 })
+    const keys = (database: number) => withClient(`${redis.url}/${database}`, client => client.dbsize())
+    expect([await keys(0), (await keys(3)) > 0]).toEqual([0, true])
+  },
+)
+
+test('a Redis in protected mode is named, with what to do', async () => {
+  // As Redis 7.0 says it to whoever is not on its machine, and hangs up.
+  const DENIED =
+    "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from the same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do so.\r\n"
+  const server = createServer(socket => {
+    socket.on('error', () => {})
+    socket.end(DENIED)
+  })
+  const port = await freePort()
+  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
+  const environment = { ...company.environment, REDIS_URL: `redis://127.0.0.1:${port}` }
+  const sentence =
+    'Redis refuses (DENIED): it is in protected mode: without a password it takes connections from its own machine only. Give it one (requirepass), and put it into the file of REDIS_PASSWORD_FILE; then restart.'
+  const daemon = await startDaemon(environment)
+  await daemon.waitFor(({ msg }) => msg === sentence)
+  expect(await (await daemon.ask('/readyz')).json()).toMatchObject({
+    checks: { redis: { detail: sentence } },
+  })
+  const enqueued = await runCommand(ENQUEUE, environment)
+  expect(enqueued).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`${sentence} Nothing was handed over.`),
+  })
+  expect(daemon.lines.filter(({ level }) => level === 'error')).toMatchObject([{ msg: sentence }])
+})
+
+test('settings of Redis that cannot work are refused at the start', async () => {
+  const directory = await temporaryDirectory()
+  const { certificate, key } = await makeAuthority()
+  const empty = join(directory, 'empty.pem')
+  await writeFile(empty, '\n')
+  const read = (environment: Record<string, string>) => () => readDaemonSettings(environment)
+  const tls = 'rediss://127.0.0.1:6379'
+  expect(read({ REDIS_URL: tls, REDIS_CA_FILE: certificate })().redis.ca).toContain('BEGIN CERTIFICATE')
+  expect(read({ REDIS_URL: tls })().redis).toMatchObject({ ca: null, timeoutMs: 10_000 })
+  for (const [environment, says] of [
+    [{ REDIS_CA_FILE: certificate }, 'REDIS_URL is redis://, without TLS. Write rediss:// there, or unset'],
+    [{ REDIS_URL: tls, REDIS_CA_FILE: join(directory, 'none') }, 'cannot be read: ENOENT.'],
+    [{ REDIS_URL: tls, REDIS_CA_FILE: empty }, 'holds no certificate in PEM'],
+    [{ REDIS_URL: tls, REDIS_CA_FILE: key }, 'holds no certificate in PEM'],
+    [{ REDIS_URL: 'redis://127.0.0.1:6379/one' }, 'must end with the number of a database'],
+    [{ REDIS_TIMEOUT_MS: '5' }, 'REDIS_TIMEOUT_MS=5: must be a whole number'],
+  ] as const) {
+    expect(read(environment)).toThrow(says)
+  }
+})

@@ -1,0 +1,47 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { notices } from './support/notices.ts'
+import { runCommand, temporaryDirectory } from './support/project.ts'
+import { startCompany } from './support/synced.ts'
+
+const SIZE = 1024 * 1024
+
+/** A file system of one megabyte in memory; false where this user may not mount one. */
+function mountSmall(directory: string): boolean {
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'tmpfs', directory])
+  return status === 0
+}
+
+function canMount(): boolean {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return false
+  const directory = join(process.env.TMPDIR ?? '/tmp', `editais-sync-mount-${process.pid}`)
+  mkdirSync(directory, { recursive: true })
+  const can = mountSmall(directory)
+  if (can) spawnSync('umount', [directory])
+  rmSync(directory, { recursive: true, force: true })
+  return can
+}
+
+// SQLite writes the lock's file by itself, so nothing but a disk that is full can show it.
+test.skipIf(!canMount())(
+  'a disk that is full when the company is locked is told with what to do',
+  async () => {
+    const dataDir = await temporaryDirectory()
+    mountSmall(dataDir)
+    onTestFinished(() => void spawnSync('umount', [dataDir]))
+    const company = await startCompany(notices(1, 2), { DATA_DIR: dataDir })
+    mkdirSync(join(dataDir, 'acme/raw'), { recursive: true })
+    for (const name of ['lake/snapshots', 'tmp']) mkdirSync(join(dataDir, 'acme', name), { recursive: true })
+    try {
+      writeFileSync(join(dataDir, 'fill'), Buffer.alloc(2 * SIZE))
+    } catch {
+      // As full as can be.
+    }
+    const { code, stderr } = await runCommand(['sync'], company.environment)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^The lock .*\/acme\/lock cannot be taken: the disk is full\. Free some space \(/m)
+    expect(company.sandbox.requests.total).toBe(0)
+  },
+)

@@ -1,0 +1,68 @@
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { SCHEMA_VERSION } from '#src/warehouse/warehouse.ts'
+import { DAEMON_TEST, startDaemon, until } from './support/daemon.ts'
+import { failedJobs, NEVER, redisSettings, requestSync } from './support/daemon_runs.ts'
+import { notices } from './support/notices.ts'
+import { patchedCopy, runIn } from './support/patched_copy.ts'
+import { companyDirectory, filesBelow, runCommand } from './support/project.ts'
+import { startCompany } from './support/synced.ts'
+
+vi.setConfig(DAEMON_TEST)
+
+/** The next version, with another column. */
+const NEWER = [
+  {
+    file: 'src/warehouse/warehouse.ts',
+    from: `export const SCHEMA_VERSION = ${SCHEMA_VERSION}`,
+    to: `export const SCHEMA_VERSION = ${SCHEMA_VERSION + 1}`,
+  },
+]
+
+test('an older version leaves the warehouse of a newer one alone, until somebody returns to it on purpose', async () => {
+  const company = await startCompany(notices(1, 6), { SYNC_CRON: NEVER })
+  const { environment } = company
+  await company.sync()
+  const newer = await patchedCopy(NEWER)
+  // The newer version takes what there is, and makes its own of it.
+  expect(await runIn(newer, ['sync'], environment)).toMatchObject({ code: 0 })
+  const path = join(companyDirectory(environment), 'warehouse.duckdb')
+  const before = (await filesBelow(companyDirectory(environment))).get(path)
+  const sentence = `${path} was made by a newer version of editais-sync (its tables are version ${SCHEMA_VERSION + 1}, this program's are ${SCHEMA_VERSION}). Nothing was changed.`
+  for (const args of [['sync'], ['sync', '--plan'], ['publish'], ['replay']]) {
+    const { code, stderr } = await runCommand(args, environment)
+    expect({ args, code }).toEqual({ args, code: 1 })
+    expect(stderr).toContain(sentence)
+    expect(stderr).toContain('`npm run rebuild -- --company acme`')
+  }
+  expect((await runCommand(['doctor'], environment)).stdout).toContain('made by a newer version')
+
+  // A worker of the older version hands the run on, and says it where nobody else takes it.
+  const worker = await startDaemon({ ...environment, ...(await redisSettings()) })
+  await requestSync(worker, 'acme')
+  const isRefusal = ({ msg }: { msg: string }) => msg.startsWith(sentence)
+  await until(async () => (await failedJobs(worker)).length > 0, { what: 'the failed job' })
+  expect(worker.lines.filter(line => isRefusal(line) && line.level === 'warn')).toHaveLength(11)
+  expect(await failedJobs(worker)).toEqual([expect.stringContaining(sentence)])
+  expect((await runCommand(['status'], environment)).stdout).toContain(sentence)
+  expect(await worker.stop()).toBe(0)
+  expect((await filesBelow(companyDirectory(environment))).get(path)).toEqual(before)
+
+  expect(await runCommand(['rebuild', '--company', 'acme'], environment)).toMatchObject({ code: 0 })
+  expect(await company.sync()).toMatchObject({ status: 'ok', unchanged: 6 })
+  expect((await runCommand(['status'], environment)).stdout).not.toContain(sentence)
+})
+
+test('in a rolling deploy the newer worker does what the older one hands on, without an alert', async () => {
+  const company = await startCompany(notices(1, 6), { SYNC_CRON: '*/3 * * * * *' })
+  const { environment } = company
+  const newer = await patchedCopy(NEWER)
+  expect(await runIn(newer, ['sync'], environment)).toMatchObject({ code: 0 })
+  const around = { ...environment, ...(await redisSettings()) }
+  const old = await startDaemon(around)
+  await old.waitFor(({ msg }) => msg.includes('was made by a newer version'))
+  const young = await startDaemon(around, { main: join(newer, 'jobs/main.ts') })
+  const first = await young.waitFor(({ msg }) => msg === 'run finished')
+  expect(first).toMatchObject({ status: 'ok', unchanged: 6 })
+  expect(old.lines.filter(({ msg }) => msg === 'run finished')).toEqual([])
+})

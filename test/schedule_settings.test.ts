@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import { readSchedule } from '#config/daemon.ts'
+import { readSettings } from '#config/settings.ts'
+import { nextAfter } from '#jobs/cron.ts'
+import { Database } from '#src/warehouse/database.ts'
+
+const NAMES = [
+  ...['UTC', 'Etc/UTC', 'Etc/GMT+3', 'Brazil/East', 'America/Sao_Paulo', 'America/Argentina/Buenos_Aires'],
+  ...['Asia/Calcutta', 'Asia/Kolkata', 'Europe/Kiev', 'Europe/Kyiv', 'US/Eastern', 'Portugal'],
+]
+
+test('a time zone may be called by any of its names, wherever one is set', async () => {
+  const db = await Database.open(':memory:', { threads: 1 })
+  try {
+    for (const name of NAMES) {
+      expect(readSettings({ SOURCE_TIMEZONE: name }).sourceTimezone).toBe(name)
+      const { syncCron, timezone } = readSchedule({ SYNC_TIMEZONE: name, SYNC_CRON: '0 8 * * *' })
+      // What reads schedules and what reads local times agree with it.
+      const [row] = await db.rows<{ at: Date }>(
+        `SELECT TIMESTAMP '2026-11-22 08:00:00' AT TIME ZONE $name AS at`,
+        { name },
+      )
+      const at = nextAfter(Date.parse('2026-11-21T20:00:00Z'), syncCron, timezone)
+      expect(new Date(at).toISOString(), name).toBe(new Date(Number(row?.at)).toISOString())
+    }
+  } finally {
+    db.close()
+  }
+})
+
+test.each(['Brasilia', '+03:00', 'GMT+3', '', 'America/Sao Paulo'])('%j is no time zone', name => {
+  if (name === '') expect(readSchedule({ SYNC_TIMEZONE: name }).timezone).toBe('America/Sao_Paulo')
+  else {
+    expect(() => readSchedule({ SYNC_TIMEZONE: name })).toThrow(/is not a time zone such as/)
+    expect(() => readSettings({ SOURCE_TIMEZONE: name })).toThrow(/is not a time zone such as/)
+  }
+})
+
+test.each(['0 0 31 2 *', '0 0 30 2 *', '0 0 31 4,6 *', '0 0 31 9,11 *'])(
+  '%s is reported as what never fires',
+  cron => {
+    expect(() => readSchedule({ SYNC_CRON: cron })).toThrow(`SYNC_CRON=${cron}: never fires`)
+  },
+)
+
+test.each(['often', '* * * *', '61 * * * *', 'H * * * *'])('%s is no cron expression', cron => {
+  expect(() => readSchedule({ SYNC_CRON: cron })).toThrow(`SYNC_CRON=${cron}: must be a cron expression`)
+})
+
+test.each(['0 0 29 2 *', '0 0 31 * *', '@daily', '*/2 * * * * *'])('%s is one', cron => {
+  expect(readSchedule({ SYNC_CRON: cron }).syncCron).toBe(cron)
+})

@@ -1,0 +1,162 @@
+import { execFile } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Redis } from 'ioredis'
+import { expect, inject, onTestFinished } from 'vitest'
+import { type Daemon, type LogLine, startDaemon, until } from './daemon.ts'
+import { isRun, OFTEN, runsOf } from './daemon_runs.ts'
+import { holdAfter } from './held.ts'
+import { idOf, notices } from './notices.ts'
+import { type Environment, runCommand, temporaryDirectory } from './project.ts'
+import { type OwnRedis, type RedisProxy, startOwnRedis, startProxy, withClient } from './redis.ts'
+import { freePort, startRedisProcess } from './redis_process.ts'
+import { startCompany } from './synced.ts'
+import { asked, expectTruth } from './truth.ts'
+
+const TOTAL = 20
+const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
+/** After the cure, all goes on within this. */
+const CURED_WITHIN_MS = 30_000
+const USER = 'worker'
+const PASSWORD = 'pw_5d1c'
+/** As README has it. */
+export const SMALLEST_RIGHTS =
+  '~states:* &* +@all -@admin -@dangerous +info +client|setname +client|list'.split(' ')
+
+/** A Redis, a way to it that can go wrong, and an administrator who can do the rest. */
+export type Place = {
+  readonly redis: OwnRedis
+  readonly proxy: RedisProxy
+  admin<T>(use: (client: Redis) => Promise<T>): Promise<T>
+}
+
+/** One way for Redis to be no use, and back. */
+export type BadState = {
+  readonly name: string
+  /** What a worker and `sync --enqueue` say of it. */
+  readonly sentence: RegExp
+  spoil(place: Place): Promise<unknown> | unknown
+  cure(place: Place): Promise<unknown> | unknown
+  /** The certificate of the authority, if Redis is reached by TLS. */
+  readonly tls?: boolean
+}
+
+/**
+ * In mid-run and at the start: the run goes on, each worker says once what is wrong, /readyz says so too, and within
+ * 30 s of the cure runs are made again. Nothing is fetched twice.
+ */
+export async function expectToSurvive(state: BadState): Promise<void> {
+  const { place, environment, company } = await startPlace(state)
+  const held = holdAfter(company.sandbox, 'analysis', { passing: TOTAL / 2 })
+  const inMidRun = await startDaemon(environment)
+  await held.reached
+  await state.spoil(place)
+  const atTheStart = await startDaemon(environment)
+  const both = [inMidRun, atTheStart]
+  await Promise.all(both.map(daemon => expectNotReady(daemon, state)))
+  held.release()
+  await inMidRun.waitFor(line => isRun(line, 'acme'))
+  expect(runsOf(both)).toMatchObject([{ status: 'ok', loaded: TOTAL }])
+  await expectNothingHandedOver(environment, state)
+
+  await state.cure(place)
+  const curedMs = Date.now()
+  const left = () => curedMs + CURED_WITHIN_MS - Date.now()
+  await until(() => runsOf(both).length >= 3, { what: 'more runs', withinMs: left() })
+  for (const daemon of both) {
+    await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'ready', withinMs: left() })
+  }
+  expect(runsOf(both).slice(1)).toMatchObject(
+    Array(runsOf(both).length - 1).fill({ status: 'ok', unchanged: TOTAL }),
+  )
+  expect(asked(company, 'analysis')).toEqual(ALL)
+  await expectTruth(company)
+  for (const daemon of both) expectOneSentence(daemon.lines, state)
+  expect(await Promise.all(both.map(daemon => daemon.stop()))).toEqual([0, 0])
+}
+
+async function startPlace({ tls = false }: BadState) {
+  const authority = tls ? await makeAuthority() : null
+  const user = ['--user', USER, 'on', `>${PASSWORD}`, ...SMALLEST_RIGHTS]
+  const redis = authority ? await startTlsRedis(authority) : await startOwnRedis({ args: user })
+  const admin: Place['admin'] = async use => await withClient(redis.url, use)
+  const proxy = await startProxy(redis.url)
+  const url = new URL(proxy.url)
+  if (!tls) Object.assign(url, { username: USER, password: PASSWORD })
+  const company = await startCompany(notices(1, TOTAL), {
+    ...{ SYNC_CRON: OFTEN, JOB_LOCK_MS: '3000', API_TIMEOUT_MS: '60000', REDIS_TIMEOUT_MS: '2000' },
+    ...{ REDIS_URL: tls ? url.href.replace('redis:', 'rediss:') : url.href, REDIS_PREFIX: 'states' },
+    ...(authority ? { REDIS_CA_FILE: authority.certificate } : {}),
+  })
+  return { place: { redis, proxy, admin }, environment: company.environment, company }
+}
+
+async function expectNotReady(daemon: Daemon, { sentence }: BadState): Promise<void> {
+  await daemon.waitFor(({ msg }) => sentence.test(msg))
+  const response = await daemon.ask('/readyz')
+  expect(response.status).toBe(503)
+  const { checks } = (await response.json()) as { checks: { redis: { ok: boolean; detail: string } } }
+  expect(checks.redis).toEqual({ ok: false, detail: expect.stringMatching(sentence) })
+  const post = await daemon.ask('/companies/acme/sync', { method: 'POST' })
+  expect(post.status).toBe(503)
+}
+
+/** The command says the same and ends. */
+async function expectNothingHandedOver(environment: Environment, { sentence }: BadState): Promise<void> {
+  const { code, stdout, stderr } = await runCommand(['sync', '--enqueue'], environment)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toContain('Nothing was handed over.')
+  expect(stderr).toMatch(new RegExp(sentence.source.replace('^', '')))
+  expect(stderr).not.toMatch(/\n {4}at |Unexpected|pw_5d1c/)
+}
+
+/** Nothing else is wrong, and no library speaks for itself. */
+function expectOneSentence(lines: readonly LogLine[], { sentence }: BadState): void {
+  const errors = lines.filter(({ level }) => level === undefined || level === 'error')
+  const isAboutTheJob = ({ msg }: LogLine) => /^Redis was away for longer than JOB_LOCK_MS/.test(msg)
+  expect(errors.filter(line => !isAboutTheJob(line)).map(({ msg }) => msg)).toEqual([
+    expect.stringMatching(sentence),
+  ])
+  expect(errors.filter(isAboutTheJob).length).toBeLessThanOrEqual(1)
+  expect(lines.filter(({ msg }) => msg === 'Redis answers again.')).toHaveLength(1)
+}
+
+export type Authority = { readonly key: string; readonly certificate: string }
+
+/** A certificate for 127.0.0.1 that signs itself. */
+export async function makeAuthority(): Promise<Authority> {
+  const directory = await temporaryDirectory()
+  const [key, certificate] = [join(directory, 'key.pem'), join(directory, 'certificate.pem')]
+  await promisify(execFile)('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+    ...['-subj', '/CN=redis', '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', certificate],
+  ])
+  return { key, certificate }
+}
+
+/** A Redis that speaks TLS only; its url says redis:// all the same, for the proxy. */
+export async function startTlsRedis({ key, certificate }: Authority): Promise<OwnRedis> {
+  const binary = inject('redisBinary') ?? ''
+  const port = await freePort()
+  const args = ['--port', '0', '--tls-port', String(port), '--tls-auth-clients', 'no']
+  const options = {
+    ...{ binary, port, directory: await temporaryDirectory() },
+    args: [...args, '--tls-cert-file', certificate, '--tls-key-file', key],
+  }
+  const running = await startRedisProcess(options)
+  onTestFinished(() => running.kill())
+  return { url: `redis://127.0.0.1:${port}`, stop: running.stop, kill: running.kill, start: async () => {} }
+}
+
+/** A web server where Redis should be. */
+export async function startWebServer(): Promise<string> {
+  const server = createServer((_, response) => response.end('hello'))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
