@@ -37,6 +37,8 @@ export type CompanyPaths = {
   readonly lock: string
   /** What the last run left, as JSON (`src/state.ts`). */
   readonly state: string
+  /** Why runs left no report since then, as JSON (`src/failure.ts`). */
+  readonly failure: string
   /** Which snapshot Metabase reads, as JSON (`src/metabase/state.ts`). */
   readonly metabase: string
   /** Names this directory, wherever it is mounted. */
@@ -56,6 +58,7 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     mirror: join(root, 'mirror'),
     lock: join(root, 'lock'),
     state: join(root, 'state.json'),
+    failure: join(root, 'failure.json'),
     metabase: join(root, 'metabase.json'),
     id: join(root, 'id'),
   }

@@ -10,6 +10,7 @@ export type Cause =
   | 'mass_deletion_held'
   | 'missing_unverified'
   | 'wrong_settings'
+  | 'newer_schema'
 
 /**
  * Ends a command or a run: going on cannot help. The message says what happened and what to do, and is
@@ -95,20 +96,38 @@ export function explain(error: unknown): { readonly message: string; readonly ex
   }
 }
 
+const NO_RIGHT =
+  'its user has too few rights. README.md ("Redis") has the smallest that do; set them with ACL SETUSER'
+const IN_A_CLUSTER =
+  'it runs in cluster mode, which BullMQ does not work with here. Set REDIS_URL to one that does not'
+
 const REDIS_REFUSALS: Readonly<Record<string, string>> = {
   OOM: 'its memory is full. Give it more (maxmemory)',
   READONLY: 'it is a replica. Set REDIS_URL to the master',
   NOAUTH: 'it needs a password. Put it into a file, and its path into REDIS_PASSWORD_FILE; then restart',
   WRONGPASS:
     'the password (or the user in REDIS_URL) is wrong. Correct REDIS_PASSWORD_FILE, REDIS_PASSWORD or REDIS_URL, then restart',
-  NOPERM: 'the user of REDIS_URL may not do that. BullMQ needs scripts, streams and its own keys',
+  NOPERM: NO_RIGHT,
   MISCONF: 'it cannot write its file. Look at its disk',
   LOADING: 'it is still reading its file; that passes',
+  MASTERDOWN: 'it is a replica without its master. Set REDIS_URL to the master',
+  CLUSTERDOWN: IN_A_CLUSTER,
+  CROSSSLOT: IN_A_CLUSTER,
+  MOVED: IN_A_CLUSTER,
+  NOREPLICAS: 'too few of its replicas are there (min-replicas-to-write). Start them',
+  DENIED:
+    'it is in protected mode: without a password it takes connections from its own machine only. Give it one (requirepass), and put it into the file of REDIS_PASSWORD_FILE; then restart',
+  BUSY: 'a script keeps it busy. Wait for it, or end it with SCRIPT KILL',
 }
 
 /** What an answer of Redis that is an error means, and what to do. */
 export function redisRefusal(text: string): string {
-  const [code = ''] = text.split(' ')
+  const plain = text.replace(/^ERR Error running script .*? -?(?=[A-Z]+ )/, '')
+  const code = /user executing the script can't/.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')
   const meaning = REDIS_REFUSALS[code]
-  return meaning ? `Redis refuses (${code}): ${meaning}.` : `Redis refuses: ${text}.`
+  if (!meaning) return `Redis refuses: ${plain}.`
+  // Which right is missing is worth knowing.
+  const which = /'([\w|]+)' (sub)?command|^NOPERM ([A-Z]+):/.exec(plain)
+  const right = code === 'NOPERM' && which ? `, ${(which[1] ?? which[3] ?? '').toUpperCase()}` : ''
+  return `Redis refuses (${code}${right}): ${meaning}.`
 }

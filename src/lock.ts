@@ -7,6 +7,7 @@ import { EXIT, FatalError, InterruptedError, messageOf } from './errors.ts'
 
 const POLL_MS = 250
 const SQLITE_BUSY = 5
+const SQLITE_FULL = 13
 /** Who only looks whether it is held takes it for an instant; that must not look like a holder. */
 const BUSY_MS = 50
 
@@ -71,11 +72,24 @@ async function tryLock(path: string, holder: Holder): Promise<Lock | null> {
 }
 
 function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+  return codeOf(error) === SQLITE_BUSY
+}
+
+/** SQLite's, without what its extended codes add. */
+function codeOf(error: unknown): number | null {
+  const hasCode = error instanceof Error && 'errcode' in error && typeof error.errcode === 'number'
+  return hasCode ? Number(error.errcode) & 0xff : null
 }
 
 function lockFailed(path: string, error: unknown): FatalError {
-  return new FatalError(`The lock ${path} cannot be taken: ${messageOf(error)}.`)
+  if (codeOf(error) === SQLITE_FULL) {
+    return new FatalError(
+      `The lock ${path} cannot be taken: the disk is full. Free some space (old snapshots go with a shorter SNAPSHOT_KEEP), then run again.`,
+    )
+  }
+  return new FatalError(
+    `The lock ${path} cannot be taken: ${messageOf(error)}. Check the disk of DATA_DIR, and that this user may write there.`,
+  )
 }
 
 function openLockFile(path: string): DatabaseSync {

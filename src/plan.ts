@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { EXIT, FatalError, messageOf } from './errors.ts'
 import { decideRefetch, type SyncContext, type SyncRequest, survey } from './sync.ts'
 import { Database } from './warehouse/database.ts'
-import { createWarehouse, hasCurrentSchema } from './warehouse/warehouse.ts'
+import { createWarehouse, hasCurrentSchema, refuseNewer } from './warehouse/warehouse.ts'
 
 /** What a run would do; counts of notices. */
 export type RunPlan = {
@@ -78,7 +78,7 @@ async function openUnchanged({ paths, settings }: SyncContext): Promise<Database
     )
   })
   if (await hasCurrentSchema(db, sourceTimezone)) return db
-  db.close()
+  await refuseNewer(db, paths).finally(() => db.close())
   throw new FatalError(
     'The tables of this version differ from the warehouse: the next run rebuilds it from the raw log first. Run `npm run rebuild`, then plan again.',
   )

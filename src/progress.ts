@@ -10,16 +10,18 @@ export const TITLES: Record<Stage, string> = {
   load: 'Load into the warehouse',
   publish: 'Publish the snapshot',
 }
-/** A log needs to show that a long run lives, not each of its thousands of steps. */
+/** A log needs to show that a long run lives, not each of its steps; of a short one its end is enough. */
 const LOG_INTERVAL_MS = 5000
 
 /** Log lines about a run that goes on. */
 export function logListener(log: Logger, nowMs: () => number): Listener {
+  const beganMs = nowMs()
   const toldAtMs = new Map<Stage, number>()
   return {
     progress({ stage, done, total, note }) {
-      const complete = total > 0 && done === total
-      if (!complete && nowMs() - (toldAtMs.get(stage) ?? 0) < LOG_INTERVAL_MS) return
+      // The end of a stage whose beginning was told is told, too.
+      const complete = total > 0 && done === total && toldAtMs.has(stage)
+      if (!complete && nowMs() - (toldAtMs.get(stage) ?? beganMs) < LOG_INTERVAL_MS) return
       toldAtMs.set(stage, nowMs())
       log.info({ stage, done, ...(total > 0 ? { total } : {}) }, note ?? TITLES[stage])
     },

@@ -3,7 +3,7 @@ import type { Loader } from './load.ts'
 import { segmentPath } from './rawlog/files.ts'
 import { readLines } from './rawlog/read.ts'
 import { worsen } from './report.ts'
-import { finishRun, publishWarehouse, type RunContext, type RunResult, withRun } from './run.ts'
+import { finishRun, publishWarehouse, type RunContext, type RunResult, secondsSince, withRun } from './run.ts'
 import { hashOf, type Verdict, validateAnalysis, validateNotice } from './validate.ts'
 import { logName } from './warehouse/warehouse.ts'
 
@@ -28,7 +28,10 @@ export async function replay(context: RunContext): Promise<RunResult> {
        FROM quarantine WHERE resolved_at IS NULL AND edital_id IS NOT NULL ORDER BY segment, seq`,
     )
     // Nothing happened, so nothing is logged.
-    if (records.length === 0) return { report, causes, published: await publishWarehouse(context, warehouse) }
+    if (records.length === 0) {
+      const published = await publishWarehouse(context, warehouse)
+      return { report, causes, published, seconds: secondsSince(report, context) }
+    }
     const { analysisStatuses } = context.settings
     const log = await logName(warehouse)
     await loader.append({

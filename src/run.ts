@@ -2,6 +2,7 @@ import type { Settings } from '#config/settings.ts'
 import { type CompanyPaths, freshTemporary, makeDirectories } from './company.ts'
 import { remove } from './durable.ts'
 import type { Cause } from './errors.ts'
+import { forgetFailure } from './failure.ts'
 import { type Published, publish } from './lake/publish.ts'
 import { createLoader, type Loader } from './load.ts'
 import { forgetMetabase, readMetabaseState, snapshotsOf } from './metabase/state.ts'
@@ -45,6 +46,8 @@ export type RunResult = {
   readonly report: RunReport
   readonly causes: ReadonlySet<Cause>
   readonly published: Published
+  /** From the beginning of the run to its end, with publishing; the report is written before that. */
+  readonly seconds: number
 }
 
 /** Opens what a run writes to, and closes it after `work`; the caller holds the company's lock. */
@@ -94,7 +97,12 @@ export async function finishRun(
   await rememberRun(run, context, published)
   // Last, for whatever it does: the run is over.
   await leadMetabase(context, published)
-  return { report, causes, published }
+  return { report, causes, published, seconds: secondsSince(report, context) }
+}
+
+/** How long the run has taken by now; a clock that was set back makes it 0. */
+export function secondsSince({ started_at }: RunReport, { now }: Pick<RunContext, 'now'>): number {
+  return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
 }
 
 /** A run that changed nothing else is not in a snapshot at once; and no reader may open the warehouse. */
@@ -116,6 +124,7 @@ async function rememberRun(
     raw_log: await rawLogSize(paths.raw, before?.raw_log),
     snapshot: { directory: published.directory, bytes: published.bytes },
   })
+  await forgetFailure(paths)
 }
 
 type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>

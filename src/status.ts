@@ -1,4 +1,6 @@
 import type { CompanyPaths } from './company.ts'
+import { FatalError } from './errors.ts'
+import { describeFailure, type Failure, readFailure } from './failure.ts'
 import { openSnapshot } from './lake/read.ts'
 import { type Holder, readHolder } from './lock.ts'
 import { type MetabaseState, readMetabaseState } from './metabase/state.ts'
@@ -11,6 +13,8 @@ export type Status = {
   readonly company: string
   readonly held_by: Holder | null
   readonly last_run: RunReport | null
+  /** Runs since then that left no report: they could not begin, or died. Null where there was none. */
+  readonly last_failure: Failure | null
   /** When the last run ended that went through everything listed. */
   readonly last_good_at: string | null
   readonly snapshot: { readonly directory: string; readonly created_at: string }
@@ -23,13 +27,17 @@ export type Status = {
 
 /** Reads the latest snapshot and the last run's report; never the warehouse, which a sync may hold. */
 export async function readStatus(paths: CompanyPaths): Promise<Status> {
-  const { db, manifest } = await openSnapshot(paths.lake)
+  const failure = await readFailure(paths)
+  const { db, manifest } = await openSnapshot(paths.lake).catch(error => {
+    throw error instanceof FatalError && failure !== null ? withCause(error, failure) : error
+  })
   const state = await readState(paths)
   try {
     return {
       company: paths.company,
       held_by: await readHolder(paths.lock),
       last_run: state?.last_run ?? null,
+      last_failure: failure,
       last_good_at: state?.last_good_at ?? null,
       snapshot: { directory: manifest.directory, created_at: manifest.created_at },
       metabase: await readMetabaseState(paths.metabase),
@@ -45,6 +53,11 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
   } finally {
     db.close()
   }
+}
+
+/** Before the first snapshot this is all that there is to say. */
+function withCause({ message, exitCode }: FatalError, failure: Failure): FatalError {
+  return new FatalError(`${message} The last run ${describeFailure(failure)}`, exitCode)
 }
 
 async function noticesByStatus(db: Database): Promise<Row[]> {

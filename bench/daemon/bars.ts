@@ -14,6 +14,8 @@ const LIMITS: readonly (readonly [key: string, what: string, limit: number])[] =
   ['idle_rss_megabytes', 'idle: RSS, MB', 150],
   ['idle_after_run_rss_megabytes', 'idle after a run: RSS, MB', 150],
   ['idle_cpu_percent', 'idle: CPU, % of a core', 1],
+  ['many_unnamed', 'of three companies in trouble: not named everywhere', 0],
+  ['many_others_alerted', 'companies beside them that an alert names', 0],
 ]
 const STOP_SECONDS = 10
 

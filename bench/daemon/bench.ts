@@ -6,6 +6,7 @@ import { judgeDaemon } from './bars.ts'
 import { measureCrowd } from './crowd.ts'
 import { type Measured, spread } from './figures.ts'
 import { measureIdle } from './idle.ts'
+import { measureMany } from './many.ts'
 import { type Configured, companiesOf, preparePlace } from './place.ts'
 import { checkProc } from './proc.ts'
 import { type Redis, startRedis } from './redis.ts'
@@ -19,6 +20,8 @@ export type DaemonOptions = {
   /** Notices of the company whose backfill is stopped; 0 leaves that out. */
   readonly backfill: number
   readonly moments: readonly Moment[]
+  /** Companies of a file in which three are in trouble; 0 leaves that out. */
+  readonly many: number
   /** How long an idle worker is watched. */
   readonly idle: number
   readonly runs: number
@@ -53,7 +56,8 @@ async function benchOnce(options: DaemonOptions, run: number, parent: string): P
 
 async function measureAll(options: DaemonOptions, around: Around): Promise<Measured> {
   const many = options.companies > 0 ? await measureCompanies(options, around) : { crowd: null, idle: null }
-  return { ...many, stops: options.backfill > 0 ? await measureStops(options, around) : null }
+  const troubled = options.many > 0 ? await measureTroubled(options, around) : null
+  return { ...many, many: troubled, stops: options.backfill > 0 ? await measureStops(options, around) : null }
 }
 
 async function measureCompanies(options: DaemonOptions, { redis, directory, onStep }: Around) {
@@ -67,6 +71,21 @@ async function measureCompanies(options: DaemonOptions, { redis, directory, onSt
   const idle = await measureIdle({ companies, place, seconds: options.idle, onStep })
   await server.close()
   return { crowd, idle }
+}
+
+/** Three notices are a run as short as it gets: what is measured is the worker. */
+const FEW_NOTICES = 3
+
+async function measureTroubled(options: DaemonOptions, { redis, directory, onStep }: Around) {
+  onStep('generating many companies')
+  const companies = companiesOf(options.many, { notices: FEW_NOTICES, seed: options.seed })
+  const server = await startServer({ companies, latencyMs: 0 })
+  const place = await preparePlace(join(directory, 'many'), {
+    ...{ companies, server, redisUrl: redis.url, redisPrefix: 'many' },
+  })
+  const many = await measureMany({ server, companies, place, onStep })
+  await server.close()
+  return many
 }
 
 async function measureStops(options: DaemonOptions, { redis, directory, onStep }: Around) {

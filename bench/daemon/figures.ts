@@ -1,6 +1,7 @@
 import { type Figure, median } from '../figures.ts'
 import type { Crowd } from './crowd.ts'
 import type { Idle } from './idle.ts'
+import type { Many } from './many.ts'
 import { MOMENTS, type Stop } from './stop.ts'
 import type { Health, Memory } from './watch.ts'
 
@@ -8,6 +9,7 @@ import type { Health, Memory } from './watch.ts'
 export type Measured = {
   readonly crowd: Crowd | null
   readonly idle: Idle | null
+  readonly many: Many | null
   /** By the key of the moment. */
   readonly stops: Readonly<Record<string, Stop>> | null
 }
@@ -98,6 +100,32 @@ const idle: Figure<Measured>[] = [
   },
 ]
 
+function manyFigure(
+  key: string,
+  label: string,
+  digits: number,
+  of: (many: Many) => number,
+): Figure<Measured> {
+  return { key: `many_${key}`, label, digits, of: ({ many }) => many && of(many) }
+}
+
+const many = [
+  manyFigure('seconds', 'many companies, three in trouble: all others have run, s', 1, m => m.seconds),
+  manyFigure('median_seconds', '  half of them, s', 1, m => median(m.waits)),
+  manyFigure(
+    'unnamed',
+    '  of the three, not named by status, /metrics and one alert',
+    0,
+    m => 3 - m.named.length,
+  ),
+  manyFigure('others_alerted', '  others with an alert', 0, m => m.others),
+  manyFigure('metrics_seconds', '  /metrics, s', 2, m => m.metricsSeconds),
+  manyFigure('health_p99_ms', '  /healthz: p99, ms', 1, m => m.health.p99),
+  manyFigure('daemon_peak_rss_megabytes', '  peak RSS of the daemon alone, MB', 0, m =>
+    megabytes(m.memory.daemonPeakBytes),
+  ),
+]
+
 /** All figures, in the order in which they are printed. */
 export const FIGURES: readonly Figure<Measured>[] = [
   ...crowd,
@@ -105,6 +133,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
   stopSum('leftBehind', 'stop_left_behind', 'stopped backfills: processes left behind'),
   stopSum('repeated', 'stop_repeated', 'stopped backfills: committed analyses asked for again'),
   ...idle,
+  ...many,
 ]
 
 export function spread(runs: readonly Measured[]): Figures {

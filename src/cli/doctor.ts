@@ -12,6 +12,7 @@ import { EXIT, FatalError } from '#src/errors.ts'
 import { type Holder, readHolder, takeLock } from '#src/lock.ts'
 import { stopSignal } from '#src/stop.ts'
 import { parseSeconds } from './options.ts'
+import { asTyped } from './own_command.ts'
 
 type Options = { company?: string; quick?: true; wait: number; json?: true }
 
@@ -60,7 +61,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
     step('')
     const told = options.json
       ? `${JSON.stringify(diagnosis)}\n`
-      : describe(diagnosis) + (await whose(environment, diagnosis))
+      : asTyped(describe(diagnosis) + (await whose(environment, diagnosis)))
     process.stdout.write(told)
     return diagnosis.well ? EXIT.ok : EXIT.failed
   } finally {

@@ -1,5 +1,5 @@
 import { readdir, stat } from 'node:fs/promises'
-import { environmentOf, readCompanies } from '#config/companies.ts'
+import { environmentOf, namesOf, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings, SLUG_RULE, slug } from '#config/settings.ts'
 import { companyPaths } from '#src/company.ts'
 import { EXIT, FatalError } from '#src/errors.ts'
@@ -16,10 +16,11 @@ export async function knownCompany(
   if (company === undefined) return readSettings(await environmentOf(environment)).company
   if (!slug.safeParse(company).success)
     throw new FatalError(`--company ${company || '""'}: ${SLUG_RULE}.`, EXIT.usage)
-  const { file, environments } = await readCompanies(environment)
-  const known = new Set([...environments.keys(), ...(await companiesWithData(dataDir))])
+  const { file, environments, broken } = await readCompanies(environment)
+  const configured = [...environments.keys(), ...broken.keys()]
+  const known = new Set([...configured, ...(await companiesWithData(dataDir))])
   if (known.has(company)) return company
-  const names = [...known].sort().join(', ')
+  const names = namesOf([...known].sort())
   throw new FatalError(
     `--company ${company}: no such company; ${names ? `known are ${names}` : 'none is known yet'}. Check the name, or add the company ${file ? `to ${file}` : 'as COMPANY or in config/companies.yaml'} first.`,
     EXIT.usage,

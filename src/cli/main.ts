@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { enableCompileCache } from 'node:module'
 
 // Nearly halves the time to start, and must be on before anything else is loaded; kept in the system's

@@ -103,9 +103,9 @@ async function rebuildAndPublish(context: RunContext): Promise<Published> {
 }
 
 const replayNow: Work = async (context, options, tell) => {
-  const { report, causes, published } = await replay(context)
+  const { report, causes, published, seconds } = await replay(context)
   if (options.json) tell(`${JSON.stringify(report)}\n`)
-  else tell(report.listed > 0 ? describeRun(report, published) : 'Nothing is quarantined.\n')
+  else tell(report.listed > 0 ? describeRun(report, published, seconds) : 'Nothing is quarantined.\n')
   process.exitCode = exitOf(report, causes)
 }
 

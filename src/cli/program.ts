@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
 import { EXIT, explain, systemCode } from '#src/errors.ts'
+import { asTyped, IS_EDITAIS } from './own_command.ts'
 
 /** Loaded only when asked for: an incremental run should not pay for the sandbox's vocabulary. */
 const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Command>>> = {
@@ -23,13 +24,14 @@ const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Co
 }
 
 async function createProgram(name: string | undefined, environment: Environment): Promise<Command> {
-  const program = new Command('npm run')
-    .description('Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.')
-    .addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
+  const program = new Command(IS_EDITAIS ? 'editais' : 'npm run').description(
+    'Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.',
+  )
+  if (!IS_EDITAIS) program.addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
   const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)
   for (const one of known) {
     const command = await (COMMANDS[one] as (typeof COMMANDS)[string])(environment)
-    program.addCommand(command.usage(`-- ${command.usage()}`))
+    program.addCommand(IS_EDITAIS ? command : command.usage(`-- ${command.usage()}`))
   }
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) {
@@ -53,7 +55,7 @@ try {
     process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
   } else {
     const { message, exitCode } = explain(error)
-    process.stderr.write(`${message}\n`)
+    process.stderr.write(`${asTyped(message)}\n`)
     // Who interrupted waits for nothing more, such as a library's timer.
     if (exitCode === EXIT.interrupted) process.exit(exitCode)
     process.exitCode = exitCode

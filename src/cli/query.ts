@@ -80,8 +80,10 @@ async function openFor(
 
 /** Of all companies that are configured. */
 export async function lakesOf(environment: Environment): Promise<string[]> {
-  const { environments } = await readCompanies(environment)
-  return [...environments.values()].map(own => {
+  const { environments, broken } = await readCompanies(environment)
+  // What a company has published is no worse for a mistake in its entry, and must not be missing in a sum.
+  const others = [...broken.keys()].map(COMPANY => ({ ...environment, COMPANY }))
+  return [...environments.values(), ...others].map(own => {
     const { dataDir, company } = readSettings(own)
     return companyPaths(dataDir, company).lake
   })

@@ -13,6 +13,7 @@ import { createMirrorApi } from '#src/mirror/app.ts'
 import { Mirror } from '#src/mirror/mirror.ts'
 import { createService } from '#src/service/app.ts'
 import { createServiceMetrics } from '#src/service/metrics.ts'
+import { shared } from '#src/service/shared.ts'
 import { stopSignal } from '#src/stop.ts'
 
 /** Each 10 ms, the library's default, costs an idle server half of a hundredth of a core. */
@@ -40,8 +41,9 @@ async function serve(environment: Environment): Promise<void> {
   const metrics = createServiceMetrics(registry)
   const api = createMirrorApi({ mirror, settings, metrics, log })
   const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS })
+  const render = shared(() => registry.metrics())
   service.pages.get('/metrics', async context =>
-    context.body(await registry.metrics(), 200, { 'content-type': registry.contentType }),
+    context.body(await render(), 200, { 'content-type': registry.contentType }),
   )
   const http = await startHttp(service, settings).catch(async error => {
     await mirror.close()

@@ -2,16 +2,21 @@ import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { companyPaths } from '#src/company.ts'
+import { EXIT, FatalError } from '#src/errors.ts'
+import { describeFailure } from '#src/failure.ts'
 import { readStatus, type Status } from '#src/status.ts'
 import type { Row } from '#src/warehouse/database.ts'
+import { describeStandings, readStandings } from './status_all.ts'
 import { renderTable } from './table.ts'
 
 export function statusCommand(environment: Environment): Command {
   return new Command('status')
     .description('How the company stands: last run, notices by phase, quarantine, drift, snapshot.')
     .option('--company <slug>', 'company to tell about, instead of COMPANY')
-    .option('--json', 'print one JSON object')
-    .action(async (options: { company?: string; json?: true }) => {
+    .option('--all', 'all configured companies, those in trouble first')
+    .option('--json', 'print one JSON object; of --all, an array of them')
+    .action(async (options: { company?: string; all?: true; json?: true }) => {
+      if (options.all) return await showAll(environment, options)
       const own = await environmentOf(environment, options.company)
       const settings = readSettings(own)
       const status = await readStatus(companyPaths(settings.dataDir, settings.company))
@@ -19,15 +24,25 @@ export function statusCommand(environment: Environment): Command {
     })
 }
 
+async function showAll(
+  environment: Environment,
+  { company, json }: { company?: string; json?: true },
+): Promise<void> {
+  if (company !== undefined) throw new FatalError('Give --all or --company, not both.', EXIT.usage)
+  const standings = await readStandings(environment)
+  process.stdout.write(json ? `${JSON.stringify(standings)}\n` : describeStandings(standings))
+}
+
 const SHOWN = 10
 
 function describe(status: Status): string {
-  const { last_run: run, held_by: holder } = status
+  const { last_run: run, last_failure: failure, held_by: holder } = status
   const lines = [
     `Company   ${status.company}${holder ? `, held by ${holder.what} (process ${holder.pid} on ${holder.host})` : ''}`,
     run
       ? `Last run  ${run.status}, ${run.mode}, ended ${run.finished_at}${run.error ? `\n          ${run.error}` : ''}`
       : 'Last run  unknown',
+    ...(failure ? [`Since     ${describeFailure(failure)}`] : []),
     `Last good ${status.last_good_at ?? 'never'}`,
     `Snapshot  ${status.snapshot.directory}`,
     ...describeMetabase(status),

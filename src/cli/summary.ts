@@ -6,8 +6,7 @@ import type { RunReport } from '#src/report.ts'
 import { formatCount, formatSeconds } from './progress.ts'
 
 /** The end of a run, for a person: what changed, what needs attention, where the snapshot is. */
-export function describeRun(report: RunReport, published: PublishedFigures): string {
-  const seconds = (Date.parse(report.finished_at ?? '') - Date.parse(report.started_at)) / 1000
+export function describeRun(report: RunReport, published: PublishedFigures, seconds: number): string {
   const notices = counts({
     new: report.added,
     changed: report.changed,

@@ -5,7 +5,8 @@ import type { Logger } from 'pino'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readApiSettings, readSettings, statusList } from '#config/settings.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
-import { EXIT, FatalError } from '#src/errors.ts'
+import { EXIT, explain, FatalError } from '#src/errors.ts'
+import { noteFailure } from '#src/failure.ts'
 import type { PublishedFigures } from '#src/lake/publish.ts'
 import { createLogger, LEVEL_OF_STATUS } from '#src/log.ts'
 import { saveMemory, saveTime } from '#src/memory.ts'
@@ -18,6 +19,9 @@ import { type SyncRequest, sync } from '#src/sync.ts'
 import { parseSeconds } from './options.ts'
 import { createDisplay } from './progress.ts'
 import { describePlan, describeRun } from './summary.ts'
+
+/** For another sync of the company to end. */
+const WAIT_SECONDS = 600
 
 type Options = {
   full?: true
@@ -42,7 +46,11 @@ export function syncCommand(environment: Environment): Command {
     .option('--status <list>', 'only notices of these phases, separated by commas', parseStatuses)
     .option('--id <id>', 'only this notice, whether it changed or not (repeatable)', collectIds)
     .option('--allow-mass-delete', 'believe it when many notices are gone from the API at once')
-    .option('--wait <seconds>', 'how long to wait for another sync of the company to end', parseSeconds, 600)
+    .option(
+      '--wait <seconds>',
+      'how long to wait for another sync of the company to end (default: 600); with --enqueue: for the run to end',
+      parseSeconds,
+    )
     .option('--enqueue', 'hand it to the daemon (npm start), and follow its run')
     .option('--json', 'print the run report as one JSON object on stdout')
     .addHelpText(
@@ -66,7 +74,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
   // Every request under way listens for it.
   setMaxListeners(0, signal)
   const context = localContext(settings, display, signal)
-  const held = { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? 0 }
+  const held = { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? WAIT_SECONDS }
   saveMemory()
   const onProgress: RunContext['onProgress'] = progress => {
     if (progress.stage === 'fetch') saveTime()
@@ -84,16 +92,23 @@ async function run(environment: Environment, options: Options): Promise<number> 
       process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
       return EXIT.ok
     }
-    const { report, causes, published } = await holdingCompany(context, display, held, () =>
-      sync(request, { ...context, api, onProgress }),
+    const { report, causes, published, seconds } = await holdingCompany(context, display, held, () =>
+      sync(request, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
     )
     await display.end()
-    tellRun(report, published, { company: settings.company, json: options.json, log })
+    tellRun({ report, published, seconds }, { company: settings.company, json: options.json, log })
     return exitOf(report, causes)
   } finally {
     await display.end()
     await api.close()
   }
+}
+
+/** For `status`: without a report nothing else says that there was a run. */
+async function leaveTrace({ paths, now, signal }: RunContext, error: unknown): Promise<never> {
+  // Where nothing can be written, the error itself says so.
+  if (!signal.aborted) await noteFailure(paths, explain(error).message, now()).catch(() => {})
+  throw error
 }
 
 /** Needs no key and no data directory: the daemon has them. */
@@ -103,17 +118,23 @@ async function enqueueAndFollow(environment: Environment, options: Options): Pro
   const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping'))
   // Loaded only here: commands that need no Redis start sooner.
-  const [{ readRedisSettings }, { enqueue }] = await Promise.all([
+  const [{ readRedisSettings }, { enqueue }, { logLibraryLines }] = await Promise.all([
     import('#config/daemon.ts'),
     import('#jobs/enqueue.ts'),
+    import('#jobs/library_lines.ts'),
   ])
+  logLibraryLines(log)
   try {
-    const { report, published, exitCode } = await enqueue({
+    const { report, published, seconds, exitCode } = await enqueue({
       ...{ company, log, signal, listener: display, redis: readRedisSettings(environment) },
-      ...{ full: options.full ?? false, restart: options.restart ?? false, waitSeconds: options.wait ?? 600 },
+      ...{
+        full: options.full ?? false,
+        restart: options.restart ?? false,
+        waitSeconds: options.wait ?? null,
+      },
     })
     await display.end()
-    tellRun(report, published, { company, json: options.json, log })
+    tellRun({ report, published, seconds }, { company, json: options.json, log })
     return exitCode
   } finally {
     await display.end()
@@ -121,13 +142,13 @@ async function enqueueAndFollow(environment: Environment, options: Options): Pro
 }
 
 function tellRun(
-  report: RunReport,
-  published: PublishedFigures,
+  { report, published, seconds }: { report: RunReport; published: PublishedFigures; seconds: number },
   { company, json, log }: { company: string; json: true | undefined; log: Logger },
 ): void {
   if (json) process.stdout.write(`${JSON.stringify({ company, ...report })}\n`)
-  if (process.stderr.isTTY) process.stderr.write(describeRun(report, published))
-  else log[LEVEL_OF_STATUS[report.status]]({ ...report, snapshot: published.directory }, 'run finished')
+  if (process.stderr.isTTY) process.stderr.write(describeRun(report, published, seconds))
+  else
+    log[LEVEL_OF_STATUS[report.status]]({ ...report, seconds, snapshot: published.directory }, 'run finished')
 }
 
 function requestOf(options: Options): SyncRequest {

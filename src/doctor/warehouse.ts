@@ -5,7 +5,7 @@ import { FatalError, InterruptedError, messageOf } from '#src/errors.ts'
 import type { Examined } from '#src/rawlog/examine.ts'
 import { segmentNumbers, WAYS_OUT } from '#src/rawlog/files.ts'
 import { Database, identifier, literal } from '#src/warehouse/database.ts'
-import { buildWarehouse, hasCurrentSchema, type OpenOptions } from '#src/warehouse/warehouse.ts'
+import { buildWarehouse, hasCurrentSchema, type OpenOptions, refuseNewer } from '#src/warehouse/warehouse.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { LEAST_FREE_BYTES, MEBIBYTE } from './place.ts'
 import { linesIn } from './raw_log.ts'
@@ -72,6 +72,7 @@ async function readMeta({
   }
   try {
     if (!(await hasCurrentSchema(db, sourceTimezone))) {
+      await refuseNewer(db, paths)
       return warning(
         CHECK,
         path,
@@ -83,6 +84,9 @@ async function readMeta({
     const segments = await db.rows<{ segment: number; lines: number }>('FROM applied_segments')
     return { ...meta, lines: new Map(segments.map(({ segment, lines }) => [segment, lines])) }
   } catch (error) {
+    if (error instanceof FatalError && error.why === 'newer_schema') {
+      return warning(CHECK, path, 'was made by a newer version of the program', 'Run its doctor')
+    }
     return problem(CHECK, path, `cannot be read: ${messageOf(error)}`, '`npm run rebuild`')
   } finally {
     db.close()

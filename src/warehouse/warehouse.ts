@@ -13,8 +13,11 @@ import { applySegment, type Projection } from './apply.ts'
 import { Database } from './database.ts'
 import { createTable, documentType, flatten } from './sql.ts'
 
-/** Raise it when the statements of `apply.ts` derive other rows from the same lines. */
-const PROJECTION_VERSION = 2
+/**
+ * Raise it with whatever changes what the same log gives: tables, statements of `apply.ts`, DuckDB. It is what tells an
+ * older version of the program that a warehouse is a newer one's; `test/schema/version.test.ts` reminds of it.
+ */
+export const SCHEMA_VERSION = 3
 
 /** While analyses are fetched the event loop, compression and the API's connections want a core too. */
 const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
@@ -23,7 +26,7 @@ const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
 const FEW_NOTICES = 2000
 
 const BOOKKEEPING = [
-  `CREATE TABLE meta (schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
+  `CREATE TABLE meta (schema_version INTEGER, schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
      refetch_segment BIGINT, refetch_open BOOLEAN, analysis_statuses VARCHAR[], log VARCHAR)`,
   `CREATE TABLE applied_segments (segment BIGINT, lines BIGINT)`,
   `CREATE TABLE month_versions (table_name VARCHAR, month VARCHAR, version BIGINT, PRIMARY KEY (table_name, month))`,
@@ -45,6 +48,7 @@ export type Warehouse = { readonly db: Database; readonly projection: Projection
  * Opens the company's warehouse as a true projection of its raw log: rebuilt when the schema changed,
  * the sealed segments that an earlier run did not come to apply now applied.
  * The caller holds the company's lock.
+ * @throws FatalError (newer_schema) for one that a newer version of the program made: the two would rebuild it in turns.
  */
 export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
   const { paths } = options
@@ -54,6 +58,7 @@ export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
   const db = await openFile(paths)
   try {
     if (!(await hasCurrentSchema(db, options.sourceTimezone))) {
+      await refuseNewer(db, paths)
       db.close()
       return await rebuildWarehouse(options)
     }
@@ -114,7 +119,7 @@ export async function createWarehouse(
   about: { sourceTimezone: string; id: string },
 ): Promise<void> {
   for (const sql of [...BOOKKEEPING, ...TABLES.flatMap(createTable)]) await db.run(sql)
-  await db.run(`INSERT INTO meta VALUES ($hash, $id, 0, 0, NULL, false, [], NULL)`, {
+  await db.run(`INSERT INTO meta VALUES (${SCHEMA_VERSION}, $hash, $id, 0, 0, NULL, false, [], NULL)`, {
     hash: schemaHash(about.sourceTimezone),
     id: about.id,
   })
@@ -123,6 +128,17 @@ export async function createWarehouse(
 /** Whether the warehouse has the tables that this version of the program would make. */
 export async function hasCurrentSchema(db: Database, sourceTimezone: string): Promise<boolean> {
   return (await storedHash(db)) === schemaHash(sourceTimezone)
+}
+
+/** @throws FatalError (newer_schema) for a warehouse that a newer version of the program made. */
+export async function refuseNewer(db: Database, { company, warehouse }: CompanyPaths): Promise<void> {
+  const made = await storedVersion(db)
+  if (made <= SCHEMA_VERSION) return
+  throw new FatalError(
+    `${warehouse} was made by a newer version of editais-sync (its tables are version ${made}, this program's are ${SCHEMA_VERSION}). Nothing was changed. Update this installation or stop it; to return to this version for good, stop the newer ones and run \`npm run rebuild -- --company ${company}\`.`,
+    EXIT.failed,
+    { why: 'newer_schema' },
+  )
 }
 
 /** Makes durable what was applied. Nothing is fetched any more, so all cores may help from here on. */
@@ -193,8 +209,17 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
 
 /** Null where there are no tables yet, or those of a version that kept no hash. */
 async function storedHash(db: Database): Promise<string | null> {
+  return await storedMeta<string>(db, 'schema_hash')
+}
+
+/** 0 for a version that kept none. */
+async function storedVersion(db: Database): Promise<number> {
+  return (await storedMeta<number>(db, 'schema_version')) ?? 0
+}
+
+async function storedMeta<T>(db: Database, column: 'schema_hash' | 'schema_version'): Promise<T | null> {
   try {
-    return (await db.row<{ schema_hash: string }>('SELECT schema_hash FROM meta')).schema_hash
+    return (await db.row<{ value: T }>(`SELECT ${column} AS value FROM meta`)).value
   } catch (error) {
     if (/^(Catalog|Binder) Error/.test(messageOf(error))) return null
     throw error
@@ -202,14 +227,14 @@ async function storedHash(db: Database): Promise<string | null> {
 }
 
 /** Changes whenever the same log would give other tables. */
-function schemaHash(sourceTimezone: string): string {
+export function schemaHash(sourceTimezone: string): string {
   const flattened = TABLES.filter(table => table.document !== 'kept').map(table =>
     flatten(table, 'lines', sourceTimezone),
   )
   const parts = [
     // The fingerprints are DuckDB's own hash, which a version may change.
     version(),
-    PROJECTION_VERSION,
+    SCHEMA_VERSION,
     BOOKKEEPING,
     TABLES.flatMap(createTable),
     flattened,

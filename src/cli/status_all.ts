@@ -1,0 +1,61 @@
+import { readCompanies } from '#config/companies.ts'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { companyPaths } from '#src/company.ts'
+import { describeFailure, readFailure } from '#src/failure.ts'
+import { readState } from '#src/state.ts'
+import { renderTable } from './table.ts'
+
+/** How a company stands, in a line; what `status --all --json` prints of each. */
+export type Standing = {
+  readonly company: string
+  /** Of the last run; failed also where it could not begin or died, null where there was none yet. */
+  readonly status: string | null
+  readonly last_good_at: string | null
+  /** What went wrong: with its entry in the companies' file, or with its last run. */
+  readonly problem: string | null
+}
+
+/** How all configured companies stand: those in trouble first. Reads no snapshot, so a thousand take a second. */
+export async function readStandings(environment: Environment): Promise<Standing[]> {
+  const { environments, broken } = await readCompanies(environment)
+  const all = [...environments].map(([, own]) => readSettings(own))
+  const unusable = [...broken.keys()].map(COMPANY => readSettings({ ...environment, COMPANY }))
+  const standings = await Promise.all(
+    [...all, ...unusable].map(async ({ dataDir, company }): Promise<Standing> => {
+      const paths = companyPaths(dataDir, company)
+      const [state, failure] = [await readState(paths), await readFailure(paths)]
+      const failed = failure && `The last run ${describeFailure(failure)}`
+      return {
+        company,
+        status: failure ? 'failed' : (state?.last_run.status ?? null),
+        last_good_at: state?.last_good_at ?? null,
+        problem: broken.get(company) ?? failed ?? state?.last_run.error ?? null,
+      }
+    }),
+  )
+  return standings.sort((a, b) => rank(a) - rank(b) || (a.company < b.company ? -1 : 1))
+}
+
+/** For people: what is wrong in full, and all the others in one table. */
+export function describeStandings(standings: readonly Standing[]): string {
+  const troubled = standings.filter(isTroubled)
+  const reasons = troubled.map(({ company, status, problem }) => `${company}: ${problem ?? status}`)
+  const rows = standings.map(({ company, status, last_good_at }) => ({
+    company,
+    'last run': status ?? 'none',
+    'last good': last_good_at ?? 'never',
+  }))
+  const summary = `${standings.length} companies, ${troubled.length} in trouble.\n`
+  const table = rows.length > 0 ? renderTable(['company', 'last run', 'last good'], rows) : ''
+  return `${summary}${reasons.map(reason => `  ${reason}\n`).join('')}${table}`
+}
+
+/** One that waits for its first run is in no trouble; if it waits for long, an alert says it. */
+function isTroubled({ status, problem }: Standing): boolean {
+  return problem !== null || (status !== null && status !== 'ok')
+}
+
+function rank(standing: Standing): number {
+  if (isTroubled(standing)) return 0
+  return standing.last_good_at === null ? 1 : 2
+}
