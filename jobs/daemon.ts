@@ -8,6 +8,7 @@ import { companyPaths } from '#src/company.ts'
 import { EXIT, explain, FatalError } from '#src/errors.ts'
 import { startHttp } from '#src/http/server.ts'
 import { flushLog, openLog } from '#src/log.ts'
+import { saveMemory, saveTime } from '#src/memory.ts'
 import { createMirrorApi } from '#src/mirror/app.ts'
 import { Mirror, type MirrorOptions } from '#src/mirror/mirror.ts'
 import { stopSignal } from '#src/stop.ts'
@@ -88,7 +89,7 @@ async function serve(environment: Environment): Promise<void> {
       report: slug => reportOf(slug, shared, stopping),
       api: mirror && createMirrorApi({ mirror, settings: settings.serve, metrics: metrics.service, log }),
     }),
-    settings.serve,
+    { ...settings.serve, onCrowd: isCrowd => (isCrowd ? saveTime() : saveMemory()) },
   )
   metrics.service.watch(http.connections)
   log.info(`Listening on ${http.url}; ${describeRoster(shared)}.`)

@@ -22,7 +22,10 @@ const GIVEN_BACK_WITHIN_MS = 90_000
 const OWN_CONNECTIONS = 3
 
 export type Measured = {
+  /** Of those who keep their connections. */
   readonly health: Health
+  /** Of those who connect for each question, as health checks of containers and proxies do. */
+  readonly newcomers: Health
   /** How late the one who asked was himself; milliseconds. */
   readonly askerLateMs: number
   readonly peakRssBytes: number
@@ -103,12 +106,15 @@ export async function underAttack(
   directory: string,
 ): Promise<Measured> {
   const memory = watchMemory(serving.pid)
-  const health = watchHealth(serving)
+  const [health, newcomers] = [watchHealth(serving), watchHealth(serving, 'new')]
   const late = watchOwnDelay()
   const argument = JSON.stringify({ ...order, port: serving.port } satisfies AttackOrder)
   const { stdout } = await run(ATTACKERS, [argument], { cwd: directory })
   const endedMs = performance.now()
-  const measured = { health: await health.end(), askerLateMs: late.end() }
+  const measured = {
+    ...{ health: await health.end(), newcomers: await newcomers.end() },
+    askerLateMs: late.end(),
+  }
   const givenBackSeconds = await givenBack(serving, endedMs)
   return { ...measured, givenBackSeconds, peakRssBytes: memory.end(), attacked: JSON.parse(stdout) }
 }

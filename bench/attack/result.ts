@@ -31,9 +31,10 @@ export function judgeAttacks({ servers, restartSeconds, crowd }: Found): Verdict
 function judgeServer(name: string, { attacks, peakRssBytes }: Server): Verdict[] {
   return [
     verdict(`${name}: peak RSS, MB`, peakRssBytes / 1e6, 'most', 800),
-    ...Object.entries(attacks).flatMap(([attack, { health, givenBackSeconds }]) => [
+    ...Object.entries(attacks).flatMap(([attack, { health, newcomers, givenBackSeconds }]) => [
       verdict(`${name}, ${attack}: /healthz p99, ms`, health.p99, 'most', 250),
-      verdict(`${name}, ${attack}: /healthz unanswered`, health.failed, 'most', 0),
+      verdict(`${name}, ${attack}: /healthz p99 on new connections, ms`, newcomers.p99, 'most', 250),
+      verdict(`${name}, ${attack}: /healthz unanswered`, health.failed + newcomers.failed, 'most', 0),
       verdict(
         `${name}, ${attack}: given back after, s`,
         givenBackSeconds ?? Number.POSITIVE_INFINITY,
@@ -69,14 +70,16 @@ export function describeAttack({ machine, settings, bars, ...found }: AttackBenc
 
 function describeServer(name: string, { attacks }: Server): string {
   const rows = (Object.keys(attacks) as Attack[]).map(attack => {
-    const { health, askerLateMs, peakRssBytes, givenBackSeconds, attacked } = attacks[attack]
+    const { health, newcomers, askerLateMs, peakRssBytes, givenBackSeconds, attacked } = attacks[attack]
     const statuses = Object.entries(attacked.statuses).map(([status, count]) => `${count} × ${status}`)
     return {
       [name]: attack,
       'peak RSS, MB': round(peakRssBytes / 1e6, 0),
       '/healthz p50, ms': round(health.p50, 1),
       'p99, ms': round(health.p99, 1),
-      unanswered: health.failed,
+      'new connections p50, ms': round(newcomers.p50, 1),
+      'new p99, ms': round(newcomers.p99, 1),
+      unanswered: health.failed + newcomers.failed,
       'asker late, ms': round(askerLateMs, 0),
       'given back, s': givenBackSeconds === null ? 'never' : round(givenBackSeconds, 1),
       connections: attacked.connections,

@@ -27,10 +27,18 @@ export type Memory = {
   readonly maxRuns: number
 }
 
-/** Asks a worker whether it is alive, again and again, whatever became of the questions before. */
-export function watchHealth({ url }: Pick<Worker, 'url'>): { end(): Promise<Health> } {
+/**
+ * Asks a worker whether it is alive, again and again, whatever became of the questions before.
+ * @param connections that are open already if there are any, or a new one for each question.
+ */
+export function watchHealth(
+  { url }: Pick<Worker, 'url'>,
+  connections: 'kept' | 'new' = 'kept',
+): { end(): Promise<Health> } {
   const dispatcher = new Agent({
-    pipelining: 1,
+    // None is left open for another question.
+    pipelining: connections === 'kept' ? 1 : 0,
+    connect: { timeout: ANSWER_WITHIN_MS },
     bodyTimeout: ANSWER_WITHIN_MS,
     headersTimeout: ANSWER_WITHIN_MS,
   })

@@ -29,6 +29,12 @@ export function sizeOf({ silent, idle, busy }: Group): number {
 export class Connection {
   readonly socket: Socket
   readonly address: string
+  /** That of its client. */
+  readonly network: string
+  /** Its request is still to be begun. */
+  isWaiting = false
+  /** Its client sends no more. */
+  hasHungUp = false
   /** Runs the next requests, one after another. */
   readonly pipelined: (() => void)[] = []
   /** Bytes of the answer that the client had not read when it was written. */
@@ -41,9 +47,14 @@ export class Connection {
   #phase: Phase = 'silent'
   #phaseSinceMs = 0
 
-  constructor(socket: Socket, address: string, groups: readonly Group[]) {
+  constructor(
+    socket: Socket,
+    { address, network }: { readonly address: string; readonly network: string },
+    groups: readonly Group[],
+  ) {
     this.socket = socket
     this.address = address
+    this.network = network
     this.#memberships = groups.map(group => ({ group, place: new Place<Connection>(this) }))
     this.enter('silent')
   }

@@ -4,6 +4,7 @@ import { createAllowance } from './allowance.ts'
 import { networkOf, peerAddress } from './client_address.ts'
 import { type Answer, Connection, createGroup, type Group, sizeOf } from './connection.ts'
 import { LinkedList } from './linked_list.ts'
+import { WaitingRoom } from './waiting_room.ts'
 
 /** Of a client that sends requests without waiting for their answers (pipelining); more than any real one does. */
 const MAX_PIPELINED = 100
@@ -16,10 +17,14 @@ const MAX_PIPELINED_IN_ALL = 10_000
 const UNREAD_BYTES = { wanted: 128 * 1024 * 1024, most: 160 * 1024 * 1024 }
 /** Each of these gives an answer its time once more: by default 64 kB/s, so that slow lines are served. */
 const BYTES_IN_TIME = 2 * 1024 * 1024
+/** For so long requests begin in one turn of the event loop; the others wait, by whose they are. */
+const BEGIN_WITHIN_MS = 2
 /** An address may have so many connections cut before it gets fewer; one a second is forgiven. */
 const CUTS = { atOnce: 20, refillMs: 1000 }
 /** New connections of an address that gets fewer. */
 const AFTER_CUTS = { atOnce: 8, refillMs: 100 }
+/** More connections than operators, health checks and a few clients have. */
+const CROWD = 32
 /** How often answers that are read too slowly are looked for. */
 const LOOK_EVERY_MS = 1000
 
@@ -35,6 +40,8 @@ export type ConnectionLimits = {
   readonly answerWithinMs: number
   /** Proxies bring many clients over few addresses. */
   readonly isExempt: (address: string) => boolean
+  /** Called when many connections are open, and when they are few again. */
+  readonly onCrowd: (isCrowd: boolean) => void
 }
 
 /** What was refused, since the start. */
@@ -61,8 +68,10 @@ export class Connections {
   readonly #unread = new LinkedList<Connection>()
   readonly #cuts = createAllowance(CUTS)
   readonly #afterCuts = createAllowance(AFTER_CUTS)
+  readonly #waiting = new WaitingRoom(BEGIN_WITHIN_MS)
   readonly #timer: NodeJS.Timeout
   #pipelined = 0
+  #isCrowd = false
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits
@@ -91,9 +100,10 @@ export class Connections {
       socket.destroy()
       return
     }
-    const connection = new Connection(socket, address, [this.#all, group])
+    const connection = new Connection(socket, { address, network }, [this.#all, group])
     this.#byNetwork.set(network, group)
     this.#bySocket.set(socket, connection)
+    if (!this.#isCrowd && this.open > CROWD) this.#setCrowd(true)
     socket.on('end', () => this.#hungUp(connection))
     const { stackTraceLimit } = Error
     // Node makes an error for each request that was still unanswered, and nobody sees them. Of thousands that came
@@ -116,7 +126,7 @@ export class Connections {
     const connection = this.#bySocket.get(incoming.socket)
     // Without a connection, it was closed while this was still in the parser.
     if (!connection) return
-    const begin = () => void this.#begin(connection, outgoing, answer)
+    const begin = () => this.#queue(connection, outgoing, answer)
     if (connection.phase !== 'busy') begin()
     else if (
       connection.pipelined.length < MAX_PIPELINED &&
@@ -142,10 +152,19 @@ export class Connections {
     for (const socket of this.#bySocket.keys()) socket.destroy()
   }
 
-  async #begin(connection: Connection, outgoing: Answer, answer: () => Promise<void>): Promise<void> {
+  #queue(connection: Connection, outgoing: Answer, answer: () => Promise<void>): void {
     connection.enter('busy')
+    connection.isWaiting = true
     outgoing.once('close', () => this.#answered(connection))
+    this.#waiting.enter(connection.network, () => {
+      connection.isWaiting = false
+      if (!connection.socket.destroyed) void this.#begin(connection, outgoing, answer)
+    })
+  }
+
+  async #begin(connection: Connection, outgoing: Answer, answer: () => Promise<void>): Promise<void> {
     await answer()
+    if (connection.hasHungUp && !connection.unread) connection.socket.end()
     const bytes = outgoing.unreadBytes
     if (bytes === 0 || outgoing.closed || connection.socket.destroyed) return
     connection.unread = outgoing
@@ -187,7 +206,8 @@ export class Connections {
   #hungUp(connection: Connection): void {
     this.#pipelined -= connection.pipelined.length
     connection.pipelined.length = 0
-    if (!connection.unread) connection.socket.end()
+    connection.hasHungUp = true
+    if (!connection.unread && !connection.isWaiting) connection.socket.end()
   }
 
   #wasRead(connection: Connection): void {
@@ -197,6 +217,7 @@ export class Connections {
   }
 
   #cutSlow(): void {
+    if (this.#isCrowd && this.open <= CROWD) this.#setCrowd(false)
     const now = performance.now()
     this.#cutUnread()
     for (const connection of this.#unread) {
@@ -213,6 +234,11 @@ export class Connections {
       this.#forget(connection)
       connection.socket.destroy()
     }
+  }
+
+  #setCrowd(isCrowd: boolean): void {
+    this.#isCrowd = isCrowd
+    this.#limits.onCrowd(isCrowd)
   }
 
   /** Whether an address may have one more connection, perhaps in the place of another. */

@@ -15,6 +15,7 @@ import { systemCode } from '#src/errors.ts'
 import { listen } from '#src/listen.ts'
 import { type Client, createClientAddresses } from './client_address.ts'
 import { type ConnectionCounts, Connections } from './connections.ts'
+import { noteArrival } from './pace.ts'
 import { badRequest } from './request_target.ts'
 import { SECURITY_HEADERS, TLS_HEADERS } from './security_headers.ts'
 
@@ -90,6 +91,8 @@ type Options = Partial<HttpSettings> & {
   readonly intercept?: Intercept
   /** Says for a system's code why it cannot listen, and what to do. */
   readonly explain?: (code: string) => string
+  /** Called when many connections are open, and when they are few again. */
+  readonly onCrowd?: (isCrowd: boolean) => void
 }
 
 /**
@@ -97,7 +100,7 @@ type Options = Partial<HttpSettings> & {
  * @throws FatalError (usage) when the port is taken, or the address is none of ours.
  */
 export async function startHttp(app: App, options: Options): Promise<Listening> {
-  const { intercept, explain, ...given } = options
+  const { intercept, explain, onCrowd = () => {}, ...given } = options
   const settings: HttpSettings = { ...readServeSettings({}), port: 0, ...given }
   const { host, port } = settings
   const addresses = createClientAddresses(settings.trustedProxies)
@@ -105,7 +108,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     ...{ maxConnections: settings.maxConnections, maxPerAddress: settings.maxConnectionsPerAddress },
     ...{ requestWithinMs: settings.requestTimeoutMs, answerWithinMs: settings.answerTimeoutMs },
     idleWithinMs: KEEP_ALIVE_MS + settings.requestTimeoutMs,
-    isExempt: addresses.isTrusted,
+    ...{ isExempt: addresses.isTrusted, onCrowd },
   })
   const server = createServer({
     ServerResponse: Outgoing,
@@ -127,7 +130,10 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     hostname: 'localhost',
     errorHandler: error => answerTo(error),
   })
-  server.on('connection', socket => connections.accept(socket))
+  server.on('connection', socket => {
+    noteArrival()
+    connections.accept(socket)
+  })
   server.on('clientError', (error, socket) => {
     // What is written now would stand in the place of the answer, or in the middle of it.
     if (connections.isBusy(socket)) socket.destroy()

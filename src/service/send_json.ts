@@ -1,8 +1,10 @@
+import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import type { Json } from './source.ts'
+import { createTurns } from './turns.ts'
 
 /** Smaller bodies fit into a packet as they are. */
 const COMPRESS_FROM_BYTES = 1400
@@ -52,11 +54,18 @@ const GZIP = { level: 4 }
 /** Of pages, which are asked for again; a document that is made for one answer is gone with it. */
 const compressions = new WeakMap<Json, Map<string, Promise<Uint8Array>>>()
 
-function compress(bytes: Uint8Array, encoding: string): Promise<Uint8Array> {
+/** More threads than there are cores would take them from the event loop. */
+const compressing = createTurns(availableParallelism() + 1)
+
+async function compress(bytes: Uint8Array, encoding: string): Promise<Uint8Array> {
   const chunkSize = Math.min(CHUNK_BYTES, Math.max(1024, bytes.length))
-  return encoding === 'br'
-    ? brotlied(bytes, { ...BROTLI, chunkSize })
-    : gzipped(bytes, { ...GZIP, chunkSize })
+  const compressed = await compressing(
+    '',
+    () => true,
+    () =>
+      encoding === 'br' ? brotlied(bytes, { ...BROTLI, chunkSize }) : gzipped(bytes, { ...GZIP, chunkSize }),
+  )
+  return compressed as Uint8Array
 }
 
 function compressed(document: Json, encoding: string): Promise<Uint8Array> {

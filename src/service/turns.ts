@@ -1,5 +1,7 @@
-/** Work that waits for its turn, by whose it is. */
-type Waiting = Map<string, (() => void)[]>
+import { WaitingRoom } from '#src/http/waiting_room.ts'
+
+/** For so long work begins in one turn of the event loop. */
+const BEGIN_WITHIN_MS = 2
 
 /**
  * Bounds how much is worked on at once, and shares it out: who asks for much waits behind those who ask for
@@ -10,33 +12,20 @@ type Waiting = Map<string, (() => void)[]>
 export function createTurns(
   places: number,
 ): <T>(whose: string, isWanted: () => boolean, work: () => Promise<T>) => Promise<T | null> {
-  const waiting: Waiting = new Map()
   let free = places
-  const next = () => {
-    // The map's order is the round: who is served goes to its end.
-    const [whose, queue] = waiting.entries().next().value ?? []
-    if (whose === undefined || queue === undefined) {
-      free += 1
-      return
-    }
-    const begin = queue.shift()
-    waiting.delete(whose)
-    if (queue.length > 0) waiting.set(whose, queue)
-    begin?.()
-  }
+  const room = new WaitingRoom(BEGIN_WITHIN_MS, () => free > 0)
   return async (whose, isWanted, work) => {
-    if (free > 0) free -= 1
-    else {
-      await new Promise<void>(resolve => {
-        const queue = waiting.get(whose) ?? []
-        queue.push(resolve)
-        waiting.set(whose, queue)
+    await new Promise<void>(resolve => {
+      room.enter(whose, () => {
+        free -= 1
+        resolve()
       })
-    }
+    })
     try {
       return isWanted() ? await work() : null
     } finally {
-      next()
+      free += 1
+      room.look()
     }
   }
 }
