@@ -59,10 +59,8 @@ async function answering({ redis, prefix, problem, note }: Queues, { url }: Redi
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
   const known = problem()
-  if (known && known.kind !== 'away') throw new FatalError(`${known.sentence} Nothing was handed over.`)
-  throw new FatalError(
-    `Redis at ${hostOf(url)} is not there. Nothing was handed over. Set REDIS_URL to the daemon's.`,
-  )
+  const what = known?.sentence ?? `Redis at ${hostOf(url)} does not answer. Set REDIS_URL to the daemon's.`
+  throw new FatalError(`${what} Nothing was handed over.`)
 }
 
 async function interruptible<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

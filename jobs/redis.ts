@@ -128,7 +128,8 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
     isSaid = true
     problem = next
     // An outage shows itself by several errors, one after another.
-    once.error(next.sentence, next.kind === 'away' ? next.kind : next.sentence)
+    if (next.kind === 'away') once.error(`${next.sentence} Trying again until it does.`, next.kind)
+    else once.error(next.sentence, next.sentence)
   }
 
   /**

@@ -109,7 +109,7 @@ function away(
   const hint = wasEverReady ? '' : (hints[protocol as keyof typeof hints] ?? '')
   return {
     kind: 'away',
-    sentence: `Redis at ${host} does not answer (${how}). Start it, or set REDIS_URL.${hint} Trying again until it does.`,
+    sentence: `Redis at ${host} does not answer (${how}). Start it, or set REDIS_URL.${hint}`,
   }
 }
 

@@ -30,7 +30,9 @@ test('sync --enqueue hands a request over, follows it, and ends as it does; Ctrl
   expect(usage).toMatchObject({ code: 2, stdout: '' })
   expect(usage.stderr).toContain('--enqueue takes only --full and --restart')
   expect(noRedis).toMatchObject({ code: 1, stdout: '' })
-  expect(noRedis.stderr).toContain('Redis at 127.0.0.1:9 is not there. Nothing was handed over.')
+  expect(noRedis.stderr).toContain(
+    'Redis at 127.0.0.1:9 does not answer (ECONNREFUSED). Start it, or set REDIS_URL. Nothing was handed over.',
+  )
   expect(noRedis.stderr).not.toContain('    at ')
 
   const worker = await startDaemon(environment)

@@ -9,7 +9,7 @@ import { notices } from '#test/support/notices.ts'
 import { runCommand, temporaryDirectory } from '#test/support/project.ts'
 import { canOwnRedis, startOwnRedis, withClient } from '#test/support/redis.ts'
 import { freePort } from '#test/support/redis_process.ts'
-import { makeAuthority, SMALLEST_RIGHTS } from '#test/support/redis_states.ts'
+import { makeAuthority, SMALLEST_RIGHTS, startTlsRedis } from '#test/support/redis_states.ts'
 import { startCompany } from '#test/support/synced.ts'
 
 vi.setConfig(DAEMON_TEST)
@@ -105,6 +105,41 @@ test('a Redis in protected mode is named, with what to do', async () => {
   })
   expect(daemon.lines.filter(({ level }) => level === 'error')).toMatchObject([{ msg: sentence }])
 })
+
+test.skipIf(!canOwnRedis)(
+  'what is wrong with TLS is said in one sentence, and nothing is handed over',
+  async () => {
+    const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
+    const plain = await startOwnRedis()
+    const secret = '//worker:pw_7f31@'
+    const ask = async (url: string, authority: string | null) => {
+      const tls = authority ? { REDIS_CA_FILE: authority } : {}
+      const { code, stderr } = await runCommand(ENQUEUE, {
+        ...{ ...company.environment, ...tls },
+        ...{ REDIS_URL: url.replace('//', secret), REDIS_TIMEOUT_MS: '2000' },
+      })
+      expect({ code, leaks: stderr.includes('pw_7f31') }).toEqual({ code: 1, leaks: false })
+      const last = stderr.trim().split('\n').at(-1) as string
+      return last.replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
+    }
+    const askTls = async (made: Parameters<typeof makeAuthority>[0]) => {
+      const authority = await makeAuthority(made)
+      const { url } = await startTlsRedis(authority)
+      return await ask(url.replace('redis:', 'rediss:'), authority.certificate)
+    }
+    expect(await askTls({ days: -1 })).toBe(
+      'The certificate of Redis at HOST has expired. Give Redis a new one. Nothing was handed over.',
+    )
+    expect(await askTls({ name: 'DNS:redis.example.com' })).toBe(
+      'The certificate of Redis is for another name than HOST. Write its name in REDIS_URL, or give Redis a certificate for this one. Nothing was handed over.',
+    )
+    expect(await ask(plain.url.replace('redis:', 'rediss:'), null)).toMatch(
+      /If it does not speak TLS, write redis:\/\/\./,
+    )
+    const { url } = await startTlsRedis(await makeAuthority())
+    expect(await ask(url, null)).toMatch(/If it expects TLS, write rediss:\/\/\./)
+  },
+)
 
 test('settings of Redis that cannot work are refused at the start', async () => {
   const directory = await temporaryDirectory()

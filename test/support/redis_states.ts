@@ -125,13 +125,26 @@ function expectOneSentence(lines: readonly LogLine[], { sentence }: BadState): v
 
 export type Authority = { readonly key: string; readonly certificate: string }
 
-/** A certificate for 127.0.0.1 that signs itself. */
-export async function makeAuthority(): Promise<Authority> {
+/** A certificate that signs itself; negative days are over. */
+export async function makeAuthority({
+  days = 2,
+  name = 'IP:127.0.0.1',
+}: {
+  days?: number
+  name?: string
+} = {}): Promise<Authority> {
   const directory = await temporaryDirectory()
-  const [key, certificate] = [join(directory, 'key.pem'), join(directory, 'certificate.pem')]
-  await promisify(execFile)('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-    ...['-subj', '/CN=redis', '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', certificate],
+  const [key, request, certificate] = ['key', 'request', 'certificate'].map(file =>
+    join(directory, `${file}.pem`),
+  ) as [string, string, string]
+  const openssl = promisify(execFile)
+  await openssl('openssl', [
+    ...['req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+    ...['-subj', '/CN=redis', '-addext', `subjectAltName=${name}`, '-keyout', key, '-out', request],
+  ])
+  await openssl('openssl', [
+    ...['x509', '-req', '-in', request, '-signkey', key, '-days', String(days)],
+    ...['-copy_extensions', 'copy', '-out', certificate],
   ])
   return { key, certificate }
 }
