@@ -4,8 +4,9 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { readSchedule } from '#config/daemon.ts'
 import { createHeartbeat } from '#jobs/alerts/heartbeat.ts'
 import { createLogger } from '#src/log.ts'
+import { startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
-import { nextRun, OFTEN, startAcme } from '#test/support/daemon_runs.ts'
+import { NEVER, nextRun, OFTEN, redisSettings, startAcme } from '#test/support/daemon_runs.ts'
 import { notices } from '#test/support/notices.ts'
 
 vi.setConfig(DAEMON_TEST)
@@ -79,6 +80,20 @@ test('a heartbeat that is not taken is tried again, then reported once, and when
   expect(JSON.stringify(lines)).not.toContain(TOKEN)
   await heartbeat({ slug: 'boreal', schedule: readSchedule({ COMPANY: 'boreal' }) })
   expect(receiver.asked).toHaveLength(7)
+})
+
+test("a company's own address in the companies' file comes before that of the environment", async () => {
+  const receiver = await startReceiver()
+  const companies = await startCompanies(['acme', 'boreal'])
+  const own = `${new URL(receiver.url).origin}/own`
+  await companies.configure({ acme: { sync_cron: NEVER, heartbeat_url: own }, boreal: { sync_cron: NEVER } })
+  const daemon = await startDaemon({
+    ...{ ...companies.environment, ...(await redisSettings()) },
+    HEARTBEAT_URL: receiver.url,
+  })
+  await until(() => receiver.asked.length === 2, { what: 'two heartbeats' })
+  expect(receiver.asked.toSorted()).toEqual(['GET /own', `GET /ping/${TOKEN}/boreal`])
+  expect(await daemon.stop()).toBe(0)
 })
 
 test('a wrong address is refused without being shown', () => {
