@@ -8,8 +8,11 @@ const STALLED_MS = 1000
 /** What a connection has to know of an answer. */
 export type Answer = ServerResponse & { readonly unreadBytes: number; readonly lastPieceMs: number }
 
-/** `silent` sent no request yet, `idle` was answered and may ask again, `busy` is being answered. */
-type Phase = 'silent' | 'idle' | 'busy'
+/**
+ * `silent` sent no request yet, `idle` was answered and may ask again; the request of a `waiting` one has not begun,
+ * that of a `busy` one is being answered.
+ */
+type Phase = 'silent' | 'idle' | 'waiting' | 'busy'
 
 /** Connections of one address, or all of them: in each phase those that have been in it longest come first. */
 export type Group = Readonly<Record<Phase, LinkedList<Connection>>> & {
@@ -18,25 +21,34 @@ export type Group = Readonly<Record<Phase, LinkedList<Connection>>> & {
 }
 
 export function createGroup(): Group {
-  return { silent: new LinkedList(), idle: new LinkedList(), busy: new LinkedList(), unreadBytes: 0 }
+  const [silent, idle, waiting, busy] = Array.from({ length: 4 }, () => new LinkedList<Connection>())
+  return { silent, idle, waiting, busy, unreadBytes: 0 } as Group
 }
 
-export function sizeOf({ silent, idle, busy }: Group): number {
-  return silent.size + idle.size + busy.size
+export function sizeOf({ silent, idle, waiting, busy }: Group): number {
+  return silent.size + idle.size + waiting.size + busy.size
+}
+
+/** One that is to be answered. */
+export type Request = {
+  readonly outgoing: Answer
+  /** Resolves when the whole answer was handed to `outgoing`. */
+  readonly answer: () => Promise<void>
+  /** Requests of different clients take turns. */
+  readonly client: string
 }
 
 /** What is owed on one connection. */
 export class Connection {
   readonly socket: Socket
   readonly address: string
-  /** That of its client. */
-  readonly network: string
-  /** Its request is still to be begun. */
-  isWaiting = false
+  /** Its request, while that waits. */
+  request: Request | null = null
+  readonly waitingPlace = new Place<Connection>(this)
   /** Its client sends no more. */
   hasHungUp = false
-  /** Runs the next requests, one after another. */
-  readonly pipelined: (() => void)[] = []
+  /** The next requests, which are answered one after another. */
+  readonly pipelined: Request[] = []
   /** Bytes of the answer that the client had not read when it was written. */
   unreadBytes = 0
   unreadSinceMs = 0
@@ -47,14 +59,9 @@ export class Connection {
   #phase: Phase = 'silent'
   #phaseSinceMs = 0
 
-  constructor(
-    socket: Socket,
-    { address, network }: { readonly address: string; readonly network: string },
-    groups: readonly Group[],
-  ) {
+  constructor(socket: Socket, address: string, groups: readonly Group[]) {
     this.socket = socket
     this.address = address
-    this.network = network
     this.#memberships = groups.map(group => ({ group, place: new Place<Connection>(this) }))
     this.enter('silent')
   }

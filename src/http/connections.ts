@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { createAllowance } from './allowance.ts'
 import { networkOf, peerAddress } from './client_address.ts'
-import { type Answer, Connection, createGroup, type Group, sizeOf } from './connection.ts'
+import { Connection, createGroup, type Group, type Request, sizeOf } from './connection.ts'
 import { LinkedList } from './linked_list.ts'
+import { Pace } from './pace.ts'
 import { WaitingRoom } from './waiting_room.ts'
 
 /** Of a client that sends requests without waiting for their answers (pipelining); more than any real one does. */
@@ -17,7 +18,7 @@ const MAX_PIPELINED_IN_ALL = 10_000
 const UNREAD_BYTES = { wanted: 128 * 1024 * 1024, most: 160 * 1024 * 1024 }
 /** Each of these gives an answer its time once more: by default 64 kB/s, so that slow lines are served. */
 const BYTES_IN_TIME = 2 * 1024 * 1024
-/** For so long requests begin in one turn of the event loop; the others wait, by whose they are. */
+/** Time of a turn of the event loop in which requests may begin; the others wait. */
 const BEGIN_WITHIN_MS = 2
 /** An address may have so many connections cut before it gets fewer; one a second is forgiven. */
 const CUTS = { atOnce: 20, refillMs: 1000 }
@@ -50,8 +51,10 @@ export type ConnectionCounts = {
   evicted: number
   /** New connections that found no room. */
   refused: number
-  /** Connections whose answer was not read in time, or that pipelined too much. */
+  /** Connections whose answer was not read in time, that pipelined too much, or whose request made way for new ones. */
   cut: number
+  /** Requests whose connection was lost before they began. */
+  abandoned: number
 }
 
 /**
@@ -59,7 +62,7 @@ export type ConnectionCounts = {
  * reads. A new connection takes the place of an idle one of the same address, so a flood shuts nobody else out.
  */
 export class Connections {
-  readonly counts: ConnectionCounts = { evicted: 0, refused: 0, cut: 0 }
+  readonly counts: ConnectionCounts = { evicted: 0, refused: 0, cut: 0, abandoned: 0 }
   readonly #limits: ConnectionLimits
   readonly #all = createGroup()
   readonly #byNetwork = new Map<string, Group>()
@@ -68,7 +71,11 @@ export class Connections {
   readonly #unread = new LinkedList<Connection>()
   readonly #cuts = createAllowance(CUTS)
   readonly #afterCuts = createAllowance(AFTER_CUTS)
-  readonly #waiting = new WaitingRoom(BEGIN_WITHIN_MS)
+  readonly #waiting = new WaitingRoom<Connection>({
+    pace: new Pace(BEGIN_WITHIN_MS),
+    hasRoom: () => true,
+    begin: connection => void this.#begin(connection),
+  })
   readonly #timer: NodeJS.Timeout
   #pipelined = 0
   #isCrowd = false
@@ -80,6 +87,11 @@ export class Connections {
 
   get open(): number {
     return this.#bySocket.size
+  }
+
+  /** Requests that have not begun, but those that wait behind another on their connection. */
+  get waiting(): number {
+    return this.#waiting.size
   }
 
   /** Bytes of answers that clients have not read yet. */
@@ -94,13 +106,13 @@ export class Connections {
     const group = this.#byNetwork.get(network) ?? createGroup()
     if (
       !this.#isWelcome(address, group) ||
-      (this.open >= this.#limits.maxConnections && !this.#makeRoom(this.#largestGroup(sizeOf)))
+      (this.open >= this.#limits.maxConnections && !this.#makeRoomForAll())
     ) {
       this.counts.refused += 1
       socket.destroy()
       return
     }
-    const connection = new Connection(socket, { address, network }, [this.#all, group])
+    const connection = new Connection(socket, address, [this.#all, group])
     this.#byNetwork.set(network, group)
     this.#bySocket.set(socket, connection)
     if (!this.#isCrowd && this.open > CROWD) this.#setCrowd(true)
@@ -118,28 +130,25 @@ export class Connections {
     })
   }
 
-  /**
-   * Answers a request when those before it on its connection have been answered and read.
-   * @param answer resolves when the whole answer was handed to `outgoing`.
-   */
-  answer(incoming: IncomingMessage, outgoing: Answer, answer: () => Promise<void>): void {
+  /** Answers a request when those before it on its connection have been answered and read. */
+  answer(incoming: IncomingMessage, request: Request): void {
     const connection = this.#bySocket.get(incoming.socket)
     // Without a connection, it was closed while this was still in the parser.
     if (!connection) return
-    const begin = () => this.#queue(connection, outgoing, answer)
-    if (connection.phase !== 'busy') begin()
+    if (!isOwed(connection)) this.#enter(connection, request)
     else if (
       connection.pipelined.length < MAX_PIPELINED &&
       (this.#pipelined < MAX_PIPELINED_IN_ALL || connection.pipelined.length === 0)
     ) {
-      connection.pipelined.push(begin)
+      connection.pipelined.push(request)
       this.#pipelined += 1
     } else this.#cut(connection)
   }
 
   /** Whether an answer is owed on it. */
   isBusy(socket: unknown): boolean {
-    return this.#bySocket.get(socket as Socket)?.phase === 'busy'
+    const connection = this.#bySocket.get(socket as Socket)
+    return connection !== undefined && isOwed(connection)
   }
 
   /** Closes connections that have no answer under way. */
@@ -152,19 +161,18 @@ export class Connections {
     for (const socket of this.#bySocket.keys()) socket.destroy()
   }
 
-  #queue(connection: Connection, outgoing: Answer, answer: () => Promise<void>): void {
-    connection.enter('busy')
-    connection.isWaiting = true
-    outgoing.once('close', () => this.#answered(connection))
-    this.#waiting.enter(connection.network, () => {
-      connection.isWaiting = false
-      if (!connection.socket.destroyed) void this.#begin(connection, outgoing, answer)
-    })
+  #enter(connection: Connection, request: Request): void {
+    connection.enter('waiting')
+    connection.request = request
+    request.outgoing.once('close', () => this.#answered(connection))
+    this.#waiting.enter(request.client, connection.waitingPlace)
   }
 
-  async #begin(connection: Connection, outgoing: Answer, answer: () => Promise<void>): Promise<void> {
+  async #begin(connection: Connection): Promise<void> {
+    const { outgoing, answer } = connection.request as Request
+    connection.request = null
+    connection.enter('busy')
     await answer()
-    if (connection.hasHungUp && !connection.unread) connection.socket.end()
     const bytes = outgoing.unreadBytes
     if (bytes === 0 || outgoing.closed || connection.socket.destroyed) return
     connection.unread = outgoing
@@ -192,13 +200,14 @@ export class Connections {
     if (connection.socket.destroyed) return
     const next = connection.pipelined.shift()
     if (!next) {
+      if (connection.hasHungUp) connection.socket.end()
       connection.enter('idle')
       return
     }
     this.#pipelined -= 1
     // In another turn: one that asks for much must not keep the others from theirs. It stays busy until then.
     setImmediate(() => {
-      if (!connection.socket.destroyed) next()
+      if (!connection.socket.destroyed) this.#enter(connection, next)
     })
   }
 
@@ -207,7 +216,7 @@ export class Connections {
     this.#pipelined -= connection.pipelined.length
     connection.pipelined.length = 0
     connection.hasHungUp = true
-    if (!connection.unread && !connection.isWaiting) connection.socket.end()
+    if (!connection.unread && connection.phase !== 'waiting') connection.socket.end()
   }
 
   #wasRead(connection: Connection): void {
@@ -275,11 +284,22 @@ export class Connections {
     return stalled !== null
   }
 
+  /** In the group that has most; if it does nothing but ask, the request that came last makes way. */
+  #makeRoomForAll(): boolean {
+    const group = this.#largestGroup(sizeOf)
+    if (this.#makeRoom(group)) return true
+    const { last } = group.waiting
+    if (last) this.#cut(last)
+    return last !== null
+  }
+
   /** Its place is free from now on; may be called again. */
   #forget(connection: Connection): void {
     connection.leave()
     this.#bySocket.delete(connection.socket)
     this.#wasRead(connection)
+    if (this.#waiting.leave(connection.waitingPlace)) this.counts.abandoned += 1
+    connection.request = null
     // What waits on it has nobody to be answered to.
     this.#pipelined -= connection.pipelined.length
     connection.pipelined.length = 0
@@ -296,6 +316,10 @@ export class Connections {
     }
     return largest
   }
+}
+
+function isOwed({ phase }: Connection): boolean {
+  return phase === 'waiting' || phase === 'busy'
 }
 
 /**

@@ -28,6 +28,15 @@ export class LinkedList<T> implements Iterable<T> {
     return this.#first?.value ?? null
   }
 
+  get firstPlace(): Place<T> | null {
+    return this.#first
+  }
+
+  /** The one that came last. */
+  get last(): T | null {
+    return this.#last?.value ?? null
+  }
+
   /** Puts it at the end; it leaves the list that it was in. */
   add(place: Place<T>): void {
     place.list?.remove(place)

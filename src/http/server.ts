@@ -13,9 +13,9 @@ import type { Hono } from 'hono'
 import { type HttpSettings, readServeSettings } from '#config/serve.ts'
 import { systemCode } from '#src/errors.ts'
 import { listen } from '#src/listen.ts'
-import { type Client, createClientAddresses } from './client_address.ts'
+import { type Client, createClientAddresses, networkOf } from './client_address.ts'
 import { type ConnectionCounts, Connections } from './connections.ts'
-import { noteArrival } from './pace.ts'
+import { countArrival } from './pace.ts'
 import { badRequest } from './request_target.ts'
 import { SECURITY_HEADERS, TLS_HEADERS } from './security_headers.ts'
 
@@ -62,7 +62,8 @@ export type HttpBindings = {
 }
 
 /** How many connections there are, and what was refused since the start. */
-export type ConnectionFigures = ConnectionCounts & { readonly open: number; readonly unreadBytes: number }
+export type ConnectionFigures = ConnectionCounts &
+  Readonly<Record<'open' | 'unreadBytes' | 'waiting', number>>
 
 export type Listening = {
   /** Origin, without a slash at the end. */
@@ -131,7 +132,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     errorHandler: error => answerTo(error),
   })
   server.on('connection', socket => {
-    noteArrival()
+    countArrival()
     connections.accept(socket)
   })
   server.on('clientError', (error, socket) => {
@@ -142,16 +143,18 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   server.on('connect', (_, socket) => refuse(new Error('CONNECT'), socket))
   server.on('request', (incoming: IncomingMessage, outgoing: Outgoing) => {
     const { address, isSecure } = addresses.of(incoming)
+    const arrivedMs = performance.now()
     outgoing.exchange = { address, isSecure, incoming, headers: {}, notes: {}, onEnd: null }
-    connections.answer(incoming, outgoing, async () => {
+    const answer = async () => {
       // Known when it is written: it may be long in the making.
       outgoing.isLast = isClosing
-      measure(outgoing, incoming)
+      measure(outgoing, { incoming, arrivedMs })
       const wrong = badRequest(incoming)
       if (wrong) return sendError(outgoing, wrong)
-      const answer = async () => void (await serve(incoming, outgoing))
-      await (intercept ? intercept(incoming, outgoing, answer) : answer())
-    })
+      const route = async () => void (await serve(incoming, outgoing))
+      await (intercept ? intercept(incoming, outgoing, route) : route())
+    }
+    connections.answer(incoming, { outgoing, answer, client: networkOf(address) })
   })
   // Node would answer by itself, in its own way: an expectation that is unknown may be ignored (RFC 9110).
   server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
@@ -161,7 +164,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     port: actualPort,
     connections: () => ({
       ...connections.counts,
-      ...{ open: connections.open, unreadBytes: connections.unreadBytes },
+      ...{ open: connections.open, unreadBytes: connections.unreadBytes, waiting: connections.waiting },
     }),
     drain() {
       closing = true
@@ -252,15 +255,17 @@ function closeUnread(socket: Socket): void {
   }
 }
 
-function measure(outgoing: Outgoing, { socket }: IncomingMessage): void {
-  const startedMs = performance.now()
+function measure(
+  outgoing: Outgoing,
+  { incoming: { socket }, arrivedMs }: { readonly incoming: IncomingMessage; readonly arrivedMs: number },
+): void {
   const bytesBefore = socket.bytesWritten
   outgoing.once('close', () => {
     const { exchange } = outgoing
     exchange?.onEnd?.(exchange, {
       status: outgoing.headersSent ? outgoing.statusCode : null,
       isWhole: outgoing.writableFinished,
-      ms: performance.now() - startedMs,
+      ms: performance.now() - arrivedMs,
       // What was written but not sent has counted as well.
       bytes: Math.max(0, socket.bytesWritten - bytesBefore - socket.writableLength),
     })

@@ -1,49 +1,61 @@
-import { Pace } from './pace.ts'
+import type { Place } from './linked_list.ts'
+import type { Pace } from './pace.ts'
 import { Round } from './round.ts'
 
-/** So many begin in a turn at most, if their time suffices. */
-const BEGIN_AT_ONCE = 16
+/** Upper bound of a turn; its time mostly ends the batch sooner. */
+const BATCH = 16
 
-/** Work that begins as soon as the event loop has time for it, shared out among those whose it is. */
-export class WaitingRoom {
-  readonly #pace: Pace
-  readonly #mayBegin: () => boolean
-  readonly #round = new Round<() => void>()
-  #looks = 0
+type Options<T> = {
+  readonly pace: Pick<Pace, 'tryBegin'>
+  /** Whether one more may begin. */
+  readonly hasRoom: () => boolean
+  readonly begin: (value: T) => void
+}
 
-  /**
-   * @param budgetMs of each turn of the event loop.
-   * @param mayBegin whether there is room for one more.
-   */
-  constructor(budgetMs: number, mayBegin: () => boolean = () => true) {
-    this.#pace = new Pace(budgetMs)
-    this.#mayBegin = mayBegin
+/** What waits until the event loop has time for it; the owners take turns. */
+export class WaitingRoom<T> {
+  readonly #options: Options<T>
+  readonly #round = new Round<T>()
+  #scheduled = 0
+
+  constructor(options: Options<T>) {
+    this.#options = options
   }
 
-  enter(whose: string, begin: () => void): void {
-    if (this.#round.size === 0 && this.#mayBegin() && this.#pace.begins()) {
-      begin()
+  get size(): number {
+    return this.#round.size
+  }
+
+  /** Begins it at once if there is time, or lets it wait. */
+  enter(owner: string, place: Place<T>): void {
+    if (this.#round.size === 0 && this.#mayBegin()) {
+      this.#options.begin(place.value)
       return
     }
-    this.#round.add(whose, begin)
-    this.look()
+    this.#round.add(owner, place)
+    this.beginNext()
+  }
+
+  /** @returns whether it waited. */
+  leave(place: Place<T>): boolean {
+    return this.#round.remove(place)
   }
 
   /** To be called when there is room again. */
-  look(): void {
-    this.#beginOne()
-    if (this.#looks > 0 || !this.#mayBegin()) return
-    this.#looks = Math.min(this.#round.size, BEGIN_AT_ONCE)
-    // One each, so that what it leaves to a later moment of the same turn is counted too.
-    for (let n = 0; n < this.#looks; n += 1) {
+  beginNext(): void {
+    if (this.#round.size > 0 && this.#mayBegin()) this.#options.begin(this.#round.take() as T)
+    if (this.#scheduled > 0 || !this.#options.hasRoom()) return
+    this.#scheduled = Math.min(this.#round.size, BATCH)
+    // One each, so that the time of what they leave to microtasks is counted too.
+    for (let n = 0; n < this.#scheduled; n += 1) {
       setImmediate(() => {
-        this.#looks -= 1
-        this.look()
+        this.#scheduled -= 1
+        this.beginNext()
       })
     }
   }
 
-  #beginOne(): void {
-    if (this.#round.size > 0 && this.#mayBegin() && this.#pace.begins()) this.#round.take()?.()
+  #mayBegin(): boolean {
+    return this.#options.hasRoom() && this.#options.pace.tryBegin()
   }
 }

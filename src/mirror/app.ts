@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import type { ServeSettings } from '#config/serve.ts'
 import { explain } from '#src/errors.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/http/allowance.ts'
+import { Pace } from '#src/http/pace.ts'
 import { requestPath } from '#src/http/request_target.ts'
 import type { Exchange, HttpBindings } from '#src/http/server.ts'
 import { withFlatLines } from '#src/log.ts'
@@ -26,6 +27,8 @@ const REQUEST_ID = /^[\w.:-]{1,64}$/
 const HEADERS = { 'cache-control': 'private, no-cache', vary: 'Authorization, X-API-Key, Accept-Encoding' }
 /** Documents that are read and compressed at once: each may have tens of megabytes, and threads are few. */
 const WORKED_ON_AT_ONCE = 16
+/** Time of a turn of the event loop in which they may begin. */
+const BEGIN_WITHIN_MS = 2
 /** A wrong key beyond the first ones of its address is refused so much later, */
 const WRONG_KEY_DELAY_MS = 1000
 /** if not more of them wait already. */
@@ -50,7 +53,7 @@ type MirrorEnv = {
 export function createMirrorApi({ mirror, settings, metrics, log }: MirrorApiOptions): Hono<MirrorEnv> {
   const api: Hono<MirrorEnv> = createRoutes()
   const admit = createQuotas(settings.maxRps)
-  const inTurn = createTurns(WORKED_ON_AT_ONCE)
+  const inTurn = createTurns(WORKED_ON_AT_ONCE, new Pace(BEGIN_WITHIN_MS))
   const slowDown = createSlowDown()
   const noteAnswer = createNotes({ metrics, log })
   const path = `${LIST_PATH}/*`

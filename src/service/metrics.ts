@@ -97,9 +97,26 @@ function showConnections(registers: Registry[], figures: () => ConnectionFigures
       this.set(figures()?.unreadBytes ?? 0)
     },
   })
+  new Gauge({
+    name: 'editais_http_waiting_requests',
+    help: `Requests that have not begun. ${NOW}`,
+    registers,
+    collect() {
+      this.set(figures()?.waiting ?? 0)
+    },
+  })
+  new Counter({
+    name: 'editais_http_abandoned_requests_total',
+    help: `Requests whose connection was lost before they began. ${OWN}`,
+    registers,
+    collect() {
+      this.reset()
+      this.inc(figures()?.abandoned ?? 0)
+    },
+  })
   new Counter({
     name: 'editais_http_connections_closed_total',
-    help: `Connections that were closed to stay within bounds: evicted (idle, for a new one), refused (no room), cut (an answer was not read in time, or too many requests at once). ${OWN}`,
+    help: `Connections that were closed to stay within bounds: evicted (idle, for a new one), refused (no room), cut (an answer was not read in time, too many requests at once, or no room for one that waits). ${OWN}`,
     labelNames: ['reason'],
     registers,
     collect() {

@@ -1,74 +1,136 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { startHttp } from '#src/http/server.ts'
+import type { HttpSettings } from '#config/serve.ts'
+import { type Exchange, type HttpBindings, startHttp } from '#src/http/server.ts'
 import { until } from '../support/daemon.ts'
-import { parsed, rawConnection } from '../support/raw_http.ts'
+import { parsed, type RawConnection, rawConnection } from '../support/raw_http.ts'
 
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 const WORK = 'GET /work HTTP/1.1\r\nHost: x\r\n\r\n'
 const WORK_MS = 5
 const CROWD = 200
+const LARGE_BYTES = 8 * 1024 * 1024
+
+type Settings = Partial<HttpSettings> & { readonly onCrowd?: (isCrowd: boolean) => void }
 
 /** Answers `/` at once, and `/work` after it has kept the event loop busy for a while. */
-async function serve(onCrowd?: (isCrowd: boolean) => void) {
-  const done = { work: 0 }
-  const app = new Hono()
-    .get('/', c => c.text('here'))
+async function serve(settings: Settings = {}) {
+  const done = { work: 0, ms: 0 }
+  const large = new Uint8Array(LARGE_BYTES)
+  const note: Exchange['onEnd'] = (_, { ms }) => {
+    done.ms = ms
+  }
+  const app = new Hono<{ Bindings: HttpBindings }>()
+    .get('/', c => {
+      if (c.env.outgoing.exchange) c.env.outgoing.exchange.onEnd = note
+      return c.text('here')
+    })
+    .get('/large', c => c.body(large, 200, { 'content-length': String(LARGE_BYTES) }))
     .get('/work', c => {
       const untilMs = performance.now() + WORK_MS
       while (performance.now() < untilMs) {}
       done.work += 1
       return c.text('done')
     })
-  const http = await startHttp(app, onCrowd ? { onCrowd } : {})
+  const http = await startHttp(app, settings)
   onTestFinished(() => http.abort())
   return { ...http, done }
 }
 
-function crowd(url: string, size: number) {
-  return Promise.all(Array.from({ length: size }, () => rawConnection(url, '127.0.0.3')))
+function connect(url: string, size: number, from = '127.0.0.3'): Promise<RawConnection[]> {
+  return Promise.all(Array.from({ length: size }, () => rawConnection(url, from)))
+}
+
+function send(connections: readonly RawConnection[], text: string): void {
+  for (const { socket } of connections) socket.write(text)
 }
 
 test('who connects while hundreds of requests of another address wait is answered before most of them', async () => {
-  const { url, done } = await serve()
-  for (const { socket } of await crowd(url, CROWD)) socket.write(WORK)
+  const { url, done, connections } = await serve()
+  send(await connect(url, CROWD), WORK)
   await until(() => done.work > 0, { what: 'the first of the crowd' })
   const newcomer = await rawConnection(url, '127.0.0.2')
-  newcomer.socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  newcomer.socket.write(GET)
   expect(await newcomer.answers(1)).toContain('here')
-  expect(done.work).toBeLessThan(CROWD / 4)
+  expect(done.work).toBeLessThan(CROWD * 0.75)
   await until(() => done.work === CROWD, { what: 'the whole crowd' })
+  expect(connections().waiting).toBe(0)
 })
 
-test('who sends no more after a request is answered also if that has to wait', async () => {
-  const { url, done } = await serve()
-  for (const { socket } of await crowd(url, 20)) socket.write(WORK)
-  const last = await rawConnection(url, '127.0.0.3')
-  last.socket.end('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
-  expect(await last.answers(1)).toContain('here')
-  expect(parsed(last.received()).status).toBe(200)
-  await until(() => done.work === 20, { what: 'the whole crowd' })
+test('behind a trusted proxy the clients take turns, and the log counts the time that they waited', async () => {
+  const { url, done } = await serve({ trustedProxies: ['127.0.0.0/8'] })
+  const proxied = (path: string, client: string) =>
+    `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${client}\r\n\r\n`
+  const crowd = await connect(url, CROWD)
+  const [newcomer] = (await connect(url, 1)) as [RawConnection]
+  send(crowd, proxied('/work', '203.0.113.7'))
+  newcomer.socket.write(proxied('/', '198.51.100.9'))
+  expect(await newcomer.answers(1)).toContain('here')
+  expect(done.work).toBeLessThan(CROWD * 0.75)
+  const last = crowd.at(-1) as RawConnection
+  last.socket.write(proxied('/', '203.0.113.7'))
+  await until(() => done.work === CROWD, { what: 'the whole crowd' })
+  await last.answers(2)
+  expect(done.ms).toBeGreaterThan((CROWD / 2) * WORK_MS)
 })
 
-test('what waits of a client whose connection is lost is not begun', async () => {
+test('who sends no more after a request is answered also if that has to wait, and whole', async () => {
   const { url, done, connections } = await serve()
-  const sockets = (await crowd(url, CROWD)).map(({ socket }) => socket)
-  for (const socket of sockets) socket.write(WORK)
-  await until(() => done.work > 0, { what: 'the first of the crowd' })
-  for (const socket of sockets) socket.resetAndDestroy()
-  await until(() => connections().open === 0, { what: 'the end of the crowd' })
-  const begun = done.work
+  send(await connect(url, 20), WORK)
+  const [small, large] = (await connect(url, 2)) as [RawConnection, RawConnection]
+  small.socket.end(GET)
+  large.socket.end('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
+  expect(parsed(await small.closed).body).toBe('here')
+  expect(parsed(await large.closed).body).toHaveLength(LARGE_BYTES)
+  await until(() => done.work === 20, { what: 'the whole crowd' })
+  await until(() => connections().open === 20, { what: 'the end of both' })
+})
+
+test('what waits of clients whose connections are lost is dropped, however many come', async () => {
+  const { url, done, connections } = await serve()
+  const busy = await connect(url, 20, '127.0.0.2')
+  let isOver = false
+  const working = busy.map(async connection => {
+    for (let n = 1; !isOver; n += 1) {
+      connection.socket.write(WORK)
+      await connection.answers(n)
+    }
+  })
+  for (let round = 0; round < 5; round += 1) {
+    const crowd = await connect(url, CROWD)
+    send(crowd, WORK)
+    await sleep(WORK_MS)
+    for (const { socket } of crowd) socket.resetAndDestroy()
+    await until(() => connections().open === busy.length, { what: 'the end of the crowd' })
+    expect(connections().waiting).toBeLessThanOrEqual(busy.length)
+  }
+  isOver = true
+  await Promise.all(working)
+  const { work } = done
   await sleep(10 * WORK_MS)
-  expect(done.work).toBe(begun)
-  expect(begun).toBeLessThan(CROWD)
+  expect(done.work).toBe(work)
+  expect(connections().abandoned).toBeGreaterThan(CROWD)
+})
+
+test('a server that is full of requests that wait drops the last one of who has most for a newcomer', async () => {
+  const { url, connections } = await serve({ maxConnections: 40 })
+  const crowd = await connect(url, 40)
+  // Nobody is idle: behind each request waits another.
+  send(crowd, WORK.repeat(40))
+  await until(() => connections().waiting > 30, { what: 'the whole crowd' })
+  const newcomer = await rawConnection(url, '127.0.0.2')
+  newcomer.socket.write(GET)
+  expect(await newcomer.answers(1)).toContain('here')
+  expect(connections()).toMatchObject({ open: 40, refused: 0, evicted: 0, cut: 1 })
 })
 
 test('whoever serves learns when many connections are open, and when they are few again', async () => {
   const seen: boolean[] = []
-  const { url } = await serve(isCrowd => void seen.push(isCrowd))
-  const few = await crowd(url, 10)
+  const { url } = await serve({ onCrowd: isCrowd => void seen.push(isCrowd) })
+  const few = await connect(url, 10)
   expect(seen).toEqual([])
-  const more = await crowd(url, 40)
+  const more = await connect(url, 40)
   await until(() => seen.length > 0, { what: 'the crowd' })
   for (const { socket } of more) socket.destroy()
   await until(() => seen.length === 2, { what: 'the end of the crowd' })

@@ -163,6 +163,7 @@ test('every name and help text is as Prometheus wants it, and says over what to 
   const own = [...scraped].filter(([name]) => name.startsWith('editais_'))
   expect(own.map(([name, { type }]) => `${type} ${name}`).toSorted()).toEqual([
     'counter editais_api_requests_total',
+    'counter editais_http_abandoned_requests_total',
     'counter editais_http_connections_closed_total',
     'counter editais_log_lines_dropped_total',
     'counter editais_notices_total',
@@ -179,6 +180,7 @@ test('every name and help text is as Prometheus wants it, and says over what to 
     'gauge editais_freshness_seconds',
     'gauge editais_http_connections',
     'gauge editais_http_unread_bytes',
+    'gauge editais_http_waiting_requests',
     'gauge editais_last_run_status',
     'gauge editais_last_success_timestamp_seconds',
     'gauge editais_metabase_current',

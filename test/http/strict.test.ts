@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
 import { startHttp } from '#src/http/server.ts'
+import { until } from '../support/daemon.ts'
 import { exchange, parsed } from '../support/raw_http.ts'
 
 async function serve(trustedProxies: readonly string[] = []) {
@@ -118,7 +119,7 @@ test('while it stops, every answer is the last on its connection, and no client 
     }
   }
   const clients = Array.from({ length: CLIENTS }, client)
-  await sleep(50)
+  await until(() => outcomes.length >= CLIENTS, { what: 'the first answers' })
   expect(new Set(outcomes)).toEqual(new Set(['200 keep-alive']))
   await Promise.all([close(), ...clients])
   // A client that opens another connection is refused that; none loses an answer.
