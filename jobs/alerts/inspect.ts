@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/errors.ts'
@@ -11,6 +13,7 @@ import { isOfRedis, isRefusal } from '../redis_problem.ts'
 import type { Company, Roster } from '../roster.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alerts } from './alerts.ts'
+import { type Misread, noteMisread } from './misread.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
 
 /** Between the two a disk is neither low nor well: it would change with every snapshot. */
@@ -23,6 +26,9 @@ const SETTLE_MS = 20_000
 /** A restart of Redis is no news. */
 const REDIS_SETTLE_MS = 30_000
 const REDIS_WITHIN_MS = 5000
+
+/** Not its host and process id: containers may share both. */
+const THIS_WORKER = randomUUID()
 
 export type Inspection = {
   readonly settings: {
@@ -39,6 +45,8 @@ export type Inspection = {
   /** Whether this worker has a run of the company under way. */
   readonly isActive: (slug: string) => boolean
   readonly readSpace?: (path: string) => Promise<Space>
+  /** Tells this worker from the others. */
+  readonly worker?: string
 }
 
 /** What shows without a run; never throws. Every worker looks, and all come to the same; without Redis to what it knows. */
@@ -86,31 +94,42 @@ async function forgetWhatIsGone({ alerts, now }: Inspection, seen: Seen): Promis
   }
 }
 
-async function inspectConfiguration({ alerts, roster }: Inspection): Promise<void> {
+async function inspectConfiguration(inspection: Inspection): Promise<void> {
+  const { alerts, roster, queues, settings, now, worker = THIS_WORKER } = inspection
   const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
-  const { problem } = roster
-  if (problem === null) await alerts.clear({ ...about, message: "The companies' file is in use again." })
-  else {
+  const { problem, broken } = roster
+  const misread: Misread[] = [...(problem === null ? [] : [null]), ...broken.keys()]
+  const elsewhere = await inRedis(inspection, () =>
+    noteMisread(queues.redis, settings.redis.prefix, { worker, misread, now }),
+  )
+  if (problem !== null) {
     await alerts.raise({
       ...about,
       message: `The companies' file cannot be used; until it is mended, all goes on as before it was changed. ${problem}`,
+      details: { host: hostname() },
     })
+  } else if (!elsewhere?.has(null)) {
+    await alerts.clear({ ...about, message: "The companies' file is in use again." })
   }
-  await inspectEntries({ alerts, roster })
+  await inspectEntries({ alerts, roster, elsewhere: elsewhere ?? new Set() })
 }
 
-async function inspectEntries({ alerts, roster }: Pick<Inspection, 'alerts' | 'roster'>): Promise<void> {
+async function inspectEntries({
+  alerts,
+  roster,
+  elsewhere,
+}: Pick<Inspection, 'alerts' | 'roster'> & { elsewhere: ReadonlySet<Misread> }): Promise<void> {
   const about = { name: 'wrong_configuration', settleMs: SETTLE_MS } as const
   for (const [company, why] of roster.broken) {
     const until = roster.companies.has(company)
       ? 'until it is mended, the company goes on as it was configured before'
       : 'until it is mended, the company is not synced'
     const message = `Its entry in the companies' file cannot be used; ${until}. ${why}`
-    await alerts.raise({ ...about, company, message })
+    await alerts.raise({ ...about, company, message, details: { host: hostname() } })
   }
   for (const { name, company } of await alerts.active()) {
     if (name !== about.name || company === null || roster.broken.has(company)) continue
-    if (!roster.companies.has(company)) continue
+    if (!roster.companies.has(company) || elsewhere.has(company)) continue
     await alerts.clear({ ...about, company, message: "Its entry in the companies' file is in use again." })
   }
 }

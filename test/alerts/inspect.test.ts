@@ -252,6 +252,40 @@ test("a companies' file that cannot be used is told, though not all workers see 
   expect(await look()).toEqual(['wrong_configuration recovered'])
 })
 
+test('a file that one worker alone cannot use is told once, until that one can, or is gone', async () => {
+  const { clock, acme, companies, look, alerts } = await startScene({ SYNC_CRON: '0 8 * * *' })
+  companies.set('boreal', { ...acme, slug: 'boreal' })
+  const broken = new Map([['boreal', 'companies.yaml: boreal: give its key.']])
+  const here = {
+    worker: 'here',
+    roster: { companies, problem: 'companies.yaml: line 3 is not YAML.', broken },
+  }
+  const both = async (seen: Partial<Inspection>) => {
+    const ofOne = await look(seen)
+    clock.pass(17_000)
+    const ofOther = await look({ worker: 'there' })
+    clock.pass(13_000)
+    return [...ofOne, ...ofOther]
+  }
+  const raised = ['wrong_configuration raised', 'wrong_configuration raised']
+  const recovered = ['wrong_configuration recovered', 'wrong_configuration recovered']
+  const found = []
+  for (let minute = 0; minute < 10; minute += 0.5) found.push(...(await both(here)))
+  expect(found).toEqual(raised)
+  expect(await both({ worker: 'here' })).toEqual([])
+  expect(await both({ worker: 'here' })).toEqual(recovered)
+  expect([...(await both(here)), ...(await both(here))]).toEqual(raised)
+  // It dies, so it notices nothing any more.
+  clock.pass(MINUTE)
+  expect(await look({ worker: 'there' })).toEqual([])
+  clock.pass(MINUTE)
+  await look({ worker: 'there' })
+  clock.pass(MINUTE)
+  expect(await look({ worker: 'there' })).toEqual(recovered)
+  // Twice the file and the entry, each of them twice: nor does the log flap.
+  expect(alerts.lines).toHaveLength(8)
+})
+
 test('a company or a directory that left the configuration is forgotten without a word', async () => {
   const { clock, acme, companies, look, alerts } = await startScene()
   const gone = { name: 'key_refused', company: 'boreal', message: 'Refused.' } as const
