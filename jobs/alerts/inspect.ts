@@ -23,6 +23,11 @@ const WELL_SHARE = 0.11
 /** Longer than workers take to see a changed file: until then some still look at the one before. */
 const SETTLE_MS = 20_000
 
+/** Workers that were away for fewer due times of a company than these were there all the time. */
+const PAUSE_PERIODS = 2
+/** Clocks of several machines differ a little. */
+const CLOCK_SKEW_MS = 60_000
+
 /** A restart of Redis is no news. */
 const REDIS_SETTLE_MS = 30_000
 const REDIS_WITHIN_MS = 5000
@@ -39,7 +44,7 @@ export type Inspection = {
   readonly queues: Pick<Queues, 'redis' | 'runs' | 'problem'>
   readonly alerts: Alerts
   readonly log: Logger
-  /** When this worker began: what happened before is none of its knowledge. */
+  /** When this worker began. */
   readonly startedAt: Date
   readonly now: Date
   /** Whether this worker has a run of the company under way. */
@@ -51,12 +56,16 @@ export type Inspection = {
 
 /** What shows without a run; never throws. Every worker looks, and all come to the same; without Redis to what it knows. */
 export async function inspect(inspection: Inspection): Promise<void> {
-  const { settings, roster, queues, log, now } = inspection
+  const { settings, roster, queues, log, startedAt, now } = inspection
+  const isPause = (what: string, from: Date, until: Date) => {
+    const company = roster.companies.get(what)
+    return company !== undefined && isOver(company.schedule, from, PAUSE_PERIODS, until)
+  }
   const companies = [...roster.companies.values()]
   const directories = [...new Set(companies.map(company => company.settings.dataDir))]
   const present = [...roster.companies.keys(), ...roster.broken.keys(), ...directories]
   const seen = await inRedis(inspection, () =>
-    noteSeen(queues.redis, settings.redis.prefix, { present, now }),
+    noteSeen(queues.redis, settings.redis.prefix, { present, startedAt, now, isPause }),
   )
   const looks = [
     inspectRedis(inspection),
@@ -209,15 +218,15 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   const now = new Date(inspection.now.getTime() - jitterMs(company, roster.companies.size))
   const periods = settings.alertAfterPeriods
   const state = await readState(company.paths)
-  const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
+  const lastGood = lastGoodOf(state, inspection.now)
   const about = { name: 'stale', company: slug } as const
   if (lastGood && !isOver(schedule, lastGood, periods, now)) {
     await alerts.clear({ ...about, message: `A run went through at ${lastGood.toISOString()}.` })
     return
   }
-  // No run was due for us, or for anybody, before that.
-  const from = latest([lastGood, startedAt, seen.since(slug)])
-  if (!isOver(schedule, from, periods, now)) return
+  // No run was due before any worker was there for it.
+  const from = latest([lastGood, seen.since(slug) ?? startedAt])
+  if (!isOver(schedule, from, periods, now) || hasJustBegun(company, inspection, now)) return
   if (await isUnderWay(slug, inspection)) {
     // The first one may take hours, a later one a period more: it has only begun when its time comes.
     if (!lastGood || !isOver(schedule, from, periods + 1, now)) return
@@ -228,6 +237,17 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
     message: describeAge(company, { state, lastGood, from, periods }),
     details: { last_good_at: state?.last_good_at ?? null, last_error: state?.last_run.error ?? null },
   })
+}
+
+/** Null also for one later than now: a clock that was ahead must not keep a company from becoming stale. */
+function lastGoodOf(state: CompanyState | null, now: Date): Date | null {
+  const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
+  return lastGood && lastGood.getTime() - now.getTime() <= CLOCK_SKEW_MS ? lastGood : null
+}
+
+/** It may still be catching up what was due before. */
+function hasJustBegun({ schedule }: Company, { startedAt }: Inspection, now: Date): boolean {
+  return startedAt <= now && !isOver(schedule, startedAt, 1, now)
 }
 
 /** Whether the schedule named so many times, or more, after `from`. */
@@ -263,9 +283,11 @@ function describeAge(
     periods,
   }: { state: CompanyState | null; lastGood: Date | null; from: Date; periods: number },
 ): string {
+  const noted = state?.last_good_at ?? null
+  const before = noted === null ? 'nor ever' : `and the last one is noted for ${noted}, later than now`
   const since = lastGood
     ? `No run went through since ${lastGood.toISOString()}`
-    : `No run went through since ${from.toISOString()}, nor ever`
+    : `No run went through since ${from.toISOString()}, ${before}`
   const what = `${since}: ${periods === 1 ? 'a period' : `${periods} periods`} of ${schedule.syncCron}.`
   const error = state?.last_run.error
   const why = error ? `The last one said: ${error}` : "See the worker's log for why."
