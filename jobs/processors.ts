@@ -203,7 +203,7 @@ async function syncCompany(job: RunJob, company: Company, context: InSlot): Prom
 }
 
 /** What status, metrics, alerts and the heartbeat have of a run that ended. */
-async function noteEnd(
+export async function noteEnd(
   job: RunJob,
   company: Company,
   { ended, ...context }: InSlot & { readonly ended: Ended },
@@ -211,9 +211,11 @@ async function noteEnd(
   const { metrics, heartbeat, queues, alerts, log } = context.shared
   const { slug } = company
   const { slot, taken } = context
+  const mode = taken.full === null ? 'incremental' : 'full'
   if (ended.kind === 'synced') metrics.observeRun(slug, ended.report, ended.seconds)
   if (isHung(slot, ended)) {
-    await leaveTrace(context.shared, company, { reason: describeHung(company), mode: null })
+    const reason = describeHung(company)
+    await leaveTrace(context.shared, company, { reason, mode: ended.kind === 'synced' ? null : mode })
   } else if (ended.kind === 'synced') {
     if (wentThrough(ended.report)) void heartbeat(company)
     const state = await readState(company.paths)
@@ -226,7 +228,6 @@ async function noteEnd(
     await handOn(job, context, MAX_REFUSALS.newerSchema)
     await leaveTrace(context.shared, company, { reason: ended.message })
   } else if (ended.kind === 'failed' && ended.exitCode !== EXIT.held && !wasStopped(ended, context)) {
-    const mode = taken.full === null ? 'incremental' : 'full'
     await leaveTrace(context.shared, company, { reason: ended.message, mode })
   }
 }

@@ -6,8 +6,8 @@ import { writeNew } from './durable.ts'
 const failure = z.object({ at: z.string(), since: z.string(), times: z.number(), reason: z.string() })
 
 /**
- * Runs that left no report, as they could not begin or died: those since the last run that came to its end. Kept
- * beside what that one left, for `status` and metrics. Times are ISO.
+ * Runs that left no report, as they could not begin or died, or that hung: those since the last run that came to its end,
+ * or loaded something. Kept beside what that one left, for `status` and metrics. Times are ISO.
  */
 export type Failure = {
   readonly at: string
@@ -36,7 +36,7 @@ export async function noteFailure(paths: CompanyPaths, reason: string, now: Date
   await rename(`${paths.failure}.part`, paths.failure)
 }
 
-/** A run came to its end, and left a report. */
+/** A run came to its end, or loaded something, and left a report. */
 export async function forgetFailure({ failure: path }: CompanyPaths): Promise<void> {
   await rm(path, { force: true })
 }

@@ -9,7 +9,7 @@ import { forgetMetabase, readMetabaseState, snapshotsOf } from './metabase/state
 import { rawLogSize, removeUnsealed, sealedSegments } from './rawlog/files.ts'
 import { RawLogWriter } from './rawlog/writer.ts'
 import { assertConserved, newReport, type RunMode, type RunReport } from './report.ts'
-import { readState, wentThrough, writeState } from './state.ts'
+import { broughtNothing, readState, wentThrough, writeState } from './state.ts'
 import type { Drift } from './validate.ts'
 import { type OpenOptions, openWarehouse, settleWarehouse, type Warehouse } from './warehouse/warehouse.ts'
 
@@ -124,7 +124,7 @@ async function rememberRun(
     raw_log: await rawLogSize(paths.raw, before?.raw_log),
     snapshot: { directory: published.directory, bytes: published.bytes },
   })
-  await forgetFailure(paths)
+  if (!broughtNothing(report)) await forgetFailure(paths)
 }
 
 type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>

@@ -33,6 +33,11 @@ export async function writeState({ state: path }: CompanyPaths, state: CompanySt
   await move('state.rename', `${path}.part`, path)
 }
 
+/** A run that was ended before it loaded anything: it does not show that runs come to their end again. */
+export function broughtNothing({ status, loaded }: RunReport): boolean {
+  return status === 'interrupted' && loaded === 0
+}
+
 /** A run over everything that attempted all that was listed: the data is as fresh as the API. */
 export function wentThrough({ mode, status, not_attempted }: RunReport): boolean {
   const everything = mode === 'full' || mode === 'incremental'

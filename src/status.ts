@@ -13,7 +13,7 @@ export type Status = {
   readonly company: string
   readonly held_by: Holder | null
   readonly last_run: RunReport | null
-  /** Runs since then that left no report: they could not begin, or died. Null where there was none. */
+  /** Runs that could not begin, died or hung, since the last one that did not. Null if there was none. */
   readonly last_failure: Failure | null
   /** When the last run ended that went through everything listed. */
   readonly last_good_at: string | null

@@ -1,11 +1,14 @@
-import type { CompanyState } from '#src/state.ts'
+import { broughtNothing, type CompanyState } from '#src/state.ts'
 import type { Company } from '../roster.ts'
 import type { Alerts } from './alerts.ts'
 
 /** What a run's own result shows; `state` is what it left. */
 export async function afterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
   const { slug } = company
-  await alerts.clear({ name: 'run_failed', company: slug, message: 'A run came to its end again.' })
+  // One that hangs and gives its slot to others leaves a report as well: the alert would come and go for ever.
+  if (!broughtNothing(state.last_run)) {
+    await alerts.clear({ name: 'run_failed', company: slug, message: 'A run came to its end again.' })
+  }
   await judgeKey(alerts, company, state)
   await judgeGuard(alerts, company, state)
   await judgeQuarantine(alerts, company, state)

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/errors.ts'
@@ -11,6 +13,7 @@ import { isOfRedis, isRefusal } from '../redis_problem.ts'
 import type { Company, Roster } from '../roster.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alerts } from './alerts.ts'
+import { type Misread, noteMisread } from './misread.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
 
 /** Between the two a disk is neither low nor well: it would change with every snapshot. */
@@ -20,9 +23,17 @@ const WELL_SHARE = 0.11
 /** Longer than workers take to see a changed file: until then some still look at the one before. */
 const SETTLE_MS = 20_000
 
+/** Workers that were away for fewer due times of a company than these were there all the time. */
+const PAUSE_PERIODS = 2
+/** Clocks of several machines differ a little. */
+const CLOCK_SKEW_MS = 60_000
+
 /** A restart of Redis is no news. */
 const REDIS_SETTLE_MS = 30_000
 const REDIS_WITHIN_MS = 5000
+
+/** Not its host and process id: containers may share both. */
+const THIS_WORKER = randomUUID()
 
 export type Inspection = {
   readonly settings: {
@@ -33,22 +44,28 @@ export type Inspection = {
   readonly queues: Pick<Queues, 'redis' | 'runs' | 'problem'>
   readonly alerts: Alerts
   readonly log: Logger
-  /** When this worker began: what happened before is none of its knowledge. */
+  /** When this worker began. */
   readonly startedAt: Date
   readonly now: Date
   /** Whether this worker has a run of the company under way. */
   readonly isActive: (slug: string) => boolean
   readonly readSpace?: (path: string) => Promise<Space>
+  /** Tells this worker from the others. */
+  readonly worker?: string
 }
 
 /** What shows without a run; never throws. Every worker looks, and all come to the same; without Redis to what it knows. */
 export async function inspect(inspection: Inspection): Promise<void> {
-  const { settings, roster, queues, log, now } = inspection
+  const { settings, roster, queues, log, startedAt, now } = inspection
+  const isPause = (what: string, from: Date, until: Date) => {
+    const company = roster.companies.get(what)
+    return company !== undefined && isOver(company.schedule, from, PAUSE_PERIODS, until)
+  }
   const companies = [...roster.companies.values()]
   const directories = [...new Set(companies.map(company => company.settings.dataDir))]
   const present = [...roster.companies.keys(), ...roster.broken.keys(), ...directories]
   const seen = await inRedis(inspection, () =>
-    noteSeen(queues.redis, settings.redis.prefix, { present, now }),
+    noteSeen(queues.redis, settings.redis.prefix, { present, startedAt, now, isPause }),
   )
   const looks = [
     inspectRedis(inspection),
@@ -86,31 +103,42 @@ async function forgetWhatIsGone({ alerts, now }: Inspection, seen: Seen): Promis
   }
 }
 
-async function inspectConfiguration({ alerts, roster }: Inspection): Promise<void> {
+async function inspectConfiguration(inspection: Inspection): Promise<void> {
+  const { alerts, roster, queues, settings, now, worker = THIS_WORKER } = inspection
   const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
-  const { problem } = roster
-  if (problem === null) await alerts.clear({ ...about, message: "The companies' file is in use again." })
-  else {
+  const { problem, broken } = roster
+  const misread: Misread[] = [...(problem === null ? [] : [null]), ...broken.keys()]
+  const elsewhere = await inRedis(inspection, () =>
+    noteMisread(queues.redis, settings.redis.prefix, { worker, misread, now }),
+  )
+  if (problem !== null) {
     await alerts.raise({
       ...about,
       message: `The companies' file cannot be used; until it is mended, all goes on as before it was changed. ${problem}`,
+      details: { host: hostname() },
     })
+  } else if (!elsewhere?.has(null)) {
+    await alerts.clear({ ...about, message: "The companies' file is in use again." })
   }
-  await inspectEntries({ alerts, roster })
+  await inspectEntries({ alerts, roster, elsewhere: elsewhere ?? new Set() })
 }
 
-async function inspectEntries({ alerts, roster }: Pick<Inspection, 'alerts' | 'roster'>): Promise<void> {
+async function inspectEntries({
+  alerts,
+  roster,
+  elsewhere,
+}: Pick<Inspection, 'alerts' | 'roster'> & { elsewhere: ReadonlySet<Misread> }): Promise<void> {
   const about = { name: 'wrong_configuration', settleMs: SETTLE_MS } as const
   for (const [company, why] of roster.broken) {
     const until = roster.companies.has(company)
       ? 'until it is mended, the company goes on as it was configured before'
       : 'until it is mended, the company is not synced'
     const message = `Its entry in the companies' file cannot be used; ${until}. ${why}`
-    await alerts.raise({ ...about, company, message })
+    await alerts.raise({ ...about, company, message, details: { host: hostname() } })
   }
   for (const { name, company } of await alerts.active()) {
     if (name !== about.name || company === null || roster.broken.has(company)) continue
-    if (!roster.companies.has(company)) continue
+    if (!roster.companies.has(company) || elsewhere.has(company)) continue
     await alerts.clear({ ...about, company, message: "Its entry in the companies' file is in use again." })
   }
 }
@@ -190,15 +218,15 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   const now = new Date(inspection.now.getTime() - jitterMs(company, roster.companies.size))
   const periods = settings.alertAfterPeriods
   const state = await readState(company.paths)
-  const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
+  const lastGood = lastGoodOf(state, inspection.now)
   const about = { name: 'stale', company: slug } as const
   if (lastGood && !isOver(schedule, lastGood, periods, now)) {
     await alerts.clear({ ...about, message: `A run went through at ${lastGood.toISOString()}.` })
     return
   }
-  // No run was due for us, or for anybody, before that.
-  const from = latest([lastGood, startedAt, seen.since(slug)])
-  if (!isOver(schedule, from, periods, now)) return
+  // No run was due before any worker was there for it.
+  const from = latest([lastGood, seen.since(slug) ?? startedAt])
+  if (!isOver(schedule, from, periods, now) || hasJustBegun(company, inspection, now)) return
   if (await isUnderWay(slug, inspection)) {
     // The first one may take hours, a later one a period more: it has only begun when its time comes.
     if (!lastGood || !isOver(schedule, from, periods + 1, now)) return
@@ -209,6 +237,17 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
     message: describeAge(company, { state, lastGood, from, periods }),
     details: { last_good_at: state?.last_good_at ?? null, last_error: state?.last_run.error ?? null },
   })
+}
+
+/** Null also for one later than now: a clock that was ahead must not keep a company from becoming stale. */
+function lastGoodOf(state: CompanyState | null, now: Date): Date | null {
+  const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
+  return lastGood && lastGood.getTime() - now.getTime() <= CLOCK_SKEW_MS ? lastGood : null
+}
+
+/** It may still be catching up what was due before. */
+function hasJustBegun({ schedule }: Company, { startedAt }: Inspection, now: Date): boolean {
+  return startedAt <= now && !isOver(schedule, startedAt, 1, now)
 }
 
 /** Whether the schedule named so many times, or more, after `from`. */
@@ -244,9 +283,11 @@ function describeAge(
     periods,
   }: { state: CompanyState | null; lastGood: Date | null; from: Date; periods: number },
 ): string {
+  const noted = state?.last_good_at ?? null
+  const before = noted === null ? 'nor ever' : `and the last one is noted for ${noted}, later than now`
   const since = lastGood
     ? `No run went through since ${lastGood.toISOString()}`
-    : `No run went through since ${from.toISOString()}, nor ever`
+    : `No run went through since ${from.toISOString()}, ${before}`
   const what = `${since}: ${periods === 1 ? 'a period' : `${periods} periods`} of ${schedule.syncCron}.`
   const error = state?.last_run.error
   const why = error ? `The last one said: ${error}` : "See the worker's log for why."

@@ -17,6 +17,8 @@ type Entry = { readonly key: Key; readonly alert: Alert | null }
 export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
   const copy = new Map<string, Entry>()
   const changed = new Set<string>()
+  /** What this worker is sending: with or without Redis it sends nothing twice at a time. */
+  const sending = new Set<string>()
 
   async function handBack(): Promise<void> {
     for (const field of [...changed]) {
@@ -80,16 +82,28 @@ export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
           }
         },
       ),
-    // Nobody could be kept from sending without it.
-    claim: (key, token) =>
-      either(
-        () => shared.claim(key, token),
-        () => true,
-      ),
-    release: (key, token) =>
-      either(
+    async claim(key, token) {
+      const field = fieldOf(key)
+      if (sending.has(field)) return false
+      sending.add(field)
+      let claimed = false
+      try {
+        // No other worker could be kept from sending without Redis.
+        claimed = await either(
+          () => shared.claim(key, token),
+          () => true,
+        )
+        return claimed
+      } finally {
+        if (!claimed) sending.delete(field)
+      }
+    },
+    release(key, token) {
+      sending.delete(fieldOf(key))
+      return either(
         () => shared.release(key, token),
         () => {},
-      ),
+      )
+    },
   }
 }

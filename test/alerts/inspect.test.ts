@@ -15,6 +15,7 @@ import { canOwnRedis, openRedis, startOwnRedis } from '../support/redis.ts'
 import { startWebhook, told, type Webhook } from '../support/webhook.ts'
 
 const MINUTE = 60_000
+const DAILY = { SYNC_CRON: '0 6 * * *', SYNC_TIMEZONE: 'UTC' }
 
 type Scene = {
   readonly clock: ReturnType<typeof startClock>
@@ -126,6 +127,89 @@ test('a worker that just began waits for so many periods; it clears nothing by t
   expect(await look({ startedAt: clock() })).toEqual([])
   clock.pass(15 * MINUTE)
   expect(await look()).toEqual([])
+})
+
+test('workers that are restarted more often than that do not keep a company from becoming stale', async () => {
+  const { clock, good, look } = await startScene(DAILY)
+  await good('2026-11-21T12:01:30.000Z', 'The API answers 503.')
+  const raisedAt = []
+  for (let startedAt = clock(), hours = 6; hours <= 96; hours += 6) {
+    clock.pass(360 * MINUTE)
+    if (hours % 24 === 0) startedAt = clock()
+    if ((await look({ startedAt })).includes('stale raised')) raisedAt.push(clock().toISOString())
+  }
+  expect(raisedAt).toEqual(['2026-11-24T06:01:00.000Z'])
+})
+
+test('a pause of all workers over two due times begins anew, a shorter one does not', async () => {
+  for (const [days, raised] of [
+    [1, '2026-11-24T06:01:00.000Z'],
+    [2, '2026-11-26T06:01:00.000Z'],
+  ] as const) {
+    const { clock, good, look } = await startScene(DAILY)
+    await good('2026-11-21T12:01:30.000Z', 'The API answers 503.')
+    clock.pass(days * 24 * 60 * MINUTE)
+    const startedAt = clock()
+    const raisedAt = []
+    for (let hours = 0; hours < 96; hours += 6) {
+      if ((await look({ startedAt })).length > 0) raisedAt.push(clock().toISOString())
+      clock.pass(360 * MINUTE)
+    }
+    expect(raisedAt).toEqual([raised])
+  }
+})
+
+test('a worker that just began gives what was due before one period to be caught up', async () => {
+  const { clock, good, look } = await startScene()
+  await good('2026-11-21T12:01:30.000Z')
+  clock.at('2026-11-21T12:14:50.000Z')
+  expect(await look()).toEqual([])
+  clock.at('2026-11-21T12:15:10.000Z')
+  const startedAt = clock()
+  expect(await look({ startedAt })).toEqual([])
+  clock.at('2026-11-21T12:19:59.000Z')
+  expect(await look({ startedAt })).toEqual([])
+  clock.at('2026-11-21T12:20:00.000Z')
+  expect(await look({ startedAt })).toEqual(['stale raised'])
+})
+
+test('a Redis that lost its data does not keep a company from becoming stale', async () => {
+  const { clock, good, look, queues } = await startScene()
+  await good('2026-11-21T12:01:30.000Z')
+  clock.at('2026-11-21T12:14:00.000Z')
+  await look()
+  expect(await queues.redis.del(`${queues.runs.opts.prefix}:seen`)).toBe(1)
+  expect(await look()).toEqual([])
+  clock.at('2026-11-21T12:15:00.000Z')
+  expect(await look()).toEqual(['stale raised'])
+})
+
+test('a good run later than now, from a clock that was ahead, does not count', async () => {
+  const { clock, good, look, webhook } = await startScene()
+  await good('2026-11-22T12:00:00.000Z')
+  clock.at('2026-11-21T12:14:59.999Z')
+  expect(await look()).toEqual([])
+  clock.at('2026-11-21T12:15:00.000Z')
+  expect(await look()).toEqual(['stale raised'])
+  expect(webhook.messages[0]).toMatchObject({
+    message: expect.stringMatching(
+      /since 2026-11-21T12:01:\S+Z, and the last one is noted for 2026-11-22T12:00:00.000Z, later than now: 3/,
+    ),
+    details: { last_good_at: '2026-11-22T12:00:00.000Z' },
+  })
+  // The clock of another machine may be a moment ahead.
+  await good('2026-11-21T12:15:30.000Z')
+  expect(await look()).toEqual(['stale recovered'])
+})
+
+test('a clock that was ahead keeps no company from becoming stale, nor what workers noted by it', async () => {
+  const { clock, look } = await startScene({}, { start: '2027-11-21T12:01:00.000Z' })
+  clock.at('2026-11-21T12:01:00.000Z')
+  for (let minute = 1; minute < 15; minute += 1) {
+    expect(await look()).toEqual([])
+    clock.pass(MINUTE)
+  }
+  expect(await look()).toEqual(['stale raised'])
 })
 
 test('a company is not stale before it was there for so long', async () => {
@@ -250,6 +334,40 @@ test("a companies' file that cannot be used is told, though not all workers see 
   }
   clock.pass(MINUTE / 2)
   expect(await look()).toEqual(['wrong_configuration recovered'])
+})
+
+test('a file that one worker alone cannot use is told once, until that one can, or is gone', async () => {
+  const { clock, acme, companies, look, alerts } = await startScene({ SYNC_CRON: '0 8 * * *' })
+  companies.set('boreal', { ...acme, slug: 'boreal' })
+  const broken = new Map([['boreal', 'companies.yaml: boreal: give its key.']])
+  const here = {
+    worker: 'here',
+    roster: { companies, problem: 'companies.yaml: line 3 is not YAML.', broken },
+  }
+  const both = async (seen: Partial<Inspection>) => {
+    const ofOne = await look(seen)
+    clock.pass(17_000)
+    const ofOther = await look({ worker: 'there' })
+    clock.pass(13_000)
+    return [...ofOne, ...ofOther]
+  }
+  const raised = ['wrong_configuration raised', 'wrong_configuration raised']
+  const recovered = ['wrong_configuration recovered', 'wrong_configuration recovered']
+  const found = []
+  for (let minute = 0; minute < 10; minute += 0.5) found.push(...(await both(here)))
+  expect(found).toEqual(raised)
+  expect(await both({ worker: 'here' })).toEqual([])
+  expect(await both({ worker: 'here' })).toEqual(recovered)
+  expect([...(await both(here)), ...(await both(here))]).toEqual(raised)
+  // It dies, so it notices nothing any more.
+  clock.pass(MINUTE)
+  expect(await look({ worker: 'there' })).toEqual([])
+  clock.pass(MINUTE)
+  await look({ worker: 'there' })
+  clock.pass(MINUTE)
+  expect(await look({ worker: 'there' })).toEqual(recovered)
+  // Twice the file and the entry, each of them twice: nor does the log flap.
+  expect(alerts.lines).toHaveLength(8)
 })
 
 test('a company or a directory that left the configuration is forgotten without a word', async () => {

@@ -10,7 +10,7 @@ import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
 import { NEVER } from '#test/support/daemon_runs.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { openRedis, type RedisProxy, startProxy } from '#test/support/redis.ts'
-import { startWebhook, told } from '#test/support/webhook.ts'
+import { arrived, holding, startWebhook, told } from '#test/support/webhook.ts'
 
 vi.setConfig(DAEMON_TEST)
 
@@ -58,6 +58,26 @@ test('without Redis an alert is sent all the same, once, and what was sent befor
   await alerts.deliver()
   expect(await alerts.active()).toMatchObject([{ company: 'boreal', told: 'raised' }])
   expect(told(webhook)).toEqual(sent)
+})
+
+test('without Redis an alert that is on its way is not sent a second time meanwhile', async () => {
+  const { proxy, webhook, queues, alerts } = await startWorker()
+  await cut(proxy, queues)
+  await alerts.raise(REFUSED)
+  const { waiting } = holding(webhook)
+  const first = alerts.deliver()
+  await arrived(webhook, 1)
+  // Any run that ends delivers, whatever is on its way.
+  await alerts.deliver()
+  expect(told(webhook)).toEqual(['key_refused raised'])
+  waiting[0]?.end()
+  await first
+  await alerts.deliver()
+  expect(told(webhook)).toEqual(['key_refused raised'])
+  await alerts.clear(ACCEPTED)
+  webhook.answer = (_, response) => void response.end('ok')
+  await alerts.deliver()
+  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
 test('what Redis is told by nobody else: that a worker cannot use it, once it lasts, and that it can again', async () => {
