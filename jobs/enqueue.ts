@@ -4,6 +4,7 @@ import type { RedisSettings } from '#config/daemon.ts'
 import { FatalError, InterruptedError } from '#src/errors.ts'
 import type { Listener } from '#src/open.ts'
 import type { Ended } from './child.ts'
+import { isAbandoned } from './job_locks.ts'
 import type { JobNews } from './processors.ts'
 import { hostOf, openQueues, type Queues, requestRun } from './queue.ts'
 import { probe } from './redis_probe.ts'
@@ -152,10 +153,11 @@ function conclude(answer: Answer): Followed {
 
 /** Shows how the job stands that will answer the request, as far as one look at a time shows it. */
 function watchJob(
-  { runs }: Queues,
+  queues: Queues,
   patience: Patience,
   { company, listener }: EnqueueOptions,
 ): (request: RequestNumber) => Promise<void> {
+  const { runs } = queues
   let said = ''
   const note = (text: string) => {
     if (text !== said) listener.note(text)
@@ -164,10 +166,14 @@ function watchJob(
   return async request => {
     const id = await runs.getDeduplicationJobId(`sync-${company}`)
     const job = id === null ? undefined : await runs.getJob(id)
-    if (!id || !job) return
+    // It ended without an answer, or Redis lost it: another one has to begin in time.
+    if (!id || !job) return patience.putBack()
     const state = await job.getState()
     const news = job.progress as Partial<JobNews>
-    if (state === 'active' && news.covers && doesCover(news.covers, request)) {
+    if (state === 'active' && (await isAbandoned(queues, id))) {
+      patience.putBack()
+      note('Its worker fell silent; another one has to take it')
+    } else if (state === 'active' && news.covers && doesCover(news.covers, request)) {
       patience.begun(id)
       note(`The daemon runs it as job ${id}`)
       if (news.progress) listener.progress(news.progress)
