@@ -26,14 +26,12 @@ import { openQueues, requestRun } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 import { openRequests } from './requests.ts'
 import { openRoster, type Roster } from './roster.ts'
-import { reconcile, type Surroundings } from './scheduler.ts'
+import { keepSchedules, type Surroundings } from './scheduler.ts'
 import type { Slots } from './slots.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
 /** How soon a change of the companies' file is seen. */
 const REFRESH_MS = 2000
-/** How soon a scheduler is set again that Redis lost. */
-const RECONCILE_MS = 10_000
 /** How soon staleness, a full disk or a wrong Redis is told. */
 const INSPECT_MS = 30_000
 /** A process that reads a snapshot for longer hangs. */
@@ -132,21 +130,6 @@ function followFile({ roster, log }: Pick<Surroundings, 'roster' | 'log'>): () =
   return async () => {
     await roster.refresh()
     tell(roster)
-  }
-}
-
-/** Sees to it that Redis holds the schedules of the companies. */
-function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
-  const { roster, queues } = around
-  let reconciled = { version: 0, ms: 0 }
-  return async () => {
-    const { version } = roster
-    const changed = version !== reconciled.version
-    if (!changed && Date.now() - reconciled.ms < RECONCILE_MS) return
-    // What would wait for a Redis that is away would then be of another time.
-    if (reconciled.version !== 0 && queues.redis.status !== 'ready') return
-    await reconcile({ ...around, now: new Date() }, { removeOthers: changed })
-    reconciled = { version, ms: Date.now() }
   }
 }
 

@@ -4,10 +4,11 @@ import type { RedisSettings } from '#config/daemon.ts'
 import { FatalError, InterruptedError } from '#src/errors.ts'
 import type { Listener } from '#src/open.ts'
 import type { Ended } from './child.ts'
+import { isAbandoned } from './job_locks.ts'
 import type { JobNews } from './processors.ts'
 import { hostOf, openQueues, type Queues, requestRun } from './queue.ts'
 import { probe } from './redis_probe.ts'
-import { type Answer, openRequests, type Requests } from './requests.ts'
+import { type Answer, doesCover, openRequests, type RequestNumber, type Requests } from './requests.ts'
 
 const REDIS_WITHIN_MS = 5000
 /** How often Redis is asked how the run stands. */
@@ -119,28 +120,28 @@ function startPatience({ company, waitSeconds }: EnqueueOptions): Patience {
 async function follow(queues: Queues, patience: Patience, options: EnqueueOptions): Promise<Followed> {
   const { company, listener, signal } = options
   const requests = openRequests(queues.redis, queues.prefix, () => new Date())
-  let number = await handOver(queues, requests, options)
+  let request = await handOver(queues, requests, options)
   // Some that are managed by others do not tell who is connected.
   if ((await queues.runs.getWorkersCount().catch(() => 1)) === 0) {
     listener.note('No worker is running (npm start); the request waits for one.')
   }
   const watch = watchJob(queues, patience, options)
   while (!signal.aborted) {
-    const answer = await requests.look(company, number)
+    const answer = await requests.look(company, request)
     if (answer === 'forgotten') {
       listener.note('Redis has lost the request; it is handed over again')
-      number = await handOver(queues, requests, options)
+      request = await handOver(queues, requests, options)
     } else if (answer !== null) return conclude(answer)
-    await watch(number)
+    await watch(request)
     await sleep(LOOK_MS)
   }
   throw new InterruptedError()
 }
 
-async function handOver(queues: Queues, requests: Requests, options: EnqueueOptions): Promise<number> {
-  const number = await requests.ask(options.company, options)
+async function handOver(queues: Queues, requests: Requests, options: EnqueueOptions): Promise<RequestNumber> {
+  const request = await requests.ask(options.company, options)
   await requestRun(queues, 'sync', options.company)
-  return number
+  return request
 }
 
 function conclude(answer: Answer): Followed {
@@ -152,22 +153,27 @@ function conclude(answer: Answer): Followed {
 
 /** Shows how the job stands that will answer the request, as far as one look at a time shows it. */
 function watchJob(
-  { runs }: Queues,
+  queues: Queues,
   patience: Patience,
   { company, listener }: EnqueueOptions,
-): (number: number) => Promise<void> {
+): (request: RequestNumber) => Promise<void> {
+  const { runs } = queues
   let said = ''
   const note = (text: string) => {
     if (text !== said) listener.note(text)
     said = text
   }
-  return async number => {
+  return async request => {
     const id = await runs.getDeduplicationJobId(`sync-${company}`)
     const job = id === null ? undefined : await runs.getJob(id)
-    if (!id || !job) return
+    // It ended without an answer, or Redis lost it: another one has to begin in time.
+    if (!id || !job) return patience.putBack()
     const state = await job.getState()
     const news = job.progress as Partial<JobNews>
-    if (state === 'active' && (news.covers ?? 0) >= number) {
+    if (state === 'active' && (await isAbandoned(queues, id))) {
+      patience.putBack()
+      note('Its worker fell silent; another one has to take it')
+    } else if (state === 'active' && news.covers && doesCover(news.covers, request)) {
       patience.begun(id)
       note(`The daemon runs it as job ${id}`)
       if (news.progress) listener.progress(news.progress)

@@ -8,6 +8,10 @@ const KEEP = `
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
   return 1`
 
+/** The worker that carries it out renews its lock. */
+const IS_ABANDONED = `
+  return redis.call('EXISTS', KEYS[1]) == 0 and redis.call('LPOS', KEYS[2], ARGV[1]) ~= false`
+
 /**
  * Locks of the jobs that this worker carries out. BullMQ gives a job up whose lock ended while Redis was away, although
  * its run goes on: the queue would wait for the job to be found abandoned, and then run it again.
@@ -31,4 +35,13 @@ export function createJobLocks({ redis, runs }: Pick<Queues, 'redis' | 'runs'>, 
       return (await redis.eval(KEEP, 2, ...keys, token, job, lockMs)) === 1
     },
   }
+}
+
+/** Whether it is under way for the queue, while its worker is gone or has no Redis. */
+export async function isAbandoned(
+  { redis, runs }: Pick<Queues, 'redis' | 'runs'>,
+  job: string,
+): Promise<boolean> {
+  const keys = [runs.toKey(`${job}:lock`), runs.toKey('active')]
+  return (await redis.eval(IS_ABANDONED, 2, ...keys, job)) === 1
 }

@@ -18,7 +18,7 @@ import type { JobLocks } from './job_locks.ts'
 import { inProcess } from './process.ts'
 import type { JobData, Queues } from './queue.ts'
 import { isLostJob, isOfRedis } from './redis_problem.ts'
-import type { Requests, Taken } from './requests.ts'
+import type { RequestNumber, Requests, Taken } from './requests.ts'
 import type { Company, Roster } from './roster.ts'
 import { type Slot, type Slots, takeSlot } from './slots.ts'
 
@@ -48,7 +48,7 @@ export type Shared = {
 type RunJob = Job<JobData>
 
 /** What a job reports while it goes on: the last request that its run covers, and how far it is. */
-export type JobNews = { readonly covers: number; readonly progress: Progress | null }
+export type JobNews = { readonly covers: RequestNumber; readonly progress: Progress | null }
 
 /** What a job leaves for the board, and for whoever asked for it. */
 export type JobResult = { readonly skipped: string } | { readonly ended: Ended }
@@ -111,7 +111,7 @@ async function untilRedisTakesIt<T>({ shared, signal }: Context, work: () => Pro
   }
 }
 
-const NOTHING_TAKEN: Taken = { covers: 0, full: null }
+const NOTHING_TAKEN: Taken = { covers: { epoch: '', number: 0 }, full: null }
 
 async function attempt(job: RunJob, context: Context, taken: Taken): Promise<JobResult> {
   const { shared, signal } = context

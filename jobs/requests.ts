@@ -9,40 +9,49 @@ export type FullRequest = {
   readonly text: string
 }
 
+/** Which request of a company it is. */
+export type RequestNumber = {
+  /** Another one when numbers begin again at 1: after a week without a request or a run, or when Redis lost its data. */
+  readonly epoch: string
+  readonly number: number
+}
+
 /** What a run sets out to do: it covers every request that was made before it. */
 export type Taken = {
-  /** The number of the last request that it covers; 0 if there was none. */
-  readonly covers: number
+  /** The last request that it covers. */
+  readonly covers: RequestNumber
   readonly full: FullRequest | null
 }
 
 /** How the last run of a company ended that was no longer put back. */
-export type Answer = JobResult & { readonly covers: number }
+export type Answer = JobResult & { readonly covers: RequestNumber }
 
 /**
  * Who asks for a run and waits for its end. The requests of a company are numbered; a run covers those that were made
  * before it began, so the asker waits for an answer that covers its number, whichever job, worker or attempt gives it.
+ * The numbers and the answer are one hash of Redis: neither outlives the other.
  *
  * A request for `--full` is state of its own: a job that is deduplicated loses its data. Once it is in the raw
  * log, later runs work on it without being asked to, so they cover it too.
  */
 export type Requests = {
-  /** @returns the number of this request. */
-  ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<number>
+  ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<RequestNumber>
   /** What a run that begins now covers. */
   take(company: string): Promise<Taken>
   /** A run has made this one durable in the raw log. A later one stays. */
   begun(company: string, full: FullRequest): Promise<void>
+  /** An answer to requests of an earlier epoch is dropped: nobody waits for it. */
   answer(company: string, answer: Answer): Promise<void>
   /** The answer to this request, null until there is one, `forgotten` if Redis lost its data. */
-  look(company: string, number: number): Promise<Answer | 'forgotten' | null>
+  look(company: string, request: RequestNumber): Promise<Answer | 'forgotten' | null>
 }
 
 /** For as long as the board keeps jobs; nobody waits longer. */
 const KEPT_MS = 7 * 24 * 3600_000
 
 const ASK = `
-  local number = redis.call('INCR', KEYS[1])
+  redis.call('HSETNX', KEYS[1], 'epoch', ARGV[4])
+  local number = redis.call('HINCRBY', KEYS[1], 'number', 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
   if ARGV[3] ~= '' then
     local request = cjson.decode(ARGV[3])
@@ -50,37 +59,52 @@ const ASK = `
     if earlier and cjson.decode(earlier).restart then request.restart = true end
     redis.call('HSET', KEYS[2], ARGV[2], cjson.encode(request))
   end
-  return number`
-const TAKE = `return { redis.call('GET', KEYS[1]) or '0', redis.call('HGET', KEYS[2], ARGV[1]) or '' }`
+  return { redis.call('HGET', KEYS[1], 'epoch'), number }`
+const TAKE = `
+  local epoch, number = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'number'))
+  return { epoch or '', number or '0', redis.call('HGET', KEYS[2], ARGV[1]) or '' }`
 const REMOVE_IF_SAME = `
   if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then return redis.call('HDEL', KEYS[1], ARGV[1]) end
   return 0`
+const ANSWER = `
+  if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
+  redis.call('HSET', KEYS[1], 'answer', ARGV[2])
+  return redis.call('PEXPIRE', KEYS[1], ARGV[3])`
 
 export function openRequests(redis: Redis, prefix: string, now: () => Date): Requests {
   const fullKey = `${prefix}:full`
-  const numberKey = (company: string) => `${prefix}:asked-for:${company}`
-  const answerKey = (company: string) => `${prefix}:answer:${company}`
+  const requestsKey = (company: string) => `${prefix}:requests:${company}`
   return {
     async ask(company, { full, restart }) {
       const request = full ? JSON.stringify({ id: randomUUID(), restart, at: now().toISOString() }) : ''
-      return Number(await redis.eval(ASK, 2, numberKey(company), fullKey, KEPT_MS, company, request))
+      const keys = [requestsKey(company), fullKey]
+      const asked = await redis.eval(ASK, 2, ...keys, KEPT_MS, company, request, randomUUID())
+      const [epoch, number] = asked as [string, number]
+      return { epoch, number }
     },
     async take(company) {
-      const taken = await redis.eval(TAKE, 2, numberKey(company), fullKey, company)
-      const [number, text] = taken as [string, string]
-      return { covers: Number(number), full: text === '' ? null : { ...JSON.parse(text), text } }
+      const taken = await redis.eval(TAKE, 2, requestsKey(company), fullKey, company)
+      const [epoch, number, text] = taken as [string, string, string]
+      const full = text === '' ? null : { ...JSON.parse(text), text }
+      return { covers: { epoch, number: Number(number) }, full }
     },
     async begun(company, { text }) {
       await redis.eval(REMOVE_IF_SAME, 1, fullKey, company, text)
     },
     async answer(company, answer) {
-      await redis.set(answerKey(company), JSON.stringify(answer), 'PX', KEPT_MS)
+      const { epoch } = answer.covers
+      await redis.eval(ANSWER, 1, requestsKey(company), epoch, JSON.stringify(answer), KEPT_MS)
     },
-    async look(company, number) {
-      const [last, text] = await redis.mget(numberKey(company), answerKey(company))
-      if (Number(last ?? 0) < number) return 'forgotten'
+    async look(company, request) {
+      const [epoch, last, text] = await redis.hmget(requestsKey(company), 'epoch', 'number', 'answer')
+      // The same epoch with fewer numbers: of a Redis that lost its last second of writes.
+      if (epoch !== request.epoch || Number(last) < request.number) return 'forgotten'
       const answer = text ? (JSON.parse(text) as Answer) : null
-      return answer && answer.covers >= number ? answer : null
+      return answer && doesCover(answer.covers, request) ? answer : null
     },
   }
+}
+
+export function doesCover(covers: RequestNumber, { epoch, number }: RequestNumber): boolean {
+  return covers.epoch === epoch && covers.number >= number
 }

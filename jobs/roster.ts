@@ -47,14 +47,15 @@ export async function openRoster(environment: Environment): Promise<Roster> {
   const file = companiesFile(environment)
   let seen = await signature(file.path)
   let read = await readRoster(environment, { mayWait: file.named && seen === null })
-  let readMs = Date.now()
+  // By a clock that never goes back, which would put the next reading off.
+  let readMs = performance.now()
   let version = 1
   let refreshing: Promise<void> | null = null
   async function refresh(): Promise<void> {
     const now = await signature(file.path)
     const isWhole = read.problem === null && read.broken.size === 0
-    if (now === seen && (isWhole || Date.now() - readMs < READ_AGAIN_MS)) return
-    readMs = Date.now()
+    if (now === seen && (isWhole || performance.now() - readMs < READ_AGAIN_MS)) return
+    readMs = performance.now()
     try {
       if (now === null) throw new FatalError(`${file.path} is gone; its companies stay as they were.`)
       const next = keepBroken(await readRoster(environment, { mayWait: false }), read.companies)

@@ -14,6 +14,8 @@ const TICK_OPTIONS = {
 } as const
 /** A tick is taken within this, unless it is lost. */
 const LATE_TICK_MS = 30_000
+/** How soon a scheduler is set again that Redis lost. */
+const RECONCILE_MS = 10_000
 
 export type Surroundings = {
   readonly queues: Queues
@@ -32,6 +34,22 @@ type Wanted = {
 }
 type Known = Awaited<ReturnType<Queues['ticks']['getJobSchedulers']>>[number]
 
+/** Sees to it that Redis holds the schedules of the companies. */
+export function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
+  const { roster, queues } = around
+  let reconciled = { version: 0, ms: 0 }
+  return async () => {
+    const { version } = roster
+    const changed = version !== reconciled.version
+    // Not by the machine's clock: if that goes back by an hour, no tick comes until a scheduler is set again.
+    if (!changed && performance.now() - reconciled.ms < RECONCILE_MS) return
+    // What would wait for a Redis that is away would then be of another time.
+    if (reconciled.version !== 0 && queues.redis.status !== 'ready') return
+    await reconcile({ ...around, now: new Date() }, { removeOthers: changed })
+    reconciled = { version, ms: performance.now() }
+  }
+}
+
 /**
  * Makes the schedulers in Redis those of the configuration. What agrees is not touched: to set a scheduler
  * again would drop a tick that was missed while no worker ran.
@@ -39,10 +57,7 @@ type Known = Awaited<ReturnType<Queues['ticks']['getJobSchedulers']>>[number]
  * Schedulers of companies that are not configured are removed where `removeOthers` says so: at the start and
  * when the configuration changed, not in between, or workers of differing configurations would never rest.
  */
-export async function reconcile(
-  around: Surroundings,
-  { removeOthers }: { removeOthers: boolean },
-): Promise<void> {
+async function reconcile(around: Surroundings, { removeOthers }: { removeOthers: boolean }): Promise<void> {
   const { queues, roster, log } = around
   const schedulers = await queues.ticks.getJobSchedulers(0, -1, true)
   const known = new Map(schedulers.map(scheduler => [scheduler.key, scheduler]))

@@ -15,7 +15,10 @@ export type Cut = 'timeout' | 'share'
 /** A place for a run in this worker, while the run has it. */
 export type Slot = {
   readonly company: string
+  /** When it was taken, by the machine's clock: for people. */
   readonly sinceMs: number
+  /** The same by `performance.now()`, to measure how long it is held: the machine's clock may go back. */
+  readonly takenMs: number
   /** Aborted when the run is to end early. */
   readonly signal: AbortSignal
   /** Null before its process has begun. */
@@ -41,6 +44,7 @@ export function takeSlot(slots: Slots, { slug, schedule }: Company): Slot {
   const slot: Slot = {
     company: slug,
     sinceMs: Date.now(),
+    takenMs: performance.now(),
     signal: ending.signal,
     pid: null,
     get cut() {
@@ -65,10 +69,10 @@ export async function shareSlots(
   { settings, queues, log }: { settings: DaemonSettings; queues: Queues; log: Logger },
 ): Promise<void> {
   const { concurrency, fairShareMs } = settings
-  const from = Date.now() - fairShareMs
-  const long = [...slots].filter(({ sinceMs }) => sinceMs <= from)
+  const from = performance.now() - fairShareMs
+  const long = [...slots].filter(({ takenMs }) => takenMs <= from)
   // With a single slot a run that takes long must get to its end, too.
-  const tooMany = long.sort((a, b) => a.sinceMs - b.sinceMs).slice(Math.max(1, concurrency - 1))
+  const tooMany = long.sort((a, b) => a.takenMs - b.takenMs).slice(Math.max(1, concurrency - 1))
   const [slot] = tooMany.filter(({ cut }) => cut === null)
   if (!slot || slots.size < concurrency || !(await somebodyWaits(queues))) return
   log.info(

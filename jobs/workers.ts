@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
-import { explain } from '#src/errors.ts'
+import { EXIT, explain } from '#src/errors.ts'
 import { leaveTrace } from './failures.ts'
 import { jitterMs } from './jitter.ts'
 import { createJobLocks } from './job_locks.ts'
@@ -72,12 +72,10 @@ export function startWorkers(shared: Shared): Workers {
   runs.on('failed', (job, error) => {
     const about = { company: job?.data.company, job: job?.id }
     if (isLostJob(error) || isOfRedis(error)) queues.note(error)
-    else if (!(error instanceof ToldError)) log.error(about, explain(error).message)
-    // It took its workers with it, so often that nobody takes it any more.
-    const company = shared.roster.companies.get(job?.data.company ?? '')
-    if (job?.name === 'sync' && company && /stalled more than/.test(error.message)) {
-      leaveTrace(shared, company, { reason: DIED_TOO_OFTEN })
-    }
+    else if (job && /stalled more than/.test(error.message)) {
+      log.error(about, DIED_TOO_OFTEN)
+      if (job.name === 'sync') endForAll(job, shared).catch(queues.note)
+    } else if (!(error instanceof ToldError)) log.error(about, explain(error).message)
   })
   void every(SHARE_LOOK_MS, () => shareSlots(slots, shared), {
     signal: stopping.signal,
@@ -93,6 +91,17 @@ export function startWorkers(shared: Shared): Workers {
       await Promise.race([closed, untilNothingIsLeft(queues, slots)])
     },
   }
+}
+
+/** BullMQ fails a job that took too many workers with it, and lets nobody take it: so its trace and its answer come from here. */
+async function endForAll({ data }: Job<JobData>, shared: Shared): Promise<void> {
+  const { requests, roster } = shared
+  const company = roster.companies.get(data.company)
+  if (company) await leaveTrace(shared, company, { reason: DIED_TOO_OFTEN })
+  // Also to requests that came after its last attempt began: BullMQ may have added no other job for them.
+  const { covers } = await requests.take(data.company)
+  const ended = { kind: 'failed', message: DIED_TOO_OFTEN, exitCode: EXIT.failed, cause: null } as const
+  await requests.answer(data.company, { ended, covers })
 }
 
 async function rest(worker: Worker, queues: Queues, signal: AbortSignal): Promise<void> {

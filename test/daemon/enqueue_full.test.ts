@@ -101,7 +101,7 @@ test('a request that comes while a full run is under way gets the next one', asy
 })
 
 async function expectAsked({ REDIS_URL = '', REDIS_PREFIX }: Environment, times: number): Promise<void> {
-  const number = () => withClient(REDIS_URL, client => client.get(`${REDIS_PREFIX}:asked-for:acme`))
+  const number = () => withClient(REDIS_URL, client => client.hget(`${REDIS_PREFIX}:requests:acme`, 'number'))
   await until(async () => (await number()) === String(times), { what: `request ${times}` })
 }
 

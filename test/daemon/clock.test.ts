@@ -1,0 +1,89 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { readDaemonSettings } from '#config/daemon.ts'
+import { openQueues, requestRun } from '#jobs/queue.ts'
+import { openRoster } from '#jobs/roster.ts'
+import { keepSchedules } from '#jobs/scheduler.ts'
+import { type Slots, shareSlots, takeSlot } from '#jobs/slots.ts'
+import { createLogger } from '#src/log.ts'
+import { configured } from '#test/support/alerting.ts'
+import { OFTEN } from '#test/support/daemon_runs.ts'
+import { settingsFor, temporaryDirectory } from '#test/support/project.ts'
+import { openRedis } from '#test/support/redis.ts'
+
+const BEFORE = Date.parse('2026-11-22T12:00:00.000Z')
+const HOUR_MS = 3600_000
+const NO_DAY = '0 0 31 2 *'
+
+const silent = createLogger('silent', {})
+
+/** A machine whose clock will go back by an hour, as so much time goes by. */
+function startTime() {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'], now: BEFORE })
+  onTestFinished(() => void vi.useRealTimers())
+  return {
+    goBackWithin(ms: number) {
+      vi.advanceTimersByTime(ms)
+      vi.setSystemTime(BEFORE - HOUR_MS)
+    },
+  }
+}
+
+async function environmentOf(company: string) {
+  const dataDir = await temporaryDirectory()
+  return { ...settingsFor({ url: 'http://127.0.0.1:9', key: 'k', dataDir, company }), SYNC_CRON: OFTEN }
+}
+
+async function openThem() {
+  const queues = openQueues(await openRedis(), silent)
+  onTestFinished(() => queues.close())
+  return queues
+}
+
+test('when the clock goes back, schedules that are due for too late are set again', async () => {
+  const time = startTime()
+  const queues = await openThem()
+  const roster = await openRoster(await environmentOf('acme'))
+  const keep = keepSchedules({ queues, roster, log: silent, startedAt: new Date() })
+  const next = async () => (await queues.ticks.getJobScheduler('sync-acme'))?.next
+  await keep()
+  expect(await next()).toBeGreaterThan(BEFORE)
+  time.goBackWithin(10_000)
+  await keep()
+  expect(await next()).toBeLessThanOrEqual(Date.now() + 2000)
+})
+
+test('… a company that could not be used is read again', async () => {
+  const time = startTime()
+  const directory = await temporaryDirectory()
+  const file = join(directory, 'companies.yaml')
+  const companies = { acme: { sync_cron: OFTEN }, boreal: {} }
+  await writeFile(file, JSON.stringify({ defaults: { api_key_file: join(directory, 'key') }, companies }))
+  // Not in the file: what keeps it from being used passes without a change of that.
+  const environment = { COMPANIES_FILE: file, API_BASE_URL: 'http://127.0.0.1:9', SYNC_CRON: NO_DAY }
+  const roster = await openRoster(environment)
+  expect([...roster.broken.keys()]).toEqual(['boreal'])
+  environment.SYNC_CRON = OFTEN
+  time.goBackWithin(60_000)
+  await roster.refresh()
+  expect([...roster.broken.keys()]).toEqual([])
+})
+
+test('… a run that takes long gives its slot to others all the same', async () => {
+  const time = startTime()
+  const queues = await openThem()
+  await requestRun(queues, 'sync', 'cedro')
+  const slots: Slots = new Set()
+  for (const company of ['acme', 'boreal']) takeSlot(slots, configured(await environmentOf(company)))
+  onTestFinished(() => {
+    for (const slot of slots) slot.release()
+  })
+  const settings = readDaemonSettings({ WORKER_CONCURRENCY: '2', WORKER_FAIR_SHARE: '1m' })
+  time.goBackWithin(60_000)
+  await shareSlots(slots, { settings, queues, log: silent })
+  expect([...slots].map(({ company, cut }) => ({ company, cut }))).toEqual([
+    { company: 'acme', cut: null },
+    { company: 'boreal', cut: 'share' },
+  ])
+})

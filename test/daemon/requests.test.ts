@@ -1,0 +1,69 @@
+import { Redis } from 'ioredis'
+import { expect, onTestFinished, test } from 'vitest'
+import { openRequests, type Taken } from '#jobs/requests.ts'
+import { openRedis } from '#test/support/redis.ts'
+
+const PLAIN = { full: false, restart: false }
+const FULL = { full: true, restart: false }
+const DAY_MS = 24 * 3600_000
+
+/** Requests of acme, in a Redis that can lose them. */
+async function openThem() {
+  const { url, prefix } = await openRedis()
+  const redis = new Redis(url)
+  onTestFinished(() => redis.disconnect())
+  const requests = openRequests(redis, prefix, () => new Date())
+  const keys = () => redis.keys(`${prefix}:*`)
+  return {
+    ask: (options: typeof PLAIN) => requests.ask('acme', options),
+    take: () => requests.take('acme'),
+    look: (request: Awaited<ReturnType<typeof requests.ask>>) => requests.look('acme', request),
+    end: ({ covers }: Taken) => requests.answer('acme', { skipped: 'as an answer', covers }),
+    /** How long each key will be there, in ms; -1: for ever. */
+    lives: async () => await Promise.all((await keys()).map(key => redis.pttl(key))),
+    age: async () => await Promise.all((await keys()).map(key => redis.pexpire(key, 60_000))),
+    empty: async () => await redis.unlink(await keys()),
+  }
+}
+
+test('a request is answered by a run that began after it, and by no other', async () => {
+  const requests = await openThem()
+  const first = await requests.ask(PLAIN)
+  const run = await requests.take()
+  const second = await requests.ask(PLAIN)
+  expect(await requests.look(first)).toBeNull()
+  await requests.end(run)
+  expect(await requests.look(first)).toMatchObject({ skipped: 'as an answer' })
+  expect(await requests.look(second)).toBeNull()
+})
+
+test('an answer does not outlive the numbers of requests: they would begin again, and be answered by it', async () => {
+  const requests = await openThem()
+  await requests.ask(PLAIN)
+  await requests.age()
+  await requests.end(await requests.take())
+  expect(Math.min(...(await requests.lives()))).toBeGreaterThan(6 * DAY_MS)
+})
+
+test('a run from before Redis lost its data answers no request from after it', async () => {
+  const requests = await openThem()
+  for (let times = 0; times < 3; times += 1) await requests.ask(PLAIN)
+  const run = await requests.take()
+  await requests.empty()
+  await requests.end(run)
+  const request = await requests.ask(FULL)
+  expect(await requests.look(request)).toBeNull()
+  await requests.end(run)
+  expect(await requests.look(request)).toBeNull()
+})
+
+test('a request that Redis lost is forgotten, also when another one has its number now', async () => {
+  const requests = await openThem()
+  const lost = await requests.ask(FULL)
+  await requests.empty()
+  expect(await requests.look(lost)).toBe('forgotten')
+  await requests.ask(PLAIN)
+  expect(await requests.look(lost)).toBe('forgotten')
+  await requests.end(await requests.take())
+  expect(await requests.look(lost)).toBe('forgotten')
+})
