@@ -143,7 +143,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
   const slot = takeSlot(shared.slots, company)
   const ended = await carryOut(job, company, { ...context, taken, slot }).finally(slot.release)
   if (ended.kind === 'failed' && ended.exitCode === EXIT.held) return await later(job, context, HELD_DELAY_MS)
-  if (isHung(slot, ended)) throw new FatalError(describeHung(company))
+  if (isHung(slot, ended)) throw new FatalError(describeHung(company, job.name))
   if (isInterrupted(ended) && (signal.aborted || slot.cut !== null)) {
     if (slot.cut === 'timeout') log.warn(about, describeTimeout(company))
     return await later(job, context, STOPPED_DELAY_MS)
@@ -213,7 +213,7 @@ async function noteEnd(
   const { slot, taken } = context
   if (ended.kind === 'synced') metrics.observeRun(slug, ended.report, ended.seconds)
   if (isHung(slot, ended)) {
-    await leaveTrace(context.shared, company, { reason: describeHung(company), mode: null })
+    await leaveTrace(context.shared, company, { reason: describeHung(company, job.name), mode: null })
   } else if (ended.kind === 'synced') {
     if (wentThrough(ended.report)) void heartbeat(company)
     const state = await readState(company.paths)
@@ -236,8 +236,12 @@ function isHung({ cut }: Slot, ended: Ended): boolean {
   return cut === 'timeout' && isInterrupted(ended) && !(ended.kind === 'synced' && ended.report.loaded > 0)
 }
 
-function describeHung({ slug, schedule }: Company): string {
-  return `${slug}: the run was ended after ${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT), and had loaded nothing by then. Look whether the API answers; if the company is that large, raise RUN_TIMEOUT.`
+function describeHung({ slug, schedule }: Company, job: string): string {
+  const limit = `${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT)`
+  if (job === 'maintain') {
+    return `${slug}: the nightly maintenance was ended after ${limit}, before it was done. Look whether the disk of DATA_DIR answers; if the company is that large, raise RUN_TIMEOUT.`
+  }
+  return `${slug}: the run was ended after ${limit}, and had loaded nothing by then. Look whether the API answers; if the company is that large, raise RUN_TIMEOUT.`
 }
 
 function describeTimeout({ schedule }: Company): string {
