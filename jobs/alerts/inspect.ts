@@ -29,7 +29,7 @@ export type Inspection = {
     readonly alertAfterPeriods: number
     readonly redis: Pick<DaemonSettings['redis'], 'prefix'>
   }
-  readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'>
+  readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'> & Partial<Pick<Roster, 'isInUse'>>
   readonly queues: Pick<Queues, 'redis' | 'runs' | 'problem'>
   readonly alerts: Alerts
   readonly log: Logger
@@ -86,6 +86,11 @@ async function forgetWhatIsGone({ alerts, now }: Inspection, seen: Seen): Promis
   }
 }
 
+const FILE_REFUSED =
+  "The companies' file cannot be used; until it is mended, all goes on as before it was changed."
+const NAMES_REFUSED =
+  "Names in the companies' file cannot be used; what stands below them is not synced, all else in it is in use."
+
 async function inspectConfiguration({ alerts, roster }: Inspection): Promise<void> {
   const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
   const { problem } = roster
@@ -93,7 +98,7 @@ async function inspectConfiguration({ alerts, roster }: Inspection): Promise<voi
   else {
     await alerts.raise({
       ...about,
-      message: `The companies' file cannot be used; until it is mended, all goes on as before it was changed. ${problem}`,
+      message: `${roster.isInUse ? NAMES_REFUSED : FILE_REFUSED} ${problem}`,
     })
   }
   await inspectEntries({ alerts, roster })

@@ -252,6 +252,18 @@ test("a companies' file that cannot be used is told, though not all workers see 
   expect(await look()).toEqual(['wrong_configuration recovered'])
 })
 
+test("of names that are refused the alert does not say that the companies' file is not in use", async () => {
+  const { clock, companies, look, webhook } = await startScene()
+  const problem = '/etc/companies.yaml: companies: "Delta" must be a short name.'
+  const refused = { roster: { companies, problem, isInUse: true, broken: new Map() } }
+  await look(refused)
+  clock.pass(MINUTE)
+  expect(await look(refused)).toEqual(['wrong_configuration raised'])
+  const message = webhook.messages[0]?.message
+  expect(message).toMatch(/^Names in the companies' file cannot be used; .*"Delta" must be a short name/)
+  expect(message).not.toContain('as before it was changed')
+})
+
 test('a company or a directory that left the configuration is forgotten without a word', async () => {
   const { clock, acme, companies, look, alerts } = await startScene()
   const gone = { name: 'key_refused', company: 'boreal', message: 'Refused.' } as const
