@@ -36,7 +36,8 @@ function slotOf(company: Awaited<ReturnType<typeof acme>>): Slot {
 }
 
 function lastChild(): ChildProcess | undefined {
-  return vi.mocked(fork).mock.results.at(-1)?.value
+  const result = vi.mocked(fork).mock.results.at(-1)
+  return result?.type === 'return' ? result.value : undefined
 }
 
 test('a process that the system has no room for is a failed run that says so, and leaves its slot', async () => {
