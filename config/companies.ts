@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { EXIT, FatalError, messageOf } from '#src/errors.ts'
-import { type OwnSettings, readCompaniesFile } from './companies_file.ts'
+import { type OwnSettings, readCompaniesFile, shownSetting } from './companies_file.ts'
 import {
   COMPANY_SETTINGS,
   type Environment,
@@ -12,8 +12,8 @@ import {
 } from './settings.ts'
 
 const DEFAULT_FILE = 'config/companies.yaml'
-/** Of an invalid name that a message repeats; the longest slug is shorter. */
-const MAX_SHOWN_NAME = 100
+/** Of an invalid name that a message repeats. */
+const MAX_SHOWN_NAME = 40
 /** Of names in a sentence, and of sentences about entries. */
 const MAX_NAMES = 20
 const VARIABLE = /^[A-Z_][A-Z0-9_]*$/
@@ -28,6 +28,8 @@ export type Companies = {
   readonly environments: ReadonlyMap<string, Environment>
   /** Why a company of the file cannot be used; the others can. */
   readonly broken: ReadonlyMap<string, string>
+  /** Of those in `broken`, what says where their data is: it is none the worse for a mistake in their entry. */
+  readonly places: ReadonlyMap<string, Environment>
   /** What is wrong with names that are no company's; null where nothing is. */
   readonly problem: string | null
 }
@@ -47,26 +49,35 @@ export async function readCompanies(environment: Environment): Promise<Companies
   const read = await readCompaniesFile(path)
   if (read === null) {
     const { company } = readSettings(environment)
-    return { file: null, environments: new Map([[company, environment]]), broken: new Map(), problem: null }
+    return { file: null, environments: new Map([[company, environment]]), ...NONE_BROKEN }
   }
   const environments = new Map<string, Environment>()
   const broken = new Map<string, string>()
+  const places = new Map<string, Environment>()
+  // Loaded only if there is such a file: commands of a single company start sooner.
+  const { readSchedule } = await import('./daemon.ts')
   const problems: string[] = []
   for (const [company, own] of read.companies) {
     if (!slug.safeParse(company).success) {
       problems.push(`${path}: companies: ${shownName(company)} ${SLUG_RULE}.`)
       continue
     }
+    const entry = { company, defaults: read.defaults, own }
     try {
-      environments.set(company, environmentIn(environment, { company, defaults: read.defaults, own }))
+      const merged = environmentIn(environment, entry)
+      readSchedule(merged)
+      environments.set(company, merged)
     } catch (error) {
       broken.set(company, brokenEntry(path, company, error))
+      places.set(company, placeIn(environment, entry))
     }
   }
   const all = [...problems, ...broken.values()]
   if (environments.size === 0 && all.length > 0) throw allBroken(all)
-  return { file: path, environments, broken, problem: problems.join('\n') || null }
+  return { file: path, environments, broken, places, problem: problems.join('\n') || null }
 }
+
+const NONE_BROKEN = { broken: new Map(), places: new Map(), problem: null } as const
 
 /** No company can be used. A wrong default breaks each of them: some say it. */
 export function allBroken(problems: readonly string[]): FatalError {
@@ -83,10 +94,10 @@ function brokenEntry(path: string, company: string, error: unknown): string {
     .join('\n')
 }
 
-/** Quoted: what is no name may be empty, or look like one. */
+/** Quoted, as it may be empty. An address, or what is as long as a key, may hold a secret (I7). */
 function shownName(name: string): string {
-  const quoted = JSON.stringify(name)
-  return quoted.length <= MAX_SHOWN_NAME ? quoted : `${quoted.slice(0, MAX_SHOWN_NAME)}…`
+  const isShown = name.length <= MAX_SHOWN_NAME && /^[\w ./-]*$/.test(name)
+  return isShown ? JSON.stringify(name) : 'a name (not shown: it may be a secret)'
 }
 
 /**
@@ -120,11 +131,30 @@ export function namesOf(slugs: readonly string[]): string {
   return slugs.length <= MAX_NAMES ? shown : `${shown} and ${slugs.length - MAX_NAMES} others`
 }
 
+type Entry = {
+  readonly company: string
+  readonly defaults: OwnSettings
+  readonly own: OwnSettings | string
+}
+
+/** The company's data directory, unless that is what is wrong with its entry. */
+function placeIn(environment: Environment, { company, defaults, own }: Entry): Environment {
+  const { DATA_DIR } = {
+    ...environment,
+    ...upperCase(defaults),
+    ...(typeof own === 'string' ? {} : upperCase(own)),
+  }
+  const place = { COMPANY: company, DATA_DIR }
+  try {
+    readSettings(place)
+    return place
+  } catch {
+    return { ...place, DATA_DIR: environment.DATA_DIR }
+  }
+}
+
 /** The worker's environment under the company's own settings, with its key alone. */
-function environmentIn(
-  environment: Environment,
-  { company, defaults, own }: { company: string; defaults: OwnSettings; own: OwnSettings | string },
-): Environment {
+function environmentIn(environment: Environment, { company, defaults, own }: Entry): Environment {
   if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }
   for (const name of Object.keys(all)) refuseUnknown(name)
@@ -157,7 +187,6 @@ function upperCase(settings: OwnSettings): OwnSettings {
 }
 
 function refuseUnknown(name: string): void {
-  const shown = name.toLowerCase()
   if (name === 'API_KEY') {
     throw new FatalError(
       'api_key: a key does not belong into this file. Give the path of its file as api_key_file, or the name of a variable as api_key_env.',
@@ -166,7 +195,7 @@ function refuseUnknown(name: string): void {
   }
   if (OWN_NAMES.includes(name) || name === 'API_KEY_ENV' || name === 'API_KEY_FILE') return
   throw new FatalError(
-    `${shown} is no setting of a company. Those are ${OWN_NAMES.map(known => known.toLowerCase()).join(', ')}, api_key_file and api_key_env; others are set in the environment, for all.`,
+    `${shownSetting(name.toLowerCase())} is no setting of a company. Those are ${OWN_NAMES.map(known => known.toLowerCase()).join(', ')}, api_key_file and api_key_env; others are set in the environment, for all.`,
     EXIT.usage,
   )
 }

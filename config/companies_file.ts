@@ -89,7 +89,8 @@ function syntaxProblem({ code, message, linePos }: YAMLError, text: string): str
   const line = linePos?.[0].line ?? 1
   const bare = bareStar(line, text)
   if (bare) return bare
-  const [what = ''] = message.split(/ at line \d/)
+  // What comes then is of the text, and may be a secret.
+  const [what = ''] = message.split(/ at line \d|[:!"'`\\]/)
   if (code === 'DUPLICATE_KEY') return `line ${line}: this name stands there twice. Remove one of them.`
   if (code === 'TAB_AS_INDENT') return `line ${line} is indented with a tab. YAML takes spaces only.`
   return `line ${line} is not YAML (${what}). Check its indentation and quotes.`
@@ -100,14 +101,31 @@ function bareStar(line: number, text: string): string | null {
   const found = /^\s*([\w-]+):\s+(\*.*?)\s*$/.exec(text.split('\n')[line - 1] ?? '')
   const [, name, value = ''] = found ?? []
   if (!name || !/^\*(?:[ /]|$)/.test(value)) return null
-  return `line ${line}: a value that begins with * needs quotes. Write ${name}: "${value}"`
+  const example = isCronLike(value) && isShown(name) ? ` Write ${name}: "${value}"` : ''
+  return `line ${line}: a value that begins with * needs quotes.${example}`
 }
 
 function unknownAlias(name: string, line: number, text: string): string {
+  const what = isShown(name) ? `*${name} refers to &${name}` : 'an alias (*name) refers to an anchor (&name)'
   return (
     bareStar(line, text) ??
-    `line ${line}: *${name} refers to &${name}, which does not stand above it. Write the value itself, in quotes if it begins with *.`
+    `line ${line}: ${what}, which does not stand above it. Write the value itself, in quotes if it begins with *.`
   )
+}
+
+/** Fields of digits, stars and names such as MON. */
+function isCronLike(value: string): boolean {
+  return /^(?:[\d*/,# -]|[A-Z]{3}(?![A-Z]))*$/i.test(value)
+}
+
+/** Whether a message may repeat it: a secret may stand where a name belongs, and nearly all have digits (I7). */
+function isShown(name: string): boolean {
+  return /^[a-z_-]{1,40}$/i.test(name)
+}
+
+/** A name as a message repeats it. */
+export function shownSetting(name: string): string {
+  return isShown(name) ? name : 'a name (not shown: it may be a secret)'
 }
 
 /** @throws Error with a sentence, unless it has the shape of a companies' file. */
@@ -116,7 +134,9 @@ function companiesIn(root: unknown): CompaniesFile {
   if (!isNode(root)) throw new Error('it must have `companies:` with the companies below it, by name.')
   const unknown = Object.keys(root).find(name => name !== 'defaults' && name !== 'companies')
   if (unknown !== undefined) {
-    throw new Error(`${JSON.stringify(unknown)} is not known here: it takes only defaults and companies.`)
+    throw new Error(
+      `${isShown(unknown) ? JSON.stringify(unknown) : shownSetting(unknown)} is not known here: it takes only defaults and companies.`,
+    )
   }
   if (!isNode(root.companies)) {
     throw new Error('companies: must have the companies below it, by name, each with its settings.')
@@ -136,7 +156,7 @@ function settingsIn(own: unknown): OwnSettings | string {
     // A setting without a value counts as not set, as an empty variable does.
     const parsed = value.safeParse(given ?? '')
     if (!parsed.success)
-      return `${name}: must be a text, a number, true or false, or a list of texts and numbers.`
+      return `${shownSetting(name)}: must be a text, a number, true or false, or a list of texts and numbers.`
     settings.push([name, parsed.data])
   }
   return Object.fromEntries(settings)

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { getCompileCacheDir } from 'node:module'
 import { join } from 'node:path'
 import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
-import { EXIT } from '#src/errors.ts'
+import { EXIT, systemCode } from '#src/errors.ts'
 import type { Progress } from '#src/run.ts'
 import type { AnswerSeen, Ended, Message, Order } from './child.ts'
 import type { Company } from './roster.ts'
@@ -12,6 +12,10 @@ const CHILD = join(import.meta.dirname, 'child.ts')
 /** A run that was told to stop has sealed, loaded and published well within this; the grace period is 60 s. */
 const STOP_WITHIN_MS = 50_000
 const END_WITHIN_MS = 10_000
+/** It is ready within a second; an overloaded machine may take many of them. */
+const READY_WITHIN_MS = 60_000
+/** What the system answers if it has no room for another process. */
+const OF_LIMITS: readonly string[] = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']
 /** Of the system and the runtime, not of this project. */
 const OWN_VARIABLES =
   /^(PATH|HOME|USER|LANG|LC_.+|TZ|TMPDIR|TERM|COLORTERM|(NO|FORCE)_COLOR|NODE_.+|SSL_CERT_.+)$/
@@ -29,62 +33,105 @@ export type ProcessOptions = {
 
 /**
  * Carries an order out in a process of its own, whose environment is the company's alone.
- * One that dies without a word has failed.
+ * One that cannot be started, never gets ready or dies without a word has failed.
  */
 export async function inProcess(options: ProcessOptions): Promise<Ended> {
-  const { company, order, signal } = options
-  const child = fork(CHILD, [], {
-    env: environmentFor(company),
-    serialization: 'advanced',
-    execArgv: [],
-    // Out of reach of a terminal's Ctrl-C, which comes before it listens: this process tells it to stop.
-    detached: true,
-  })
-  if (options.slot) options.slot.pid = child.pid ?? null
+  const { company, slot } = options
+  try {
+    const child = fork(CHILD, [], {
+      env: environmentFor(company),
+      serialization: 'advanced',
+      execArgv: [],
+      // Out of reach of a terminal's Ctrl-C, which comes before it listens: this process tells it to stop.
+      detached: true,
+    })
+    if (slot) slot.pid = child.pid ?? null
+    return await endOf(child, options)
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    return failed(notStarted(company, code))
+  } finally {
+    // Not only when its job ends, which may wait for a Redis that is away: a worker that stops waits for runs alone.
+    slot?.release()
+  }
+}
+
+async function endOf(child: ChildProcess, { company, order, signal, ...on }: ProcessOptions): Promise<Ended> {
   let ended: Ended | null = null
-  let killer: NodeJS.Timeout | undefined
+  let isReady = false
+  const kill = () => child.kill('SIGKILL')
+  let killer = setTimeout(kill, READY_WITHIN_MS)
+  const killWithin = (ms: number) => {
+    clearTimeout(killer)
+    killer = setTimeout(kill, ms)
+  }
   const stop = () => {
-    child.kill('SIGTERM')
-    killer ??= setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN_MS)
+    if (ended !== null) return
+    // Before it listens, the signal would end it without a report.
+    if (isReady) child.kill('SIGTERM')
+    killWithin(isReady ? STOP_WITHIN_MS : END_WITHIN_MS)
   }
   child.on('message', (message: Message) => {
-    // Told only once it listens: a signal before that would end it without a report.
     if (message.type === 'ready') {
+      isReady = true
+      clearTimeout(killer)
       child.send(order, () => {})
       if (signal.aborted) stop()
-      else signal.addEventListener('abort', stop, { once: true })
-    } else if (message.type === 'begun') options.onBegun?.()
-    else if (message.type === 'news') options.onNews?.(message)
+    } else if (message.type === 'begun') on.onBegun?.()
+    else if (message.type === 'news') on.onNews?.(message)
     else {
       ended = message.ended
       // It has nothing left to do; one that does not end all the same would keep the slot for ever.
-      killer ??= setTimeout(() => child.kill('SIGKILL'), END_WITHIN_MS)
+      killWithin(END_WITHIN_MS)
     }
   })
+  if (signal.aborted) stop()
+  else signal.addEventListener('abort', stop, { once: true })
   try {
     const how = await exited(child)
-    return ended ?? died(company, how)
+    if (ended !== null) return ended
+    return !isReady && child.killed ? neverReady(company, signal) : failed(died(company, how))
   } finally {
-    // Not only when its job ends, which may wait for a Redis that is away: a worker that stops waits for runs alone.
-    options.slot?.release()
     clearTimeout(killer)
     signal.removeEventListener('abort', stop)
   }
 }
 
+/** @throws what kept it from being started. */
 function exited(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
-    child.on('error', reject)
+    child.on('error', error => {
+      // One that runs may have missed a message or a signal; it ends all the same.
+      if (child.pid === undefined) reject(error)
+    })
     // Not 'exit': the last messages may still be on their way then.
     child.on('close', (code, signal) => resolve(signal ?? `exit code ${code}`))
   })
 }
 
-function died({ slug }: Company, how: string): Ended {
+function failed(message: string): Ended {
+  return { kind: 'failed', message, exitCode: EXIT.failed, cause: null }
+}
+
+function notStarted({ slug }: Company, code: string): string {
+  const what = `${slug}: the process of the run could not be started (${code}).`
+  if (OF_LIMITS.includes(code)) {
+    return `${what} Raise the limits of the worker (pids_limit, open files, memory), or lower WORKER_CONCURRENCY.`
+  }
+  return `${what} Check that ${process.execPath} is there and may be executed, then restart the worker.`
+}
+
+/** One that was to stop by then has lost nothing, and can begin again. */
+function neverReady({ slug }: Company, { aborted }: AbortSignal): Ended {
+  const message = `${slug}: the process of the run did not get ready, and was killed. Look whether the machine is overloaded, or its disk hangs.`
+  return { kind: 'failed', message, exitCode: aborted ? EXIT.interrupted : EXIT.failed, cause: null }
+}
+
+function died({ slug }: Company, how: string): string {
   const memory =
     how === 'SIGKILL' ? ' Was it killed for its memory? Fewer at a time need less: WORKER_CONCURRENCY.' : ''
-  const message = `${slug}: the process of the run died (${how}). What it made durable stays, and the next run goes on from there.${memory}`
-  return { kind: 'failed', message, exitCode: EXIT.failed, cause: null }
+  return `${slug}: the process of the run died (${how}). What it made durable stays, and the next run goes on from there.${memory}`
 }
 
 /** The company's settings, its key, and what any program needs: no secret of the worker or of another company. */

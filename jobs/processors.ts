@@ -143,7 +143,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
   const slot = takeSlot(shared.slots, company)
   const ended = await carryOut(job, company, { ...context, taken, slot }).finally(slot.release)
   if (ended.kind === 'failed' && ended.exitCode === EXIT.held) return await later(job, context, HELD_DELAY_MS)
-  if (isHung(slot, ended)) throw new FatalError(describeHung(company))
+  if (isHung(slot, ended)) throw new FatalError(describeHung(company, job.name))
   if (isInterrupted(ended) && (signal.aborted || slot.cut !== null)) {
     if (slot.cut === 'timeout') log.warn(about, describeTimeout(company))
     return await later(job, context, STOPPED_DELAY_MS)
@@ -211,10 +211,11 @@ export async function noteEnd(
   const { metrics, heartbeat, queues, alerts, log } = context.shared
   const { slug } = company
   const { slot, taken } = context
-  const mode = taken.full === null ? 'incremental' : 'full'
+  // Maintenance is no run of any mode.
+  const mode = job.name === 'maintain' ? null : taken.full === null ? 'incremental' : 'full'
   if (ended.kind === 'synced') metrics.observeRun(slug, ended.report, ended.seconds)
   if (isHung(slot, ended)) {
-    const reason = describeHung(company)
+    const reason = describeHung(company, job.name)
     await leaveTrace(context.shared, company, { reason, mode: ended.kind === 'synced' ? null : mode })
   } else if (ended.kind === 'synced') {
     if (wentThrough(ended.report)) void heartbeat(company)
@@ -237,8 +238,12 @@ function isHung({ cut }: Slot, ended: Ended): boolean {
   return cut === 'timeout' && isInterrupted(ended) && !(ended.kind === 'synced' && ended.report.loaded > 0)
 }
 
-function describeHung({ slug, schedule }: Company): string {
-  return `${slug}: the run was ended after ${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT), and had loaded nothing by then. Look whether the API answers; if the company is that large, raise RUN_TIMEOUT.`
+function describeHung({ slug, schedule }: Company, job: string): string {
+  const limit = `${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT)`
+  if (job === 'maintain') {
+    return `${slug}: the nightly maintenance was ended after ${limit}, before it was done. Look whether the disk of DATA_DIR answers; if the company is that large, raise RUN_TIMEOUT.`
+  }
+  return `${slug}: the run was ended after ${limit}, and had loaded nothing by then. Look whether the API answers; if the company is that large, raise RUN_TIMEOUT.`
 }
 
 function describeTimeout({ schedule }: Company): string {

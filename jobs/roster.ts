@@ -29,6 +29,8 @@ export type Roster = {
   readonly companies: ReadonlyMap<string, Company>
   /** Why the file that is there now could not be used: the companies are those of before. Null when it could. */
   readonly problem: string | null
+  /** Whether the file that is there now is in use: `problem` is then about names in it that no company can have. */
+  readonly isInUse: boolean
   /** Companies of the file that cannot be used, and why: those that could be before stay as they were. */
   readonly broken: ReadonlyMap<string, string>
   /** Grows with each change of the companies. */
@@ -37,7 +39,7 @@ export type Roster = {
   refresh(): Promise<void>
 }
 
-type Read = Pick<Roster, 'companies' | 'broken' | 'problem'>
+type Read = Pick<Roster, 'companies' | 'broken' | 'problem' | 'isInUse'>
 
 /**
  * Reads the companies for the first time.
@@ -63,7 +65,7 @@ export async function openRoster(environment: Environment): Promise<Roster> {
       read = next
     } catch (error) {
       // Whatever it was: runs go on, and whoever looks after them learns of it.
-      read = { ...read, problem: sentenceOf(error, file.path) }
+      read = { ...read, problem: sentenceOf(error, file.path), isInUse: false }
     }
     seen = now
   }
@@ -73,6 +75,9 @@ export async function openRoster(environment: Environment): Promise<Roster> {
     },
     get problem() {
       return read.problem
+    },
+    get isInUse() {
+      return read.isInUse
     },
     get broken() {
       return read.broken
@@ -104,7 +109,7 @@ async function readRoster(environment: Environment, { mayWait }: { mayWait: bool
   const { file, environments, problem, broken: unusable } = await readCompanies(environment)
   if (!file && !environment.API_BASE_URL?.trim()) {
     // Somebody named a file that is not there yet: it can come without a restart.
-    if (mayWait) return { companies: new Map(), broken: new Map(), problem: null }
+    if (mayWait) return { companies: new Map(), broken: new Map(), problem: null, isInUse: true }
     throw new FatalError(
       `${NO_ADDRESS} For several companies, copy config/companies.example.yaml to config/companies.yaml.`,
       EXIT.usage,
@@ -125,7 +130,7 @@ async function readRoster(environment: Environment, { mayWait }: { mayWait: bool
   if (companies.size === 0 && broken.size > 0) {
     throw allBroken([problem, ...broken.values()].filter(why => why !== null))
   }
-  return { companies, broken, problem }
+  return { companies, broken, problem, isInUse: true }
 }
 
 function companyOf(slug: string, environment: Environment): Company {

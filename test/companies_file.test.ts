@@ -80,6 +80,11 @@ const BROKEN: Readonly<Record<string, readonly [entry: string, says: string]>> =
     `{ ${ENTRY}, __proto__: { a: 1 } }`,
     '__proto__: must be a text, a number',
   ],
+  'a schedule that never fires': [
+    `{ ${ENTRY}, sync_cron: "0 0 31 2 *" }`,
+    'SYNC_CRON=0 0 31 2 *: never fires',
+  ],
+  'a limit that is none': [`{ ${ENTRY}, run_timeout: 2 hours }`, 'RUN_TIMEOUT=2 hours: must be'],
   'one that looks like it': [`{ ${ENTRY}, __proto__: red }`, '__proto__ is no setting of a company'],
 }
 
@@ -142,4 +147,24 @@ test('a default that breaks each of a thousand companies is told of some of them
   expect(lines).toHaveLength(21)
   expect(lines[19]).toContain('c19: colour is no setting of a company')
   expect(lines[20]).toBe('And 980 others.')
+})
+
+const SECRET = 'T0k3n9b1c7e5f'
+const SLIPS: readonly string[] = [
+  `companies:\n  acme:\n    heartbeat_url: >https://h.example/${SECRET}\n`,
+  `companies:\n  acme:\n    heartbeat_url: |${SECRET}\n`,
+  `companies:\n  acme:\n    heartbeat_url: *${SECRET}\n`,
+  `companies:\n  acme:\n    heartbeat_url: */${SECRET}\n`,
+  `companies:\n  acme:\n    heartbeat_url: !${SECRET} x: y\n`,
+  `companies:\n  acme:\n    https://h.example/${SECRET}: x\n`,
+  `companies:\n  acme:\n    ${SECRET}: x\n`,
+  `companies:\n  acme:\n    ${SECRET}: { a: 1 }\n`,
+  `companies:\n  https://h.example/${SECRET}: {}\n`,
+  `companies: {}\nhttps://h.example/${SECRET}: x\n`,
+]
+
+test.each(SLIPS)('a secret that slipped to where it does not belong is not repeated: %j', async text => {
+  const { message } = (await readCompanies(await fileOf(text)).catch(error => error)) as FatalError
+  expect(message).toMatch(/companies\.yaml: /)
+  expect(message.toLowerCase()).not.toContain(SECRET.toLowerCase())
 })

@@ -40,7 +40,7 @@ export type Inspection = {
     readonly alertAfterPeriods: number
     readonly redis: Pick<DaemonSettings['redis'], 'prefix'>
   }
-  readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'>
+  readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'> & Partial<Pick<Roster, 'isInUse'>>
   readonly queues: Pick<Queues, 'redis' | 'runs' | 'problem'>
   readonly alerts: Alerts
   readonly log: Logger
@@ -103,6 +103,11 @@ async function forgetWhatIsGone({ alerts, now }: Inspection, seen: Seen): Promis
   }
 }
 
+const FILE_REFUSED =
+  "The companies' file cannot be used; until it is mended, all goes on as before it was changed."
+const NAMES_REFUSED =
+  "Names in the companies' file cannot be used; what stands below them is not synced, all else in it is in use."
+
 async function inspectConfiguration(inspection: Inspection): Promise<void> {
   const { alerts, roster, queues, settings, now, worker = THIS_WORKER } = inspection
   const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
@@ -114,7 +119,7 @@ async function inspectConfiguration(inspection: Inspection): Promise<void> {
   if (problem !== null) {
     await alerts.raise({
       ...about,
-      message: `The companies' file cannot be used; until it is mended, all goes on as before it was changed. ${problem}`,
+      message: `${roster.isInUse ? NAMES_REFUSED : FILE_REFUSED} ${problem}`,
       details: { host: hostname() },
     })
   } else if (!elsewhere?.has(null)) {

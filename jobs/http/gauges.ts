@@ -18,6 +18,8 @@ const PAGE_BYTES = 4096
 export type Watched = {
   readonly roster: Pick<Roster, 'companies'> & Partial<Pick<Roster, 'problem' | 'broken'>>
   readonly redis: Queues['redis']
+  /** What keeps Redis from being used, though it may answer. */
+  readonly redisProblem: Queues['problem']
   readonly slots?: Slots
   readonly concurrency?: number
   readonly alerts?: Pick<Alerts, 'active'>
@@ -36,7 +38,7 @@ export function createWorkerGauges(registry: Registry, watched: Watched): () => 
     // From here on without a pause: two who scrape at once must not see one another's gaps.
     showConfiguration(gauges, watched)
     showSlots(gauges, watched, memory)
-    gauges.redis.set(watched.redis.status === 'ready' ? 1 : 0)
+    gauges.redis.set(watched.redis.status === 'ready' && watched.redisProblem() === null ? 1 : 0)
     gauges.alerts.reset()
     for (const { name, company } of raised) gauges.alerts.inc({ alert: name, company: company ?? '' })
     gauges.diskFree.reset()
@@ -55,7 +57,7 @@ function define(registry: Registry) {
     new Gauge({ name, help, labelNames, registers: [registry] })
   return {
     version: gauge('editais_build_info', `1, with the version of the program. ${EACH}`, ['version']),
-    redis: gauge('editais_redis_up', `1 while Redis is connected and answers, 0 otherwise. ${EACH}`),
+    redis: gauge('editais_redis_up', `1 while Redis is connected and can be used, 0 otherwise. ${EACH}`),
     configuration: gauge(
       'editais_configuration_ok',
       `1 where all of the companies' file can be used, 0 where it, or an entry, is broken. ${EACH}`,

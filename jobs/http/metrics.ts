@@ -60,7 +60,7 @@ export type MetricsOptions = {
   readonly slots?: Slots
   readonly concurrency?: number
   readonly alerts?: Pick<Alerts, 'active'>
-  readonly queues: Pick<Queues, 'ticks' | 'runs' | 'redis'>
+  readonly queues: Pick<Queues, 'ticks' | 'runs' | 'redis' | 'problem'>
   readonly now: () => Date
 }
 
@@ -70,7 +70,10 @@ export function createMetrics({ roster, queues, now, ...watched }: MetricsOption
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
   const counted = createCounters(registry)
   const gauges = createGauges(registry)
-  const showWorker = createWorkerGauges(registry, { ...watched, roster, redis: queues.redis })
+  const showWorker = createWorkerGauges(registry, {
+    ...{ ...watched, roster },
+    ...{ redis: queues.redis, redisProblem: queues.problem },
+  })
   return {
     service: createServiceMetrics(registry),
     observeAnswers(company, answers) {

@@ -80,10 +80,9 @@ async function openFor(
 
 /** Of all companies that are configured. */
 export async function lakesOf(environment: Environment): Promise<string[]> {
-  const { environments, broken } = await readCompanies(environment)
+  const { environments, places } = await readCompanies(environment)
   // What a company has published is no worse for a mistake in its entry, and must not be missing in a sum.
-  const others = [...broken.keys()].map(COMPANY => ({ ...environment, COMPANY }))
-  return [...environments.values(), ...others].map(own => {
+  return [...environments.values(), ...places.values()].map(own => {
     const { dataDir, company } = readSettings(own)
     return companyPaths(dataDir, company).lake
   })

@@ -30,10 +30,10 @@ async function serve(environment: Environment): Promise<void> {
   const { dataDir, logLevel } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, {})
   const stopping = stopSignal(() => log.info('Stopping: requests under way are answered.'))
-  const { environments } = await readCompanies(environment)
+  const { environments, places } = await readCompanies(environment)
   // A company that is configured no more is served as long as it has keys.
-  const lakeOf = (slug: string) =>
-    companyPaths(readSettings(environments.get(slug) ?? { DATA_DIR: dataDir }).dataDir, slug).lake
+  const placeOf = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
+  const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
   await makeDataDirectory(dataDir)
   const mirror = new Mirror({ dataDir, builders: settings.builders, lakeOf, log, now: () => new Date() })
   const registry = new Registry()

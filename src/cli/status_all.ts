@@ -7,7 +7,8 @@ import { renderTable } from './table.ts'
 
 /** How a company stands, in a line; what `status --all --json` prints of each. */
 export type Standing = {
-  readonly company: string
+  /** Null for names in the companies' file that cannot be a company's. */
+  readonly company: string | null
   /** Of the last run; failed also where it could not begin or died, null where there was none yet. */
   readonly status: string | null
   readonly last_good_at: string | null
@@ -17,11 +18,10 @@ export type Standing = {
 
 /** How all configured companies stand: those in trouble first. Reads no snapshot, so a thousand take a second. */
 export async function readStandings(environment: Environment): Promise<Standing[]> {
-  const { environments, broken } = await readCompanies(environment)
-  const all = [...environments].map(([, own]) => readSettings(own))
-  const unusable = [...broken.keys()].map(COMPANY => readSettings({ ...environment, COMPANY }))
+  const { environments, broken, places, problem } = await readCompanies(environment)
+  const all = [...environments.values(), ...places.values()].map(own => readSettings(own))
   const standings = await Promise.all(
-    [...all, ...unusable].map(async ({ dataDir, company }): Promise<Standing> => {
+    all.map(async ({ dataDir, company }): Promise<Standing> => {
       const paths = companyPaths(dataDir, company)
       const [state, failure] = [await readState(paths), await readFailure(paths)]
       const failed = failure && `The last run ${describeFailure(failure)}`
@@ -33,21 +33,25 @@ export async function readStandings(environment: Environment): Promise<Standing[
       }
     }),
   )
-  return standings.sort((a, b) => rank(a) - rank(b) || (a.company < b.company ? -1 : 1))
+  standings.sort((a, b) => rank(a) - rank(b) || ((a.company ?? '') < (b.company ?? '') ? -1 : 1))
+  if (problem === null) return standings
+  return [{ company: null, status: null, last_good_at: null, problem }, ...standings]
 }
 
 /** For people: what is wrong in full, and all the others in one table. */
 export function describeStandings(standings: readonly Standing[]): string {
-  const troubled = standings.filter(isTroubled)
+  const companies = standings.filter(({ company }) => company !== null)
+  const troubled = companies.filter(isTroubled)
+  const refused = standings.flatMap(({ company, problem }) => (company === null ? [problem] : []))
   const reasons = troubled.map(({ company, status, problem }) => `${company}: ${problem ?? status}`)
-  const rows = standings.map(({ company, status, last_good_at }) => ({
+  const rows = companies.map(({ company, status, last_good_at }) => ({
     company,
     'last run': status ?? 'none',
     'last good': last_good_at ?? 'never',
   }))
-  const summary = `${standings.length} companies, ${troubled.length} in trouble.\n`
+  const summary = `${companies.length} companies, ${troubled.length} in trouble.\n`
   const table = rows.length > 0 ? renderTable(['company', 'last run', 'last good'], rows) : ''
-  return `${summary}${reasons.map(reason => `  ${reason}\n`).join('')}${table}`
+  return `${summary}${[...refused, ...reasons].map(reason => `  ${reason}\n`).join('')}${table}`
 }
 
 /** One that waits for its first run is in no trouble; if it waits for long, an alert says it. */

@@ -336,13 +336,13 @@ test("a companies' file that cannot be used is told, though not all workers see 
   expect(await look()).toEqual(['wrong_configuration recovered'])
 })
 
-test('a file that one worker alone cannot use is told once, until that one can, or is gone', async () => {
+test('a file that one worker alone cannot use is reported once, until that one can, or is gone', async () => {
   const { clock, acme, companies, look, alerts } = await startScene({ SYNC_CRON: '0 8 * * *' })
   companies.set('boreal', { ...acme, slug: 'boreal' })
   const broken = new Map([['boreal', 'companies.yaml: boreal: give its key.']])
   const here = {
     worker: 'here',
-    roster: { companies, problem: 'companies.yaml: line 3 is not YAML.', broken },
+    roster: { companies, problem: 'companies.yaml: line 3 is not YAML.', isInUse: false, broken },
   }
   const both = async (seen: Partial<Inspection>) => {
     const ofOne = await look(seen)
@@ -368,6 +368,18 @@ test('a file that one worker alone cannot use is told once, until that one can, 
   expect(await look({ worker: 'there' })).toEqual(recovered)
   // Twice the file and the entry, each of them twice: nor does the log flap.
   expect(alerts.lines).toHaveLength(8)
+})
+
+test("of names that are refused the alert does not say that the companies' file is not in use", async () => {
+  const { clock, companies, look, webhook } = await startScene()
+  const problem = '/etc/companies.yaml: companies: "Delta" must be a short name.'
+  const refused = { roster: { companies, problem, isInUse: true, broken: new Map() } }
+  await look(refused)
+  clock.pass(MINUTE)
+  expect(await look(refused)).toEqual(['wrong_configuration raised'])
+  const message = webhook.messages[0]?.message
+  expect(message).toMatch(/^Names in the companies' file cannot be used; .*"Delta" must be a short name/)
+  expect(message).not.toContain('as before it was changed')
 })
 
 test('a company or a directory that left the configuration is forgotten without a word', async () => {

@@ -1,10 +1,11 @@
 import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { type Companies, startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, type Daemon, killProcess, startDaemon, until } from '#test/support/daemon.ts'
 import { failedJobs, NEVER, nextRun, redisSettings, requestSync } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
-import { runCommand } from '#test/support/project.ts'
+import { runCommand, temporaryDirectory } from '#test/support/project.ts'
 import { readMetrics } from '#test/support/prometheus.ts'
 import { startWebhook } from '#test/support/webhook.ts'
 
@@ -81,6 +82,20 @@ test('a run that is killed, as for its memory, leaves the same trace', async () 
   // The run published the list before it came to the analyses, or there is nothing yet; both name it.
   const { stdout, stderr } = await statusOf(companies, 'acme')
   expect(`${stdout}${stderr}`).toMatch(/failed at \S+Z: acme: the process of the run died \(SIGKILL\)/)
+})
+
+test('a run whose process cannot be started leaves the same trace', async () => {
+  const { companies, environment, webhook, told } = await startTwo()
+  await companies.configure({ acme: { sync_cron: NEVER } })
+  const preload = join(await temporaryDirectory(), 'no_process.mjs')
+  await writeFile(preload, "process.execPath = '/none'")
+  const daemon = await startDaemon(environment, { env: { NODE_OPTIONS: `--import=${preload}` } })
+  await until(() => told().length > 0, { what: 'an alert' })
+  expect(told()).toEqual(['run_failed acme raised'])
+  expect(webhook.messages[0]?.message).toContain('could not be started (ENOENT)')
+  expect(await counted(daemon, 'acme')).toEqual({ ok: 0, failed: 1 })
+  expect((await statusOf(companies, 'acme')).stderr).toContain('could not be started (ENOENT)')
+  expect(JSON.stringify(daemon.lines)).not.toMatch(/fault of the program/)
 })
 
 test('before the first snapshot, status names what the last run failed for, here and over HTTP', async () => {

@@ -1,3 +1,4 @@
+import { ReplyError } from 'ioredis'
 import { expect, test } from 'vitest'
 import { requestRun } from '#jobs/queue.ts'
 import { noteFailure } from '#src/failure.ts'
@@ -154,6 +155,14 @@ test('jobs are counted by queue and state', async () => {
     'queue=runs,state=failed': 0,
     'queue=ticks,state=delayed': 1,
   })
+})
+
+test('a Redis that answers but refuses is not up', async () => {
+  const worker = await serveWorker()
+  const up = async () => valuesOf(await scrape(worker), 'editais_redis_up')['']
+  await expect.poll(up).toBe(1)
+  worker.queues.note(new ReplyError("OOM command not allowed when used memory > 'maxmemory'."))
+  expect([worker.queues.redis.status, await up()]).toEqual(['ready', 0])
 })
 
 test('every name and help text is as Prometheus wants it, and says over what to add', async () => {
