@@ -96,7 +96,7 @@ function brokenEntry(path: string, company: string, error: unknown): string {
 
 /** Quoted, as it may be empty. An address, or what is as long as a key, may hold a secret (I7). */
 function shownName(name: string): string {
-  const isShown = name.length <= MAX_SHOWN_NAME && /^[\w ./-]*$/.test(name)
+  const isShown = name.length <= MAX_SHOWN_NAME && /^[^:@?=#]*$/.test(name)
   return isShown ? JSON.stringify(name) : 'a name (not shown: it may be a secret)'
 }
 
