@@ -34,11 +34,12 @@ export type ProcessOptions = {
 /**
  * Carries an order out in a process of its own, whose environment is the company's alone.
  * One that cannot be started, never gets ready or dies without a word has failed.
+ * @param start makes the process.
  */
-export async function inProcess(options: ProcessOptions): Promise<Ended> {
+export async function inProcess(options: ProcessOptions, start: typeof fork = fork): Promise<Ended> {
   const { company, slot } = options
   try {
-    const child = fork(CHILD, [], {
+    const child = start(CHILD, [], {
       env: environmentFor(company),
       serialization: 'advanced',
       execArgv: [],

@@ -8,11 +8,17 @@ import { EXIT } from '#src/errors.ts'
 import { configured } from './support/alerting.ts'
 import { settingsFor, temporaryDirectory } from './support/project.ts'
 
-vi.mock(import('node:child_process'), { spy: true })
+/** The process that was started last. */
+let child: ChildProcess | undefined
+const start = ((...given: Parameters<typeof fork>) => {
+  child = fork(...given)
+  return child
+}) as typeof fork
+
 afterEach(() => {
   vi.useRealTimers()
-  lastChild()?.kill('SIGKILL')
-  vi.mocked(fork).mockReset()
+  child?.kill('SIGKILL')
+  child = undefined
 })
 
 const ORDER = { kind: 'maintain', job: '1' } as const
@@ -35,11 +41,6 @@ function slotOf(company: Awaited<ReturnType<typeof acme>>): Slot {
   return slot
 }
 
-function lastChild(): ChildProcess | undefined {
-  const result = vi.mocked(fork).mock.results.at(-1)
-  return result?.type === 'return' ? result.value : undefined
-}
-
 test('a process that the system has no room for is a failed run that says so, and leaves its slot', async () => {
   const company = await acme()
   const { execPath } = process
@@ -58,11 +59,11 @@ test('a process that the system has no room for is a failed run that says so, an
 })
 
 test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, also as it is thrown, names the limits', async code => {
-  vi.mocked(fork).mockImplementation(() => {
+  const refused = () => {
     throw Object.assign(new Error(`spawn ${code}`), { code })
-  })
+  }
   const signal = new AbortController().signal
-  expect(await inProcess({ company: await acme(), order: ORDER, signal })).toMatchObject({
+  expect(await inProcess({ company: await acme(), order: ORDER, signal }, refused)).toMatchObject({
     kind: 'failed',
     message: expect.stringMatching(`could not be started \\(${code}\\)\\. Raise the limits .*pids_limit`),
   })
@@ -72,7 +73,7 @@ test('a process that never gets ready is killed soon after it is to stop, and di
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const company = await hanging()
   const stopping = new AbortController()
-  const ending = inProcess({ company, order: ORDER, signal: stopping.signal, slot: slotOf(company) })
+  const ending = inProcess({ company, order: ORDER, signal: stopping.signal, slot: slotOf(company) }, start)
   stopping.abort()
   await vi.advanceTimersByTimeAsync(10_000)
   expect(await ending).toMatchObject({
@@ -85,9 +86,9 @@ test('a process that is not ready after a minute is killed, and failed', async (
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const company = await hanging()
   const signal = new AbortController().signal
-  const ending = inProcess({ company, order: ORDER, signal, slot: slotOf(company) })
+  const ending = inProcess({ company, order: ORDER, signal, slot: slotOf(company) }, start)
   await vi.advanceTimersByTimeAsync(59_999)
-  expect(lastChild()?.killed).toBe(false)
+  expect(child?.killed).toBe(false)
   await vi.advanceTimersByTimeAsync(1)
   expect(await ending).toMatchObject({
     ...{ kind: 'failed', exitCode: EXIT.failed },
@@ -97,8 +98,11 @@ test('a process that is not ready after a minute is killed, and failed', async (
 
 test('one that gets ready after it was to stop stops as any other', async () => {
   const company = await acme()
-  const ended = await inProcess({ company, order: ORDER, signal: AbortSignal.abort(), slot: slotOf(company) })
-  expect(lastChild()?.signalCode).toBeNull()
+  const ended = await inProcess(
+    { company, order: ORDER, signal: AbortSignal.abort(), slot: slotOf(company) },
+    start,
+  )
+  expect(child?.signalCode).toBeNull()
   expect(['failed', 'maintained']).toContain(ended.kind)
   expect(JSON.stringify(ended)).not.toMatch(/get ready|died/)
 })

@@ -118,7 +118,7 @@ test('a server that is full of requests that wait drops the last one of who has 
   const crowd = await connect(url, 40)
   // Nobody is idle: behind each request waits another.
   send(crowd, WORK.repeat(40))
-  await until(() => connections().waiting > 30, { what: 'the whole crowd' })
+  await until(() => crowd.every(one => one.received().includes('done')), { what: 'an answer to each' })
   const newcomer = await rawConnection(url, '127.0.0.2')
   newcomer.socket.write(GET)
   expect(await newcomer.answers(1)).toContain('here')
