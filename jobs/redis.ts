@@ -119,6 +119,8 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
   let isOver = false
   let isChecking = false
   let isAsking = false
+  /** What a probe may explain. */
+  let vague: RedisProblem | null = null
   let wasEverReady = false
   const once = createOnce(log)
 
@@ -140,12 +142,15 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
     // A probe that a replica refused is sent again to its successor: one at a time.
     if (isOver || isChecking || redis.status !== 'ready') return
     isChecking = true
+    vague = otherwise
     try {
       await probe(redis, prefix)
-      if (otherwise) refused(otherwise)
+      if (vague) refused(vague)
       else well()
     } catch (error) {
-      note(error)
+      const found = redisProblem(error, url)
+      if (found?.kind === 'refused') refused(found)
+      else note(error)
     } finally {
       isChecking = false
     }
@@ -178,9 +183,11 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
 
   function note(error: unknown): void {
     const found = redisProblem(error, url)
-    // Of a script Redis does not say which command it was; the probe finds it.
-    if (found?.kind === 'refused' && found.isVague && !isChecking) void check(found)
-    else if (found?.kind === 'refused') refused(found)
+    // Of a script Redis does not say which command it was; the probe finds it, also one that is under way.
+    if (found?.kind === 'refused' && found.isVague) {
+      if (isChecking) vague ??= found
+      else void check(found)
+    } else if (found?.kind === 'refused') refused(found)
     // Other errors of connections are reported by ours: BullMQ's own repeat them.
     else if (found === null) once.error(describe(error), isLostJob(error) ? 'lost jobs' : undefined)
   }
