@@ -14,7 +14,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     reporters: ['default'],
-    maxWorkers: 5,
+    maxWorkers: 4,
     // Each file's own modules are loaded once per worker: no test leaves anything in them.
     isolate: false,
     sequence: { sequencer: LongestFirst },
