@@ -28,7 +28,7 @@ export type Companies = {
   readonly environments: ReadonlyMap<string, Environment>
   /** Why a company of the file cannot be used; the others can. */
   readonly broken: ReadonlyMap<string, string>
-  /** Of those in `broken`, what says where their data is: it is none the worse for a mistake in their entry. */
+  /** Where the data of those in `broken` is: a mistake in an entry does not harm it. */
   readonly places: ReadonlyMap<string, Environment>
   /** What is wrong with names that are no company's; null where nothing is. */
   readonly problem: string | null

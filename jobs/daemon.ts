@@ -32,7 +32,7 @@ import { startWorkers, type Workers } from './workers.ts'
 
 /** How soon a change of the companies' file is seen. */
 const REFRESH_MS = 2000
-/** How soon staleness, a full disk or a wrong Redis is told. */
+/** How soon staleness, a full disk or a wrong Redis is noticed. */
 const INSPECT_MS = 30_000
 /** A process that reads a snapshot for longer hangs. */
 const ANSWER_WITHIN_MS = 30_000
@@ -126,27 +126,27 @@ function openMirror(options: MirrorOptions): Mirror | null {
 
 /** Follows the companies' file: also while Redis is away, so that status, readiness and alerts are about what it says. */
 function followFile({ roster, log }: Pick<Surroundings, 'roster' | 'log'>): () => Promise<void> {
-  const tell = tellProblems(log)
+  const logNew = logProblems(log)
   return async () => {
     await roster.refresh()
-    tell(roster)
+    logNew(roster)
   }
 }
 
 /** Logs what is wrong with the companies' file, each thing once while it lasts. */
-function tellProblems(log: Logger): (roster: Pick<Roster, 'problem' | 'broken'>) => void {
-  let told = new Set<string>()
+function logProblems(log: Logger): (roster: Pick<Roster, 'problem' | 'broken'>) => void {
+  let logged = new Set<string>()
   return ({ problem, broken }) => {
     const now = new Set<string>()
     if (problem !== null) {
       now.add(problem)
-      if (!told.has(problem)) log.error(problem)
+      if (!logged.has(problem)) log.error(problem)
     }
     for (const [company, why] of broken) {
       now.add(why)
-      if (!told.has(why)) log.error({ company }, why)
+      if (!logged.has(why)) log.error({ company }, why)
     }
-    told = now
+    logged = now
   }
 }
 

@@ -32,16 +32,19 @@ export type EnqueueOptions = {
 
 /**
  * Hands a request for a run to the daemon, and waits for the end of a run that covers it. The request stays with
- * the daemon, whatever becomes of this process.
+ * the daemon, even if this process ends.
  * @throws FatalError when Redis does not answer, the run does not begin or end in time, it failed without a report, or
  *   the daemon does not know the company; InterruptedError.
  */
 export async function enqueue(options: EnqueueOptions): Promise<Followed> {
   const { redis, log, signal } = options
-  const queues = openQueues(redis, log)
+  // What is wrong with Redis at first is in the error, and need not be logged as well.
+  const queuesLog = log.child({}, { level: 'silent' })
+  const queues = openQueues(redis, queuesLog)
   let patience: Patience | null = null
   try {
     await answering(queues, redis)
+    queuesLog.level = log.level
     patience = startPatience(options)
     return await interruptible(signal, Promise.race([follow(queues, patience, options), patience.over]))
   } finally {
@@ -121,7 +124,7 @@ async function follow(queues: Queues, patience: Patience, options: EnqueueOption
   const { company, listener, signal } = options
   const requests = openRequests(queues.redis, queues.prefix, () => new Date())
   let request = await handOver(queues, requests, options)
-  // Some that are managed by others do not tell who is connected.
+  // Some managed Redis services do not list who is connected.
   if ((await queues.runs.getWorkersCount().catch(() => 1)) === 0) {
     listener.note('No worker is running (npm start); the request waits for one.')
   }

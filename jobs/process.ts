@@ -9,7 +9,7 @@ import type { Company } from './roster.ts'
 import type { Slot } from './slots.ts'
 
 const CHILD = join(import.meta.dirname, 'child.ts')
-/** A run that was told to stop has sealed, loaded and published well within this; the grace period is 60 s. */
+/** A run that is asked to stop has sealed, loaded and published well within this; the grace period is 60 s. */
 const STOP_WITHIN_MS = 50_000
 const END_WITHIN_MS = 10_000
 /** It is ready within a second; an overloaded machine may take many of them. */
@@ -51,7 +51,7 @@ export async function inProcess(options: ProcessOptions, start: typeof fork = fo
   } catch (error) {
     const code = systemCode(error)
     if (code === undefined) throw error
-    return failed(notStarted(company, code))
+    return { ...FAILED, message: notStarted(company, code) }
   } finally {
     // Not only when its job ends, which may wait for a Redis that is away: a worker that stops waits for runs alone.
     slot?.release()
@@ -92,28 +92,28 @@ async function endOf(child: ChildProcess, { company, order, signal, ...on }: Pro
   try {
     const how = await exited(child)
     if (ended !== null) return ended
-    return !isReady && child.killed ? neverReady(company, signal) : failed(died(company, how))
+    return !isReady && child.killed ? neverReady(company, signal) : died(company, how)
   } finally {
     clearTimeout(killer)
     signal.removeEventListener('abort', stop)
   }
 }
 
+type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
+
 /** @throws what kept it from being started. */
-function exited(child: ChildProcess): Promise<string> {
+function exited(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve, reject) => {
     child.on('error', error => {
       // One that runs may have missed a message or a signal; it ends all the same.
       if (child.pid === undefined) reject(error)
     })
     // Not 'exit': the last messages may still be on their way then.
-    child.on('close', (code, signal) => resolve(signal ?? `exit code ${code}`))
+    child.on('close', (code, signal) => resolve({ code, signal }))
   })
 }
 
-function failed(message: string): Ended {
-  return { kind: 'failed', message, exitCode: EXIT.failed, cause: null }
-}
+const FAILED = { kind: 'failed', exitCode: EXIT.failed, cause: null } as const
 
 function notStarted({ slug }: Company, code: string): string {
   const what = `${slug}: the process of the run could not be started (${code}).`
@@ -126,13 +126,16 @@ function notStarted({ slug }: Company, code: string): string {
 /** One that was to stop by then has lost nothing, and can begin again. */
 function neverReady({ slug }: Company, { aborted }: AbortSignal): Ended {
   const message = `${slug}: the process of the run did not get ready, and was killed. Look whether the machine is overloaded, or its disk hangs.`
-  return { kind: 'failed', message, exitCode: aborted ? EXIT.interrupted : EXIT.failed, cause: null }
+  return { ...FAILED, message, exitCode: aborted ? EXIT.interrupted : EXIT.failed }
 }
 
-function died({ slug }: Company, how: string): string {
+function died({ slug }: Company, { code, signal }: Exit): Ended {
   const memory =
-    how === 'SIGKILL' ? ' Was it killed for its memory? Fewer at a time need less: WORKER_CONCURRENCY.' : ''
-  return `${slug}: the process of the run died (${how}). What it made durable stays, and the next run goes on from there.${memory}`
+    signal === 'SIGKILL'
+      ? ' Was it killed for its memory? Fewer at a time need less: WORKER_CONCURRENCY.'
+      : ''
+  const message = `${slug}: the process of the run died (${signal ?? `exit code ${code}`}). What it made durable stays, and the next run goes on from there.${memory}`
+  return { ...FAILED, message, cause: signal === null ? null : 'killed' }
 }
 
 /** The company's settings, its key, and what any program needs: no secret of the worker or of another company. */

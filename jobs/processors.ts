@@ -61,7 +61,7 @@ export type Context = {
   readonly signal: AbortSignal
 }
 
-/** What becomes of a job of `runs`; who asked for the run gets the answer before the job is over. */
+/** Carries out a job of `runs`. Whoever asked for the run gets the answer before the job ends. */
 export async function processRun(job: RunJob, context: Context): Promise<JobResult> {
   const { locks, token } = context
   const id = job.id ?? ''
@@ -133,7 +133,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
     await handOn(job, context, MAX_REFUSALS.wrongDirectory)
     if (job.name === 'sync') metrics.observeFailure(slug, 'incremental')
     await alerts.raise({ ...wrongDirectory(slug), message: refusal })
-    throw new ToldError(refusal)
+    throw new LoggedError(refusal)
   }
   await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the known one again.' })
   if (holder) {
@@ -184,7 +184,7 @@ async function syncCompany(job: RunJob, company: Company, context: InSlot): Prom
   const { covers, full } = taken
   const updates = latestOnly((progress: Progress | null) => job.updateProgress({ covers, progress }))
   updates(null)
-  const told = await inProcess({
+  const outcome = await inProcess({
     ...context,
     company,
     signal: AbortSignal.any([context.signal, slot.signal]),
@@ -197,12 +197,12 @@ async function syncCompany(job: RunJob, company: Company, context: InSlot): Prom
       if (progress) updates(progress)
     },
   })
-  const ended = withCut(told, slot)
+  const ended = withCut(outcome, slot)
   await noteEnd(job, company, { ...context, ended })
   return ended
 }
 
-/** What status, metrics, alerts and the heartbeat have of a run that ended. */
+/** Records for status, metrics, alerts and the heartbeat how a sync ended. */
 export async function noteEnd(
   job: RunJob,
   company: Company,
@@ -211,11 +211,10 @@ export async function noteEnd(
   const { metrics, heartbeat, queues, alerts, log } = context.shared
   const { slug } = company
   const { slot, taken } = context
-  // Maintenance is no run of any mode.
-  const mode = job.name === 'maintain' ? null : taken.full === null ? 'incremental' : 'full'
+  const mode = taken.full === null ? 'incremental' : 'full'
   if (ended.kind === 'synced') metrics.observeRun(slug, ended.report, ended.seconds)
   if (isHung(slot, ended)) {
-    const reason = describeHung(company, job.name)
+    const reason = describeHung(company, 'sync')
     await leaveTrace(context.shared, company, { reason, mode: ended.kind === 'synced' ? null : mode })
   } else if (ended.kind === 'synced') {
     if (wentThrough(ended.report)) void heartbeat(company)
@@ -251,8 +250,8 @@ function describeTimeout({ schedule }: Company): string {
 }
 
 /** One that was asked to end and had to be killed was not killed for its memory. */
-function withCut(ended: Ended, { cut, company }: Slot): Ended {
-  if (cut === null || ended.kind !== 'failed' || !/died \(SIG/.test(ended.message)) return ended
+export function withCut(ended: Ended, { cut, company }: Slot): Ended {
+  if (cut === null || ended.kind !== 'failed' || ended.cause !== 'killed') return ended
   const setting = cut === 'timeout' ? 'RUN_TIMEOUT' : 'WORKER_FAIR_SHARE'
   const message = `${company}: the run was asked to end (${setting}), did not, and was killed. What it made durable stays, and the next run goes on from there.`
   return { ...ended, message }
@@ -268,8 +267,8 @@ function wasStopped(ended: Ended, { signal, slot }: InSlot): boolean {
   return signal.aborted || (slot.cut !== null && isInterrupted(ended))
 }
 
-/** Why a job failed, where the log has it already. */
-export class ToldError extends FatalError {}
+/** Why a job failed, if the log has it already. */
+export class LoggedError extends FatalError {}
 
 /** A job fails where its run did, so that the board shows it; everything else is a result. */
 function conclude(result: JobResult): JobResult {
@@ -277,7 +276,7 @@ function conclude(result: JobResult): JobResult {
   const { ended } = result
   if (ended.kind === 'failed') throw new FatalError(ended.message)
   if (ended.kind === 'synced' && ended.report.status === 'failed') {
-    throw new ToldError(ended.report.error ?? 'The run failed.')
+    throw new LoggedError(ended.report.error ?? 'The run failed.')
   }
   return result
 }

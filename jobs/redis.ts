@@ -16,7 +16,7 @@ const FAILOVER_WITHIN_MS = 3000
 const FAILOVER_OVER_MS = 30_000
 /** A Redis that refuses is asked again so much later. */
 const PROBE_MS = 2000
-/** How often the same error is logged. */
+/** An error that did not occur for so long is logged again. */
 const LOG_AGAIN_MS = 60_000
 
 export type RedisConnection = {
@@ -96,11 +96,12 @@ function leaveWrongDatabase(redis: Redis, error: unknown): void {
  * replica refuses, and is connected to anew all the same.
  */
 function followFailover(): (error: Error) => false | 1 | 2 {
-  let sinceMs = 0
-  let lastMs = 0
+  let sinceMs = Number.NEGATIVE_INFINITY
+  let lastMs = Number.NEGATIVE_INFINITY
   return error => {
     if (!/\bREADONLY /.test(error.message)) return false
-    const nowMs = Date.now()
+    // Not the machine's clock, which may go back.
+    const nowMs = performance.now()
     if (nowMs - lastMs > FAILOVER_OVER_MS) sinceMs = nowMs
     lastMs = nowMs
     return nowMs - sinceMs < FAILOVER_WITHIN_MS ? 2 : 1
@@ -225,14 +226,15 @@ function describe(error: unknown): string {
   return `Redis was away for longer than JOB_LOCK_MS, or lost its data, so job ${job} is no longer with this worker. What its run fetched is kept, and the next run goes on from there.`
 }
 
-/** Says the same again only after a minute. */
+/** Logs an error again only when it has not occurred for a minute. */
 function createOnce(log: Logger) {
   const saidAtMs = new Map<string, number>()
   return {
     error(message: string, about = message) {
       const lastMs = saidAtMs.get(about)
-      saidAtMs.set(about, Date.now())
-      if (lastMs === undefined || Date.now() - lastMs > LOG_AGAIN_MS) log.error(message)
+      const nowMs = performance.now()
+      saidAtMs.set(about, nowMs)
+      if (lastMs === undefined || nowMs - lastMs > LOG_AGAIN_MS) log.error(message)
     },
     forget: () => saidAtMs.clear(),
   }

@@ -5,7 +5,7 @@ import { leaveTrace } from './failures.ts'
 import { jitterMs } from './jitter.ts'
 import { createJobLocks } from './job_locks.ts'
 import { every } from './loop.ts'
-import { processRun, type Shared, ToldError } from './processors.ts'
+import { LoggedError, processRun, type Shared } from './processors.ts'
 import { type JobData, type Queues, requestRun } from './queue.ts'
 import { isLostJob, isLostRenewal, isOfRedis, isRefusal } from './redis_problem.ts'
 import { requestDueRun } from './scheduler.ts'
@@ -75,7 +75,7 @@ export function startWorkers(shared: Shared): Workers {
     else if (job && /stalled more than/.test(error.message)) {
       log.error(about, DIED_TOO_OFTEN)
       if (job.name === 'sync') endForAll(job, shared).catch(queues.note)
-    } else if (!(error instanceof ToldError)) log.error(about, explain(error).message)
+    } else if (!(error instanceof LoggedError)) log.error(about, explain(error).message)
   })
   void every(SHARE_LOOK_MS, () => shareSlots(slots, shared), {
     signal: stopping.signal,

@@ -11,6 +11,7 @@ export type Cause =
   | 'missing_unverified'
   | 'wrong_settings'
   | 'newer_schema'
+  | 'killed'
 
 /**
  * Ends a command or a run: going on cannot help. The message says what happened and what to do, and is

@@ -9,10 +9,10 @@ export function stopSignal(onStop: () => void): AbortSignal {
   let stoppedAtMs = 0
   const stop = () => {
     if (!controller.signal.aborted) {
-      stoppedAtMs = Date.now()
+      stoppedAtMs = performance.now()
       onStop()
       controller.abort()
-    } else if (Date.now() - stoppedAtMs >= SECOND_SIGNAL_AFTER_MS) {
+    } else if (performance.now() - stoppedAtMs >= SECOND_SIGNAL_AFTER_MS) {
       process.exit(EXIT.interrupted)
     }
   }

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { inProcess } from '#jobs/process.ts'
+import { withCut } from '#jobs/processors.ts'
 import { type Slot, takeSlot } from '#jobs/slots.ts'
 import { EXIT } from '#src/errors.ts'
 import { configured } from './support/alerting.ts'
@@ -32,6 +33,16 @@ async function acme(more: Readonly<Record<string, string>> = {}) {
 async function hanging() {
   const preload = join(await temporaryDirectory(), 'hang.mjs')
   await writeFile(preload, 'await new Promise(resolve => setTimeout(resolve, 1e9))')
+  return await acme({ NODE_OPTIONS: `--import=${preload}` })
+}
+
+/** Its process is ready and then does nothing, not even stop. */
+async function stubborn() {
+  const preload = join(await temporaryDirectory(), 'ignore.mjs')
+  await writeFile(
+    preload,
+    "process.on('SIGTERM', () => {}); process.send({ type: 'ready' }); await new Promise(resolve => setTimeout(resolve, 1e9))",
+  )
   return await acme({ NODE_OPTIONS: `--import=${preload}` })
 }
 
@@ -96,7 +107,7 @@ test('a process that is not ready after a minute is killed, and failed', async (
   })
 })
 
-test('one that gets ready after it was to stop stops as any other', async () => {
+test('a process that gets ready after it was asked to stop stops as any other does', async () => {
   const company = await acme()
   const ended = await inProcess(
     { company, order: ORDER, signal: AbortSignal.abort(), slot: slotOf(company) },
@@ -105,4 +116,42 @@ test('one that gets ready after it was to stop stops as any other', async () => 
   expect(child?.signalCode).toBeNull()
   expect(['failed', 'maintained']).toContain(ended.kind)
   expect(JSON.stringify(ended)).not.toMatch(/get ready|died/)
+})
+
+test.each([
+  ['timeout', 'RUN_TIMEOUT'],
+  ['share', 'WORKER_FAIR_SHARE'],
+] as const)(
+  'a run that does not end when asked to (%s) is killed, and that names the setting',
+  async (cut, setting) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const company = await stubborn()
+    const slot = slotOf(company)
+    const ending = inProcess({ company, order: ORDER, signal: slot.signal, slot }, start)
+    await new Promise(resolve => child?.once('message', resolve))
+    slot.end(cut)
+    await vi.advanceTimersByTimeAsync(49_999)
+    expect(child?.killed).toBe(true)
+    expect(child?.signalCode).toBeNull()
+    await vi.advanceTimersByTimeAsync(1)
+    const ended = await ending
+    expect(ended).toMatchObject({ kind: 'failed', cause: 'killed' })
+    expect(withCut(ended, slot)).toMatchObject({
+      message: `acme: the run was asked to end (${setting}), did not, and was killed. What it made durable stays, and the next run goes on from there.`,
+    })
+  },
+)
+
+test('a run that somebody else kills is not one that was asked to end', async () => {
+  const company = await stubborn()
+  const slot = slotOf(company)
+  const ending = inProcess({ company, order: ORDER, signal: slot.signal, slot }, start)
+  await new Promise(resolve => child?.once('message', resolve))
+  process.kill(child?.pid as number, 'SIGKILL')
+  const ended = await ending
+  expect(withCut(ended, slot)).toEqual({
+    ...{ kind: 'failed', exitCode: EXIT.failed, cause: 'killed' },
+    message:
+      'acme: the process of the run died (SIGKILL). What it made durable stays, and the next run goes on from there. Was it killed for its memory? Fewer at a time need less: WORKER_CONCURRENCY.',
+  })
 })

@@ -96,7 +96,7 @@ async function attackAll(
   return { attacks: attacks as Attacks, peakRssBytes }
 }
 
-/** Gives one notice an analysis that is as large as any; its id. */
+/** Gives one notice a very large analysis. @returns its id. */
 function enlarge(world: World): string {
   const [id = ''] = world.ids()
   const items = Array.from({ length: LARGE_ITEMS }, (_, n) => ({

@@ -49,9 +49,9 @@ export type News = Pick<Alert, 'name' | 'company' | 'message'> & {
 /** Where and when a change happens. */
 export type Moment = { readonly id: string; readonly now: Date }
 
-/** How an attempt to tell ended. */
+/** How an attempt to send it ended. */
 export type Outcome =
-  | 'told'
+  | 'delivered'
   /** The receiver said no: it did not take it. */
   | 'refused'
   /** It was never reached. */
@@ -120,7 +120,7 @@ export function settled(before: Alert | null, sent: Alert, outcome: Outcome): Al
 }
 
 function believedAfter(outcome: Outcome, { state, told }: Pick<Alert, 'state' | 'told'>): Alert['told'] {
-  if (outcome === 'told') return state === 'raised' ? 'raised' : null
+  if (outcome === 'delivered') return state === 'raised' ? 'raised' : null
   return outcome === 'unanswered' ? 'unknown' : told
 }
 

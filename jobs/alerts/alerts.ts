@@ -113,8 +113,8 @@ function createDelivery(options: Delivery): () => Promise<void> {
     for (const [index, alert] of due.entries()) {
       const answer = await send(alert, options)
       if (!answer) continue
-      observe(answer.outcome === 'told', answer.said)
-      if (answer.outcome === 'told') continue
+      observe(answer.outcome === 'delivered', answer.said)
+      if (answer.outcome === 'delivered') continue
       postpone(alert)
       if (answer.outcome === 'refused') continue
       // Where nobody answers, nobody would answer the others.

@@ -29,11 +29,11 @@ export function createHeartbeat({
     const { host } = new URL(heartbeatUrl)
     let answer = await visit(heartbeatUrl, timeoutMs)
     for (const pauseMs of pausesMs) {
-      if (answer.outcome === 'told') break
+      if (answer.outcome === 'delivered') break
       await sleep(pauseMs)
       answer = await visit(heartbeatUrl, timeoutMs)
     }
-    if (answer.outcome === 'told') {
+    if (answer.outcome === 'delivered') {
       if (failing.delete(slug)) log.info(about, `The heartbeat at ${host} is taken again.`)
     } else if (!failing.has(slug)) {
       failing.add(slug)

@@ -56,7 +56,7 @@ async function ask(url: string, { headers, ...question }: Question, timeoutMs: n
 }
 
 function judge(status: number): Answer {
-  if (status >= 200 && status < 300) return { outcome: 'told', said: `took it (${status})` }
+  if (status >= 200 && status < 300) return { outcome: 'delivered', said: `took it (${status})` }
   const hint = status >= 300 && status < 400 ? ', a redirect, which is not followed' : ''
   return { outcome: 'refused', said: `refused it (${status}${hint})` }
 }

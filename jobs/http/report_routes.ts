@@ -65,12 +65,12 @@ function remembering(report: ReportRequests['report']): Show {
   const kept = new Map<string, { readonly snapshot: string; readonly atMs: number; readonly text: string }>()
   return async ({ slug }, snapshot) => {
     const known = kept.get(slug)
-    if (known?.snapshot === snapshot && Date.now() - known.atMs < FRESH_MS) return known.text
+    if (known?.snapshot === snapshot && performance.now() - known.atMs < FRESH_MS) return known.text
     const text = await report(slug)
     // Those of companies that nobody looks at any more go first.
     kept.delete(slug)
     if (kept.size >= MAX_KEPT) kept.delete(kept.keys().next().value as string)
-    kept.set(slug, { snapshot, atMs: Date.now(), text })
+    kept.set(slug, { snapshot, atMs: performance.now(), text })
     return text
   }
 }

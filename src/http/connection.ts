@@ -21,8 +21,8 @@ export type Group = Readonly<Record<Phase, LinkedList<Connection>>> & {
 }
 
 export function createGroup(): Group {
-  const [silent, idle, waiting, busy] = Array.from({ length: 4 }, () => new LinkedList<Connection>())
-  return { silent, idle, waiting, busy, unreadBytes: 0 } as Group
+  const list = () => new LinkedList<Connection>()
+  return { silent: list(), idle: list(), waiting: list(), busy: list(), unreadBytes: 0 }
 }
 
 export function sizeOf({ silent, idle, waiting, busy }: Group): number {

@@ -300,7 +300,7 @@ export class Connections {
     this.#wasRead(connection)
     if (this.#waiting.leave(connection.waitingPlace)) this.counts.abandoned += 1
     connection.request = null
-    // What waits on it has nobody to be answered to.
+    // Nobody is left to answer.
     this.#pipelined -= connection.pipelined.length
     connection.pipelined.length = 0
   }

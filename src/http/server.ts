@@ -291,7 +291,7 @@ function sendError(outgoing: ServerResponse, { status, detail }: { status: numbe
   outgoing.end(outgoing.req.method === 'HEAD' ? undefined : body)
 }
 
-/** What Node could not read as a request is answered as any other wrong one: in JSON. */
+/** Answers what Node could not read as a request, in JSON like any other wrong request. */
 function refuse(error: Error, socket: Duplex): void {
   if (!socket.writable || systemCode(error) === 'ECONNRESET') {
     socket.destroy()

@@ -76,13 +76,18 @@ function stateOf(last_good_at: string | null, error: string | null = null): Comp
   }
 }
 
-test('a company is stale when so many of its periods went by without a good run', async () => {
-  const { clock, good, look, webhook } = await startScene()
-  await good('2026-11-21T12:01:30.000Z', 'The API could not be read.')
+/** At 12:15, three periods of five minutes after a good run of 12:01, and not before. */
+async function becomesStale({ clock, look }: Pick<Scene, 'clock' | 'look'>): Promise<void> {
   clock.at('2026-11-21T12:14:59.999Z')
   expect(await look()).toEqual([])
   clock.at('2026-11-21T12:15:00.000Z')
   expect(await look()).toEqual(['stale raised'])
+}
+
+test('a company is stale when so many of its periods went by without a good run', async () => {
+  const { clock, good, look, webhook } = await startScene()
+  await good('2026-11-21T12:01:30.000Z', 'The API could not be read.')
+  await becomesStale({ clock, look })
   expect(webhook.messages[0]).toMatchObject({
     message: expect.stringMatching(
       /since 2026-11-21T12:01:30.000Z: 3 periods of \*\/5 \* \* \* \*\. .*could not be read/,
@@ -187,10 +192,7 @@ test('a Redis that lost its data does not keep a company from becoming stale', a
 test('a good run later than now, from a clock that was ahead, does not count', async () => {
   const { clock, good, look, webhook } = await startScene()
   await good('2026-11-22T12:00:00.000Z')
-  clock.at('2026-11-21T12:14:59.999Z')
-  expect(await look()).toEqual([])
-  clock.at('2026-11-21T12:15:00.000Z')
-  expect(await look()).toEqual(['stale raised'])
+  await becomesStale({ clock, look })
   expect(webhook.messages[0]).toMatchObject({
     message: expect.stringMatching(
       /since 2026-11-21T12:01:\S+Z, and the last one is noted for 2026-11-22T12:00:00.000Z, later than now: 3/,

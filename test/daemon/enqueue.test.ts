@@ -33,6 +33,7 @@ test('sync --enqueue hands a request over, follows it, and ends as it does; Ctrl
   expect(noRedis.stderr).toContain(
     'Redis at 127.0.0.1:9 does not answer (ECONNREFUSED). Start it, or set REDIS_URL. Nothing was handed over.',
   )
+  expect(noRedis.stderr.match(/does not answer/g)).toHaveLength(1)
   expect(noRedis.stderr).not.toContain('    at ')
 
   const worker = await startDaemon(environment)
