@@ -96,11 +96,13 @@ function syntaxProblem({ code, message, linePos }: YAMLError, text: string): str
   return `line ${line} is not YAML (${what}). Check its indentation and quotes.`
 }
 
+const BARE_STAR = /(?:^|[{,])\s*([\w-]+):\s+(\*(?:[ /].*?)?)\s*(?:,\s*[\w-]+:|[}#]|$)/
+
 /** A value that begins with a star, such as a cron expression, is an alias to YAML. */
 function bareStar(line: number, text: string): string | null {
-  const found = /^\s*([\w-]+):\s+(\*.*?)\s*$/.exec(text.split('\n')[line - 1] ?? '')
-  const [, name, value = ''] = found ?? []
-  if (!name || !/^\*(?:[ /]|$)/.test(value)) return null
+  // Between braces, up to the next setting; a cron expression may have commas.
+  const [, name, value = ''] = BARE_STAR.exec(text.split('\n')[line - 1] ?? '') ?? []
+  if (!name) return null
   const example = isCronLike(value) && isShown(name) ? ` Write ${name}: "${value}"` : ''
   return `line ${line}: a value that begins with * needs quotes.${example}`
 }

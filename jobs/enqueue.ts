@@ -6,8 +6,9 @@ import type { Listener } from '#src/open.ts'
 import type { Ended } from './child.ts'
 import { isAbandoned } from './job_locks.ts'
 import type { JobNews } from './processors.ts'
-import { hostOf, openQueues, type Queues, requestRun } from './queue.ts'
+import { openQueues, type Queues, requestRun } from './queue.ts'
 import { probe } from './redis_probe.ts'
+import { silent } from './redis_problem.ts'
 import { type Answer, doesCover, openRequests, type RequestNumber, type Requests } from './requests.ts'
 
 const REDIS_WITHIN_MS = 5000
@@ -62,9 +63,8 @@ async function answering({ redis, prefix, problem, note }: Queues, { url }: Redi
     },
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
-  const known = problem()
-  const what = known?.sentence ?? `Redis at ${hostOf(url)} does not answer. Set REDIS_URL to the daemon's.`
-  throw new FatalError(`${what} Nothing was handed over.`)
+  const { sentence } = problem() ?? silent(url, { ms: REDIS_WITHIN_MS, wasEverReady: false })
+  throw new FatalError(`${sentence} Nothing was handed over.`)
 }
 
 async function interruptible<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

@@ -70,11 +70,6 @@ export function openQueues(settings: RedisPlace, log: Logger): Queues {
   }
 }
 
-/** Without user and password. */
-export function hostOf(url: string): string {
-  return new URL(url).host
-}
-
 /** A company's run of this kind, unless one waits already; while one is active, another follows it. */
 export async function requestRun(
   { runs }: Pick<Queues, 'runs'>,

@@ -16,6 +16,7 @@ export type RedisProblem = {
 const NOT_TRUSTED =
   /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|CERT_(UNTRUSTED|SIGNATURE_FAILURE))$/
 const NO_TLS = /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/
+const NEEDS_NO_TLS = ' If it does not speak TLS, write redis://.'
 const NO_DATABASE = /DB index is out of range|invalid DB index/
 const CLUSTER = /SELECT is not allowed in cluster mode/
 /** Of a connection that was lost, or given up by us; codes of files (ENOENT, EACCES) are nobody's of Redis. */
@@ -97,20 +98,28 @@ function away(
   text: string,
   { url, wasEverReady = false }: { url: string; wasEverReady?: boolean },
 ): RedisProblem {
-  const { host, protocol } = new URL(url)
   const silence = /any in (\d+)ms/.exec(text)?.[1]
-  const how = silence ? `nothing within ${Number(silence) / 1000} s` : code || text
-  const isSilent = silence !== undefined || code === 'ETIMEDOUT'
-  // A Redis without TLS waits for the rest of what it takes for a command; one with it hangs up on plain text.
-  const hints = {
-    'rediss:': isSilent ? ' If it does not speak TLS, write redis://.' : '',
-    'redis:': code === 'ECONNRESET' ? ' If it expects TLS, write rediss://.' : '',
-  }
-  const hint = wasEverReady ? '' : (hints[protocol as keyof typeof hints] ?? '')
-  return {
-    kind: 'away',
-    sentence: `Redis at ${host} does not answer (${how}). Start it, or set REDIS_URL.${hint}`,
-  }
+  if (silence !== undefined) return silent(url, { ms: Number(silence), wasEverReady })
+  const { protocol } = new URL(url)
+  // Redis without TLS waits for the rest of what it takes for a command; with TLS it hangs up on plain text.
+  let hint = ''
+  if (protocol === 'rediss:' && code === 'ETIMEDOUT') hint = NEEDS_NO_TLS
+  if (protocol === 'redis:' && code === 'ECONNRESET') hint = ' If it expects TLS, write rediss://.'
+  return noAnswer(url, code || text, wasEverReady ? '' : hint)
+}
+
+/** It may be connected, but sent nothing for so long. */
+export function silent(
+  url: string,
+  { ms, wasEverReady }: { ms: number; wasEverReady: boolean },
+): RedisProblem {
+  const hint = url.startsWith('rediss:') && !wasEverReady ? NEEDS_NO_TLS : ''
+  return noAnswer(url, `nothing within ${ms / 1000} s`, hint)
+}
+
+function noAnswer(url: string, how: string, hint: string): RedisProblem {
+  const sentence = `Redis at ${new URL(url).host} does not answer (${how}). Start it, or set REDIS_URL.${hint}`
+  return { kind: 'away', sentence }
 }
 
 /** BullMQ says first what it was about. */

@@ -28,6 +28,14 @@ const WRONG: Readonly<Record<string, readonly [text: string, says: string | RegE
     'companies:\n  acme:\n    sync_cron: */5\n',
     'line 3: a value that begins with * needs quotes. Write sync_cron: "*/5"',
   ],
+  'one between braces': [
+    `companies:\n  acme: { api_key_file: /a, sync_cron: */5 * * * 1,3, api_max_rps: 5 }\n`,
+    'line 2: a value that begins with * needs quotes. Write sync_cron: "*/5 * * * 1,3"',
+  ],
+  'the last one between braces': [
+    `companies:\n  acme: { api_key_file: /a, sync_cron: * * * * * }\n`,
+    'line 2: a value that begins with * needs quotes. Write sync_cron: "* * * * *"',
+  ],
   'an alias of nothing': [
     'companies:\n  acme:\n    api_timeout_ms: *timeout\n',
     'line 3: *timeout refers to &timeout, which does not stand above it.',

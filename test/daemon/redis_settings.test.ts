@@ -112,11 +112,11 @@ test.skipIf(!canOwnRedis)(
     const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
     const plain = await startOwnRedis()
     const secret = '//worker:pw_7f31@'
-    const ask = async (url: string, authority: string | null) => {
+    const ask = async (url: string, authority: string | null, more = { REDIS_TIMEOUT_MS: '2000' }) => {
       const tls = authority ? { REDIS_CA_FILE: authority } : {}
       const { code, stderr } = await runCommand(ENQUEUE, {
         ...{ ...company.environment, ...tls },
-        ...{ REDIS_URL: url.replace('//', secret), REDIS_TIMEOUT_MS: '2000' },
+        ...{ REDIS_URL: url.replace('//', secret), ...more },
       })
       expect({ code, leaks: stderr.includes('pw_7f31') }).toEqual({ code: 1, leaks: false })
       const last = stderr.trim().split('\n').at(-1) as string
@@ -135,6 +135,11 @@ test.skipIf(!canOwnRedis)(
     )
     expect(await ask(plain.url.replace('redis:', 'rediss:'), null)).toMatch(
       /If it does not speak TLS, write redis:\/\/\./,
+    )
+    // It gives up before a connection does.
+    const patient = await ask(plain.url.replace('redis:', 'rediss:'), null, { REDIS_TIMEOUT_MS: '10000' })
+    expect(patient).toBe(
+      'Redis at HOST does not answer (nothing within 5 s). Start it, or set REDIS_URL. If it does not speak TLS, write redis://. Nothing was handed over.',
     )
     const { url } = await startTlsRedis(await makeAuthority())
     expect(await ask(url, null)).toMatch(/If it expects TLS, write rediss:\/\/\./)
