@@ -10,7 +10,7 @@ import { type Spent, startWatch } from './stopwatch.ts'
 
 export type FetchFloor = Spent & { readonly requests: number; readonly bytes: number }
 
-/** As many as the sync reads at once (`src/scan.ts`). */
+/** As many as the sync reads at once (`src/pipeline/scan.ts`). */
 const PAGES_AT_ONCE = 4
 const PATH = '/api/v1/editais'
 

@@ -2,12 +2,12 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { editais, TABLES, type Table } from '#schema/tables.ts'
-import { companyPaths, makeDirectories } from '#src/company.ts'
-import { month } from '#src/warehouse/apply.ts'
-import { type Database, identifier, literal } from '#src/warehouse/database.ts'
-import { exportColumns, flatten, flattenedColumns } from '#src/warehouse/sql.ts'
-import { stageLines } from '#src/warehouse/staging.ts'
-import { openWarehouse } from '#src/warehouse/warehouse.ts'
+import { companyPaths, makeDirectories } from '#src/store/company.ts'
+import { month } from '#src/store/warehouse/apply.ts'
+import { type Database, identifier, literal } from '#src/store/warehouse/database.ts'
+import { exportColumns, flatten, flattenedColumns } from '#src/store/warehouse/sql.ts'
+import { stageLines } from '#src/store/warehouse/staging.ts'
+import { openWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { type Spent, startWatch } from './stopwatch.ts'
 
 /*
@@ -25,7 +25,7 @@ export type LoadFloor = Spent & {
   readonly peakRssBytes: number
 }
 
-/** As `src/lake/export.ts` writes them. */
+/** As `src/store/lake/export.ts` writes them. */
 const PARQUET = 'FORMAT parquet, PARQUET_VERSION v1, COMPRESSION zstd'
 
 const [segments = '', directory = '', company = '', sourceTimezone = '', threads = ''] = process.argv.slice(2)

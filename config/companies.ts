@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { EXIT, FatalError, messageOf } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
 import { type OwnSettings, readCompaniesFile, shownSetting } from './companies_file.ts'
 import {
   COMPANY_SETTINGS,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Document, LineCounter, YAMLError } from 'yaml'
 import { z } from 'zod'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 
 /** Settings as the file has them: names in lower case, values as text. */
 export type OwnSettings = Readonly<Record<string, string>>

@@ -2,8 +2,8 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
-import { type ServeSettings, serveSettings, serveShape } from './serve.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { type ServeSettings, serveSettings, serveShape } from './http.ts'
 import {
   duration,
   type Environment,

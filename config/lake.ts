@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { messageOf, systemCode } from '#src/errors.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
 
 /** Where the system names its groups. */
 const GROUPS = '/etc/group'

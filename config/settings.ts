@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
-import { EXIT, FatalError, messageOf, systemCode } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>

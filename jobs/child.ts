@@ -1,16 +1,16 @@
 import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
-import { type Cause, EXIT, type ExitCode, explain, FatalError } from '#src/errors.ts'
-import type { PublishedFigures } from '#src/lake/publish.ts'
-import { LEVEL_OF_STATUS, openLog } from '#src/log.ts'
-import { type Maintenance, maintain } from '#src/maintain.ts'
-import { saveMemory, saveTime } from '#src/memory.ts'
-import { holdingCompany, type Listener, localContext, openApi } from '#src/open.ts'
-import { logListener } from '#src/progress.ts'
-import { exitOf, type RunReport } from '#src/report.ts'
-import type { Progress, RunContext } from '#src/run.ts'
-import { readStatus, type Status } from '#src/status.ts'
+import { type Maintenance, maintain } from '#src/operate/maintain.ts'
+import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
+import { logListener } from '#src/operate/progress.ts'
+import { readStatus, type Status } from '#src/operate/status.ts'
+import type { Progress, RunContext } from '#src/pipeline/run.ts'
+import { type Cause, EXIT, type ExitCode, explain, FatalError } from '#src/platform/errors.ts'
+import { LEVEL_OF_STATUS, openLog } from '#src/platform/log.ts'
+import { saveMemory, saveTime } from '#src/platform/memory.ts'
+import type { PublishedFigures } from '#src/store/lake/publish.ts'
+import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import { sync } from '#src/sync.ts'
 
 /** The one message to a child: what to do for the company of its environment. */
@@ -77,7 +77,7 @@ async function carryOut(order: Order): Promise<Ended> {
 
 async function renderReport({ paths, now }: RunContext): Promise<Ended> {
   // Loaded only here: no run should pay for its charts.
-  const { renderLatestReport } = await import('#src/report_html/report.ts')
+  const { renderLatestReport } = await import('#src/present/report/report.ts')
   return { kind: 'report', html: await renderLatestReport(paths.lake, { now: now() }) }
 }
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { link, readFile, rm } from 'node:fs/promises'
-import { refuseStrange } from '#src/access.ts'
-import { makeDirectories } from '#src/company.ts'
-import { syncPath, writeNew } from '#src/durable.ts'
-import { systemCode } from '#src/errors.ts'
+import { refuseStrange } from '#src/platform/access.ts'
+import { syncPath, writeNew } from '#src/platform/durable.ts'
+import { systemCode } from '#src/platform/errors.ts'
+import { makeDirectories } from '#src/store/company.ts'
 import type { Queues } from './queue.ts'
 import type { Company } from './roster.ts'
 

@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq'
-import { explain, messageOf } from '#src/errors.ts'
-import { noteFailure } from '#src/failure.ts'
+import { explain, messageOf } from '#src/platform/errors.ts'
+import { noteFailure } from '#src/store/failure.ts'
 import type { Shared } from './processors.ts'
 import type { JobData } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'

@@ -1,7 +1,7 @@
 import { get } from 'node:http'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { loadEnvironment } from '#config/settings.ts'
-import { messageOf, systemCode } from '#src/errors.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
 
 /** A worker that is alive answers within milliseconds. */
 const TIMEOUT_MS = 4000

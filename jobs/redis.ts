@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
 import type { RedisSettings } from '#config/daemon.ts'
-import { messageOf } from '#src/errors.ts'
+import { messageOf } from '#src/platform/errors.ts'
 import { refusalAtTheDoor } from './redis_greeting.ts'
 import { probe } from './redis_probe.ts'
 import { isHangUp, isLostJob, lostConnection, type RedisProblem, redisProblem } from './redis_problem.ts'

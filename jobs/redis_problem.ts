@@ -1,4 +1,4 @@
-import { messageOf, redisRefusal, systemCode } from '#src/errors.ts'
+import { messageOf, redisRefusal, systemCode } from '#src/platform/errors.ts'
 
 /** What keeps this program from using Redis. */
 export type RedisProblem = {

@@ -8,8 +8,8 @@ import {
   readSettings,
   type Settings,
 } from '#config/settings.ts'
-import { type CompanyPaths, companyPaths } from '#src/company.ts'
-import { EXIT, FatalError, messageOf } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
+import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 
 /** What could not be used is read again so much later, also unchanged: what kept it from that may pass. */
 const READ_AGAIN_MS = 60_000

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import { explain } from '#src/errors.ts'
-import { readState } from '#src/state.ts'
+import { explain } from '#src/platform/errors.ts'
+import { readState } from '#src/store/state.ts'
 import { nextAfter } from './cron.ts'
 import { jitterMs } from './jitter.ts'
 import { type JobData, type JobName, type Queues, requestRun } from './queue.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
-import { EXIT, explain } from '#src/errors.ts'
+import { EXIT, explain } from '#src/platform/errors.ts'
 import { leaveTrace } from './failures.ts'
 import { jitterMs } from './jitter.ts'
 import { createJobLocks } from './job_locks.ts'

@@ -6,7 +6,7 @@ export const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded
 
 /**
  * Contract section 2.1: a notice as one company tracks it, exactly as documented. What happens to a
- * document that is not exactly so is decided in `src/validate.ts`, not here.
+ * document that is not exactly so is decided in `src/pipeline/validate.ts`, not here.
  */
 export const notice = z.strictObject({
   id: noticeId,

@@ -27,7 +27,7 @@ export type Source =
   | { readonly ordinal: true }
   /** The company's slug, the same in every row; added when a snapshot is written. */
   | { readonly company: true }
-  /** Written by the statements of `src/warehouse/apply.ts`, because it depends on more than one line. */
+  /** Written by the statements of `src/store/warehouse/apply.ts`, because it depends on more than one line. */
   | { readonly kept: true }
 
 export type Column = {

@@ -1,17 +1,23 @@
 import { join } from 'node:path'
-import type { Api } from './api/client.ts'
-import { detect, type ListedRecord, type Plan, readPlan, type Work } from './detect.ts'
-import { EXIT, FatalError, RequestError, throwIfInterrupted } from './errors.ts'
-import { type Fetched, fetchAnalyses } from './fetch.ts'
-import { ListedFile, stageListed } from './listed.ts'
-import type { Loader } from './load.ts'
-import { isAnotherCompany, isForeignKey, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
-import type { Line } from './rawlog/line.ts'
-import { type RunReport, statusOfExit, worsen } from './report.ts'
-import { finishRun, type Run, type RunContext, type RunResult, withRun } from './run.ts'
-import { readByIds, type Scan, scan } from './scan.ts'
-import type { Drift } from './validate.ts'
-import { logName, type Warehouse } from './warehouse/warehouse.ts'
+import type { Api } from './api/client/client.ts'
+import { detect, type ListedRecord, type Plan, readPlan, type Work } from './pipeline/detect.ts'
+import { type Fetched, fetchAnalyses } from './pipeline/fetch.ts'
+import { ListedFile, stageListed } from './pipeline/listed.ts'
+import type { Loader } from './pipeline/load.ts'
+import {
+  isAnotherCompany,
+  isForeignKey,
+  type Missing,
+  unlistedRecords,
+  verifyMissing,
+} from './pipeline/missing.ts'
+import { finishRun, type Run, type RunContext, type RunResult, withRun } from './pipeline/run.ts'
+import { readByIds, type Scan, scan } from './pipeline/scan.ts'
+import type { Drift } from './pipeline/validate.ts'
+import { EXIT, FatalError, RequestError, throwIfInterrupted } from './platform/errors.ts'
+import type { Line } from './store/rawlog/line.ts'
+import { type RunReport, statusOfExit, worsen } from './store/run_report.ts'
+import { logName, type Warehouse } from './store/warehouse/warehouse.ts'
 
 export type SyncRequest = {
   /** Fetch every analysis again, resuming an unfinished `--full` unless `restart`. */

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { createApi } from '#src/api/client.ts'
+import { createApi } from '#src/api/client/client.ts'
 import { renderCsv } from '#src/cli/table.ts'
-import { ListedFile } from '#src/listed.ts'
+import { ListedFile } from '#src/pipeline/listed.ts'
+import { scan } from '#src/pipeline/scan.ts'
 import type { RawAnswer } from '#src/sandbox/faults.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
-import { scan } from '#src/scan.ts'
 import {
   bodyOf,
   type Case,

@@ -5,7 +5,7 @@ import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
 import { inProcess } from '#jobs/process.ts'
 import { withCut } from '#jobs/processors.ts'
 import { type Slot, takeSlot } from '#jobs/slots.ts'
-import { EXIT } from '#src/errors.ts'
+import { EXIT } from '#src/platform/errors.ts'
 import { configured } from './support/alerting.ts'
 import { settingsFor, temporaryDirectory } from './support/project.ts'
 

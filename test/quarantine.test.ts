@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MAX_BODY_BYTES } from '#src/api/client.ts'
+import { MAX_BODY_BYTES } from '#src/api/client/client.ts'
 import { reportHere } from './support/here.ts'
 import {
   type Company,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { sealedSegments } from '#src/rawlog/files.ts'
-import { RawLogWriter } from '#src/rawlog/writer.ts'
-import type { RunReport } from '#src/report.ts'
-import { hashOf } from '#src/validate.ts'
+import { hashOf } from '#src/pipeline/validate.ts'
+import { sealedSegments } from '#src/store/rawlog/files.ts'
+import { RawLogWriter } from '#src/store/rawlog/writer.ts'
+import type { RunReport } from '#src/store/run_report.ts'
 import { reportHere } from './support/here.ts'
 import {
   type Company,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { DURABLE_STEPS } from '#src/durable.ts'
+import { DURABLE_STEPS } from '#src/platform/durable.ts'
 import { PLANTED } from './simulation/planted.ts'
 import { simulate } from './simulation/simulate.ts'
 

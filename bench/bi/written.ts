@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import type { Manifest } from '#src/lake/manifest.ts'
+import type { Manifest } from '#src/store/lake/manifest.ts'
 import { CHANGED_WITHIN_MONTHS } from '../world.ts'
 
 /** What a snapshot wrote, beside what it shares with the one before it; bytes of whole files. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { companyPaths } from '#src/company.ts'
-import { latestLink, readManifest } from '#src/lake/manifest.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { latestLink, readManifest } from '#src/store/lake/manifest.ts'
 import type { Server } from '../processes.ts'
 import type { About } from '../world.ts'
 

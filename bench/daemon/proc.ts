@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { FatalError } from '#src/errors.ts'
+import { FatalError } from '#src/platform/errors.ts'
 
 /** Of a page and of a clock tick, where Linux counts in them; the same on all that Node runs on. */
 const PAGE_BYTES = 4096

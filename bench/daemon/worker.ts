@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import type { RunReport } from '#src/report.ts'
+import type { RunReport } from '#src/store/run_report.ts'
 import { commandOf } from '../command.ts'
 import { beforeKillAll, remember } from '../processes.ts'
 import { childrenOf, isRunning } from './proc.ts'

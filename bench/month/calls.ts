@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { messageOf } from '#src/errors.ts'
+import { messageOf } from '#src/platform/errors.ts'
 import { remember } from '../processes.ts'
 
 /** What a process does when it is told to; what it is told and what it answers travel as JSON. */

@@ -1,10 +1,10 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TABLES } from '#schema/tables.ts'
-import type { CompanyPaths } from '#src/company.ts'
-import { snapshotsDirectory } from '#src/lake/manifest.ts'
-import { rawLogSize } from '#src/rawlog/files.ts'
-import { Database, identifier } from '#src/warehouse/database.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { rawLogSize } from '#src/store/rawlog/files.ts'
+import { Database, identifier } from '#src/store/warehouse/database.ts'
 
 /** What a company takes on the disk, and its rows; bytes. */
 export type Disk = {

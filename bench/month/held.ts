@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { FatalError } from '#src/errors.ts'
+import { FatalError } from '#src/platform/errors.ts'
 
 const STATUS = '/proc/self/status'
 

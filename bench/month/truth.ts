@@ -1,6 +1,6 @@
-import { companyPaths } from '#src/company.ts'
-import { openSnapshot } from '#src/lake/read.ts'
 import type { World } from '#src/sandbox/world.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { openSnapshot } from '#src/store/lake/read.ts'
 
 /** Fields of the list that the warehouse keeps as they are. */
 const TEXTS = [

@@ -1,4 +1,4 @@
-import { broughtNothing, type CompanyState } from '#src/state.ts'
+import { broughtNothing, type CompanyState } from '#src/store/state.ts'
 import type { Company } from '../roster.ts'
 import type { Alerts } from './alerts.ts'
 

@@ -1,5 +1,5 @@
 import { request } from 'undici'
-import { systemCode } from '#src/errors.ts'
+import { systemCode } from '#src/platform/errors.ts'
 import type { Outcome } from './alert.ts'
 
 /** A receiver that takes longer is as good as down. */

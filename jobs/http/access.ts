@@ -3,10 +3,10 @@ import type { MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { auth as basicCredentials } from 'hono/utils/basic-auth'
 import type { Logger } from 'pino'
-import { createAllowance, WRONG_CREDENTIALS } from '#src/http/allowance.ts'
-import type { HttpBindings } from '#src/http/server.ts'
-import { shownPath } from '#src/service/shown_path.ts'
-import { Refusal } from '#src/service/source.ts'
+import { shownPath } from '#src/api/server/shown_path.ts'
+import { Refusal } from '#src/api/server/source.ts'
+import { createAllowance, WRONG_CREDENTIALS } from '#src/platform/http/allowance.ts'
+import type { HttpBindings } from '#src/platform/http/server.ts'
 
 type AccessOptions = {
   readonly log: Pick<Logger, 'warn'>

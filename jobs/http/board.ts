@@ -1,6 +1,6 @@
 import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { messageOf } from '#src/errors.ts'
+import { messageOf } from '#src/platform/errors.ts'
 import type { JobData, Queues } from '../queue.ts'
 
 /** Status, and a headline that the page knows in the reader's language. */

@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises'
 import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import { HTTPException } from 'hono/http-exception'
-import { latestLink } from '#src/lake/manifest.ts'
+import { latestLink } from '#src/store/lake/manifest.ts'
 import type { Company, Roster } from '../roster.ts'
 import { companyOf, sharing } from './company_routes.ts'
 

@@ -1,8 +1,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Command } from 'commander'
-import { renderDictionary } from '#src/dictionary.ts'
-import { EXIT, FatalError, systemCode } from '#src/errors.ts'
+import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
+import { renderDictionary } from '#src/present/dictionary.ts'
 
 export const DICTIONARY_FILE = join(import.meta.dirname, '../../docs/DATA_DICTIONARY.md')
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { duration } from '#config/settings.ts'
-import { EXIT, FatalError } from '#src/errors.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
 
 /** How long a key may be valid at most: whoever wants more wants no end. */
 const MAX_MS = 100 * 366 * 86_400_000

@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises'
 import { environmentOf, namesOf, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings, SLUG_RULE, slug } from '#config/settings.ts'
-import { companyPaths } from '#src/company.ts'
-import { EXIT, FatalError } from '#src/errors.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { companyPaths } from '#src/store/company.ts'
 
 /**
  * The company that is meant: one that is configured, or was and still has data.

@@ -1,6 +1,6 @@
 import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2'
-import { STAGES, type Stage, TITLES } from '#src/progress.ts'
-import type { Progress } from '#src/run.ts'
+import { STAGES, type Stage, TITLES } from '#src/operate/progress.ts'
+import type { Progress } from '#src/pipeline/run.ts'
 import { type Display, formatCount, formatSeconds } from './progress.ts'
 
 /** A line per stage that moves, on stderr. */

@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, type MetabaseSettings, readSettings } from '#config/settings.ts'
-import { companyPaths } from '#src/company.ts'
-import { requireLatest } from '#src/lake/read.ts'
-import { createMetabase } from '#src/metabase/client.ts'
-import { type Provisioned, provision } from '#src/metabase/provision.ts'
-import { writeMetabaseState } from '#src/metabase/state.ts'
-import { stopSignal } from '#src/stop.ts'
+import { stopSignal } from '#src/platform/stop.ts'
+import { createMetabase } from '#src/present/metabase/client.ts'
+import { type Provisioned, provision } from '#src/present/metabase/provision.ts'
+import { writeMetabaseState } from '#src/present/metabase/state.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { requireLatest } from '#src/store/lake/read.ts'
 
 /** A new Metabase reads some 450 columns in seconds; on a busy machine it can be a minute. */
 const SYNC_MS = 180_000

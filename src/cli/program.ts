@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
-import { EXIT, explain, systemCode } from '#src/errors.ts'
+import { EXIT, explain, systemCode } from '#src/platform/errors.ts'
 import { asTyped, IS_EDITAIS } from './own_command.ts'
 
 /** Loaded only when asked for: an incremental run should not pay for the sandbox's vocabulary. */
@@ -13,9 +13,9 @@ const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Co
   report: async environment => (await import('./report.ts')).reportCommand(environment),
   metabase: async environment =>
     (await import('./metabase.ts')).metabaseCommand(environment, readMetabaseSettings),
-  replay: async environment => (await import('./maintain.ts')).replayCommand(environment),
-  rebuild: async environment => (await import('./maintain.ts')).rebuildCommand(environment),
-  publish: async environment => (await import('./maintain.ts')).publishCommand(environment),
+  replay: async environment => (await import('./recover.ts')).replayCommand(environment),
+  rebuild: async environment => (await import('./recover.ts')).rebuildCommand(environment),
+  publish: async environment => (await import('./recover.ts')).publishCommand(environment),
   doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
   serve: async environment => (await import('./serve.ts')).serveCommand(environment),
   keys: async environment => (await import('./keys.ts')).keysCommand(environment),

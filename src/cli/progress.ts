@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { Listener } from '#src/open.ts'
-import { logListener } from '#src/progress.ts'
+import type { Listener } from '#src/operate/open.ts'
+import { logListener } from '#src/operate/progress.ts'
 
 /** What a running command shows of itself. */
 export type Display = Listener & {

@@ -2,9 +2,9 @@ import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { PRIVATE_FILE } from '#src/access.ts'
-import { companyPaths } from '#src/company.ts'
-import { writeReport } from '#src/report_html/report.ts'
+import { PRIVATE_FILE } from '#src/platform/access.ts'
+import { writeReport } from '#src/present/report/report.ts'
+import { companyPaths } from '#src/store/company.ts'
 
 export function reportCommand(environment: Environment): Command {
   return new Command('report')

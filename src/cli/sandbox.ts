@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { isDateTime } from '#schema/fields.ts'
-import { messageOf } from '#src/errors.ts'
+import { LIST_PATH } from '#src/api/server/routes.ts'
+import { messageOf } from '#src/platform/errors.ts'
 import { FAULT_HELP, parseFault } from '#src/sandbox/fault_option.ts'
 import type { Fault } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
@@ -9,7 +10,6 @@ import { type Change, startLiving } from '#src/sandbox/live.ts'
 import { readNoticesFile } from '#src/sandbox/notices_file.ts'
 import { type SandboxCompany, startSandbox } from '#src/sandbox/server.ts'
 import { ORDERS, type Order, World } from '#src/sandbox/world.ts'
-import { LIST_PATH } from '#src/service/routes.ts'
 
 const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const
 /** A second Ctrl-C from npm arrives right after the terminal's own: one that soon is the same one. */

@@ -1,8 +1,8 @@
 import { readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { companyPaths } from '#src/company.ts'
-import { describeFailure, readFailure } from '#src/failure.ts'
-import { readState } from '#src/state.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { describeFailure, readFailure } from '#src/store/failure.ts'
+import { readState } from '#src/store/state.ts'
 import { renderTable } from './table.ts'
 
 /** How a company stands, in a line; what `status --all --json` prints of each. */

@@ -1,8 +1,8 @@
-import type { PublishedFigures } from '#src/lake/publish.ts'
-import type { RunPlan } from '#src/plan.ts'
-import { segmentPath } from '#src/rawlog/files.ts'
-import type { Salvaged } from '#src/rawlog/salvage.ts'
-import type { RunReport } from '#src/report.ts'
+import type { RunPlan } from '#src/operate/plan.ts'
+import type { PublishedFigures } from '#src/store/lake/publish.ts'
+import { segmentPath } from '#src/store/rawlog/files.ts'
+import type { Salvaged } from '#src/store/rawlog/salvage.ts'
+import type { RunReport } from '#src/store/run_report.ts'
 import { formatCount, formatSeconds } from './progress.ts'
 
 /** The end of a run, for a person: what changed, what needs attention, where the snapshot is. */

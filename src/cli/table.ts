@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import type { Row } from '#src/warehouse/database.ts'
+import type { Row } from '#src/store/warehouse/database.ts'
 
 const MAX_CELL_CHARACTERS = 60
 

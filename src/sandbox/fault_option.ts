@@ -1,4 +1,4 @@
-import type { RouteKind } from '#src/service/route_of.ts'
+import type { RouteKind } from '#src/api/server/route_of.ts'
 import type { Fault, FaultEffect, FaultScope } from './faults.ts'
 
 /** How faults are written on the command line, for `--help`. */

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { z } from 'zod'
-import { EXIT, FatalError, messageOf } from '#src/errors.ts'
+import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
 import type { Entry } from './world.ts'
 
 const GZIP_MAGIC = 0x1f8b

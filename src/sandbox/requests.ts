@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import { requestPath } from '#src/http/request_target.ts'
-import { presentedKey } from '#src/service/presented_key.ts'
-import { type RouteKind, routeOf } from '#src/service/route_of.ts'
+import { presentedKey } from '#src/api/server/presented_key.ts'
+import { type RouteKind, routeOf } from '#src/api/server/route_of.ts'
+import { requestPath } from '#src/platform/http/request_target.ts'
 
 /** A request as faults and tests see it. Never holds the key. */
 export type SandboxRequest = {

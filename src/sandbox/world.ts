@@ -1,4 +1,4 @@
-import type { NoticeFilter, NoticeSource } from '#src/service/source.ts'
+import type { NoticeFilter, NoticeSource } from '#src/api/server/source.ts'
 
 /** A notice as the API sends it (contract section 2.1); fields beyond these are whatever a test puts there. */
 export type Edital = {

@@ -13,7 +13,7 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Finding } from '#src/doctor/finding.ts'
+import type { Finding } from '#src/operate/doctor/finding.ts'
 import { diagnoseHere, type Prepared, prepareDirectory } from '../support/doctor.ts'
 import { isRoot, STRANGER } from '../support/other_users.ts'
 import type { Environment } from '../support/project.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { afterRun } from '#jobs/alerts/after_run.ts'
-import { type CompanyState, readState } from '#src/state.ts'
+import { type CompanyState, readState } from '#src/store/state.ts'
 import { type Alerter, configured, startAlerter } from '../support/alerting.ts'
 import { syncHere } from '../support/here.ts'
 import { idOf, notices } from '../support/notices.ts'

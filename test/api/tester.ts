@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { systemCode } from '#src/errors.ts'
+import { systemCode } from '#src/platform/errors.ts'
 import { findOnPath, installPackages, type Packages, say } from '#test/support/system_packages.ts'
 
 const REQUIREMENTS = join(import.meta.dirname, 'requirements.txt')

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { DURABLE_STEPS } from '#src/durable.ts'
+import { DURABLE_STEPS } from '#src/platform/durable.ts'
 import { checkDurableFirst } from '#test/simulation/snapshots.ts'
 import { type CrashChain, startCrashChain } from '#test/support/crash_chain.ts'
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { DURABLE_STEPS } from '#src/durable.ts'
+import { DURABLE_STEPS } from '#src/platform/durable.ts'
 import { readStored } from '#test/simulation/stored.ts'
 import { type CrashChain, startCrashChain } from '#test/support/crash_chain.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
-import { companyPaths } from '#src/company.ts'
-import { sealedSegments } from '#src/rawlog/files.ts'
-import { readState } from '#src/state.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { sealedSegments } from '#src/store/rawlog/files.ts'
+import { readState } from '#src/store/state.ts'
 import {
   childrenOf,
   DAEMON_TEST,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { FatalError } from '#src/errors.ts'
+import { FatalError } from '#src/platform/errors.ts'
 import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker, TOKEN } from '#test/support/http.ts'
 
 test('a run is asked for, with or without a body', async () => {

@@ -1,8 +1,8 @@
 import { ReplyError } from 'ioredis'
 import { expect, test } from 'vitest'
 import { requestRun } from '#jobs/queue.ts'
-import { noteFailure } from '#src/failure.ts'
-import { newReport, type RunReport } from '#src/report.ts'
+import { noteFailure } from '#src/store/failure.ts'
+import { newReport, type RunReport } from '#src/store/run_report.ts'
 import { leaveState, NOW, serveWorker, type Worker } from '#test/support/http.ts'
 import { readMetrics, type Scraped } from '#test/support/prometheus.ts'
 

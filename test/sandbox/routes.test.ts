@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { analysis } from '#schema/analysis.ts'
 import { notice, noticePage, STATUSES } from '#schema/notice.ts'
+import { createApi, LIST_PATH } from '#src/api/server/routes.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
-import { createApi, LIST_PATH } from '#src/service/routes.ts'
 import { openSandbox, pageOf } from '#test/support/sandbox.ts'
 
 describe('the list (contract 4.1)', () => {

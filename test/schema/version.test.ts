@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SCHEMA_VERSION, schemaHash } from '#src/warehouse/warehouse.ts'
+import { SCHEMA_VERSION, schemaHash } from '#src/store/warehouse/warehouse.ts'
 
 /** What the latest version of the tables looks like. */
 const RECORDED = { version: 3, hash: 'bc1790052150de43d3e1504b29f972fdb18a6b5fcc059a475dd3901fa301a735' }

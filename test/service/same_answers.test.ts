@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMirrorApi } from '#src/mirror/app.ts'
+import { createMirrorApi } from '#src/present/serve/app.ts'
 import { serveWorker } from '../support/http.ts'
 import { serveMirror } from '../support/mirror.ts'
 import { idOf, notices } from '../support/notices.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shared } from '#src/service/shared.ts'
+import { shared } from '#src/api/server/shared.ts'
 
 test('all who ask before an answer is begun get that one, whoever asks later gets a later one', async () => {
   const begun: PromiseWithResolvers<number>[] = []

@@ -14,7 +14,7 @@ import {
   truncateSync,
 } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import type { Operation } from '#src/durable.ts'
+import type { Operation } from '#src/platform/durable.ts'
 import type { Random } from '#src/sandbox/random.ts'
 
 /** What a published file has; it never changes, so a copy of the directory may share it. */
@@ -24,7 +24,7 @@ const READ_ONLY = 0o444
 type Unsettled = { readonly directory: string; undo(root: string): void }
 
 /**
- * What the disk under a company's directory holds for certain, as the operations of `src/durable.ts` made it so.
+ * What the disk under a company's directory holds for certain, as the operations of `src/platform/durable.ts` made it so.
  * Everything else may be there, be there in part, or not be there after the power failed.
  */
 export class SimulatedDisk {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import type { CompanyPaths } from '#src/company.ts'
-import { DURABLE_STEPS, type DurableStep, type Operation, observeSteps } from '#src/durable.ts'
+import { DURABLE_STEPS, type DurableStep, type Operation, observeSteps } from '#src/platform/durable.ts'
 import type { Random } from '#src/sandbox/random.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
 import type { SimulatedDisk } from './disk.ts'
 
 /** What happens to the process, or to its disk, the n-th time that it comes to a step. */

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { observeSteps } from '#src/durable.ts'
+import { observeSteps } from '#src/platform/durable.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { attempt } from './attempt.ts'
 import { drawDeed } from './deeds.ts'
@@ -12,7 +12,7 @@ import { CALM, drawWeather, type Weather } from './weather.ts'
 
 const HOUR_MS = 3_600_000
 
-/** With so many live notices another company's key is recognised (`src/missing.ts`). */
+/** With so many live notices another company's key is recognised (`src/pipeline/missing.ts`). */
 const GUARDED_FROM = 20
 
 /**

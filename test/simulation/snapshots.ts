@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { CompanyPaths } from '#src/company.ts'
-import type { Manifest } from '#src/lake/manifest.ts'
-import { sealedSegments } from '#src/rawlog/files.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import type { Manifest } from '#src/store/lake/manifest.ts'
+import { sealedSegments } from '#src/store/rawlog/files.ts'
 import { must } from './must.ts'
 
 /** I5: snapshots as they were first seen, by path. */

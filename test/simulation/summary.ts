@@ -1,4 +1,4 @@
-import { DURABLE_STEPS } from '#src/durable.ts'
+import { DURABLE_STEPS } from '#src/platform/durable.ts'
 
 /** A violation is a sentence; anything else is a fault of the simulation, or a crash, and needs its stack. */
 export function describeFailure(error: unknown): string {

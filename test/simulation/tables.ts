@@ -1,7 +1,7 @@
 import { publishedColumns, TABLES } from '#schema/tables.ts'
-import type { CompanyPaths } from '#src/company.ts'
-import type { Manifest } from '#src/lake/manifest.ts'
-import { Database, literal } from '#src/warehouse/database.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import type { Manifest } from '#src/store/lake/manifest.ts'
+import { Database, literal } from '#src/store/warehouse/database.ts'
 import { must } from './must.ts'
 
 /** What depends on the run that wrote a row, and not on a document. */

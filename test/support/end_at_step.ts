@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs'
-import { type DurableStep, observeSteps } from '#src/durable.ts'
+import { type DurableStep, observeSteps } from '#src/platform/durable.ts'
 
 /**
  * Loaded before a command (`node --import`, or in a shared process): notes each durable step that it comes to, and sends the process a

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
-import { createApi } from '#src/api/client.ts'
-import { companyPaths } from '#src/company.ts'
-import { exitOf, type RunReport } from '#src/report.ts'
-import type { RunContext, RunResult } from '#src/run.ts'
+import { createApi } from '#src/api/client/client.ts'
+import type { RunContext, RunResult } from '#src/pipeline/run.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import type { Environment } from './project.ts'
 

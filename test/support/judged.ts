@@ -1,5 +1,5 @@
+import { type Verdict, validateAnalysis, validateNotice, validatePage } from '#src/pipeline/validate.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { type Verdict, validateAnalysis, validateNotice, validatePage } from '#src/validate.ts'
 import { type Tree, treeOf } from './mutations.ts'
 import { judge, microsOf, type Root } from './oracle.ts'
 import { fullAnalysis } from './prepared.ts'

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { Database } from '#src/warehouse/database.ts'
+import { Database } from '#src/store/warehouse/database.ts'
 import { BODIES, PUBLIC, QUERIES } from './metabase_api.ts'
 
 /**
- * A stand-in for Metabase that is stricter than it: what its API description does not name (`src/metabase/answers.ts`
+ * A stand-in for Metabase that is stricter than it: what its API description does not name (`src/present/metabase/answers.ts`
  * says where that is) is refused with 400 and remembered. It opens catalogs with DuckDB and reads their schema with
  * the driver's own queries.
  */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * What the endpoints of Metabase that are used here accept, by its sources (`src/metabase/answers.ts` names them). The
+ * What the endpoints of Metabase that are used here accept, by its sources (`src/present/metabase/answers.ts` names them). The
  * newest have closed maps, which refuse any other property; here all are closed, and narrower than Metabase where what
  * is sent would mean nothing to it.
  */

@@ -3,8 +3,8 @@ import { mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { RunReport } from '#src/report.ts'
-import { Database, type Row } from '#src/warehouse/database.ts'
+import type { RunReport } from '#src/store/run_report.ts'
+import { Database, type Row } from '#src/store/warehouse/database.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
 

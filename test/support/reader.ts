@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Database } from '#src/warehouse/database.ts'
+import { Database } from '#src/store/warehouse/database.ts'
 
 /**
  * A process that reads snapshots on and on, as BI does, until its parent goes or tells it to stop. Each message to the

@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { messageOf, systemCode } from '#src/errors.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from './redis_process.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { createApi } from '#src/api/client.ts'
+import { createApi } from '#src/api/client/client.ts'
 import type { AnalysisDocument, Edital, Entry } from '#src/sandbox/world.ts'
 import { describedAt } from './described.ts'
 import { comparableAnalysis, comparableNotice } from './documents.ts'

@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
-import { messageOf } from '#src/errors.ts'
+import { messageOf } from '#src/platform/errors.ts'
 
 const INSTALL_TIMEOUT_MS = 300_000
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { TABLES } from '#schema/tables.ts'
-import { Database, type Row } from '#src/warehouse/database.ts'
+import { Database, type Row } from '#src/store/warehouse/database.ts'
 import { companyDirectory, type Environment } from './project.ts'
 
 /** Rows as text, by table, each table's rows in an order of their own. */

@@ -1,5 +1,5 @@
-import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/report_html/format.ts'
-import { driftKindName, recordKindName, runStatusName } from '#src/report_html/words.ts'
+import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/present/report/format.ts'
+import { driftKindName, recordKindName, runStatusName } from '#src/present/report/words.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import {
   alertsOf,

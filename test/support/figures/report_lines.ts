@@ -1,4 +1,4 @@
-import { counted, day, dayAndTime, NONE } from '#src/report_html/format.ts'
+import { counted, day, dayAndTime, NONE } from '#src/present/report/format.ts'
 import { inUtc, localTime } from './calendar.ts'
 import type { Picture } from './picture.ts'
 

@@ -11,8 +11,8 @@ import {
   timeOfDay,
   weekday,
   wholeMoney,
-} from '#src/report_html/format.ts'
-import { categoryName, riskName, verdictName } from '#src/report_html/words.ts'
+} from '#src/present/report/format.ts'
+import { categoryName, riskName, verdictName } from '#src/present/report/words.ts'
 import { down, sorted, sum } from './arithmetic.ts'
 import { inUtc } from './calendar.ts'
 import {

@@ -1,0 +1,119 @@
+import type { Dispatcher } from 'undici'
+import { UNAVAILABLE } from '#schema/unavailable.ts'
+import { EXIT, ExcludedError, FatalError, messageOf, RequestError, systemCode } from '#src/platform/errors.ts'
+
+/** What explains an error is short; megabytes of brackets would take gigabytes to parse. */
+const MAX_ERROR_BYTES = 64 * 1024
+
+/** Worth another try: the server or the network failed, not the request. */
+export class TransientError extends Error {
+  override readonly name = 'TransientError'
+  readonly refused: boolean
+
+  constructor(message: string, refused = false) {
+    super(message)
+    this.refused = refused
+  }
+}
+
+/** The error for an answer that another try would not change. */
+export function refusal(status: number, response: Dispatcher.ResponseData, body: Buffer | null): Error {
+  const detail = errorDetail(body)
+  if (status === 401) {
+    return new FatalError(
+      "API key refused (401): missing, invalid or revoked. Create a new key in the app's settings and set API_KEY.",
+      EXIT.failed,
+      { why: 'key_refused' },
+    )
+  }
+  if (status === 400) {
+    return new FatalError(
+      `The API does not accept the request (400)${detail}. Check the settings.`,
+      EXIT.usage,
+      { why: 'wrong_settings' },
+    )
+  }
+  if (status >= 300 && status < 400) {
+    return new RequestError(
+      `the API redirects (${status}) to ${redirectTarget(response)}; redirects are not followed, so that the key goes nowhere else. Set API_BASE_URL to the final address`,
+    )
+  }
+  return new RequestError(`the API answered ${status}${detail}`)
+}
+
+/** Only the origin: the rest of the address may repeat what was sent. */
+function redirectTarget(response: Dispatcher.ResponseData): string {
+  const location = header(response, 'location') ?? ''
+  return URL.canParse(location) ? new URL(location).origin : 'another path'
+}
+
+/** What the server says of it, for a message; nothing if it says nothing that can be read. */
+export function errorDetail(body: Buffer | null): string {
+  const { error, detail } = errorOf(body)
+  const said = [error, detail].filter(part => typeof part === 'string').join(': ')
+  return said ? `: ${printable(said)}` : ''
+}
+
+/** The error if the server says that it lacks this one analysis (`schema/unavailable.ts`); null if it says no such thing. */
+export function unavailable(status: number, body: Buffer | null): RequestError | null {
+  if (status !== 503) return null
+  const { error, detail } = errorOf(body)
+  const why = typeof detail === 'string' ? `: ${printable(detail)}` : ''
+  if (error === UNAVAILABLE.excluded) return new ExcludedError(`the API does not offer this analysis${why}`)
+  if (error === UNAVAILABLE.now) return new RequestError(`the API does not have this analysis now${why}`)
+  return null
+}
+
+function errorOf(body: Buffer | null): { readonly error?: unknown; readonly detail?: unknown } {
+  if (body === null || body.length > MAX_ERROR_BYTES) return {}
+  try {
+    return JSON.parse(body.toString('utf8')) ?? {}
+  } catch {
+    return {}
+  }
+}
+
+/** Part of a sentence of ours. A terminal would obey control characters. */
+function printable(text: string): string {
+  return text
+    .slice(0, 200)
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .replace(/\.$/, '')
+}
+
+export function header(response: Dispatcher.ResponseData, name: string): string | undefined {
+  const value = response.headers[name]
+  return Array.isArray(value) ? value[0] : value
+}
+
+/** Explains a network error; programming errors pass through unchanged and are never retried. */
+export function explain(error: unknown, baseUrl: string): unknown {
+  if (error instanceof FatalError || error instanceof RequestError || error instanceof TransientError)
+    return error
+  const code = systemCode(error)
+  if (code === undefined) return error
+  if (/^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(VERIFY|GET))/.test(code)) {
+    return new FatalError(
+      `${baseUrl}: the connection cannot be trusted (${code}). Check API_BASE_URL and the certificates.`,
+    )
+  }
+  const meaning = NETWORK_ERRORS[code]
+  if (meaning) return new TransientError(`${meaning} (${new URL(baseUrl).host}, ${code})`)
+  if (/^(UND_ERR|HPE_|E[A-Z]+$)/.test(code)) return new TransientError(`${messageOf(error)} (${code})`)
+  return error
+}
+
+const NETWORK_ERRORS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing answers at this address',
+  ENOTFOUND: 'this host name is not known',
+  EAI_AGAIN: 'this host name could not be looked up',
+  ECONNRESET: 'the connection was cut',
+  EPIPE: 'the connection was cut',
+  ETIMEDOUT: 'the connection timed out',
+  EHOSTUNREACH: 'the host cannot be reached',
+  ENETUNREACH: 'the network cannot be reached',
+  UND_ERR_SOCKET: 'the connection was cut',
+  UND_ERR_CONNECT_TIMEOUT: 'no connection within API_TIMEOUT_MS',
+  UND_ERR_HEADERS_TIMEOUT: 'no answer within API_TIMEOUT_MS',
+  UND_ERR_BODY_TIMEOUT: 'the answer stopped for longer than API_TIMEOUT_MS',
+}

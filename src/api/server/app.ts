@@ -1,0 +1,58 @@
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import type { Logger } from 'pino'
+import { explain } from '#src/platform/errors.ts'
+import { requestPath } from '#src/platform/http/request_target.ts'
+import type { HttpBindings } from '#src/platform/http/server.ts'
+import { sendFault, sendNoSuchRoute, sendRefusal, sendWrongMethod } from './answers.ts'
+import { describeApi } from './description.ts'
+import type { Extras } from './openapi.ts'
+import { createRoutes, type Routes } from './router.ts'
+import { shownPath } from './shown_path.ts'
+
+/** What answers requests, and where other routes than the API's are added. */
+export type Service = {
+  readonly pages: Routes
+  readonly fetch: Routes['fetch']
+}
+
+export type ServiceOptions = {
+  /** The routes below `/api/`, by `createRoutes`; null if they cannot be served. */
+  readonly api: Routes | null
+  readonly extras: Extras
+  readonly log: Pick<Logger, 'error'> | null
+  /** What `GET /` answers; null if another route does. */
+  readonly contents: object | null
+}
+
+/**
+ * The one app of sandbox, `npm run serve` and daemon: the API below `/api/`, its description, and the same answer
+ * to whatever else is asked of any of them. Outside the API a slash at the end is forgiven.
+ */
+export function createService({ api, extras, log, contents }: ServiceOptions): Service {
+  const pages = createRoutes({ forgivesSlash: true })
+  pages.use(methodNotAllowed({ app: pages, onMethodNotAllowed: sendWrongMethod }))
+  pages.notFound(sendNoSuchRoute)
+  pages.onError((error, context) => {
+    const refusal = sendRefusal(context, error)
+    if (refusal) return refusal
+    log?.error({ method: context.req.method, path: shownPath(context.req.path) }, explain(error).message)
+    return sendFault(context)
+  })
+  if (contents) pages.get('/', context => context.json(contents))
+  pages.get('/healthz', context => context.json({ alive: true }))
+  if (api) {
+    api.notFound(sendNoSuchRoute)
+    describeApi(pages, extras)
+  }
+  return {
+    pages,
+    fetch(request, env, execution) {
+      const path = requestPath((env as Partial<HttpBindings>).incoming?.url ?? request.url)
+      return (api && isOfApi(path) ? api : pages).fetch(request, env, execution)
+    },
+  }
+}
+
+function isOfApi(path: string): boolean {
+  return path === '/api' || path.startsWith('/api/')
+}

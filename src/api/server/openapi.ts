@@ -1,0 +1,93 @@
+import { readFile } from 'node:fs/promises'
+import { parse } from 'yaml'
+import {
+  COMMON_ABOUT,
+  COMMON_HEADERS,
+  COMMON_RESPONSES,
+  ERROR_DETAIL,
+  LINKS,
+  PARAMETERS,
+} from './common_extras.ts'
+import { BODIES, EXAMPLES } from './examples.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: a JSON document
+type Node = Record<string, any>
+
+/** What one server adds to the contract's own words, beside what all of them add (`common_extras.ts`). */
+export type Extras = {
+  /** Further paragraphs of the description, in Markdown. */
+  readonly about: string
+  /** Parameters that each operation also takes. */
+  readonly parameters: readonly object[]
+  /** Further answers of each operation, by status. */
+  readonly responses: Readonly<Record<string, object>>
+  /** Headers of answers, by status; an operation without such an answer does not get one. */
+  readonly headers: Readonly<Record<string, Readonly<Record<string, object>>>>
+  /** Whether sessions may be local times, without an offset, as in real notices. */
+  readonly localSessions: boolean
+}
+
+/** OpenAPI 3.1 of the server that is asked: `schema/openapi.yaml`, and what this server does where it is silent. */
+export async function describeServer(extras: Extras): Promise<object> {
+  const text = await readFile(new URL('../../../schema/openapi.yaml', import.meta.url), 'utf8')
+  const { info, components, paths, ...rest } = parse(text) as Node
+  const { responses, ...kept } = components
+  for (const { get: operation } of Object.values(paths) as Node[]) {
+    operation.parameters = [...operation.parameters, ...extras.parameters].map(withExtras)
+    operation.responses = answersOf(operation, responses, extras)
+  }
+  for (const [name, parameter] of Object.entries<Node>(kept.parameters)) {
+    kept.parameters[name] = withExtras(parameter)
+  }
+  describeSchemas(kept.schemas, extras)
+  return {
+    ...rest,
+    info: { ...info, description: [info.description, COMMON_ABOUT, extras.about].join('\n').trim() },
+    servers: [{ url: '/' }],
+    paths,
+    components: { ...kept, examples: EXAMPLES },
+  }
+}
+
+function withExtras(parameter: Node): Node {
+  return { ...parameter, ...PARAMETERS[parameter.name] }
+}
+
+/** Each answer of an operation, whole: the contract's shared ones differ between servers by their headers. */
+function answersOf({ operationId, responses }: Node, shared: Node, extras: Extras): Node {
+  const own = Object.entries<Node>(responses).map(([status, response]) => {
+    const name = response.$ref?.split('/').at(-1)
+    return [status, name ? shared[name] : response]
+  })
+  const all: Record<string, Node> = { ...COMMON_RESPONSES, ...extras.responses }
+  for (const [status, response] of own) {
+    const description = [response.description.trim(), all[status]?.description].filter(Boolean).join(' ')
+    all[status] = { ...all[status], ...response, description }
+  }
+  if (all['200']) all['200'].links = LINKS[operationId]
+  for (const [status, response] of Object.entries(all)) {
+    const headers = { ...response.headers, ...COMMON_HEADERS[status], ...extras.headers[status] }
+    const content = BODIES[operationId]?.[status] ?? BODIES.any?.[status] ?? response.content
+    all[status] = {
+      ...response,
+      ...(Object.keys(headers).length > 0 && { headers }),
+      ...(content && { content }),
+    }
+  }
+  return all
+}
+
+function describeSchemas(schemas: Node, { localSessions }: Extras): void {
+  schemas.Error.properties.detail = ERROR_DETAIL
+  schemas.Edital.examples = [EXAMPLES.Edital.value]
+  schemas.EditalAnalysis.examples = [EXAMPLES.EditalAnalysis.value]
+  schemas.EditalPage.examples = [EXAMPLES.EditalPage.value]
+  if (!localSessions) return
+  for (const { properties } of [schemas.Edital, schemas.EditalAnalysis]) {
+    // A time without an offset does not match the format `date-time`.
+    properties.data_sessao = {
+      type: 'string',
+      description: 'Date of the public session; without an offset it is local time, and it may have no time.',
+    }
+  }
+}

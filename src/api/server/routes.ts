@@ -1,0 +1,148 @@
+import type { Context, Hono } from 'hono'
+import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
+import type { HttpBindings } from '#src/platform/http/server.ts'
+import { sendRefusal } from './answers.ts'
+import { presentedKey } from './presented_key.ts'
+import { createRoutes } from './router.ts'
+import { sendJson } from './send_json.ts'
+import { Json, type NoticeFilter, type NoticeSource } from './source.ts'
+
+export const LIST_PATH = '/api/v1/editais'
+
+type ServiceEnv<S extends NoticeSource = NoticeSource> = { Variables: { source: S } }
+
+type ApiOptions<S extends NoticeSource, E extends ServiceEnv<S>> = {
+  /** Null for a key that is unknown. */
+  readonly companyOfKey: (key: string, context: Context<E>) => S | null
+  /** Before a key that is unknown is refused. */
+  readonly onWrongKey?: (context: Context<E>) => Promise<void>
+  /** Answers when it is this source's turn; null if by then nobody waits for the answer. */
+  readonly inTurn?: (
+    source: S,
+    context: Context<E>,
+    answer: () => Promise<Response>,
+  ) => Promise<Response | null>
+}
+
+/** No filter and no id of the contract comes near it. */
+const MAX_TARGET_LENGTH = 4096
+
+/**
+ * The API of the contract over any source of notices. Where the contract says nothing:
+ *
+ * - two auth headers: equal keys are accepted, different ones get 401 (section 5.7);
+ * - a URL of more than 4,096 characters gets 414;
+ * - the key is judged before anything else under `/api/v1/editais`, so that 401 hides 400, 404 and 405;
+ * - `limit` is clamped to 1..200, `offset` to 0 or more; what is no integer counts as absent (4.1.4);
+ * - elements of `status` may have spaces around them, empty ones are ignored; the first unknown one is named in the 400;
+ * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (section 7).
+ */
+export function createApi<S extends NoticeSource, E extends ServiceEnv<S> = ServiceEnv<S>>({
+  companyOfKey,
+  onWrongKey,
+  inTurn,
+}: ApiOptions<S, E>): Hono<E> {
+  const api: Hono<E> = createRoutes()
+
+  api.use(`${LIST_PATH}/*`, async (context, next) => {
+    if (targetLength(context) > MAX_TARGET_LENGTH) return context.json({ error: 'url_too_long' }, 414)
+    const key = presentedKey({
+      authorization: context.req.header('authorization'),
+      xApiKey: context.req.header('x-api-key'),
+    })
+    const source = key === null ? null : companyOfKey(key, context)
+    if (!source) {
+      if (key !== null) await onWrongKey?.(context)
+      return context.json({ error: 'unauthorized' }, 401, { 'www-authenticate': 'Bearer' })
+    }
+    context.set('source', source)
+    return next()
+  })
+
+  /** Has an answer made when it is its source's turn. */
+  const answering = (answer: (context: Context<E>) => Promise<Response>) => async (context: Context<E>) => {
+    if (!inTurn) return await answer(context)
+    return (await inTurn(context.var.source, context, () => answer(context))) ?? context.body(null)
+  }
+  const list = answering(async context => {
+    const filter = filterOf(context)
+    if ('unknown' in filter) {
+      return context.json({ error: 'invalid_status', detail: `unknown status: ${filter.unknown}` }, 400)
+    }
+    const page = await context.var.source.list(filter)
+    if (page instanceof Json) return send(context, page)
+    const { editais, total } = page
+    const { limit, offset } = filter
+    return context.json({ editais, count: editais.length, total, limit, offset })
+  })
+  const notice = answering(async context => {
+    const edital = await context.var.source.get(idOf(context))
+    return edital === null ? notFound(context) : await send(context, edital)
+  })
+  const analysis = answering(async context => {
+    const found = await context.var.source.analysis(idOf(context))
+    return found === null ? notFound(context) : await send(context, found)
+  })
+  api.get(LIST_PATH, list)
+  api.get(`${LIST_PATH}/:id`, notice)
+  api.get(`${LIST_PATH}/:id/analysis`, analysis)
+
+  for (const path of [LIST_PATH, `${LIST_PATH}/:id`, `${LIST_PATH}/:id/analysis`]) {
+    api.all(path, context => context.json({ error: 'method_not_allowed' }, 405, { allow: 'GET, HEAD' }))
+  }
+  // An address that only looks like a notice's, such as one with a slash at the end.
+  api.all(`${LIST_PATH}/*`, notFound)
+  api.notFound(notFound)
+  api.onError((error, context) => {
+    return sendRefusal(context, error) ?? context.json({ error: 'internal_error' }, 500)
+  })
+  return api
+}
+
+function idOf({ req }: Context): string {
+  return req.param('id') ?? ''
+}
+
+/** Of path and query; the host is not part of it. */
+function targetLength({ env, req }: Context): number {
+  return (env as Partial<HttpBindings> | undefined)?.incoming?.url?.length ?? req.url.length
+}
+
+/** The filter that is asked for, or the first status that is none. */
+function filterOf({ req }: Context): NoticeFilter | { readonly unknown: string } {
+  const statuses = statusFilter(req.queries('status') ?? [])
+  const unknown = statuses?.find(status => !(STATUSES as readonly string[]).includes(status))
+  if (unknown !== undefined) return { unknown }
+  const requested = integer(req.query('limit')) ?? LIST_LIMIT.default
+  const limit = Math.min(LIST_LIMIT.max, Math.max(LIST_LIMIT.min, requested))
+  return { statuses, limit, offset: Math.max(0, integer(req.query('offset')) ?? 0) }
+}
+
+function send(context: Context, document: unknown): Response | Promise<Response> {
+  return document instanceof Json ? sendJson(context, document) : context.json(document as object)
+}
+
+function statusFilter(values: readonly string[]): string[] | null {
+  const statuses = values
+    .flatMap(value => value.split(','))
+    .map(withoutSpaces)
+    .filter(status => status !== '')
+  return statuses.length > 0 ? statuses : null
+}
+
+/** Without those around it: of spaces alone, as the description's `pattern` says. */
+function withoutSpaces(text: string): string {
+  let [start, end] = [0, text.length]
+  while (text[start] === ' ') start += 1
+  while (end > start && text[end - 1] === ' ') end -= 1
+  return text.slice(start, end)
+}
+
+function integer(text: string | undefined): number | null {
+  const number = text !== undefined && /^[+-]?\d+$/u.test(text.trim()) ? Number(text) : Number.NaN
+  return Number.isNaN(number) ? null : Math.min(number, Number.MAX_SAFE_INTEGER)
+}
+
+function notFound(context: Context): Response {
+  return context.json({ error: 'not_found' }, 404)
+}

@@ -1,0 +1,82 @@
+import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { LakeSettings } from '#config/lake.ts'
+import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
+import { throwIfInterrupted } from '#src/platform/errors.ts'
+import type { Holder } from '#src/platform/lock.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import type { OpenOptions } from '#src/store/warehouse/warehouse.ts'
+import type { Finding } from './finding.ts'
+import { checkLake } from './lake.ts'
+import { checkPlace } from './place.ts'
+import { checkPrivacy } from './privacy.ts'
+import { checkRawLog } from './raw_log.ts'
+import { checkWarehouse } from './warehouse.ts'
+
+/** What `doctor --json` prints. */
+export type Diagnosis = {
+  readonly company: string
+  readonly directory: string
+  /** Nothing needs anybody; there may be warnings. */
+  readonly well: boolean
+  readonly findings: readonly Finding[]
+}
+
+export type DoctorOptions = Omit<OpenOptions, 'onApply'> & {
+  /** Leaves out what takes as long as a rebuild: to compare rows, and the files' checksums. */
+  readonly quick: boolean
+  /** Who may read the lake. */
+  readonly lake: LakeSettings
+  readonly isHeld: boolean
+  readonly deadHolder: Holder | null
+  readonly onProgress: (what: string, done: number, total: number) => void
+}
+
+/**
+ * Looks whether all of a company's directory agrees: the log with itself, the warehouse with the log, the lake with
+ * the warehouse and its manifests. Changes nothing. The caller holds the company's lock, where it can.
+ */
+export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
+  const { paths, quick, signal, onProgress } = options
+  const log = await checkRawLog(paths, (done, total) => {
+    throwIfInterrupted(signal)
+    onProgress('Read the raw log', done, total)
+  })
+  const compare = async (scratch: string | null) =>
+    await checkWarehouse({
+      ...options,
+      onApply: ({ done, total }) => onProgress('Rebuild beside the warehouse, to compare', done, total),
+      examined: log.examined,
+      scratch,
+    })
+  const warehouse = quick ? await compare(null) : await withScratch(paths, compare)
+  const lake = await checkLake({
+    ...options,
+    warehouse: warehouse.state,
+    hasLog: log.examined === null || log.examined.length > 0,
+    onSnapshot: (done, total) => onProgress('Look at the snapshots', done, total),
+  })
+  const place = await checkPlace({ ...options, snapshotBytes: lake.snapshotBytes })
+  const privacy = await checkPrivacy(options)
+  const findings = [...log.findings, ...warehouse.findings, ...lake.findings, ...place, ...privacy]
+  const well = findings.every(({ status }) => status !== 'problem')
+  return { company: paths.company, directory: paths.root, well, findings }
+}
+
+/** A directory that is gone afterwards: on the company's disk, or elsewhere where that cannot be written. */
+async function withScratch<T>(paths: CompanyPaths, use: (directory: string) => Promise<T>): Promise<T> {
+  const made = await mkdir(paths.temporary, PRIVATE_DIRECTORY).then(
+    () => true,
+    () => false,
+  )
+  const scratch = await mkdtemp(join(paths.temporary, 'doctor-')).catch(() =>
+    mkdtemp(join(tmpdir(), 'editais-sync-doctor-')),
+  )
+  try {
+    return await use(scratch)
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+    if (made) await rmdir(paths.temporary).catch(() => {})
+  }
+}

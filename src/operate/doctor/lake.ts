@@ -1,0 +1,282 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, existsSync } from 'node:fs'
+import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { excess } from '#src/platform/access.ts'
+import { messageOf, systemCode, throwIfInterrupted } from '#src/platform/errors.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import {
+  latestLink,
+  type Manifest,
+  readManifest,
+  type SnapshotFile,
+  snapshotsDirectory,
+} from '#src/store/lake/manifest.ts'
+import { Database, literal } from '#src/store/warehouse/database.ts'
+import { type Finding, ok, orWell, problem, warning } from './finding.ts'
+import { quoted } from './shell.ts'
+import type { WarehouseState } from './warehouse.ts'
+
+const LATEST = 'latest'
+const SNAPSHOT = 'snapshot'
+const CATALOG = 'catalog'
+const PUBLISHED_MODE = 0o444
+const CATALOG_FILE = 'catalog.duckdb'
+const MANIFEST_FILE = 'manifest.json'
+
+/** What makes a whole snapshot: one of a rebuilt warehouse shares no file with those before it. */
+const WRITE_ALL = '`npm run rebuild`, which writes every file anew'
+const OTHER_USER = 'Run as the user whose files they are, or give them to this one (chown -R)'
+const SUPERSEDED = 'It is superseded: it goes by itself when SNAPSHOT_KEEP is over'
+
+type Options = {
+  readonly paths: CompanyPaths
+  /** Null where it cannot be asked. */
+  readonly warehouse: WarehouseState | null
+  /** Whether anything was ever logged, and so should be published. */
+  readonly hasLog: boolean
+  /** Sizes instead of checksums. */
+  readonly quick: boolean
+  readonly signal: AbortSignal
+  readonly onSnapshot: (done: number, total: number) => void
+}
+
+/** `latest` is a whole snapshot of the warehouse, and every snapshot is what was published. */
+export async function checkLake(options: Options): Promise<{ findings: Finding[]; snapshotBytes: number }> {
+  const { paths, onSnapshot, signal } = options
+  const directory = snapshotsDirectory(paths.lake)
+  const names = (await readdir(directory).catch(() => [])).sort()
+  const { finding, name: latest } = await checkLatest(options, names)
+  const findings = [finding]
+  const checksums = new Map<string, string>()
+  let finished = 0
+  let well = 0
+  let snapshotBytes = 0
+  const ofFiles: Finding[] = []
+  for (const [done, name] of names.entries()) {
+    throwIfInterrupted(signal)
+    onSnapshot(done, names.length)
+    const path = join(directory, name)
+    const manifest = await readManifest(path)
+    if (!isManifest(manifest)) {
+      if (name !== latest) ofFiles.push(unfinished(path, await refusalOf(path)))
+      continue
+    }
+    finished += 1
+    const isLatest = name === latest
+    const found = await checkSnapshot(path, manifest, { ...options, isLatest, checksums })
+    if (found.length === 0) well += 1
+    ofFiles.push(...found)
+    if (!isLatest) continue
+    snapshotBytes = Object.values(manifest.tables).reduce((sum, { bytes }) => sum + bytes, 0)
+    findings.push(...checkFreshness(path, manifest, options.warehouse))
+    const unusable = new Set(ofFiles.map(({ subject }) => subject))
+    findings.push(...(await checkCatalog(path, manifest, unusable)))
+  }
+  const how = options.quick ? 'sizes' : 'sizes and checksums'
+  if (well > 0) {
+    const count = well < finished ? `${well} of ${finished}` : finished
+    const said =
+      count === 1 ? '1 snapshot is as its manifest says' : `${count} snapshots are as their manifests say`
+    findings.push(ok(SNAPSHOT, directory, `${said} (${how})`))
+  }
+  findings.push(...ofFiles)
+  return { findings, snapshotBytes }
+}
+
+async function checkLatest(
+  { paths, hasLog }: Options,
+  names: readonly string[],
+): Promise<{ finding: Finding; name: string | null }> {
+  const link = latestLink(paths.lake)
+  const broken = (what: string, mend: string) => ({
+    finding: problem(LATEST, link, what, mend),
+    name: null,
+  })
+  const about = await lstat(link).catch(() => null)
+  if (about === null && !hasLog) return { finding: ok(LATEST, link, 'Nothing to publish yet'), name: null }
+  if (about === null) return broken('is not there: readers find nothing', '`npm run publish`')
+  if (!about.isSymbolicLink()) return broken('is no link', `rm -r ${quoted(link)}, then \`npm run publish\``)
+  const target = await readlink(link)
+  const name = target.replace(/^snapshots\//, '')
+  // The name alone is what a publish looks at.
+  if (target !== `snapshots/${name}` || name.includes('/'))
+    return broken(`leads to ${target}`, `rm ${quoted(link)}, then \`npm run publish\``)
+  if (!names.includes(name)) return broken(`leads to ${target}, which is not there`, '`npm run publish`')
+  const manifest = await readManifest(join(snapshotsDirectory(paths.lake), name))
+  if (!isManifest(manifest)) {
+    const refusal = await refusalOf(join(snapshotsDirectory(paths.lake), name))
+    const [what, mend] = refusal
+      ? [`whose manifest cannot be read (${refusal})`, mendOf(refusal, '`npm run publish`')]
+      : ['which has no manifest', '`npm run publish`']
+    return { ...broken(`leads to ${target}, ${what}`, mend), name }
+  }
+  return { finding: ok(LATEST, link, `Leads to ${name}`), name }
+}
+
+/** Of this version or of one before: what is looked at below is there. */
+function isManifest(manifest: Manifest | null): manifest is Manifest {
+  if (manifest === null || typeof manifest.directory !== 'string') return false
+  const tables = Object.values(manifest.tables ?? {})
+  return tables.length > 0 && tables.every(table => Array.isArray(table?.files))
+}
+
+/** Why the manifest that may be there cannot be read; null where it can, or there is none. */
+async function refusalOf(directory: string): Promise<string | null> {
+  const code = await readFile(join(directory, MANIFEST_FILE)).then(() => undefined, systemCode)
+  return code === undefined || code === 'ENOENT' || code === 'ENOTDIR' ? null : code
+}
+
+/** What is only another user's needs not to be written anew. */
+function mendOf<T>(code: string | undefined, otherwise: T): T | string {
+  return code === 'EACCES' || code === 'EPERM' ? OTHER_USER : otherwise
+}
+
+function unfinished(path: string, refusal: string | null): Finding {
+  if (refusal === null)
+    return warning(SNAPSHOT, path, 'was never finished: harmless, the next snapshot removes it')
+  const what = `was not looked at: its manifest cannot be read (${refusal})`
+  return warning(SNAPSHOT, path, what, mendOf(refusal, null))
+}
+
+function checkFreshness(path: string, manifest: Manifest, warehouse: WarehouseState | null): Finding[] {
+  if (warehouse === null) return []
+  if (manifest.warehouse_id === warehouse.warehouse_id && manifest.data_version === warehouse.data_version) {
+    return []
+  }
+  return [
+    warning(
+      LATEST,
+      path,
+      `holds version ${manifest.data_version} of the data, the warehouse version ${warehouse.data_version}: the next run publishes it`,
+      '`npm run publish`',
+    ),
+  ]
+}
+
+type Snapshot = Options & { readonly isLatest: boolean; readonly checksums: Map<string, string> }
+
+async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot): Promise<Finding[]> {
+  const findings: Finding[] = []
+  // Who reads the latest must be helped; an earlier one is only read by who opened it before.
+  const found = (subject: string, what: string, mend: string) =>
+    findings.push(
+      options.isLatest
+        ? problem(SNAPSHOT, subject, what, mend)
+        : warning(SNAPSHOT, subject, what, SUPERSEDED),
+    )
+  if (options.isLatest && !(await isSamePlace(manifest.directory, path)))
+    found(path, `was published as ${manifest.directory}, where its views still look`, '`npm run publish`')
+  const files = Object.values(manifest.tables).flatMap(table => table.files)
+  const catalog = { path: CATALOG_FILE, bytes: null, sha256: manifest.catalog_sha256 ?? null }
+  for (const file of [...files, catalog]) {
+    const subject = join(path, file.path)
+    const wrong = await checkFile(subject, file, options)
+    if (wrong !== null) found(subject, wrong.what, mendOf(wrong.code, WRITE_ALL))
+    else {
+      const { mode } = await stat(subject)
+      if (excess(mode, PUBLISHED_MODE) === 0) continue
+      const mend = `chmod ${(mode & PUBLISHED_MODE).toString(8)} ${quoted(subject)}`
+      findings.push(warning(SNAPSHOT, subject, 'can be written: a published file never changes', mend))
+    }
+  }
+  const known = new Set([MANIFEST_FILE, CATALOG_FILE, ...files.map(file => file.path)])
+  for (const entry of await readdir(path, { recursive: true, withFileTypes: true })) {
+    const subject = join(entry.parentPath, entry.name)
+    if (entry.isDirectory() || known.has(relative(path, subject))) continue
+    found(subject, 'is not in the manifest: who reads *.parquet reads it too', `rm ${quoted(subject)}`)
+  }
+  return findings
+}
+
+/** What is wrong with a file, with the code where it cannot be read; null where nothing is. */
+async function checkFile(
+  path: string,
+  { bytes, sha256 }: { bytes: number | null; sha256: string | null },
+  { quick, checksums }: Snapshot,
+): Promise<{ what: string; code?: string } | null> {
+  try {
+    const about = await stat(path)
+    if (bytes !== null && about.size !== bytes) return { what: `has ${about.size} bytes instead of ${bytes}` }
+    if (quick || sha256 === null) return null
+    // Snapshots share the files that did not change.
+    const file = `${about.dev}:${about.ino}`
+    const known = checksums.get(file) ?? (await checksumOf(path))
+    checksums.set(file, known)
+    return known === sha256 ? null : { what: 'does not hold what was published (sha256)' }
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'ENOENT') return { what: 'is not there' }
+    return { what: `cannot be read (${code ?? messageOf(error)})`, ...(code ? { code } : {}) }
+  }
+}
+
+async function checksumOf(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return hash.digest('hex')
+}
+
+async function isSamePlace(one: string, other: string): Promise<boolean> {
+  const [a, b] = await Promise.all([one, other].map(path => realpath(path).catch(() => null)))
+  return a !== null && a === b
+}
+
+/** It opens, shows exactly the snapshot's files, and those have as many rows as the manifest says. */
+async function checkCatalog(
+  directory: string,
+  manifest: Manifest,
+  unusable: ReadonlySet<string>,
+): Promise<Finding[]> {
+  const path = join(directory, CATALOG_FILE)
+  if (!existsSync(path)) return []
+  const db = await Database.open(path, { readOnly: true, threads: 1 }).catch(messageOf)
+  if (typeof db === 'string') return [problem(CATALOG, path, `cannot be opened: ${db}`, WRITE_ALL)]
+  try {
+    const views = await db.rows<{ name: string; sql: string }>(
+      'SELECT view_name AS name, sql FROM duckdb_views() WHERE NOT internal',
+    )
+    const shown = new Map(views.map(({ name, sql }) => [name, filesIn(sql)]))
+    const findings: Finding[] = []
+    for (const [table, { files }] of Object.entries(manifest.tables)) {
+      const own = files.map(file => join(manifest.directory, file.path))
+      if (!isSameSet(shown.get(table) ?? [], own)) {
+        findings.push(problem(CATALOG, path, `shows other files of ${table} than its own`, WRITE_ALL))
+      }
+      for (const file of files) {
+        const subject = join(directory, file.path)
+        // Enough was said about those.
+        const wrong = unusable.has(subject) ? null : await checkRowCount(db, subject, file)
+        if (wrong !== null) findings.push(problem(SNAPSHOT, subject, wrong, WRITE_ALL))
+      }
+    }
+    return orWell(findings, ok(CATALOG, path, `Opens; ${views.length} views, over exactly its files`))
+  } catch (error) {
+    return [problem(CATALOG, path, `cannot be read: ${messageOf(error)}`, WRITE_ALL)]
+  } finally {
+    db.close()
+  }
+}
+
+async function checkRowCount(db: Database, path: string, file: SnapshotFile): Promise<string | null> {
+  try {
+    const { rows } = await db.row<{ rows: number }>(
+      `SELECT num_rows AS rows FROM parquet_file_metadata(${literal(path)})`,
+    )
+    return rows === file.rows ? null : `has ${rows} rows instead of ${file.rows}`
+  } catch (error) {
+    return `is no Parquet file that can be read: ${messageOf(error)}`
+  }
+}
+
+/** The paths in a view's `read_parquet([…])`. */
+function filesIn(sql: string): string[] {
+  return [...sql.matchAll(/'((?:[^']|'')*\.parquet)'/g)].map(([, path]) =>
+    (path as string).replaceAll("''", "'"),
+  )
+}
+
+function isSameSet(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && new Set([...some, ...others]).size === some.length
+}

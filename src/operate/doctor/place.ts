@@ -1,0 +1,162 @@
+import { constants } from 'node:fs'
+import { access, readdir, readFile, stat, statfs } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { systemCode } from '#src/platform/errors.ts'
+import type { Holder } from '#src/platform/lock.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { latestLink, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
+import { quoted } from './shell.ts'
+
+/** So often what a rebuild and a snapshot of all take: one beside the other, and a day of snapshots. */
+const ROOM_FACTOR = 2
+export const LEAST_FREE_BYTES = 256 * 1024 * 1024
+export const MEBIBYTE = 1024 * 1024
+
+export type PlaceOptions = {
+  readonly paths: CompanyPaths
+  /** Who was said to hold the company though nobody did. */
+  readonly deadHolder: Holder | null
+  /** False where this user cannot take the lock: a run may change what is looked at. */
+  readonly isHeld: boolean
+  /** Of the latest snapshot; 0 where there is none. */
+  readonly snapshotBytes: number
+}
+
+/** This user may write there, there is room, and nothing that a dead process left is in the way. */
+export async function checkPlace(options: PlaceOptions): Promise<Finding[]> {
+  const { paths } = options
+  return [
+    ...(await checkAccess(paths)),
+    ...(await checkSpace(options)),
+    ...checkLock(options),
+    ...(await checkLeftovers(paths)),
+    ...(await checkNotes(paths)),
+  ]
+}
+
+async function checkAccess(paths: CompanyPaths): Promise<Finding[]> {
+  const directories = [paths.root, paths.raw, paths.lake, snapshotsDirectory(paths.lake), paths.temporary]
+  const files = [paths.warehouse, paths.lock, paths.state]
+  const all = [
+    ...directories.map(path => [path, constants.R_OK | constants.W_OK | constants.X_OK] as const),
+    ...files.map(path => [path, constants.R_OK | constants.W_OK] as const),
+  ]
+  const refused: { path: string; code: string | undefined }[] = []
+  for (const [path, mode] of all) {
+    const code = await access(path, mode).then(() => null, systemCode)
+    // What is not there yet is made by whoever may write its directory.
+    if (code !== null && code !== 'ENOENT') refused.push({ path, code })
+  }
+  const [first, ...others] = refused
+  if (!first) return [ok('access', paths.root, 'This user may read and write all of it')]
+  const owner = (await stat(paths.root)).uid
+  const mend =
+    first.code === 'EROFS'
+      ? 'Mount it writable'
+      : `Run as the user with the id ${owner}, or give the files to this one: chown -R ${process.getuid?.()} ${quoted(paths.root)}`
+  const more = others.length > 0 ? `, nor can ${others.map(({ path }) => basename(path)).join(', ')}` : ''
+  const what = `cannot be written by this user (${first.code})${more}`
+  return [problem('access', first.path, what, mend)]
+}
+
+async function checkSpace({ paths, snapshotBytes }: PlaceOptions): Promise<Finding[]> {
+  const disk = await statfs(paths.root)
+  const warehouseBytes = await stat(paths.warehouse).then(
+    ({ size }) => size,
+    () => 0,
+  )
+  return [
+    judgeSpace(paths.root, {
+      freeBytes: disk.bavail * disk.bsize,
+      onceBytes: warehouseBytes + snapshotBytes,
+    }),
+  ]
+}
+
+/** @param onceBytes what a rebuild and a snapshot of all write. */
+export function judgeSpace(
+  root: string,
+  { freeBytes, onceBytes }: { freeBytes: number; onceBytes: number },
+): Finding {
+  const wantedBytes = Math.max(LEAST_FREE_BYTES, ROOM_FACTOR * onceBytes)
+  const free = `${Math.floor(freeBytes / MEBIBYTE).toLocaleString('en-US')} MiB`
+  if (freeBytes >= wantedBytes) return ok('space', root, `${free} free`)
+  const wanted = `${Math.ceil(wantedBytes / MEBIBYTE).toLocaleString('en-US')} MiB`
+  return warning(
+    'space',
+    root,
+    `has ${free} free on its disk; a rebuild with its snapshot should have ${wanted}`,
+    'Free some space; old snapshots go with a shorter SNAPSHOT_KEEP and `npm run publish`',
+  )
+}
+
+function checkLock({ paths, deadHolder, isHeld }: PlaceOptions): Finding[] {
+  if (!isHeld) {
+    return [
+      warning(
+        'lock',
+        paths.lock,
+        'cannot be taken by this user: a run that began meanwhile may have changed what was looked at',
+        'Run it again as the user of the runs',
+      ),
+    ]
+  }
+  if (deadHolder === null) return [ok('lock', paths.lock, 'Nobody else holds the company')]
+  const { what, pid, host, since } = deadHolder
+  return [
+    warning(
+      'lock',
+      paths.lock,
+      `was last taken by ${what} (process ${pid} on ${host}, since ${since}), which did not end well. It holds nothing any more: harmless`,
+    ),
+  ]
+}
+
+async function checkLeftovers(paths: CompanyPaths): Promise<Finding[]> {
+  const inTemporary = (await namesIn(paths.temporary)).map(name => join(paths.temporary, name))
+  const candidates = [...[`${latestLink(paths.lake)}.part`, `${paths.state}.part`, `${paths.metabase}.part`]]
+  const there: string[] = []
+  for (const path of candidates) if (await isThere(path)) there.push(path)
+  return [...inTemporary, ...there].map(path =>
+    warning('leftovers', path, 'was left by a process that died: harmless, a later run removes it'),
+  )
+}
+
+async function checkNotes(paths: CompanyPaths): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const path of [paths.state, paths.metabase]) {
+    const text = await textOf(path)
+    if (text === null || isJson(text)) continue
+    findings.push(warning('notes', path, 'is not what a run writes: the next one writes it anew'))
+  }
+  if ((await textOf(paths.id))?.trim() === '') {
+    const what = 'is empty: no worker can tell this directory from others'
+    findings.push(problem('notes', paths.id, what, `rm ${quoted(paths.id)}`))
+  }
+  return findings
+}
+
+function isJson(text: string): boolean {
+  try {
+    return typeof JSON.parse(text) === 'object'
+  } catch {
+    return false
+  }
+}
+
+/** Null where there is none, or none for this user. */
+async function textOf(path: string): Promise<string | null> {
+  return await readFile(path, 'utf8').catch(() => null)
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  return await readdir(directory).catch(() => [])
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await stat(path).then(
+    () => true,
+    () => false,
+  )
+}

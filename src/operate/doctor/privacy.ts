@@ -1,0 +1,146 @@
+import type { Stats } from 'node:fs'
+import { lstat, readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { LakeSettings } from '#config/lake.ts'
+import {
+  excess,
+  isTrusted,
+  LAKE_DIRECTORY,
+  octal,
+  PASSED_DIRECTORY,
+  PRIVATE_DIRECTORY,
+  PRIVATE_FILE,
+} from '#src/platform/access.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { isOursAlone, ourFiles } from '#src/store/data_directory.ts'
+import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
+import { quoted } from './shell.ts'
+
+const PRIVACY = 'privacy'
+const NEXT_RUN = 'The next run closes it'
+const EVERYTHING = 0o777
+const WRITE = 0o022
+const STICKY = 0o1000
+
+export type PrivacyOptions = { readonly paths: CompanyPaths; readonly lake: LakeSettings }
+
+/** What other users of the machine can open, list or replace beyond what the settings give them (invariant I11). */
+export async function checkPrivacy({ paths, lake }: PrivacyOptions): Promise<Finding[]> {
+  const { root } = paths
+  const dataDir = dirname(root)
+  const isEntered = await canBePassed(dataDir)
+  const isReached = isEntered && (await canBePassed(root))
+  const findings = [
+    ...(await checkDataDirectory(dataDir)),
+    ...(await checkPaths([[root, PASSED_DIRECTORY], ...ourFiles(dataDir)], isEntered)),
+    ...(await checkPaths(await privatePaths(paths), isReached)),
+    ...(await checkPaths(await directoriesOf(paths.lake, lake), isReached)),
+    ...(await checkReaders(paths, lake)),
+  ]
+  if (findings.length > 0) return findings
+  return [ok(PRIVACY, root, 'Other users can open nothing but what LAKE_MODE gives them')]
+}
+
+/** Each with the most that others may have of it. */
+type Allowed = readonly [path: string, mode: number]
+
+async function privatePaths({ root, raw, temporary, mirror }: CompanyPaths): Promise<Allowed[]> {
+  const entries = await readdir(root, { withFileTypes: true })
+  const directories = [raw, temporary, mirror]
+  const files = entries.filter(entry => !entry.isDirectory()).map(({ name }) => join(root, name))
+  return [
+    ...directories.map(path => [path, PRIVATE_DIRECTORY] as const),
+    ...files.filter(path => !directories.includes(path)).map(path => [path, PRIVATE_FILE] as const),
+  ]
+}
+
+async function directoriesOf(lake: string, { mode }: LakeSettings): Promise<Allowed[]> {
+  const snapshots = snapshotsDirectory(lake)
+  const names = await readdir(snapshots).catch(() => [] as string[])
+  const all = [lake, snapshots, ...names.map(name => join(snapshots, name))]
+  return all.map(path => [path, mode ?? LAKE_DIRECTORY] as const)
+}
+
+/** Where others come no further, it does not matter how open that is which lies behind. */
+async function canBePassed(directory: string): Promise<boolean> {
+  return ((await stat(directory)).mode & PASSED_DIRECTORY & ~PRIVATE_DIRECTORY) !== 0
+}
+
+async function checkPaths(paths: readonly Allowed[], isReached: boolean): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const [path, allowed] of paths) {
+    const about = await lstat(path).catch(() => null)
+    if (about !== null) findings.push(...(await checkPath(path, about, isReached ? allowed : EVERYTHING)))
+  }
+  return findings
+}
+
+async function checkPath(path: string, about: Stats, allowed: number): Promise<Finding[]> {
+  const isLink = about.isSymbolicLink()
+  if (!isTrusted(path, about)) {
+    const what = isLink ? 'is a link made by' : 'belongs to'
+    const mend = isLink ? `rm ${quoted(path)}` : `chown ${process.geteuid?.()} ${quoted(path)}, as root`
+    return [problem(PRIVACY, path, `${what} another user (id ${about.uid}), who can change it`, mend)]
+  }
+  const target = isLink ? await stat(path).catch(() => null) : about
+  if (target === null || excess(target.mode, allowed) === 0) return []
+  const what = `can be ${actsOf(target)} by other users (${octal(target.mode)})`
+  const wanted = octal(target.mode & allowed)
+  if (!isLink && mayChange(target) && (target.isDirectory() || target.nlink === 1))
+    return [warning(PRIVACY, path, what, NEXT_RUN)]
+  return [
+    problem(
+      PRIVACY,
+      path,
+      what,
+      `chmod ${wanted} ${quoted(path)}${mayChange(target) ? '' : ', as its owner'}`,
+    ),
+  ]
+}
+
+function actsOf(about: Stats): string {
+  const writes = (about.mode & WRITE) !== 0
+  if (about.isDirectory()) return writes ? 'changed' : 'listed'
+  return writes ? 'changed' : 'read'
+}
+
+function mayChange({ uid }: Stats): boolean {
+  return uid === process.geteuid?.() || process.geteuid?.() === 0
+}
+
+async function checkDataDirectory(dataDir: string): Promise<Finding[]> {
+  const about = await stat(dataDir)
+  if (excess(about.mode, PASSED_DIRECTORY) === 0) return []
+  if (isOursAlone(dataDir)) return await checkPath(dataDir, about, PASSED_DIRECTORY)
+  // To list it shows names of companies only, and it is for others too.
+  if ((about.mode & WRITE) === 0) return []
+  const can = (about.mode & STICKY) === 0 ? 'replace every company there' : 'put files there under our names'
+  const what = `is not used by this program alone: other users can ${can} (${octal(about.mode)})`
+  return [
+    problem(PRIVACY, dataDir, what, 'Move the companies to a directory of their own, and set DATA_DIR to it'),
+  ]
+}
+
+/** Those whom the settings let read the lake come to it. */
+async function checkReaders({ root, lake }: CompanyPaths, { mode, group }: LakeSettings): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const path of group === null ? [] : [root, lake]) {
+    const gid = await stat(path).then(
+      about => about.gid,
+      () => group,
+    )
+    if (gid === group) continue
+    const what = `belongs to the group with the id ${gid}, not to LAKE_GROUP (${group})`
+    findings.push(warning(PRIVACY, path, what, 'The next run gives it to that group'))
+  }
+  const open = (mode ?? 0) & PASSED_DIRECTORY & ~PRIVATE_DIRECTORY
+  for (const path of [dirname(root), root]) {
+    const about = await stat(path)
+    if ((about.mode & open) === open) continue
+    const what = `cannot be passed by those who may read the lake (${octal(about.mode)}, LAKE_MODE ${octal(mode ?? 0)})`
+    const mend = `The next run lets them, or chmod ${octal(about.mode | open)} ${quoted(path)}`
+    findings.push(warning(PRIVACY, path, what, mend))
+  }
+  return findings
+}

@@ -1,0 +1,102 @@
+import { join } from 'node:path'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import {
+  type Examined,
+  examineLog,
+  otherNames,
+  straySegment,
+  unknownTypes,
+} from '#src/store/rawlog/examine.ts'
+import { damagedDirectory, UNSEALED_SUFFIX, WAYS_OUT } from '#src/store/rawlog/files.ts'
+import { type Finding, ok, orWell, problem, warning } from './finding.ts'
+
+const CHECK = 'raw log'
+
+/** The log is without a gap, every line of it can be read, and all of it is this company's. */
+export async function checkRawLog(
+  paths: CompanyPaths,
+  onSegment: (done: number, total: number) => void,
+): Promise<{ findings: Finding[]; examined: Examined[] | null }> {
+  try {
+    const stray = await straySegment(paths.raw)
+    if (stray !== null) {
+      return { findings: [problem(CHECK, stray.path, stray.why, 'Move it away')], examined: null }
+    }
+    const examined = await examineLog({ directory: paths.raw, onSegment })
+    const findings = [
+      ...examined.flatMap(checkSegment),
+      ...checkCompany(paths, examined),
+      ...(await checkOthers(paths.raw)),
+    ]
+    return { findings: orWell(findings, summary(paths.raw, examined)), examined }
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    const found = problem(
+      CHECK,
+      paths.raw,
+      `cannot be read: ${messageOf(error)}`,
+      'Run as the user whose files they are, or give them to this one (chown -R)',
+    )
+    return { findings: [found], examined: null }
+  }
+}
+
+function checkSegment(one: Examined): Finding[] {
+  const { path, state, why, contents } = one
+  if (state === 'whole') {
+    const [unknown] = unknownTypes(contents)
+    if (unknown === undefined) return []
+    return [
+      problem(
+        CHECK,
+        path,
+        `has lines of the type ${unknown}, which this version does not know: a rebuild would leave them out`,
+        'Run the version of the program that wrote them, or a later one',
+      ),
+    ]
+  }
+  const left = state === 'damaged' ? `; ${linesIn(contents)} lines of it can be read` : ''
+  return [problem(CHECK, path, `${why}${left}`, WAYS_OUT)]
+}
+
+/** A company may be renamed with its directory; it may also be the wrong directory. */
+function checkCompany({ raw, company }: CompanyPaths, examined: readonly Examined[]): Finding[] {
+  const own = examined.filter(({ state }) => state === 'whole' || state === 'damaged')
+  const companies = own.flatMap(({ contents }) => [...contents.claims.companies])
+  const last = companies.at(-1)
+  if (last === undefined || last === company) return []
+  return [
+    warning(
+      CHECK,
+      raw,
+      `was last written for ${last}: if the company was not renamed, this is not its directory`,
+    ),
+  ]
+}
+
+async function checkOthers(directory: string): Promise<Finding[]> {
+  return (await otherNames(directory)).flatMap(name => {
+    const path = join(directory, name)
+    if (path === damagedDirectory(directory)) return []
+    if (name.endsWith(UNSEALED_SUFFIX))
+      return [warning(CHECK, path, 'was not sealed when its run ended: harmless, the next run removes it')]
+    return [warning(CHECK, path, 'is no part of the log', 'Move it away')]
+  })
+}
+
+function summary(directory: string, examined: readonly Examined[]): Finding {
+  if (examined.length === 0) return ok(CHECK, directory, 'No segment yet')
+  const lines = examined.reduce((sum, { contents }) => sum + linesIn(contents), 0)
+  const salvaged = examined.filter(({ contents }) => contents.kinds.has('lost'))
+  const told = salvaged.map(({ number }) => number).join(', ')
+  return ok(
+    CHECK,
+    directory,
+    `${examined.length} segments without a gap; all ${lines} lines are readable${told ? ` (salvaged: ${told})` : ''}`,
+  )
+}
+
+export function linesIn({ kinds }: Examined['contents']): number {
+  return [...kinds.values()].reduce((sum, count) => sum + count, 0)
+}

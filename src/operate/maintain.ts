@@ -1,0 +1,67 @@
+import { stat, statfs } from 'node:fs/promises'
+import type { RunContext } from '#src/pipeline/run.ts'
+import { readMetabaseState, snapshotsOf } from '#src/present/metabase/state.ts'
+import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { openSnapshot } from '#src/store/lake/read.ts'
+import { removeExpired } from '#src/store/lake/retention.ts'
+import { rawLogSize } from '#src/store/rawlog/files.ts'
+
+/** What the nightly look found; bytes and counts. */
+export type Maintenance = {
+  readonly snapshots_removed: number
+  readonly snapshots_kept: number
+  readonly raw_log: { readonly segments: number; readonly bytes: number }
+  readonly warehouse_bytes: number
+  readonly disk: { readonly free_bytes: number; readonly free_share: number }
+  readonly quarantined: number
+  readonly drift: readonly { readonly path: string; readonly kind: string; readonly count: number }[]
+}
+
+/** Drift that is told; the rest is in the table `schema_drift`. */
+const DRIFT_SHOWN = 20
+
+/**
+ * Looks after what lies on the disk, also of a company whose runs have failed for days: removes expired
+ * snapshots, measures, and sums up what people should look at. The caller holds the company's lock.
+ */
+export async function maintain(
+  context: Pick<RunContext, 'paths' | 'settings' | 'now'>,
+): Promise<Maintenance> {
+  const { paths, settings, now } = context
+  const directory = snapshotsDirectory(paths.lake)
+  const finished = await finishedSnapshots(directory)
+  const kept = await removeExpired(directory, finished, {
+    keepMs: settings.snapshotKeepMs,
+    now: now(),
+    inUse: [await latestName(paths.lake), ...snapshotsOf(await readMetabaseState(paths.metabase))],
+  })
+  const disk = await statfs(paths.root)
+  return {
+    snapshots_removed: finished.length - kept.length,
+    snapshots_kept: kept.length,
+    raw_log: await rawLogSize(paths.raw),
+    warehouse_bytes: await stat(paths.warehouse).then(
+      ({ size }) => size,
+      () => 0,
+    ),
+    disk: { free_bytes: disk.bavail * disk.bsize, free_share: disk.bavail / disk.blocks },
+    ...(await troubles(paths.lake)),
+  }
+}
+
+/** From the latest snapshot: open quarantine, and drift by how often it was seen. */
+async function troubles(lake: string): Promise<Pick<Maintenance, 'quarantined' | 'drift'>> {
+  if ((await latestName(lake)) === null) return { quarantined: 0, drift: [] }
+  const { db } = await openSnapshot(lake)
+  try {
+    const { open } = await db.row<{ open: number }>(
+      'SELECT count(*)::INTEGER AS open FROM quarantine WHERE resolved_at IS NULL',
+    )
+    const drift = await db.rows<Maintenance['drift'][number]>(
+      `SELECT path, kind, count::DOUBLE AS count FROM schema_drift ORDER BY count DESC, path LIMIT ${DRIFT_SHOWN}`,
+    )
+    return { quarantined: open, drift }
+  } finally {
+    db.close()
+  }
+}

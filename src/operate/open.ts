@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { ApiSettings, Settings } from '#config/settings.ts'
+import { type Api, type ApiOptions, createApi } from '#src/api/client/client.ts'
+import type { Progress, RunContext } from '#src/pipeline/run.ts'
+import { takeLock } from '#src/platform/lock.ts'
+import { companyPaths, makeDirectories } from '#src/store/company.ts'
+
+const DEFAULT_WAIT_SECONDS = 600
+
+/** Whoever is told what goes on: a terminal, or the log. */
+export type Listener = {
+  progress(progress: Progress): void
+  note(text: string): void
+}
+
+/** The real effects for one company: its directories, the clock, names, and a listener. */
+export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): RunContext {
+  return {
+    paths: companyPaths(settings.dataDir, settings.company),
+    settings,
+    now: () => new Date(),
+    runId: newId(),
+    newId,
+    signal,
+    onProgress: progress => listener.progress(progress),
+  }
+}
+
+/** Sorts by time, and is unique where two begin in the same second. */
+function newId(): string {
+  const time = new Date().toISOString().replace(/[-:]|\.\d+/g, '')
+  return `${time}-${randomBytes(3).toString('hex')}`
+}
+
+export function openApi(
+  api: ApiSettings,
+  listener: Listener,
+  signal: AbortSignal,
+  onAnswer?: ApiOptions['onAnswer'],
+): Api {
+  return createApi({
+    ...api,
+    ...(onAnswer ? { onAnswer } : {}),
+    signal,
+    nowMs: Date.now,
+    onRetry: ({ path, reason, retryDelayMs }) =>
+      listener.note(
+        `${path}: ${reason}; trying again${retryDelayMs ? ` in ${(retryDelayMs / 1000).toFixed(1)} s` : ''}`,
+      ),
+  })
+}
+
+/** Holds the company while `work` runs (invariant I8). */
+export async function holdingCompany<T>(
+  context: RunContext,
+  listener: Listener,
+  options: { what: string; waitSeconds?: number },
+  work: () => Promise<T>,
+): Promise<T> {
+  const { paths, settings, signal } = context
+  for (const note of await makeDirectories(paths, settings.lake)) listener.note(note)
+  const lock = await takeLock(
+    paths.lock,
+    { pid: process.pid, host: hostname(), what: options.what, since: context.now().toISOString() },
+    {
+      waitMs: (options.waitSeconds ?? DEFAULT_WAIT_SECONDS) * 1000,
+      signal,
+      nowMs: Date.now,
+      onWait: holder =>
+        listener.note(
+          `Waiting for ${holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'} to release the company`,
+        ),
+    },
+  )
+  try {
+    return await work()
+  } finally {
+    await lock.release()
+  }
+}

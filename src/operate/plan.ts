@@ -1,0 +1,85 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { createWarehouse, hasCurrentSchema, refuseNewer } from '#src/store/warehouse/warehouse.ts'
+import { decideRefetch, type SyncContext, type SyncRequest, survey } from '#src/sync.ts'
+
+/** What a run would do; counts of notices. */
+export type RunPlan = {
+  readonly company: string
+  readonly listed: number
+  readonly added: number
+  readonly changed: number
+  readonly revived: number
+  readonly unchanged: number
+  readonly deferred: number
+  readonly quarantined: number
+  readonly to_fetch: number
+  readonly tombstoned: number
+  /** Requests that the run would send, besides retries. */
+  readonly requests: number
+  /** As if each analysis took as long as a request of the survey did; loading goes on meanwhile. */
+  readonly estimated_seconds: number
+}
+
+/**
+ * Surveys the API as a run would, and stops there: no file of the company is written.
+ * @throws FatalError when the warehouse is in use, or must be rebuilt before it can be compared.
+ */
+export async function plan(request: SyncRequest, context: SyncContext): Promise<RunPlan> {
+  const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-plan-'))
+  const startedMs = context.now().getTime()
+  const db = await openUnchanged(context)
+  try {
+    const refetch = await decideRefetch(request, { db })
+    const unchangedPaths = { ...context.paths, temporary }
+    const { plan, missing } = await survey(
+      { ...request, refetch },
+      { ...context, paths: unchangedPaths },
+      { db },
+    )
+    const surveyMs = context.now().getTime() - startedMs
+    const requests = context.api.stats.requests
+    return {
+      company: context.paths.company,
+      listed: plan.listed,
+      added: plan.added,
+      changed: plan.changed,
+      revived: plan.revived,
+      unchanged: plan.unchanged,
+      deferred: plan.deferred,
+      quarantined: plan.rejected,
+      to_fetch: plan.toFetch,
+      tombstoned: missing.gone.length,
+      requests: requests + plan.toFetch,
+      estimated_seconds: Math.ceil(surveyMs / 1000 + context.api.estimateSeconds(plan.toFetch)),
+    }
+  } finally {
+    db.close()
+    await rm(temporary, { recursive: true, force: true })
+  }
+}
+
+/** The warehouse read-only, or an empty one in memory where there is none yet. */
+async function openUnchanged({ paths, settings }: SyncContext): Promise<Database> {
+  const { sourceTimezone } = settings
+  if (!existsSync(paths.warehouse)) {
+    const db = await Database.open(':memory:')
+    await createWarehouse(db, { sourceTimezone, id: 'plan' })
+    return db
+  }
+  const db = await Database.open(paths.warehouse, { readOnly: true }).catch(error => {
+    throw new FatalError(
+      `The warehouse cannot be opened: ${messageOf(error)}. If a sync is running, plan again when it has ended.`,
+      EXIT.held,
+    )
+  })
+  if (await hasCurrentSchema(db, sourceTimezone)) return db
+  await refuseNewer(db, paths).finally(() => db.close())
+  throw new FatalError(
+    'The tables of this version differ from the warehouse: the next run rebuilds it from the raw log first. Run `npm run rebuild`, then plan again.',
+  )
+}

@@ -1,0 +1,108 @@
+import { canonicalDateTime } from '#schema/fields.ts'
+import type { Loader } from '#src/pipeline/load.ts'
+import {
+  finishRun,
+  publishWarehouse,
+  type RunContext,
+  type RunResult,
+  secondsSince,
+  withRun,
+} from '#src/pipeline/run.ts'
+import { hashOf, type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
+import { segmentPath } from '#src/store/rawlog/files.ts'
+import { readLines } from '#src/store/rawlog/read.ts'
+import { worsen } from '#src/store/run_report.ts'
+import { logName } from '#src/store/warehouse/warehouse.ts'
+
+type Quarantined = {
+  readonly edital_id: string
+  readonly kind: 'notice' | 'analysis'
+  readonly updated_at: string | null
+  readonly observed_at: string
+  readonly segment: number
+  readonly seq: number
+}
+
+/**
+ * Checks every quarantined record again with this version of the contract, from the bytes in the raw log
+ * and without a request. The usable ones are loaded; the others stay as they are.
+ */
+export async function replay(context: RunContext): Promise<RunResult> {
+  return await withRun(context, 'replay', async run => {
+    const { warehouse, loader, report, causes } = run
+    const records = await warehouse.db.rows<Quarantined>(
+      `SELECT edital_id, kind, _updated_at AS updated_at, observed_at::VARCHAR AS observed_at, _segment AS segment, _seq AS seq
+       FROM quarantine WHERE resolved_at IS NULL AND edital_id IS NOT NULL ORDER BY segment, seq`,
+    )
+    // Nothing happened, so nothing is logged.
+    if (records.length === 0) {
+      const published = await publishWarehouse(context, warehouse)
+      return { report, causes, published, seconds: secondsSince(report, context) }
+    }
+    const { analysisStatuses } = context.settings
+    const log = await logName(warehouse)
+    await loader.append({
+      ...{ type: 'run_started', mode: 'replay', analysis_statuses: analysisStatuses },
+      ...{ company: context.paths.company, ...(log === null ? {} : { log }) },
+    })
+    for (const record of records) {
+      const usable = await replayRecord(loader, record, context.paths.raw)
+      report[usable ? 'loaded' : 'quarantined'] += 1
+    }
+    report.listed = records.length
+    if (report.quarantined > 0)
+      worsen(report, 'partial', `${report.quarantined} records are still not usable.`)
+    return await finishRun(run, context)
+  })
+}
+
+async function replayRecord(loader: Loader, record: Quarantined, rawDirectory: string): Promise<boolean> {
+  const bytes = await bytesOf(record, rawDirectory)
+  if (!bytes) return false
+  const { edital_id, kind } = record
+  const verdict = kind === 'notice' ? validateNotice(bytes, edital_id) : validateAnalysis(bytes, edital_id)
+  if (!verdict.ok) return false
+  await loader.append(...usableLine(record, verdict))
+  return true
+}
+
+function usableLine(record: Quarantined, verdict: Verdict & { ok: true }): Parameters<Loader['append']> {
+  const { edital_id } = record
+  const extras = {
+    ...(verdict.drift.length > 0 ? { drift: verdict.drift } : {}),
+    ...(verdict.raw ? { raw: verdict.raw.toString('base64') } : {}),
+  }
+  if (record.kind === 'notice') {
+    return [
+      { type: 'notice', edital_id, updated_at: verdict.updatedAt, fetched_in: record.segment, ...extras },
+      { notice: verdict.document },
+    ]
+  }
+  const updated_at = record.updated_at ?? ''
+  return [
+    {
+      ...{
+        type: 'analysis' as const,
+        edital_id,
+        updated_at,
+        source_updated_at: canonicalDateTime(updated_at),
+      },
+      ...{ hash: hashOf(verdict.document), fetched_at: record.observed_at, fetched_in: record.segment },
+      ...extras,
+    },
+    { analysis: verdict.document },
+  ]
+}
+
+/** The bytes that were received, from the line of the raw log that set them aside. */
+async function bytesOf({ segment, seq }: Quarantined, rawDirectory: string): Promise<Buffer | null> {
+  for await (const line of readLines(segmentPath(rawDirectory, segment))) {
+    const parsed = JSON.parse(line) as Record<string, unknown>
+    if (parsed.seq !== seq) continue
+    if (typeof parsed.raw === 'string') return Buffer.from(parsed.raw, 'base64')
+    // Set aside because it could not be loaded: the line still holds the document itself.
+    const document = parsed[String(parsed.type)]
+    return document ? Buffer.from(JSON.stringify(document)) : null
+  }
+  return null
+}

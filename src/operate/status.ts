@@ -1,0 +1,68 @@
+import { FatalError } from '#src/platform/errors.ts'
+import { type Holder, readHolder } from '#src/platform/lock.ts'
+import { type MetabaseState, readMetabaseState } from '#src/present/metabase/state.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { describeFailure, type Failure, readFailure } from '#src/store/failure.ts'
+import { openSnapshot } from '#src/store/lake/read.ts'
+import type { RunReport } from '#src/store/run_report.ts'
+import { readState } from '#src/store/state.ts'
+import type { Database, Row } from '#src/store/warehouse/database.ts'
+
+/** How a company stands; what `status --json` prints. */
+export type Status = {
+  readonly company: string
+  readonly held_by: Holder | null
+  readonly last_run: RunReport | null
+  /** Runs that could not begin, died or hung, since the last one that did not. Null if there was none. */
+  readonly last_failure: Failure | null
+  /** When the last run ended that went through everything listed. */
+  readonly last_good_at: string | null
+  readonly snapshot: { readonly directory: string; readonly created_at: string }
+  /** Null where no Metabase is followed. */
+  readonly metabase: MetabaseState | null
+  readonly notices: readonly Row[]
+  readonly quarantine: readonly Row[]
+  readonly drift: readonly Row[]
+}
+
+/** Reads the latest snapshot and the last run's report; never the warehouse, which a sync may hold. */
+export async function readStatus(paths: CompanyPaths): Promise<Status> {
+  const failure = await readFailure(paths)
+  const { db, manifest } = await openSnapshot(paths.lake).catch(error => {
+    throw error instanceof FatalError && failure !== null ? withCause(error, failure) : error
+  })
+  const state = await readState(paths)
+  try {
+    return {
+      company: paths.company,
+      held_by: await readHolder(paths.lock),
+      last_run: state?.last_run ?? null,
+      last_failure: failure,
+      last_good_at: state?.last_good_at ?? null,
+      snapshot: { directory: manifest.directory, created_at: manifest.created_at },
+      metabase: await readMetabaseState(paths.metabase),
+      notices: await noticesByStatus(db),
+      quarantine: await db.rows(
+        `SELECT kind, edital_id, reason, path, attempts, next_attempt_at FROM quarantine
+         WHERE resolved_at IS NULL ORDER BY observed_at DESC`,
+      ),
+      drift: await db.rows(
+        'SELECT path, kind, sample, count, last_seen_at FROM schema_drift ORDER BY last_seen_at DESC',
+      ),
+    }
+  } finally {
+    db.close()
+  }
+}
+
+/** Before the first snapshot this is all that there is to say. */
+function withCause({ message, exitCode }: FatalError, failure: Failure): FatalError {
+  return new FatalError(`${message} The last run ${describeFailure(failure)}`, exitCode)
+}
+
+async function noticesByStatus(db: Database): Promise<Row[]> {
+  return await db.rows(`SELECT coalesce(status, 'all') AS status, count(*) AS notices,
+      count(*) FILTER (analysis_state = 'current') AS current, count(*) FILTER (analysis_state = 'pending') AS pending,
+      count(*) FILTER (analysis_state = 'quarantined') AS quarantined, count(*) FILTER (analysis_state = 'excluded') AS excluded
+    FROM editais WHERE deleted_at IS NULL GROUP BY GROUPING SETS ((status), ()) ORDER BY grouping(status), status`)
+}

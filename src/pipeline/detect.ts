@@ -1,0 +1,168 @@
+import { createReadStream } from 'node:fs'
+import { join } from 'node:path'
+import { writeNew } from '#src/platform/durable.ts'
+import { linesOf } from '#src/platform/lines.ts'
+import { type Database, literal } from '#src/store/warehouse/database.ts'
+import type { ListedFile } from './listed.ts'
+
+/**
+ * The newest notices come first, but in so many strides through all of them, others in each run: a few
+ * that always fail can so not stand together and open the circuit before the rest had its turn.
+ */
+const STRIDES = 8
+
+/** Phases in which a notice is still in the funnel; the others are closed. */
+const OPEN_STATUSES = ['screening', 'analysis', 'pricing', 'ready']
+
+export type DetectOptions = {
+  readonly db: Database
+  /** What is behind the table `listed`. */
+  readonly listed: Pick<ListedFile, 'lines'>
+  readonly now: Date
+  readonly analysisStatuses: readonly string[]
+  /** Analyses received up to this segment of the raw log are due again (`--full`). */
+  readonly refetchSegment: number | null
+  readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
+  /** Every analysis is fetched, also one that is current or whose next attempt is not due. */
+  readonly force: boolean
+  readonly temporaryDirectory: string
+}
+
+/** What a run is about to do; counts of listed notices. */
+export type Plan = {
+  readonly listed: number
+  readonly added: number
+  readonly changed: number
+  readonly revived: number
+  readonly unchanged: number
+  readonly deferred: number
+  readonly rejected: number
+  readonly toFetch: number
+  /** Files with the records to log and the analyses to fetch, one JSON object a line. */
+  readonly recordsPath: string
+  readonly workPath: string
+}
+
+/** A notice or a rejected record, for the raw log. */
+export type ListedRecord = {
+  readonly edital_id: string | null
+  readonly updated_at: string | null
+  readonly document: string | null
+  readonly drift: string | null
+  readonly raw: string | null
+  readonly hash: string | null
+  readonly reason: string | null
+  readonly path: string | null
+  readonly excerpt: string | null
+}
+
+/** An analysis to fetch. */
+export type Work = {
+  readonly edital_id: string
+  readonly updated_at: string
+  /** Hash of the stored analysis; null when there is none. */
+  readonly hash: string | null
+  /** Whether the stored analysis is the one for this `updated_at`, as it was last listed. */
+  readonly same_version: boolean
+}
+
+/**
+ * Compares the table `listed` with the warehouse. What is to be done goes to files, not into memory:
+ * `readPlan` streams them while the warehouse is busy loading.
+ */
+export async function detect(options: DetectOptions): Promise<Plan> {
+  const { db, temporaryDirectory } = options
+  await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, {
+    now: options.now.toISOString(),
+    force: options.force,
+    refetch_segment: options.refetchSegment,
+  })
+  const counts = await db.row<Omit<Plan, 'recordsPath' | 'workPath'>>(
+    `SELECT count(*) AS listed, count(*) FILTER (change = 'new') AS added, count(*) FILTER (change = 'changed') AS changed,
+       count(*) FILTER (change = 'revived') AS revived, count(*) FILTER (action = 'none') AS unchanged,
+       count(*) FILTER (action = 'defer') AS deferred, count(*) FILTER (action = 'set_aside') AS rejected,
+       count(*) FILTER (action = 'fetch') AS "toFetch"
+     FROM detected`,
+  )
+  const recordsPath = join(temporaryDirectory, 'records.ndjson')
+  await writeNew(recordsPath, '')
+  if (counts.added + counts.changed + counts.revived + counts.rejected > 0) {
+    await db.run(`COPY (
+        SELECT edital_id, updated_at, document::VARCHAR AS document, drift, raw, hash, reason, path, excerpt
+        FROM ${options.listed.lines}
+        WHERE read IN (SELECT read FROM detected WHERE change NOT IN ('same', 'known'))
+      ) TO ${literal(recordsPath)} (FORMAT json)`)
+  }
+  const workPath = join(temporaryDirectory, 'work.ndjson')
+  await db.run(`COPY (
+      SELECT edital_id, _updated_at AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
+      ORDER BY hash(edital_id, ${literal(options.now.toISOString())}) % ${STRIDES}, created_at DESC, edital_id
+    ) TO ${literal(workPath)} (FORMAT json)`)
+  return { ...counts, recordsPath, workPath }
+}
+
+function compare(options: DetectOptions): string {
+  return `
+    SELECT edital_id, read, _updated_at, created_at, hash, same_version, change,
+      CASE
+        WHEN change = 'known' THEN 'defer'
+        WHEN change = 'rejected' THEN 'set_aside'
+        WHEN change = 'same' AND same_version AND NOT due AND NOT $force THEN 'none'
+        WHEN (${isExcluded(options)} OR waits) AND NOT $force THEN 'defer'
+        ELSE 'fetch'
+      END AS action
+    FROM (
+      SELECT l.edital_id, l.read, l._updated_at, l.created_at, l.status, a._hash AS hash,
+        CASE
+          WHEN l.reason IS NOT NULL AND bad._hash = l.hash AND ${isWaiting('bad')} AND NOT $force THEN 'known'
+          WHEN l.reason IS NOT NULL THEN 'rejected'
+          WHEN e.edital_id IS NULL THEN 'new'
+          WHEN e.deleted_at IS NOT NULL THEN 'revived'
+          WHEN l._updated_at IS DISTINCT FROM e._updated_at OR l.list_fields <> e._list_fields OR bad.kind IS NOT NULL THEN 'changed'
+          ELSE 'same'
+        END AS change,
+        a._source_updated_at IS NOT DISTINCT FROM l._updated_at AND a._segment >= e._segment AS same_version,
+        q.edital_id IS NOT NULL OR coalesce(a._segment <= $refetch_segment::BIGINT, false)
+          OR coalesce(${isOld(options)}, false) AS due,
+        q._updated_at IS NOT DISTINCT FROM l._updated_at AND ${isWaiting('q')}
+          AND NOT coalesce(q._segment <= $refetch_segment::BIGINT, false) AS waits
+      FROM listed l
+      LEFT JOIN editais e ON e.edital_id = l.edital_id
+      LEFT JOIN analyses a ON a.edital_id = l.edital_id
+      LEFT JOIN (FROM quarantine WHERE kind = 'analysis' AND resolved_at IS NULL) q ON q.edital_id = l.edital_id
+      LEFT JOIN (FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL) bad
+        ON coalesce(bad.edital_id, bad._hash) = coalesce(l.edital_id, l.hash)
+    )`
+}
+
+/** No list excludes nothing: a phase that the contract does not know yet has analyses too. */
+function isExcluded({ analysisStatuses }: DetectOptions): string {
+  if (analysisStatuses.length === 0) return 'false'
+  return `NOT list_contains([${analysisStatuses.map(literal).join(', ')}], status)`
+}
+
+/** Until its next attempt, unless it was set aside in the future: then the clock was wrong, now or at the time. */
+function isWaiting(q: string): string {
+  return `(${q}.observed_at <= $now::TIMESTAMPTZ AND $now::TIMESTAMPTZ < ${q}.next_attempt_at)`
+}
+
+/** Also one from the future is doubtful: a clock that was ahead must not keep an analysis for a year. */
+function isOld(options: DetectOptions): string {
+  const age = maxAge(options)
+  return `NOT ($now::TIMESTAMPTZ > a.fetched_at - ${age} AND $now::TIMESTAMPTZ < a.fetched_at + ${age})`
+}
+
+/**
+ * How old an analysis may grow. Each notice has its own share, between half and all of the maximum, so
+ * that what was fetched together is not due together for ever.
+ */
+function maxAge({ analysisMaxAge: { openMs, closedMs } }: DetectOptions): string {
+  const open = OPEN_STATUSES.map(literal).join(', ')
+  const ageMs = `CASE WHEN l.status IN (${open}) THEN ${openMs ?? 'NULL'} ELSE ${closedMs ?? 'NULL'} END`
+  return `to_milliseconds(((${ageMs}) * (0.5 + hash(l.edital_id) % 1000 / 2000.0))::BIGINT)`
+}
+
+/** Streams one of the plan's files. */
+export async function* readPlan<T>(path: string): AsyncGenerator<T> {
+  for await (const line of linesOf(createReadStream(path))) yield JSON.parse(line) as T
+}

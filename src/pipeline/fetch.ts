@@ -1,0 +1,169 @@
+import { canonicalDateTime } from '#schema/fields.ts'
+import type { Api } from '#src/api/client/client.ts'
+import { runWorkers } from '#src/platform/concurrency.ts'
+import {
+  EXIT,
+  ExcludedError,
+  FatalError,
+  InterruptedError,
+  messageOf,
+  RequestError,
+} from '#src/platform/errors.ts'
+import type { Work } from './detect.ts'
+import type { Loader } from './load.ts'
+import { excerptOf, hashOf, type Rejected, validateAnalysis } from './validate.ts'
+
+/** So many failures with no success between them are the API's, not the notices': asking on is no use. */
+const CIRCUIT_FAILURES = 20
+
+/** What became of the analyses, a count for each outcome. */
+export type Fetched = {
+  loaded: number
+  gone: number
+  quarantined: number
+  failed: number
+  /** The API does not offer them. */
+  excluded: number
+  silentChanges: number
+  /** Why fetching ended early; null when all was attempted. */
+  stopped: Error | null
+  /** The last reason of a failure, to tell the user about. */
+  lastFailure: string | null
+  lastExcluded: string | null
+}
+
+export type FetchOptions = {
+  readonly api: Pick<Api, 'analysis' | 'notice' | 'concurrency'>
+  readonly work: AsyncIterator<Work>
+  readonly loader: Pick<Loader, 'append'>
+  readonly signal: AbortSignal
+  readonly onProgress: (fetched: Fetched) => void
+}
+
+/**
+ * Fetches, checks and logs the analyses of `work`, many at a time. Ends early on a refused key, an open
+ * circuit or the signal; what was logged until then stays.
+ * @throws only what is no fault of the API: the disk, or a bug.
+ */
+export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
+  const { api, work, signal } = options
+  const fetched: Fetched = {
+    loaded: 0,
+    gone: 0,
+    quarantined: 0,
+    failed: 0,
+    excluded: 0,
+    silentChanges: 0,
+    stopped: null,
+    lastFailure: null,
+    lastExcluded: null,
+  }
+  let failuresInARow = 0
+
+  async function attempt(next: Work): Promise<void> {
+    try {
+      await fetchOne(options, next, fetched)
+      failuresInARow = 0
+    } catch (error) {
+      if (error instanceof FatalError) {
+        fetched.stopped ??= error
+        return
+      }
+      if (error instanceof ExcludedError) {
+        fetched.excluded += 1
+        fetched.lastExcluded = `${next.edital_id}: ${messageOf(error)}`
+        failuresInARow = 0
+        return
+      }
+      if (!(error instanceof RequestError)) throw error
+      fetched.failed += 1
+      fetched.lastFailure = `${next.edital_id}: ${messageOf(error)}`
+      // An API that refuses one notice is well; only what failed of itself speaks against asking on.
+      failuresInARow = error.transient ? failuresInARow + 1 : 0
+      if (failuresInARow >= CIRCUIT_FAILURES) fetched.stopped ??= circuitOpened(error)
+    }
+  }
+
+  async function worker(failed: () => boolean): Promise<void> {
+    while (!fetched.stopped && !failed()) {
+      if (signal.aborted) {
+        fetched.stopped ??= new InterruptedError()
+        return
+      }
+      const next = await work.next()
+      if (next.done) return
+      await attempt(next.value)
+      options.onProgress(fetched)
+    }
+  }
+  // While one works on an answer, another's request waits for the connection that has become free; with a
+  // concurrency of one there is no other.
+  await runWorkers(api.concurrency * 2 - 1, worker)
+  await work.return?.()
+  return fetched
+}
+
+/** Adds exactly one outcome to `fetched`, or throws. */
+async function fetchOne({ api, loader }: FetchOptions, work: Work, fetched: Fetched): Promise<void> {
+  const { edital_id, updated_at } = work
+  const answer = await api.analysis(edital_id)
+  if (answer.kind === 'absent') {
+    await confirmGone(api, edital_id)
+    fetched.gone += 1
+    return
+  }
+  const verdict =
+    answer.kind === 'body' ? validateAnalysis(answer.bytes, edital_id) : tooLarge(edital_id, answer.excerpt)
+  if (!verdict.ok) {
+    await loader.append(rejectedLine(verdict, updated_at))
+    fetched.quarantined += 1
+    return
+  }
+  const hash = hashOf(verdict.document)
+  const about = { edital_id, updated_at, source_updated_at: canonicalDateTime(updated_at), hash }
+  if (hash === work.hash) {
+    await loader.append({ type: 'analysis_same', ...about })
+  } else {
+    const { drift, raw } = verdict
+    const line = {
+      ...about,
+      ...(drift.length > 0 ? { drift } : {}),
+      ...(raw ? { raw: raw.toString('base64') } : {}),
+    }
+    await loader.append({ type: 'analysis', ...line }, { analysis: verdict.document })
+    if (work.hash !== null && work.same_version) fetched.silentChanges += 1
+  }
+  fetched.loaded += 1
+}
+
+/** An analysis without its notice would be a fault; only both absent mean that the notice went away. */
+async function confirmGone(api: Pick<Api, 'notice'>, id: string): Promise<void> {
+  const answer = await api.notice(id)
+  if (answer.kind !== 'absent')
+    throw new RequestError('the API has the notice but answers 404 for its analysis')
+}
+
+function tooLarge(id: string, excerpt: Buffer): Rejected {
+  return { ok: false, editalId: id, reason: 'the body is too large', path: '$', raw: excerpt }
+}
+
+function rejectedLine({ editalId, reason, path, raw }: Rejected, updatedAt: string) {
+  return {
+    type: 'rejected' as const,
+    edital_id: editalId,
+    kind: 'analysis' as const,
+    reason,
+    path,
+    updated_at: updatedAt,
+    hash: hashOf(raw),
+    raw: raw.toString('base64'),
+    excerpt: excerptOf(raw),
+  }
+}
+
+function circuitOpened(error: Error): FatalError {
+  return new FatalError(
+    `${CIRCUIT_FAILURES} requests failed in a row, the last one because ${messageOf(error)}. What was loaded stays; the next run goes on from there.`,
+    EXIT.partial,
+  )
+}

@@ -1,0 +1,136 @@
+import { canonicalDateTime } from '#schema/fields.ts'
+import type { Api } from '#src/api/client/client.ts'
+import { runWorkers } from '#src/platform/concurrency.ts'
+import { RequestError, throwIfInterrupted } from '#src/platform/errors.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
+import type { ListedFile } from './listed.ts'
+import { validateNotice } from './validate.ts'
+
+/** With fewer live notices than this, an empty list may simply be true. */
+const GUARD_FROM_LIVE = 20
+/** More verified deletions than this share of the live notices, or this many, are not believed. */
+const GUARD_SHARE = 0.05
+const GUARD_COUNT = 20
+
+/** So many failures with no answer between them: asking for the rest is no use in this run. */
+const GIVE_UP_FAILURES = 20
+/** A key that can read none of so many stored notices is another company's. */
+const SAMPLED_NOTICES = 3
+
+/**
+ * Invariant I10 for a filtered list, which need not show what the warehouse holds: true when it shows
+ * only notices that are unknown here, and stored ones do not exist for this key, or are others of the same id.
+ */
+export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Promise<boolean> {
+  const { live, known } = await db.row<{ live: number; known: number }>(
+    `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live,
+       (SELECT count(*) FROM listed l JOIN editais e USING (edital_id) WHERE ${SAME_NOTICE}) AS known`,
+  )
+  if (live < GUARD_FROM_LIVE || known > 0) return false
+  const sample = await db.rows<{ id: string; createdMs: number }>(
+    `SELECT edital_id AS id, epoch_ms(created_at) AS "createdMs" FROM editais WHERE deleted_at IS NULL ORDER BY updated_at DESC LIMIT ${SAMPLED_NOTICES}`,
+  )
+  for (const { id, createdMs } of sample) {
+    const answer = await api.notice(id)
+    if (answer.kind === 'absent') continue
+    if (answer.kind !== 'body' || !isAnother(answer.bytes, createdMs)) return false
+  }
+  return true
+}
+
+/** Only where it says so: a body that cannot be read, or a time without an offset, says nothing. */
+function isAnother(bytes: Buffer, createdMs: number): boolean {
+  try {
+    const { created_at } = JSON.parse(bytes.toString('utf8')) as { created_at?: unknown }
+    const text = canonicalDateTime(String(created_at))
+    return /(Z|[+-]\d\d:\d\d)$/.test(text) && Date.parse(text) !== createdMs
+  } catch {
+    return false
+  }
+}
+
+/** Ids are a company's own, and those of two may be equal; when each began to follow a notice is not. */
+const SAME_NOTICE = 'coalesce(l.created_at = e.created_at, true)'
+
+/** Invariant I10: true when the list shows none of the notices that the warehouse holds. */
+export async function isAnotherCompany(db: Database): Promise<boolean> {
+  const { live, shown } = await db.row<{ live: number; shown: number }>(
+    `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live, count(*) AS shown
+     FROM editais e JOIN listed l USING (edital_id)
+     WHERE e.deleted_at IS NULL AND ${SAME_NOTICE}`,
+  )
+  return live >= GUARD_FROM_LIVE && shown === 0
+}
+
+export type Missing = {
+  /** Answered 404: their deletion is verified. */
+  readonly gone: readonly string[]
+  /** How many exist after all, and were added to `listed`. */
+  readonly found: number
+  /** The guard held: there are more of them than can be believed, and none is to be tombstoned. */
+  readonly held: boolean
+  /** Not answered usefully: nothing is concluded about them. */
+  readonly unverified: readonly { id: string; reason: string }[]
+}
+
+/**
+ * Asks for each live notice that the list did not show (invariant I4). Those that exist after all are
+ * added to `listed`, like any other row. Stops asking once the guard holds.
+ */
+export async function verifyMissing(options: {
+  db: Database
+  api: Pick<Api, 'notice' | 'concurrency'>
+  listed: ListedFile
+  allowMassDelete: boolean
+  signal: AbortSignal
+}): Promise<Missing> {
+  const { db, api } = options
+  const missing = await db.rows<{ id: string }>(
+    `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL
+     AND edital_id NOT IN (SELECT edital_id FROM listed WHERE edital_id IS NOT NULL) ORDER BY edital_id`,
+  )
+  const { live } = await db.row<{ live: number }>(
+    'SELECT count(*) AS live FROM editais WHERE deleted_at IS NULL',
+  )
+  const bound = options.allowMassDelete ? Number.POSITIVE_INFINITY : Math.max(GUARD_COUNT, live * GUARD_SHARE)
+  const gone: string[] = []
+  let found = 0
+  let failuresInARow = 0
+  const goOn = () => gone.length <= bound && failuresInARow < GIVE_UP_FAILURES
+  const unverified: { id: string; reason: string }[] = []
+
+  async function work(stopped: () => boolean): Promise<void> {
+    for (let next = missing.pop(); next && goOn() && !stopped(); next = missing.pop()) {
+      throwIfInterrupted(options.signal)
+      const { id } = next
+      try {
+        const answer = await api.notice(id)
+        failuresInARow = 0
+        if (answer.kind === 'absent') gone.push(id)
+        else if (answer.kind === 'body') {
+          found += 1
+          await options.listed.add([validateNotice(answer.bytes, id)])
+        } else unverified.push({ id, reason: 'its answer is too large' })
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error
+        unverified.push({ id, reason: error.message })
+        failuresInARow += 1
+      }
+    }
+  }
+  await runWorkers(Math.min(api.concurrency, missing.length), work)
+  const held = gone.length > bound
+  return { gone: held ? [] : gone, found, held, unverified }
+}
+
+/**
+ * List items that were set aside, never became a notice here, and are listed no more. Only a whole,
+ * unfiltered pass tells.
+ */
+export async function unlistedRecords(db: Database): Promise<{ edital_id: string | null; hash: string }[]> {
+  return await db.rows(
+    `SELECT edital_id, _hash AS hash FROM quarantine WHERE kind = 'notice' AND resolved_at IS NULL
+       AND coalesce(edital_id, _hash) NOT IN (SELECT coalesce(edital_id, hash) FROM listed)
+       AND (edital_id IS NULL OR edital_id NOT IN (SELECT edital_id FROM editais))`,
+  )
+}

@@ -1,0 +1,181 @@
+import type { Settings } from '#config/settings.ts'
+import { remove } from '#src/platform/durable.ts'
+import type { Cause } from '#src/platform/errors.ts'
+import { forgetMetabase, readMetabaseState, snapshotsOf } from '#src/present/metabase/state.ts'
+import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/store/company.ts'
+import { forgetFailure } from '#src/store/failure.ts'
+import { type Published, publish } from '#src/store/lake/publish.ts'
+import { rawLogSize, removeUnsealed, sealedSegments } from '#src/store/rawlog/files.ts'
+import { RawLogWriter } from '#src/store/rawlog/writer.ts'
+import { assertConserved, newReport, type RunMode, type RunReport } from '#src/store/run_report.ts'
+import { broughtNothing, readState, wentThrough, writeState } from '#src/store/state.ts'
+import {
+  type OpenOptions,
+  openWarehouse,
+  settleWarehouse,
+  type Warehouse,
+} from '#src/store/warehouse/warehouse.ts'
+import { createLoader, type Loader } from './load.ts'
+import type { Drift } from './validate.ts'
+
+/** What a run tells while it goes on; `total` is 0 while it is not known. */
+export type Progress = {
+  readonly stage: 'open' | 'scan' | 'fetch' | 'load' | 'publish'
+  readonly done: number
+  readonly total: number
+  readonly note?: string
+}
+
+/** The effects of a run, real or simulated. */
+export type RunContext = {
+  readonly paths: CompanyPaths
+  readonly settings: Settings
+  readonly now: () => Date
+  /** This run's name; sorts by time. */
+  readonly runId: string
+  /** A name no other run or warehouse has. */
+  readonly newId: () => string
+  /** Aborted to stop early: what is there is sealed, loaded and published. */
+  readonly signal: AbortSignal
+  readonly onProgress: (progress: Progress) => void
+}
+
+export type Run = {
+  readonly warehouse: Warehouse
+  readonly loader: Loader
+  readonly report: RunReport
+  readonly causes: Set<Cause>
+}
+
+export type RunResult = {
+  readonly report: RunReport
+  readonly causes: ReadonlySet<Cause>
+  readonly published: Published
+  /** From the beginning of the run to its end, with publishing; the report is written before that. */
+  readonly seconds: number
+}
+
+/** Opens what a run writes to, and closes it after `work`; the caller holds the company's lock. */
+export async function withRun<T>(
+  context: RunContext,
+  mode: RunMode,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
+  const { paths, settings, now, onProgress } = context
+  const report = newReport(context.runId, mode, now())
+  await makeDirectories(paths, settings.lake)
+  await freshTemporary(paths)
+  await removeUnsealed(paths.raw)
+  const warehouse = await openWarehouse(openOptions(context))
+  const firstNumber = (await sealedSegments(paths.raw)).length + 1
+  const log = new RawLogWriter({ directory: paths.raw, firstNumber, runId: report.run_id, now })
+  let loaded = 0
+  const onLoaded = (documents: number) => {
+    loaded += documents
+    onProgress({ stage: 'load', done: loaded, total: 0 })
+  }
+  const loader = createLoader({ log, ...warehouse, onLoaded })
+  try {
+    return await work({ warehouse, loader, report, causes: new Set() })
+  } finally {
+    await log.close()
+    await loader.idle()
+    warehouse.db.close()
+    await remove('temporary.remove', paths.temporary)
+  }
+}
+
+/** Ends a run: its report joins the log and the warehouse, and the lake is made to agree with that. */
+export async function finishRun(
+  run: Run,
+  context: RunContext,
+  drift: readonly Drift[] = [],
+): Promise<RunResult> {
+  const { warehouse, loader, report, causes } = run
+  report.finished_at = context.now().toISOString()
+  assertConserved(report)
+  await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
+  await loader.settle()
+  await settleWarehouse(warehouse)
+  context.onProgress({ stage: 'publish', done: 0, total: 0 })
+  const published = await publishLake(context, warehouse)
+  await rememberRun(run, context, published)
+  // Last, for whatever it does: the run is over.
+  await leadMetabase(context, published)
+  return { report, causes, published, seconds: secondsSince(report, context) }
+}
+
+/** How long the run has taken by now; a clock that was set back makes it 0. */
+export function secondsSince({ started_at }: RunReport, { now }: Pick<RunContext, 'now'>): number {
+  return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
+}
+
+/** A run that changed nothing else is not in a snapshot at once; and no reader may open the warehouse. */
+async function rememberRun(
+  { warehouse, report, causes }: Run,
+  { paths }: RunContext,
+  published: Published,
+): Promise<void> {
+  const before = await readState(paths)
+  const { open } = await warehouse.db.row<{ open: number }>(
+    'SELECT count(*)::INTEGER AS open FROM quarantine WHERE resolved_at IS NULL',
+  )
+  await writeState(paths, {
+    last_run: report,
+    causes: [...causes],
+    last_good_at: wentThrough(report) ? report.finished_at : (before?.last_good_at ?? null),
+    quarantined: open,
+    quarantined_before: before?.quarantined ?? 0,
+    raw_log: await rawLogSize(paths.raw, before?.raw_log),
+    snapshot: { directory: published.directory, bytes: published.bytes },
+  })
+  if (!broughtNothing(report)) await forgetFailure(paths)
+}
+
+type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>
+
+/** Makes the lake agree with the warehouse, and Metabase, where there is one, with the lake. */
+export async function publishWarehouse(
+  context: Publishing,
+  warehouse: Pick<Warehouse, 'db'>,
+): Promise<Published> {
+  const published = await publishLake(context, warehouse)
+  await leadMetabase(context, published)
+  return published
+}
+
+async function publishLake(
+  { paths, settings, now }: Publishing,
+  { db }: Pick<Warehouse, 'db'>,
+): Promise<Published> {
+  const { company, lake } = paths
+  const { snapshotKeepMs: keepMs, sourceTimezone } = settings
+  const inUse = snapshotsOf(await readMetabaseState(paths.metabase))
+  return await publish({ db, lake, company, now: now(), keepMs, sourceTimezone, inUse })
+}
+
+async function leadMetabase(
+  { paths, settings, now, signal }: Publishing,
+  { manifest }: Published,
+): Promise<void> {
+  const { metabase: target } = settings
+  if (!target) return await forgetMetabase(paths.metabase)
+  // Loaded only where there is one: it brings a client for HTTP with it.
+  const { followSnapshot } = await import('#src/present/metabase/follow.ts')
+  const { company, lake, metabase: path } = paths
+  await followSnapshot({ target, owner: { company, lake }, path, manifest, now: now(), signal })
+}
+
+export function openOptions(context: RunContext): OpenOptions {
+  const { paths, settings, newId, signal } = context
+  return {
+    paths,
+    sourceTimezone: settings.sourceTimezone,
+    newId,
+    signal,
+    onApply: ({ reason, done, total }) => {
+      const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply what an earlier run sealed'
+      context.onProgress({ stage: 'open', done, total, note })
+    },
+  }
+}

@@ -1,0 +1,206 @@
+import { LIST_LIMIT } from '#schema/notice.ts'
+import type { Api } from '#src/api/client/client.ts'
+import { runWorkers } from '#src/platform/concurrency.ts'
+import { FatalError, RequestError, throwIfInterrupted } from '#src/platform/errors.ts'
+import type { ListedFile } from './listed.ts'
+import { type Drift, hashOf, type Page, type Verdict, validateNotice, validatePage } from './validate.ts'
+
+/** A pass that is not whole is repeated once; the next run comes soon. */
+const MAX_PASSES = 2
+/** Pages read at once: enough to hide latency, few enough that a pass stays close to one moment. */
+const PAGES_AT_ONCE = 4
+/** A server that gives less than asked must not make a pass endless. */
+const MAX_PAGES_FACTOR = 4
+const MAX_PAGES_SLACK = 50
+/** Two pages of so many notices are the same only where `offset` is ignored; short ones can be by shifts. */
+const MIN_REPEATED = 20
+
+export type Scan = {
+  readonly passes: number
+  /** Whether one pass was verified as whole (section "Scan" of ARCHITECTURE.md). */
+  readonly complete: boolean | null
+  /** Notices asked for by id that do not exist for this company. */
+  readonly absent: number
+  /** Those asked for by id for which no useful answer came. */
+  readonly failed: readonly { id: string; reason: string }[]
+  /** The most notices that a page of the last pass said there are. */
+  readonly total: number
+  readonly drift: readonly Drift[]
+}
+
+export type ScanOptions = {
+  readonly api: Pick<Api, 'list' | 'concurrency'>
+  readonly statuses: readonly string[] | null
+  readonly listed: ListedFile
+  readonly signal: AbortSignal
+  readonly onProgress: (progress: { done: number; total: number }) => void
+}
+
+/**
+ * Reads the whole list, in no assumed order, and adds every notice it shows to `listed`. Neighbouring
+ * pages overlap by one notice: only that shows the one that slipped between two pages while the list
+ * changed.
+ * @throws FatalError when the list cannot be read, or the server ignores `offset`.
+ */
+export async function scan(options: ScanOptions): Promise<Scan> {
+  const drift: Drift[] = []
+  for (let passes = 1; ; passes += 1) {
+    const pass = await readPass(options)
+    if (passes === 1) drift.push(...pass.drift)
+    if (pass.whole || passes === MAX_PASSES) {
+      return {
+        passes,
+        complete: pass.whole,
+        total: pass.total,
+        absent: 0,
+        failed: [],
+        drift,
+      }
+    }
+  }
+}
+
+type PageEdges = {
+  readonly offset: number
+  readonly end: number
+  readonly first: string
+  readonly last: string
+}
+
+type Pass = {
+  readonly edges: PageEdges[]
+  readonly totals: Set<number>
+  readonly shown: Set<string>
+  /** Hash of the ids of each page, to recognise a server that repeats itself. */
+  readonly pages: Map<string, number>
+  readonly drift: Drift[]
+  read: number
+}
+
+async function readPass(
+  options: ScanOptions,
+): Promise<{ whole: boolean; drift: readonly Drift[]; total: number }> {
+  const pass: Pass = { edges: [], totals: new Set(), shown: new Set(), pages: new Map(), drift: [], read: 0 }
+  const first = await readPage(options, pass, 0)
+  pass.drift.push(...first.drift)
+  const size = first.notices.length
+  const maxPages = MAX_PAGES_SLACK + (MAX_PAGES_FACTOR * first.total) / Math.max(1, size - 1)
+  // Ranges of the list that are still to be read; a page that ends early puts its rest back.
+  let ranges = planRanges(size, first.total)
+
+  async function work(stopped: () => boolean): Promise<void> {
+    for (let range = ranges.shift(); range && !stopped(); range = ranges.shift()) {
+      if (pass.read > maxPages) throw endless(pass.read)
+      const page = await readPage(options, pass, range.from)
+      const end = range.from + page.notices.length
+      const goal = Math.min(range.to, page.total)
+      // There the list ends, whatever its `total` says.
+      if (page.notices.length === 0) ranges = ranges.filter(({ from }) => from < range.from)
+      if (page.notices.length > 0 && end < goal) ranges.push({ from: nextOffset(range.from, end), to: goal })
+    }
+  }
+  const workers = Math.max(1, Math.min(PAGES_AT_ONCE, options.api.concurrency, ranges.length))
+  await runWorkers(workers, work)
+  return { whole: isWhole(pass), drift: pass.drift, total: Math.max(...pass.totals) }
+}
+
+/** Pages after the first, each beginning with the last notice of the one before where it has several. */
+function planRanges(size: number, total: number): { from: number; to: number }[] {
+  const overlap = size > 1 ? 1 : 0
+  const ranges: { from: number; to: number }[] = []
+  if (size === 0) return ranges
+  for (let from = size - overlap; from + overlap < total; from += size - overlap) {
+    ranges.push({ from, to: from + size })
+  }
+  return ranges
+}
+
+/** Overlaps with what was read, unless the server gives one notice a page: then there is no overlap to see. */
+function nextOffset(from: number, end: number): number {
+  return end - 1 > from ? end - 1 : end
+}
+
+async function readPage(options: ScanOptions, pass: Pass, offset: number): Promise<Page> {
+  throwIfInterrupted(options.signal)
+  const body = await options.api.list({ statuses: options.statuses, limit: LIST_LIMIT.max, offset })
+  const page = validatePage(body)
+  if (typeof page === 'string') {
+    throw new FatalError(
+      `The list page at offset ${offset} cannot be read: ${page}. Check API_BASE_URL; if it is right, the API is at fault.`,
+    )
+  }
+  pass.read += 1
+  await options.listed.add(page.notices)
+  note(pass, page, offset)
+  options.onProgress({ done: pass.shown.size, total: page.total })
+  return page
+}
+
+function note(pass: Pass, page: Page, asked: number): void {
+  const keys = page.notices.map(keyOf)
+  if (keys.length >= MIN_REPEATED) {
+    const content = hashOf(keys.join('\n'))
+    const before = pass.pages.get(content)
+    if (before !== undefined && before !== asked) {
+      throw new FatalError(
+        `The API ignores offset: the pages at ${before} and ${asked} show the same notices. The list cannot be read whole, so nothing was concluded from it.`,
+      )
+    }
+    pass.pages.set(content, asked)
+  }
+  pass.totals.add(page.total)
+  for (const key of keys) pass.shown.add(key)
+  const [first, last] = [keys[0], keys.at(-1)]
+  if (first !== undefined && last !== undefined) {
+    pass.edges.push({ offset: page.offset, end: page.offset + keys.length, first, last })
+  }
+}
+
+function keyOf(verdict: Verdict): string {
+  return verdict.editalId ?? hashOf(verdict.ok ? verdict.document : verdict.raw)
+}
+
+/** One `total` throughout, as many notices as it says, and every page begins with the one before's last. */
+function isWhole({ edges, totals, shown }: Pass): boolean {
+  const [total] = totals
+  if (totals.size !== 1 || total !== shown.size) return false
+  const sorted = [...edges].sort((a, b) => a.offset - b.offset || a.end - b.end)
+  return sorted.every((page, index) => {
+    const previous = sorted[index - 1]
+    return previous === undefined
+      ? page.offset === 0
+      : page.offset === previous.end - 1 && page.first === previous.last
+  })
+}
+
+function endless(pages: number): FatalError {
+  return new FatalError(
+    `The list did not end after ${pages} pages. The API is at fault; nothing was concluded from it.`,
+  )
+}
+
+/** Reads single notices as if the list had shown them; `absent` counts those that answer 404. */
+export async function readByIds(options: {
+  api: Pick<Api, 'notice'>
+  ids: readonly string[]
+  listed: ListedFile
+  signal: AbortSignal
+  onProgress: (progress: { done: number; total: number }) => void
+}): Promise<Scan> {
+  let absent = 0
+  const failed: { id: string; reason: string }[] = []
+  for (const [done, id] of options.ids.entries()) {
+    throwIfInterrupted(options.signal)
+    try {
+      const answer = await options.api.notice(id)
+      if (answer.kind === 'absent') absent += 1
+      else if (answer.kind === 'body') await options.listed.add([validateNotice(answer.bytes, id)])
+      else failed.push({ id, reason: 'its answer is too large' })
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error
+      failed.push({ id, reason: error.message })
+    }
+    options.onProgress({ done: done + 1, total: options.ids.length })
+  }
+  return { passes: 0, complete: null, total: 0, absent, failed, drift: [] }
+}

@@ -1,0 +1,344 @@
+import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import type { z } from 'zod'
+import { analysis } from '#schema/analysis.ts'
+import { canonicalDateTime, isPlainPathSegment } from '#schema/fields.ts'
+import { notice, noticePage } from '#schema/notice.ts'
+import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
+import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/platform/surrogates.ts'
+
+/** A difference between a document and the contract that does not stop it from loading. */
+export type Drift = {
+  readonly path: string
+  readonly kind: 'unknown_field' | 'unknown_enum' | 'wrong_type'
+  readonly sample: string
+  count: number
+}
+
+/** A usable document: `document` is its normalised JSON text, one line, every string well formed. */
+export type Accepted = {
+  readonly ok: true
+  readonly editalId: string
+  readonly document: string
+  /** The notice's `updated_at` exactly as the API wrote it; empty for an analysis, which has none. */
+  readonly updatedAt: string
+  readonly drift: readonly Drift[]
+  /** The bytes that arrived, where the document does not say all that they said. */
+  readonly raw?: Buffer
+}
+
+/** A record that cannot be used; it is set aside with its bytes. */
+export type Rejected = {
+  readonly ok: false
+  readonly editalId: string | null
+  readonly reason: string
+  readonly path: string
+  readonly raw: Buffer
+}
+
+export type Verdict = Accepted | Rejected
+
+export type Page = {
+  readonly notices: readonly Verdict[]
+  readonly total: number
+  readonly limit: number
+  readonly offset: number
+  readonly drift: readonly Drift[]
+}
+
+/** A document that differs everywhere is described well enough by its first differences. */
+const MAX_DRIFT_PER_DOCUMENT = 50
+const MAX_SAMPLE_CHARACTERS = 200
+/** Far deeper than any contract field; a deeper one would only test the stacks of those who read it. */
+const MAX_DEPTH = 100
+/** JSON.parse takes 120 bytes a level, and so 2 GB for a body of brackets alone. This many are taken apart. */
+const MAX_PARSED_DEPTH = 500_000
+/** A list of any `total` would be planned, page by page, before the second one is read. */
+const MAX_TOTAL = 1_000_000
+
+type Path = readonly PropertyKey[]
+type Schema = { readonly root: string; readonly shape: z.ZodType; readonly dateTimes: readonly string[] }
+
+const NOTICE: Schema = {
+  root: 'notice',
+  shape: notice,
+  dateTimes: ['data_sessao', 'committed_at', 'created_at', 'updated_at'],
+}
+const ANALYSIS: Schema = { root: 'analysis', shape: analysis, dateTimes: ['data_sessao'] }
+
+/** Free-form parts are published as JSON text: whatever stands there is kept, and only reported. */
+const FREE_FORM = /^(overview|operational|requirements\[\]\.metadata)(\.|\[|$)|^verdict\.bullets\[\]/
+
+/**
+ * Checks the body of `GET /editais/{id}/analysis` against the contract (section 2.2).
+ * @param expectedId the notice that was asked for; a body about another one is rejected.
+ */
+export function validateAnalysis(bytes: Buffer, expectedId: string): Verdict {
+  return validateBody(bytes, expectedId, ANALYSIS)
+}
+
+/** Checks the body of `GET /editais/{id}` against the contract (section 2.1). */
+export function validateNotice(bytes: Buffer, expectedId: string): Verdict {
+  return validateBody(bytes, expectedId, NOTICE)
+}
+
+/**
+ * Checks a list response (section 2.4) and each of its notices by itself.
+ * Returns the reason, as a sentence's end, where the page as a whole cannot be read.
+ */
+export function validatePage(bytes: Buffer): Page | string {
+  const text = decode(bytes)
+  const parsed = parse(text)
+  if ('reason' in parsed) return `${parsed.reason} (it begins with ${JSON.stringify(text.slice(0, 40))})`
+  const { value: body, escaped } = parsed
+  const page = noticePage.safeParse(body)
+  if (!page.success) {
+    const [issue] = page.error.issues
+    return `"${issue?.path.join('.')}" is missing or not what the contract says`
+  }
+  if (page.data.total > MAX_TOTAL) return `"total" is ${page.data.total}, more than any company follows`
+  const { editais, total, limit, offset, count: _count, ...unknown } = page.data
+  // The page is only taken apart where one of its notices needs its own bytes. In Latin-1 a character is
+  // a byte, so the parts are exact in any encoding that writes JSON's own signs as ASCII does.
+  let parts: readonly string[] | null | undefined
+  const source = (index: number): Buffer => {
+    parts ??= elementTexts(withoutMark(bytes).toString('latin1'), 'editais')
+    return Buffer.from(parts?.[index] ?? JSON.stringify(editais[index]), parts?.[index] ? 'latin1' : 'utf8')
+  }
+  const plain = !escaped && isUtf8(bytes) && isShallow(body) && text === JSON.stringify(body)
+  return {
+    notices: editais.map((value, index) =>
+      validate({ value, escaped, source: () => source(index), plain, schema: NOTICE }),
+    ),
+    total,
+    limit,
+    offset,
+    drift: Object.entries(unknown).map(([key, value]) =>
+      drift(`page.${key}`, 'unknown_field', isShallow(value) ? value : '(nested too deeply)'),
+    ),
+  }
+}
+
+/** JSON.stringify walks by recursion where an object's keys are numbers: of any depth it would exhaust the stack. */
+function isShallow(value: unknown): boolean {
+  return !depthExceeds(value, MAX_DEPTH)
+}
+
+/** SHA-256 of a document's text or a body's bytes, as hex. */
+export function hashOf(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+/** What of a body is shown to people, and published. */
+const EXCERPT_BYTES = 2048
+
+/** The beginning of what was received, as well-formed text. */
+export function excerptOf(raw: Buffer): string {
+  return raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed()
+}
+
+function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdict {
+  const text = decode(bytes)
+  const reject = (reason: string, path: string): Rejected => ({
+    ok: false,
+    editalId: expectedId,
+    reason,
+    path,
+    raw: bytes,
+  })
+  const parsed = parse(text)
+  if ('reason' in parsed) return reject(parsed.reason, '$')
+  const verdict = validate({ ...parsed, source: () => bytes, schema })
+  if (!verdict.ok) return reject(verdict.reason, verdict.path)
+  if (verdict.editalId !== expectedId) return reject('the document is about another notice', 'id')
+  return verdict
+}
+
+/** The bytes without a UTF-8 byte order mark, which Latin-1 does not know. */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes.toString('latin1', 0, 3) === '\u00ef\u00bb\u00bf' ? bytes.subarray(3) : bytes
+}
+
+function decode(bytes: Buffer): string {
+  const text = bytes.toString('utf8')
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+}
+
+/** `escaped`: strings of the value may hold lone surrogates. */
+type Parsed = { readonly value: object; readonly escaped: boolean }
+
+function parse(text: string): Parsed | { reason: string } {
+  if (text.trim() === '') return { reason: 'the body is empty' }
+  if (nestsDeeperThan(text, MAX_PARSED_DEPTH)) return { reason: 'the body is nested too deeply' }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      return { reason: 'the body is not a JSON object' }
+    }
+    return { value, escaped: mayHoldLoneSurrogate(text) }
+  } catch {
+    return { reason: looksCut(text) ? 'the body is truncated JSON' : 'the body is not JSON' }
+  }
+}
+
+function looksCut(text: string): boolean {
+  return /^\s*[[{]/.test(text) && !/[\]}]\s*$/.test(text)
+}
+
+type Candidate = {
+  readonly value: unknown
+  readonly escaped: boolean
+  /** The bytes that arrived. */
+  readonly source: () => Buffer
+  /** The bytes are known to say no more than the value. */
+  readonly plain?: boolean
+  readonly schema: Schema
+}
+
+function validate({ value: parsed, escaped, source, plain = false, schema }: Candidate): Verdict {
+  const id = idOf(parsed)
+  const reject = (reason: string, path: string): Rejected => ({
+    ok: false,
+    editalId: id !== null && isPlainPathSegment(id) ? id : null,
+    reason,
+    path,
+    raw: source(),
+  })
+  if (depthExceeds(parsed, MAX_DEPTH)) return reject('the document is nested too deeply', '$')
+  // One notice at a time, and only now: in a page, one that is too deep must not cost the others.
+  const value = escaped ? replaceLoneSurrogates(parsed) : parsed
+  const repaired = repair(value, schema)
+  if ('reason' in repaired) return reject(repaired.reason, repaired.path)
+  const accepted = value as Record<string, unknown>
+  const updatedAt = String(accepted.updated_at ?? '')
+  const asArrived = JSON.stringify(accepted)
+  const lossless = !repaired.changed && (plain || saysTheSame(source(), asArrived))
+  return {
+    ok: true,
+    editalId: id as string,
+    document: canonicalDates(accepted, schema.dateTimes) ? JSON.stringify(accepted) : asArrived,
+    updatedAt,
+    drift: repaired.drift,
+    ...(lossless ? {} : { raw: source() }),
+  }
+}
+
+function saysTheSame(bytes: Buffer, document: string): boolean {
+  return isUtf8(bytes) && sameMeaning(decode(bytes), document)
+}
+
+/** Rewrites the date-times into the form that SQL reads; true where one was not in it yet. */
+function canonicalDates(document: Record<string, unknown>, fields: readonly string[]): boolean {
+  let changed = false
+  for (const field of fields) {
+    const moment = document[field]
+    if (typeof moment !== 'string') continue
+    document[field] = canonicalDateTime(moment)
+    changed ||= document[field] !== moment
+  }
+  return changed
+}
+
+function idOf(value: unknown): string | null {
+  const id = typeof value === 'object' && value !== null && 'id' in value ? value.id : null
+  return typeof id === 'string' ? id : null
+}
+
+type Repaired = { drift: readonly Drift[]; changed: boolean } | { reason: string; path: string }
+
+/**
+ * Nulls, in place, what has a wrong type and may be null, and reports all that is not in the contract.
+ * What may not be null makes the document unusable.
+ */
+function repair(value: unknown, schema: Schema): Repaired {
+  const issues = schema.shape.safeParse(value).error?.issues ?? []
+  const found = new Map<string, Drift>()
+  const nulled = new Map<string, Issue>()
+  const report = (path: Path, kind: Drift['kind'], sample: unknown) => {
+    const name = `${schema.root}.${fieldName(path)}`
+    const known = found.get(`${kind} ${name}`)
+    if (known) known.count += 1
+    else if (found.size < MAX_DRIFT_PER_DOCUMENT) found.set(`${kind} ${name}`, drift(name, kind, sample))
+  }
+  for (const issue of issues) {
+    const at = valueAt(value, issue.path)
+    if (issue.code === 'unrecognized_keys') {
+      for (const key of issue.keys) report([...issue.path, key], 'unknown_field', valueAt(at, [key]))
+    } else if (issue.code === 'invalid_value' && typeof at === 'string') {
+      report(issue.path, 'unknown_enum', at)
+    } else if (FREE_FORM.test(fieldName(issue.path))) {
+      report(issue.path, 'wrong_type', at)
+    } else if (at === undefined || at === null || expectsArray(issue) || issue.path.length === 0) {
+      return { reason: reasonOf(issue, at), path: exactPath(issue.path) }
+    } else {
+      report(issue.path, 'wrong_type', at)
+      nulled.set(exactPath(issue.path), issue)
+      setAt(value, issue.path, null)
+    }
+  }
+  if (nulled.size === 0) return { drift: [...found.values()], changed: false }
+  for (const issue of schema.shape.safeParse(value).error?.issues ?? []) {
+    const original = nulled.get(exactPath(issue.path))
+    if (original) return { reason: reasonOf(original, ''), path: exactPath(issue.path) }
+  }
+  return { drift: [...found.values()], changed: true }
+}
+
+type Issue = z.core.$ZodIssue
+
+function expectsArray(issue: Issue): boolean {
+  return issue.code === 'invalid_type' && issue.expected === 'array'
+}
+
+function reasonOf(issue: Issue, at: unknown): string {
+  if (at === undefined || at === null) return 'a required field is missing'
+  if (issue.code === 'invalid_type') return `expected ${issue.expected}`
+  return issue.code === 'custom' ? `the value ${issue.message}` : 'the value is not what the contract says'
+}
+
+function drift(path: string, kind: Drift['kind'], value: unknown): Drift {
+  // A number beyond a double's range has no JSON of its own any more.
+  const sample = typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)
+  return {
+    path: path.slice(0, MAX_SAMPLE_CHARACTERS).toWellFormed(),
+    kind,
+    sample: sample.slice(0, MAX_SAMPLE_CHARACTERS).toWellFormed(),
+    count: 1,
+  }
+}
+
+/** `requirements[].status`: the field, wherever in the list it stands. */
+function fieldName(path: Path): string {
+  return path
+    .map((key, depth) => (typeof key === 'number' ? '[]' : `${depth ? '.' : ''}${String(key)}`))
+    .join('')
+}
+
+/** `requirements[3].status`: the place in this document. */
+function exactPath(path: Path): string {
+  return (
+    path
+      .map((key, depth) => (typeof key === 'number' ? `[${key}]` : `${depth ? '.' : ''}${String(key)}`))
+      .join('') || '$'
+  )
+}
+
+function valueAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (parent, key) => (typeof parent === 'object' && parent !== null ? Reflect.get(parent, key) : undefined),
+    value,
+  )
+}
+
+function setAt(value: unknown, path: Path, replacement: null): void {
+  const parent = valueAt(value, path.slice(0, -1))
+  if (typeof parent === 'object' && parent !== null)
+    Reflect.set(parent, path.at(-1) as PropertyKey, replacement)
+}
+
+function depthExceeds(value: unknown, bound: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (bound === 0) return true
+  const children: readonly unknown[] = Array.isArray(value) ? value : Object.values(value)
+  return children.some(child => depthExceeds(child, bound - 1))
+}

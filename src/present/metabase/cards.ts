@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CardSpec, FilterSpec } from '#config/metabase/dashboards.ts'
+
+const CARDS_DIRECTORY = join(import.meta.dirname, '../../../config/metabase/cards')
+
+/** A card as its file says it. */
+export type CardText = {
+  readonly name: string
+  readonly description: string
+  /** As Metabase gets it: with `{{uf}}`, and `[[…]]` around what falls away without a value. */
+  readonly sql: string
+}
+
+/**
+ * @throws Error when the file does not begin with two lines of comment, the name and the description; that is a
+ * mistake of who wrote it.
+ */
+export async function readCard(key: string): Promise<CardText> {
+  const sql = (await readFile(join(CARDS_DIRECTORY, `${key}.sql`), 'utf8')).trim()
+  const lines = sql.split('\n')
+  const comments = lines.slice(
+    0,
+    lines.findIndex(line => !line.startsWith('-- ')),
+  )
+  const [name, ...description] = comments.map(line => line.slice('-- '.length).trim())
+  if (!name || description.length === 0) {
+    throw new Error(`config/metabase/cards/${key}.sql must begin with a comment: a name, then a description`)
+  }
+  return { name, description: description.join(' '), sql }
+}
+
+/** The filters that a card's SQL has a place for. */
+export function filtersOf(sql: string, filters: readonly FilterSpec[]): FilterSpec[] {
+  return filters.filter(({ key }) => sql.includes(`{{${key}}}`))
+}
+
+/**
+ * The native query of a card, in the form that Metabase calls legacy MBQL and takes from every client
+ * (`::lib-be.schema/maybe-legacy-query`), with a text variable for each filter.
+ */
+export function nativeQuery(databaseId: number, sql: string, filters: readonly FilterSpec[]) {
+  return {
+    database: databaseId,
+    type: 'native',
+    native: {
+      query: sql,
+      'template-tags': Object.fromEntries(
+        filters.map(({ key, name }) => [
+          key,
+          { id: tagId(key), name: key, 'display-name': name, type: 'text' },
+        ]),
+      ),
+    },
+  }
+}
+
+/** The parameters of a card, as Metabase's editor makes them of its variables. */
+export function cardParameters(filters: readonly FilterSpec[]) {
+  return filters.map(({ key, name }) => ({
+    id: tagId(key),
+    type: 'string/=',
+    target: variable(key),
+    name,
+    slug: key,
+  }))
+}
+
+/** A filter of a dashboard: one value of a list. */
+export function dashboardParameter({ key, name, values }: FilterSpec) {
+  return {
+    id: key,
+    name,
+    slug: key,
+    type: 'string/=',
+    sectionId: 'string',
+    // A variable stands for one value.
+    isMultiSelect: false,
+    values_query_type: 'list',
+    values_source_type: 'static-list',
+    values_source_config: { values },
+  }
+}
+
+export function parameterMapping(cardId: number, { key }: FilterSpec) {
+  return { parameter_id: key, card_id: cardId, target: variable(key) }
+}
+
+/** Where a card stands on its dashboard. */
+export function placeOf({ at }: CardSpec) {
+  return { row: at.row, col: at.col, size_x: at.width, size_y: at.height }
+}
+
+function variable(key: string) {
+  return ['variable', ['template-tag', key]]
+}
+
+/** A UUID, and always the same: cards must not change from run to run. */
+function tagId(key: string): string {
+  const hex = createHash('sha256').update(`editais-sync ${key}`).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}

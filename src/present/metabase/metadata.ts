@@ -1,0 +1,127 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { throwIfInterrupted } from '#src/platform/errors.ts'
+import type { MetabaseField, MetabaseTable } from './answers.ts'
+import type { Metabase } from './client.ts'
+import { covers } from './covers.ts'
+import { syncSchema } from './point.ts'
+import { type ColumnMeaning, type RelationMeaning, relationMeanings } from './semantics.ts'
+
+export type Patience = {
+  /** How long Metabase may take to read a schema, and how often it is asked whether it has. */
+  readonly syncMs: number
+  readonly pollMs: number
+  readonly signal: AbortSignal
+}
+
+export type Described = {
+  readonly tables: number
+  readonly fields: number
+  /** Tables and columns of a catalog that Metabase has not read yet; a later run describes them. */
+  readonly missing: readonly string[]
+}
+
+/**
+ * Gives tables and columns their Portuguese names and descriptions, semantic types and foreign keys, where they
+ * are not so already. Metabase is asked to read the schema when it lacks some of it.
+ */
+export async function describeTables(
+  client: Metabase,
+  databaseId: number,
+  patience: Patience & { readonly justMade: boolean },
+): Promise<Described> {
+  const meanings = relationMeanings()
+  const tables = await readTables(client, databaseId, meanings, patience)
+  const idOf = new Map(
+    [...tables.values()].flatMap(table =>
+      table.fields.map(field => [`${table.name}.${field.name}`, field.id] as const),
+    ),
+  )
+  const changed = { tables: 0, fields: 0 }
+  for (const meaning of meanings) {
+    const table = tables.get(meaning.name)
+    if (!table) continue
+    const wanted = { display_name: meaning.label, description: meaning.description }
+    if (!covers(table, wanted)) {
+      await client.put(`/api/table/${table.id}`, wanted)
+      changed.tables += 1
+    }
+    for (const [field, column] of pairs(table, meaning)) {
+      const change = fieldChange(field, column, idOf)
+      if (!change) continue
+      await client.put(`/api/field/${field.id}`, change)
+      changed.fields += 1
+    }
+  }
+  return { ...changed, missing: missingOf(meanings, tables) }
+}
+
+/** The tables by name, as soon as all are there or patience is over. */
+async function readTables(
+  client: Metabase,
+  databaseId: number,
+  meanings: readonly RelationMeaning[],
+  { justMade, syncMs, pollMs, signal }: Patience & { readonly justMade: boolean },
+): Promise<ReadonlyMap<string, MetabaseTable>> {
+  const read = async () => {
+    const { tables } = await client.get<{ tables: readonly MetabaseTable[] }>(
+      `/api/database/${databaseId}/metadata`,
+      // Whoever hides a table or column from others shall not make us believe that it is missing.
+      { include_hidden: true, remove_inactive: true },
+    )
+    return new Map(tables.filter(({ schema }) => schema === 'main').map(table => [table.name, table]))
+  }
+  let tables = await read()
+  if (missingOf(meanings, tables).length === 0) return tables
+  // A new database is being read already.
+  if (!justMade) await syncSchema(client, databaseId)
+  for (let waitedMs = 0; waitedMs < syncMs; waitedMs += pollMs) {
+    throwIfInterrupted(signal)
+    await wait(pollMs)
+    tables = await read()
+    if (missingOf(meanings, tables).length === 0) break
+  }
+  return tables
+}
+
+function missingOf(
+  meanings: readonly RelationMeaning[],
+  tables: ReadonlyMap<string, MetabaseTable>,
+): string[] {
+  return meanings.flatMap(({ name, columns }) => {
+    const table = tables.get(name)
+    if (!table) return [name]
+    const known = new Set(table.fields.map(field => field.name))
+    return columns.filter(column => !known.has(column.name)).map(column => `${name}.${column.name}`)
+  })
+}
+
+function pairs(
+  table: MetabaseTable,
+  { columns }: RelationMeaning,
+): [field: MetabaseField, column: ColumnMeaning][] {
+  const fields = new Map(table.fields.map(field => [field.name, field]))
+  return columns.flatMap(column => {
+    const field = fields.get(column.name)
+    return field ? [[field, column] as [MetabaseField, ColumnMeaning]] : []
+  })
+}
+
+/** What to send for a column; null where there is nothing to change. */
+function fieldChange(
+  field: MetabaseField,
+  { label, description, semanticType, references, settings }: ColumnMeaning,
+  idOf: ReadonlyMap<string, number>,
+): object | null {
+  const target = references === undefined ? undefined : idOf.get(references)
+  const wanted = {
+    display_name: label,
+    description,
+    // A foreign key is one only with its target.
+    ...(semanticType && (references === undefined || target) ? { semantic_type: semanticType } : {}),
+    ...(target ? { fk_target_field_id: target } : {}),
+  }
+  const asWanted = covers(field, wanted) && (settings === undefined || covers(field.settings, settings))
+  if (asWanted) return null
+  // Settings are replaced as a whole: others' stay.
+  return { ...wanted, ...(settings ? { settings: { ...field.settings, ...settings } } : {}) }
+}

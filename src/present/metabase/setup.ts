@@ -1,0 +1,134 @@
+import { access, constants, rename } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { openNew, syncPath } from '#src/platform/durable.ts'
+import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
+import type { MetabaseSetting, Properties } from './answers.ts'
+import type { Metabase } from './client.ts'
+
+const KEY_NAME = 'editais-sync'
+
+export type Access = {
+  readonly apiKey: string | null
+  /** Where the key is, or is to be written. */
+  readonly apiKeyFile: string | null
+  /** Needed only until there is a key. */
+  readonly adminEmail: string | null
+  readonly adminPassword: string | null
+}
+
+/**
+ * Lets the client act as an administrator. Where there is no API key yet, the first user is made (if Metabase has
+ * none), or the given one logs in, and makes a key, which is written to `apiKeyFile` for all later runs.
+ * @returns what was changed.
+ * @throws FatalError that says what is missing.
+ */
+export async function becomeAdmin(client: Metabase, access: Access): Promise<string[]> {
+  const properties = await client.get<Properties>('/api/session/properties')
+  if (access.apiKey) {
+    client.identify({ apiKey: access.apiKey })
+    await checkAdmin(client)
+    return []
+  }
+  const { apiKeyFile, adminEmail, adminPassword } = access
+  if (!apiKeyFile || !adminEmail || !adminPassword) throw noAccess(access)
+  await checkWritable(apiKeyFile)
+  const steps: string[] = []
+  if (properties['has-user-setup']) {
+    const { id } = await client.post<{ id: string }>('/api/session', {
+      username: adminEmail,
+      password: adminPassword,
+    })
+    client.identify({ session: id })
+  } else {
+    await makeFirstUser(client, properties, { email: adminEmail, password: adminPassword })
+    steps.push(`made the first user, ${adminEmail}`)
+  }
+  const apiKey = await makeKey(client, apiKeyFile)
+  await client.delete('/api/session')
+  client.identify({ apiKey })
+  return [...steps, `made the API key "${KEY_NAME}" and wrote it to ${apiKeyFile}`]
+}
+
+async function checkAdmin(client: Metabase): Promise<void> {
+  const user = await client.get<{ is_superuser?: boolean }>('/api/user/current')
+  if (user.is_superuser) return
+  throw new FatalError(
+    `The API key of METABASE_API_KEY_FILE may not administer Metabase at ${client.url}. Give it the group Administrators (Admin, Authentication, API keys).`,
+  )
+}
+
+function noAccess({ apiKeyFile }: Access): FatalError {
+  return new FatalError(
+    apiKeyFile
+      ? `There is no API key in METABASE_API_KEY_FILE (${apiKeyFile}). Put one there (Metabase: Admin, Authentication, API keys, group Administrators), or set METABASE_ADMIN_EMAIL and METABASE_ADMIN_PASSWORD_FILE for this run, which then makes it.`
+      : 'METABASE_API_KEY_FILE is not set. Set it to the file that holds the API key, or that is to hold it.',
+    EXIT.usage,
+  )
+}
+
+async function makeFirstUser(
+  client: Metabase,
+  properties: Properties,
+  { email, password }: { email: string; password: string },
+): Promise<void> {
+  const { id } = await client.post<{ id: string }>('/api/setup', {
+    token: properties['setup-token'],
+    user: { email, password, first_name: 'Administração', last_name: null },
+    prefs: { site_name: 'Editais', site_locale: 'pt_BR', allow_tracking: false },
+  })
+  client.identify({ session: id })
+  // The setup turns it on, whatever it was told; what Metabase's environment says is stronger and cannot be set.
+  const settings = await client.get<MetabaseSetting[]>('/api/setting')
+  const tracking = settings.find(({ key }) => key === 'anon-tracking-enabled')
+  if (tracking && !tracking.is_env_setting) {
+    await client.put('/api/setting/anon-tracking-enabled', { value: false })
+  }
+}
+
+type Group = { readonly id: number; readonly name: string; readonly magic_group_type?: string | null }
+
+async function makeKey(client: Metabase, path: string): Promise<string> {
+  const groups = await client.get<Group[]>('/api/permissions/group')
+  const admins =
+    groups.find(group => group.magic_group_type === 'admin') ??
+    groups.find(({ name }) => name === 'Administrators')
+  if (!admins) throw new FatalError('Metabase shows no group Administrators. Is this user one of them?')
+  const keys = await client.get<{ name: string }[]>('/api/api-key')
+  if (keys.some(({ name }) => name === KEY_NAME)) {
+    throw new FatalError(
+      `Metabase has an API key "${KEY_NAME}" already, and shows its value to nobody. Put it into ${path}, or delete the key in Metabase (Admin, Authentication, API keys) and run this again.`,
+    )
+  }
+  const { unmasked_key: key } = await client.post<{ unmasked_key: string }>('/api/api-key', {
+    name: KEY_NAME,
+    group_id: admins.id,
+  })
+  await writeSecret(path, key)
+  return key
+}
+
+/** Before a key is made: its value is shown only once. */
+async function checkWritable(path: string): Promise<void> {
+  try {
+    await access(dirname(path), constants.W_OK)
+  } catch (error) {
+    throw new FatalError(
+      `${path} cannot be written (${systemCode(error)}). Set METABASE_API_KEY_FILE to a file in a directory that this user may write.`,
+      EXIT.usage,
+    )
+  }
+}
+
+/** For its owner alone, and whole or not at all. */
+async function writeSecret(path: string, secret: string): Promise<void> {
+  const temporary = `${path}.part`
+  const file = await openNew(temporary)
+  try {
+    await file.writeFile(`${secret}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(temporary, path)
+  await syncPath(dirname(path))
+}

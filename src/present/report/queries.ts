@@ -1,0 +1,377 @@
+import type { Database, Row } from '#src/store/warehouse/database.ts'
+import { localTime } from './format.ts'
+
+/** How far ahead the lists look, and how long they get. The report says how many more there are. */
+export const LIMITS = {
+  sessionDays: 30,
+  soonDays: 7,
+  sessions: 50,
+  alerts: 30,
+  buyers: 20,
+  demands: 8,
+  problems: 10,
+} as const
+
+/** No text of a notice is read further than this; the page cuts it shorter still. */
+const TEXT = 600
+
+export type Freshness = {
+  readonly company: string
+  readonly snapshot: string
+  readonly publicado_em: Date
+  readonly timezone: string
+  readonly ultima_execucao_em: Date | null
+  readonly ultima_execucao_status: string | null
+  readonly ultima_execucao_erro: string | null
+  readonly ultima_boa_em: Date | null
+  readonly editais_ativos: number
+  readonly analises_atuais: number
+  readonly pendentes: number
+  /** Notices whose analyses are not fetched, by ANALYSIS_STATUSES. */
+  readonly excluidos: number
+  readonly em_quarentena: number
+  readonly desvios: number
+}
+
+export type KeyFigures = {
+  readonly em_andamento: number
+  readonly confirmados: number
+  readonly valor: number | null
+  readonly sem_valor: number
+  readonly suspeitos: number
+  readonly sessoes_7_dias: number
+  readonly requisitos_vermelhos: number
+  readonly editais_com_vermelho: number
+  readonly alertas_7_dias: number
+  readonly editais_com_alerta_7_dias: number
+}
+
+export type Phase = {
+  readonly fase: string
+  readonly em_andamento: boolean
+  readonly editais: number
+  readonly sem_valor: number
+  readonly valor_total: number
+  readonly valor_mediano: number | null
+  readonly idade_dias: number | null
+  readonly na_fase_dias: number | null
+}
+
+/** What is in progress in a state or by a modality. */
+export type Portion = {
+  readonly nome: string | null
+  readonly editais: number
+  readonly valor: number
+}
+
+export type SessionDay = { readonly dia: Date; readonly sessoes: number }
+
+export type Session = {
+  readonly data_sessao_local: Date
+  readonly dias: number
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly modalidade: string | null
+  readonly numero: string | null
+  readonly objeto: string | null
+  readonly fase: string
+  readonly participation_confirmed: boolean
+  readonly valor: number | null
+  readonly verdict_recommendation: string | null
+  readonly vermelhos: number
+  readonly amarelos: number
+  readonly criticos: number
+  readonly altos: number
+  readonly ultimo_dia_impugnacao: Date | null
+  readonly dias_impugnacao: number | null
+  readonly pncp_url: string | null
+}
+
+export type Demand = {
+  readonly categoria: string | null
+  readonly vermelhos: number
+  readonly amarelos: number
+  readonly verdes: number
+  readonly sem_avaliacao: number
+}
+
+export type Missing = {
+  readonly titulo: string
+  readonly categoria: string | null
+  readonly editais: number
+}
+
+export type AlertCount = {
+  readonly severidade: string | null
+  readonly riscos: number
+  readonly oportunidades: number
+  readonly outros: number
+}
+
+export type Alert = {
+  readonly prazo: Date
+  readonly dias: number
+  readonly severity: string | null
+  readonly severidade: string | null
+  readonly acao: string | null
+  readonly titulo: string | null
+  readonly descricao: string | null
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly numero: string | null
+  readonly fase: string
+  readonly data_sessao_dia: Date | null
+  readonly pncp_url: string | null
+}
+
+export type Buyer = {
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly editais: number
+  readonly em_andamento: number
+  readonly parcela_descartada: number | null
+  readonly valor: number
+  readonly risco_pagamento: string | null
+  readonly proxima_sessao: Date | null
+}
+
+export type Quarantined = {
+  readonly kind: string
+  readonly reason: string | null
+  readonly registros: number
+  readonly ultimo_em: Date
+}
+
+export type Drift = {
+  readonly path: string
+  readonly kind: string
+  readonly vezes: number
+  readonly ultimo_em: Date
+}
+
+/** A list's first rows, and how many there are. */
+export type Bounded<T> = { readonly rows: readonly T[]; readonly total: number }
+
+/** All that the report says, as of an instant. */
+export type Figures = {
+  readonly now: Date
+  /** The day it is at `now` in the time zone of the notices. */
+  readonly today: Date
+  readonly freshness: Freshness
+  readonly key: KeyFigures
+  readonly funnel: readonly Phase[]
+  readonly states: readonly Portion[]
+  readonly modalities: readonly Portion[]
+  readonly sessionDays: readonly SessionDay[]
+  readonly sessions: Bounded<Session>
+  readonly demands: readonly Demand[]
+  readonly missing: readonly Missing[]
+  readonly alertCounts: readonly AlertCount[]
+  readonly alerts: Bounded<Alert>
+  readonly buyers: Bounded<Buyer>
+  readonly quarantine: Bounded<Quarantined>
+  readonly drift: Bounded<Drift>
+}
+
+/**
+ * Reads the report's figures from a snapshot's marts. Distances in days are counted from `now`, not from the
+ * clock: the same snapshot and instant give the same report.
+ */
+export async function readFigures(db: Database, now: Date): Promise<Figures> {
+  const freshness = await readFreshness(db)
+  const today = new Date(localTime(now, freshness.timezone).toISOString().slice(0, 10))
+  const at = { today: today.toISOString().slice(0, 10) }
+  return {
+    now,
+    today,
+    freshness,
+    key: await readKeyFigures(db, at),
+    funnel: await readFunnel(db, now),
+    states: await readPortions(db, 'SELECT uf AS nome, * FROM valor_por_uf'),
+    modalities: await readPortions(db, 'SELECT modalidade AS nome, * FROM valor_por_modalidade'),
+    sessionDays: await readSessionDays(db, at),
+    sessions: await readSessions(db, at),
+    demands: await readDemands(db),
+    missing: await readMissing(db),
+    alertCounts: await readAlertCounts(db),
+    alerts: await readAlerts(db, at),
+    buyers: await readBuyers(db, at),
+    quarantine: await readQuarantine(db),
+    drift: await readDrift(db),
+  }
+}
+
+/** `2026-11-21` in the time zone of the notices. */
+type Today = { readonly today: string }
+
+async function readFreshness(db: Database): Promise<Freshness> {
+  return await db.row<Freshness>(
+    `SELECT company, snapshot, publicado_em, i.source_timezone AS timezone, ultima_execucao_em,
+       ultima_execucao_status, left(ultima_execucao_erro, ${TEXT}) AS ultima_execucao_erro, ultima_boa_em,
+       editais_ativos, analises_atuais, pendentes, excluidos, em_quarentena, desvios
+     FROM frescor CROSS JOIN (SELECT source_timezone FROM snapshot_info) i`,
+  )
+}
+
+async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
+  return await db.row<KeyFigures>(
+    `WITH notices AS (SELECT * FROM editais_ativos WHERE em_andamento),
+       red AS (SELECT edital_id FROM pendencias_habilitacao WHERE em_andamento AND status = 'red'),
+       due AS (SELECT edital_id FROM alertas_juridicos
+         WHERE em_andamento AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays})
+     SELECT count(*) AS em_andamento, count(*) FILTER (participation_confirmed) AS confirmados,
+       sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor, count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
+       count(*) FILTER (valor_suspeito) AS suspeitos,
+       count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays}) AS sessoes_7_dias,
+       (SELECT count(*) FROM red) AS requisitos_vermelhos,
+       (SELECT count(DISTINCT edital_id) FROM red) AS editais_com_vermelho,
+       (SELECT count(*) FROM due) AS alertas_7_dias,
+       (SELECT count(DISTINCT edital_id) FROM due) AS editais_com_alerta_7_dias
+     FROM notices`,
+    at,
+  )
+}
+
+async function readFunnel(db: Database, now: Date): Promise<Phase[]> {
+  return await db.rows<Phase>(
+    `WITH ages AS (
+       SELECT status, median(epoch($now::TIMESTAMPTZ - created_at) / 86400) AS idade_dias
+       FROM editais_ativos GROUP BY status),
+     stays AS (
+       SELECT status, median(epoch($now::TIMESTAMPTZ - entrou_em) / 86400) AS na_fase_dias
+       FROM passagens_por_fase SEMI JOIN editais_ativos USING (edital_id) WHERE em_curso GROUP BY status)
+     SELECT fase, em_andamento, editais, sem_valor, valor_total, valor_mediano,
+       idade_dias, na_fase_dias
+     FROM funil LEFT JOIN ages USING (status) LEFT JOIN stays USING (status)
+     ORDER BY fase_ordem, fase`,
+    { now: now.toISOString() },
+  )
+}
+
+/** @param parts a mart of values with the name of each part as `nome`. */
+async function readPortions(db: Database, parts: string): Promise<Portion[]> {
+  return await db.rows<Portion>(
+    `SELECT left(nome, ${TEXT}) AS nome, editais_em_andamento AS editais, valor_em_andamento AS valor
+     FROM (${parts}) WHERE editais_em_andamento > 0
+     ORDER BY valor_em_andamento DESC, editais_em_andamento DESC, nome`,
+  )
+}
+
+/** One row a day from today on, also of days without a session. */
+async function readSessionDays(db: Database, at: Today): Promise<SessionDay[]> {
+  return await db.rows<SessionDay>(
+    `SELECT dia::DATE AS dia, count(edital_id) AS sessoes
+     FROM generate_series($today::DATE, $today::DATE + ${LIMITS.sessionDays}, INTERVAL 1 DAY) d (dia)
+       LEFT JOIN (SELECT * FROM editais_ativos WHERE em_andamento) ON data_sessao_dia = dia
+     GROUP BY ALL ORDER BY dia`,
+    at,
+  )
+}
+
+async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> {
+  return bounded(
+    await db.rows<Session & Total>(
+      `SELECT count(*) OVER () AS total, data_sessao_local, data_sessao_dia - $today::DATE AS dias,
+         left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade,
+         left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
+         participation_confirmed, valor_estimado_informado AS valor,
+         left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
+         requisitos_vermelhos AS vermelhos, requisitos_amarelos AS amarelos,
+         alertas_criticos AS criticos, alertas_altos AS altos, ultimo_dia_impugnacao,
+         ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, pncp_url
+       FROM edital_resumo r
+       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays}
+       ORDER BY data_sessao_local, r.orgao, edital_id LIMIT ${LIMITS.sessions}`,
+      at,
+    ),
+  )
+}
+
+async function readDemands(db: Database): Promise<Demand[]> {
+  return await db.rows<Demand>(
+    `SELECT left(category, ${TEXT}) AS categoria, count(*) FILTER (r.status = 'red') AS vermelhos,
+       count(*) FILTER (r.status = 'yellow') AS amarelos, count(*) FILTER (r.status = 'green') AS verdes,
+       count(*) FILTER (r.status IS NULL OR r.status NOT IN ('red', 'yellow', 'green')) AS sem_avaliacao
+     FROM requirements r SEMI JOIN (SELECT edital_id FROM editais_ativos WHERE em_andamento) USING (edital_id)
+     GROUP BY ALL ORDER BY vermelhos DESC, amarelos DESC, verdes DESC, categoria`,
+  )
+}
+
+/** The demands that are red in most notices; what only one of them demands is no pattern. */
+async function readMissing(db: Database): Promise<Missing[]> {
+  return await db.rows<Missing>(
+    `SELECT left(trim(titulo), ${TEXT}) AS titulo, min(left(categoria, ${TEXT})) AS categoria, count(DISTINCT edital_id) AS editais
+     FROM pendencias_habilitacao WHERE em_andamento AND status = 'red' AND trim(titulo) <> ''
+     GROUP BY 1 HAVING editais > 1 ORDER BY editais DESC, 1 LIMIT ${LIMITS.demands}`,
+  )
+}
+
+async function readAlertCounts(db: Database): Promise<AlertCount[]> {
+  return await db.rows<AlertCount>(
+    `SELECT left(severidade, ${TEXT}) AS severidade, count(*) FILTER (type = 'risk') AS riscos,
+       count(*) FILTER (type = 'opportunity') AS oportunidades,
+       count(*) FILTER (type IS NULL OR type NOT IN ('risk', 'opportunity')) AS outros
+     FROM alertas_juridicos WHERE em_andamento
+     GROUP BY severidade_ordem, 1 ORDER BY severidade_ordem, severidade`,
+  )
+}
+
+async function readAlerts(db: Database, at: Today): Promise<Bounded<Alert>> {
+  return bounded(
+    await db.rows<Alert & Total>(
+      `WITH due AS (
+         SELECT *, count(*) OVER () AS total FROM alertas_juridicos WHERE em_andamento AND prazo >= $today::DATE
+         ORDER BY prazo, severidade_ordem, edital_id, ordinal LIMIT ${LIMITS.alerts})
+       SELECT total, prazo, prazo - $today::DATE AS dias, severity, left(severidade, ${TEXT}) AS severidade,
+         left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
+         left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
+         left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
+       FROM due LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
+       ORDER BY prazo, severidade_ordem, edital_id, ordinal`,
+      at,
+    ),
+  )
+}
+
+async function readBuyers(db: Database, at: Today): Promise<Bounded<Buyer>> {
+  return bounded(
+    await db.rows<Buyer & Total>(
+      `WITH next AS (
+         SELECT coalesce(orgao_cnpj, orgao) AS buyer, min(data_sessao_dia) AS proxima_sessao FROM editais_ativos
+         WHERE em_andamento AND data_sessao_dia >= $today::DATE GROUP BY buyer)
+       SELECT count(*) OVER () AS total, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
+         editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor,
+         left(risco_pagamento, ${TEXT}) AS risco_pagamento, proxima_sessao
+       FROM orgaos LEFT JOIN next ON buyer IS NOT DISTINCT FROM coalesce(orgao_cnpj, orgao) WHERE editais_em_andamento > 0
+       ORDER BY valor_em_andamento DESC, editais_em_andamento DESC, orgao, orgao_cnpj
+       LIMIT ${LIMITS.buyers}`,
+      at,
+    ),
+  )
+}
+
+async function readQuarantine(db: Database): Promise<Bounded<Quarantined>> {
+  return bounded(
+    await db.rows<Quarantined & Total>(
+      `SELECT count(*) OVER () AS total, kind, left(reason, ${TEXT}) AS reason, count(*) AS registros,
+         max(observed_at) AS ultimo_em
+       FROM quarantine WHERE resolved_at IS NULL
+       GROUP BY ALL ORDER BY registros DESC, kind, reason LIMIT ${LIMITS.problems}`,
+    ),
+  )
+}
+
+async function readDrift(db: Database): Promise<Bounded<Drift>> {
+  return bounded(
+    await db.rows<Drift & Total>(
+      `SELECT count(*) OVER () AS total, left(path, ${TEXT}) AS path, kind, count AS vezes, last_seen_at AS ultimo_em
+       FROM schema_drift ORDER BY last_seen_at DESC, path, kind LIMIT ${LIMITS.problems}`,
+    ),
+  )
+}
+
+type Total = { readonly total: number }
+
+function bounded<T extends Row>(rows: readonly (T & Total)[]): Bounded<T> {
+  return { rows, total: rows[0]?.total ?? 0 }
+}

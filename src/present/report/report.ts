@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto'
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { openSnapshot } from '#src/store/lake/read.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
+import { page } from './page.ts'
+import { readFigures } from './queries.ts'
+
+type At = { readonly now: Date }
+
+/**
+ * A company's report as one HTML file that needs nothing else: no script, no font, no request. The same
+ * snapshot and instant give the same text.
+ * @param db a snapshot's catalog.
+ */
+export async function renderReport(db: Database, { now }: At): Promise<string> {
+  return page(await readFigures(db, now))
+}
+
+/**
+ * The report of the latest snapshot in a lake.
+ * @throws FatalError when there is none yet, or none with marts.
+ */
+export async function renderLatestReport(lake: string, at: At): Promise<string> {
+  const { db } = await openSnapshot(lake)
+  try {
+    await assertMarts(db)
+    return await renderReport(db, at)
+  } finally {
+    db.close()
+  }
+}
+
+/**
+ * Writes the report of the latest snapshot; whoever opens the file meanwhile sees the old one or the new one, whole.
+ * @param at with the mode of the file, less the umask.
+ */
+export async function writeReport(
+  lake: string,
+  output: string,
+  at: At & { readonly mode?: number },
+): Promise<{ bytes: number }> {
+  const text = await renderLatestReport(lake, at)
+  const temporary = join(dirname(output), `.${basename(output)}.${randomBytes(4).toString('hex')}.part`)
+  try {
+    await writeFile(temporary, text, { flag: 'wx', mode: at.mode ?? 0o666 })
+    await rename(temporary, output)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    if (systemCode(error) === 'ENOSPC') throw error
+    throw new FatalError(
+      `${output} cannot be written: ${systemCode(error) ?? messageOf(error)}. Name another file with --output.`,
+      EXIT.usage,
+    )
+  }
+  return { bytes: Buffer.byteLength(text) }
+}
+
+async function assertMarts(db: Database): Promise<void> {
+  const marts = await db.rows(`SELECT 1 FROM duckdb_views() WHERE view_name = 'frescor'`)
+  if (marts.length > 0) return
+  throw new FatalError(
+    'The latest snapshot is of an earlier version and has no marts. Run `npm run publish` to write a new one.',
+  )
+}

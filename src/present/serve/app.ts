@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Hono } from 'hono'
+import { cors } from 'hono/cors'
+import type { Logger } from 'pino'
+import type { ServeSettings } from '#config/http.ts'
+import type { ServiceMetrics } from '#src/api/server/metrics.ts'
+import { routeOf } from '#src/api/server/route_of.ts'
+import { createRoutes } from '#src/api/server/router.ts'
+import { createApi, LIST_PATH } from '#src/api/server/routes.ts'
+import { shownPath } from '#src/api/server/shown_path.ts'
+import { type NoticeFilter, type NoticeSource, Refusal } from '#src/api/server/source.ts'
+import { createTurns } from '#src/api/server/turns.ts'
+import { explain } from '#src/platform/errors.ts'
+import { createAllowance, WRONG_CREDENTIALS } from '#src/platform/http/allowance.ts'
+import { Pace } from '#src/platform/http/pace.ts'
+import { requestPath } from '#src/platform/http/request_target.ts'
+import type { Exchange, HttpBindings } from '#src/platform/http/server.ts'
+import { withFlatLines } from '#src/platform/log.ts'
+import type { Mirror } from './mirror.ts'
+import { createQuotas } from './quotas.ts'
+import type { MirrorSnapshot } from './snapshot.ts'
+
+/** Of a request id that a client gave. */
+const REQUEST_ID = /^[\w.:-]{1,64}$/
+/** It is the company's own, and a look at the tag says whether it is still so. */
+const HEADERS = { 'cache-control': 'private, no-cache', vary: 'Authorization, X-API-Key, Accept-Encoding' }
+/** Documents that are read and compressed at once: each may have tens of megabytes, and threads are few. */
+const WORKED_ON_AT_ONCE = 16
+/** Time of a turn of the event loop in which they may begin. */
+const BEGIN_WITHIN_MS = 2
+/** A wrong key beyond the first ones of its address is refused so much later, */
+const WRONG_KEY_DELAY_MS = 1000
+/** if not more of them wait already. */
+const MAX_DELAYED = 100
+
+export type MirrorApiOptions = {
+  readonly mirror: Mirror
+  readonly settings: Pick<ServeSettings, 'maxRps' | 'corsOrigins'>
+  readonly metrics: Pick<ServiceMetrics, 'answered' | 'refused'>
+  readonly log: Logger
+}
+
+type MirrorEnv = {
+  Bindings: Partial<HttpBindings>
+  Variables: { source: MirrorRequest; requestId: string }
+}
+
+/**
+ * The API of the contract out of the latest snapshots, with what HTTP clients expect around it. Each request is
+ * answered from one snapshot: what it finds belongs together.
+ */
+export function createMirrorApi({ mirror, settings, metrics, log }: MirrorApiOptions): Hono<MirrorEnv> {
+  const api: Hono<MirrorEnv> = createRoutes()
+  const admit = createQuotas(settings.maxRps)
+  const inTurn = createTurns(WORKED_ON_AT_ONCE, new Pace(BEGIN_WITHIN_MS))
+  const slowDown = createSlowDown()
+  const noteAnswer = createNotes({ metrics, log })
+  const path = `${LIST_PATH}/*`
+
+  api.use(path, async (context, next) => {
+    const given = context.req.header('x-request-id')
+    const id = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID()
+    context.set('requestId', id)
+    const { exchange } = context.env.outgoing ?? {}
+    if (exchange) {
+      Object.assign(exchange.headers, HEADERS)
+      exchange.headers['x-request-id'] = id
+      exchange.notes.request_id = id
+      exchange.onEnd = noteAnswer
+    }
+    await next()
+    // An answer's own headers come before those of its exchange: what CORS set would stand alone.
+    const vary = settings.corsOrigins.length > 0 ? context.res.headers.get('vary') : null
+    if (vary) context.header('Vary', `${HEADERS.vary}, ${vary}`)
+    if (context.error && !(context.error instanceof Refusal))
+      log.error({ request_id: id }, explain(context.error).message)
+  })
+  if (settings.corsOrigins.length > 0) {
+    const origin = settings.corsOrigins.includes('*') ? '*' : [...settings.corsOrigins]
+    const exposeHeaders = ['ETag', 'X-Data-As-Of', 'X-Request-Id', 'Retry-After']
+    api.use(path, cors({ origin, allowMethods: ['GET', 'HEAD'], exposeHeaders, maxAge: 600 }))
+  }
+  api.route(
+    '/',
+    createApi<MirrorRequest, MirrorEnv>({
+      companyOfKey(key, context) {
+        const holder = mirror.whose(key)
+        if (!holder) return null
+        // Before anything refuses it: the log says who was refused.
+        const source = new MirrorRequest(holder, mirror, context.env.outgoing?.exchange?.headers ?? {})
+        context.set('source', source)
+        const { notes } = context.env.outgoing?.exchange ?? {}
+        if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
+        admit(holder.prefix)
+        return source
+      },
+      async onWrongKey(context) {
+        metrics.refused('key')
+        await slowDown(context.env.outgoing?.exchange?.address ?? '')
+      },
+      // By key: one that asks for a thousand analyses at once waits behind one that asks for one.
+      inTurn: (source, context, answer) =>
+        inTurn(source.prefix, () => !context.env.outgoing?.destroyed, answer),
+    }),
+  )
+  return api
+}
+
+/** A key is too random to be found, so valid ones are never kept waiting for those who guess at their address. */
+function createSlowDown(): (address: string) => Promise<void> {
+  const wrongKeys = createAllowance(WRONG_CREDENTIALS)
+  let delayed = 0
+  return async address => {
+    const isGuessing = wrongKeys.waitSeconds(address) > 0
+    wrongKeys.spend(address)
+    if (!isGuessing) return
+    if (delayed >= MAX_DELAYED) throw new Refusal(429, 'Too many wrong API keys from this address.', 60)
+    delayed += 1
+    await sleep(WRONG_KEY_DELAY_MS)
+    delayed -= 1
+  }
+}
+
+/** One request of a company, answered out of one snapshot, whose time its answer carries. */
+class MirrorRequest implements NoticeSource {
+  readonly company: string
+  readonly prefix: string
+  readonly #mirror: Mirror
+  readonly #headers: Record<string, string>
+
+  constructor(
+    { company, prefix }: { company: string; prefix: string },
+    mirror: Mirror,
+    headers: Record<string, string>,
+  ) {
+    this.company = company
+    this.prefix = prefix
+    this.#mirror = mirror
+    this.#headers = headers
+  }
+
+  async list(filter: NoticeFilter) {
+    return await this.#snapshot().list(filter)
+  }
+
+  async get(id: string) {
+    return await this.#snapshot().get(id)
+  }
+
+  async analysis(id: string) {
+    return await this.#snapshot().analysis(id)
+  }
+
+  #snapshot(): MirrorSnapshot {
+    const snapshot = this.#mirror.snapshotOf(this.company)
+    this.#headers['x-data-as-of'] = snapshot.asOf
+    return snapshot
+  }
+}
+
+/** For each answer a line of the access log, and the figures of `/metrics`. */
+function createNotes({ metrics, log }: Pick<MirrorApiOptions, 'metrics' | 'log'>): Exchange['onEnd'] {
+  const accessLog = withFlatLines(log)
+  return ({ address, incoming, notes }, { status, isWhole, ms, bytes }) => {
+    const { method, headers } = incoming
+    const path = requestPath(incoming.url ?? '')
+    const company = notes.company ?? ''
+    metrics.answered({ route: routeOf(path).kind, status, company, seconds: ms / 1000, bytes })
+    const presented = [headers.authorization, headers['x-api-key'] as string | undefined]
+    accessLog.info(
+      {
+        ...{ address, method, path: shownPath(path, presented), status, bytes, ms: Math.round(ms * 10) / 10 },
+        ...(isWhole ? {} : { aborted: true }),
+        ...notes,
+      },
+      'Answered',
+    )
+  }
+}

@@ -1,0 +1,152 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { messageOf } from '#src/platform/errors.ts'
+import type { ShelfOrder, ShelfResult } from './shelf_files.ts'
+
+const BUILD = join(import.meta.dirname, 'build.ts')
+
+/** What the builder needs of our environment; no key and no token. */
+const PASSED = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'] as const
+
+/** A month of a large company takes seconds. */
+const MONTH_WITHIN_MS = 600_000
+
+/** The months of one company that are to be built. */
+type Job = {
+  readonly orders: ShelfOrder[]
+  /** Of the orders that no builder has taken yet. */
+  bytesLeft: number
+  underWay: number
+  readonly signal: AbortSignal
+  readonly settle: (error: Error | null) => void
+}
+
+/**
+ * Has months built by a few processes, which end when nothing is left to do. The company with least to build comes
+ * first, month by month: forty small ones do not wait for a large one.
+ */
+export class Builders {
+  readonly #most: number
+  readonly #jobs = new Set<Job>()
+  #processes = 0
+
+  /** @param most processes at once. */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /**
+   * Resolves when all are built.
+   * @throws Error saying why one could not be built; then none of the others is begun any more.
+   */
+  async build(orders: readonly ShelfOrder[], signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    if (orders.length === 0) return
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const job: Job = {
+      orders: [...orders],
+      bytesLeft: orders.reduce((sum, { bytes }) => sum + bytes, 0),
+      underWay: 0,
+      signal,
+      settle: error => {
+        this.#jobs.delete(job)
+        if (error) reject(error)
+        else resolve()
+      },
+    }
+    this.#jobs.add(job)
+    const stop = () => job.settle(new Error('stopped'))
+    signal.addEventListener('abort', stop, { once: true })
+    while (this.#processes < Math.min(this.#most, this.#waiting())) void this.#run()
+    await promise.finally(() => signal.removeEventListener('abort', stop))
+  }
+
+  #waiting(): number {
+    let waiting = this.#processes
+    for (const { orders } of this.#jobs) waiting += orders.length
+    return waiting
+  }
+
+  /** One process, from its first order to the moment when none is left. */
+  async #run(): Promise<void> {
+    this.#processes += 1
+    let builder = null as ChildProcess | null
+    for (let job = this.#next(); job; job = this.#next()) {
+      const order = job.orders.shift() as ShelfOrder
+      job.bytesLeft -= order.bytes
+      job.underWay += 1
+      const error = await attempt(async () => {
+        builder = builder?.connected ? builder : startBuilder()
+        return await carryOut(builder, order, job.signal)
+      })
+      job.underWay -= 1
+      if (error !== null) {
+        // Whatever is the matter with it, the next order gets another.
+        builder?.kill('SIGKILL')
+        builder = null
+        job.orders.length = 0
+        job.settle(new Error(error))
+      } else if (job.orders.length === 0 && job.underWay === 0) job.settle(null)
+    }
+    this.#processes -= 1
+    if (builder?.connected) builder.disconnect()
+  }
+
+  #next(): Job | null {
+    let least: Job | null = null
+    for (const job of this.#jobs) {
+      if (job.orders.length > 0 && (least === null || job.bytesLeft < least.bytesLeft)) least = job
+    }
+    return least
+  }
+}
+
+/** @returns what went wrong, also if a process could not be started; null if nothing did. */
+async function attempt(work: () => Promise<string | null>): Promise<string | null> {
+  try {
+    return await work()
+  } catch (error) {
+    return `no builder can be started: ${messageOf(error)}`
+  }
+}
+
+function startBuilder(): ChildProcess {
+  const env = Object.fromEntries(
+    PASSED.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])),
+  )
+  const builder = fork(BUILD, [], { env, execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  // Of one that cannot be started; whoever waits for it learns it as well.
+  builder.on('error', () => {})
+  return builder
+}
+
+/** @returns what went wrong; null if nothing did. */
+async function carryOut(
+  builder: ChildProcess,
+  order: ShelfOrder,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const ended = new AbortController()
+  const stop = () => builder.kill('SIGKILL')
+  const late = setTimeout(stop, MONTH_WITHIN_MS)
+  signal.addEventListener('abort', stop, { once: true })
+  const died = once(builder, 'exit', { signal: ended.signal }).then(
+    ([code, killed]) => `the builder ended early (${code ?? killed})`,
+  )
+  const done = once(builder, 'message', { signal: ended.signal }).then(
+    ([result]) => (result as ShelfResult).error,
+  )
+  // One of the two is given up below.
+  for (const outcome of [died, done]) outcome.catch(() => {})
+  if (signal.aborted) stop()
+  // One that has just died says so by its exit.
+  builder.send(order, () => {})
+  try {
+    return await Promise.race([done, died])
+  } finally {
+    clearTimeout(late)
+    ended.abort()
+    signal.removeEventListener('abort', stop)
+  }
+}

@@ -1,0 +1,210 @@
+import { rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Logger } from 'pino'
+import { Refusal } from '#src/api/server/source.ts'
+import { messageOf } from '#src/platform/errors.ts'
+import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import type { Builders } from './builders.ts'
+import { DOCUMENT_TABLES, type MonthFiles } from './documents.ts'
+import { MonthStore, monthKey } from './month_store.ts'
+import type { PageCache } from './page_cache.ts'
+import type { Shelf } from './shelf.ts'
+import type { ShelfOrder } from './shelf_files.ts'
+import { MirrorSnapshot } from './snapshot.ts'
+
+/** How often the link to the latest snapshot is read. */
+const LOOK_EVERY_MS = 250
+/** A snapshot that could not be prepared is tried again after this, then twice as long, up to the other. */
+const RETRY_AFTER_MS = { first: 5000, most: 300_000 }
+
+export type Sources = {
+  /** Where a company's snapshots are. */
+  readonly lakeOf: (company: string) => string
+}
+
+/** A month, and what its documents depend on. */
+type Month = { readonly name: string; readonly key: string; readonly order: Omit<ShelfOrder, 'directory'> }
+
+type Options = Sources & {
+  readonly log: Logger
+  readonly pages: PageCache
+  readonly builders: Builders
+}
+
+/**
+ * A company's latest snapshot, ready to be served; a new one takes its place when it is ready. Months whose files
+ * are the same are taken over, from before or from the disk.
+ */
+export class MirroredCompany {
+  readonly #company: string
+  readonly #options: Options
+  readonly #store: MonthStore
+  readonly #stop = new AbortController()
+  #shelves: ReadonlyMap<string, Shelf> = new Map()
+  /** Of those, the ones that cannot be read any more; they are built again. */
+  readonly #damaged = new Set<string>()
+  #current: MirrorSnapshot | null = null
+  /** Why the latest snapshot is not the current one; null where it is, or is being prepared. */
+  #problem: string | null = null
+  #failures = 0
+  #preparing = false
+  #timer: NodeJS.Timeout | null = null
+  #looking: Promise<void> | null = null
+
+  constructor(company: string, options: Options) {
+    this.#company = company
+    this.#options = { ...options, log: options.log.child({ company }) }
+    // Beside the lake: it is as large as that, and the system's own place may be small, or memory.
+    this.#store = new MonthStore(join(dirname(options.lakeOf(company)), 'mirror'))
+  }
+
+  /** @throws Refusal (503) where there is none yet, saying why. */
+  get current(): MirrorSnapshot {
+    if (this.#current) return this.#current
+    if (this.#problem)
+      throw new Refusal(503, 'The snapshot of this company cannot be served: see the log.', 60)
+    throw new Refusal(
+      503,
+      this.#preparing
+        ? 'The snapshot of this company is being prepared. Ask again in a moment.'
+        : 'There is no snapshot of this company yet. Ask again after its first sync.',
+      5,
+    )
+  }
+
+  /** Follows the link from now on. */
+  follow(): void {
+    if (this.#stop.signal.aborted) return
+    this.#looking = this.#look().then(
+      () => this.#again(LOOK_EVERY_MS),
+      error => this.#again(this.#failed(error)),
+    )
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#looking
+    if (this.#timer) clearTimeout(this.#timer)
+    for (const shelf of this.#shelves.values()) await shelf.drop()
+    this.#options.pages.close()
+  }
+
+  /** The same, and what was prepared goes from the disk as well. */
+  async forget(): Promise<void> {
+    await this.close()
+    await this.#store.clear()
+  }
+
+  #again(ms: number): void {
+    this.#timer = setTimeout(() => this.follow(), ms)
+  }
+
+  /** @returns when to try again. */
+  #failed(error: unknown): number {
+    this.#preparing = false
+    const problem = messageOf(error)
+    if (problem !== this.#problem && !this.#stop.signal.aborted) {
+      const instead = this.#current ? ` ${this.#current.name} is served on.` : ''
+      this.#options.log.error(
+        `The latest snapshot cannot be served: ${problem}.${instead} Trying again soon.`,
+      )
+    }
+    this.#problem = problem
+    this.#failures += 1
+    return Math.min(RETRY_AFTER_MS.first * 2 ** (this.#failures - 1), RETRY_AFTER_MS.most)
+  }
+
+  async #look(): Promise<void> {
+    const lake = this.#options.lakeOf(this.#company)
+    const name = await latestName(lake)
+    if (name === null || (name === this.#current?.name && this.#damaged.size === 0)) return
+    const directory = join(snapshotsDirectory(lake), name)
+    const manifest = await readManifest(directory)
+    if (!manifest) throw new Error(`${directory} has no manifest`)
+    this.#preparing = true
+    await this.#take(manifest, directory)
+    this.#preparing = false
+    this.#problem = null
+    this.#failures = 0
+  }
+
+  async #take(manifest: Manifest, directory: string): Promise<void> {
+    const startedMs = performance.now()
+    const months = monthsOf(manifest, directory)
+    const damaged = [...this.#damaged]
+    for (const key of damaged) await this.#store.remove(key)
+    const usable = new Map([...this.#shelves].filter(([key]) => !damaged.includes(key)))
+    const stored = await this.#open(months.filter(({ key }) => !usable.has(key)))
+    const missing = months.filter(({ key }) => !usable.has(key) && !stored.has(key))
+    const built = await this.#build(missing).catch(async error => {
+      for (const shelf of stored.values()) await shelf.drop()
+      throw error
+    })
+    const all = new Map([...usable, ...stored, ...built])
+    const shelves = new Map(months.map(({ key }) => [key, all.get(key) as Shelf]))
+    const old = [...this.#shelves].filter(([key, shelf]) => shelves.get(key) !== shelf)
+    const about = { name: manifest.snapshot, asOf: new Date(manifest.created_at).toISOString() }
+    this.#shelves = shelves
+    for (const key of damaged) this.#damaged.delete(key)
+    const { pages } = this.#options
+    const onDamage = (shelf: Shelf) => this.#noteDamage(shelf)
+    this.#current = new MirrorSnapshot(about, [...shelves.values()], { pages, onDamage })
+    for (const [, shelf] of old) await shelf.drop()
+    await this.#store.removeOthers(new Set(shelves.keys()))
+    const counts = { months: months.length, stored: stored.size, built: built.size }
+    const ms = Math.round(performance.now() - startedMs)
+    this.#options.log.info({ snapshot: manifest.snapshot, ...counts, ms }, 'Serving a new snapshot')
+  }
+
+  #noteDamage(damaged: Shelf): void {
+    for (const [key, shelf] of this.#shelves) {
+      if (shelf !== damaged || this.#damaged.has(key)) continue
+      this.#damaged.add(key)
+      this.#options.log.error(`The prepared month ${key} is damaged on the disk. It is prepared again.`)
+    }
+  }
+
+  /** Those that were prepared before, by this process or another. */
+  async #open(months: readonly Month[]): Promise<Map<string, Shelf>> {
+    const shelves = await Promise.all(
+      months.map(async ({ key }) => [key, await this.#store.open(key)] as const),
+    )
+    return new Map(shelves.flatMap(([key, shelf]) => (shelf ? [[key, shelf]] : [])))
+  }
+
+  async #build(months: readonly Month[]): Promise<Map<string, Shelf>> {
+    const shelves = new Map<string, Shelf>()
+    if (months.length === 0) return shelves
+    const place = await this.#store.begin()
+    try {
+      const orders = months.map(({ name, order }) => ({ ...order, directory: join(place, name) }))
+      await this.#options.builders.build(orders, this.#stop.signal)
+      for (const [index, { key }] of months.entries())
+        shelves.set(key, await this.#store.keep(key, orders[index]?.directory as string))
+      return shelves
+    } catch (error) {
+      for (const shelf of shelves.values()) await shelf.drop()
+      throw error
+    } finally {
+      await rm(place, { recursive: true, force: true })
+    }
+  }
+}
+
+/** The months with notices, newest first. */
+function monthsOf({ tables }: Manifest, directory: string): Month[] {
+  const file = (table: string, month: string) =>
+    tables[table]?.files.find(one => one.month === month && one.rows > 0) ?? null
+  const names = (tables.editais?.files ?? []).flatMap(({ month, rows }) => (month && rows > 0 ? [month] : []))
+  return names
+    .sort()
+    .reverse()
+    .map(name => {
+      const of = DOCUMENT_TABLES.map(table => [table, file(table, name)] as const)
+      const files = Object.fromEntries(of.map(([table, one]) => [table, one && join(directory, one.path)]))
+      const sum = (what: 'bytes' | 'rows') => of.reduce((all, [, one]) => all + (one?.[what] ?? 0), 0)
+      const key = monthKey(of.map(([, one]) => one?.sha256 ?? null))
+      return { name, key, order: { files: files as MonthFiles, bytes: sum('bytes'), rows: sum('rows') } }
+    })
+}

@@ -1,0 +1,128 @@
+import { alerts, analyses, type Column, editais, items, requirements, type Table } from '#schema/tables.ts'
+import { identifier, literal } from '#src/store/warehouse/database.ts'
+
+/** The Parquet files of one month, by table; a table without rows in it has none. */
+export type MonthFiles = Readonly<Record<DocumentTable, string | null>>
+
+/** The tables that documents are made of. */
+export const DOCUMENT_TABLES = ['editais', 'analyses', 'requirements', 'items', 'alerts'] as const
+export type DocumentTable = (typeof DOCUMENT_TABLES)[number]
+
+/** One notice, as the API would send it. */
+export type DocumentRow = {
+  readonly id: string
+  readonly status: string
+  /** `created_at`, microseconds. */
+  readonly created: number
+  /** JSON (contract section 2.1). */
+  readonly notice: string
+  /** Of the analysis, as in `editais`. */
+  readonly state: string
+  /** JSON (contract section 2.2); null unless it is current: an older one belongs to another notice, so to say. */
+  readonly analysis: string | null
+}
+
+/** Fields that an analysis repeats of its notice (contract section 2.2). */
+const REPEATED = new Set([
+  ...['id', 'pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado'],
+  ...['data_sessao', 'pncp_url', 'status'],
+])
+
+/** Parts of an analysis that may be there without a value. */
+const EMPTY_PARTS = analyses.columns.flatMap(({ from }) => ('emptyOf' in from ? from.emptyOf : []))
+
+/**
+ * The documents of a month's live notices, made again from its rows. Of many notices some at a time: each
+ * belongs to one of `batches` by its id.
+ *
+ * What is NULL is left out. A time is the same instant in UTC, or the text that it was (`times_as_sent`).
+ */
+export function documentsOf(
+  files: MonthFiles,
+  { batch, batches }: { batch: number; batches: number },
+): string {
+  const some = (table: Table) =>
+    `(FROM (${rowsOf(table, files[table.name as DocumentTable] as string)})
+      WHERE hash(edital_id) % ${batches} = ${batch})`
+  const children = [requirements, items, alerts].filter(({ name }) => files[name as DocumentTable] !== null)
+  const lists = children.map(
+    table => `LEFT JOIN (
+      SELECT edital_id, string_agg(${object(fieldsOf(table, 't'))}, ',' ORDER BY ordinal) AS list
+      FROM ${some(table)} t GROUP BY edital_id) ${table.name} ON ${table.name}.edital_id = e.edital_id`,
+  )
+  const hasAnalyses = files.analyses !== null
+  const notice = [`'"id":' || to_json(e.edital_id)`, ...fieldsOf(editais, 'e')]
+  return `
+    SELECT e.edital_id AS id, e.status, epoch_us(e.created_at)::DOUBLE AS created,
+      e.analysis_state AS state, ${object(notice)} AS notice,
+      ${hasAnalyses ? `CASE WHEN e.analysis_state = 'current' THEN ${analysisOf(children)} END` : 'NULL'} AS analysis
+    FROM ${some(editais)} e
+    ${hasAnalyses ? `LEFT JOIN ${some(analyses)} a ON a.edital_id = e.edital_id` : ''}
+    ${hasAnalyses ? lists.join('\n') : ''}
+    WHERE e.deleted_at IS NULL`
+}
+
+/** A file's rows; a column that an earlier version of this program did not write is NULL. */
+function rowsOf({ columns }: Table, path: string): string {
+  const nulls = columns.map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
+  return `SELECT ${nulls.join(', ')} WHERE false UNION ALL BY NAME
+      FROM read_parquet(${literal(path)}, hive_partitioning = false)`
+}
+
+function analysisOf(children: readonly Table[]): string {
+  const array = (name: string) =>
+    children.some(table => table.name === name)
+      ? `'"${name}":[' || coalesce(${name}.list, '') || ']'`
+      : `'"${name}":[]'`
+  const repeated = editais.columns.filter(({ from }) => 'field' in from && REPEATED.has(from.field))
+  return object([
+    `'"id":' || to_json(e.edital_id)`,
+    ...repeated.map(column => field(column, 'e')),
+    ...fieldsOf(analyses, 'a'),
+    `'"verdict":' || ${object(fieldsOf(analyses, 'a', 'verdict'))}`,
+    ...EMPTY_PARTS.map(name => group(name, fieldsOf(analyses, 'a', name))),
+    ...['requirements', 'items', 'alerts'].map(array),
+  ])
+}
+
+/** An object of those of its fields that are not NULL; each is SQL of `"name":value`. */
+function object(fields: readonly string[]): string {
+  return `'{' || concat_ws(',', ${fields.join(', ')}) || '}'`
+}
+
+/** The same, NULL if all are, unless the document had it empty. */
+function group(name: string, fields: readonly string[]): string {
+  const inner = `concat_ws(',', ${fields.join(', ')})`
+  return `'"${name}":{' || CASE WHEN a.empty_parts IS NULL OR NOT contains(a.empty_parts, '"${name}"') THEN nullif(${inner}, '') ELSE '' END || '}'`
+}
+
+/** The fields of a document, or of an object in it, that have columns of their own. */
+function fieldsOf(table: Table, alias: string, within: string | null = null): string[] {
+  return table.columns.flatMap(column => {
+    if (!('field' in column.from)) return []
+    const [name, inner] = column.from.field.split('.')
+    const isIn = within === null ? inner === undefined : name === within && inner !== undefined
+    return isIn ? [field(column, alias)] : []
+  })
+}
+
+/** SQL of `"name":value`; NULL where the column is. */
+function field({ name, type, from }: Column, alias: string): string {
+  if (!('field' in from)) throw new Error(`${name} is of no document`)
+  const value = `${alias}.${identifier(name)}`
+  const property = from.field.split('.').at(-1) as string
+  const written = from.json
+    ? value
+    : type === 'TIMESTAMPTZ'
+      ? time(value, alias, property)
+      : `to_json(${value})`
+  return `'${JSON.stringify(property)}:' || ${written}`
+}
+
+/** Only notices have times, and of those an analysis repeats its notice's. */
+function time(value: string, alias: string, property: string): string {
+  const fraction = `CASE WHEN epoch_us(${value}) % 1000000 = 0 THEN '' WHEN epoch_us(${value}) % 1000 = 0 THEN strftime(${value}, '.%g') ELSE strftime(${value}, '.%f') END`
+  const inUtc = `strftime(${value}, '"%Y-%m-%dT%H:%M:%S') || ${fraction} || 'Z"'`
+  const asSent = `(${alias}.times_as_sent::JSON -> ${literal(property)})::VARCHAR`
+  return `CASE WHEN ${alias}.times_as_sent IS NULL THEN ${inUtc} ELSE coalesce(${asSent}, ${inUtc}) END`
+}

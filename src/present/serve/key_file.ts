@@ -1,0 +1,161 @@
+import { lstatSync, type Stats, statSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { claimFile, refuseStrange } from '#src/platform/access.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
+
+const TABLE = `
+  CREATE TABLE IF NOT EXISTS api_keys (
+    hash BLOB PRIMARY KEY, prefix TEXT NOT NULL UNIQUE, company TEXT NOT NULL, description TEXT NOT NULL,
+    created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT) STRICT`
+
+/** Columns that the first version did not have. It can still read and write a file that has them. */
+const ADDED_COLUMNS = ['expires_at', 'replaced_by']
+
+/** Endings of the files that SQLite makes beside it. */
+const COMPANIONS = ['-wal', '-shm', '-journal']
+
+/** SQLite's primary result codes. */
+const SQLITE = {
+  busy: 5,
+  readOnly: 8,
+  io: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notADatabase: 26,
+} as const
+
+/** SQLite makes files beside the one that it reads: it says so if the directory is read-only, or the disk full. */
+const UNWRITABLE: ReadonlySet<number | null> = new Set([
+  SQLITE.readOnly,
+  SQLITE.io,
+  SQLITE.full,
+  SQLITE.cannotOpen,
+])
+
+export type KeyFile = {
+  readonly db: DatabaseSync
+  /** Why it is read without locks, so that this connection sees no later change; null if it is not. */
+  readonly frozenBy: unknown
+  /** Whether it has all columns of this version. */
+  readonly isCurrent: boolean
+  /** What `identityOf` says as long as the path leads to this file. */
+  readonly identity: string
+}
+
+/** Opens the file to write it; makes it, and brings one of an older version up to date. */
+export function openToWrite(path: string, waitMs: number): KeyFile {
+  claimFile(path, COMPANIONS)
+  const db = new DatabaseSync(path, { timeout: waitMs })
+  try {
+    db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+    if (missingOf(columnsOf(db)).length > 0) migrate(db)
+    return { db, frozenBy: null, isCurrent: true, identity: identityOf(path, false) }
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/**
+ * Opens the file without changing it, also if nobody can write it.
+ * @returns null if it holds no table yet.
+ */
+export function openToRead(path: string, waitMs: number): KeyFile | null {
+  for (const one of ['', ...COMPANIONS].map(ending => path + ending)) {
+    // SQLite itself says that a directory is not a file.
+    if (!lstatSync(one, { throwIfNoEntry: false })?.isDirectory()) refuseStrange(one)
+  }
+  try {
+    // Before it is opened: if it is replaced meanwhile, the next look sees that.
+    const about = { frozenBy: null, identity: identityOf(path, false) }
+    return withTable(new DatabaseSync(urlOf(path, 'mode=rw'), { timeout: waitMs }), about)
+  } catch (error) {
+    // What is in the write-ahead log would not be seen, so there must be nothing in it.
+    const isWhole = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
+    if (!isWhole || !UNWRITABLE.has(codeOf(error))) throw error
+    const about = { frozenBy: error, identity: identityOf(path, true) }
+    return withTable(new DatabaseSync(urlOf(path, 'immutable=1'), { readOnly: true }), about)
+  }
+}
+
+/** Changes if another file took the place of this one; of a frozen one also if its bytes changed. */
+export function identityOf(path: string, isFrozen: boolean): string {
+  const about = statSync(path, { throwIfNoEntry: false })
+  if (!about) return 'missing'
+  const identity = `${about.dev} ${about.ino}`
+  if (!isFrozen) return identity
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false })
+  return [identity, versionOf(about), log?.size ? versionOf(log) : 'whole'].join(' ')
+}
+
+/** Why a file or a directory of the keys cannot be read or written, as the end of a sentence. */
+export function reasonOf(error: unknown): string {
+  const reasons: Readonly<Record<string, string>> = {
+    [SQLITE.busy]: 'another process holds a lock on it',
+    [SQLITE.readOnly]: 'it is read-only for this user',
+    [SQLITE.io]: 'the disk is full or fails (disk I/O error)',
+    [SQLITE.corrupt]: 'it is damaged',
+    [SQLITE.full]: 'the disk is full',
+    [SQLITE.cannotOpen]: 'this user cannot open it',
+    [SQLITE.notADatabase]: 'it is not an SQLite file',
+    ENOSPC: 'the disk is full',
+    EDQUOT: 'the disk quota is used up',
+    EROFS: 'the file system is read-only',
+    EACCES: 'this user may not write it',
+    EPERM: 'this user may not write it',
+  }
+  return reasons[codeOf(error) ?? systemCode(error) ?? ''] ?? messageOf(error)
+}
+
+function withTable(db: DatabaseSync, about: Pick<KeyFile, 'frozenBy' | 'identity'>): KeyFile | null {
+  try {
+    db.exec('PRAGMA synchronous = FULL')
+    const columns = columnsOf(db)
+    if (columns.length > 0) return { db, ...about, isCurrent: missingOf(columns).length === 0 }
+    db.close()
+    return null
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function migrate(db: DatabaseSync): void {
+  db.exec(`BEGIN IMMEDIATE; ${TABLE}`)
+  try {
+    // Looked at again: another process may have been faster.
+    for (const column of missingOf(columnsOf(db))) db.exec(`ALTER TABLE api_keys ADD COLUMN ${column} TEXT`)
+    db.exec('COMMIT')
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function missingOf(columns: readonly string[]): string[] {
+  return ADDED_COLUMNS.filter(column => !columns.includes(column))
+}
+
+function columnsOf(db: DatabaseSync): string[] {
+  return db
+    .prepare('SELECT name FROM pragma_table_info(?)')
+    .all('api_keys')
+    .map(({ name }) => String(name))
+}
+
+function urlOf(path: string, query: string): URL {
+  const url = pathToFileURL(path)
+  url.search = query
+  return url
+}
+
+function versionOf({ size, mtimeMs }: Stats): string {
+  return `${size} ${mtimeMs}`
+}
+
+/** SQLite's primary result code; null for errors of others. */
+function codeOf(error: unknown): number | null {
+  return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : null
+}

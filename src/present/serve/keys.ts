@@ -1,0 +1,340 @@
+import { hash, randomBytes } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { identityOf, type KeyFile, openToRead, openToWrite, reasonOf } from './key_file.ts'
+import { Revocations } from './revocations.ts'
+
+/** Everything about a key that can be shown after it was created. Times are ISO 8601 in UTC. */
+export type KeyEntry = {
+  readonly prefix: string
+  readonly company: string
+  readonly description: string
+  readonly createdAt: string
+  readonly lastUsedAt: string | null
+  /** From then on it is refused; null for never. */
+  readonly expiresAt: string | null
+  readonly revokedAt: string | null
+  /** The prefix of the key that was made in its place. */
+  readonly replacedBy: string | null
+}
+
+/** `replaced` is still accepted, until it expires. */
+export type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
+
+/** A key that was made in the place of another. */
+export type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
+
+type Row = {
+  readonly prefix: string
+  readonly company: string
+  readonly description: string
+  readonly created_at: string
+  readonly last_used_at: string | null
+  readonly revoked_at: string | null
+  /** Missing in a file of the first version. */
+  readonly expires_at?: string | null
+  readonly replaced_by?: string | null
+}
+
+/** What every key begins with (contract section 5.1). */
+const KEY_PREFIX = 'edk_'
+const KEY = /^(edk_[0-9a-f]{8})_[0-9a-f]{64}$/
+
+const FILE = 'api_keys.sqlite'
+
+/**
+ * The API keys of all companies of a data directory, in one SQLite file. It holds a hash of each key, and the key's
+ * first characters to identify it. Each look reads the file, so a key that another process revokes is refused at once.
+ */
+export class KeyStore {
+  readonly path: string
+  readonly #file: KeyFile
+  readonly #db: DatabaseSync
+  readonly #byHash: StatementSync
+  readonly #revocations: Revocations
+
+  private constructor(file: KeyFile, dataDir: string) {
+    this.#file = file
+    this.#db = file.db
+    this.path = keyFilePath(dataDir)
+    this.#revocations = new Revocations(dataDir)
+    // A file of the first version may be brought up to date while a server has it open: SQLite then expands * again.
+    const columns = file.isCurrent ? 'prefix, company, expires_at' : '*'
+    this.#byHash = file.db.prepare(`SELECT ${columns} FROM api_keys WHERE hash = ? AND revoked_at IS NULL`)
+  }
+
+  /**
+   * Opens the keys to change them; makes the file if there is none. Revocations that wait are entered first.
+   * @param dataDir exists.
+   * @param waitMs how long another process may hold the file; a server must not wait.
+   * @throws FatalError (usage) if the file cannot be written.
+   */
+  static open(dataDir: string, waitMs: number): KeyStore {
+    const path = keyFilePath(dataDir)
+    try {
+      const keys = new KeyStore(openToWrite(path, waitMs), dataDir)
+      try {
+        keys.carryOver()
+        return keys
+      } catch (error) {
+        keys.close()
+        throw error
+      }
+    } catch (error) {
+      if (error instanceof FatalError) throw error
+      throw new FatalError(
+        `The API keys in ${path} cannot be written: ${reasonOf(error)}. Nothing was changed; check the disk, who may write the file and its directory, and who else has it open.`,
+        EXIT.usage,
+        { cause: error },
+      )
+    }
+  }
+
+  /**
+   * Opens the keys to read them, and to note what a server notes. Needs no right to write.
+   * @returns null if there are no keys yet.
+   * @throws FatalError (usage) if the file cannot be read.
+   */
+  static openIfThere(dataDir: string, waitMs: number): KeyStore | null {
+    const path = keyFilePath(dataDir)
+    try {
+      // Throws if this user may not even look: that is not the same as no keys.
+      if (!statSync(path, { throwIfNoEntry: false })) return null
+      const file = openToRead(path, waitMs)
+      return file && new KeyStore(file, dataDir)
+    } catch (error) {
+      throw new FatalError(
+        `The API keys in ${path} cannot be read: ${reasonOf(error)}. Check the disk, who may read the file and its directory, and who else has it open.`,
+        EXIT.usage,
+        { cause: error },
+      )
+    }
+  }
+
+  /** Whether the open file is no longer the one of that name, as after a restore. */
+  get isReplaced(): boolean {
+    return identityOf(this.path, this.isFrozen) !== this.#file.identity
+  }
+
+  /** Whether changes are not seen, because nobody could write the file when it was opened. */
+  get isFrozen(): boolean {
+    return this.#file.frozenBy !== null
+  }
+
+  /**
+   * @param expiresAt null for never.
+   * @returns the key; nobody can show it again.
+   */
+  create(company: string, description: string, now: Date, expiresAt: Date | null = null): string {
+    return this.#write(() => this.#insert({ company, description }, now, expiresAt).key)
+  }
+
+  /**
+   * Makes a key for the same company and system, and lets the old one end `overlapMs` later.
+   * @param expiresAt of the new key; undefined for the same lifetime again.
+   * @throws FatalError (usage) if no valid key has this prefix, or it was replaced already.
+   */
+  rotate(
+    prefix: string,
+    { now, overlapMs, expiresAt }: { now: Date; overlapMs: number; expiresAt?: Date | undefined },
+  ): Rotation {
+    return this.#write(() => {
+      const old = this.#entry(prefix)
+      const state = old && stateOf(old, now)
+      if (!old || (state !== 'valid' && state !== 'replaced')) throw noValidKey(prefix)
+      if (old.replacedBy !== null)
+        throw new FatalError(
+          `${prefix} was already replaced by ${old.replacedBy}. Rotate that one, or revoke ${prefix} to end it now.`,
+          EXIT.usage,
+        )
+      const { key, prefix: successor } = this.#insert(old, now, expiresAt ?? sameLifetime(old, now))
+      const endsAt = new Date(Math.min(now.getTime() + overlapMs, expiryMs(old))).toISOString()
+      // Revoked rather than expired: a server of the first version knows no expiry.
+      const ended = overlapMs === 0 ? now.toISOString() : null
+      this.#db
+        .prepare('UPDATE api_keys SET expires_at = ?, revoked_at = ?, replaced_by = ? WHERE prefix = ?')
+        .run(endsAt, ended, successor, prefix)
+      return { key, entry: this.#entry(successor) as KeyEntry, replaced: this.#entry(prefix) as KeyEntry }
+    })
+  }
+
+  /**
+   * The company that a key is for, and its prefix; null if it is unknown, revoked or expired.
+   * @throws Error if that cannot be looked up.
+   */
+  find(key: string, now: Date): { company: string; prefix: string } | null {
+    const prefix = KEY.exec(key)?.[1]
+    // Before the file: a revocation goes from here to there, so that one of both looks finds it.
+    if (prefix === undefined || this.#revocations.has(prefix)) return null
+    // By the hash of what was presented: how long a look takes says nothing about any key.
+    const row = this.#byHash.get(hashOf(key)) as Pick<Row, 'prefix' | 'company' | 'expires_at'> | undefined
+    return row && !isOver(row.expires_at, now) ? { company: row.company, prefix: row.prefix } : null
+  }
+
+  /** Newest last. */
+  list(company: string | null): KeyEntry[] {
+    const waiting = this.#revocations.all()
+    const rows = this.#db
+      .prepare('SELECT * FROM api_keys WHERE ? IS NULL OR company = ? ORDER BY created_at, prefix')
+      .all(company, company) as unknown as Row[]
+    return rows.map(row => entryOf(row, waiting.get(row.prefix)))
+  }
+
+  /**
+   * Enters a revocation; what waits in the directory for this key is removed.
+   * @throws Error if it could not be entered.
+   */
+  revoke(prefix: string, now: Date): void {
+    const at = this.#revocations.all().get(prefix) ?? now
+    this.#write(() => this.#enterRevocation(prefix, at))
+    if (this.isReplaced) throw new Error('it was replaced by another file just now')
+    this.#revocations.remove(prefix)
+  }
+
+  /**
+   * Enters the revocations that wait in the directory, and makes that ready for more. Those of keys that this file
+   * does not have stay there: a backup may bring them back.
+   */
+  carryOver(): void {
+    const waiting = [...this.#revocations.all()].filter(([prefix]) => this.#row(prefix))
+    if (waiting.length > 0) {
+      this.#write(() => {
+        for (const [prefix, at] of waiting) this.#enterRevocation(prefix, at)
+      })
+      if (!this.isReplaced) for (const [prefix] of waiting) this.#revocations.remove(prefix)
+    }
+    try {
+      this.#revocations.prepare()
+    } catch {
+      // Whoever needs it says why it cannot be made.
+    }
+  }
+
+  /** Companies with a key that is accepted now. */
+  companies(now: Date): string[] {
+    const accepted = this.list(null).filter(
+      entry => entry.revokedAt === null && !isOver(entry.expiresAt, now),
+    )
+    return [...new Set(accepted.map(({ company }) => company))]
+  }
+
+  /** All of them or none. */
+  noteUse(uses: ReadonlyMap<string, Date>): void {
+    // A server does not wait for the disk, and a use that a power failure takes back is no loss. Not OFF: a revocation
+    // that another process made durable could go with it.
+    this.#db.exec('PRAGMA synchronous = NORMAL')
+    try {
+      this.#write(() => {
+        const statement = this.#db.prepare('UPDATE api_keys SET last_used_at = ? WHERE prefix = ?')
+        for (const [prefix, at] of uses) statement.run(at.toISOString(), prefix)
+      })
+    } finally {
+      this.#db.exec('PRAGMA synchronous = FULL')
+    }
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  #insert(
+    { company, description }: Pick<KeyEntry, 'company' | 'description'>,
+    now: Date,
+    expiresAt: Date | null,
+  ): { key: string; prefix: string } {
+    // 8 characters to identify it by, 256 bits that nobody guesses.
+    const prefix = `${KEY_PREFIX}${randomBytes(4).toString('hex')}`
+    const key = `${prefix}_${randomBytes(32).toString('hex')}`
+    this.#db
+      .prepare(
+        'INSERT INTO api_keys (hash, prefix, company, description, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
+      )
+      .run(hashOf(key), prefix, company, description, now.toISOString(), expiresAt?.toISOString() ?? null)
+    return { key, prefix }
+  }
+
+  #enterRevocation(prefix: string, at: Date): void {
+    this.#db
+      .prepare('UPDATE api_keys SET revoked_at = ? WHERE prefix = ? AND revoked_at IS NULL')
+      .run(at.toISOString(), prefix)
+  }
+
+  #entry(prefix: string): KeyEntry | null {
+    const row = this.#row(prefix)
+    return row ? entryOf(row, undefined) : null
+  }
+
+  #row(prefix: string): Row | undefined {
+    return this.#db.prepare('SELECT * FROM api_keys WHERE prefix = ?').get(prefix) as Row | undefined
+  }
+
+  /** All of it or nothing. */
+  #write<T>(work: () => T): T {
+    try {
+      if (this.isFrozen) throw this.#file.frozenBy
+      this.#db.exec('BEGIN IMMEDIATE')
+      const result = work()
+      this.#db.exec('COMMIT')
+      return result
+    } catch (error) {
+      // SQLite itself has ended it if the disk was full.
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      if (error instanceof FatalError) throw error
+      throw new FatalError(
+        `${this.path} cannot be written: ${reasonOf(error)}. Nothing was changed; solve that, then try again.`,
+        EXIT.failed,
+        { cause: error },
+      )
+    }
+  }
+}
+
+export function keyFilePath(dataDir: string): string {
+  return join(dataDir, FILE)
+}
+
+export function stateOf({ revokedAt, expiresAt, replacedBy }: KeyEntry, now: Date): KeyState {
+  if (revokedAt !== null) return 'revoked'
+  if (isOver(expiresAt, now)) return 'expired'
+  return replacedBy === null ? 'valid' : 'replaced'
+}
+
+export function noValidKey(prefix: string): FatalError {
+  return new FatalError(
+    `There is no valid key ${prefix}. \`npm run keys -- list\` shows the keys and their states.`,
+    EXIT.usage,
+  )
+}
+
+/** @param waiting when it was revoked, if the file does not say so yet. */
+function entryOf(row: Row, waiting: Date | undefined): KeyEntry {
+  const { prefix, company, description } = row
+  return {
+    ...{ prefix, company, description, createdAt: row.created_at, lastUsedAt: row.last_used_at },
+    expiresAt: row.expires_at ?? null,
+    revokedAt: row.revoked_at ?? waiting?.toISOString() ?? null,
+    replacedBy: row.replaced_by ?? null,
+  }
+}
+
+/** A time that cannot be read is over. */
+function isOver(expiresAt: string | null | undefined, now: Date): boolean {
+  return expiresAt !== null && expiresAt !== undefined && !(now.getTime() < Date.parse(expiresAt))
+}
+
+function expiryMs({ expiresAt }: KeyEntry): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
+}
+
+/** Whoever gave a key 90 days wants its successor to end as well. */
+function sameLifetime(old: KeyEntry, now: Date): Date | null {
+  if (old.expiresAt === null) return null
+  return new Date(now.getTime() + Date.parse(old.expiresAt) - Date.parse(old.createdAt))
+}
+
+/** A key is as random as a hash is long, so a slow one would protect nothing more. */
+function hashOf(key: string): Buffer {
+  return hash('sha256', key, 'buffer')
+}

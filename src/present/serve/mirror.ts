@@ -1,0 +1,176 @@
+import type { Logger } from 'pino'
+import { Refusal } from '#src/api/server/source.ts'
+import { messageOf } from '#src/platform/errors.ts'
+import { Builders } from './builders.ts'
+import { MirroredCompany, type Sources } from './company.ts'
+import { KeyStore } from './keys.ts'
+import { PageBudget } from './page_cache.ts'
+import type { MirrorSnapshot } from './snapshot.ts'
+
+/** How soon uses of keys are noted, waiting revocations entered, and companies without a valid key closed. */
+const LOOK_AFTER_MS = 2000
+/** A look at the keys blocks all answers. */
+const KEYS_WAIT_MS = 50
+
+export type MirrorOptions = Sources & {
+  /** Where the keys are. */
+  readonly dataDir: string
+  /** Processes at once that prepare snapshots. */
+  readonly builders: number
+  readonly log: Logger
+  readonly now: () => Date
+}
+
+/** Whose a key is. */
+type Holder = { readonly company: string; readonly prefix: string }
+
+/** The latest snapshots of all companies that have a valid API key. */
+export class Mirror {
+  readonly #options: MirrorOptions
+  readonly #companies = new Map<string, MirroredCompany>()
+  readonly #pages = new PageBudget()
+  readonly #builders: Builders
+  readonly #timer: NodeJS.Timeout
+  /** Null until there is a key. */
+  #keys: KeyStore | null
+  #uses = new Map<string, Date>()
+  /** Keys that were looked up in this turn of the event loop. */
+  #lookedUp = new Map<string, Holder | null>()
+  /** Companies that still finish what was under way. */
+  readonly #closing = new Set<Promise<void>>()
+  /** What the log last said about the keys; null if all is well. */
+  #problem: string | null = null
+
+  /** @throws FatalError (usage) where the keys cannot be opened. */
+  constructor(options: MirrorOptions) {
+    this.#options = options
+    this.#builders = new Builders(options.builders)
+    this.#keys = KeyStore.openIfThere(options.dataDir, KEYS_WAIT_MS)
+    for (const company of this.#keys?.companies(options.now()) ?? []) this.#follow(company)
+    this.#timer = setInterval(() => this.#lookAfterKeys(), LOOK_AFTER_MS).unref()
+  }
+
+  /** Companies that are followed. */
+  get companies(): readonly string[] {
+    return [...this.#companies.keys()]
+  }
+
+  /**
+   * Whose key it is; null if it is unknown, revoked or expired. Requests that came together are answered by one look
+   * at the files: it takes as long as all else about a small request.
+   * @throws Refusal (503) while the keys cannot be read.
+   */
+  whose(key: string): Holder | null {
+    const known = this.#lookedUp.get(key)
+    if (known !== undefined) return known
+    const holder = this.#lookUp(key)
+    if (this.#lookedUp.size === 0) {
+      setImmediate(() => {
+        this.#lookedUp = new Map()
+      })
+    }
+    this.#lookedUp.set(key, holder)
+    return holder
+  }
+
+  #lookUp(key: string): Holder | null {
+    try {
+      const now = this.#options.now()
+      const found = this.#openKeys()?.find(key, now) ?? null
+      if (found) this.#uses.set(found.prefix, now)
+      return found
+    } catch (error) {
+      this.#options.log.error(`The API keys cannot be read: ${messageOf(error)}.`)
+      throw new Refusal(503, 'The API keys cannot be read just now.', 1)
+    }
+  }
+
+  /**
+   * What there is of a company now.
+   * @throws Refusal (503) where there is no snapshot yet.
+   */
+  snapshotOf(company: string): MirrorSnapshot {
+    return (this.#companies.get(company) ?? this.#follow(company)).current
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#noteUses()
+    for (const company of this.companies) this.#unfollow(company, followed => followed.close())
+    await Promise.all(this.#closing)
+    this.#keys?.close()
+  }
+
+  /** The keys as they are now: a file that was removed or replaced counts from the next request on. */
+  #openKeys(): KeyStore | null {
+    if (this.#keys?.isReplaced) this.#closeKeys()
+    this.#keys ??= KeyStore.openIfThere(this.#options.dataDir, KEYS_WAIT_MS)
+    return this.#keys
+  }
+
+  #closeKeys(): void {
+    const keys = this.#keys
+    this.#keys = null
+    keys?.close()
+  }
+
+  #follow(company: string): MirroredCompany {
+    const shared = { ...this.#options, builders: this.#builders }
+    const followed = new MirroredCompany(company, { ...shared, pages: this.#pages.open() })
+    this.#companies.set(company, followed)
+    followed.follow()
+    return followed
+  }
+
+  /** Gives back its memory and files; requests that read in them read to the end. */
+  #unfollow(company: string, end: (followed: MirroredCompany) => Promise<void>): void {
+    const closing = end(this.#companies.get(company) as MirroredCompany)
+      .catch(error => this.#options.log.error({ company }, `Cannot be closed: ${messageOf(error)}.`))
+      .finally(() => this.#closing.delete(closing))
+    this.#companies.delete(company)
+    this.#closing.add(closing)
+  }
+
+  #lookAfterKeys(): void {
+    try {
+      // It sees no change, and whatever kept it from being written may be over.
+      if (this.#keys?.isFrozen) this.#closeKeys()
+      const keys = this.#openKeys()
+      // A file that is gone may come back, as in a restore: nothing is removed for that.
+      if (keys) this.#followThose(keys.companies(this.#options.now()))
+      else for (const company of this.companies) this.#unfollow(company, followed => followed.close())
+    } catch (error) {
+      this.#report(`The API keys cannot be read: ${messageOf(error)}.`)
+      return
+    }
+    this.#noteUses()
+  }
+
+  /** Follows these companies, and no others. */
+  #followThose(companies: readonly string[]): void {
+    for (const company of companies) if (!this.#companies.has(company)) this.#follow(company)
+    for (const company of this.companies) {
+      if (companies.includes(company)) continue
+      this.#unfollow(company, followed => followed.forget())
+      this.#options.log.info({ company }, 'Not served any more: the company has no valid API key.')
+    }
+  }
+
+  #noteUses(): void {
+    try {
+      this.#keys?.carryOver()
+      if (this.#uses.size > 0) this.#keys?.noteUse(this.#uses)
+      this.#uses = new Map()
+      this.#problem = null
+    } catch (error) {
+      // To answer matters more, and it is tried again. Revocations count though they are not entered yet.
+      this.#report(`Uses and revocations of API keys wait to be noted: ${messageOf(error)}`)
+    }
+  }
+
+  /** Once: it is looked at every other second. */
+  #report(problem: string): void {
+    if (problem !== this.#problem) this.#options.log.warn(problem)
+    this.#problem = problem
+  }
+}

@@ -1,0 +1,21 @@
+import { Refusal } from '#src/api/server/source.ts'
+
+type Bucket = { tokens: number; atMs: number }
+
+/**
+ * A limit for each key: so many requests a second, and as many at once.
+ * @returns takes one; throws Refusal (429) where there is none left.
+ */
+export function createQuotas(maxRps: number | null, nowMs = () => performance.now()): (key: string) => void {
+  const buckets = new Map<string, Bucket>()
+  return key => {
+    if (maxRps === null) return
+    const now = nowMs()
+    const bucket = buckets.get(key) ?? { tokens: maxRps, atMs: now }
+    bucket.tokens = Math.min(maxRps, bucket.tokens + ((now - bucket.atMs) / 1000) * maxRps)
+    bucket.atMs = now
+    buckets.set(key, bucket)
+    if (bucket.tokens < 1) throw new Refusal(429, `This key may ask ${maxRps} times a second.`, 1)
+    bucket.tokens -= 1
+  }
+}

@@ -1,0 +1,172 @@
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { LakeSettings } from '#config/lake.ts'
+import {
+  giveToGroup,
+  LAKE_DIRECTORY,
+  makePrivateDirectory,
+  PASSED_DIRECTORY,
+  PRIVATE_DIRECTORY,
+  refuseForeignLink,
+  restrict,
+  restrictFile,
+  setMode,
+} from '#src/platform/access.ts'
+import { remove, syncDirectory } from '#src/platform/durable.ts'
+import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
+import { closeDataDirectory } from './data_directory.ts'
+
+/** Leaves the lake as open as it is. */
+const AS_IT_IS: LakeSettings = { mode: null, group: null }
+const OTHERS = 0o077
+
+/** Where everything of one company lies (DESIGN section 6); nothing of another company is below it. */
+export type CompanyPaths = {
+  readonly company: string
+  readonly root: string
+  readonly warehouse: string
+  /** A rebuilt warehouse, until it takes the place of the old one: DuckDB makes the file, and not for us alone. */
+  readonly nextWarehouse: string
+  readonly raw: string
+  readonly lake: string
+  /** Files that mean nothing after a run. */
+  readonly temporary: string
+  /** Where the server prepares what it serves (`src/present/serve/company.ts`). */
+  readonly mirror: string
+  readonly lock: string
+  /** What the last run left, as JSON (`src/store/state.ts`). */
+  readonly state: string
+  /** Why runs left no report since then, as JSON (`src/store/failure.ts`). */
+  readonly failure: string
+  /** Which snapshot Metabase reads, as JSON (`src/present/metabase/state.ts`). */
+  readonly metabase: string
+  /** Names this directory, wherever it is mounted. */
+  readonly id: string
+}
+
+export function companyPaths(dataDir: string, company: string): CompanyPaths {
+  const root = join(dataDir, company)
+  return {
+    company,
+    root,
+    warehouse: join(root, 'warehouse.duckdb'),
+    nextWarehouse: join(root, 'tmp', 'warehouse.next.duckdb'),
+    raw: join(root, 'raw'),
+    lake: join(root, 'lake'),
+    temporary: join(root, 'tmp'),
+    mirror: join(root, 'mirror'),
+    lock: join(root, 'lock'),
+    state: join(root, 'state.json'),
+    failure: join(root, 'failure.json'),
+    metabase: join(root, 'metabase.json'),
+    id: join(root, 'id'),
+  }
+}
+
+/**
+ * Also where others make the same directories at the same moment, as the first runs of many companies do.
+ * Not by mkdir's own `recursive`: where a new name in an existing directory is ENOENT (/proc), it never ends.
+ * @param mode of a new one, less the umask.
+ */
+async function makeDirectory(path: string, mode: number, isNew: boolean): Promise<void> {
+  if (await madeOrThere(path, mode, isNew)) return
+  await makeDirectory(dirname(path), PASSED_DIRECTORY, isNew)
+  if (!(await madeOrThere(path, mode, isNew)))
+    throw Object.assign(new Error(`${path} cannot be made`), { code: 'ENOENT' })
+}
+
+/** False where its parent was missing; that may be there by now. */
+async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<boolean> {
+  try {
+    await mkdir(path, mode)
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'ENOENT') return false
+    if (code !== 'EEXIST') throw error
+    refuseForeignLink(path)
+    if (!(await stat(path)).isDirectory())
+      throw Object.assign(new Error(`${path} is no directory`), { code: 'ENOTDIR' })
+    // Until there is a warehouse, one that was killed may have made it and not come to the next step.
+    if (!isNew) return true
+  }
+  // A log whose directory is gone after a power failure, beside a warehouse made from it, would be a riddle. Where
+  // others own the parent it may not be readable, and what is below it is not ours to make durable.
+  await syncDirectory('directories.sync', dirname(path)).catch(error => {
+    if (!['EACCES', 'EPERM'].includes(systemCode(error) ?? '')) throw error
+  })
+  return true
+}
+
+/** Makes DATA_DIR itself, where it is not there yet, and closes it. Throws FatalError (usage) when it cannot be. */
+export async function makeDataDirectory(dataDir: string): Promise<void> {
+  try {
+    await makeDirectory(dataDir, PASSED_DIRECTORY, true)
+    closeDataDirectory(dataDir, false)
+  } catch (error) {
+    throw unwritable(dataDir, error)
+  }
+}
+
+/**
+ * Makes the directories, and closes to others what they need not open (invariant I11).
+ * @returns what this user cannot close, a sentence each.
+ * @throws FatalError (usage) when DATA_DIR cannot be written, or the group cannot be given the lake.
+ */
+export async function makeDirectories(
+  paths: CompanyPaths,
+  settings: LakeSettings = AS_IT_IS,
+): Promise<string[]> {
+  const isNew = !existsSync(paths.warehouse)
+  const { root, raw, lake, temporary } = paths
+  const modes = [
+    [root, PASSED_DIRECTORY],
+    [raw, PRIVATE_DIRECTORY],
+    [lake, LAKE_DIRECTORY],
+    [join(lake, 'snapshots'), LAKE_DIRECTORY],
+    [temporary, PRIVATE_DIRECTORY],
+  ] as const
+  try {
+    for (const [path, mode] of modes) await makeDirectory(path, mode, isNew)
+    return closeCompany(paths, settings)
+  } catch (error) {
+    throw unwritable(root, error)
+  }
+}
+
+/** From above, so that what is closed there is closed at once for all that is below. */
+function closeCompany(
+  { root, raw, lake, temporary, mirror }: CompanyPaths,
+  { mode, group }: LakeSettings,
+): string[] {
+  const notes = closeDataDirectory(dirname(root), ((mode ?? 0) & OTHERS) !== 0)
+  const add = (note: string | null) => notes.push(...(note === null ? [] : [note]))
+  for (const path of [root, lake, join(lake, 'snapshots')]) {
+    if (group !== null) giveToGroup(path, group)
+    const allowed = path === root ? PASSED_DIRECTORY : LAKE_DIRECTORY
+    add(mode === null ? restrict(path, allowed) : setMode(path, mode & allowed))
+  }
+  for (const path of [raw, temporary, mirror]) add(restrict(path, PRIVATE_DIRECTORY))
+  for (const name of readdirSync(root)) add(restrictFile(join(root, name)))
+  return notes
+}
+
+/**
+ * Empties the directory of what a run that was killed left, and where others could write into it, of what they did.
+ * The caller holds the company's lock.
+ */
+export async function freshTemporary({ temporary }: CompanyPaths): Promise<void> {
+  if (!lstatSync(temporary).isSymbolicLink() && readdirSync(temporary).length === 0) return
+  await remove('temporary.remove', temporary)
+  await makePrivateDirectory(temporary)
+}
+
+function unwritable(path: string, error: unknown): unknown {
+  if (error instanceof FatalError) return error
+  const code = systemCode(error)
+  if (code === 'ENOSPC') return error
+  return new FatalError(
+    `${path} cannot be written (${code}). Set DATA_DIR to a directory that this user may write.`,
+    EXIT.usage,
+  )
+}

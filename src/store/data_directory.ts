@@ -1,0 +1,75 @@
+import { readdirSync, realpathSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  isNotChangeable,
+  PASSED_DIRECTORY,
+  PRIVATE_DIRECTORY,
+  PRIVATE_FILE,
+  restrict,
+  restrictFile,
+  setMode,
+} from '#src/platform/access.ts'
+
+/** What this program makes in DATA_DIR beside the companies' directories, and what belongs to any disk. */
+const OUR_FILES =
+  /^(api_keys\.sqlite(-wal|-shm|-journal)?|catalog\.duckdb|\.catalog-\w+|\.metabase_api_key(\.part)?|\.editais-sync-demo)$/
+/** Revocations that wait (`src/present/serve/revocations.ts`). */
+const OUR_DIRECTORY = 'api_keys.revoked'
+const OF_THE_DISK = 'lost+found'
+/** For readers of all lakes; replaced and never written to. */
+const CATALOG = { name: 'catalog.duckdb', mode: 0o644 }
+/** Any of them makes a directory a company's. */
+const OF_A_COMPANY: readonly string[] = ['raw', 'lake']
+const STICKY = 0o1000
+
+/**
+ * Takes from others what they need not have in DATA_DIR: to list it, to write to it, and to read secrets. Never where
+ * it is not ours alone: `/tmp`, a home or a checkout may be used by others, who would be locked out.
+ * @param isLakeOpen lets others pass on their way to the lake; without it nobody gets a right who has none.
+ * @returns what could not be done.
+ */
+export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string[] {
+  const { mode } = statSync(dataDir)
+  const wanted = (mode & PASSED_DIRECTORY) | (isLakeOpen ? PASSED_DIRECTORY : 0)
+  const notes =
+    wanted !== (mode & 0o777) && isOursAlone(dataDir) ? [setMode(realpathSync(dataDir), wanted)] : []
+  for (const [path, allowed] of ourFiles(dataDir)) notes.push(restrictFile(path, allowed))
+  notes.push(restrict(join(dataDir, OUR_DIRECTORY), PRIVATE_DIRECTORY))
+  return notes.filter(note => note !== null)
+}
+
+/** This program's files in DATA_DIR, each with the most that may be done with it. */
+export function ourFiles(dataDir: string): (readonly [path: string, allowed: number])[] {
+  return namesIn(dataDir)
+    .filter(name => OUR_FILES.test(name))
+    .map(name => [join(dataDir, name), name === CATALOG.name ? CATALOG.mode : PRIVATE_FILE] as const)
+}
+
+/** Where others own the directory this user may not list it. */
+function namesIn(dataDir: string): string[] {
+  try {
+    return readdirSync(dataDir)
+  } catch (error) {
+    if (isNotChangeable(error)) return []
+    throw error
+  }
+}
+
+/** Whether this user owns it, and everything in it is this program's. */
+export function isOursAlone(dataDir: string): boolean {
+  const { mode, uid } = statSync(dataDir)
+  if (uid !== process.geteuid?.() || (mode & STICKY) !== 0) return false
+  return namesIn(dataDir).every(
+    name =>
+      OUR_FILES.test(name) || [OUR_DIRECTORY, OF_THE_DISK].includes(name) || isCompany(join(dataDir, name)),
+  )
+}
+
+/** Not an empty one: it may be a place where a disk will be mounted. */
+function isCompany(path: string): boolean {
+  try {
+    return readdirSync(path).some(name => OF_A_COMPANY.includes(name))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
+import { comment } from '#schema/portuguese.ts'
+import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { hashOf } from '#src/pipeline/validate.ts'
+import { writeNew } from '#src/platform/durable.ts'
+import { FatalError, messageOf } from '#src/platform/errors.ts'
+import { type Database, identifier, literal } from '#src/store/warehouse/database.ts'
+import type { SnapshotFile } from './manifest.ts'
+
+const LOCAL_TIME = 'local_time'
+const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
+
+/** A snapshot that a catalog shows. */
+export type CatalogSource = {
+  readonly company: string
+  readonly snapshot: string
+  readonly publishedAt: string
+  readonly sourceTimezone: string
+  /** Final and absolute: views are bound to it when they are made. */
+  readonly directory: string
+  /** By table. */
+  readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
+}
+
+/** A published catalog, as its manifest tells of it. */
+export type CatalogFile = { readonly path: string; readonly sha256: string }
+
+/**
+ * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, and all
+ * comments. Opened read-only it is the snapshot, or those of several companies, as a database.
+ * @param db any; it is as it was afterwards.
+ * @param like a catalog of the same `catalogHash`: its marts are taken over, which costs half as much.
+ */
+export async function writeCatalog(
+  db: Database,
+  path: string,
+  sources: readonly CatalogSource[],
+  like: CatalogFile | null = null,
+): Promise<void> {
+  const copied = like !== null && (await copyCatalog(like, path))
+  // One commit: each of some hundred comments would be one of its own otherwise.
+  await db.inFile(path, () => (copied ? createTableViews(db, sources) : createViews(db, sources)))
+}
+
+/** False where it is not what was published: what somebody made in it would be copied for ever. */
+async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
+  const bytes = await readFile(from.path).catch(() => null)
+  if (bytes === null || hashOf(bytes) !== from.sha256) return false
+  await writeNew(path, bytes)
+  return true
+}
+
+/** Makes the views of a catalog, with their comments, in an empty database; within a transaction of the caller's. */
+export async function createViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
+  const marts = await readMarts()
+  await db.run(localTime(sources))
+  await createTableViews(db, sources)
+  for (const mart of MARTS) await createView(db, mart, marts.get(mart.name) as string)
+}
+
+/** The views that differ from snapshot to snapshot. */
+async function createTableViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
+  for (const table of TABLES) {
+    const columns = publishedColumns(table)
+    const list = columns.map(({ name }) => identifier(name))
+    const sql = `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`
+    await createView(db, { ...table, columns }, sql).catch(error => {
+      if (!messageOf(error).startsWith('Binder Error')) throw error
+      throw earlierVersion(sources)
+    })
+  }
+  await createView(db, snapshotInfo, snapshotRows(sources))
+}
+
+function earlierVersion(sources: readonly CatalogSource[]): FatalError {
+  const companies = sources.map(({ company }) => company).join(', ')
+  return new FatalError(
+    `The latest snapshots (${companies}) are of an earlier version, without columns that this one shows. Run \`npm run publish -- --company <company>\` for each.`,
+  )
+}
+
+/** What decides how a catalog looks, beside the files: where it differs, a snapshot is written anew. */
+export async function catalogHash(sourceTimezone: string): Promise<string> {
+  const parts = [localTime([{ company: '', sourceTimezone }]), CATALOG.map(comments), ...(await readMarts())]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+}
+
+let marts: Promise<ReadonlyMap<string, string>> | null = null
+
+/** The SQL of each mart; the files are read once. */
+function readMarts(): Promise<ReadonlyMap<string, string>> {
+  marts ??= Promise.all(
+    MARTS.map(
+      async ({ name }) => [name, await readFile(join(MARTS_DIRECTORY, `${name}.sql`), 'utf8')] as const,
+    ),
+  ).then(entries => new Map(entries))
+  return marts
+}
+
+function parquetOf(table: string, sources: readonly CatalogSource[]): string {
+  const paths = sources.flatMap(({ directory, files }) =>
+    (files.get(table) ?? []).map(file => literal(join(directory, file.path))),
+  )
+  // A directory `name=value` on the way would else be a column of that name. Snapshots of different companies may be
+  // of different versions of the schema.
+  const options = ['hive_partitioning = false', ...(sources.length > 1 ? ['union_by_name = true'] : [])]
+  return `read_parquet([${paths.join(', ')}], ${options.join(', ')})`
+}
+
+function snapshotRows(sources: readonly CatalogSource[]): string {
+  const rows = sources.map(({ company, snapshot, publishedAt, sourceTimezone }) => {
+    const values = [company, snapshot, publishedAt, sourceTimezone].map(literal)
+    return `(${values.join(', ')})`
+  })
+  return `SELECT company, snapshot, published_at::TIMESTAMPTZ AS published_at, source_timezone
+    FROM (VALUES ${rows.join(', ')}) AS s(company, snapshot, published_at, source_timezone)`
+}
+
+/**
+ * The macro that marts show times with. Time zones stand in it as constants: one that comes from a column
+ * costs six times as much.
+ */
+function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[]): string {
+  const zones = Map.groupBy(sources, ({ sourceTimezone }) => sourceTimezone)
+  const cases = [...zones].map(([zone, those]) => {
+    const companies = those.map(({ company }) => literal(company)).join(', ')
+    return `WHEN company IN (${companies}) THEN moment AT TIME ZONE ${literal(zone)}`
+  })
+  const [only] = zones.keys()
+  const body =
+    zones.size === 1 ? `moment AT TIME ZONE ${literal(only as string)}` : `CASE ${cases.join(' ')} END`
+  return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
+}
+
+async function createView(db: Database, relation: Relation, sql: string): Promise<void> {
+  await db.run(`CREATE OR REPLACE VIEW ${identifier(relation.name)} AS ${sql}`)
+  // At once: to hand over each alone costs as much again.
+  await db.run(comments(relation).join(';\n'))
+}
+
+function comments(relation: Relation): string[] {
+  const view = identifier(relation.name)
+  return [
+    `COMMENT ON VIEW ${view} IS ${literal(comment(relation))}`,
+    ...relation.columns.map(
+      column =>
+        `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(comment(relation, column))}`,
+    ),
+  ]
+}

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Table } from '#schema/tables.ts'
+import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
+import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/platform/durable.ts'
+import { systemCode } from '#src/platform/errors.ts'
+import { month } from '#src/store/warehouse/apply.ts'
+import { type Database, identifier, literal } from '#src/store/warehouse/database.ts'
+import { exportColumns } from '#src/store/warehouse/sql.ts'
+import { type LakeAccess, openToReaders } from './access.ts'
+import type { Manifest, SnapshotFile } from './manifest.ts'
+
+/** Rows of a month are held in memory until a row group is full, and all months are written at once. */
+const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480`
+/** DuckDB keeps at most 100 partitions open, and would begin a second file of a month beyond that. */
+const MAX_MONTHS_AT_ONCE = 60
+
+type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
+
+/** What of a table must be written, and what the previous snapshot holds already. */
+export type TablePlan = {
+  readonly table: Table
+  /** Months to write; null for a table that is one file. */
+  readonly stale: readonly string[] | null
+  readonly reused: readonly SnapshotFile[]
+}
+
+/**
+ * Decides, without touching a file, which months of each table changed since the previous snapshot.
+ * @param previous null when nothing of it can be used: there is none, or it is of another warehouse.
+ */
+export function planTable(
+  table: Table,
+  previous: Manifest | null,
+  versions: readonly { table_name: string; month: string; version: number }[],
+): TablePlan {
+  if (table.files === 'one') return { table, stale: null, reused: [] }
+  const since = previous?.applied_segment ?? -1
+  const stale = versions
+    .filter(version => version.table_name === table.name && version.version > since)
+    .map(version => version.month)
+  const files = previous?.tables[table.name]?.files ?? []
+  return { table, stale, reused: files.filter(file => file.month !== null && !stale.includes(file.month)) }
+}
+
+/**
+ * Writes the files of one table into the snapshot and links those that did not change.
+ * @param target with the rows that the table has.
+ * @throws Error when the files do not hold exactly the table's rows.
+ */
+export async function writeTable(
+  db: Database,
+  plan: TablePlan,
+  target: Target & { previousDirectory: string | null; rows: number },
+): Promise<SnapshotFile[]> {
+  const { table, stale, reused } = plan
+  const directory = join(target.directory, table.name)
+  await mkdir(directory, PRIVATE_DIRECTORY)
+  const files =
+    stale === null ? [await writeWhole(db, table, target)] : await writeMonths(db, table, stale, target)
+  for (const file of reused) {
+    const previous = join(target.previousDirectory as string, file.path)
+    await linkOrCopy(previous, join(target.directory, file.path), target.access)
+    files.push(file)
+  }
+  // A reader of `editais/*.parquet` finds the columns even where there are no rows yet.
+  if (files.length === 0) files.push(await writeWhole(db, table, target, 'empty'))
+  await openToReaders(directory, target.access)
+  await syncDirectory('parquet.directory', directory)
+  const published = files.reduce((sum, file) => sum + file.rows, 0)
+  if (published !== target.rows)
+    throw new Error(`${table.name}: ${target.rows} rows in the warehouse, ${published} in its files`)
+  return files.sort((a, b) => a.path.localeCompare(b.path))
+}
+
+async function writeWhole(
+  db: Database,
+  table: Table,
+  target: Target & { rows: number },
+  name = 'all',
+): Promise<SnapshotFile> {
+  const path = join(table.name, `${name}.parquet`)
+  await db.run(
+    `COPY (SELECT ${exportColumns(table, target.company)} FROM ${identifier(table.name)} t)
+     TO ${literal(join(target.directory, path))} (${parquet(table)})`,
+  )
+  return await finish(target, { path, month: null, rows: target.rows })
+}
+
+async function writeMonths(
+  db: Database,
+  table: Table,
+  months: readonly string[],
+  target: Target,
+): Promise<SnapshotFile[]> {
+  if (months.length > MAX_MONTHS_AT_ONCE) {
+    const first = await writeMonths(db, table, months.slice(0, MAX_MONTHS_AT_ONCE), target)
+    return [...first, ...(await writeMonths(db, table, months.slice(MAX_MONTHS_AT_ONCE), target))]
+  }
+  const [only, ...others] = months
+  if (only === undefined) return []
+  if (others.length === 0) return await writeMonth(db, table, only, target)
+  const parts = join(target.directory, table.name, 'parts')
+  const written = await db.rows<Written>(
+    `COPY (SELECT ${exportColumns(table, target.company)}, ${monthOf(table)} AS _month ${ofMonths(table, months)})
+     TO ${literal(parts)} (${parquet(table)}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
+  )
+  const rows = new Map(written.map(file => [file.filename, file.count]))
+  const files: SnapshotFile[] = []
+  for (const name of await readdir(parts).catch(() => [] as string[])) {
+    const [part, ...others] = await readdir(join(parts, name))
+    if (!part || others.length > 0)
+      throw new Error(`${table.name}: ${name} was written as ${others.length + 1} files`)
+    const path = join(table.name, `${name.replace(/^_month=/, '')}.parquet`)
+    await move('parquet.rename', join(parts, name, part), join(target.directory, path))
+    const count = rows.get(join(parts, name, part))
+    if (count === undefined) throw new Error(`${path}: DuckDB did not report it`)
+    files.push(await finish(target, { path, month: name.replace(/^_month=/, ''), rows: count }))
+  }
+  await remove('parquet.remove', parts)
+  return files
+}
+
+/** What a small change mostly needs: without partitions, at a third of what they cost. */
+async function writeMonth(
+  db: Database,
+  table: Table,
+  month: string,
+  target: Target,
+): Promise<SnapshotFile[]> {
+  const path = join(table.name, `${month}.parquet`)
+  const { count } = await db.row<Written>(
+    `COPY (SELECT ${exportColumns(table, target.company)} ${ofMonths(table, [month])})
+     TO ${literal(join(target.directory, path))} (${parquet(table)}, RETURN_STATS)`,
+  )
+  if (count > 0) return [await finish(target, { path, month, rows: count })]
+  // Its notices have moved to other months, or have none of these rows.
+  await remove('parquet.remove', join(target.directory, path))
+  return []
+}
+
+/** A file that `COPY` tells of. */
+type Written = { filename: string; count: number }
+
+/** The month of a row `t` is that of its notice, `e`. */
+function monthOf(table: Table): string {
+  return month(table.name === 'editais' ? 't.created_at' : 'e.created_at')
+}
+
+function ofMonths(table: Table, months: readonly string[]): string {
+  const notice = table.name === 'editais' ? '' : 'JOIN editais e USING (edital_id)'
+  return `FROM ${identifier(table.name)} t ${notice} WHERE ${monthOf(table)} IN (${months.map(literal).join(', ')})`
+}
+
+function parquet({ compression }: Table): string {
+  return `${PARQUET}, COMPRESSION ${compression ?? 'zstd'}`
+}
+
+/** Durable, read-only and with its checksum. */
+async function finish(
+  { directory, access }: Target,
+  file: Pick<SnapshotFile, 'path' | 'month' | 'rows'>,
+): Promise<SnapshotFile> {
+  const path = join(directory, file.path)
+  await openToReaders(path, access)
+  await syncFile('parquet.sync', path)
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return { ...file, bytes: (await stat(path)).size, sha256: hash.digest('hex') }
+}
+
+async function linkOrCopy(from: string, to: string, access: LakeAccess): Promise<void> {
+  try {
+    await linkFile('parquet.link', from, to)
+  } catch (error) {
+    if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(systemCode(error) ?? '')) throw error
+    await copyNew(from, to)
+    await openToReaders(to, access)
+    await syncFile('parquet.sync', to)
+  }
+}

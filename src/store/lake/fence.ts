@@ -1,0 +1,61 @@
+import { FatalError, messageOf } from '#src/platform/errors.ts'
+import { type Answer, type Database, literal, type StatementKind } from '#src/store/warehouse/database.ts'
+
+/**
+ * What may be asked behind the fence. `COPY` is not, for a file that may be read may also be written over, nor what
+ * hides another statement from this list (`PREPARE`, `EXECUTE`).
+ */
+const ADMITTED: readonly StatementKind[] = [
+  ...(['SELECT', 'EXPLAIN', 'PRAGMA', 'SET', 'VARIABLE_SET', 'TRANSACTION', 'ANALYZE'] as const),
+  // Of what is temporary: a catalog is read-only.
+  ...(['CREATE', 'DROP', 'ALTER', 'INSERT', 'UPDATE', 'DELETE', 'MERGE_INTO'] as const),
+]
+/** `EXPLAIN ANALYZE` carries out what it explains. A keyword cannot be written in another way. */
+const EXPLAINED_WRITES = /\b(copy|export)\b/i
+/** The session's own: no file, no limit. */
+const FREE_SETTINGS = ['TimeZone']
+
+const IS_OFF = /^Permission Error|configuration has been locked|disabled (by|through) configuration/
+
+/**
+ * From now on, and for good, SQL reads these files and the database itself, writes nothing but its temporary directory,
+ * and reaches no network, extension or setting.
+ */
+export async function fence(db: Database, readable: readonly string[]): Promise<void> {
+  await db.run(`SET allowed_paths = [${readable.map(literal).join(', ')}]`)
+  await db.run('SET enable_external_access = false')
+  await db.run(`SET allowed_configs = [${FREE_SETTINGS.map(literal).join(', ')}]`)
+  await db.run('SET lock_configuration = true')
+}
+
+/**
+ * The answer of a fenced database to whatever SQL.
+ * @throws FatalError if it cannot be answered, or wants out.
+ */
+export async function askFenced(db: Database, sql: string): Promise<Answer> {
+  const admit = (kind: StatementKind) => {
+    if (!ADMITTED.includes(kind)) throw off(`A query may not be ${article(kind)} statement.`)
+    if (kind === 'EXPLAIN' && EXPLAINED_WRITES.test(sql))
+      throw off('EXPLAIN may not name COPY or EXPORT, for it may carry them out.')
+  }
+  return await db.ask(sql, admit).catch(error => {
+    if (error instanceof FatalError) throw error
+    const message = messageOf(error)
+    throw IS_OFF.test(message) ? off(`The query failed: ${message}.`) : failed(error)
+  })
+}
+
+/** What the user is shown of a query that failed. */
+export function failed(error: unknown): FatalError {
+  return new FatalError(`The query failed: ${messageOf(error)}`)
+}
+
+function off(what: string): FatalError {
+  return new FatalError(
+    `${what} Queries read the snapshot and nothing else; for SQL that you trust, --allow-files turns other files, extensions and settings on.`,
+  )
+}
+
+function article(kind: string): string {
+  return `${/^[AEIOU]/.test(kind) ? 'an' : 'a'} ${kind.replaceAll('_', ' ')}`
+}

@@ -1,0 +1,282 @@
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { TABLES, type Table } from '#schema/tables.ts'
+import { hashOf } from '#src/pipeline/validate.ts'
+import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
+import {
+  type DurableStep,
+  linkTo,
+  move,
+  remove,
+  syncDirectory,
+  syncFile,
+  writeNew,
+} from '#src/platform/durable.ts'
+import { type Database, identifier, literal } from '#src/store/warehouse/database.ts'
+import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
+import { catalogHash, writeCatalog } from './catalog.ts'
+import { planTable, writeTable } from './export.ts'
+import {
+  finishedSnapshots,
+  latestLink,
+  latestName,
+  type Manifest,
+  newestOf,
+  type SnapshotFile,
+  snapshotsDirectory,
+} from './manifest.ts'
+import { removeExpired } from './retention.ts'
+
+/** Where only the runs changed, a snapshot an hour is enough for whoever watches freshness. */
+const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
+
+export type Published = PublishedFigures & { readonly manifest: Manifest }
+
+/** What is told of it. */
+export type PublishedFigures = {
+  readonly directory: string
+  /** False when the latest snapshot was already the warehouse's state. */
+  readonly written: boolean
+  readonly bytesWritten: number
+  /** Of the whole snapshot, also files that it shares with earlier ones. */
+  readonly bytes: number
+}
+
+type Request = {
+  readonly db: Database
+  readonly lake: string
+  readonly company: string
+  readonly now: Date
+  readonly keepMs: number
+  /** Snapshots that are read besides the latest, and stay. */
+  readonly inUse: readonly (string | null)[]
+  /** Of the local times that the marts show. */
+  readonly sourceTimezone: string
+}
+
+type State = {
+  readonly schema_hash: string
+  readonly warehouse_id: string
+  readonly applied_segment: number
+  readonly data_version: number
+  readonly last_run: string | null
+  readonly catalog_hash: string
+}
+
+/**
+ * Reconciles the lake with the warehouse: a whole snapshot of its `data_version` exists, `latest`
+ * resolves to it, and snapshots past their time are gone. Does only what is missing, so a publish that
+ * was cut short anywhere is finished by the next one.
+ */
+export async function publish(request: Request): Promise<Published> {
+  const { lake, now } = request
+  const state = await readState(request)
+  const directory = snapshotsDirectory(lake)
+  const finished = await finishedSnapshots(directory)
+  const newest = newestOf(finished, state.warehouse_id)
+  const latest = await latestName(lake)
+  // First, so that a full disk can become less full.
+  const keep = { keepMs: request.keepMs, now }
+  const inUse = [latest, ...request.inUse]
+  const kept = await removeExpired(directory, finished, { ...keep, inUse: [newest?.snapshot, ...inUse] })
+  const access = await accessOf(lake)
+  for (const { snapshot } of kept) await openSnapshotToReaders(join(directory, snapshot), access)
+  const fresh = newest && !isStale(newest, state, { directory, now }) ? newest : null
+  const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
+  if (!fresh) await removeUnfinished(directory, kept)
+  const manifest = fresh ?? (await writeSnapshot({ ...request, access }, state, previous))
+  const { snapshot, tables } = manifest
+  if (latest !== snapshot) {
+    // One that was killed may have finished it without making the names durable.
+    if (fresh) await syncNames(join(directory, snapshot))
+    await pointLatestTo(lake, snapshot)
+  }
+  const all = fresh ? kept : [...kept, manifest]
+  await removeExpired(directory, all, { ...keep, inUse: [snapshot, ...inUse] })
+  return {
+    directory: join(directory, snapshot),
+    manifest,
+    written: !fresh,
+    bytesWritten: fresh ? 0 : writtenBytes(manifest, previous),
+    bytes: Object.values(tables).reduce((sum, table) => sum + table.bytes, 0),
+  }
+}
+
+async function readState({ db, sourceTimezone }: Request): Promise<State> {
+  const stored = await db.row<Omit<State, 'catalog_hash'>>(
+    `SELECT schema_hash, warehouse_id, applied_segment, data_version,
+       (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run FROM meta`,
+  )
+  return { ...stored, catalog_hash: await catalogHash(sourceTimezone) }
+}
+
+function isStale(
+  newest: Manifest,
+  state: State,
+  { directory, now }: { directory: string; now: Date },
+): boolean {
+  return (
+    newest.warehouse_id !== state.warehouse_id ||
+    newest.data_version !== state.data_version ||
+    // Of another version of the marts.
+    newest.catalog_hash !== state.catalog_hash ||
+    // The data directory was moved: the views point to where it was.
+    newest.directory !== join(directory, newest.snapshot) ||
+    (newest.applied_segment !== state.applied_segment &&
+      Math.abs(now.getTime() - Date.parse(newest.created_at)) >= RUNS_ONLY_INTERVAL_MS)
+  )
+}
+
+async function writeSnapshot(
+  request: Request & { access: LakeAccess },
+  state: State,
+  previous: Manifest | null,
+): Promise<Manifest> {
+  const { db, lake, company, now, sourceTimezone, access } = request
+  const snapshot = await freeName(snapshotsDirectory(lake), now, state.data_version)
+  const directory = join(snapshotsDirectory(lake), snapshot)
+  const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
+  await mkdir(directory, PRIVATE_DIRECTORY)
+  const target = { directory, company, previousDirectory, access }
+  const files = new Map<string, readonly SnapshotFile[]>()
+  // One transaction: every table as of the same committed state.
+  await db.transaction(async () => {
+    const versions = await db.rows<{ table_name: string; month: string; version: number }>(
+      'FROM month_versions',
+    )
+    const counts = await countRows(db)
+    for (const table of TABLES) {
+      const lost = await lostMonths(previous, previousDirectory, table)
+      const plan = planTable(table, previous, [...versions, ...lost])
+      files.set(table.name, await writeTable(db, plan, { ...target, rows: counts[table.name] ?? 0 }))
+    }
+  })
+  const catalog = join(directory, 'catalog.duckdb')
+  const publishedAt = now.toISOString()
+  const like =
+    previous && previousDirectory && previous.catalog_hash === state.catalog_hash
+      ? { path: join(previousDirectory, 'catalog.duckdb'), sha256: previous.catalog_sha256 }
+      : null
+  await writeCatalog(
+    db,
+    catalog,
+    [{ company, snapshot, publishedAt, sourceTimezone, directory, files }],
+    like,
+  )
+  await makeDurable('catalog.sync', catalog, access)
+  const manifest: Manifest = {
+    snapshot,
+    company,
+    created_at: publishedAt,
+    source_timezone: sourceTimezone,
+    directory,
+    warehouse_id: state.warehouse_id,
+    schema_hash: state.schema_hash,
+    catalog_hash: state.catalog_hash,
+    catalog_sha256: hashOf(await readFile(catalog)),
+    data_version: state.data_version,
+    applied_segment: state.applied_segment,
+    run_id: state.last_run,
+    tables: Object.fromEntries(
+      [...files].map(([name, list]) => [
+        name,
+        {
+          rows: list.reduce((sum, file) => sum + file.rows, 0),
+          bytes: list.reduce((sum, file) => sum + file.bytes, 0),
+          files: list,
+        },
+      ]),
+    ),
+  }
+  await openToReaders(directory, access)
+  await syncDirectory('snapshot.directory', directory)
+  await writeManifest(directory, manifest, access)
+  return manifest
+}
+
+/** By table; all at once, as each question costs as much as many. As subqueries of one row they would be joined. */
+async function countRows(db: Database): Promise<Record<string, number>> {
+  const counts = TABLES.map(
+    ({ name }) => `SELECT ${literal(name)} AS name, count(*) AS rows FROM ${identifier(name)}`,
+  )
+  const rows = await db.rows<{ name: string; rows: number }>(counts.join(' UNION ALL '))
+  return Object.fromEntries(rows.map(({ name, rows }) => [name, rows]))
+}
+
+/** Months of a table whose file is not there as the manifest says: written anew, as if they had changed. */
+async function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
+  const lost: { table_name: string; month: string; version: number }[] = []
+  for (const file of previous?.tables[table.name]?.files ?? []) {
+    const size = await stat(join(directory ?? '', file.path)).then(
+      ({ size }) => size,
+      () => null,
+    )
+    if (file.month !== null && size !== file.bytes) {
+      lost.push({ table_name: table.name, month: file.month, version: Number.POSITIVE_INFINITY })
+    }
+  }
+  return lost
+}
+
+/** The manifest says that the snapshot is whole, so it appears whole and after everything else. */
+async function writeManifest(directory: string, manifest: Manifest, access: LakeAccess): Promise<void> {
+  const temporary = join(directory, 'manifest.json.part')
+  await writeNew(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
+  await makeDurable('manifest.sync', temporary, access)
+  await move('manifest.rename', temporary, join(directory, 'manifest.json'))
+  await syncNames(directory)
+}
+
+/** Of a snapshot's files, and its own. */
+async function syncNames(directory: string): Promise<void> {
+  await syncDirectory('manifest.directory', directory)
+  await syncDirectory('snapshots.directory', dirname(directory))
+}
+
+async function makeDurable(step: DurableStep, path: string, access: LakeAccess): Promise<void> {
+  await openToReaders(path, access)
+  await syncFile(step, path)
+}
+
+async function pointLatestTo(lake: string, snapshot: string): Promise<void> {
+  const temporary = join(lake, 'latest.part')
+  await remove('latest.link', temporary)
+  await linkTo('latest.link', join('snapshots', snapshot), temporary)
+  await move('latest.rename', temporary, latestLink(lake))
+  await syncDirectory('latest.directory', lake)
+}
+
+/** `<UTC time>-<data_version>`; a second snapshot within the second gets a later one. */
+async function freeName(directory: string, now: Date, dataVersion: number): Promise<string> {
+  for (let second = 0; ; second += 1) {
+    const time = new Date(now.getTime() + second * 1000).toISOString().replace(/[-:]|\.\d+/g, '')
+    const name = `${time}-${String(dataVersion).padStart(6, '0')}`
+    if (
+      await stat(join(directory, name)).then(
+        () => false,
+        () => true,
+      )
+    )
+      return name
+  }
+}
+
+/** What a killed publish left: nothing points to it. */
+async function removeUnfinished(directory: string, finished: readonly Manifest[]): Promise<void> {
+  const whole = new Set(finished.map(manifest => manifest.snapshot))
+  for (const name of await readdir(directory)) {
+    if (!whole.has(name)) await remove('unfinished.remove', join(directory, name))
+  }
+}
+
+function writtenBytes(manifest: Manifest, previous: Manifest | null): number {
+  const known = new Set(
+    Object.values(previous?.tables ?? {}).flatMap(table =>
+      table.files.map(file => `${file.path} ${file.sha256}`),
+    ),
+  )
+  return Object.values(manifest.tables)
+    .flatMap(table => table.files)
+    .filter(file => !known.has(`${file.path} ${file.sha256}`))
+    .reduce((sum, file) => sum + file.bytes, 0)
+}

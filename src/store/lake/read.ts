@@ -1,0 +1,98 @@
+import { realpath } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { FatalError } from '#src/platform/errors.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { type CatalogSource, createViews } from './catalog.ts'
+import { latestLink, type Manifest, readManifest } from './manifest.ts'
+
+/**
+ * Opens the latest snapshot as a database, read-only. The link is resolved once: a snapshot published
+ * meanwhile cannot mix with this one.
+ * @throws FatalError when nothing was published yet.
+ */
+export async function openSnapshot(
+  lake: string,
+  temporaryDirectory = tmpdir(),
+): Promise<{ db: Database; manifest: Manifest }> {
+  const manifest = await requireLatest(lake)
+  const catalog = join(manifest.directory, 'catalog.duckdb')
+  return { db: await Database.open(catalog, { readOnly: true, temporaryDirectory }), manifest }
+}
+
+/**
+ * The manifest of the latest snapshot.
+ * @throws FatalError when nothing was published yet, or it was moved since.
+ */
+export async function requireLatest(lake: string): Promise<Manifest> {
+  const manifest = await readLatest(lake)
+  if (manifest) return manifest
+  throw new FatalError(`There is no snapshot in ${lake} yet. Run \`npm run sync -- --full\` first.`)
+}
+
+/**
+ * The latest snapshots of several companies as one database; those without a snapshot are not in it.
+ * @throws FatalError when none has one.
+ */
+export async function openSnapshots(
+  lakes: readonly string[],
+  temporaryDirectory = tmpdir(),
+): Promise<{ db: Database; sources: readonly CatalogSource[] }> {
+  const sources = await latestSources(lakes)
+  const db = await Database.open(':memory:', { temporaryDirectory })
+  try {
+    await db.transaction(() => createViews(db, sources))
+    return { db, sources }
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/**
+ * What a catalog over the latest snapshots is made of.
+ * @throws FatalError when there is none.
+ */
+export async function latestSources(lakes: readonly string[]): Promise<CatalogSource[]> {
+  const manifests = (await Promise.all(lakes.map(readLatest))).filter(manifest => manifest !== null)
+  if (manifests.length === 0) {
+    throw new FatalError('No company has a snapshot yet. Run `npm run sync -- --full` first.')
+  }
+  const old = manifests.find(({ source_timezone }) => !source_timezone)
+  if (old) {
+    throw new FatalError(
+      `The latest snapshot of ${old.company} is of an earlier version. Run \`npm run publish -- --company ${old.company}\` to write one of this version.`,
+    )
+  }
+  return manifests.map(sourceOf)
+}
+
+/** Absolute: the files that the views of a catalog read. */
+export function filesOf({ directory, files }: CatalogSource): string[] {
+  return [...files.values()].flat().map(({ path }) => join(directory, path))
+}
+
+export function sourceOf(manifest: Manifest): CatalogSource {
+  const { company, snapshot, created_at, source_timezone, directory, tables } = manifest
+  return {
+    ...{ company, snapshot, publishedAt: created_at, sourceTimezone: source_timezone, directory },
+    files: new Map(Object.entries(tables).map(([name, { files }]) => [name, files])),
+  }
+}
+
+/**
+ * The manifest of the latest snapshot; null where nothing was published yet.
+ * @throws FatalError when it cannot be read where it lies.
+ */
+async function readLatest(lake: string): Promise<Manifest | null> {
+  const directory = await realpath(latestLink(lake)).catch(() => null)
+  const manifest = directory && (await readManifest(directory))
+  if (!directory || !manifest) return null
+  // The way there may lead over links.
+  if ((await realpath(manifest.directory).catch(() => null)) !== directory) {
+    throw new FatalError(
+      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write one for this place.`,
+    )
+  }
+  return manifest
+}

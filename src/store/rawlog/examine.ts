@@ -1,0 +1,255 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { FatalError, systemCode } from '#src/platform/errors.ts'
+import { linesOf } from '#src/platform/lines.ts'
+import { segmentNumbers, segmentPath, unusableSegment } from './files.ts'
+import { cutShort, readFrames } from './frames.ts'
+import { isKnownType, type ReadLine, readLine } from './line.ts'
+
+/** What the lines of one segment say, as far as they can be read. */
+export type Contents = {
+  /** Usable lines by type. */
+  readonly kinds: ReadonlyMap<string, number>
+  /** The runs that wrote them, and when each wrote the first of them. */
+  readonly runs: ReadonlyMap<string, string>
+  /** Those of them that begin here. */
+  readonly begun: ReadonlySet<string>
+  readonly firstRun: string | null
+  /** What the lines say of the log that they are of. */
+  readonly claims: {
+    readonly numbers: ReadonlySet<number>
+    readonly companies: ReadonlySet<string>
+    readonly logs: ReadonlySet<string>
+  }
+  /** What is wrong with the rest; null where there is none. */
+  readonly damage: string | null
+}
+
+export type Examined = {
+  readonly number: number
+  readonly path: string
+  readonly state: 'whole' | 'missing' | 'damaged' | 'foreign'
+  /** Why it is not whole: what a sentence with the segment as its subject goes on with. */
+  readonly why: string | null
+  readonly contents: Contents
+  /** Runs that go on here and whose start is lost with an earlier segment, or with a part of this one. */
+  readonly unexplained: ReadonlyMap<string, string>
+}
+
+const NOTHING: Contents = {
+  ...{ kinds: new Map(), runs: new Map(), begun: new Set(), firstRun: null, damage: null },
+  claims: { numbers: new Set(), companies: new Set(), logs: new Set() },
+}
+
+/** A log with more holes than that is not damaged: a file with a strange number lies in it. */
+const MAX_MISSING = 1000
+
+/** The first file whose number is too far from those before it to be of this log; null where none is. */
+export async function straySegment(directory: string): Promise<{ path: string; why: string } | null> {
+  return strayAmong(directory, await segmentNumbers(directory))
+}
+
+function strayAmong(directory: string, numbers: readonly number[]): { path: string; why: string } | null {
+  const index = numbers.findIndex((number, before) => number - 1 - before > MAX_MISSING)
+  const number = numbers[index]
+  if (number === undefined) return null
+  const why = `cannot be of this log: ${number - 1 - index} segments are missing before it`
+  return { path: segmentPath(directory, number), why }
+}
+
+/**
+ * Reads the whole log, and says of every segment from the first to the last one that is there whether it can be used.
+ * @param options.onSegment told before each of so many.
+ * @throws FatalError where a stray file would make it endless.
+ */
+export async function examineLog(options: {
+  directory: string
+  onSegment?: (done: number, total: number) => void
+}): Promise<Examined[]> {
+  const { directory, onSegment } = options
+  const numbers = await segmentNumbers(directory)
+  const stray = strayAmong(directory, numbers)
+  if (stray !== null) throw new FatalError(`${stray.path} ${stray.why}. Move it away, and run again.`)
+  const present = new Set(numbers)
+  const total = numbers.at(-1) ?? 0
+  const all: { number: number; path: string; contents: Contents | null }[] = []
+  for (let number = 1; number <= total; number += 1) {
+    onSegment?.(number - 1, total)
+    const path = segmentPath(directory, number)
+    const contents = present.has(number) ? await readContents(path) : null
+    all.push({ number, path, contents: number === 1 && contents ? namingItself(contents) : contents })
+  }
+  const log = logOf(all.map(({ contents }) => contents))
+  const known = new Set<string>()
+  const strange = new Set<string>()
+  let isLost = false
+  return all.map(({ number, path, contents }) => {
+    const { isStrange, ...judged } = judge({ number, path, contents, log, known, strange, isLost })
+    const runs = judged.state === 'foreign' ? (isStrange ? strange : null) : known
+    for (const run of judged.contents.runs.keys()) runs?.add(run)
+    // A run's segments follow one another: only what comes next can go on with what is lost here.
+    isLost = judged.state !== 'whole'
+    return judged
+  })
+}
+
+function judge(about: {
+  number: number
+  path: string
+  contents: Contents | null
+  log: string | null
+  known: ReadonlySet<string>
+  /** Runs of another log, as the segments before this one have shown. */
+  strange: ReadonlySet<string>
+  isLost: boolean
+}): Examined & { isStrange: boolean } {
+  const { number, path, contents, known, strange } = about
+  const nothing = { number, path, unexplained: new Map<string, string>(), isStrange: false }
+  if (contents === null) return { ...nothing, state: 'missing', why: 'is missing', contents: NOTHING }
+  const unexplained = new Map(
+    [...contents.runs].filter(([run]) => !known.has(run) && !contents.begun.has(run)),
+  )
+  const isLost = about.isLost || contents.damage !== null
+  const unknownRun = [...unexplained.keys()].find(run => !isLost || strange.has(run)) ?? null
+  const otherLog = about.log === null ? null : other(contents.claims.logs, about.log)
+  const otherNumber = other(contents.claims.numbers, number)
+  const company = [...contents.claims.companies][0] ?? null
+  const foreign = foreignness({ number, company, otherNumber, otherLog, unknownRun })
+  // What is only in a wrong place may be of a run of ours.
+  const isStrange = otherLog !== null || (otherNumber === null && unknownRun !== null)
+  if (foreign !== null) return { ...nothing, state: 'foreign', why: foreign, contents, isStrange }
+  const state = contents.damage === null ? 'whole' : 'damaged'
+  const why = contents.damage === null ? null : `is damaged: ${contents.damage}`
+  return { number, path, state, why, contents, unexplained, isStrange }
+}
+
+function other<T>(claimed: ReadonlySet<T>, own: T): T | null {
+  return [...claimed].find(one => one !== own) ?? null
+}
+
+/** What shows that a segment is of another log, or of another place in this one; null where nothing does. */
+export function foreignness(signs: {
+  readonly number: number
+  /** For whom it was written: a company may have been renamed since, so that is no sign by itself. */
+  readonly company: string | null
+  readonly otherNumber: number | null
+  readonly otherLog: string | null
+  readonly unknownRun: string | null
+}): string | null {
+  const { number, company, otherNumber, otherLog, unknownRun } = signs
+  const whose = company === null ? '' : ` of ${company}`
+  if (otherLog !== null) return `is not of this log: it is of one${whose} that began with run ${otherLog}`
+  if (otherNumber !== null)
+    return `is not in its place: it was written as number ${otherNumber}, not ${number}`
+  if (unknownRun !== null)
+    return `is not of this log: it goes on with run ${unknownRun}, which did not begin in it`
+  return null
+}
+
+/** The first run of a log names it, as for the warehouse, also where it was of a version that said nothing of that. */
+function namingItself(first: Contents): Contents {
+  const { claims, firstRun, begun } = first
+  if (claims.logs.size > 0 || firstRun === null || !begun.has(firstRun)) return first
+  return { ...first, claims: { ...claims, logs: new Set([firstRun]) } }
+}
+
+/**
+ * The log's name by most segments, and of as many by the first: each is of the log that its runs named when they
+ * began. A single one may be wrong.
+ */
+function logOf(contents: readonly (Contents | null)[]): string | null {
+  const present = contents.filter(one => one !== null)
+  const named = new Map(
+    present.flatMap(({ begun, claims: { logs } }) =>
+      [...logs].flatMap(log => [...begun].map(run => [run, log])),
+    ),
+  )
+  const votes = new Map<string, number>()
+  for (const { runs } of present) {
+    for (const log of new Set([...runs.keys()].flatMap(run => named.get(run) ?? []))) {
+      votes.set(log, (votes.get(log) ?? 0) + 1)
+    }
+  }
+  const [most] = [...votes].sort(([, a], [, b]) => b - a)
+  return most?.[0] ?? null
+}
+
+/**
+ * What is wrong with one segment by itself; null where nothing is. Reads all of it.
+ */
+export async function damageOf(path: string): Promise<string | null> {
+  return (await readContents(path)).damage
+}
+
+/**
+ * The quick part of that, before DuckDB reads it.
+ * @throws FatalError where the file does not hold all that was written.
+ */
+export async function assertNotCutShort(path: string): Promise<void> {
+  const damage = cutShort(await readFile(path))
+  if (damage !== null) throw unusableSegment(path, `is damaged: ${damage}`)
+}
+
+/** @param onLine told each usable line, as text and as it was read. */
+export async function readContents(
+  path: string,
+  onLine: (text: string, line: ReadLine) => void = () => {},
+): Promise<Contents> {
+  const kinds = new Map<string, number>()
+  const runs = new Map<string, string>()
+  const begun = new Set<string>()
+  const claims = { numbers: new Set<number>(), companies: new Set<string>(), logs: new Set<string>() }
+  let damage: string | null = null
+  let last = 0
+  const take = (line: ReadLine) => {
+    const { seq, run_id, at, type, number, company, log } = line
+    if (seq !== last + 1) damage ??= `line ${seq} follows line ${last}`
+    last = seq
+    kinds.set(type, (kinds.get(type) ?? 0) + 1)
+    if (!runs.has(run_id)) runs.set(run_id, at)
+    if (type === 'run_started' || type === 'lost') begun.add(run_id)
+    if (typeof number === 'number') claims.numbers.add(number)
+    if (typeof company === 'string') claims.companies.add(company)
+    if (typeof log === 'string') claims.logs.add(log)
+    // The first run of a log has nothing to name but itself.
+    else if (number === 1 && type === 'run_started') claims.logs.add(run_id)
+  }
+  const bytes = await readFile(path).catch(error => {
+    // A broken disk; what another user may read is not damaged.
+    if (systemCode(error) === 'EIO') return null
+    throw error
+  })
+  if (bytes === null) return { ...NOTHING, damage: 'the disk cannot read it (EIO)' }
+  for await (const frame of readFrames(bytes)) {
+    if ('damage' in frame) {
+      damage ??= frame.damage
+      continue
+    }
+    for await (const text of linesOf(chunk(frame.text))) {
+      const line = readLine(text)
+      if ('wrong' in line) {
+        damage ??= `the line after line ${last} ${line.wrong}`
+        continue
+      }
+      take(line)
+      onLine(text, line)
+    }
+  }
+  if (last === 0) damage ??= 'it holds no line'
+  const [firstRun = null] = runs.keys()
+  return { kinds, runs, begun, firstRun, claims, damage }
+}
+
+async function* chunk(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+}
+
+/** Types of lines that this version does not know: it was another one that wrote them. */
+export function unknownTypes({ kinds }: Contents): string[] {
+  return [...kinds.keys()].filter(type => !isKnownType(type))
+}
+
+/** Names in the log's directory, other than segments. */
+export async function otherNames(directory: string): Promise<string[]> {
+  const segments = new Set((await segmentNumbers(directory)).map(number => segmentPath('', number)))
+  return (await readdir(directory)).filter(name => !segments.has(name))
+}

@@ -1,0 +1,117 @@
+import type { Drift } from '#src/pipeline/validate.ts'
+
+/**
+ * One thing that happened. The writer adds `seq` (position in the segment, from 1), `run_id` and `at` (UTC), and
+ * to the first line of a segment its `number`. A document travels as JSON text beside the line's other properties.
+ */
+export type Line =
+  | {
+      type: 'run_started'
+      mode: 'full' | 'incremental' | 'filtered' | 'replay'
+      analysis_statuses: readonly string[]
+      /** Set by `--full`, to the time: analyses that were logged before this line are due again. */
+      refetch_before?: string
+      /** Whose log it is: a segment of another one is recognised by it. Absent in lines of the first versions. */
+      company?: string
+      /** The log's name: the first run in it. Absent in that run's own line. */
+      log?: string
+    }
+  | {
+      type: 'notice'
+      edital_id: string
+      updated_at: string
+      drift?: readonly Drift[]
+      raw?: string
+      /** Only where it is not this segment: as for analyses. */
+      fetched_in?: number
+    }
+  | {
+      type: 'analysis'
+      edital_id: string
+      /** The notice's `updated_at`, as the API wrote it, for which the analysis was fetched. */
+      updated_at: string
+      /** The same in the form that SQL reads. */
+      source_updated_at: string
+      hash: string
+      drift?: readonly Drift[]
+      raw?: string
+      /** Only where it is not `at` and this segment: a record that was quarantined then and is usable now. */
+      fetched_at?: string
+      fetched_in?: number
+    }
+  | { type: 'analysis_same'; edital_id: string; updated_at: string; source_updated_at: string; hash: string }
+  /** With a hash: a quarantined list item, perhaps without an id, that is listed no more. */
+  | { type: 'gone'; edital_id: string | null; hash?: string }
+  | {
+      type: 'rejected'
+      edital_id: string | null
+      kind: 'notice' | 'analysis'
+      reason: string
+      path: string
+      updated_at?: string
+      hash: string
+      /** The bytes received, base64. */
+      raw: string
+      excerpt: string
+    }
+  | { type: 'run_finished'; report: object; drift?: readonly Drift[] }
+  /**
+   * In the place of what could not be read any more: once for the salvage itself, with its mode, and once for each
+   * run whose start is lost.
+   */
+  | { type: 'lost'; mode?: 'salvage'; reason: string; log?: string }
+
+/** The document of a `notice` or `analysis` line: JSON text of one line. */
+export type Document = { readonly notice: string } | { readonly analysis: string }
+
+const OF_EVERY_LINE = ['run_id', 'at'] as const
+
+/** Properties that a line of this type cannot be used without; all are texts but `report`. */
+const REQUIRED: Readonly<Record<Line['type'], readonly string[]>> = {
+  run_started: ['mode'],
+  notice: ['edital_id', 'updated_at'],
+  analysis: ['edital_id', 'updated_at', 'source_updated_at', 'hash'],
+  analysis_same: ['edital_id', 'updated_at', 'source_updated_at', 'hash'],
+  gone: [],
+  rejected: ['kind', 'reason', 'path', 'hash'],
+  run_finished: ['report'],
+  lost: ['reason'],
+}
+
+/** A line as it was read, of which only what every line has is known. */
+export type ReadLine = Readonly<Record<string, unknown>> & {
+  readonly seq: number
+  readonly run_id: string
+  readonly at: string
+  readonly type: string
+}
+
+/**
+ * Reads one line of a segment.
+ * @returns what is wrong with it where it cannot be used. One of a type that is not known can be.
+ */
+export function readLine(text: string): ReadLine | { readonly wrong: string } {
+  let line: Partial<ReadLine>
+  try {
+    line = JSON.parse(text)
+  } catch {
+    return { wrong: 'is not JSON' }
+  }
+  if (line === null || typeof line !== 'object' || !Number.isSafeInteger(line.seq)) {
+    return { wrong: 'has no number' }
+  }
+  const type = String(line.type)
+  const document = type === 'notice' || type === 'analysis' ? [type] : []
+  const own = isKnownType(type) ? [...REQUIRED[type], ...document] : []
+  const absent = [...OF_EVERY_LINE, 'type', ...own].find(name => !isPresent(name, line[name]))
+  return absent === undefined ? (line as ReadLine) : { wrong: `has no ${absent}` }
+}
+
+export function isKnownType(type: string): type is Line['type'] {
+  return Object.hasOwn(REQUIRED, type)
+}
+
+function isPresent(name: string, value: unknown): boolean {
+  const isObject = name === 'report' || name === 'notice' || name === 'analysis'
+  return isObject ? typeof value === 'object' && value !== null : typeof value === 'string'
+}

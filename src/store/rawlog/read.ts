@@ -1,0 +1,16 @@
+import { createReadStream } from 'node:fs'
+import zlib from 'node:zlib'
+import { linesOf } from '#src/platform/lines.ts'
+
+/** The lines of a sealed segment as text, in order. Rejects when the segment cannot be decompressed. */
+export async function* readLines(path: string): AsyncGenerator<string> {
+  const compressed = createReadStream(path)
+  const text = compressed.pipe(zlib.createZstdDecompress())
+  compressed.on('error', error => text.destroy(error))
+  try {
+    yield* linesOf(text)
+  } finally {
+    // Also where the reader has seen enough.
+    compressed.destroy()
+  }
+}

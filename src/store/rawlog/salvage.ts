@@ -1,0 +1,153 @@
+import { basename, join } from 'node:path'
+import { makePrivateDirectory } from '#src/platform/access.ts'
+import { copyNew, linkFile, syncDirectory, syncFile } from '#src/platform/durable.ts'
+import { systemCode } from '#src/platform/errors.ts'
+import { type Examined, examineLog, readContents } from './examine.ts'
+import { damagedDirectory, segmentPath } from './files.ts'
+import type { Line } from './line.ts'
+import { SegmentWriter } from './writer.ts'
+
+/** What stands in the place of a segment that could not be used. */
+export type Salvaged = {
+  readonly segment: number
+  /** What was wrong with it, as a sentence goes on after its name. */
+  readonly why: string
+  /** Where it is now; null where there was none. */
+  readonly moved_to: string | null
+  /** Lines of it that stay in the log, by type. */
+  readonly kept: Readonly<Record<string, number>>
+}
+
+/**
+ * Makes a log that has missing, damaged or foreign segments whole again. What can be read of a damaged segment
+ * takes its place; the file itself is kept aside. A `lost` line says where something is missing, so that the log
+ * tells of it. The caller holds the company's lock.
+ * @param options.runId names the salvage, as a run is named.
+ * @param options.onUnusable waited for before the first change, where there will be one.
+ * @throws FatalError where a stray file lies in the log.
+ */
+export async function salvageLog(options: {
+  directory: string
+  runId: string
+  now: () => Date
+  onSegment?: (done: number, total: number) => void
+  onUnusable: () => Promise<void>
+}): Promise<Salvaged[]> {
+  const { directory, onUnusable } = options
+  const examined = await examineLog(options)
+  const unusable = examined.filter(({ state }) => state !== 'whole')
+  if (unusable.length > 0) await onUnusable()
+  const log = nameOf(examined)
+  const salvaged: Salvaged[] = []
+  for (const one of unusable) {
+    // Aside first, and by a second name: at every moment there is one segment of that number.
+    const movedTo = one.state === 'missing' ? null : await setAside(directory, one)
+    const kept = one.state === 'damaged' ? one.contents.kinds : new Map<string, number>()
+    const why = one.why as string
+    const lines = lostLines({ ...options, one, examined, log, keptLines: sum(kept.values()) })
+    await replace(directory, one, lines)
+    salvaged.push({ segment: one.number, why, moved_to: movedTo, kept: Object.fromEntries(kept) })
+  }
+  return salvaged
+}
+
+/** By most of the log, as `examineLog` has judged it; only a segment in the place of the first needs it. */
+function nameOf(examined: readonly Examined[]): string | null {
+  const own = examined.filter(({ state }) => state !== 'foreign')
+  for (const { contents } of own) for (const log of contents.claims.logs) return log
+  return null
+}
+
+type LostLine = Extract<Line, { type: 'lost' }> & { readonly run_id: string; readonly at: string }
+
+/** The salvage's own line, and one for each run whose start was lost here or is not known to be anywhere else. */
+function lostLines(about: {
+  runId: string
+  now: () => Date
+  one: Examined
+  examined: readonly Examined[]
+  log: string | null
+  keptLines: number
+}): LostLine[] {
+  const { runId, now, one, examined, log, keptLines } = about
+  const stay = keptLines === 0 ? 'nothing of it is left' : `${keptLines} of its lines stay`
+  const own: LostLine = {
+    ...{ run_id: `${runId}-${one.number}`, at: now().toISOString(), type: 'lost', mode: 'salvage' },
+    reason: `Segment ${basename(one.path)} of the raw log ${one.why}; ${stay}. What was lost of notices and analyses is fetched again by the next run.`,
+    ...(one.number === 1 && log !== null ? { log } : {}),
+  }
+  const runs = new Map<string, string>()
+  // Up to the next one: what is lost there explains those that come after it.
+  for (const other of examined.slice(one.number - 1)) {
+    if (other !== one && other.state !== 'whole') break
+    for (const [run, at] of other.unexplained) runs.set(run, at)
+  }
+  return [
+    own,
+    ...[...runs].map(
+      ([run_id, at]): LostLine => ({
+        ...{ run_id, at, type: 'lost' },
+        reason: `What this run logged first is lost with segment ${basename(one.path)}.`,
+      }),
+    ),
+  ]
+}
+
+/** Gives the file a name of its own in `damaged/`. */
+async function setAside(directory: string, { number, path }: Examined): Promise<string> {
+  const damaged = damagedDirectory(directory)
+  await makePrivateDirectory(damaged)
+  for (let copy = 1; ; copy += 1) {
+    const target = join(damaged, basename(segmentPath('', number)).replace('.', copy > 1 ? `-${copy}.` : '.'))
+    if (await linkedOrCopied(path, target)) {
+      await syncDirectory('damaged.directory', damaged)
+      await syncDirectory('damaged.directory', directory)
+      return target
+    }
+  }
+}
+
+/** False where the name is taken. */
+async function linkedOrCopied(from: string, to: string): Promise<boolean> {
+  try {
+    await linkFile('damaged.link', from, to)
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'EEXIST') return false
+    if (!['EPERM', 'ENOTSUP', 'EMLINK'].includes(code ?? '')) throw error
+    await copyNew(from, to)
+    await syncFile('damaged.link', to)
+  }
+  return true
+}
+
+/** Writes the segment anew, durable as any: what was lost, then what is left, numbered from 1. */
+async function replace(directory: string, one: Examined, lost: readonly LostLine[]): Promise<void> {
+  const writer = new SegmentWriter(directory, one.number, 0)
+  const append = async (text: (seq: number) => string) =>
+    await writer.append(text, { document: false, atMs: 0 })
+  try {
+    for (const line of lost) {
+      await append(seq => JSON.stringify({ seq, ...(seq === 1 ? { number: one.number } : {}), ...line }))
+    }
+    if (one.state === 'damaged') {
+      const kept: string[] = []
+      await readContents(one.path, text => kept.push(text))
+      for (const text of kept) await append(seq => numbered(text, seq))
+    }
+    await writer.finish()
+  } catch (error) {
+    await writer.drop()
+    throw error
+  }
+}
+
+/** As text: parsed and written again, numbers would lose their digits. */
+function numbered(text: string, seq: number): string {
+  const rest = text.replace(/^\{"seq":\d+/, '')
+  return rest === text ? JSON.stringify({ ...JSON.parse(text), seq }) : `{"seq":${seq}${rest}`
+}
+
+function sum(numbers: Iterable<number>): number {
+  return [...numbers].reduce((total, number) => total + number, 0)
+}

@@ -1,0 +1,186 @@
+import type { FileHandle } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
+import { move, openNew, syncDirectory, take } from '#src/platform/durable.ts'
+import { segmentPath, unsealedPath } from './files.ts'
+import type { Document, Line } from './line.ts'
+
+const compress = promisify(zlib.zstdCompress)
+
+/** Compressed as one zstd frame each, off the event loop; frames can be concatenated. */
+const BLOCK_BYTES = 4 * 1024 * 1024
+/** Blocks being compressed or written at once; more would only pile up in memory. */
+const MAX_BLOCKS_UNDER_WAY = 2
+/** The fastest level: a log of repetitive JSON shrinks about as well, and the CPU is wanted elsewhere. */
+const ZSTD = {
+  params: { [zlib.constants.ZSTD_c_compressionLevel]: 1, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
+}
+
+export type Segment = {
+  readonly number: number
+  readonly path: string
+  readonly lines: number
+  readonly longestLineBytes: number
+}
+
+/** What a segment that is being written holds. */
+export type Unsealed = {
+  readonly lines: number
+  readonly documents: number
+  readonly bytes: number
+  readonly ageMs: number
+}
+
+/** Appends the lines of one run to one segment after another. */
+export class RawLogWriter {
+  readonly #directory: string
+  readonly #runId: string
+  readonly #now: () => Date
+  #segment: SegmentWriter
+  /** Segments become durable in the order of their numbers, so that the log never has a gap. */
+  #sealed: Promise<unknown> = Promise.resolve()
+
+  /** @param firstNumber the number of the segment to write next. */
+  constructor(options: { directory: string; firstNumber: number; runId: string; now: () => Date }) {
+    this.#directory = options.directory
+    this.#runId = options.runId
+    this.#now = options.now
+    this.#segment = new SegmentWriter(options.directory, options.firstNumber, options.now().getTime())
+  }
+
+  get unsealed(): Unsealed {
+    const { lines, documents, bytes, openedAtMs } = this.#segment.held
+    return { lines, documents, bytes, ageMs: this.#now().getTime() - openedAtMs }
+  }
+
+  /** Resolves once there is room for more; the line is durable only after `seal`. */
+  async append(line: Line, document?: Document): Promise<void> {
+    const { type, ...rest } = line
+    const at = this.#now()
+    await this.#segment.append(
+      seq => {
+        // A segment in the place of another one is recognised by it.
+        const of = seq === 1 ? { number: this.#segment.held.number } : {}
+        const head = JSON.stringify({ seq, ...of, run_id: this.#runId, at: at.toISOString(), type, ...rest })
+        return document ? withDocument(head, document) : head
+      },
+      { document: document !== undefined, atMs: at.getTime() },
+    )
+  }
+
+  /**
+   * Makes the lines so far one durable segment: written beside, fsynced, renamed, its directory fsynced.
+   * Lines appended from now on, even before it resolves, belong to the next one. Null when there are none.
+   */
+  async seal(): Promise<Segment | null> {
+    const segment = this.#segment
+    const { number, lines, longestLineBytes } = segment.held
+    if (lines === 0) return null
+    this.#segment = new SegmentWriter(this.#directory, number + 1, this.#now().getTime())
+    const sealed = this.#sealed
+      .then(() => segment.finish())
+      // Also where it was not to be sealed at all, because the one before was not.
+      .finally(() => segment.drop())
+    sealed.catch(() => {})
+    this.#sealed = sealed
+    await sealed
+    return { number, path: segmentPath(this.#directory, number), lines, longestLineBytes }
+  }
+
+  /** Drops what is not sealed. */
+  async close(): Promise<void> {
+    await this.#sealed.catch(() => {})
+    await this.#segment.drop()
+  }
+}
+
+/** One segment while it is written; sealed it takes the place of one of that number. */
+export class SegmentWriter {
+  readonly #directory: string
+  readonly #number: number
+  #openedAtMs: number
+  #file: FileHandle | null = null
+  #lines = 0
+  #documents = 0
+  #bytes = 0
+  #longestLineBytes = 0
+  #block: Buffer[] = []
+  #blockBytes = 0
+  /** Each block waits for the one before it. */
+  #written: Promise<void> = Promise.resolve()
+  #underWay = 0
+
+  constructor(directory: string, number: number, openedAtMs: number) {
+    this.#directory = directory
+    this.#number = number
+    this.#openedAtMs = openedAtMs
+  }
+
+  get held() {
+    return {
+      number: this.#number,
+      lines: this.#lines,
+      documents: this.#documents,
+      bytes: this.#bytes,
+      longestLineBytes: this.#longestLineBytes,
+      openedAtMs: this.#openedAtMs,
+    }
+  }
+
+  async append(text: (seq: number) => string, about: { document: boolean; atMs: number }): Promise<void> {
+    if (this.#lines === 0) this.#openedAtMs = about.atMs
+    this.#lines += 1
+    if (about.document) this.#documents += 1
+    const bytes = Buffer.from(`${text(this.#lines)}\n`)
+    this.#block.push(bytes)
+    this.#blockBytes += bytes.length
+    this.#bytes += bytes.length
+    this.#longestLineBytes = Math.max(this.#longestLineBytes, bytes.length)
+    if (this.#blockBytes >= BLOCK_BYTES) this.#flush()
+    if (this.#underWay > MAX_BLOCKS_UNDER_WAY) await this.#written
+  }
+
+  async finish(): Promise<void> {
+    this.#flush()
+    await this.#written
+    const file = await this.#open()
+    const path = unsealedPath(this.#directory, this.#number)
+    await take('segment.sync', { kind: 'sync', path }, () => file.sync())
+    await this.drop()
+    await move('segment.rename', path, segmentPath(this.#directory, this.#number))
+    await syncDirectory('segment.directory', this.#directory)
+  }
+
+  /** Closes its file, once; what is not sealed is then left to the next run, which removes it. */
+  async drop(): Promise<void> {
+    await this.#written.catch(() => {})
+    const file = this.#file
+    this.#file = null
+    await file?.close()
+  }
+
+  #flush(): void {
+    if (this.#blockBytes === 0) return
+    const compressed = compress(Buffer.concat(this.#block, this.#blockBytes), ZSTD)
+    this.#block = []
+    this.#blockBytes = 0
+    this.#underWay += 1
+    const written = Promise.all([compressed, this.#written]).then(async ([frame]) => {
+      await (await this.#open()).appendFile(frame)
+      this.#underWay -= 1
+    })
+    // A failure is reported by whoever waits for it next, `append` or `finish`.
+    written.catch(() => {})
+    this.#written = written
+  }
+
+  async #open(): Promise<FileHandle> {
+    this.#file ??= await openNew(unsealedPath(this.#directory, this.#number))
+    return this.#file
+  }
+}
+
+function withDocument(head: string, document: Document): string {
+  const [name, text] = Object.entries(document)[0] as [string, string]
+  return `${head.slice(0, -1)},"${name}":${text}}`
+}

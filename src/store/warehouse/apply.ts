@@ -1,0 +1,331 @@
+import {
+  analyses,
+  editais,
+  editalVersions,
+  storedColumns,
+  syncRuns,
+  TABLES,
+  type Table,
+} from '#schema/tables.ts'
+import { FatalError } from '#src/platform/errors.ts'
+import { damageOf } from '#src/store/rawlog/examine.ts'
+import { unusableSegment } from '#src/store/rawlog/files.ts'
+import { type Database, identifier, literal } from './database.ts'
+import { setAsidePoison } from './poison.ts'
+import { fingerprint, flatten, flattenedColumns, instant, names } from './sql.ts'
+import { countStagedLines, stageLines } from './staging.ts'
+
+/** A quarantined record is tried again after this long, doubling with each attempt up to a day. */
+const FIRST_RETRY_MINUTES = 15
+const LAST_RETRY_MINUTES = 24 * 60
+
+/** What they say is published, and so raises `data_version`. */
+const DATA_TYPES = ['notice', 'analysis', 'gone', 'rejected'] as const
+/** Lines of any type may tell of drift. */
+const DRIFTED = 'drifted'
+
+const ANALYSIS_TABLES = TABLES.filter(table => table.document === 'analysis')
+const CURRENT_ANALYSIS_TABLES = ANALYSIS_TABLES.filter(table => table.rows === 'current')
+/** The tables whose files are by month; any of them changes when a notice's month does. */
+const MONTHLY_TABLES = TABLES.filter(table => table.files === 'by_month')
+
+/** What the rows depend on besides the log, and a directory for files that are gone afterwards. */
+export type Projection = { readonly sourceTimezone: string; readonly temporaryDirectory: string }
+export type Segment = {
+  readonly number: number
+  readonly path: string
+  /** Known where this process wrote it. */
+  readonly longestLineBytes?: number
+}
+
+/**
+ * Applies one sealed segment in one transaction: all that its lines say, and that it was applied.
+ * @returns the notices whose line no statement could load; they are quarantined instead.
+ * @throws FatalError where the file is damaged, or of another log; nothing of it is applied then.
+ */
+export async function applySegment(
+  db: Database,
+  segment: Segment,
+  projection: Projection,
+): Promise<string[]> {
+  try {
+    await stageLines(db, segment)
+    const lines = await countStagedLines(db, segment)
+    await db.transaction(() => project(db, { ...segment, lines }, projection), 'applied.commit')
+    return []
+  } catch (error) {
+    if (error instanceof FatalError) throw error
+    // DuckDB says the same of a damaged file as of a record that it cannot load.
+    const damage = await damageOf(segment.path)
+    if (damage !== null) throw unusableSegment(segment.path, `is damaged: ${damage}`)
+    if (!isDataError(error)) throw error
+    return await setAsidePoison(db, segment, {
+      temporaryDirectory: projection.temporaryDirectory,
+      count: () => countStagedLines(db, segment),
+      project: lines => project(db, { ...segment, lines }, projection),
+      isDataError,
+      cause: error,
+    })
+  } finally {
+    await db.run('DROP TABLE IF EXISTS lines').catch(() => {})
+  }
+}
+
+/** DuckDB could not take a value; as opposed to a full disk or too little memory, which no record causes. */
+function isDataError(error: unknown): boolean {
+  return /^(Invalid Input|Conversion|Out of Range|Type Mismatch|Invalid Type|Serialization) Error|Malformed JSON/.test(
+    error instanceof Error ? error.message : '',
+  )
+}
+
+/** Every statement that turns staged lines into rows, in order; within a transaction of the caller's. */
+export async function project(
+  db: Database,
+  segment: { number: number; lines: number },
+  projection: Projection,
+): Promise<void> {
+  const at = segment.number
+  const held = await typesOf(db)
+  // Many segments hold lines of one type or two, and each statement takes its time also for none. Where there is no
+  // line at all each one runs: that is how `poison.ts` finds out whether the fault is in a statement.
+  const of = (types: readonly string[], sql: readonly string[]) =>
+    held.size === 0 || types.some(type => held.has(type)) ? sql : []
+  for (const sql of [
+    `CREATE OR REPLACE TEMP TABLE touched (table_name VARCHAR, month VARCHAR)`,
+    ...of(['run_started'], runStarted(at)),
+    ...of(['lost'], lost()),
+    ...of(['notice'], notices(projection)),
+    ...of(['gone'], gone()),
+    ...of(['analysis'], analysesLoaded(projection)),
+    ...of(['analysis_same'], analysesSame(projection)),
+    ...of(['rejected'], rejected(at)),
+    ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
+    ...of(['analysis_same'], resolvedBySame(at)),
+    ...of([DRIFTED], drift()),
+    ...of(['run_started', 'analysis_same', ...DATA_TYPES], analysisStates(at)),
+    ...of(['run_finished'], runFinished()),
+  ]) {
+    await db.run(sql)
+  }
+  await db.run(
+    `INSERT INTO month_versions SELECT DISTINCT table_name, month, $at::BIGINT FROM touched WHERE month IS NOT NULL
+     ON CONFLICT DO UPDATE SET version = excluded.version`,
+    { at },
+  )
+  await db.run(`INSERT INTO applied_segments VALUES ($at, $lines)`, { at, lines: segment.lines })
+  const version = DATA_TYPES.some(type => held.has(type)) ? ', data_version = $at' : ''
+  const named =
+    at === 1
+      ? `, log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
+      : ''
+  await db.run(`UPDATE meta SET applied_segment = $at${version}${named}`, { at })
+}
+
+/** The types of the staged lines, and `DRIFTED` where one of them tells of drift. */
+async function typesOf(db: Database): Promise<ReadonlySet<string>> {
+  const types = await db.rows<{ type: string; drifted: boolean }>(
+    'SELECT type, count(drift) > 0 AS drifted FROM lines GROUP BY type',
+  )
+  return new Set([
+    ...types.map(({ type }) => type),
+    ...(types.some(({ drifted }) => drifted) ? [DRIFTED] : []),
+  ])
+}
+
+function runStarted(at: number): string[] {
+  return [
+    `INSERT INTO sync_runs (run_id, mode, status, started_at, error)
+     SELECT run_id, mode, 'interrupted', "at", 'The process ended before the run did. The next run goes on from there.'
+     FROM lines WHERE type = 'run_started'`,
+    `UPDATE meta SET analysis_statuses = l.analysis_statuses, refetch_segment = CASE WHEN l.refetch_before IS NULL THEN meta.refetch_segment ELSE ${at} END,
+       refetch_open = meta.refetch_open OR l.refetch_before IS NOT NULL
+     FROM (FROM lines WHERE type = 'run_started' ORDER BY seq DESC LIMIT 1) l`,
+  ]
+}
+
+/** What was lost is told where runs are: by the salvage, and by the run whose start is not there any more. */
+function lost(): string[] {
+  return [
+    `INSERT INTO sync_runs (run_id, mode, status, started_at, finished_at, error)
+     SELECT run_id, mode, CASE mode WHEN 'salvage' THEN 'partial' ELSE 'interrupted' END, "at",
+       CASE mode WHEN 'salvage' THEN "at" END, reason
+     FROM lines WHERE type = 'lost'`,
+  ]
+}
+
+function notices({ sourceTimezone }: Projection): string[] {
+  const columns = flattenedColumns(editais)
+  const kept = storedColumns(editais).filter(column => 'kept' in column.from)
+  return [
+    `CREATE OR REPLACE TEMP TABLE noticed AS
+     SELECT n.*, l."at", e.first_seen_at, e.created_at AS previous_created_at
+     FROM (${flatten(editais, `(FROM lines WHERE type = 'notice')`, sourceTimezone)}) n
+     JOIN (SELECT edital_id, "at" FROM lines WHERE type = 'notice') l USING (edital_id)
+     LEFT JOIN editais e USING (edital_id)`,
+    `DELETE FROM editais WHERE edital_id IN (SELECT edital_id FROM noticed WHERE first_seen_at IS NOT NULL)`,
+    `INSERT INTO editais (${columns}, ${names(kept)})
+     SELECT ${columns}, coalesce(first_seen_at, "at"), "at", NULL, 'pending', ${fingerprint(editais, 'noticed')}
+     FROM noticed`,
+    insert(editalVersions, 'notice', sourceTimezone),
+    ...touch([editais, editalVersions], `SELECT DISTINCT ${month('created_at')} FROM noticed`),
+    ...touch(
+      MONTHLY_TABLES,
+      `SELECT DISTINCT unnest([${month('created_at')}, ${month('previous_created_at')}]) FROM noticed
+       WHERE ${month('created_at')} <> ${month('previous_created_at')}`,
+    ),
+  ]
+}
+
+function gone(): string[] {
+  return [
+    `UPDATE editais SET deleted_at = l."at", run_id = l.run_id
+     FROM lines l WHERE l.type = 'gone' AND l.edital_id = editais.edital_id`,
+    ...touch([editais], monthsOf('gone')),
+  ]
+}
+
+function analysesLoaded({ sourceTimezone }: Projection): string[] {
+  return [
+    `CREATE OR REPLACE TEMP TABLE replaced AS
+     SELECT edital_id FROM lines WHERE type = 'analysis' AND edital_id IN (SELECT edital_id FROM analyses)`,
+    // Without this condition each segment of a first load would scan the children for nothing.
+    ...CURRENT_ANALYSIS_TABLES.map(
+      ({ name }) => `DELETE FROM ${identifier(name)} WHERE (SELECT count(*) > 0 FROM replaced)
+        AND edital_id IN (SELECT edital_id FROM replaced)`,
+    ),
+    ...ANALYSIS_TABLES.map(table => insert(table, 'analysis', sourceTimezone)),
+    ...touch(ANALYSIS_TABLES, monthsOf('analysis')),
+  ]
+}
+
+/** Analyses that were read again and are what they were. */
+function analysesSame({ sourceTimezone }: Projection): string[] {
+  return [
+    `UPDATE analyses SET fetched_at = l."at", _source_updated_at = l.updated_at, _segment = l.segment, run_id = l.run_id,
+       source_updated_at = ${instant('l.source_updated_at', sourceTimezone)}
+     FROM lines l WHERE l.type = 'analysis_same' AND l.edital_id = analyses.edital_id`,
+    ...touch([analyses], monthsOf('analysis_same')),
+  ]
+}
+
+function rejected(at: number): string[] {
+  return [
+    `CREATE OR REPLACE TEMP TABLE rejected AS
+     SELECT l.*, q.edital_id IS NOT NULL OR q._hash IS NOT NULL AS known,
+       1 + CASE WHEN q._updated_at IS NOT DISTINCT FROM l.updated_at THEN coalesce(q.attempts, 0) ELSE 0 END AS attempts
+     FROM (SELECT edital_id, kind, reason, path, "at", updated_at, hash, excerpt, seq FROM lines WHERE type = 'rejected') l
+     LEFT JOIN quarantine q ON ${sameRecord('q', 'l')}`,
+    `DELETE FROM quarantine WHERE EXISTS (SELECT 1 FROM rejected l WHERE ${sameRecord('quarantine', 'l')})`,
+    `INSERT INTO quarantine (edital_id, kind, reason, path, observed_at, attempts, next_attempt_at, body_excerpt,
+       _updated_at, _hash, _segment, _seq)
+     SELECT edital_id, kind, reason, path, "at", attempts,
+       "at" + to_minutes(least(${LAST_RETRY_MINUTES}, ${FIRST_RETRY_MINUTES} * pow(2, least(attempts - 1, 20)))::BIGINT),
+       excerpt, updated_at, hash, ${at}, seq
+     FROM rejected`,
+  ]
+}
+
+/** A usable record, or the verified end of its notice, closes what was set aside for it. */
+function resolved(): string[] {
+  return [
+    `UPDATE quarantine SET resolved_at = l."at" FROM lines l
+     WHERE quarantine.resolved_at IS NULL
+       AND (quarantine.edital_id = l.edital_id OR (quarantine.edital_id IS NULL AND quarantine._hash = l.hash))
+       AND (l.type = 'gone' OR (l.type = 'notice' AND quarantine.kind = 'notice')
+         OR (l.type IN ('analysis', 'analysis_same') AND quarantine.kind = 'analysis'))`,
+  ]
+}
+
+/** An analysis that is what it was changes nothing that is published, unless it was set aside in between. */
+function resolvedBySame(at: number): string[] {
+  return [
+    `UPDATE meta SET data_version = ${at} WHERE EXISTS (
+       SELECT 1 FROM quarantine q JOIN lines l ON l.edital_id = q.edital_id AND l."at" = q.resolved_at
+       WHERE l.type = 'analysis_same' AND q.kind = 'analysis')`,
+  ]
+}
+
+function drift(): string[] {
+  return [
+    `CREATE OR REPLACE TEMP TABLE drifted AS
+     SELECT path, kind, arg_min(sample, {'at': "at", 'sample': sample}) AS sample, sum("count")::BIGINT AS "count",
+       min("at") AS first_seen_at, max("at") AS last_seen_at
+     FROM (
+       SELECT d.path, d.kind, d.sample, d."count", "at"
+       FROM (SELECT unnest(drift) AS d, "at" FROM lines WHERE drift IS NOT NULL)
+       UNION ALL
+       SELECT path, kind, sample, "count", first_seen_at FROM schema_drift
+       WHERE EXISTS (SELECT 1 FROM lines WHERE drift IS NOT NULL)
+     ) GROUP BY path, kind`,
+    // What was seen before keeps its first time; its last one is now unless this segment did not see it.
+    `UPDATE drifted SET last_seen_at = greatest(drifted.last_seen_at, s.last_seen_at)
+     FROM schema_drift s WHERE s.path = drifted.path AND s.kind = drifted.kind`,
+    `DELETE FROM schema_drift WHERE EXISTS (SELECT 1 FROM drifted)`,
+    `INSERT INTO schema_drift (path, kind, sample, "count", first_seen_at, last_seen_at)
+     SELECT path, kind, sample, "count", first_seen_at, last_seen_at FROM drifted`,
+  ]
+}
+
+/** Invariant I3: an analysis is current only if it was fetched for the stored `updated_at`, after that was listed. */
+function analysisStates(at: number): string[] {
+  return [
+    `CREATE OR REPLACE TEMP TABLE restated AS
+     SELECT edital_id, created_at, state FROM (
+       SELECT e.edital_id, e.created_at, e.analysis_state,
+         CASE
+           WHEN a._source_updated_at = e._updated_at AND a._segment >= e._segment THEN 'current'
+           WHEN q.edital_id IS NOT NULL THEN 'quarantined'
+           WHEN len(m.analysis_statuses) > 0 AND NOT list_contains(m.analysis_statuses, e.status) THEN 'excluded'
+           ELSE 'pending'
+         END AS state
+       FROM editais e CROSS JOIN meta m
+       LEFT JOIN analyses a USING (edital_id)
+       LEFT JOIN (SELECT edital_id, _updated_at FROM quarantine WHERE kind = 'analysis' AND resolved_at IS NULL) q
+         ON q.edital_id = e.edital_id AND q._updated_at = e._updated_at
+     ) WHERE state IS DISTINCT FROM analysis_state`,
+    `UPDATE editais SET analysis_state = r.state FROM restated r WHERE r.edital_id = editais.edital_id`,
+    ...touch([editais], `SELECT DISTINCT ${month('created_at')} FROM restated`),
+    `UPDATE meta SET data_version = ${at} WHERE EXISTS (FROM restated)`,
+  ]
+}
+
+function runFinished(): string[] {
+  const columns = storedColumns(syncRuns)
+  return [
+    `DELETE FROM sync_runs WHERE run_id IN (SELECT run_id FROM lines WHERE type = 'run_finished')`,
+    `INSERT INTO sync_runs (${names(columns)})
+     SELECT ${columns.map(({ name }) => `report.${identifier(name)}`).join(', ')} FROM lines WHERE type = 'run_finished'`,
+    // A --full is done once a run over everything has attempted all that was due.
+    `UPDATE meta SET refetch_open = false WHERE EXISTS (
+       SELECT 1 FROM lines WHERE type = 'run_finished' AND report.mode IN ('full', 'incremental')
+         AND report.status IN ('ok', 'partial') AND report.failed = 0 AND report.not_attempted = 0)`,
+  ]
+}
+
+/** Of known notices only: where a notice's own line was set aside, the next run lists it as new. */
+function insert(table: Table, type: 'notice' | 'analysis', sourceTimezone: string): string {
+  return `INSERT INTO ${identifier(table.name)} (${flattenedColumns(table)})
+    ${flatten(table, `(FROM lines WHERE type = ${literal(type)} AND edital_id IN (SELECT edital_id FROM editais))`, sourceTimezone)}`
+}
+
+/** Notes that these months of these tables changed: their published files are stale. */
+function touch(tables: readonly Table[], months: string): string[] {
+  const list = tables.map(({ name }) => `(${literal(name)})`).join(', ')
+  return [
+    `INSERT INTO touched SELECT t.name, m.month FROM (VALUES ${list}) t(name) CROSS JOIN (${months}) m(month)`,
+  ]
+}
+
+function monthsOf(type: string): string {
+  return `SELECT DISTINCT ${month('e.created_at')} FROM editais e JOIN lines l USING (edital_id) WHERE l.type = ${literal(type)}`
+}
+
+/** The month, in UTC, that names the file of a notice and of all that belongs to it. */
+export function month(createdAt: string): string {
+  return `strftime(${createdAt}, '%Y-%m')`
+}
+
+function sameRecord(q: string, l: string): string {
+  return `${q}.resolved_at IS NULL AND ${q}.kind = ${l}.kind
+    AND (${q}.edital_id = ${l}.edital_id OR (${q}.edital_id IS NULL AND ${l}.edital_id IS NULL AND ${q}._hash = ${l}.hash))`
+}
