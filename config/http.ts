@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
+import { HTTP_DEFAULTS, type HttpSettings } from '#src/platform/http/settings.ts'
 import { type Environment, parseSettings, wholeNumber } from './settings.ts'
 
 const origins = z.string().transform((text, context) => {
@@ -31,34 +32,19 @@ function isNetwork(text: string): boolean {
 
 /** Where and how the worker answers over HTTP. */
 export const serveShape = {
-  HTTP_HOST: z.string().default('127.0.0.1'),
+  HTTP_HOST: z.string().default(HTTP_DEFAULTS.host),
   HTTP_PORT: wholeNumber(0, 65_535).default(8080),
-  HTTP_TRUSTED_PROXIES: proxies.default([]),
-  HTTP_MAX_CONNECTIONS: wholeNumber(1, 100_000).default(2000),
-  HTTP_MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 100_000).default(500),
-  HTTP_REQUEST_TIMEOUT_MS: wholeNumber(100, 600_000).default(20_000),
-  HTTP_ANSWER_TIMEOUT_MS: wholeNumber(100, 600_000).default(30_000),
+  HTTP_TRUSTED_PROXIES: proxies.default([...HTTP_DEFAULTS.trustedProxies]),
+  HTTP_MAX_CONNECTIONS: wholeNumber(1, 100_000).default(HTTP_DEFAULTS.maxConnections),
+  HTTP_MAX_CONNECTIONS_PER_ADDRESS: wholeNumber(1, 100_000).default(HTTP_DEFAULTS.maxConnectionsPerAddress),
+  HTTP_REQUEST_TIMEOUT_MS: wholeNumber(100, 600_000).default(HTTP_DEFAULTS.requestTimeoutMs),
+  HTTP_ANSWER_TIMEOUT_MS: wholeNumber(100, 600_000).default(HTTP_DEFAULTS.answerTimeoutMs),
   SERVE_MAX_RPS: wholeNumber(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
   SERVE_BUILDERS: wholeNumber(1, 64).default(availableParallelism()),
 }
 
 const schema = z.object(serveShape)
-
-export type HttpSettings = {
-  readonly host: string
-  /** 0 takes a free one. */
-  readonly port: number
-  /** Addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed. */
-  readonly trustedProxies: readonly string[]
-  readonly maxConnections: number
-  /** Of one IPv4 address or one IPv6 network of 64 bits; trusted proxies are exempt. */
-  readonly maxConnectionsPerAddress: number
-  /** A request must have arrived whole by then. */
-  readonly requestTimeoutMs: number
-  /** An answer must have been read by then; large ones have as long again for each 2 MB. */
-  readonly answerTimeoutMs: number
-}
 
 export type ServeSettings = HttpSettings & {
   /** Requests per second of each API key; null for no limit. */

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -139,7 +140,7 @@ const schema = z.object({
   METABASE_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
   METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
   METABASE_ADMIN_PASSWORD_FILE: z.string().optional(),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
 })
 
 type Parsed = z.output<typeof schema>

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Drift } from '#src/store/rawlog/line.ts'
 import type { Api } from './api/client/client.ts'
 import { detect, type ListedRecord, type Plan, readPlan, type Work } from './pipeline/detect.ts'
 import { type Fetched, fetchAnalyses } from './pipeline/fetch.ts'
@@ -13,7 +14,6 @@ import {
 } from './pipeline/missing.ts'
 import { finishRun, type Run, type RunContext, type RunResult, withRun } from './pipeline/run.ts'
 import { readByIds, type Scan, scan } from './pipeline/scan.ts'
-import type { Drift } from './pipeline/validate.ts'
 import { EXIT, FatalError, RequestError, throwIfInterrupted } from './platform/errors.ts'
 import type { Line } from './store/rawlog/line.ts'
 import { type RunReport, statusOfExit, worsen } from './store/run_report.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hashOf } from '#src/pipeline/validate.ts'
+import { hashOf } from '#src/platform/hash.ts'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
 import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import type { RunReport } from '#src/store/run_report.ts'

@@ -1,6 +1,5 @@
 import { stat, statfs } from 'node:fs/promises'
 import type { RunContext } from '#src/pipeline/run.ts'
-import { readMetabaseState, snapshotsOf } from '#src/present/metabase/state.ts'
 import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { openSnapshot } from '#src/store/lake/read.ts'
 import { removeExpired } from '#src/store/lake/retention.ts'
@@ -25,15 +24,15 @@ const DRIFT_SHOWN = 20
  * snapshots, measures, and sums up what people should look at. The caller holds the company's lock.
  */
 export async function maintain(
-  context: Pick<RunContext, 'paths' | 'settings' | 'now'>,
+  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'follower'>,
 ): Promise<Maintenance> {
-  const { paths, settings, now } = context
+  const { paths, settings, now, follower } = context
   const directory = snapshotsDirectory(paths.lake)
   const finished = await finishedSnapshots(directory)
   const kept = await removeExpired(directory, finished, {
     keepMs: settings.snapshotKeepMs,
     now: now(),
-    inUse: [await latestName(paths.lake), ...snapshotsOf(await readMetabaseState(paths.metabase))],
+    inUse: [await latestName(paths.lake), ...(await follower.inUse())],
   })
   const disk = await statfs(paths.root)
   return {

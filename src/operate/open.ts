@@ -4,6 +4,7 @@ import type { ApiSettings, Settings } from '#config/settings.ts'
 import { type Api, type ApiOptions, createApi } from '#src/api/client/client.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
 import { takeLock } from '#src/platform/lock.ts'
+import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import { companyPaths, makeDirectories } from '#src/store/company.ts'
 
 const DEFAULT_WAIT_SECONDS = 600
@@ -16,14 +17,16 @@ export type Listener = {
 
 /** The real effects for one company: its directories, the clock, names, and a listener. */
 export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): RunContext {
+  const paths = companyPaths(settings.dataDir, settings.company)
   return {
-    paths: companyPaths(settings.dataDir, settings.company),
+    paths,
     settings,
     now: () => new Date(),
     runId: newId(),
     newId,
     signal,
     onProgress: progress => listener.progress(progress),
+    follower: metabaseFollower(settings.metabase, paths),
   }
 }
 

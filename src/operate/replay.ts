@@ -8,7 +8,8 @@ import {
   secondsSince,
   withRun,
 } from '#src/pipeline/run.ts'
-import { hashOf, type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
+import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
+import { hashOf } from '#src/platform/hash.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
 import { worsen } from '#src/store/run_report.ts'

@@ -9,9 +9,11 @@ import {
   messageOf,
   RequestError,
 } from '#src/platform/errors.ts'
+import { hashOf } from '#src/platform/hash.ts'
+import { excerptOf } from '#src/store/rawlog/line.ts'
 import type { Work } from './detect.ts'
 import type { Loader } from './load.ts'
-import { excerptOf, hashOf, type Rejected, validateAnalysis } from './validate.ts'
+import { type Rejected, validateAnalysis } from './validate.ts'
 
 /** So many failures with no success between them are the API's, not the notices': asking on is no use. */
 const CIRCUIT_FAILURES = 20

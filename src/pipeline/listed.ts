@@ -2,9 +2,11 @@ import { once } from 'node:events'
 import type { WriteStream } from 'node:fs'
 import { editais } from '#schema/tables.ts'
 import { newStream } from '#src/platform/durable.ts'
+import { hashOf } from '#src/platform/hash.ts'
+import { excerptOf } from '#src/store/rawlog/line.ts'
 import { type Database, literal } from '#src/store/warehouse/database.ts'
 import { documentStructure, fingerprint, flatten } from '#src/store/warehouse/sql.ts'
-import { excerptOf, hashOf, type Verdict } from './validate.ts'
+import type { Verdict } from './validate.ts'
 
 /** DuckDB's reader sets its buffers by the longest line; smaller ones would only make it slower. */
 const MIN_BUFFER_BYTES = 128 * 1024

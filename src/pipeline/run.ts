@@ -1,11 +1,11 @@
 import type { Settings } from '#config/settings.ts'
 import { remove } from '#src/platform/durable.ts'
 import type { Cause } from '#src/platform/errors.ts'
-import { forgetMetabase, readMetabaseState, snapshotsOf } from '#src/present/metabase/state.ts'
 import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/store/company.ts'
 import { forgetFailure } from '#src/store/failure.ts'
 import { type Published, publish } from '#src/store/lake/publish.ts'
 import { rawLogSize, removeUnsealed, sealedSegments } from '#src/store/rawlog/files.ts'
+import type { Drift } from '#src/store/rawlog/line.ts'
 import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { assertConserved, newReport, type RunMode, type RunReport } from '#src/store/run_report.ts'
 import { broughtNothing, readState, wentThrough, writeState } from '#src/store/state.ts'
@@ -16,7 +16,6 @@ import {
   type Warehouse,
 } from '#src/store/warehouse/warehouse.ts'
 import { createLoader, type Loader } from './load.ts'
-import type { Drift } from './validate.ts'
 
 /** What a run tells while it goes on; `total` is 0 while it is not known. */
 export type Progress = {
@@ -38,6 +37,15 @@ export type RunContext = {
   /** Aborted to stop early: what is there is sealed, loaded and published. */
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
+  readonly follower: Follower
+}
+
+/** Reads the lake, and must be pointed to each new snapshot: Metabase, if there is one. */
+export type Follower = {
+  /** Names of the snapshots that it may be reading: they are kept. */
+  inUse(): Promise<readonly string[]>
+  /** Never throws: if it cannot follow, the data is published all the same. */
+  follow(snapshot: Published, run: Pick<RunContext, 'now' | 'signal'>): Promise<void>
 }
 
 export type Run = {
@@ -101,7 +109,7 @@ export async function finishRun(
   const published = await publishLake(context, warehouse)
   await rememberRun(run, context, published)
   // Last, for whatever it does: the run is over.
-  await leadMetabase(context, published)
+  await lead(context, published)
   return { report, causes, published, seconds: secondsSince(report, context) }
 }
 
@@ -132,38 +140,30 @@ async function rememberRun(
   if (!broughtNothing(report)) await forgetFailure(paths)
 }
 
-type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>
+type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower'>
 
-/** Makes the lake agree with the warehouse, and Metabase, where there is one, with the lake. */
+/** Makes the lake agree with the warehouse, and its follower with the lake. */
 export async function publishWarehouse(
   context: Publishing,
   warehouse: Pick<Warehouse, 'db'>,
 ): Promise<Published> {
   const published = await publishLake(context, warehouse)
-  await leadMetabase(context, published)
+  await lead(context, published)
   return published
 }
 
 async function publishLake(
-  { paths, settings, now }: Publishing,
+  { paths, settings, now, follower }: Publishing,
   { db }: Pick<Warehouse, 'db'>,
 ): Promise<Published> {
   const { company, lake } = paths
   const { snapshotKeepMs: keepMs, sourceTimezone } = settings
-  const inUse = snapshotsOf(await readMetabaseState(paths.metabase))
+  const inUse = await follower.inUse()
   return await publish({ db, lake, company, now: now(), keepMs, sourceTimezone, inUse })
 }
 
-async function leadMetabase(
-  { paths, settings, now, signal }: Publishing,
-  { manifest }: Published,
-): Promise<void> {
-  const { metabase: target } = settings
-  if (!target) return await forgetMetabase(paths.metabase)
-  // Loaded only where there is one: it brings a client for HTTP with it.
-  const { followSnapshot } = await import('#src/present/metabase/follow.ts')
-  const { company, lake, metabase: path } = paths
-  await followSnapshot({ target, owner: { company, lake }, path, manifest, now: now(), signal })
+async function lead({ follower, now, signal }: Publishing, published: Published): Promise<void> {
+  await follower.follow(published, { now, signal })
 }
 
 export function openOptions(context: RunContext): OpenOptions {

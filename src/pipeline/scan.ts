@@ -2,8 +2,10 @@ import { LIST_LIMIT } from '#schema/notice.ts'
 import type { Api } from '#src/api/client/client.ts'
 import { runWorkers } from '#src/platform/concurrency.ts'
 import { FatalError, RequestError, throwIfInterrupted } from '#src/platform/errors.ts'
+import { hashOf } from '#src/platform/hash.ts'
+import type { Drift } from '#src/store/rawlog/line.ts'
 import type { ListedFile } from './listed.ts'
-import { type Drift, hashOf, type Page, type Verdict, validateNotice, validatePage } from './validate.ts'
+import { type Page, type Verdict, validateNotice, validatePage } from './validate.ts'
 
 /** A pass that is not whole is repeated once; the next run comes soon. */
 const MAX_PASSES = 2

@@ -1,19 +1,11 @@
 import { isUtf8 } from 'node:buffer'
-import { createHash } from 'node:crypto'
 import type { z } from 'zod'
 import { analysis } from '#schema/analysis.ts'
 import { canonicalDateTime, isPlainPathSegment } from '#schema/fields.ts'
 import { notice, noticePage } from '#schema/notice.ts'
 import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
 import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/platform/surrogates.ts'
-
-/** A difference between a document and the contract that does not stop it from loading. */
-export type Drift = {
-  readonly path: string
-  readonly kind: 'unknown_field' | 'unknown_enum' | 'wrong_type'
-  readonly sample: string
-  count: number
-}
+import type { Drift } from '#src/store/rawlog/line.ts'
 
 /** A usable document: `document` is its normalised JSON text, one line, every string well formed. */
 export type Accepted = {
@@ -122,19 +114,6 @@ export function validatePage(bytes: Buffer): Page | string {
 /** JSON.stringify walks by recursion where an object's keys are numbers: of any depth it would exhaust the stack. */
 function isShallow(value: unknown): boolean {
   return !depthExceeds(value, MAX_DEPTH)
-}
-
-/** SHA-256 of a document's text or a body's bytes, as hex. */
-export function hashOf(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('hex')
-}
-
-/** What of a body is shown to people, and published. */
-const EXCERPT_BYTES = 2048
-
-/** The beginning of what was received, as well-formed text. */
-export function excerptOf(raw: Buffer): string {
-  return raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed()
 }
 
 function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdict {

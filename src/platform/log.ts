@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import pino, { type DestinationStream, type Logger } from 'pino'
-import type { Settings } from '#config/settings.ts'
+import type { LogLevel } from './log_level.ts'
 
 const STDERR = 2
 /** Of lines that nobody has read yet: some thousands. More are dropped, and counted. */
@@ -13,8 +13,6 @@ const FLUSH_LOOK_MS = 10
 
 /** What ended badly is logged also if only errors are. */
 export const LEVEL_OF_STATUS = { ok: 'info', partial: 'warn', interrupted: 'warn', failed: 'error' } as const
-
-export type LogLevel = Settings['logLevel']
 
 /**
  * Lines on stderr, as JSON; stdout belongs to a command's result. `about` is in every line: company, run_id,

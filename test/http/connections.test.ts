@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import type { HttpSettings } from '#config/http.ts'
 import { startHttp } from '#src/platform/http/server.ts'
+import type { HttpSettings } from '#src/platform/http/settings.ts'
 import { until } from '../support/daemon.ts'
 import { exchange, parsed, rawConnection } from '../support/raw_http.ts'
 

@@ -4,6 +4,7 @@ import { holdingCompany } from '#src/operate/open.ts'
 import { replay } from '#src/operate/replay.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
@@ -87,10 +88,11 @@ export function contextOf(
 ): RunContext {
   const { ticking, clock, paths } = play
   let names = 0
+  const settings = readSettings(environment)
   const newId = () => `${clock.now.toISOString()}-${play.runs}-${names++}`
   return {
     paths,
-    settings: readSettings(environment),
+    settings,
     // Time goes on while a run works; a slow minute seals a segment early.
     now: () => {
       clock.now = new Date(clock.now.getTime() + (ticking.chance(0.01) ? 61_000 : ticking.int(0, 20)))
@@ -100,6 +102,7 @@ export function contextOf(
     newId,
     signal,
     onProgress: () => {},
+    follower: metabaseFollower(settings.metabase, paths),
   }
 }
 

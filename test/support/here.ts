@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApi } from '#src/api/client/client.ts'
 import type { RunContext, RunResult } from '#src/pipeline/run.ts'
+import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
@@ -45,14 +46,16 @@ export async function reportHere(
 /** What a run needs besides the API. */
 export function contextHere(environment: Environment): RunContext {
   const settings = readSettings(environment)
+  const paths = companyPaths(settings.dataDir, settings.company)
   return {
-    paths: companyPaths(settings.dataDir, settings.company),
+    paths,
     settings,
     now: () => new Date(),
     runId: newId(),
     newId,
     signal: new AbortController().signal,
     onProgress: () => {},
+    follower: metabaseFollower(settings.metabase, paths),
   }
 }
 

@@ -10,7 +10,6 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
-import { type HttpSettings, readServeSettings } from '#config/http.ts'
 import { systemCode } from '#src/platform/errors.ts'
 import { listen } from '#src/platform/http/listen.ts'
 import { type Client, createClientAddresses, networkOf } from './client_address.ts'
@@ -18,6 +17,7 @@ import { type ConnectionCounts, Connections } from './connections.ts'
 import { countArrival } from './pace.ts'
 import { badRequest } from './request_target.ts'
 import { SECURITY_HEADERS, TLS_HEADERS } from './security_headers.ts'
+import { HTTP_DEFAULTS, type HttpSettings } from './settings.ts'
 
 /** All headers of a request together; Node's own bound, named here because clients meet it. */
 const MAX_HEADER_BYTES = 16 * 1024
@@ -102,7 +102,7 @@ type Options = Partial<HttpSettings> & {
  */
 export async function startHttp(app: App, options: Options): Promise<Listening> {
   const { intercept, explain, onCrowd = () => {}, ...given } = options
-  const settings: HttpSettings = { ...readServeSettings({}), port: 0, ...given }
+  const settings: HttpSettings = { ...HTTP_DEFAULTS, ...given }
   const { host, port } = settings
   const addresses = createClientAddresses(settings.trustedProxies)
   const connections = new Connections({

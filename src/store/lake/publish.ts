@@ -1,7 +1,6 @@
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { TABLES, type Table } from '#schema/tables.ts'
-import { hashOf } from '#src/pipeline/validate.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
 import {
   type DurableStep,
@@ -12,6 +11,7 @@ import {
   syncFile,
   writeNew,
 } from '#src/platform/durable.ts'
+import { hashOf } from '#src/platform/hash.ts'
 import { type Database, identifier, literal } from '#src/store/warehouse/database.ts'
 import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'

@@ -1,4 +1,10 @@
-import type { Drift } from '#src/pipeline/validate.ts'
+/** A difference between a document and the contract that does not stop it from loading. */
+export type Drift = {
+  readonly path: string
+  readonly kind: 'unknown_field' | 'unknown_enum' | 'wrong_type'
+  readonly sample: string
+  count: number
+}
 
 /**
  * One thing that happened. The writer adds `seq` (position in the segment, from 1), `run_id` and `at` (UTC), and
@@ -114,4 +120,12 @@ export function isKnownType(type: string): type is Line['type'] {
 function isPresent(name: string, value: unknown): boolean {
   const isObject = name === 'report' || name === 'notice' || name === 'analysis'
   return isObject ? typeof value === 'object' && value !== null : typeof value === 'string'
+}
+
+/** Of a rejected body, what is published. */
+const EXCERPT_BYTES = 2048
+
+/** The beginning of what was received, as well-formed text. */
+export function excerptOf(raw: Buffer): string {
+  return raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed()
 }

@@ -12,7 +12,7 @@ import { damageOf } from '#src/store/rawlog/examine.ts'
 import { unusableSegment } from '#src/store/rawlog/files.ts'
 import { type Database, identifier, literal } from './database.ts'
 import { setAsidePoison } from './poison.ts'
-import { fingerprint, flatten, flattenedColumns, instant, names } from './sql.ts'
+import { fingerprint, flatten, flattenedColumns, instant, month, names } from './sql.ts'
 import { countStagedLines, stageLines } from './staging.ts'
 
 /** A quarantined record is tried again after this long, doubling with each attempt up to a day. */
@@ -318,11 +318,6 @@ function touch(tables: readonly Table[], months: string): string[] {
 
 function monthsOf(type: string): string {
   return `SELECT DISTINCT ${month('e.created_at')} FROM editais e JOIN lines l USING (edital_id) WHERE l.type = ${literal(type)}`
-}
-
-/** The month, in UTC, that names the file of a notice and of all that belongs to it. */
-export function month(createdAt: string): string {
-  return `strftime(${createdAt}, '%Y-%m')`
 }
 
 function sameRecord(q: string, l: string): string {

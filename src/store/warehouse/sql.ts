@@ -200,3 +200,8 @@ function structType(shape: Shape): string {
   })
   return `STRUCT(${fields.join(', ')})`
 }
+
+/** The month, in UTC, that names the file of a notice and of all that belongs to it. */
+export function month(createdAt: string): string {
+  return `strftime(${createdAt}, '%Y-%m')`
+}

@@ -1,0 +1,20 @@
+import type { MetabaseTarget } from '#config/settings.ts'
+import type { Follower } from '#src/pipeline/run.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { forgetMetabase, readMetabaseState, snapshotsOf } from './state.ts'
+
+/** Metabase as what follows a company's lake; without a target, what is known of an earlier one is forgotten. */
+export function metabaseFollower(
+  target: MetabaseTarget | null,
+  { company, lake, metabase: path }: Pick<CompanyPaths, 'company' | 'lake' | 'metabase'>,
+): Follower {
+  return {
+    inUse: async () => snapshotsOf(await readMetabaseState(path)),
+    async follow({ manifest }, { now, signal }) {
+      if (!target) return await forgetMetabase(path)
+      // Loaded only if there is one: it brings a client for HTTP with it.
+      const { followSnapshot } = await import('./follow.ts')
+      await followSnapshot({ target, owner: { company, lake }, path, manifest, now: now(), signal })
+    },
+  }
+}
