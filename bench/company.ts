@@ -43,7 +43,7 @@ export type Subject = {
   readonly fields: string
 }
 
-export type Company = {
+export type GeneratedCompany = {
   readonly subjects: readonly Subject[]
   /** The list item (contract section 2.1) as JSON text. */
   notice(index: number, updatedAt: Date): string
@@ -59,7 +59,7 @@ export function createCompany(
   count: number,
   seed: string,
   texts: Texts = createTexts(createRandom(`${seed}:texts`)),
-): Company {
+): GeneratedCompany {
   const random = createRandom(`${seed}:notices`)
   const moments = Array.from({ length: count }, () =>
     Math.floor(FIRST_MONTH + random.next() * (LAST_MOMENT - FIRST_MONTH)),

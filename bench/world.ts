@@ -2,7 +2,7 @@ import zlib from 'node:zlib'
 import { analysis } from '#schema/analysis.ts'
 import { notice } from '#schema/notice.ts'
 import { createRandom } from '#src/sandbox/random.ts'
-import { type ChildRows, type Company, createCompany } from './company.ts'
+import { type ChildRows, createCompany, type GeneratedCompany } from './company.ts'
 import type { Texts } from './text.ts'
 
 /** So many documents are checked against the contract's schema; more would only take time. */
@@ -44,7 +44,7 @@ export function createWorld(notices: number, seed: string, texts?: Texts): World
 
   function write(index: number): ChildRows {
     const version = versions[index] as number
-    const subject = company.subjects[index] as Company['subjects'][number]
+    const subject = company.subjects[index] as GeneratedCompany['subjects'][number]
     const made = company.analysis(index, version)
     const updatedAt = new Date(subject.createdAt.getTime() + (version + 1) * 3_600_000)
     lists[index] = Buffer.from(company.notice(index, updatedAt))
@@ -105,7 +105,7 @@ function checkSample(lists: readonly Buffer[], analyses: readonly Buffer[]): voi
 }
 
 /** Those of the newest months. */
-function recent({ subjects }: Company): number[] {
+function recent({ subjects }: GeneratedCompany): number[] {
   const newest = subjects[0]?.createdAt ?? new Date()
   const since = Date.UTC(newest.getUTCFullYear(), newest.getUTCMonth() - CHANGED_WITHIN_MONTHS + 1)
   return subjects.flatMap(({ createdAt }, index) => (createdAt.getTime() >= since ? index : []))

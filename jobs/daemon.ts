@@ -9,13 +9,14 @@ import { startHttp } from '#src/platform/http/server.ts'
 import { flushLog, openLog } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import { stopSignal } from '#src/platform/stop.ts'
-import { createMirrorApi } from '#src/present/serve/app.ts'
-import { Mirror, type MirrorOptions } from '#src/present/serve/mirror.ts'
+import { createServeRoutes } from '#src/present/serve/app.ts'
+import { ServedCompanies, type ServedCompaniesOptions } from '#src/present/serve/served_companies.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { createAlerts } from './alerts/alerts.ts'
 import { createHeartbeat } from './alerts/heartbeat.ts'
 import { inspect } from './alerts/inspect.ts'
 import type { Ended, Order } from './child.ts'
+import { type CompanyRegistry, openCompanyRegistry } from './company_registry.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttp } from './http/server.ts'
 import { logLibraryLines } from './library_lines.ts'
@@ -25,7 +26,6 @@ import type { Shared } from './processors.ts'
 import { openQueues, requestRun } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 import { openRequests } from './requests.ts'
-import { openRoster, type Roster } from './roster.ts'
 import { keepSchedules, type Surroundings } from './scheduler.ts'
 import type { Slots } from './slots.ts'
 import { startWorkers, type Workers } from './workers.ts'
@@ -48,7 +48,7 @@ async function serve(environment: Environment): Promise<void> {
   const { logLevel, dataDir } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
   logLibraryLines(log)
-  const roster = await openRoster(environment)
+  const registry = await openCompanyRegistry(environment)
   const stopping = stopSignal(() => log.info('Stopping: no new runs; those under way keep what they have.'))
   setMaxListeners(0, stopping)
   const { prefix } = settings.redis
@@ -60,10 +60,10 @@ async function serve(environment: Environment): Promise<void> {
   const slots: Slots = new Set()
   const alerts = createAlerts({ redis: queues.redis, prefix, webhookUrl: settings.webhookUrl, log, now })
   const { concurrency } = settings
-  const metrics = createMetrics({ roster, queues, slots, concurrency, alerts, now })
+  const metrics = createMetrics({ registry, queues, slots, concurrency, alerts, now })
   const shared: Shared = {
     settings,
-    roster,
+    registry,
     queues,
     slots,
     requests,
@@ -73,11 +73,11 @@ async function serve(environment: Environment): Promise<void> {
     log,
   }
 
-  const lakeOf = (slug: string) => (roster.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
-  const mirror = openMirror({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
+  const lakeOf = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
+  const served = openServed({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
   const http = await startHttp(
     createHttp({
-      ...{ roster, queues, metrics, log, adminToken: settings.adminToken },
+      ...{ registry, queues, metrics, log, adminToken: settings.adminToken },
       async requestSync(company, { full }) {
         if (full) await requests.ask(company, { full, restart: false })
         const { id = '' } = await requestRun(queues, 'sync', company)
@@ -85,12 +85,12 @@ async function serve(environment: Environment): Promise<void> {
       },
       status: slug => statusOf(slug, shared, stopping),
       report: slug => reportOf(slug, shared, stopping),
-      api: mirror && createMirrorApi({ mirror, settings: settings.serve, metrics: metrics.service, log }),
+      api: served && createServeRoutes({ served, settings: settings.serve, metrics: metrics.service, log }),
     }),
     { ...settings.serve, onCrowd: isCrowd => (isCrowd ? saveTime() : saveMemory()) },
   )
   metrics.service.watch(http.connections)
-  log.info(`Listening on ${http.url}; ${describeRoster(shared)}.`)
+  log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
   if (!settings.adminToken) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
 
   // First the workers: a tick that was missed is taken before anybody thinks that it was lost.
@@ -99,8 +99,8 @@ async function serve(environment: Environment): Promise<void> {
     signal: stopping,
     onError: (error: unknown) => (isOfRedis(error) ? queues.note(error) : log.error(explain(error).message)),
   }
-  void every(REFRESH_MS, followFile({ roster, log }), loop)
-  void every(REFRESH_MS, keepSchedules({ queues, roster, log, startedAt }), loop)
+  void every(REFRESH_MS, followFile({ registry, log }), loop)
+  void every(REFRESH_MS, keepSchedules({ queues, registry, log, startedAt }), loop)
   void every(INSPECT_MS, () => keepWatch(shared, { workers, startedAt }), loop)
 
   if (!stopping.aborted) await once(stopping, 'abort')
@@ -109,15 +109,15 @@ async function serve(environment: Environment): Promise<void> {
   http.drain()
   await workers.stop()
   await http.close()
-  await mirror?.close()
+  await served?.close()
   await queues.close()
   log.info('Stopped.')
 }
 
 /** Null where the API keys cannot be opened: runs may go well all the same, or say what is wrong. */
-function openMirror(options: MirrorOptions): Mirror | null {
+function openServed(options: ServedCompaniesOptions): ServedCompanies | null {
   try {
-    return new Mirror(options)
+    return new ServedCompanies(options)
   } catch (error) {
     options.log.error(`${explain(error).message} Until then the API is not served; restart the worker.`)
     return null
@@ -125,16 +125,16 @@ function openMirror(options: MirrorOptions): Mirror | null {
 }
 
 /** Follows the companies' file: also while Redis is away, so that status, readiness and alerts are about what it says. */
-function followFile({ roster, log }: Pick<Surroundings, 'roster' | 'log'>): () => Promise<void> {
+function followFile({ registry, log }: Pick<Surroundings, 'registry' | 'log'>): () => Promise<void> {
   const logNew = logProblems(log)
   return async () => {
-    await roster.refresh()
-    logNew(roster)
+    await registry.refresh()
+    logNew(registry)
   }
 }
 
 /** Logs what is wrong with the companies' file, each thing once while it lasts. */
-function logProblems(log: Logger): (roster: Pick<Roster, 'problem' | 'broken'>) => void {
+function logProblems(log: Logger): (registry: Pick<CompanyRegistry, 'problem' | 'broken'>) => void {
   let logged = new Set<string>()
   return ({ problem, broken }) => {
     const now = new Set<string>()
@@ -180,17 +180,17 @@ async function reportOf(slug: string, shared: Shared, signal: AbortSignal): Prom
 async function askProcess(
   slug: string,
   order: Order,
-  { roster }: Shared,
+  { registry }: Shared,
   signal: AbortSignal,
 ): Promise<Ended> {
-  const company = roster.companies.get(slug)
+  const company = registry.companies.get(slug)
   if (!company) throw new FatalError(`${slug} is not configured.`)
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)])
   return await inProcess({ company, order, signal: bounded })
 }
 
-function describeRoster({ roster, settings }: Shared): string {
-  const slugs = [...roster.companies.keys()]
+function describeRegistry({ registry, settings }: Shared): string {
+  const slugs = [...registry.companies.keys()]
   if (slugs.length === 0) return 'no company is configured yet: waiting for COMPANIES_FILE'
   return `${slugs.length === 1 ? 'company' : `${slugs.length} companies:`} ${namesOf(slugs)}; ${settings.concurrency} at a time`
 }

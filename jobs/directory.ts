@@ -4,8 +4,8 @@ import { refuseStrange } from '#src/platform/access.ts'
 import { syncPath, writeNew } from '#src/platform/durable.ts'
 import { systemCode } from '#src/platform/errors.ts'
 import { makeDirectories } from '#src/store/company.ts'
+import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
-import type { Company } from './roster.ts'
 
 /**
  * Sees to it that all workers mean the same directory by a company's: the first one to sync it notes its

@@ -1,10 +1,10 @@
 import type { Job } from 'bullmq'
 import { explain, messageOf } from '#src/platform/errors.ts'
 import { noteFailure } from '#src/store/failure.ts'
+import type { Company } from './company_registry.ts'
 import type { Shared } from './processors.ts'
 import type { JobData } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
-import type { Company } from './roster.ts'
 
 /**
  * A run that could not begin, or died, leaves no report: so it is counted here, noted in the company's directory

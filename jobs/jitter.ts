@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { Company } from './company_registry.ts'
 import { periodMs } from './cron.ts'
-import type { Company } from './roster.ts'
 
 /** Nobody who says 8:00 should wait much longer. */
 const MAX_SPREAD_MS = 60_000

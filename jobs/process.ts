@@ -5,7 +5,7 @@ import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
 import type { Progress } from '#src/pipeline/run.ts'
 import { EXIT, systemCode } from '#src/platform/errors.ts'
 import type { AnswerSeen, Ended, Message, Order } from './child.ts'
-import type { Company } from './roster.ts'
+import type { Company } from './company_registry.ts'
 import type { Slot } from './slots.ts'
 
 const CHILD = join(import.meta.dirname, 'child.ts')

@@ -11,6 +11,7 @@ import { afterRun } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
 import type { Heartbeat } from './alerts/heartbeat.ts'
 import type { Ended } from './child.ts'
+import type { Company, CompanyRegistry } from './company_registry.ts'
 import { checkDirectory } from './directory.ts'
 import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
@@ -19,7 +20,6 @@ import { inProcess } from './process.ts'
 import type { JobData, Queues } from './queue.ts'
 import { isLostJob, isOfRedis } from './redis_problem.ts'
 import type { RequestNumber, Requests, Taken } from './requests.ts'
-import type { Company, Roster } from './roster.ts'
 import { type Slot, type Slots, takeSlot } from './slots.ts'
 
 /** A company that is held, by hand or by its other job, is looked at again so much later. */
@@ -34,7 +34,7 @@ const MAX_REFUSALS = { notConfigured: 3, wrongDirectory: 10, newerSchema: 10 } a
 
 export type Shared = {
   readonly settings: DaemonSettings
-  readonly roster: Roster
+  readonly registry: CompanyRegistry
   readonly queues: Queues
   /** The runs under way in this worker. */
   readonly slots: Slots
@@ -115,12 +115,12 @@ const NOTHING_TAKEN: Taken = { covers: { epoch: '', number: 0 }, full: null }
 
 async function attempt(job: RunJob, context: Context, taken: Taken): Promise<JobResult> {
   const { shared, signal } = context
-  const { roster, alerts, metrics, log } = shared
+  const { registry, alerts, metrics, log } = shared
   const slug = job.data.company
   const about = { company: slug, job: job.id ?? '' }
   if (signal.aborted) return await later(job, context, STOPPED_DELAY_MS)
-  if (!roster.companies.has(slug)) await roster.refresh()
-  const company = roster.companies.get(slug)
+  if (!registry.companies.has(slug)) await registry.refresh()
+  const company = registry.companies.get(slug)
   if (!company) {
     const skipped = `${slug} is not configured (any more).`
     await handOn(job, context, MAX_REFUSALS.notConfigured)

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { explain } from '#src/platform/errors.ts'
 import { readState } from '#src/store/state.ts'
+import type { Company, CompanyRegistry } from './company_registry.ts'
 import { nextAfter } from './cron.ts'
 import { jitterMs } from './jitter.ts'
 import { type JobData, type JobName, type Queues, requestRun } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
-import type { Company, Roster } from './roster.ts'
 
 /** Ticks end at once; nobody looks for them afterwards. */
 const TICK_OPTIONS = {
@@ -19,7 +19,7 @@ const RECONCILE_MS = 10_000
 
 export type Surroundings = {
   readonly queues: Queues
-  readonly roster: Roster
+  readonly registry: CompanyRegistry
   readonly log: Logger
   readonly now: Date
   /** When this worker began to take ticks. */
@@ -36,10 +36,10 @@ type Known = Awaited<ReturnType<Queues['ticks']['getJobSchedulers']>>[number]
 
 /** Sees to it that Redis holds the schedules of the companies. */
 export function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
-  const { roster, queues } = around
+  const { registry, queues } = around
   let reconciled = { version: 0, ms: 0 }
   return async () => {
-    const { version } = roster
+    const { version } = registry
     const changed = version !== reconciled.version
     // Not by the machine's clock: if that goes back by an hour, no tick comes until a scheduler is set again.
     if (!changed && performance.now() - reconciled.ms < RECONCILE_MS) return
@@ -58,11 +58,11 @@ export function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<
  * when the configuration changed, not in between, or workers of differing configurations would never rest.
  */
 async function reconcile(around: Surroundings, { removeOthers }: { removeOthers: boolean }): Promise<void> {
-  const { queues, roster, log } = around
+  const { queues, registry, log } = around
   const schedulers = await queues.ticks.getJobSchedulers(0, -1, true)
   const known = new Map(schedulers.map(scheduler => [scheduler.key, scheduler]))
   const asked = await queues.redis.hgetall(askedKey(queues))
-  for (const company of roster.companies.values()) {
+  for (const company of registry.companies.values()) {
     // One company's trouble is not the others'.
     try {
       await scheduleCompany(company, { known, asked: asked[company.slug] }, around)
@@ -72,7 +72,7 @@ async function reconcile(around: Surroundings, { removeOthers }: { removeOthers:
       log.error({ company: company.slug }, `It could not be scheduled: ${explain(error).message}`)
     }
   }
-  const present = new Set([...roster.companies.values()].flatMap(schedulersOf).map(({ id }) => id))
+  const present = new Set([...registry.companies.values()].flatMap(schedulersOf).map(({ id }) => id))
   for (const { key, template } of removeOthers ? schedulers : []) {
     if (!present.has(key)) await forget(key, template?.data, around)
   }
@@ -148,14 +148,14 @@ async function catchUp(
 function isDue(
   company: Company,
   lastRun: string | undefined,
-  { roster, now, startedAt, fresh }: Surroundings & { fresh: boolean },
+  { registry, now, startedAt, fresh }: Surroundings & { fresh: boolean },
 ): boolean {
   const { schedule } = company
   const lastMs = Date.parse(lastRun ?? '')
   // What lies in the future was written by a clock that was ahead, and proves nothing.
   if (!(lastMs <= now.getTime())) return true
   const due = nextAfter(lastMs, schedule.syncCron, schedule.timezone)
-  const patienceMs = LATE_TICK_MS + jitterMs(company, roster.companies.size)
+  const patienceMs = LATE_TICK_MS + jitterMs(company, registry.companies.size)
   return (fresh ? due : Math.max(due, startedAt.getTime()) + patienceMs) <= now.getTime()
 }
 

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
 import type { DaemonSettings } from '#config/daemon.ts'
 import { formatDuration } from '#config/settings.ts'
+import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
-import type { Company } from './roster.ts'
 import { fromRedis } from './within.ts'
 
 /** How soon a run is noticed that is to give its slot to others. */

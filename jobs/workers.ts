@@ -95,8 +95,8 @@ export function startWorkers(shared: Shared): Workers {
 
 /** BullMQ fails a job that took too many workers with it, and lets nobody take it: so its trace and its answer come from here. */
 async function endForAll({ data }: Job<JobData>, shared: Shared): Promise<void> {
-  const { requests, roster } = shared
-  const company = roster.companies.get(data.company)
+  const { requests, registry } = shared
+  const company = registry.companies.get(data.company)
   if (company) await leaveTrace(shared, company, { reason: DIED_TOO_OFTEN })
   // Also to requests that came after its last attempt began: BullMQ may have added no other job for them.
   const { covers } = await requests.take(data.company)
@@ -121,11 +121,11 @@ async function untilNothingIsLeft(queues: Queues, slots: Slots): Promise<void> {
   }
 }
 
-async function tick(job: Job<JobData>, token: string, { roster, queues, log }: Shared): Promise<void> {
+async function tick(job: Job<JobData>, token: string, { registry, queues, log }: Shared): Promise<void> {
   const { name, data } = job
-  await roster.refresh()
-  const company = roster.companies.get(data.company)
-  const waitMs = company && !data.spread ? jitterMs(company, roster.companies.size) : 0
+  await registry.refresh()
+  const company = registry.companies.get(data.company)
+  const waitMs = company && !data.spread ? jitterMs(company, registry.companies.size) : 0
   if (waitMs > 0) {
     await job.updateData({ ...data, spread: true })
     await job.moveToDelayed(Date.now() + waitMs, token)

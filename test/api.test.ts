@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { reportHere } from './support/here.ts'
-import { type Company, editalOf, idAt, KEY, openCompany } from './support/prepared.ts'
+import { editalOf, idAt, KEY, openCompany, type PreparedCompany } from './support/prepared.ts'
 import { queryLatest } from './support/project.ts'
 import { runShared } from './support/shared.ts'
 
@@ -217,7 +217,7 @@ describe('an id', () => {
   })
 })
 
-async function loadedCount({ environment }: Company): Promise<number | undefined> {
+async function loadedCount({ environment }: PreparedCompany): Promise<number | undefined> {
   const [row] = await queryLatest<{ loaded: number }>(environment, 'SELECT count(*) AS loaded FROM analyses')
   return row?.loaded
 }

@@ -20,8 +20,8 @@ import { FIGURES, median } from '../bench/figures.ts'
 import { judgeMonth } from '../bench/month/bars.ts'
 import { benchMonth } from '../bench/month/bench.ts'
 import { figuresOf } from '../bench/month/figures.ts'
+import { complaints, isConserved, networkFaultsAt } from '../bench/month/network_faults.ts'
 import { runsAmiss, wrongNotices } from '../bench/month/truth.ts'
-import { complaints, isConserved, weatherAt } from '../bench/month/weather.ts'
 import { killAll } from '../bench/processes.ts'
 import { surroundings } from './support/project.ts'
 
@@ -228,7 +228,7 @@ describe('the bench of a month', () => {
     loaded: 3,
     requests: 4,
   }
-  const fair = { weather: weatherAt('22', 2), notices: 9, requests: 4 }
+  const fair = { networkFaults: networkFaultsAt('22', 2), notices: 9, requests: 4 }
 
   it.skipIf(process.platform !== 'linux')(
     'lets a company live, whose runs and notices are all as they must be',
@@ -240,8 +240,8 @@ describe('the bench of a month', () => {
       )
       const { measured, figures, bars } = found
       expect(measured.hours).toMatchObject([
-        { weather: 'truncated', status: 'partial' },
-        { weather: 'fair', status: 'ok' },
+        { networkFaults: 'truncated', status: 'partial' },
+        { networkFaults: 'fair', status: 'ok' },
       ])
       expect(measured.days).toMatchObject([{ hour: 2, segments: 9, snapshots: 3, rows: { sync_runs: 3 } }])
       expect(figures).toMatchObject({ runs: 2, not_ok: 1, tables_differ: 0, rss_ratio: null })
@@ -263,10 +263,10 @@ describe('the bench of a month', () => {
     },
   )
 
-  it('complains of a report that another weather, world or server would have', () => {
+  it('complains of a report that other faults, another world or server would have', () => {
     const scanned = { ...report, scan_complete: true }
     expect(complaints(scanned, fair)).toEqual([])
-    expect(complaints(scanned, { ...fair, weather: weatherAt('22', 1) })).toHaveLength(2)
+    expect(complaints(scanned, { ...fair, networkFaults: networkFaultsAt('22', 1) })).toHaveLength(2)
     expect(complaints(scanned, { ...fair, notices: 10 })).toHaveLength(1)
     expect(complaints(scanned, { ...fair, requests: 5 })).toHaveLength(1)
     expect([scanned, { ...scanned, loaded: 2 }].map(isConserved)).toEqual([true, false])

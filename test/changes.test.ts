@@ -7,14 +7,14 @@ import { createRandom } from '#src/sandbox/random.ts'
 import { idOf, noticeEntry, notices } from './support/notices.ts'
 import { type Environment, filesBelow } from './support/project.ts'
 import { runShared } from './support/shared.ts'
-import { type Company, startCompany } from './support/synced.ts'
+import { type SyncedCompany, startCompany } from './support/synced.ts'
 import { dataTables, warehouseTables } from './support/tables.ts'
 import { asked, expectTruth, snapshots } from './support/truth.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 
 /** The list leaves these notices out, though they still exist. */
-function hideFromList(company: Company, ids: readonly string[]): void {
+function hideFromList(company: SyncedCompany, ids: readonly string[]): void {
   company.faults.plan.push({
     fault: 'mutate',
     kinds: ['list'] satisfies RouteKind[],
@@ -128,7 +128,7 @@ test('every kind of change is seen, planned as it happens, and nothing else is t
 
 /** One row for each version that was observed, from the run that observed it. */
 async function expectVersions(
-  company: Company,
+  company: SyncedCompany,
   ids: { later: string; silent: string; gone: string; earlier: string },
 ): Promise<void> {
   const list = Object.values(ids).map(id => `'${id}'`)

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { reportHere } from './support/here.ts'
 import {
-  type Company,
   editalOf,
   fullAnalysis,
   idAt,
   type LogLine,
   openCompany,
+  type PreparedCompany,
   readLog,
   textWith,
 } from './support/prepared.ts'
@@ -240,7 +240,7 @@ describe('a document of which not all can be loaded', () => {
 })
 
 /** One value of each wrong type, beside others that are right. */
-function wronglyTyped(company: Company, id: string): string {
+function wronglyTyped(company: PreparedCompany, id: string): string {
   const whole = fullAnalysis(company, id)
   const wrong = {
     ...{ numero_item: 1.7, numero_lote: '3', quantidade: '12.5' },
@@ -270,19 +270,19 @@ function rawOf(line: LogLine): string {
 }
 
 /** The log's document has nanoseconds cut; the worlds write microseconds at most. */
-function editalWithCanonicalTimes(company: Company, id: string) {
+function editalWithCanonicalTimes(company: PreparedCompany, id: string) {
   const { data_sessao, ...edital } = editalOf(company, id)
   return data_sessao === undefined ? edital : { ...edital, data_sessao: expect.any(String) }
 }
 
-async function driftOf({ environment }: Company): Promise<DriftRow[]> {
+async function driftOf({ environment }: PreparedCompany): Promise<DriftRow[]> {
   return await queryLatest(
     environment,
     'SELECT path, kind, sample, "count" FROM schema_drift ORDER BY path, kind',
   )
 }
 
-async function itemsOf({ environment }: Company, id: string) {
+async function itemsOf({ environment }: PreparedCompany, id: string) {
   return await queryLatest(
     environment,
     `SELECT ordinal, numero_item, descricao, quantidade, valor_total, numero_lote, ai_selected, ai_confidence

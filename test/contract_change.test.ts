@@ -15,7 +15,7 @@ import { idOf, noticeEntry, notices } from './support/notices.ts'
 import { patchedCopy, runIn } from './support/patched_copy.ts'
 import { type LogLine, rawDirectory, readLog } from './support/prepared.ts'
 import { companyDirectory, type Environment } from './support/project.ts'
-import { type Company, startCompany } from './support/synced.ts'
+import { type SyncedCompany, startCompany } from './support/synced.ts'
 import { dataTables, queryWarehouse, type Tables, warehouseTables } from './support/tables.ts'
 import { expectTruth } from './support/truth.ts'
 
@@ -120,7 +120,10 @@ test('what a stricter version set aside is used by this one, without asking for 
 })
 
 /** Replays with this version: all that is set aside is used, without a request. */
-async function expectUsable({ environment, sandbox }: Company, expected: Partial<RunReport>): Promise<void> {
+async function expectUsable(
+  { environment, sandbox }: SyncedCompany,
+  expected: Partial<RunReport>,
+): Promise<void> {
   sandbox.requests.reset()
   const { report } = await replay(contextHere(environment))
   expect(report).toMatchObject({ ...expected, status: 'ok', quarantined: 0, requests: 0 })
@@ -164,7 +167,7 @@ test('a log of every kind of line gives the same tables again, also when a versi
 })
 
 /** Runs of every mode, and the segment of an older version, whose log has all that `PROPERTIES` names. */
-async function startWithEveryLine(): Promise<Company> {
+async function startWithEveryLine(): Promise<SyncedCompany> {
   const items = [{ numero_item: 1, marca: 'Acme' }]
   const company = await startCompany([
     ...[1, 2, 4, 5].map(number => noticeEntry(number, { dias: number }, { items })),
@@ -195,7 +198,7 @@ function withUnusable(body: unknown): unknown {
 }
 
 /** Writes that an older version, long ago, could not use a notice and its analysis, and that something was lost then. */
-async function logAsOlderVersion(company: Company, id: string): Promise<void> {
+async function logAsOlderVersion(company: SyncedCompany, id: string): Promise<void> {
   const { environment, world } = company
   const [first] = await readLog(company)
   const directory = rawDirectory(environment)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { createApi } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/api/client/client.ts'
 import { renderCsv } from '#src/cli/table.ts'
 import { ListedFile } from '#src/pipeline/listed.ts'
 import { scan } from '#src/pipeline/scan.ts'
@@ -269,7 +269,7 @@ it('a page of the list is read whole, or fails the run, which then leaves everyt
 /** Reads the list as a run does. */
 async function scanOf({ environment, dataDir }: Company): Promise<unknown> {
   const signal = new AbortController().signal
-  const api = createApi({ ...readApiSettings(environment), signal, nowMs: Date.now })
+  const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })
   const listed = new ListedFile(join(dataDir, 'listed.ndjson'))
   try {
     return await scan({ api, statuses: null, listed, signal, onProgress: () => {} })

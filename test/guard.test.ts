@@ -5,7 +5,7 @@ import { startCompanies } from './support/companies.ts'
 import { syncHere } from './support/here.ts'
 import { bareNotice, idOf, noticeEntry, notices } from './support/notices.ts'
 import { settingsFor, temporaryDirectory } from './support/project.ts'
-import { type Company, companyAt, KEY, startCompany } from './support/synced.ts'
+import { companyAt, KEY, type SyncedCompany, startCompany } from './support/synced.ts'
 import { dataTables, type Tables, warehouseTables } from './support/tables.ts'
 import { snapshots } from './support/truth.ts'
 
@@ -13,7 +13,7 @@ const NOON = new Date('2026-11-20T12:00:00Z')
 const OTHER_KEY = 'edk_test_other_7b21'
 
 /** Two companies in one sandbox and one data directory. */
-async function startTwo(acme: World, other: World): Promise<{ acme: Company; other: Company }> {
+async function startTwo(acme: World, other: World): Promise<{ acme: SyncedCompany; other: SyncedCompany }> {
   const sandbox = await startSandbox({
     companies: [
       { slug: 'acme', key: KEY, world: acme },
@@ -28,11 +28,11 @@ async function startTwo(acme: World, other: World): Promise<{ acme: Company; oth
   }
 }
 
-async function tables({ environment }: Company): Promise<Tables> {
+async function tables({ environment }: SyncedCompany): Promise<Tables> {
   return dataTables(await warehouseTables(environment))
 }
 
-async function deleted(company: Company): Promise<unknown[]> {
+async function deleted(company: SyncedCompany): Promise<unknown[]> {
   const rows = await company.query(
     'SELECT edital_id AS id FROM editais WHERE deleted_at IS NOT NULL ORDER BY ALL',
   )

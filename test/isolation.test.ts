@@ -5,8 +5,8 @@ import { zstdDecompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { environmentOf, readCompanies } from '#config/companies.ts'
 import { type Environment as AnyEnvironment, readSettings } from '#config/settings.ts'
+import { openCompanyRegistry, type Company as RegisteredCompany } from '#jobs/company_registry.ts'
 import { inProcess } from '#jobs/process.ts'
-import { openRoster, type Company as RosterCompany } from '#jobs/roster.ts'
 import { CATALOG } from '#schema/marts.ts'
 import { queryCommand } from '#src/cli/query.ts'
 import { syncCommand } from '#src/cli/sync.ts'
@@ -22,7 +22,7 @@ import { syncHere } from './support/here.ts'
 import { serveWorker } from './support/http.ts'
 import { idOf, noticeEntry, notices } from './support/notices.ts'
 import { companyDirectory, type Environment, filesBelow, temporaryDirectory } from './support/project.ts'
-import { type Company, expectConserved } from './support/synced.ts'
+import { expectConserved, type SyncedCompany } from './support/synced.ts'
 import { dataTables, warehouseTables } from './support/tables.ts'
 import { expectTruth, snapshots } from './support/truth.ts'
 
@@ -46,14 +46,14 @@ function markedNotices(slug: string): Entry[] {
 /** What shows rows of companies; `fases` is a list of names. */
 const RELATIONS = CATALOG.filter(({ columns }) => columns.some(({ name }) => name === 'company'))
 
-function pathsOf({ environment }: Company) {
+function pathsOf({ environment }: SyncedCompany) {
   const { dataDir, company } = readSettings(environment)
   return companyPaths(dataDir, company)
 }
 
 test('companies whose notices have the same ids keep to themselves, one after another and at the same time', async () => {
   const companies = await startCompanies(SLUGS, markedNotices)
-  const [acme, boreal] = SLUGS.map(companies.company) as [Company, Company]
+  const [acme, boreal] = SLUGS.map(companies.company) as [SyncedCompany, SyncedCompany]
   companies.sandbox.faults.plan = [
     { fault: 'truncate', kinds: ['analysis'], ids: [idOf(9)], company: 'boreal' },
   ]
@@ -87,7 +87,7 @@ test('companies whose notices have the same ids keep to themselves, one after an
 })
 
 /** Nothing in the company's directory, or told of it, is the other's. */
-async function expectOwn(company: Company, own: string, others: string): Promise<void> {
+async function expectOwn(company: SyncedCompany, own: string, others: string): Promise<void> {
   const texts = { rows: JSON.stringify(await warehouseTables(company.environment)), log: '' }
   for (const [path, bytes] of await filesBelow(companyDirectory(company.environment))) {
     const text = path.endsWith('.zst') ? zstdDecompressSync(bytes).toString('utf8') : bytes.toString('latin1')
@@ -139,9 +139,9 @@ test('the key of another company changes nothing with --full or in a worker eith
   expect(report.error).toMatch(/^The API lists none .*another company.*Check API_KEY and COMPANY/)
 
   await companies.configure({ acme: { api_key_file: companies.keyFile('boreal'), log_level: 'silent' } })
-  const { companies: known } = await openRoster(companies.environment)
+  const { companies: known } = await openCompanyRegistry(companies.environment)
   const inWorker = await inProcess({
-    company: known.get('acme') as RosterCompany,
+    company: known.get('acme') as RegisteredCompany,
     order: { kind: 'sync', job: '1', full: false, restart: false },
     signal: new AbortController().signal,
   })

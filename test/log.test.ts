@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { until } from './support/daemon.ts'
-import { askAt } from './support/mirror.ts'
 import { notices } from './support/notices.ts'
 import { startCommand } from './support/project.ts'
+import { askAt } from './support/serve.ts'
 import { runShared } from './support/shared.ts'
 import { startCompany } from './support/synced.ts'
 

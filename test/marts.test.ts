@@ -8,7 +8,7 @@ import { startCompanies } from './support/companies.ts'
 import { syncHere } from './support/here.ts'
 import { idOf, noticeEntry, notices } from './support/notices.ts'
 import { runShared } from './support/shared.ts'
-import { type Company, startCompany } from './support/synced.ts'
+import { type SyncedCompany, startCompany } from './support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
@@ -18,7 +18,7 @@ function noonIn(days: number): string {
   return `${day}T12:00:00-03:00`
 }
 
-async function startSynced(entries: Iterable<Entry>): Promise<Company> {
+async function startSynced(entries: Iterable<Entry>): Promise<SyncedCompany> {
   const company = await startCompany(entries)
   expect((await company.syncHere()).status).toBe('ok')
   return company

@@ -8,12 +8,12 @@ import { type StandIn, startMetabase } from './support/metabase.ts'
 import { noticeEntry, notices } from './support/notices.ts'
 import { type Environment, temporaryDirectory } from './support/project.ts'
 import { runShared } from './support/shared.ts'
-import { type Company, startCompany } from './support/synced.ts'
+import { type SyncedCompany, startCompany } from './support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
 type Followed = {
-  readonly company: Company
+  readonly company: SyncedCompany
   readonly metabase: StandIn
   readonly environment: Environment
   /** The file that Metabase's database reads. */

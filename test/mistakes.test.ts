@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { reportHere } from './support/here.ts'
-import { type Company, KEY, openCompany } from './support/prepared.ts'
+import { KEY, openCompany, type PreparedCompany } from './support/prepared.ts'
 import {
   companyDirectory,
   type Ended,
@@ -246,7 +246,10 @@ describe('--help', () => {
 })
 
 /** Makes each mistake and checks what the user sees of it; the first one in a process that must end by itself. */
-async function expectMistakes(company: Company, mistakes: Readonly<Record<string, Mistake>>): Promise<void> {
+async function expectMistakes(
+  company: PreparedCompany,
+  mistakes: Readonly<Record<string, Mistake>>,
+): Promise<void> {
   const cwd = await temporaryDirectory()
   for (const [index, [name, mistake]] of Object.entries(mistakes).entries()) {
     const { args, settings = {}, without = [], code, says } = mistake

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { MAX_BODY_BYTES } from '#src/api/client/client.ts'
 import { reportHere } from './support/here.ts'
 import {
-  type Company,
   editalOf,
   type FullAnalysis,
   fullAnalysis,
   idAt,
   openCompany,
+  type PreparedCompany,
   readLog,
 } from './support/prepared.ts'
 import { queryLatest } from './support/project.ts'
@@ -258,7 +258,7 @@ describe('a listed notice that cannot be used', () => {
 })
 
 /** Live notices by the state of their analysis. */
-async function states({ environment }: Company): Promise<Record<string, number>> {
+async function states({ environment }: PreparedCompany): Promise<Record<string, number>> {
   const rows = await queryLatest<{ state: string; notices: number }>(
     environment,
     'SELECT analysis_state AS state, count(*) AS notices FROM editais WHERE deleted_at IS NULL GROUP BY ALL',
@@ -267,7 +267,7 @@ async function states({ environment }: Company): Promise<Record<string, number>>
 }
 
 /** Whether what was quarantined of each notice is resolved. */
-async function resolution({ environment }: Company): Promise<Record<string, boolean>> {
+async function resolution({ environment }: PreparedCompany): Promise<Record<string, boolean>> {
   const rows = await queryLatest<{ edital_id: string; resolved: boolean }>(
     environment,
     'SELECT edital_id, resolved_at IS NOT NULL AS resolved FROM quarantine',
@@ -275,7 +275,7 @@ async function resolution({ environment }: Company): Promise<Record<string, bool
   return Object.fromEntries(rows.map(({ edital_id, resolved }) => [edital_id, resolved]))
 }
 
-async function rowsOf({ environment }: Company, id: string) {
+async function rowsOf({ environment }: PreparedCompany, id: string) {
   const read = (table: string) =>
     queryLatest(environment, `FROM ${table} WHERE edital_id = '${id}' ORDER BY ALL`)
   return {

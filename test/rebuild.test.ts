@@ -7,7 +7,7 @@ import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { idOf, noticeEntry, notices } from './support/notices.ts'
 import { companyDirectory, type Environment, runCommand } from './support/project.ts'
-import { type Company, startCompany } from './support/synced.ts'
+import { type SyncedCompany, startCompany } from './support/synced.ts'
 import { dataTables, type Tables, warehouseTables } from './support/tables.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
@@ -19,7 +19,7 @@ async function everything(environment: Environment): Promise<Tables> {
 }
 
 /** Three runs whose log has every kind of line, most of them for several notices. */
-async function startWithHistory(): Promise<Company> {
+async function startWithHistory(): Promise<SyncedCompany> {
   const company = await startCompany([
     ...notices(1, 20),
     noticeEntry(21, { dias: 3, valor_estimado: '12.5' }, { analysis_level: 'deepest', novo: [1] }),
@@ -194,7 +194,7 @@ async function appendSegment(environment: Environment, lines: readonly Appended[
   await log.close()
 }
 
-function noticeLine({ world }: Company, id: string): Appended {
+function noticeLine({ world }: SyncedCompany, id: string): Appended {
   const edital = world.entry(id)?.edital
   return [
     { type: 'notice', edital_id: id, updated_at: String(edital?.updated_at) },
@@ -202,7 +202,7 @@ function noticeLine({ world }: Company, id: string): Appended {
   ]
 }
 
-function analysisLine({ world }: Company, id: string, patch: object): Appended {
+function analysisLine({ world }: SyncedCompany, id: string, patch: object): Appended {
   const { edital, analysis } = world.entry(id) ?? {}
   const updated_at = String(edital?.updated_at)
   return [

@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { createApi } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/api/client/client.ts'
 import { InterruptedError } from '#src/platform/errors.ts'
 import type { Fault } from '#src/sandbox/faults.ts'
 import { reportHere } from './support/here.ts'
-import { type Company, idAt, openCompany } from './support/prepared.ts'
+import { idAt, openCompany, type PreparedCompany } from './support/prepared.ts'
 import { queryLatest } from './support/project.ts'
 
 /** Of a run in which nobody waited for what was asked of one: a hundred times less than five minutes. */
 const SOON_MS = 20_000
 
-function refuse(company: Company, fault: Partial<Fault>): void {
+function refuse(company: PreparedCompany, fault: Partial<Fault>): void {
   company.sandbox.faults.plan.push({ fault: 'status', status: 503, kinds: ['analysis'], ...fault } as Fault)
 }
 
-async function pendingOf({ environment }: Company): Promise<string[]> {
+async function pendingOf({ environment }: PreparedCompany): Promise<string[]> {
   const rows = await queryLatest<{ edital_id: string }>(
     environment,
     `SELECT edital_id FROM editais WHERE analysis_state = 'pending' ORDER BY ALL`,
@@ -95,7 +95,11 @@ describe('a server that refuses because of load', () => {
   it('and asks everybody to wait for minutes is asked once more whether it means all, and then left alone', async () => {
     const company = await openCompany(40)
     const stop = new AbortController()
-    const api = createApi({ ...readApiSettings(company.environment), signal: stop.signal, nowMs: Date.now })
+    const api = createApiClient({
+      ...readApiSettings(company.environment),
+      signal: stop.signal,
+      nowMs: Date.now,
+    })
     await api.analysis(idAt(company, 0))
     refuse(company, { retryAfterSeconds: 300 })
     const asked = company.ids.slice(1).map(id => api.analysis(id).catch(error => error))

@@ -5,11 +5,11 @@ import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { reportHere } from './support/here.ts'
 import {
-  type Company,
   editalOf,
   fullAnalysis,
   idAt,
   openCompany,
+  type PreparedCompany,
   rawDirectory,
   textWith,
 } from './support/prepared.ts'
@@ -129,7 +129,7 @@ describe('a quarantined analysis', () => {
 type OldRejection = { edital_id: string; kind: 'notice' | 'analysis'; body: string; updated_at?: string }
 
 /** Writes the segment that an older version of the program, long ago, would have written. */
-async function logRejected(company: Company, records: readonly OldRejection[]): Promise<void> {
+async function logRejected(company: PreparedCompany, records: readonly OldRejection[]): Promise<void> {
   const directory = rawDirectory(company.environment)
   const firstNumber = (await sealedSegments(directory)).length + 1
   const now = () => new Date('2026-01-10T10:00:00Z')
@@ -145,12 +145,12 @@ async function logRejected(company: Company, records: readonly OldRejection[]): 
   await log.close()
 }
 
-async function replayOnce(company: Company, code: number): Promise<RunReport> {
+async function replayOnce(company: PreparedCompany, code: number): Promise<RunReport> {
   const ended = await runShared(['replay', '--json'], company.environment)
   expect(ended, ended.stderr).toMatchObject({ code })
   return JSON.parse(ended.stdout) as RunReport
 }
 
-async function quarantineOf({ environment }: Company) {
+async function quarantineOf({ environment }: PreparedCompany) {
   return await queryLatest(environment, 'FROM quarantine ORDER BY edital_id')
 }

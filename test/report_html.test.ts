@@ -12,7 +12,7 @@ import { idOf, noticeEntry } from './support/notices.ts'
 import { temporaryDirectory } from './support/project.ts'
 import { rowsOf, textOf, tilesOf } from './support/report_page.ts'
 import { runShared } from './support/shared.ts'
-import { type Company, startCompany } from './support/synced.ts'
+import { type SyncedCompany, startCompany } from './support/synced.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -20,11 +20,11 @@ const DAY_MS = 86_400_000
 /** What the issue allows for a company of 20,000 notices; lists are bounded, so it hardly depends on them. */
 const MAX_BYTES = 2_000_000
 
-function lakeOf({ environment }: Company): string {
+function lakeOf({ environment }: SyncedCompany): string {
   return companyPaths(environment.DATA_DIR ?? '', 'acme').lake
 }
 
-async function render(company: Company, now = new Date()): Promise<string> {
+async function render(company: SyncedCompany, now = new Date()): Promise<string> {
   return await renderLatestReport(lakeOf(company), { now })
 }
 

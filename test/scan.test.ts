@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createRandom } from '#src/sandbox/random.ts'
 import { ORDERS } from '#src/sandbox/world.ts'
 import { bareNotice, idOf } from './support/notices.ts'
-import { type Company, startCompany } from './support/synced.ts'
+import { type SyncedCompany, startCompany } from './support/synced.ts'
 import { dataTables, warehouseTables } from './support/tables.ts'
 
 /** Three pages of up to 200, which begin at 0, 199 and 398: neighbours share one notice. */
@@ -12,7 +12,7 @@ const SETTINGS = { ANALYSIS_STATUSES: 'ready', API_CONCURRENCY: '1' }
 const HEAD = { created_at: '2027-01-01T00:00:00Z', updated_at: '2027-01-01T00:00:00Z' }
 const TAIL = { created_at: '2020-01-01T00:00:00Z', updated_at: '2020-01-01T00:00:00Z' }
 
-async function startListed(count = NOTICES, settings = SETTINGS): Promise<Company> {
+async function startListed(count = NOTICES, settings = SETTINGS): Promise<SyncedCompany> {
   return await startCompany(
     Array.from({ length: count }, (_, index) => bareNotice(index + 1)),
     settings,
@@ -20,7 +20,7 @@ async function startListed(count = NOTICES, settings = SETTINGS): Promise<Compan
 }
 
 /** Ids in the order of the list. */
-async function listing({ world }: Company): Promise<string[]> {
+async function listing({ world }: SyncedCompany): Promise<string[]> {
   const { editais } = await world.list({ statuses: null, limit: Number.POSITIVE_INFINITY, offset: 0 })
   return editais.map(edital => (edital as { id: string }).id)
 }
@@ -28,7 +28,7 @@ async function listing({ world }: Company): Promise<string[]> {
 type Page = { editais: { id: string }[]; count: number; total: number }
 
 /** Every list page that is sent from now on, as it is sent. */
-function recordPages({ faults }: Company): Page[] {
+function recordPages({ faults }: SyncedCompany): Page[] {
   const pages: Page[] = []
   faults.plan.push({
     fault: 'mutate',
@@ -42,7 +42,7 @@ function recordPages({ faults }: Company): Page[] {
 }
 
 /** Just before the page at an offset is sent, in the first `passes` passes. */
-function beforePage(company: Company, steps: Record<number, (pass: number) => void>, passes = 1): void {
+function beforePage(company: SyncedCompany, steps: Record<number, (pass: number) => void>, passes = 1): void {
   const times = new Map<number, number>()
   company.faults.onRequest = ({ kind, offset }) => {
     if (kind !== 'list' || offset === null) return
@@ -52,7 +52,7 @@ function beforePage(company: Company, steps: Record<number, (pass: number) => vo
   }
 }
 
-async function liveIds(company: Company): Promise<string[]> {
+async function liveIds(company: SyncedCompany): Promise<string[]> {
   const rows = await company.query<{ id: string }>(
     'SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL ORDER BY ALL',
   )

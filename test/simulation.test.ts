@@ -19,10 +19,10 @@ test('in a few simulated worlds, whatever fails in between, the warehouse ends a
     })
     for (const what of counts.keys()) happened.add(what)
   }
-  const fates = [...happened].filter(what => what.startsWith('fate: '))
+  const crashPoints = [...happened].filter(what => what.startsWith('crashPoint: '))
   for (const kind of ['killed', 'interrupted', 'disk', 'power fails'])
     expect(
-      fates.some(what => what.startsWith(`fate: ${kind}`)),
+      crashPoints.some(what => what.startsWith(`crashPoint: ${kind}`)),
       kind,
     ).toBe(true)
   const steps = DURABLE_STEPS.filter(step => happened.has(`step: ${step}`))

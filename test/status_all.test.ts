@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { openRoster } from '#jobs/roster.ts'
+import { openCompanyRegistry } from '#jobs/company_registry.ts'
 import { lakesOf } from '#src/cli/query.ts'
 import { describeStandings, readStandings } from '#src/cli/status_all.ts'
 import { companyPaths } from '#src/store/company.ts'
@@ -35,13 +35,13 @@ test('all companies that the worker cannot use are in trouble, and names that it
   expect(lines[0]).toBe('3 companies, 2 in trouble.')
   expect(lines[1]).toMatch(/^ {2}\S+companies\.yaml: companies: "Delta" must be a short name/)
 
-  const roster = await openRoster(environment)
-  expect([...roster.broken.keys()]).toEqual(['boreal', 'cedro'])
-  expect(roster.isInUse).toBe(true)
+  const registry = await openCompanyRegistry(environment)
+  expect([...registry.broken.keys()]).toEqual(['boreal', 'cedro'])
+  expect(registry.isInUse).toBe(true)
   await writeFile(environment.COMPANIES_FILE, 'companies: [')
-  await roster.refresh()
-  expect(roster.isInUse).toBe(false)
-  expect([...roster.companies.keys()]).toEqual(['acme'])
+  await registry.refresh()
+  expect(registry.isInUse).toBe(false)
+  expect([...registry.companies.keys()]).toEqual(['acme'])
 })
 
 test('what a broken company left is looked up in the data directory of its own entry', async () => {

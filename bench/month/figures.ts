@@ -64,7 +64,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
     key: 'bad_hours',
     label: '  with something wrong with the API',
     digits: 0,
-    of: ({ hours }) => hours.filter(({ weather }) => weather !== 'fair').length,
+    of: ({ hours }) => hours.filter(({ networkFaults }) => networkFaults !== 'fair').length,
   },
   {
     key: 'not_ok',

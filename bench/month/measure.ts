@@ -4,9 +4,9 @@ import { rawLogSize } from '#src/store/rawlog/files.ts'
 import type { RunStatus } from '#src/store/run_report.ts'
 import { type Callee, startCallee } from './calls.ts'
 import { type Disk, measureDisk } from './disk.ts'
+import { complaints, FAIR, isConserved, type NetworkFaults, networkFaultsAt } from './network_faults.ts'
 import type { ServerCalls, ServerOptions } from './server.ts'
 import { runsAmiss, wrongNotices } from './truth.ts'
-import { complaints, FAIR, isConserved, type Weather, weatherAt } from './weather.ts'
 import type { Ran, Rebuilt, WorkerCalls } from './worker.ts'
 
 export const DAY_HOURS = 24
@@ -26,7 +26,7 @@ const RETRY_MS = 10
 export type Hour = Omit<Ran, 'report'> & {
   readonly hour: number
   readonly run_id: string
-  readonly weather: Weather['name']
+  readonly networkFaults: NetworkFaults['name']
   readonly status: RunStatus
   readonly listed: number
   readonly loaded: number
@@ -133,7 +133,7 @@ async function live(
   const days: Day[] = []
   let changes = 0
   for (let hour = 1; hour <= hours; hour += 1) {
-    const run = await runOnce(both, { hour, full: false, ticks, weather: weatherAt(seed, hour) })
+    const run = await runOnce(both, { hour, full: false, ticks, networkFaults: networkFaultsAt(seed, hour) })
     runs.push(run)
     changes += run.changes
     if (hour % DAY_HOURS > 0 && hour < hours) continue
@@ -148,18 +148,18 @@ async function live(
 /** Lets the world live for so many ticks, and then makes a run. */
 async function runOnce(
   { server, worker }: Both,
-  about: { hour: number; full: boolean; ticks?: number; weather?: Weather },
+  about: { hour: number; full: boolean; ticks?: number; networkFaults?: NetworkFaults },
 ): Promise<Hour> {
-  const { hour, full, ticks = 0, weather = FAIR } = about
+  const { hour, full, ticks = 0, networkFaults = FAIR } = about
   const at = instant(hour)
-  const { notices, changes } = await server.call('pass', { at, ticks, faults: weather.faults })
+  const { notices, changes } = await server.call('pass', { at, ticks, faults: networkFaults.faults })
   const { report, ...ran } = await worker.call('run', { at, full })
   const requests = await server.call('counted', undefined)
   const { run_id, status, listed, loaded } = report
   return {
-    ...{ hour, run_id, weather: weather.name, status, listed, loaded, requests, changes },
+    ...{ hour, run_id, networkFaults: networkFaults.name, status, listed, loaded, requests, changes },
     ...ran,
     conserved: isConserved(report),
-    complaints: complaints(report, { weather, notices, requests }),
+    complaints: complaints(report, { networkFaults, notices, requests }),
   }
 }

@@ -22,7 +22,7 @@ export const KINDS = ['page', 'page, gzip', 'notice', 'analysis'] as const
 export type Kind = (typeof KINDS)[number]
 
 /** Answers of the mirror, and of the floor with bodies of the same size. */
-export type Side = { readonly mirror: Loaded; readonly floor: Loaded; readonly bodyBytes: number }
+export type Side = { readonly served: Loaded; readonly floor: Loaded; readonly bodyBytes: number }
 
 export type Measured = {
   readonly kinds: Readonly<Record<Kind, Side>>
@@ -129,14 +129,14 @@ async function measureKind(
     const order: Load = { url: at, key, paths, clients, seconds, gzip }
     return JSON.parse((await run(CLIENTS, [JSON.stringify(order)], { cwd: directory })).stdout) as Loaded
   }
-  const mirror = await load(url)
-  const bodyBytes = Math.round(mirror.bytes / mirror.requests)
+  const served = await load(url)
+  const bodyBytes = Math.round(served.bytes / served.requests)
   const floor = remember(fork(FLOOR, [String(bodyBytes)]))
   const [port] = await once(floor, 'message')
   const least = await load(`http://127.0.0.1:${port}`)
   floor.disconnect()
   await once(floor, 'exit')
-  return { mirror, floor: least, bodyBytes }
+  return { served, floor: least, bodyBytes }
 }
 
 /** Every page; or some hundred notices of all over the list. */

@@ -15,15 +15,15 @@ export type ServeBench = {
 }
 
 export function judgeServe({ notices }: ServeOptions, { kinds, peakRssBytes }: Measured): Verdict[] {
-  const errors = KINDS.reduce((sum, kind) => sum + kinds[kind].mirror.errors, 0)
+  const errors = KINDS.reduce((sum, kind) => sum + kinds[kind].served.errors, 0)
   const always = [verdict('answers that were no 200', errors, 'most', 0)]
   if (notices > STATED_FOR) return always
   return [
     ...always,
-    verdict('page of 200: p99, ms', kinds.page.mirror.ms.p99, 'most', 25),
-    verdict('page of 200, gzip: p99, ms', kinds['page, gzip'].mirror.ms.p99, 'most', 25),
-    verdict('notice: requests/s', kinds.notice.mirror.perSecond, 'least', 1500),
-    verdict('analysis: requests/s', kinds.analysis.mirror.perSecond, 'least', 800),
+    verdict('page of 200: p99, ms', kinds.page.served.ms.p99, 'most', 25),
+    verdict('page of 200, gzip: p99, ms', kinds['page, gzip'].served.ms.p99, 'most', 25),
+    verdict('notice: requests/s', kinds.notice.served.perSecond, 'least', 1500),
+    verdict('analysis: requests/s', kinds.analysis.served.perSecond, 'least', 800),
     verdict('peak RSS of the server, MB', peakRssBytes / 1e6, 'most', 800),
   ]
 }
@@ -38,12 +38,12 @@ export function toJson({ machine, settings, measured, bars }: ServeBench): objec
 export function describeServe({ machine, settings, measured, bars }: ServeBench): string {
   const { notices, clients, seconds } = settings
   const rows = KINDS.map(kind => {
-    const { mirror, floor, bodyBytes } = measured.kinds[kind]
+    const { served, floor, bodyBytes } = measured.kinds[kind]
     return {
-      ...{ asked: kind, bytes: bodyBytes, 'requests/s': round(mirror.perSecond, 0) },
-      ...{ 'p50, ms': round(mirror.ms.p50, 1), 'p99, ms': round(mirror.ms.p99, 1) },
+      ...{ asked: kind, bytes: bodyBytes, 'requests/s': round(served.perSecond, 0) },
+      ...{ 'p50, ms': round(served.ms.p50, 1), 'p99, ms': round(served.ms.p99, 1) },
       ...{ 'floor, requests/s': round(floor.perSecond, 0), 'floor, p99, ms': round(floor.ms.p99, 1) },
-      'share of the floor': round(mirror.perSecond / floor.perSecond, 2),
+      'share of the floor': round(served.perSecond / floor.perSecond, 2),
     }
   })
   const ready = `ready after ${round(measured.readySeconds, 1)} s; peak RSS ${round(measured.peakRssBytes / 1e6, 0)} MB, of the builder ${round(measured.builderRssBytes / 1e6, 0)} MB`

@@ -1,5 +1,5 @@
 import { broughtNothing, type CompanyState } from '#src/store/state.ts'
-import type { Company } from '../roster.ts'
+import type { Company } from '../company_registry.ts'
 import type { Alerts } from './alerts.ts'
 
 /** What a run's own result shows; `state` is what it left. */

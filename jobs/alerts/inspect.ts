@@ -5,12 +5,12 @@ import type { Logger } from 'pino'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { type CompanyState, readState } from '#src/store/state.ts'
+import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { nextAfter } from '../cron.ts'
 import type { Space } from '../http/health.ts'
 import { jitterMs } from '../jitter.ts'
 import type { Queues } from '../queue.ts'
 import { isOfRedis, isRefusal } from '../redis_problem.ts'
-import type { Company, Roster } from '../roster.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alerts } from './alerts.ts'
 import { type Misread, noteMisread } from './misread.ts'
@@ -40,7 +40,8 @@ export type Inspection = {
     readonly alertAfterPeriods: number
     readonly redis: Pick<DaemonSettings['redis'], 'prefix'>
   }
-  readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'> & Partial<Pick<Roster, 'isInUse'>>
+  readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'> &
+    Partial<Pick<CompanyRegistry, 'isInUse'>>
   readonly queues: Pick<Queues, 'redis' | 'runs' | 'problem'>
   readonly alerts: Alerts
   readonly log: Logger
@@ -56,14 +57,14 @@ export type Inspection = {
 
 /** What shows without a run; never throws. Every worker looks, and all come to the same; without Redis to what it knows. */
 export async function inspect(inspection: Inspection): Promise<void> {
-  const { settings, roster, queues, log, startedAt, now } = inspection
+  const { settings, registry, queues, log, startedAt, now } = inspection
   const isPause = (what: string, from: Date, until: Date) => {
-    const company = roster.companies.get(what)
+    const company = registry.companies.get(what)
     return company !== undefined && isOver(company.schedule, from, PAUSE_PERIODS, until)
   }
-  const companies = [...roster.companies.values()]
+  const companies = [...registry.companies.values()]
   const directories = [...new Set(companies.map(company => company.settings.dataDir))]
-  const present = [...roster.companies.keys(), ...roster.broken.keys(), ...directories]
+  const present = [...registry.companies.keys(), ...registry.broken.keys(), ...directories]
   const seen = await inRedis(inspection, () =>
     noteSeen(queues.redis, settings.redis.prefix, { present, startedAt, now, isPause }),
   )
@@ -109,9 +110,9 @@ const NAMES_REFUSED =
   "Names in the companies' file cannot be used; what stands below them is not synced, all else in it is in use."
 
 async function inspectConfiguration(inspection: Inspection): Promise<void> {
-  const { alerts, roster, queues, settings, now, worker = THIS_WORKER } = inspection
+  const { alerts, registry, queues, settings, now, worker = THIS_WORKER } = inspection
   const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
-  const { problem, broken } = roster
+  const { problem, broken } = registry
   const misread: Misread[] = [...(problem === null ? [] : [null]), ...broken.keys()]
   const elsewhere = await inRedis(inspection, () =>
     noteMisread(queues.redis, settings.redis.prefix, { worker, misread, now }),
@@ -119,31 +120,31 @@ async function inspectConfiguration(inspection: Inspection): Promise<void> {
   if (problem !== null) {
     await alerts.raise({
       ...about,
-      message: `${roster.isInUse ? NAMES_REFUSED : FILE_REFUSED} ${problem}`,
+      message: `${registry.isInUse ? NAMES_REFUSED : FILE_REFUSED} ${problem}`,
       details: { host: hostname() },
     })
   } else if (!elsewhere?.has(null)) {
     await alerts.clear({ ...about, message: "The companies' file is in use again." })
   }
-  await inspectEntries({ alerts, roster, elsewhere: elsewhere ?? new Set() })
+  await inspectEntries({ alerts, registry, elsewhere: elsewhere ?? new Set() })
 }
 
 async function inspectEntries({
   alerts,
-  roster,
+  registry,
   elsewhere,
-}: Pick<Inspection, 'alerts' | 'roster'> & { elsewhere: ReadonlySet<Misread> }): Promise<void> {
+}: Pick<Inspection, 'alerts' | 'registry'> & { elsewhere: ReadonlySet<Misread> }): Promise<void> {
   const about = { name: 'wrong_configuration', settleMs: SETTLE_MS } as const
-  for (const [company, why] of roster.broken) {
-    const until = roster.companies.has(company)
+  for (const [company, why] of registry.broken) {
+    const until = registry.companies.has(company)
       ? 'until it is mended, the company goes on as it was configured before'
       : 'until it is mended, the company is not synced'
     const message = `Its entry in the companies' file cannot be used; ${until}. ${why}`
     await alerts.raise({ ...about, company, message, details: { host: hostname() } })
   }
   for (const { name, company } of await alerts.active()) {
-    if (name !== about.name || company === null || roster.broken.has(company)) continue
-    if (!roster.companies.has(company) || elsewhere.has(company)) continue
+    if (name !== about.name || company === null || registry.broken.has(company)) continue
+    if (!registry.companies.has(company) || elsewhere.has(company)) continue
     await alerts.clear({ ...about, company, message: "Its entry in the companies' file is in use again." })
   }
 }
@@ -217,10 +218,10 @@ async function inspectAges(
 }
 
 async function inspectAge(company: Company, inspection: Age): Promise<void> {
-  const { alerts, settings, roster, startedAt, seen } = inspection
+  const { alerts, settings, registry, startedAt, seen } = inspection
   const { slug, schedule } = company
   // Its ticks come so much after the times of its schedule.
-  const now = new Date(inspection.now.getTime() - jitterMs(company, roster.companies.size))
+  const now = new Date(inspection.now.getTime() - jitterMs(company, registry.companies.size))
   const periods = settings.alertAfterPeriods
   const state = await readState(company.paths)
   const lastGood = lastGoodOf(state, inspection.now)

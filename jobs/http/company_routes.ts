@@ -6,8 +6,8 @@ import { z } from 'zod'
 import { namesOf } from '#config/companies.ts'
 import { describeFailure, readFailure } from '#src/store/failure.ts'
 import { latestLink } from '#src/store/lake/manifest.ts'
+import type { Company, CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
-import type { Company, Roster } from '../roster.ts'
 import { fromRedis } from '../within.ts'
 
 /** Long enough for a Redis that is busy. */
@@ -23,16 +23,16 @@ export type CompanyRequests = {
 }
 
 type Options = CompanyRequests & {
-  readonly roster: Pick<Roster, 'companies' | 'broken'>
+  readonly registry: Pick<CompanyRegistry, 'companies' | 'broken'>
   readonly queues: Pick<Queues, 'redis'>
   readonly log: Logger
 }
 
 /** Adds the routes below `/companies`; who may use them is decided before. */
-export function routeCompanies(app: Hono, { roster, queues, requestSync, log, ...options }: Options): void {
+export function routeCompanies(app: Hono, { registry, queues, requestSync, log, ...options }: Options): void {
   const status = sharing(MAX_STATUSES, options.status)
   app.post('/companies/:company/sync', async c => {
-    const { slug } = companyOf(c, roster)
+    const { slug } = companyOf(c, registry)
     const full = await readFull(c)
     const { redis } = queues
     // Asked first: what is given to a Redis that then goes away may be carried out or not.
@@ -42,7 +42,7 @@ export function routeCompanies(app: Hono, { roster, queues, requestSync, log, ..
     return c.json({ company: slug, full, job }, 202)
   })
   app.get('/companies/:company/status', async c => {
-    const { slug, paths } = companyOf(c, roster)
+    const { slug, paths } = companyOf(c, registry)
     const published = await realpath(latestLink(paths.lake)).catch(() => null)
     if (published === null) {
       const failure = await readFailure(paths)
@@ -58,7 +58,10 @@ export function routeCompanies(app: Hono, { roster, queues, requestSync, log, ..
 }
 
 /** @throws HTTPException: 404 for one that is not configured, 409 for one whose entry is broken. */
-export function companyOf(c: Context, { companies, broken }: Pick<Roster, 'companies' | 'broken'>): Company {
+export function companyOf(
+  c: Context,
+  { companies, broken }: Pick<CompanyRegistry, 'companies' | 'broken'>,
+): Company {
   const slug = c.req.param('company') ?? ''
   const company = companies.get(slug)
   if (company) return company

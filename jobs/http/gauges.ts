@@ -3,8 +3,8 @@ import { readFile, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Gauge, type Registry } from 'prom-client'
 import type { Alerts } from '../alerts/alerts.ts'
+import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
-import type { Roster } from '../roster.ts'
 import type { Slots } from '../slots.ts'
 import { fromRedis } from '../within.ts'
 
@@ -16,7 +16,7 @@ const REDIS_WITHIN_MS = 1000
 const PAGE_BYTES = 4096
 
 export type Watched = {
-  readonly roster: Pick<Roster, 'companies'> & Partial<Pick<Roster, 'problem' | 'broken'>>
+  readonly registry: Pick<CompanyRegistry, 'companies'> & Partial<Pick<CompanyRegistry, 'problem' | 'broken'>>
   readonly redis: Queues['redis']
   /** What keeps Redis from being used, though it may answer. */
   readonly redisProblem: Queues['problem']
@@ -32,7 +32,7 @@ export function createWorkerGauges(registry: Registry, watched: Watched): () => 
   return async () => {
     const [memory, disks, raised] = await Promise.all([
       memoryOf(watched.slots ?? new Set()),
-      disksOf(watched.roster),
+      disksOf(watched.registry),
       alertsOf(watched),
     ])
     // From here on without a pause: two who scrape at once must not see one another's gaps.
@@ -91,8 +91,8 @@ function define(registry: Registry) {
   }
 }
 
-function showConfiguration({ configuration, broken }: Gauges, { roster }: Watched): void {
-  const { companies, problem = null, broken: entries = new Map<string, string>() } = roster
+function showConfiguration({ configuration, broken }: Gauges, { registry }: Watched): void {
+  const { companies, problem = null, broken: entries = new Map<string, string>() } = registry
   configuration.set(problem === null && entries.size === 0 ? 1 : 0)
   broken.reset()
   for (const company of [...companies.keys(), ...entries.keys()]) {
@@ -121,7 +121,7 @@ async function memoryOf(slots: Slots): Promise<ReadonlyMap<string, number>> {
   return new Map(found.filter(([, bytes]) => bytes > 0))
 }
 
-async function disksOf({ companies }: Watched['roster']) {
+async function disksOf({ companies }: Watched['registry']) {
   const directories = new Set([...companies.values()].map(({ settings }) => settings.dataDir))
   const found = await Promise.all(
     [...directories].map(async directory => {

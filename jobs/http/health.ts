@@ -3,10 +3,10 @@ import { access, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Queue } from 'bullmq'
 import { messageOf, redisRefusal, systemCode } from '#src/platform/errors.ts'
+import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { probe } from '../redis_probe.ts'
 import { isRefusal } from '../redis_problem.ts'
-import type { Roster } from '../roster.ts'
 import { fromRedis } from '../within.ts'
 
 const REDIS_WITHIN_MS = 1000
@@ -28,18 +28,18 @@ export type Readiness = {
 export type Space = { readonly blocks: number; readonly bavail: number }
 
 type Checked = {
-  readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'>
+  readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
   readonly queues: Pick<Queues, 'redis' | 'prefix' | 'problem' | 'ticks' | 'runs'>
   readonly spaceOf?: (path: string) => Promise<Space>
 }
 
 /** Looks at all that a run needs; never throws, and ends within a second or so. */
-export async function checkReadiness({ roster, queues, spaceOf = statfs }: Checked): Promise<Readiness> {
-  const directories = new Set([...roster.companies.values()].map(({ settings }) => settings.dataDir))
+export async function checkReadiness({ registry, queues, spaceOf = statfs }: Checked): Promise<Readiness> {
+  const directories = new Set([...registry.companies.values()].map(({ settings }) => settings.dataDir))
   const checks = {
     redis: await checkRedis(queues),
     directories: verdict(await Promise.all([...directories].map(path => problemOf(path, spaceOf)))),
-    configuration: verdict(configurationProblems(roster)),
+    configuration: verdict(configurationProblems(registry)),
   }
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
 }
@@ -67,7 +67,7 @@ async function pausedOf(queues: readonly Queue[]): Promise<string[]> {
   return queues.filter((_, index) => paused[index]).map(({ name }) => name)
 }
 
-function configurationProblems({ companies, problem, broken }: Checked['roster']): (string | null)[] {
+function configurationProblems({ companies, problem, broken }: Checked['registry']): (string | null)[] {
   const shown = [...broken.values()].slice(0, MAX_SHOWN)
   const more = broken.size > shown.length ? `And ${broken.size - shown.length} other companies.` : null
   const none = 'No company is configured: set API_BASE_URL and API_KEY, or COMPANIES_FILE.'

@@ -6,8 +6,8 @@ import type { RunReport } from '#src/store/run_report.ts'
 import { readState } from '#src/store/state.ts'
 import type { Alerts } from '../alerts/alerts.ts'
 import type { AnswerSeen } from '../child.ts'
+import type { Company } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
-import type { Company } from '../roster.ts'
 import type { Slots } from '../slots.ts'
 import { fromRedis } from '../within.ts'
 import { createWorkerGauges, type Watched } from './gauges.ts'
@@ -55,7 +55,7 @@ export type Metrics = {
 }
 
 export type MetricsOptions = {
-  readonly roster: Watched['roster']
+  readonly registry: Watched['registry']
   /** The runs under way, and how many may be. */
   readonly slots?: Slots
   readonly concurrency?: number
@@ -65,17 +65,17 @@ export type MetricsOptions = {
 }
 
 /** Counts what runs tell, and reads the rest when it is asked for. */
-export function createMetrics({ roster, queues, now, ...watched }: MetricsOptions): Metrics {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
-  const counted = createCounters(registry)
-  const gauges = createGauges(registry)
-  const showWorker = createWorkerGauges(registry, {
-    ...{ ...watched, roster },
+export function createMetrics({ registry, queues, now, ...watched }: MetricsOptions): Metrics {
+  const exposition = new Registry()
+  collectDefaultMetrics({ register: exposition, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
+  const counted = createCounters(exposition)
+  const gauges = createGauges(exposition)
+  const showWorker = createWorkerGauges(exposition, {
+    ...{ ...watched, registry },
     ...{ redis: queues.redis, redisProblem: queues.problem },
   })
   return {
-    service: createServiceMetrics(registry),
+    service: createServiceMetrics(exposition),
     observeAnswers(company, answers) {
       for (const { status, seconds } of answers) {
         counted.requests.inc({ company, code: status ?? 'none' })
@@ -92,11 +92,11 @@ export function createMetrics({ roster, queues, now, ...watched }: MetricsOption
       counted.runs.inc({ company, mode, status: 'failed' })
     },
     async render() {
-      const companies = [...roster.companies.values()]
+      const companies = [...registry.companies.values()]
       await Promise.all([showCompanies(gauges, companies, now()), showQueues(gauges, queues), showWorker()])
       beginAtZero(counted, companies)
-      for (const metric of Object.values(counted)) await forgetOthers(metric, roster)
-      return { contentType: registry.contentType, body: await registry.metrics() }
+      for (const metric of Object.values(counted)) await forgetOthers(metric, registry)
+      return { contentType: exposition.contentType, body: await exposition.metrics() }
     },
   }
 }
@@ -238,7 +238,7 @@ function beginAtZero({ runs, notices }: Counters, companies: readonly Company[])
 /** What is left of companies that are not configured any more. */
 async function forgetOthers(
   metric: Counter | Histogram,
-  { companies }: MetricsOptions['roster'],
+  { companies }: MetricsOptions['registry'],
 ): Promise<void> {
   const { values } = await metric.get()
   for (const { labels } of values) {

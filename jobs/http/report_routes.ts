@@ -3,7 +3,7 @@ import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { html } from 'hono/html'
 import { HTTPException } from 'hono/http-exception'
 import { latestLink } from '#src/store/lake/manifest.ts'
-import type { Company, Roster } from '../roster.ts'
+import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { companyOf, sharing } from './company_routes.ts'
 
 /** Each is a process with DuckDB in it. */
@@ -19,7 +19,7 @@ export type ReportRequests = {
 }
 
 type Options = ReportRequests & {
-  readonly roster: Pick<Roster, 'companies' | 'broken'>
+  readonly registry: Pick<CompanyRegistry, 'companies' | 'broken'>
   /** Decides who may see it. */
   readonly access: MiddlewareHandler
   /** For who asks for no report: what else there is. */
@@ -30,7 +30,7 @@ type Options = ReportRequests & {
  * The company's report at `/` (of several, a list of them), and each at `/companies/<company>/report`. Who comes to `/`
  * without credentials, and not with a browser, is told what else there is.
  */
-export function routeReports(app: Hono, { roster, access, contents, report }: Options): void {
+export function routeReports(app: Hono, { registry, access, contents, report }: Options): void {
   const show = remembering(sharing(MAX_REPORTS, report))
   app.get('/', async (c, next) => {
     // Two things stand here; which one depends on these.
@@ -40,11 +40,11 @@ export function routeReports(app: Hono, { roster, access, contents, report }: Op
     return await access(c, next)
   })
   app.get('/', async c => {
-    const companies = [...roster.companies.values()]
+    const companies = [...registry.companies.values()]
     const [first] = companies
     return first && companies.length === 1 ? await answer(c, first, show) : c.html(list(companies))
   })
-  app.get('/companies/:company/report', async c => await answer(c, companyOf(c, roster), show))
+  app.get('/companies/:company/report', async c => await answer(c, companyOf(c, registry), show))
 }
 
 type Show = (company: Company, snapshot: string) => Promise<string>

@@ -8,10 +8,10 @@ import { shared } from '#src/api/server/shared.ts'
 import { shownPath } from '#src/api/server/shown_path.ts'
 import { explain, FatalError, messageOf, redisRefusal } from '#src/platform/errors.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
-import type { createMirrorApi } from '#src/present/serve/app.ts'
+import type { createServeRoutes } from '#src/present/serve/app.ts'
+import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { isRefusal } from '../redis_problem.ts'
-import type { Roster } from '../roster.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
 import { adminOnly, fromOurOwnPages } from './access.ts'
 import { createBoard } from './board.ts'
@@ -26,11 +26,11 @@ const BOARD_WITHIN_MS = 5000
 
 export type HttpOptions = CompanyRequests &
   ReportRequests & {
-    readonly roster: Pick<Roster, 'companies' | 'problem' | 'broken'>
+    readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
     readonly queues: Queues
     readonly metrics: Pick<Metrics, 'render' | 'service'>
     /** The API out of the latest snapshots. */
-    readonly api: ReturnType<typeof createMirrorApi> | null
+    readonly api: ReturnType<typeof createServeRoutes> | null
     /** Null turns off all that needs it. */
     readonly adminToken: string | null
     readonly log: Logger
@@ -38,7 +38,7 @@ export type HttpOptions = CompanyRequests &
 
 /** What an operator, a scheduler of containers and Prometheus ask of a worker. */
 export function createHttp(options: HttpOptions): Service {
-  const { roster, queues, metrics, adminToken, api, log } = options
+  const { registry, queues, metrics, adminToken, api, log } = options
   const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   const app: Hono = service.pages
   app.onError((error, c) => {
@@ -54,7 +54,7 @@ export function createHttp(options: HttpOptions): Service {
   })
 
   // Nobody needs a token for these.
-  const [check, render] = [shared(() => checkReadiness({ roster, queues })), shared(() => metrics.render())]
+  const [check, render] = [shared(() => checkReadiness({ registry, queues })), shared(() => metrics.render())]
   app.get('/readyz', async c => {
     const readiness = await check()
     return c.json(readiness, readiness.ready ? 200 : 503)

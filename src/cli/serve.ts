@@ -12,8 +12,8 @@ import { startHttp } from '#src/platform/http/server.ts'
 import { flushLog, openLog } from '#src/platform/log.ts'
 import { stopSignal } from '#src/platform/stop.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
-import { createMirrorApi } from '#src/present/serve/app.ts'
-import { Mirror } from '#src/present/serve/mirror.ts'
+import { createServeRoutes } from '#src/present/serve/app.ts'
+import { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import { companyPaths, makeDataDirectory } from '#src/store/company.ts'
 
 /** Each 10 ms, the library's default, costs an idle server half of a hundredth of a core. */
@@ -35,26 +35,32 @@ async function serve(environment: Environment): Promise<void> {
   const placeOf = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
   const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
   await makeDataDirectory(dataDir)
-  const mirror = new Mirror({ dataDir, builders: settings.builders, lakeOf, log, now: () => new Date() })
+  const served = new ServedCompanies({
+    dataDir,
+    builders: settings.builders,
+    lakeOf,
+    log,
+    now: () => new Date(),
+  })
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
   const metrics = createServiceMetrics(registry)
-  const api = createMirrorApi({ mirror, settings, metrics, log })
+  const api = createServeRoutes({ served, settings, metrics, log })
   const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS })
   const render = shared(() => registry.metrics())
   service.pages.get('/metrics', async context =>
     context.body(await render(), 200, { 'content-type': registry.contentType }),
   )
   const http = await startHttp(service, settings).catch(async error => {
-    await mirror.close()
+    await served.close()
     throw error
   })
   metrics.watch(http.connections)
-  const { companies } = mirror
+  const { companies } = served
   log.info(`Listening on ${http.url}; ${companies.length === 0 ? NO_KEYS : companies.join(', ')}.`)
   if (!stopping.aborted) await once(stopping, 'abort')
   await http.close()
-  await mirror.close()
+  await served.close()
   log.info('Stopped.')
   await flushLog()
   // Nor does a log that nobody reads keep it from ending.

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { ApiSettings, Settings } from '#config/settings.ts'
-import { type Api, type ApiOptions, createApi } from '#src/api/client/client.ts'
+import { type Api, type ApiOptions, createApiClient } from '#src/api/client/client.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
 import { takeLock } from '#src/platform/lock.ts'
 import { metabaseFollower } from '#src/present/metabase/follower.ts'
@@ -42,7 +42,7 @@ export function openApi(
   signal: AbortSignal,
   onAnswer?: ApiOptions['onAnswer'],
 ): Api {
-  return createApi({
+  return createApiClient({
     ...api,
     ...(onAnswer ? { onAnswer } : {}),
     signal,

@@ -1,6 +1,6 @@
 import { canonicalDateTime } from '#schema/fields.ts'
 import type { Api } from '#src/api/client/client.ts'
-import { runWorkers } from '#src/platform/concurrency.ts'
+import { runConcurrently } from '#src/platform/concurrency.ts'
 import {
   EXIT,
   ExcludedError,
@@ -100,7 +100,7 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
   }
   // While one works on an answer, another's request waits for the connection that has become free; with a
   // concurrency of one there is no other.
-  await runWorkers(api.concurrency * 2 - 1, worker)
+  await runConcurrently(api.concurrency * 2 - 1, worker)
   await work.return?.()
   return fetched
 }

@@ -1,6 +1,6 @@
 import { canonicalDateTime } from '#schema/fields.ts'
 import type { Api } from '#src/api/client/client.ts'
-import { runWorkers } from '#src/platform/concurrency.ts'
+import { runConcurrently } from '#src/platform/concurrency.ts'
 import { RequestError, throwIfInterrupted } from '#src/platform/errors.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import type { ListedFile } from './listed.ts'
@@ -118,7 +118,7 @@ export async function verifyMissing(options: {
       }
     }
   }
-  await runWorkers(Math.min(api.concurrency, missing.length), work)
+  await runConcurrently(Math.min(api.concurrency, missing.length), work)
   const held = gone.length > bound
   return { gone: held ? [] : gone, found, held, unverified }
 }

@@ -10,10 +10,10 @@ import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { assertConserved, newReport, type RunMode, type RunReport } from '#src/store/run_report.ts'
 import { broughtNothing, readState, wentThrough, writeState } from '#src/store/state.ts'
 import {
-  type OpenOptions,
   openWarehouse,
   settleWarehouse,
   type Warehouse,
+  type WarehouseOptions,
 } from '#src/store/warehouse/warehouse.ts'
 import { createLoader, type Loader } from './load.ts'
 
@@ -166,7 +166,7 @@ async function lead({ follower, now, signal }: Publishing, published: Published)
   await follower.follow(published, { now, signal })
 }
 
-export function openOptions(context: RunContext): OpenOptions {
+export function openOptions(context: RunContext): WarehouseOptions {
   const { paths, settings, newId, signal } = context
   return {
     paths,

@@ -1,6 +1,6 @@
 import { LIST_LIMIT } from '#schema/notice.ts'
 import type { Api } from '#src/api/client/client.ts'
-import { runWorkers } from '#src/platform/concurrency.ts'
+import { runConcurrently } from '#src/platform/concurrency.ts'
 import { FatalError, RequestError, throwIfInterrupted } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
@@ -102,7 +102,7 @@ async function readPass(
     }
   }
   const workers = Math.max(1, Math.min(PAGES_AT_ONCE, options.api.concurrency, ranges.length))
-  await runWorkers(workers, work)
+  await runConcurrently(workers, work)
   return { whole: isWhole(pass), drift: pass.drift, total: Math.max(...pass.totals) }
 }
 

@@ -2,7 +2,7 @@
  * Runs so many workers side by side. When one fails the others are told to stop, and all have ended
  * before its error is thrown: nobody goes on with what the caller is about to close.
  */
-export async function runWorkers(
+export async function runConcurrently(
   count: number,
   work: (stopped: () => boolean) => Promise<void>,
 ): Promise<void> {

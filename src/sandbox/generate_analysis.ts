@@ -2,7 +2,7 @@ import { generateItems, segmentOf } from './generate_tender.ts'
 import { type Level, reaches } from './levels.ts'
 import { createRandom, type Random } from './random.ts'
 import { ALERTS, BULLETS, DEMANDS, NOTES, REASONS } from './vocabulary/evaluation.ts'
-import type { Segment } from './vocabulary/segments.ts'
+import type { MarketSegment } from './vocabulary/segments.ts'
 import type { AnalysisDocument, Edital } from './world.ts'
 
 type Recommendation = keyof typeof REASONS
@@ -75,7 +75,7 @@ function projectedSections(
   }
 }
 
-function verdictOf(edital: Edital, segment: Segment, recommendation: Recommendation, level: Level) {
+function verdictOf(edital: Edital, segment: MarketSegment, recommendation: Recommendation, level: Level) {
   const random = createRandom(`${edital.id} verdict`)
   const reason = random.pick(REASONS[recommendation])
   const lead = {
@@ -92,7 +92,7 @@ function verdictOf(edital: Edital, segment: Segment, recommendation: Recommendat
   }
 }
 
-function overviewOf(edital: Edital, segment: Segment) {
+function overviewOf(edital: Edital, segment: MarketSegment) {
   const random = createRandom(`${edital.id} overview`)
   const value = edital.valor_estimado
   return defined({
@@ -159,7 +159,7 @@ function requirementsOf(edital: Edital, recommendation: Recommendation, deep: bo
     })
 }
 
-function metadataOf(random: Random, category: string, segment: Segment): object {
+function metadataOf(random: Random, category: string, segment: MarketSegment): object {
   if (category === 'programa_integridade') return { gatilho: 'grande_vulto', prazo_meses: 6 }
   if (category === 'regularidade_trabalhista' && segment.materialOrService === 'S') {
     return {
@@ -227,7 +227,7 @@ function pricingOf(edital: Edital, recommendation: Recommendation) {
   }
 }
 
-function deepSections(edital: Edital, segment: Segment) {
+function deepSections(edital: Edital, segment: MarketSegment) {
   const random = createRandom(`${edital.id} deep`)
   const risk = random.pick(['baixo', 'medio', 'alto', 'desconhecido'])
   return {

@@ -1,6 +1,6 @@
 import { createRandom, type Random } from './random.ts'
 import { BUYER_KINDS, CITIES, MODALITIES } from './vocabulary/buyers.ts'
-import { type Product, SEGMENTS, type Segment } from './vocabulary/segments.ts'
+import { type MarketSegment, type Product, SEGMENTS } from './vocabulary/segments.ts'
 
 const DAY_MS = 86_400_000
 const BRASILIA_OFFSET_MS = -3 * 3_600_000
@@ -60,7 +60,7 @@ export function generateTender(seed: string, sequence: number, publishedAt: Date
 }
 
 /** The segment that an object's words belong to; an unknown object gets one by its length. */
-export function segmentOf(objeto: unknown): Segment {
+export function segmentOf(objeto: unknown): MarketSegment {
   const text = String(objeto ?? '').replace(/\s+/gu, ' ')
   const segment = SEGMENTS.find(({ words }) => words.test(text)) ?? SEGMENTS[text.length % SEGMENTS.length]
   if (!segment) throw new RangeError('There is no segment.')
@@ -68,7 +68,7 @@ export function segmentOf(objeto: unknown): Segment {
 }
 
 /** A tender's items: nothing but its `pncp_id` and its segment determine them. */
-export function generateItems(pncpId: string, segment: Segment): TenderItem[] {
+export function generateItems(pncpId: string, segment: MarketSegment): TenderItem[] {
   const random = createRandom(`${pncpId} items`)
   // Log-normal: the median is the segment's, one tender in a hundred has twenty times as many.
   const count = Math.min(360, Math.max(1, Math.round(segment.items * Math.exp(random.normal() * 1.15))))
@@ -149,7 +149,7 @@ function withOddities(random: Random, text: string): string {
   return odd
 }
 
-function itemText(random: Random, segment: Segment, [name]: Product): string {
+function itemText(random: Random, segment: MarketSegment, [name]: Product): string {
   const [one, two] = random.sample(segment.specifications, 2)
   const text = `${name}, ${one}${random.chance(0.3) && two ? `; ${two}` : ''}`
   return random.weighted([

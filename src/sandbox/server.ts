@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { createService } from '#src/api/server/app.ts'
 import type { Extras } from '#src/api/server/openapi.ts'
-import { createApi } from '#src/api/server/routes.ts'
+import { createApiRoutes } from '#src/api/server/routes.ts'
 import type { NoticeSource } from '#src/api/server/source.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { type Intercept, startHttp } from '#src/platform/http/server.ts'
@@ -51,7 +51,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     companies.map(company => ({ key: company.key, holder: company })),
     companies.flatMap(company => company.revokedKeys ?? []),
   )
-  const api = createApi({ companyOfKey: key => keyring.find(key)?.world ?? null })
+  const api = createApiRoutes({ companyOfKey: key => keyring.find(key)?.world ?? null })
   const service = createService({ api, extras: SANDBOX_EXTRAS, log: null, contents: CONTENTS })
   const requests = createRequestLog()
   const strikes = createStrikes(faults, options.seed)

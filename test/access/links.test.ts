@@ -22,12 +22,12 @@ import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { idOf, notices } from '../support/notices.ts'
 import { isRoot, STRANGER } from '../support/other_users.ts'
 import { runShared } from '../support/shared.ts'
-import { type Company, startCompany } from '../support/synced.ts'
+import { type SyncedCompany, startCompany } from '../support/synced.ts'
 
 const KEPT = 'nobody may write here\n'
 
 /** A synced company, and a file elsewhere that what is planted leads to. */
-async function openCompany(): Promise<Company & { at: (name: string) => string; target: string }> {
+async function openCompany(): Promise<SyncedCompany & { at: (name: string) => string; target: string }> {
   const company = await startCompany(notices(1, 4))
   await company.syncHere()
   const target = join(await temporaryDirectory(), 'target')

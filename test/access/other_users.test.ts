@@ -16,13 +16,13 @@ import {
   startWorker,
   WORKER,
 } from '../support/other_users.ts'
-import { type Company, startCompany } from '../support/synced.ts'
+import { type SyncedCompany, startCompany } from '../support/synced.ts'
 
 const stranger = { uid: STRANGER, gid: STRANGER }
 const GROUP = 54_321
 
 /** A company whose DATA_DIR is the worker's, where others can come to it. */
-async function openCompany(settings: Environment = {}): Promise<Company> {
+async function openCompany(settings: Environment = {}): Promise<SyncedCompany> {
   const place = await temporaryDirectory()
   // Else nobody but root would get as far as what is tested.
   await chmod(place, 0o711)
@@ -32,13 +32,13 @@ async function openCompany(settings: Environment = {}): Promise<Company> {
   return await startCompany(notices(1, 4), { DATA_DIR: dataDir, ...settings })
 }
 
-async function run({ environment }: Company, args: readonly string[], settings: Environment = {}) {
+async function run({ environment }: SyncedCompany, args: readonly string[], settings: Environment = {}) {
   const ended = await runWorker(args, { ...environment, ...settings })
   expect(ended, args.join(' ')).toMatchObject({ code: 0 })
 }
 
 /** Everything that writes to DATA_DIR has written. */
-async function fill(company: Company): Promise<void> {
+async function fill(company: SyncedCompany): Promise<void> {
   await run(company, ['sync'])
   await run(company, ['keys', 'create', '--description', 'ERP'])
   await run(company, ['report'])
@@ -51,14 +51,14 @@ async function fill(company: Company): Promise<void> {
 }
 
 /** As a version before left it, on a machine where anybody may do anything. */
-async function openAll(company: Company): Promise<void> {
+async function openAll(company: SyncedCompany): Promise<void> {
   const directory = dataOf(company)
   for (const path of [directory, ...(await pathsBelow(directory))]) {
     await chmod(path, (await stat(path)).isDirectory() ? 0o777 : 0o666)
   }
 }
 
-const dataOf = ({ environment }: Company) => environment.DATA_DIR as string
+const dataOf = ({ environment }: SyncedCompany) => environment.DATA_DIR as string
 
 describe.runIf(isRoot)('another user of the machine', () => {
   test('opens nothing but the lake and the catalog over all companies, whatever the umask', async () => {

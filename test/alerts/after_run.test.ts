@@ -6,19 +6,19 @@ import { syncHere } from '../support/here.ts'
 import { idOf, notices } from '../support/notices.ts'
 import type { Environment } from '../support/project.ts'
 import { openRedis } from '../support/redis.ts'
-import { type Company, startCompany } from '../support/synced.ts'
+import { type SyncedCompany, startCompany } from '../support/synced.ts'
 import { startWebhook, told, type Webhook } from '../support/webhook.ts'
 
 const OTHER_KEY = 'edk_test_other_7b21'
 
-type Watched = Company & {
+type Watched = SyncedCompany & {
   readonly alerts: Alerter
   readonly webhook: Webhook
   /** A run, what is concluded from it, and what is told of that. */
-  run(request?: Parameters<Company['syncHere']>[0], settings?: Environment): Promise<string[]>
+  run(request?: Parameters<SyncedCompany['syncHere']>[0], settings?: Environment): Promise<string[]>
 }
 
-async function watch(company: Company): Promise<Watched> {
+async function watch(company: SyncedCompany): Promise<Watched> {
   const webhook = await startWebhook()
   const redis = await openRedis()
   const alerts = startAlerter({ redis, webhookUrl: webhook.url, now: () => new Date() })

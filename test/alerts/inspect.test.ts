@@ -3,8 +3,8 @@ import { Worker } from 'bullmq'
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Inspection, inspect } from '#jobs/alerts/inspect.ts'
+import type { Company } from '#jobs/company_registry.ts'
 import { openQueues, requestRun } from '#jobs/queue.ts'
-import type { Company } from '#jobs/roster.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { makeDirectories } from '#src/store/company.ts'
 import { newReport } from '#src/store/run_report.ts'
@@ -56,7 +56,7 @@ async function startScene(
       await inspect({
         ...{ queues, alerts, log, startedAt, now: clock(), isActive: () => false },
         settings: { alertAfterPeriods: periods, redis: place },
-        roster: { companies, problem: null, broken: new Map() },
+        registry: { companies, problem: null, broken: new Map() },
         readSpace: async () => ({ blocks: 100, bavail: 50 }),
         ...seen,
       })
@@ -318,7 +318,7 @@ test.skipIf(!canOwnRedis)('a Redis that evicts is told, with the command that me
 test("a companies' file that cannot be used is told, though not all workers see it at once", async () => {
   const { clock, companies, look, webhook } = await startScene()
   const problem = '/etc/companies.yaml: acme: give its key.\n/etc/companies.yaml: boreal: too.'
-  const broken = { roster: { companies, problem, broken: new Map() } }
+  const broken = { registry: { companies, problem, broken: new Map() } }
   // Another worker has not read it again yet.
   for (const seen of [broken, {}, broken]) {
     expect(await look(seen)).toEqual([])
@@ -344,7 +344,7 @@ test('a file that one worker alone cannot use is reported once, until that one c
   const broken = new Map([['boreal', 'companies.yaml: boreal: give its key.']])
   const here = {
     worker: 'here',
-    roster: { companies, problem: 'companies.yaml: line 3 is not YAML.', isInUse: false, broken },
+    registry: { companies, problem: 'companies.yaml: line 3 is not YAML.', isInUse: false, broken },
   }
   const both = async (seen: Partial<Inspection>) => {
     const ofOne = await look(seen)
@@ -375,7 +375,7 @@ test('a file that one worker alone cannot use is reported once, until that one c
 test("of names that are refused the alert does not say that the companies' file is not in use", async () => {
   const { clock, companies, look, webhook } = await startScene()
   const problem = '/etc/companies.yaml: companies: "Delta" must be a short name.'
-  const refused = { roster: { companies, problem, isInUse: true, broken: new Map() } }
+  const refused = { registry: { companies, problem, isInUse: true, broken: new Map() } }
   await look(refused)
   clock.pass(MINUTE)
   expect(await look(refused)).toEqual(['wrong_configuration raised'])
@@ -411,7 +411,7 @@ test('a company that only other workers know yet keeps its alerts', async () => 
   await look()
   expect(await alerts.active()).toHaveLength(1)
   const withBoreal = {
-    roster: {
+    registry: {
       companies: new Map([...companies, ['boreal', { ...acme, slug: 'boreal' }]]),
       ...{ problem: null, broken: new Map() },
     },

@@ -4,7 +4,7 @@ import { afterRun } from '#jobs/alerts/after_run.ts'
 import type { Ended } from '#jobs/child.ts'
 import { noteEnd } from '#jobs/processors.ts'
 import { takeSlot } from '#jobs/slots.ts'
-import { createApi } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/api/client/client.ts'
 import { EXIT } from '#src/platform/errors.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { noteFailure, readFailure } from '#src/store/failure.ts'
@@ -42,7 +42,7 @@ async function startFailed() {
 /** A run that its worker ends before it has read anything. */
 async function interruptedRun(environment: Environment) {
   const context = { ...contextHere(environment), signal: AbortSignal.abort() }
-  const api = createApi({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
+  const api = createApiClient({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
   const request = { full: false, restart: false, allowMassDelete: false, statuses: null, ids: null }
   const { report } = await sync(request, { ...context, api }).finally(() => api.close())
   return report

@@ -86,7 +86,7 @@ test('what Redis is told by nobody else: that a worker cannot use it, once it la
     await inspect({
       ...{ queues, alerts, log, startedAt: clock(), now: clock(), isActive: () => false },
       settings: { alertAfterPeriods: 3, redis: { prefix: redis.prefix } },
-      roster: { companies: new Map(), broken: new Map(), problem: 'companies.yaml is broken.' },
+      registry: { companies: new Map(), broken: new Map(), problem: 'companies.yaml is broken.' },
     })
     await alerts.deliver()
   }

@@ -13,7 +13,7 @@ import {
   runCommand,
   startCommand,
 } from '../support/project.ts'
-import { type Company, expectConserved, startCompany } from '../support/synced.ts'
+import { expectConserved, type SyncedCompany, startCompany } from '../support/synced.ts'
 import { dataTables, queryWarehouse, type Tables, warehouseTables } from '../support/tables.ts'
 import { expectTruth, snapshots } from '../support/truth.ts'
 
@@ -34,7 +34,7 @@ function entries(): Entry[] {
   ]
 }
 
-async function startBroken(): Promise<Company> {
+async function startBroken(): Promise<SyncedCompany> {
   const company = await startCompany(entries())
   company.faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: [BROKEN] }]
   return company
@@ -58,7 +58,7 @@ async function waitFor(condition: () => boolean): Promise<void> {
   while (!condition()) await sleep(1)
 }
 
-type Moment = (company: Company) => Promise<void>
+type Moment = (company: SyncedCompany) => Promise<void>
 
 /** Resolves when the sandbox is asked for the nth list page or analysis; that request is never answered. */
 function onAsked(kind: 'list' | 'analysis', nth: number): Moment {
@@ -89,7 +89,7 @@ function onFile(directory: string, pattern: RegExp): Moment {
 
 /** Runs `sync`, and sends it a signal at a moment. */
 async function syncUntil(
-  company: Company,
+  company: SyncedCompany,
   moment: Moment,
   signal: 'SIGKILL' | 'SIGINT',
   args: readonly string[] = [],
@@ -128,7 +128,7 @@ test.each<{ when: string; moment: Moment; runs: number }>([
 )
 
 /** The snapshot that `latest` points to holds the tables of the warehouse. */
-async function expectPublished(company: Company): Promise<void> {
+async function expectPublished(company: SyncedCompany): Promise<void> {
   const tables = dataTables(await warehouseTables(company.environment))
   const counts = Object.keys(tables).map(name => `(SELECT count(*) FROM "${name}") AS "${name}"`)
   expect(await company.query(`SELECT ${counts.join(', ')}`)).toEqual([
@@ -176,7 +176,7 @@ test('an interrupted run keeps what it has, and a full one goes on from there th
 })
 
 /** A run that gets SIGINT half-way through its analyses. */
-async function interrupted(company: Company, args: readonly string[]): Promise<RunReport> {
+async function interrupted(company: SyncedCompany, args: readonly string[]): Promise<RunReport> {
   const { code, stdout } = await syncUntil(company, onAsked('analysis', NOTICES / 2), 'SIGINT', args)
   expect(code).toBe(130)
   const report = JSON.parse(stdout) as RunReport

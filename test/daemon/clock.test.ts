@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { readDaemonSettings } from '#config/daemon.ts'
+import { openCompanyRegistry } from '#jobs/company_registry.ts'
 import { openQueues, requestRun } from '#jobs/queue.ts'
-import { openRoster } from '#jobs/roster.ts'
 import { keepSchedules } from '#jobs/scheduler.ts'
 import { type Slots, shareSlots, takeSlot } from '#jobs/slots.ts'
 import { createLogger } from '#src/platform/log.ts'
@@ -44,8 +44,8 @@ async function openThem() {
 test('when the clock goes back, schedules that are due for too late are set again', async () => {
   const time = startTime()
   const queues = await openThem()
-  const roster = await openRoster(await environmentOf('acme'))
-  const keep = keepSchedules({ queues, roster, log: silent, startedAt: new Date() })
+  const registry = await openCompanyRegistry(await environmentOf('acme'))
+  const keep = keepSchedules({ queues, registry, log: silent, startedAt: new Date() })
   const next = async () => (await queues.ticks.getJobScheduler('sync-acme'))?.next
   await keep()
   expect(await next()).toBeGreaterThan(BEFORE)
@@ -62,12 +62,12 @@ test('… a company that could not be used is read again', async () => {
   await writeFile(file, JSON.stringify({ defaults: { api_key_file: join(directory, 'key') }, companies }))
   // Not in the file: what keeps it from being used passes without a change of that.
   const environment = { COMPANIES_FILE: file, API_BASE_URL: 'http://127.0.0.1:9', SYNC_CRON: NO_DAY }
-  const roster = await openRoster(environment)
-  expect([...roster.broken.keys()]).toEqual(['boreal'])
+  const registry = await openCompanyRegistry(environment)
+  expect([...registry.broken.keys()]).toEqual(['boreal'])
   environment.SYNC_CRON = OFTEN
   time.goBackWithin(60_000)
-  await roster.refresh()
-  expect([...roster.broken.keys()]).toEqual([])
+  await registry.refresh()
+  expect([...registry.broken.keys()]).toEqual([])
 })
 
 test('… a run that takes long gives its slot to others all the same', async () => {

@@ -8,7 +8,7 @@ import { idOf, notices } from '#test/support/notices.ts'
 import { type Environment, runCommand, startCommand } from '#test/support/project.ts'
 import { startProxy } from '#test/support/redis.ts'
 import { runShared } from '#test/support/shared.ts'
-import type { Company } from '#test/support/synced.ts'
+import type { SyncedCompany } from '#test/support/synced.ts'
 
 vi.setConfig(DAEMON_TEST)
 
@@ -70,7 +70,7 @@ async function expectNothingDone(environment: Environment): Promise<void> {
 }
 
 /** Ctrl-C ends it, and leaves the request with the worker. */
-async function expectLeft(worker: Daemon, company: Company, environment: Environment): Promise<void> {
+async function expectLeft(worker: Daemon, company: SyncedCompany, environment: Environment): Promise<void> {
   await untilIdle(worker)
   const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
   const { child, ended } = startCommand(

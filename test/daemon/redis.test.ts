@@ -14,7 +14,7 @@ import {
 import { holdAfter } from '#test/support/held.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { canOwnRedis, openRedis, startOwnRedis, startProxy, withClient } from '#test/support/redis.ts'
-import { type Company, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
 
 vi.setConfig(DAEMON_TEST)
@@ -48,7 +48,7 @@ function expectTold(daemon: Daemon, outages: number): void {
   ).toEqual([])
 }
 
-async function expectSyncedOnce(company: Company): Promise<void> {
+async function expectSyncedOnce(company: SyncedCompany): Promise<void> {
   await expectTruth(company)
   expect(asked(company, 'analysis')).toEqual(ALL)
 }

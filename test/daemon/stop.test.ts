@@ -15,7 +15,7 @@ import { holdAfter } from '#test/support/held.ts'
 import { bareNotice, idOf, notices } from '#test/support/notices.ts'
 import { rawDirectory, readLog } from '#test/support/prepared.ts'
 import type { Environment } from '#test/support/project.ts'
-import type { Company } from '#test/support/synced.ts'
+import type { SyncedCompany } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
 
@@ -129,12 +129,12 @@ async function startTwoWorkers(environment: Environment): Promise<{ busy: Daemon
   return { busy, idle: workers.find(worker => worker !== busy) as Daemon }
 }
 
-async function stateOf({ environment }: Company) {
+async function stateOf({ environment }: SyncedCompany) {
   return await readState(companyPaths(environment.DATA_DIR ?? '', 'acme'))
 }
 
 /** Ids of the notices whose analysis is in the latest snapshot. */
-async function publishedAnalyses(company: Company): Promise<string[]> {
+async function publishedAnalyses(company: SyncedCompany): Promise<string[]> {
   const rows = await company.query<{ edital_id: string }>(
     `SELECT edital_id FROM editais JOIN analyses USING (edital_id) WHERE analysis_state = 'current' ORDER BY 1`,
   )

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { askWith, basic, errorOf, STATUS, SYNC, serveWorker, TOKEN } from '#test/support/http.ts'
-import { askAt } from '#test/support/mirror.ts'
+import { askAt } from '#test/support/serve.ts'
 
 test.each([
   ['no token', {}],

@@ -48,9 +48,9 @@ test('a companies file that cannot be used, or a data directory, makes a worker 
 })
 
 test('with under a hundredth of the disk free, a worker is not ready', async () => {
-  const { roster, queues } = await serveWorker()
+  const { registry, queues } = await serveWorker()
   const withFree = async (bavail: number, blocks = 1000) =>
-    await checkReadiness({ roster, queues, spaceOf: async () => ({ blocks, bavail }) })
+    await checkReadiness({ registry, queues, spaceOf: async () => ({ blocks, bavail }) })
   expect(await withFree(9)).toMatchObject({
     ready: false,
     checks: { directories: { ok: false, detail: expect.stringContaining('is full: under 1 % is free') } },

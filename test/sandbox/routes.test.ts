@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { analysis } from '#schema/analysis.ts'
 import { notice, noticePage, STATUSES } from '#schema/notice.ts'
-import { createApi, LIST_PATH } from '#src/api/server/routes.ts'
+import { createApiRoutes, LIST_PATH } from '#src/api/server/routes.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import { openSandbox, pageOf } from '#test/support/sandbox.ts'
 
@@ -202,7 +202,7 @@ describe('everything else', () => {
 
   test('that fails inside gets 500 without its reason', async () => {
     const broken = () => Promise.reject(new Error('a secret'))
-    const api = createApi({ companyOfKey: () => ({ list: broken, get: broken, analysis: broken }) })
+    const api = createApiRoutes({ companyOfKey: () => ({ list: broken, get: broken, analysis: broken }) })
     const response = await api.request(LIST_PATH, { headers: { 'x-api-key': 'any' } })
     expect(response.status).toBe(500)
     expect(await response.text()).toBe('{"error":"internal_error"}')

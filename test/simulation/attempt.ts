@@ -5,56 +5,62 @@ import { observeSteps } from '#src/platform/durable.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { RunReport } from '#src/store/run_report.ts'
+import { assertHolds, Violation } from './assertions.ts'
 import { beginRun } from './company.ts'
-import { type Deed, perform } from './deeds.ts'
-import { type Fate, type Watch, watch } from './fate.ts'
-import { must, Violation } from './must.ts'
+import { type CrashPoint, type Watch, watch } from './crash_point.ts'
+import type { NetworkFaults } from './network_faults.ts'
+import { type Operation, perform } from './operations.ts'
 import * as oracle from './oracle.ts'
 import { count, type Play } from './play.ts'
 import { checkDurableFirst, checkImmutable, checkLatest, latestOf } from './snapshots.ts'
 import { readStored, type Stored } from './stored.ts'
-import type { Weather } from './weather.ts'
 
 /** A run sleeps for nothing in the real world, so one that takes longer hangs. */
 const MAX_RUN_MS = 60_000
 
 export type Attempt = {
-  readonly deed: Deed
-  readonly weather: Weather
-  readonly fate: Fate | null
+  readonly operation: Operation
+  readonly networkFaults: NetworkFaults
+  readonly crashPoint: CrashPoint | null
   readonly trusted: boolean
 }
 
 /** One run of the real program, and what the oracle says to what it left. */
 export async function attempt(
   play: Play,
-  { deed, weather, fate, trusted }: Attempt,
+  { operation, networkFaults, crashPoint, trusted }: Attempt,
 ): Promise<RunReport | null> {
   const { sandbox, company, paths, kept } = play
   play.runs += 1
-  count(play, `deed: ${deed}`)
+  count(play, `operation: ${operation}`)
   beginRun(company.ledger, play.settled)
   const staying = latestOf(paths)
   sandbox.requests.reset()
-  sandbox.faults.plan = [...weather.plan]
+  sandbox.faults.plan = [...networkFaults.plan]
   const controller = new AbortController()
   const watched = watch({
-    ...{ fate, disk: play.disk, paths, random: play.random },
+    ...{ crashPoint, disk: play.disk, paths, random: play.random },
     interrupt: () => controller.abort(),
     check: () => checkLatest(paths, kept !== null),
   })
-  play.tell(describeAttempt(play, { deed, weather, fate, trusted }))
-  const { report, error } = await inTime(perform(play, deed, { signal: controller.signal, trusted }), deed)
+  play.tell(describeAttempt(play, { operation, networkFaults, crashPoint, trusted }))
+  const { report, error } = await inTime(
+    perform(play, operation, { signal: controller.signal, trusted }),
+    operation,
+  )
   observeSteps(null)
   play.tell(`    ${watched.struck ? `struck; ` : ''}${error ? String(error) : JSON.stringify(report)}`)
-  countSteps(play, watched, fate)
+  countSteps(play, watched, crashPoint)
   if (watched.wrong) throw watched.wrong
   if (watched.copy) await fallBack(paths, watched.copy)
-  if (error) checkError(error, deed, watched.struck ? fate : null)
-  play.powerFailed ||= watched.copy !== null && fate?.kind === 'power fails'
+  if (error) checkError(error, operation, watched.struck ? crashPoint : null)
+  play.powerFailed ||= watched.copy !== null && crashPoint?.kind === 'power fails'
   checkImmutable(paths, play.seen, play.powerFailed)
   for (const name of watched.copy ? [] : staying)
-    must(existsSync(join(paths.lake, 'snapshots', name)), () => `I5: snapshot ${name} was removed too early`)
+    assertHolds(
+      existsSync(join(paths.lake, 'snapshots', name)),
+      () => `I5: snapshot ${name} was removed too early`,
+    )
   if (existsSync(paths.raw)) await checkDurableFirst(paths, kept !== null)
   if (error || watched.copy) {
     play.settled = false
@@ -64,27 +70,32 @@ export async function attempt(
   oracle.checkJustified(stored, company.ledger)
   oracle.checkKept(kept, stored)
   const { settled } = play
-  oracle.checkDeleted(kept, stored, company.ledger, { ...weather, trusted, settled })
-  if (report) checkRun(play, { deed, report, stored, weather })
+  oracle.checkDeleted(kept, stored, company.ledger, { ...networkFaults, trusted, settled })
+  if (report) checkRun(play, { operation, report, stored, networkFaults })
   play.kept = stored
   play.settled = true
   return report
 }
 
-function describeAttempt({ runs, clock, company }: Play, { deed, weather, fate }: Attempt): string {
-  const faults = weather.plan.map(({ fault, kinds }) => `${fault} ${kinds ?? ''}`)
-  const what = fate ? `${fate.kind} ${fate.when} ${fate.step} (${fate.nth})` : 'nothing happens'
-  return `${runs}. ${clock.now.toISOString()} ${company.world.size} notices: ${deed}; ${what}; ${faults.join(', ') || 'calm'}`
+function describeAttempt(
+  { runs, clock, company }: Play,
+  { operation, networkFaults, crashPoint }: Attempt,
+): string {
+  const faults = networkFaults.plan.map(({ fault, kinds }) => `${fault} ${kinds ?? ''}`)
+  const what = crashPoint
+    ? `${crashPoint.kind} ${crashPoint.when} ${crashPoint.step} (${crashPoint.nth})`
+    : 'nothing happens'
+  return `${runs}. ${clock.now.toISOString()} ${company.world.size} notices: ${operation}; ${what}; ${faults.join(', ') || 'calm'}`
 }
 
 type Finished = {
-  readonly deed: Deed
+  readonly operation: Operation
   readonly report: RunReport
   readonly stored: Stored
-  readonly weather: Weather
+  readonly networkFaults: NetworkFaults
 }
 
-function checkRun(play: Play, { deed, report, stored, weather }: Finished): void {
+function checkRun(play: Play, { operation, report, stored, networkFaults }: Finished): void {
   const { sandbox, company, environment, kept } = play
   const { total: requests, peakConcurrent } = sandbox.requests
   count(play, `run: ${report.status}`)
@@ -93,16 +104,16 @@ function checkRun(play: Play, { deed, report, stored, weather }: Finished): void
     { requests, peakConcurrent },
     { concurrency: Number(environment.API_CONCURRENCY), retries: Number(environment.API_RETRIES) },
   )
-  if (deed === 'other key') oracle.checkUntouched(kept, stored, report)
+  if (operation === 'other key') oracle.checkUntouched(kept, stored, report)
   if (report.status === 'interrupted' || report.status === 'failed') return
-  must(
+  assertHolds(
     report.requests === requests,
     () => `the report says ${report.requests} requests, the server had ${requests}`,
   )
-  if (deed === 'replay') return
+  if (operation === 'replay') return
   oracle.checkNothingPending(stored, report)
-  if (deed === 'restart') oracle.checkRefetched(stored, company.ledger, report)
-  const isWhole = !weather.losesAnswers && report.mode !== 'filtered'
+  if (operation === 'restart') oracle.checkRefetched(stored, company.ledger, report)
+  const isWhole = !networkFaults.losesAnswers && report.mode !== 'filtered'
   if (isWhole) oracle.checkFresh(stored, company.ledger)
   // What is shown broken, or twice, has no single outcome to count.
   if (isWhole && play.settled && company.alterations === 0 && report.status === 'ok')
@@ -110,23 +121,23 @@ function checkRun(play: Play, { deed, report, stored, weather }: Finished): void
 }
 
 /** A run ends with an error only where something befell it, and then with one that says so. */
-function checkError(error: unknown, deed: Deed, fate: Fate | null): void {
+function checkError(error: unknown, operation: Operation, crashPoint: CrashPoint | null): void {
   const said = explained(error)
   const isItsOwn =
-    fate?.kind === 'killed' ||
-    fate?.kind === 'power fails' ||
-    (fate?.kind === 'interrupted' && explain(error).exitCode === EXIT.interrupted) ||
-    (fate?.kind.startsWith('disk') && /ENOSPC|EIO|disk is full/.test(said))
-  must(isItsOwn === true, () => `${deed} ended with: ${said}`)
+    crashPoint?.kind === 'killed' ||
+    crashPoint?.kind === 'power fails' ||
+    (crashPoint?.kind === 'interrupted' && explain(error).exitCode === EXIT.interrupted) ||
+    (crashPoint?.kind.startsWith('disk') && /ENOSPC|EIO|disk is full/.test(said))
+  assertHolds(isItsOwn === true, () => `${operation} ended with: ${said}`)
 }
 
 type Ended = { readonly report: RunReport | null; readonly error: unknown }
 
 /** A run that never ends is as wrong as one that lies. */
-async function inTime(running: Promise<RunReport | null>, deed: Deed): Promise<Ended> {
+async function inTime(running: Promise<RunReport | null>, operation: Operation): Promise<Ended> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(
-    () => late.reject(new Violation(`${deed} did not end within ${MAX_RUN_MS} ms`)),
+    () => late.reject(new Violation(`${operation} did not end within ${MAX_RUN_MS} ms`)),
     MAX_RUN_MS,
   )
   try {
@@ -153,7 +164,8 @@ async function fallBack({ root }: CompanyPaths, copy: string): Promise<void> {
   await rename(copy, root)
 }
 
-function countSteps(play: Play, { steps, struck }: Watch, fate: Fate | null): void {
-  if (struck && fate) count(play, `fate: ${fate.kind} ${fate.when} ${fate.step}`)
+function countSteps(play: Play, { steps, struck }: Watch, crashPoint: CrashPoint | null): void {
+  if (struck && crashPoint)
+    count(play, `crashPoint: ${crashPoint.kind} ${crashPoint.when} ${crashPoint.step}`)
   for (const [step, times] of steps) count(play, `step: ${step}`, times)
 }

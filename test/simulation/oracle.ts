@@ -1,8 +1,8 @@
 import type { Entry } from '#src/sandbox/world.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { editalRow } from '#test/support/rows.ts'
+import { assertHolds } from './assertions.ts'
 import type { Ledger, Shown } from './company.ts'
-import { must } from './must.ts'
 import { analysisText, noticeText, type Stored, type StoredNotice } from './stored.ts'
 
 /** I1, I9: each listed notice has one outcome, and the server was asked no more than that takes. */
@@ -13,54 +13,58 @@ export function checkReport(
 ): void {
   const { unchanged, loaded, deferred, gone, quarantined, failed, not_attempted, listed } = report
   const outcomes = unchanged + loaded + deferred + gone + quarantined + failed + not_attempted
-  must(
+  assertHolds(
     outcomes === listed,
     () => `I1: ${listed} notices listed, ${outcomes} outcomes: ${JSON.stringify(report)}`,
   )
   const counts = Object.entries(report).filter(([, value]) => typeof value === 'number')
-  must(
+  assertHolds(
     counts.every(([, value]) => Number(value) >= 0),
     () => `I1: less than nothing: ${JSON.stringify(report)}`,
   )
-  must(
+  assertHolds(
     report.status !== 'ok' || quarantined + failed + not_attempted === 0,
     () => `I1: the run is ok, but not all was attempted: ${JSON.stringify(report)}`,
   )
-  must(
+  assertHolds(
     server.peakConcurrent <= concurrency,
     () => `I9: ${server.peakConcurrent} requests at once, ${concurrency} allowed`,
   )
   const most = (4 * (listed + 60) + 200) * (retries + 11)
-  must(server.requests <= most, () => `I9: ${server.requests} requests for ${listed} notices`)
+  assertHolds(server.requests <= most, () => `I9: ${server.requests} requests for ${listed} notices`)
 }
 
 /** Every row is justified by a document that the API showed, and an analysis is one document, whole. */
 export function checkJustified(stored: Stored, ledger: Ledger): void {
   for (const [id, notice] of stored.notices) {
     const shown = ledger.notices.get(id) ?? []
-    must(
+    assertHolds(
       shown.some(({ entry }) => entry && noticeText(entry) === notice.text),
       () => `the row of ${id} is none that was shown: ${notice.text}`,
     )
   }
   for (const [id, text] of stored.analyses) {
     const seqs = showings(ledger.analyses.get(id), text)
-    must(seqs.length > 0, () => `I2: the analysis of ${id} with its rows is none that was shown: ${text}`)
+    assertHolds(
+      seqs.length > 0,
+      () => `I2: the analysis of ${id} with its rows is none that was shown: ${text}`,
+    )
     const notice = stored.notices.get(id)
-    must(notice !== undefined, () => `the analysis of ${id} has no notice`)
+    assertHolds(notice !== undefined, () => `the analysis of ${id} has no notice`)
     if (notice.state !== 'current') continue
-    must(
+    assertHolds(
       stored.sources.get(id) === notice.updatedAt,
       () => `I3: the analysis of ${id} is called current, but is that of another updated_at`,
     )
     const since = firstShown(ledger.notices.get(id), notice.updatedAt)
-    must(
+    assertHolds(
       seqs.some(seq => seq > since),
       () => `I3: the analysis of ${id} is called current, but was last read before its updated_at was shown`,
     )
   }
   for (const [id, { state }] of stored.notices)
-    if (state === 'current') must(stored.analyses.has(id), () => `I3: ${id} is current without an analysis`)
+    if (state === 'current')
+      assertHolds(stored.analyses.has(id), () => `I3: ${id} is current without an analysis`)
 }
 
 function showings(shown: readonly Shown[] | undefined, text: string): number[] {
@@ -77,10 +81,10 @@ export function checkFresh(stored: Stored, { ofRun }: Ledger): void {
   for (const id of ofRun.notices.keys()) {
     if (ofRun.unusable.has(id)) continue
     const notice = stored.notices.get(id)
-    must(notice !== undefined, () => `${id} was shown, but has no row`)
-    must(!notice.deleted, () => `I4: ${id} was shown in this run, and is marked deleted`)
+    assertHolds(notice !== undefined, () => `${id} was shown, but has no row`)
+    assertHolds(!notice.deleted, () => `I4: ${id} was shown in this run, and is marked deleted`)
     const shown = ofRun.notices.get(id) ?? []
-    must(
+    assertHolds(
       shown.some(({ entry }) => entry && noticeText(entry) === notice.text),
       () => `${id} was shown, but its row is not what was shown in this run: ${notice.text}`,
     )
@@ -93,7 +97,10 @@ export function checkNothingPending(stored: Stored, report: RunReport): void {
   if (status !== 'ok' || (mode !== 'full' && mode !== 'incremental')) return
   if (deferred + quarantined + failed + not_attempted + gone > 0) return
   for (const [id, { state, deleted }] of stored.notices)
-    must(deleted || state === 'current', () => `I3: the run was ok, but the analysis of ${id} is ${state}`)
+    assertHolds(
+      deleted || state === 'current',
+      () => `I3: the run was ok, but the analysis of ${id} is ${state}`,
+    )
 }
 
 /** After a `--full` that went well, every analysis was read again. */
@@ -101,7 +108,10 @@ export function checkRefetched(stored: Stored, { analyses, ofRun }: Ledger, repo
   if (report.status !== 'ok' || report.deferred + report.gone > 0) return
   for (const [id, { deleted }] of stored.notices) {
     const last = analyses.get(id)?.at(-1)?.seq ?? 0
-    must(deleted || last > ofRun.since, () => `--full went well, but the analysis of ${id} was not read`)
+    assertHolds(
+      deleted || last > ofRun.since,
+      () => `--full went well, but the analysis of ${id} was not read`,
+    )
   }
 }
 
@@ -117,15 +127,15 @@ export function checkDeleted(
     ([id, notice]) => notice.deleted && before?.notices.get(id)?.deleted === false,
   )
   for (const [id] of fresh) {
-    must(absent.has(id), () => `I4: ${id} is marked deleted, but no answer was 404`)
-    must(
+    assertHolds(absent.has(id), () => `I4: ${id} is marked deleted, but no answer was 404`)
+    assertHolds(
       // What was listed without its id was not listed for who reads it.
       losesAnswers || !settled || ofRun.unusable.has(id) || !ofRun.listed.has(id),
       () => `I4: ${id} is marked deleted, but was listed in this run`,
     )
   }
   const most = trusted ? Number.POSITIVE_INFINITY : Math.max(20, live * 0.05)
-  must(
+  assertHolds(
     !settled || fresh.length <= most,
     () => `I10: ${fresh.length} of ${live} notices marked deleted at once`,
   )
@@ -133,8 +143,8 @@ export function checkDeleted(
 
 /** I10: a run with another company's key changes nothing. */
 export function checkUntouched(before: Stored | null, after: Stored, { status }: RunReport): void {
-  must(status === 'failed', () => `I10: a run with another company's key is ${status}`)
-  must(
+  assertHolds(status === 'failed', () => `I10: a run with another company's key is ${status}`)
+  assertHolds(
     JSON.stringify([...(before?.notices ?? [])].sort()) === JSON.stringify([...after.notices].sort()) &&
       JSON.stringify([...(before?.analyses ?? [])].sort()) === JSON.stringify([...after.analyses].sort()),
     () => `I10: a run with another company's key changed rows`,
@@ -144,11 +154,17 @@ export function checkUntouched(before: Stored | null, after: Stored, { status }:
 /** I6: what was published once is never lost. */
 export function checkKept(before: Stored | null, after: Stored): void {
   for (const id of before?.notices.keys() ?? [])
-    must(after.notices.has(id), () => `I6: ${id} was published and has no row any more`)
+    assertHolds(after.notices.has(id), () => `I6: ${id} was published and has no row any more`)
   for (const id of before?.analyses.keys() ?? [])
-    must(after.analyses.has(id), () => `I6: the analysis of ${id} was published and has no row any more`)
+    assertHolds(
+      after.analyses.has(id),
+      () => `I6: the analysis of ${id} was published and has no row any more`,
+    )
   for (const version of before?.history ?? [])
-    must(after.history.has(version), () => `I6: a version was published and is there no more: ${version}`)
+    assertHolds(
+      after.history.has(version),
+      () => `I6: a version was published and is there no more: ${version}`,
+    )
 }
 
 /** What the report counts is what the rows show, where nothing that was shown was lost or broken. */
@@ -165,7 +181,7 @@ export function checkCounts(
   )
   const counted = { listed: shown.size, added: fresh.length, tombstoned: gone.length }
   for (const [name, count] of Object.entries(counted))
-    must(
+    assertHolds(
       report[name as keyof typeof counted] === count,
       () => `I1: ${name} should be ${count}: ${JSON.stringify(report)}`,
     )
@@ -178,27 +194,27 @@ export function checkTruth(
   { isExcluded, silentChangesSeen }: { isExcluded: (status: string) => boolean; silentChangesSeen: boolean },
 ): void {
   const live = [...stored.notices].filter(([, { deleted }]) => !deleted).map(([id]) => id)
-  must(
+  assertHolds(
     String(live.sort()) === String(world.ids().sort()),
     () => `live are ${live.sort()}, the company has ${world.ids().sort()}`,
   )
   for (const id of live) {
     const entry = world.entry(id) as Entry
     const notice = stored.notices.get(id) as StoredNotice
-    must(
+    assertHolds(
       notice.text === noticeText(entry),
       () => `${id} is ${noticeText(entry)}, its row says ${notice.text}`,
     )
-    must(!stored.quarantined.has(`notice ${id}`), () => `${id} is well, and still set aside`)
+    assertHolds(!stored.quarantined.has(`notice ${id}`), () => `${id} is well, and still set aside`)
     if (isExcluded(entry.edital.status)) continue
-    must(
+    assertHolds(
       !stored.quarantined.has(`analysis ${id}`),
       () => `the analysis of ${id} is well, and still set aside`,
     )
-    must(notice.state === 'current', () => `the analysis of ${id} is ${notice.state} at the end`)
+    assertHolds(notice.state === 'current', () => `the analysis of ${id} is ${notice.state} at the end`)
     if (!silentChangesSeen) continue
     const text = analysisText(entry)
-    must(
+    assertHolds(
       stored.analyses.get(id) === text,
       () => `the analysis of ${id} is ${text}, its rows say ${stored.analyses.get(id)}`,
     )

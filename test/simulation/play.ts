@@ -6,9 +6,9 @@ import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { KEY } from './alter.ts'
 import { SimulatedCompany } from './company.ts'
 import { SimulatedDisk } from './disk.ts'
+import { serialise } from './network_faults.ts'
 import type { Seen } from './snapshots.ts'
 import type { Stored } from './stored.ts'
-import { serialise } from './weather.ts'
 
 export const OTHER_KEY = 'edk_simulated_of_another_company_77'
 

@@ -6,14 +6,14 @@ import { readLines } from '#src/store/rawlog/read.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { KEY } from './alter.ts'
+import { assertHolds } from './assertions.ts'
 import { attempt } from './attempt.ts'
-import { contextOf } from './deeds.ts'
-import { must } from './must.ts'
+import { CALM } from './network_faults.ts'
+import { contextOf } from './operations.ts'
 import * as oracle from './oracle.ts'
 import { OTHER_KEY, type Play } from './play.ts'
 import type { Stored } from './stored.ts'
 import { checkSameTables, countRuns } from './tables.ts'
-import { CALM } from './weather.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -28,10 +28,10 @@ export async function quietEnd(play: Play): Promise<void> {
   const isExcluded = (status: string) => (excluded ? !excluded.includes(status) : false)
   // All that is old enough is read again, and so what changed silently; only where that is off it takes a `--full`.
   const agesOut = environment.ANALYSIS_MAX_AGE !== 'off'
-  for (const deed of agesOut ? (['sync'] as const) : (['sync', 'restart'] as const)) {
-    const report = await attempt(quiet, { deed, weather: CALM, fate: null, trusted: true })
-    must(report?.status === 'ok', () => `with nothing wrong, the run is ${JSON.stringify(report)}`)
-    const silentChangesSeen = agesOut || deed === 'restart'
+  for (const operation of agesOut ? (['sync'] as const) : (['sync', 'restart'] as const)) {
+    const report = await attempt(quiet, { operation, networkFaults: CALM, crashPoint: null, trusted: true })
+    assertHolds(report?.status === 'ok', () => `with nothing wrong, the run is ${JSON.stringify(report)}`)
+    const silentChangesSeen = agesOut || operation === 'restart'
     oracle.checkTruth(quiet.kept as Stored, company.world, { isExcluded, silentChangesSeen })
   }
   await checkNothingToDo(quiet)
@@ -41,14 +41,19 @@ export async function quietEnd(play: Play): Promise<void> {
 
 async function checkNothingToDo(play: Play): Promise<void> {
   const before = await readdir(join(play.paths.lake, 'snapshots'))
-  const report = await attempt(play, { deed: 'sync', weather: CALM, fate: null, trusted: false })
+  const report = await attempt(play, {
+    operation: 'sync',
+    networkFaults: CALM,
+    crashPoint: null,
+    trusted: false,
+  })
   const { listed, unchanged, deferred, added, changed, tombstoned } = report as RunReport
-  must(
+  assertHolds(
     unchanged + deferred === listed && added + changed + tombstoned === 0,
     () => `nothing changed, but the run says ${JSON.stringify(report)}`,
   )
   const after = await readdir(join(play.paths.lake, 'snapshots'))
-  must(
+  assertHolds(
     after.every(name => before.includes(name)),
     () => `nothing changed, but there is a new snapshot: ${after}`,
   )
@@ -69,7 +74,7 @@ async function checkRebuild(play: Play): Promise<void> {
     for await (const line of readLines(segmentPath(directory, number)))
       runs.add((JSON.parse(line) as { run_id: string }).run_id)
   const stored = await countRuns(paths.warehouse)
-  must(stored === runs.size, () => `the log tells of ${runs.size} runs, sync_runs of ${stored}`)
+  assertHolds(stored === runs.size, () => `the log tells of ${runs.size} runs, sync_runs of ${stored}`)
 }
 
 /** I7: the key is in no file. */
@@ -80,6 +85,6 @@ async function checkSecret({ paths }: Play): Promise<void> {
     const texts = [await readFile(path, 'latin1')]
     if (path.endsWith('.zst')) for await (const line of readLines(path)) texts.push(line)
     for (const key of [KEY, OTHER_KEY])
-      must(!texts.some(text => text.includes(key)), () => `I7: a key is in ${path}`)
+      assertHolds(!texts.some(text => text.includes(key)), () => `I7: a key is in ${path}`)
   }
 }

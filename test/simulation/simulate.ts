@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { observeSteps } from '#src/platform/durable.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { attempt } from './attempt.ts'
-import { drawDeed } from './deeds.ts'
-import { drawFate } from './fate.ts'
+import { drawCrashPoint } from './crash_point.ts'
+import { CALM, drawNetworkFaults, type NetworkFaults } from './network_faults.ts'
+import { drawOperation } from './operations.ts'
 import { count, openPlay, type Play } from './play.ts'
 import { quietEnd } from './quiet.ts'
-import { CALM, drawWeather, type Weather } from './weather.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -47,32 +47,39 @@ export async function simulate(
   }
 }
 
-/** Time passes, the company changes, and then somebody does something, in some weather. */
+/** Time passes, the company changes, and then somebody does something, in some networkFaults. */
 async function oneRun(play: Play): Promise<void> {
   const { random, company } = play
   passTime(play)
   for (let changes = random.int(0, 8); changes > 0; changes -= 1) company.change()
   if (company.world.size > 30 && random.chance(0.2)) removeMost(play)
-  const drawn = play.runs === 0 ? 'sync' : drawDeed(random)
-  const deed = drawn === 'other key' && !isGuarded(play) ? 'sync' : drawn
-  const undisturbed = deed === 'other key'
-  const weather = undisturbed ? CALM : drawWeather(random, random.chance(0.75) ? random.int(1, 9) : null)
+  const drawn = play.runs === 0 ? 'sync' : drawOperation(random)
+  const operation = drawn === 'other key' && !isGuarded(play) ? 'sync' : drawn
+  const undisturbed = operation === 'other key'
+  const networkFaults = undisturbed
+    ? CALM
+    : drawNetworkFaults(random, random.chance(0.75) ? random.int(1, 9) : null)
   company.alterations = !undisturbed && random.chance(0.3) ? random.pick([0.02, 0.1, 0.3]) : 0
   company.changesPerAnswer = !undisturbed && random.chance(0.6) ? random.pick([0.1, 0.5, 2]) : 0
-  await attempt(play, { deed, weather, fate: undisturbed ? null : drawFate(random), trusted: false })
+  await attempt(play, {
+    operation,
+    networkFaults,
+    crashPoint: undisturbed ? null : drawCrashPoint(random),
+    trusted: false,
+  })
 }
 
 /** Some analyses cannot be read for once, and then are what they were; nothing else is new. */
 async function relapse(play: Play): Promise<void> {
   Object.assign(play.company, { alterations: 0, changesPerAnswer: 0 })
   passTime(play)
-  const broken: Weather = {
+  const broken: NetworkFaults = {
     plan: [{ fault: 'truncate', kinds: ['analysis'], probability: 0.3 }],
     losesAnswers: false,
   }
   // Soon after one another: an hour later there would be a new snapshot anyway.
-  for (const weather of [broken, CALM])
-    await attempt(play, { deed: 'restart', weather, fate: null, trusted: false })
+  for (const networkFaults of [broken, CALM])
+    await attempt(play, { operation: 'restart', networkFaults, crashPoint: null, trusted: false })
 }
 
 function isGuarded({ kept, settled }: Play): boolean {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
-import { must } from './must.ts'
+import { assertHolds } from './assertions.ts'
 
 /** I5: snapshots as they were first seen, by path. */
 export type Seen = Map<string, string>
@@ -14,21 +14,21 @@ export function checkLatest({ lake }: Pick<CompanyPaths, 'lake'>, published: boo
   const link = join(lake, 'latest')
   const target = linkTarget(link)
   if (target === null) {
-    must(!published, () => 'I5: there is no latest snapshot any more')
+    assertHolds(!published, () => 'I5: there is no latest snapshot any more')
     return null
   }
   const path = join(lake, target, 'manifest.json')
-  must(existsSync(path), () => `I5: latest points to ${target}, which has no manifest`)
+  assertHolds(existsSync(path), () => `I5: latest points to ${target}, which has no manifest`)
   const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
   for (const { files } of Object.values(manifest.tables))
     for (const file of files) {
       const at = join(lake, target, file.path)
-      must(
+      assertHolds(
         existsSync(at) && statSync(at).size === file.bytes,
         () => `I5: ${file.path} of ${target} is not whole`,
       )
     }
-  must(existsSync(join(lake, target, 'catalog.duckdb')), () => `I5: ${target} has no catalog`)
+  assertHolds(existsSync(join(lake, target, 'catalog.duckdb')), () => `I5: ${target} has no catalog`)
   return manifest
 }
 
@@ -47,15 +47,15 @@ export function checkImmutable({ lake }: CompanyPaths, seen: Seen, powerFailed: 
       const at = join(directory, name, file.path)
       // A snapshot that is being removed loses its manifest first; power may bring that back.
       if (!existsSync(at) && powerFailed) continue
-      must(existsSync(at), () => `I5: ${name}/${file.path} is not there`)
+      assertHolds(existsSync(at), () => `I5: ${name}/${file.path} is not there`)
       const hash = createHash('sha256').update(readFileSync(at)).digest('hex')
-      must(hash === file.sha256, () => `I5: ${name}/${file.path} is not what its manifest says`)
-      must(
+      assertHolds(hash === file.sha256, () => `I5: ${name}/${file.path} is not what its manifest says`)
+      assertHolds(
         (seen.get(at) ?? hash) === hash,
         () => `I5: ${name}/${file.path} was changed after it was published`,
       )
       seen.set(at, hash)
-      must((statSync(at).mode & 0o222) === 0, () => `I5: ${name}/${file.path} may be written to`)
+      assertHolds((statSync(at).mode & 0o222) === 0, () => `I5: ${name}/${file.path} may be written to`)
     }
   }
 }
@@ -64,7 +64,7 @@ export function checkImmutable({ lake }: CompanyPaths, seen: Seen, powerFailed: 
 export async function checkDurableFirst({ lake, raw }: CompanyPaths, published = false): Promise<void> {
   const manifest = checkLatest({ lake }, published)
   const sealed = (await sealedSegments(raw)).length
-  must(
+  assertHolds(
     (manifest?.applied_segment ?? 0) <= sealed,
     () => `I6: the snapshot holds segment ${manifest?.applied_segment}, the log ends with ${sealed}`,
   )

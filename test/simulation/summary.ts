@@ -12,18 +12,18 @@ export function describeCounts(counts: Iterable<readonly [string, number]>): str
   const groups = Map.groupBy(all, ([what]) => (what.includes(': ') ? what.split(': ')[0] : 'change'))
   const lines = [...groups].map(([group, list]) => {
     const inGroup = list.map(([what, times]) => `${what.replace(/^.*: /, '')} ${times}`)
-    return group === 'fate' ? describeFates(list) : `${group}: ${inGroup.join(', ')}`
+    return group === 'crashPoint' ? describeCrashPoints(list) : `${group}: ${inGroup.join(', ')}`
   })
   return lines.map(line => `${line}\n`).join('')
 }
 
-function describeFates(list: readonly (readonly [string, number])[]): string {
+function describeCrashPoints(list: readonly (readonly [string, number])[]): string {
   const kinds = new Map<string, number>()
   for (const [what, times] of list) {
-    const kind = what.replace(/^fate: (.*) (before|after) .*$/, '$1')
+    const kind = what.replace(/^crashPoint: (.*) (before|after) .*$/, '$1')
     kinds.set(kind, (kinds.get(kind) ?? 0) + times)
   }
   const missed = DURABLE_STEPS.filter(step => !list.some(([what]) => what.endsWith(` ${step}`)))
   const never = missed.length > 0 ? `; never at ${missed.join(', ')}` : '; at each step'
-  return `fate: ${[...kinds].map(([kind, times]) => `${kind} ${times}`).join(', ')}${never}`
+  return `crashPoint: ${[...kinds].map(([kind, times]) => `${kind} ${times}`).join(', ')}${never}`
 }

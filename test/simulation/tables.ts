@@ -2,7 +2,7 @@ import { publishedColumns, TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { Database, literal } from '#src/store/warehouse/database.ts'
-import { must } from './must.ts'
+import { assertHolds } from './assertions.ts'
 
 /** What depends on the run that wrote a row, and not on a document. */
 export const OF_THE_RUN = [
@@ -30,7 +30,7 @@ export async function checkPublished(db: Database, paths: CompanyPaths, manifest
     ]),
   )
   const differing = await differingTables(db, columns, ['', 'w.'])
-  must(differing.length === 0, () => `I5: ${differing} differ between snapshot and warehouse`)
+  assertHolds(differing.length === 0, () => `I5: ${differing} differ between snapshot and warehouse`)
 }
 
 const NOTHING = { columns: [], tables: [] }
@@ -52,7 +52,7 @@ export async function checkSameTables(
     )
     const byTable = new Map(columns.map(table => [table.name, table.columns.split(',')]))
     const differing = await differingTables(db, byTable, ['a.', 'b.'])
-    must(differing.length === 0, () => `I6: a rebuild of the log gives other rows in ${differing}`)
+    assertHolds(differing.length === 0, () => `I6: a rebuild of the log gives other rows in ${differing}`)
   } finally {
     db.close()
   }

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 import { readSchedule } from '#config/daemon.ts'
 import { readSettings } from '#config/settings.ts'
 import { type Alerts, createAlerts } from '#jobs/alerts/alerts.ts'
-import type { Company } from '#jobs/roster.ts'
+import type { Company } from '#jobs/company_registry.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { companyPaths } from '#src/store/company.ts'
 import type { Environment } from './project.ts'
@@ -71,7 +71,7 @@ export async function setUpAlerts(): Promise<Scene> {
   }
 }
 
-/** A company as a worker has it in its roster. */
+/** A company as a worker has it in its registry. */
 export function configured(environment: Environment): Company {
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)

@@ -6,7 +6,7 @@ import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import { type Entry, World } from '#src/sandbox/world.ts'
 import { notices } from './notices.ts'
 import { type Environment, settingsFor, temporaryDirectory } from './project.ts'
-import { type Company, companyAt } from './synced.ts'
+import { companyAt, type SyncedCompany } from './synced.ts'
 
 type Settings = Readonly<Record<string, string>>
 
@@ -24,7 +24,7 @@ export type Companies = {
   /** The key that the sandbox takes. */
   keyOf(slug: string): string
   /** A company as a test looks at it from outside, with the environment of its own commands. */
-  company(slug: string): Company
+  company(slug: string): SyncedCompany
 }
 
 /** Serves these companies, each with notices of its own; none is configured yet. */

@@ -6,7 +6,7 @@ import type { RunReport } from '#src/store/run_report.ts'
 import { type Daemon, type LogLine, until } from './daemon.ts'
 import type { Environment, Started } from './project.ts'
 import { openRedis } from './redis.ts'
-import { type Company, startCompany } from './synced.ts'
+import { type SyncedCompany, startCompany } from './synced.ts'
 
 /** Schedules: once at the start and not again in a test, and every two seconds. */
 export const NEVER = '0 0 1 1 *'
@@ -25,7 +25,7 @@ export async function redisSettings(): Promise<{ REDIS_URL: string; REDIS_PREFIX
 export async function startAcme(
   entries: Iterable<Entry>,
   settings: Environment = {},
-): Promise<{ company: Company; environment: Environment }> {
+): Promise<{ company: SyncedCompany; environment: Environment }> {
   const patient = { SYNC_CRON: NEVER, JOB_LOCK_MS: '3000', API_TIMEOUT_MS: '60000' }
   const company = await startCompany(entries, { ...patient, ...settings })
   return { company, environment: { ...company.environment, ...(await redisSettings()) } }

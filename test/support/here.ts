@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
-import { createApi } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/api/client/client.ts'
 import type { RunContext, RunResult } from '#src/pipeline/run.ts'
 import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import { companyPaths } from '#src/store/company.ts'
@@ -20,7 +20,7 @@ export async function syncHere(
   now = () => new Date(),
 ): Promise<RunResult> {
   const context = { ...contextHere(environment), now }
-  const api = createApi({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
+  const api = createApiClient({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
   try {
     return await sync({ ...EVERYTHING, ...request }, { ...context, api })
   } finally {

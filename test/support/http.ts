@@ -3,10 +3,10 @@ import { request as httpRequest } from 'node:http'
 import { join } from 'node:path'
 import pino from 'pino'
 import { expect, onTestFinished } from 'vitest'
+import { type Company, type CompanyRegistry, openCompanyRegistry } from '#jobs/company_registry.ts'
 import { createMetrics, type Metrics } from '#jobs/http/metrics.ts'
 import { createHttp, type HttpOptions } from '#jobs/http/server.ts'
 import { openQueues, type Queues, requestRun } from '#jobs/queue.ts'
-import { type Company, openRoster, type Roster } from '#jobs/roster.ts'
 import { startHttp } from '#src/platform/http/server.ts'
 import { makeDirectories } from '#src/store/company.ts'
 import { newReport } from '#src/store/run_report.ts'
@@ -23,7 +23,7 @@ export const STATUS = '/companies/acme/status'
 export type Worker = {
   readonly url: string
   readonly queues: Queues
-  readonly roster: Roster
+  readonly registry: CompanyRegistry
   readonly metrics: Metrics
   /** What was logged, as JSON. */
   readonly logged: readonly string[]
@@ -51,15 +51,15 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
   const logged: string[] = []
   const log = pino({ base: {} }, { write: line => void logged.push(line) })
   const queues = openQueues({ url: options.redisUrl ?? url, prefix }, log)
-  const roster = await openRoster({
+  const registry = await openCompanyRegistry({
     COMPANIES_FILE: file,
     DATA_DIR: options.dataDir ?? join(directory, 'data'),
   })
   await queues.redis.ping()
-  const metrics = createMetrics({ roster, queues, now: () => NOW })
+  const metrics = createMetrics({ registry, queues, now: () => NOW })
   const listening = await startHttp(
     createHttp({
-      ...{ roster, queues, metrics, adminToken, log },
+      ...{ registry, queues, metrics, adminToken, log },
       requestSync: async company => ({ job: (await requestRun(queues, 'sync', company)).id ?? '' }),
       status: async company => JSON.stringify({ company }),
       report: async company => `<h1>${company}</h1>`,
@@ -77,17 +77,17 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
   const ask = (path: string, init: RequestInit = {}) =>
     fetch(`${listening.url}${path}`, { ...init, headers: { ...bearer, ...init.headers }, redirect: 'manual' })
   return {
-    ...{ url: listening.url, queues, roster, metrics, logged, ask },
+    ...{ url: listening.url, queues, registry, metrics, logged, ask },
     post: (path, body, headers = { 'content-type': 'application/json' }) =>
       ask(path, {
         method: 'POST',
         headers: body === undefined ? {} : headers,
         ...(body === undefined ? {} : { body }),
       }),
-    company: slug => roster.companies.get(slug) as Company,
+    company: slug => registry.companies.get(slug) as Company,
     async configure(slugs) {
       await writeFile(file, companiesYaml(slugs))
-      await roster.refresh()
+      await registry.refresh()
     },
   }
 }

@@ -12,7 +12,7 @@ import { companyDirectory, type Environment, settingsFor, temporaryDirectory } f
 export const KEY = 'edk_acme_5f0c2d7e91b34a68'
 
 /** A company of its own sandbox whose answers can be prepared, and the settings to sync it with. */
-export type Company = {
+export type PreparedCompany = {
   readonly world: World
   readonly sandbox: Sandbox
   readonly environment: Environment
@@ -27,12 +27,12 @@ export type Company = {
 }
 
 /** Starts a company that follows so many notices (200 at most: one page), all with an analysis. */
-export async function openCompany(notices: number, settings: Environment = {}): Promise<Company> {
+export async function openCompany(notices: number, settings: Environment = {}): Promise<PreparedCompany> {
   const world = generateWorld({ seed: 7, company: 'acme', notices, start: new Date('2026-01-01T00:00:00Z') })
   const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
   onTestFinished(() => sandbox.close())
   const dataDir = await temporaryDirectory()
-  const company: Company = {
+  const company: PreparedCompany = {
     world,
     sandbox,
     environment: { ...settingsFor({ url: sandbox.url, key: KEY, dataDir }), ...settings },
@@ -45,7 +45,7 @@ export async function openCompany(notices: number, settings: Environment = {}): 
   return company
 }
 
-function prepared(company: Company, { kind, id }: SandboxRequest): RawAnswer | undefined {
+function prepared(company: PreparedCompany, { kind, id }: SandboxRequest): RawAnswer | undefined {
   const { world, bodies, listTexts, pageExtras } = company
   const body = id !== null && kind === 'analysis' ? bodies.get(id) : undefined
   if (body !== undefined) return { status: 200, body }
@@ -57,13 +57,13 @@ function prepared(company: Company, { kind, id }: SandboxRequest): RawAnswer | u
 }
 
 /** The id at a position of the company's notices. */
-export function idAt({ ids }: Pick<Company, 'ids'>, position: number): string {
+export function idAt({ ids }: Pick<PreparedCompany, 'ids'>, position: number): string {
   const id = ids[position]
   if (id === undefined) throw new RangeError(`there are only ${ids.length} notices`)
   return id
 }
 
-export function editalOf({ world }: Pick<Company, 'world'>, id: string): Edital {
+export function editalOf({ world }: Pick<PreparedCompany, 'world'>, id: string): Edital {
   const entry = world.entry(id)
   if (!entry) throw new RangeError(`there is no notice ${id}`)
   return entry.edital
@@ -81,7 +81,7 @@ export type FullAnalysis = AnalysisDocument & {
 }
 
 /** An analysis of this notice with one element in each list and every optional part, all by the contract. */
-export function fullAnalysis(company: Pick<Company, 'world'>, id: string): FullAnalysis {
+export function fullAnalysis(company: Pick<PreparedCompany, 'world'>, id: string): FullAnalysis {
   const { pncp_id, status } = editalOf(company, id)
   return {
     ...{ id, pncp_id, status, analysis_level: 'deep', analyzed: true },
@@ -108,7 +108,7 @@ export type LogLine = Readonly<Record<string, unknown>> & {
 }
 
 /** All lines of the company's raw log, in order. */
-export async function readLog({ environment }: Pick<Company, 'environment'>): Promise<LogLine[]> {
+export async function readLog({ environment }: Pick<PreparedCompany, 'environment'>): Promise<LogLine[]> {
   const directory = rawDirectory(environment)
   const lines: LogLine[] = []
   for (const number of await sealedSegments(directory)) {

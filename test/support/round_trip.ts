@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
-import { createApi } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/api/client/client.ts'
 import type { AnalysisDocument, Edital, Entry } from '#src/sandbox/world.ts'
 import { describedAt } from './described.ts'
 import { comparableAnalysis, comparableNotice } from './documents.ts'
 import { syncHere } from './here.ts'
-import { serveMirror } from './mirror.ts'
 import { type Environment, queryLatest, temporaryDirectory } from './project.ts'
-import type { Company } from './synced.ts'
+import { serveApi } from './serve.ts'
+import type { SyncedCompany } from './synced.ts'
 
 /** What depends on the run, and not on a document. */
 const OF_THE_RUN: Readonly<Record<string, string>> = {
@@ -16,14 +16,14 @@ const OF_THE_RUN: Readonly<Record<string, string>> = {
 }
 
 /** What was synced comes out of the mirror as it went in, and a second worker that syncs from it has the same tables. */
-export async function expectRoundTrip(company: Company): Promise<void> {
+export async function expectRoundTrip(company: SyncedCompany): Promise<void> {
   const { environment, world, sandbox } = company
   const wrong = await describedAt(sandbox.url)
   for (const id of world.ids()) {
     const { edital, analysis } = world.entry(id) as Entry
     expect([wrong('Edital', edital), wrong('EditalAnalysis', analysis)]).toEqual([null, null])
   }
-  const { url, keys } = await serveMirror(environment)
+  const { url, keys } = await serveApi(environment)
   const served: Environment = { ...environment, API_BASE_URL: url, API_KEY: keys.acme as string }
   await expectDocuments(
     served,
@@ -44,7 +44,7 @@ export async function expectRoundTrip(company: Company): Promise<void> {
 /** With our own client, which validates nothing and retries nothing here. */
 async function expectDocuments(environment: Environment, entries: readonly Entry[]): Promise<void> {
   const { signal } = new AbortController()
-  const api = createApi({ ...readApiSettings(environment), signal, nowMs: Date.now })
+  const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })
   const listed = new Map<string, Edital>()
   const wrong = await describedAt(environment.API_BASE_URL as string)
   for (let offset = 0; ; offset += 200) {

@@ -12,7 +12,7 @@ import { runShared } from './shared.ts'
 export const KEY = 'edk_test_3f9c1d7a5b'
 
 /** A company in a sandbox, and the place where its notices are synced to. */
-export type Company = {
+export type SyncedCompany = {
   readonly world: World
   readonly sandbox: Sandbox
   readonly faults: Faults
@@ -32,7 +32,7 @@ export type Company = {
 export async function startCompany(
   entries: Iterable<Entry> | World,
   settings: Environment = {},
-): Promise<Company> {
+): Promise<SyncedCompany> {
   const world = entries instanceof World ? entries : new World(entries)
   const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
   onTestFinished(() => sandbox.close())
@@ -42,7 +42,7 @@ export async function startCompany(
 }
 
 /** The same for a sandbox and settings of the test's own. */
-export function companyAt(sandbox: Sandbox, world: World, environment: Environment): Company {
+export function companyAt(sandbox: Sandbox, world: World, environment: Environment): SyncedCompany {
   async function checked(run: () => Promise<RunReport>): Promise<RunReport> {
     sandbox.requests.reset()
     const report = await run()

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { World } from '#src/sandbox/world.ts'
 import { companyDirectory, type Environment } from './project.ts'
-import type { Company } from './synced.ts'
+import type { SyncedCompany } from './synced.ts'
 
 /** Ids of the notices, or analyses, that the sandbox was asked for since the last run began; each as often. */
-export function asked(company: Company, kind: 'notice' | 'analysis'): string[] {
+export function asked(company: SyncedCompany, kind: 'notice' | 'analysis'): string[] {
   const { byId } = company.sandbox.requests
   return [...byId].flatMap(([id, counts]) => Array(counts[kind]).fill(id)).sort()
 }
@@ -17,7 +17,7 @@ export async function snapshots(environment: Environment): Promise<string[]> {
 }
 
 /** The live notices are the world's, with its list fields and as many child rows as its analyses have. */
-export async function expectTruth(company: Company): Promise<void> {
+export async function expectTruth(company: SyncedCompany): Promise<void> {
   const rows = await company.query<Record<string, unknown>>(
     `SELECT edital_id, objeto, numero, status, epoch_ms(updated_at) AS updated_at, deleted_at,
        (SELECT count(*) FROM requirements r WHERE r.edital_id = e.edital_id) AS requirements,

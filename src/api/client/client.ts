@@ -75,7 +75,7 @@ type Endpoint = {
 const LIST_PATH = '/api/v1/editais'
 
 /** Opens a pool of keep-alive connections to the API; nothing is sent before the first call. */
-export function createApi(options: ApiOptions): Api {
+export function createApiClient(options: ApiOptions): Api {
   const { baseUrl, signal } = options
   const { origin, pathname } = new URL(baseUrl)
   const prefix = `${pathname.replace(/\/$/, '')}${LIST_PATH}`

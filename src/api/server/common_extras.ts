@@ -2,7 +2,7 @@ import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
 import { EXAMPLES } from './examples.ts'
 
 /*
- * What sandbox, `npm run serve` and daemon do alike where the contract is silent; see `createApi` in `routes.ts`
+ * What sandbox, `npm run serve` and daemon do alike where the contract is silent; see `createApiRoutes` in `routes.ts`
  * and `src/platform/http/`.
  */
 

@@ -37,7 +37,7 @@ const MAX_TARGET_LENGTH = 4096
  * - elements of `status` may have spaces around them, empty ones are ignored; the first unknown one is named in the 400;
  * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (section 7).
  */
-export function createApi<S extends NoticeSource, E extends ServiceEnv<S> = ServiceEnv<S>>({
+export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> = ServiceEnv<S>>({
   companyOfKey,
   onWrongKey,
   inTurn,

@@ -6,7 +6,7 @@ import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
 import { throwIfInterrupted } from '#src/platform/errors.ts'
 import type { Holder } from '#src/platform/lock.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
-import type { OpenOptions } from '#src/store/warehouse/warehouse.ts'
+import type { WarehouseOptions } from '#src/store/warehouse/warehouse.ts'
 import type { Finding } from './finding.ts'
 import { checkLake } from './lake.ts'
 import { checkPlace } from './place.ts'
@@ -23,7 +23,7 @@ export type Diagnosis = {
   readonly findings: readonly Finding[]
 }
 
-export type DoctorOptions = Omit<OpenOptions, 'onApply'> & {
+export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
   /** Leaves out what takes as long as a rebuild: to compare rows, and the files' checksums. */
   readonly quick: boolean
   /** Who may read the lake. */

@@ -8,8 +8,8 @@ import { Database, identifier, literal } from '#src/store/warehouse/database.ts'
 import {
   buildWarehouse,
   hasCurrentSchema,
-  type OpenOptions,
   refuseNewer,
+  type WarehouseOptions,
 } from '#src/store/warehouse/warehouse.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { LEAST_FREE_BYTES, MEBIBYTE } from './place.ts'
@@ -25,7 +25,7 @@ export type WarehouseState = { readonly warehouse_id: string; readonly data_vers
 
 type Meta = WarehouseState & { readonly applied: number }
 
-type Options = OpenOptions & {
+type Options = WarehouseOptions & {
   /** Null where the log cannot be read at all. */
   readonly examined: readonly Examined[] | null
   /** A directory of our own for a second warehouse; null to compare no rows. */

@@ -7,7 +7,7 @@ import type { ServeSettings } from '#config/http.ts'
 import type { ServiceMetrics } from '#src/api/server/metrics.ts'
 import { routeOf } from '#src/api/server/route_of.ts'
 import { createRoutes } from '#src/api/server/router.ts'
-import { createApi, LIST_PATH } from '#src/api/server/routes.ts'
+import { createApiRoutes, LIST_PATH } from '#src/api/server/routes.ts'
 import { shownPath } from '#src/api/server/shown_path.ts'
 import { type NoticeFilter, type NoticeSource, Refusal } from '#src/api/server/source.ts'
 import { createTurns } from '#src/api/server/turns.ts'
@@ -17,9 +17,9 @@ import { Pace } from '#src/platform/http/pace.ts'
 import { requestPath } from '#src/platform/http/request_target.ts'
 import type { Exchange, HttpBindings } from '#src/platform/http/server.ts'
 import { withFlatLines } from '#src/platform/log.ts'
-import type { Mirror } from './mirror.ts'
 import { createQuotas } from './quotas.ts'
-import type { MirrorSnapshot } from './snapshot.ts'
+import type { ServedCompanies } from './served_companies.ts'
+import type { ServedSnapshot } from './snapshot.ts'
 
 /** Of a request id that a client gave. */
 const REQUEST_ID = /^[\w.:-]{1,64}$/
@@ -34,24 +34,24 @@ const WRONG_KEY_DELAY_MS = 1000
 /** if not more of them wait already. */
 const MAX_DELAYED = 100
 
-export type MirrorApiOptions = {
-  readonly mirror: Mirror
+export type ServeRoutesOptions = {
+  readonly served: ServedCompanies
   readonly settings: Pick<ServeSettings, 'maxRps' | 'corsOrigins'>
   readonly metrics: Pick<ServiceMetrics, 'answered' | 'refused'>
   readonly log: Logger
 }
 
-type MirrorEnv = {
+type ServeEnv = {
   Bindings: Partial<HttpBindings>
-  Variables: { source: MirrorRequest; requestId: string }
+  Variables: { source: ServeRequest; requestId: string }
 }
 
 /**
  * The API of the contract out of the latest snapshots, with what HTTP clients expect around it. Each request is
  * answered from one snapshot: what it finds belongs together.
  */
-export function createMirrorApi({ mirror, settings, metrics, log }: MirrorApiOptions): Hono<MirrorEnv> {
-  const api: Hono<MirrorEnv> = createRoutes()
+export function createServeRoutes({ served, settings, metrics, log }: ServeRoutesOptions): Hono<ServeEnv> {
+  const api: Hono<ServeEnv> = createRoutes()
   const admit = createQuotas(settings.maxRps)
   const inTurn = createTurns(WORKED_ON_AT_ONCE, new Pace(BEGIN_WITHIN_MS))
   const slowDown = createSlowDown()
@@ -83,12 +83,12 @@ export function createMirrorApi({ mirror, settings, metrics, log }: MirrorApiOpt
   }
   api.route(
     '/',
-    createApi<MirrorRequest, MirrorEnv>({
+    createApiRoutes<ServeRequest, ServeEnv>({
       companyOfKey(key, context) {
-        const holder = mirror.whose(key)
+        const holder = served.whose(key)
         if (!holder) return null
         // Before anything refuses it: the log says who was refused.
-        const source = new MirrorRequest(holder, mirror, context.env.outgoing?.exchange?.headers ?? {})
+        const source = new ServeRequest(holder, served, context.env.outgoing?.exchange?.headers ?? {})
         context.set('source', source)
         const { notes } = context.env.outgoing?.exchange ?? {}
         if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
@@ -123,20 +123,20 @@ function createSlowDown(): (address: string) => Promise<void> {
 }
 
 /** One request of a company, answered out of one snapshot, whose time its answer carries. */
-class MirrorRequest implements NoticeSource {
+class ServeRequest implements NoticeSource {
   readonly company: string
   readonly prefix: string
-  readonly #mirror: Mirror
+  readonly #served: ServedCompanies
   readonly #headers: Record<string, string>
 
   constructor(
     { company, prefix }: { company: string; prefix: string },
-    mirror: Mirror,
+    served: ServedCompanies,
     headers: Record<string, string>,
   ) {
     this.company = company
     this.prefix = prefix
-    this.#mirror = mirror
+    this.#served = served
     this.#headers = headers
   }
 
@@ -152,15 +152,15 @@ class MirrorRequest implements NoticeSource {
     return await this.#snapshot().analysis(id)
   }
 
-  #snapshot(): MirrorSnapshot {
-    const snapshot = this.#mirror.snapshotOf(this.company)
+  #snapshot(): ServedSnapshot {
+    const snapshot = this.#served.snapshotOf(this.company)
     this.#headers['x-data-as-of'] = snapshot.asOf
     return snapshot
   }
 }
 
 /** For each answer a line of the access log, and the figures of `/metrics`. */
-function createNotes({ metrics, log }: Pick<MirrorApiOptions, 'metrics' | 'log'>): Exchange['onEnd'] {
+function createNotes({ metrics, log }: Pick<ServeRoutesOptions, 'metrics' | 'log'>): Exchange['onEnd'] {
   const accessLog = withFlatLines(log)
   return ({ address, incoming, notes }, { status, isWhole, ms, bytes }) => {
     const { method, headers } = incoming

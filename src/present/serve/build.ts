@@ -5,7 +5,13 @@ import { openNew, writeNew } from '#src/platform/durable.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { type DocumentRow, documentsOf } from './documents.ts'
-import { type ShelfIndex, type ShelfOrder, type ShelfResult, sha256, shelfFiles } from './shelf_files.ts'
+import {
+  type MonthIndex,
+  type MonthOrder,
+  type MonthResult,
+  preparedFiles,
+  sha256,
+} from './prepared_files.ts'
 
 /** So much at a time; as JSON it is often ten times the Parquet, and where all rows are alike a thousand times. */
 const BATCH_BYTES = 6 * 1024 * 1024
@@ -16,25 +22,25 @@ const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constan
 type Placed = {
   readonly row: Omit<DocumentRow, 'notice' | 'analysis'>
   readonly notice: Buffer
-  readonly analysis: ShelfIndex['analyses'][number]
+  readonly analysis: MonthIndex['analyses'][number]
 }
 
 // A process of its own: it takes the memory and the processor for seconds, and the server answers meanwhile.
 if (import.meta.main) {
-  process.on('message', async (order: ShelfOrder) => {
+  process.on('message', async (order: MonthOrder) => {
     const error = await build(order).then(
       () => null,
       (error: unknown) => messageOf(error),
     )
-    process.send?.({ error } satisfies ShelfResult)
+    process.send?.({ error } satisfies MonthResult)
   })
   process.on('disconnect', () => process.exit())
 }
 
 /** Writes a month's documents into the order's directory. */
-async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<void> {
+async function build({ files, bytes, rows, directory }: MonthOrder): Promise<void> {
   await mkdir(directory, { recursive: true })
-  const paths = shelfFiles(directory)
+  const paths = preparedFiles(directory)
   const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: directory })
   const analyses = await openNew(paths.analyses)
   try {
@@ -59,7 +65,7 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
     placed.sort((a, b) => b.row.created - a.row.created || (a.row.id < b.row.id ? -1 : 1))
     const notices = Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA]))
     const sums = { noticesSha256: sha256(notices), analysesBytes: at }
-    const index = JSON.stringify({ ...indexOf(placed), ...sums } satisfies ShelfIndex)
+    const index = JSON.stringify({ ...indexOf(placed), ...sums } satisfies MonthIndex)
     await writeNew(paths.notices, notices)
     await writeNew(paths.index, index)
     await writeNew(paths.sum, sha256(index))
@@ -72,7 +78,7 @@ async function build({ files, bytes, rows, directory }: ShelfOrder): Promise<voi
 /** After each notice: a page is a piece of the file. */
 const COMMA = Buffer.from(',')
 
-function indexOf(placed: readonly Placed[]): Omit<ShelfIndex, 'noticesSha256' | 'analysesBytes'> {
+function indexOf(placed: readonly Placed[]): Omit<MonthIndex, 'noticesSha256' | 'analysesBytes'> {
   let end = 0
   return {
     ids: placed.map(({ row }) => row.id),

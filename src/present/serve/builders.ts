@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { messageOf } from '#src/platform/errors.ts'
-import type { ShelfOrder, ShelfResult } from './shelf_files.ts'
+import type { MonthOrder, MonthResult } from './prepared_files.ts'
 
 const BUILD = join(import.meta.dirname, 'build.ts')
 
@@ -14,7 +14,7 @@ const MONTH_WITHIN_MS = 600_000
 
 /** The months of one company that are to be built. */
 type Job = {
-  readonly orders: ShelfOrder[]
+  readonly orders: MonthOrder[]
   /** Of the orders that no builder has taken yet. */
   bytesLeft: number
   underWay: number
@@ -40,7 +40,7 @@ export class Builders {
    * Resolves when all are built.
    * @throws Error saying why one could not be built; then none of the others is begun any more.
    */
-  async build(orders: readonly ShelfOrder[], signal: AbortSignal): Promise<void> {
+  async build(orders: readonly MonthOrder[], signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     if (orders.length === 0) return
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -73,7 +73,7 @@ export class Builders {
     this.#processes += 1
     let builder = null as ChildProcess | null
     for (let job = this.#next(); job; job = this.#next()) {
-      const order = job.orders.shift() as ShelfOrder
+      const order = job.orders.shift() as MonthOrder
       job.bytesLeft -= order.bytes
       job.underWay += 1
       const error = await attempt(async () => {
@@ -124,7 +124,7 @@ function startBuilder(): ChildProcess {
 /** @returns what went wrong; null if nothing did. */
 async function carryOut(
   builder: ChildProcess,
-  order: ShelfOrder,
+  order: MonthOrder,
   signal: AbortSignal,
 ): Promise<string | null> {
   const ended = new AbortController()
@@ -135,7 +135,7 @@ async function carryOut(
     ([code, killed]) => `the builder ended early (${code ?? killed})`,
   )
   const done = once(builder, 'message', { signal: ended.signal }).then(
-    ([result]) => (result as ShelfResult).error,
+    ([result]) => (result as MonthResult).error,
   )
   // One of the two is given up below.
   for (const outcome of [died, done]) outcome.catch(() => {})

@@ -8,9 +8,9 @@ import type { Builders } from './builders.ts'
 import { DOCUMENT_TABLES, type MonthFiles } from './documents.ts'
 import { MonthStore, monthKey } from './month_store.ts'
 import type { PageCache } from './page_cache.ts'
-import type { Shelf } from './shelf.ts'
-import type { ShelfOrder } from './shelf_files.ts'
-import { MirrorSnapshot } from './snapshot.ts'
+import type { MonthOrder } from './prepared_files.ts'
+import type { PreparedMonth } from './prepared_month.ts'
+import { ServedSnapshot } from './snapshot.ts'
 
 /** How often the link to the latest snapshot is read. */
 const LOOK_EVERY_MS = 250
@@ -23,7 +23,7 @@ export type Sources = {
 }
 
 /** A month, and what its documents depend on. */
-type Month = { readonly name: string; readonly key: string; readonly order: Omit<ShelfOrder, 'directory'> }
+type Month = { readonly name: string; readonly key: string; readonly order: Omit<MonthOrder, 'directory'> }
 
 type Options = Sources & {
   readonly log: Logger
@@ -35,15 +35,15 @@ type Options = Sources & {
  * A company's latest snapshot, ready to be served; a new one takes its place when it is ready. Months whose files
  * are the same are taken over, from before or from the disk.
  */
-export class MirroredCompany {
+export class ServedCompany {
   readonly #company: string
   readonly #options: Options
   readonly #store: MonthStore
   readonly #stop = new AbortController()
-  #shelves: ReadonlyMap<string, Shelf> = new Map()
+  #months: ReadonlyMap<string, PreparedMonth> = new Map()
   /** Of those, the ones that cannot be read any more; they are built again. */
   readonly #damaged = new Set<string>()
-  #current: MirrorSnapshot | null = null
+  #current: ServedSnapshot | null = null
   /** Why the latest snapshot is not the current one; null where it is, or is being prepared. */
   #problem: string | null = null
   #failures = 0
@@ -59,7 +59,7 @@ export class MirroredCompany {
   }
 
   /** @throws Refusal (503) where there is none yet, saying why. */
-  get current(): MirrorSnapshot {
+  get current(): ServedSnapshot {
     if (this.#current) return this.#current
     if (this.#problem)
       throw new Refusal(503, 'The snapshot of this company cannot be served: see the log.', 60)
@@ -86,7 +86,7 @@ export class MirroredCompany {
     this.#stop.abort()
     await this.#looking
     if (this.#timer) clearTimeout(this.#timer)
-    for (const shelf of this.#shelves.values()) await shelf.drop()
+    for (const prepared of this.#months.values()) await prepared.drop()
     this.#options.pages.close()
   }
 
@@ -134,57 +134,57 @@ export class MirroredCompany {
     const months = monthsOf(manifest, directory)
     const damaged = [...this.#damaged]
     for (const key of damaged) await this.#store.remove(key)
-    const usable = new Map([...this.#shelves].filter(([key]) => !damaged.includes(key)))
+    const usable = new Map([...this.#months].filter(([key]) => !damaged.includes(key)))
     const stored = await this.#open(months.filter(({ key }) => !usable.has(key)))
     const missing = months.filter(({ key }) => !usable.has(key) && !stored.has(key))
     const built = await this.#build(missing).catch(async error => {
-      for (const shelf of stored.values()) await shelf.drop()
+      for (const prepared of stored.values()) await prepared.drop()
       throw error
     })
     const all = new Map([...usable, ...stored, ...built])
-    const shelves = new Map(months.map(({ key }) => [key, all.get(key) as Shelf]))
-    const old = [...this.#shelves].filter(([key, shelf]) => shelves.get(key) !== shelf)
+    const preparedMonths = new Map(months.map(({ key }) => [key, all.get(key) as PreparedMonth]))
+    const old = [...this.#months].filter(([key, prepared]) => preparedMonths.get(key) !== prepared)
     const about = { name: manifest.snapshot, asOf: new Date(manifest.created_at).toISOString() }
-    this.#shelves = shelves
+    this.#months = preparedMonths
     for (const key of damaged) this.#damaged.delete(key)
     const { pages } = this.#options
-    const onDamage = (shelf: Shelf) => this.#noteDamage(shelf)
-    this.#current = new MirrorSnapshot(about, [...shelves.values()], { pages, onDamage })
-    for (const [, shelf] of old) await shelf.drop()
-    await this.#store.removeOthers(new Set(shelves.keys()))
+    const onDamage = (prepared: PreparedMonth) => this.#noteDamage(prepared)
+    this.#current = new ServedSnapshot(about, [...preparedMonths.values()], { pages, onDamage })
+    for (const [, prepared] of old) await prepared.drop()
+    await this.#store.removeOthers(new Set(preparedMonths.keys()))
     const counts = { months: months.length, stored: stored.size, built: built.size }
     const ms = Math.round(performance.now() - startedMs)
     this.#options.log.info({ snapshot: manifest.snapshot, ...counts, ms }, 'Serving a new snapshot')
   }
 
-  #noteDamage(damaged: Shelf): void {
-    for (const [key, shelf] of this.#shelves) {
-      if (shelf !== damaged || this.#damaged.has(key)) continue
+  #noteDamage(damaged: PreparedMonth): void {
+    for (const [key, prepared] of this.#months) {
+      if (prepared !== damaged || this.#damaged.has(key)) continue
       this.#damaged.add(key)
       this.#options.log.error(`The prepared month ${key} is damaged on the disk. It is prepared again.`)
     }
   }
 
   /** Those that were prepared before, by this process or another. */
-  async #open(months: readonly Month[]): Promise<Map<string, Shelf>> {
-    const shelves = await Promise.all(
+  async #open(months: readonly Month[]): Promise<Map<string, PreparedMonth>> {
+    const preparedMonths = await Promise.all(
       months.map(async ({ key }) => [key, await this.#store.open(key)] as const),
     )
-    return new Map(shelves.flatMap(([key, shelf]) => (shelf ? [[key, shelf]] : [])))
+    return new Map(preparedMonths.flatMap(([key, prepared]) => (prepared ? [[key, prepared]] : [])))
   }
 
-  async #build(months: readonly Month[]): Promise<Map<string, Shelf>> {
-    const shelves = new Map<string, Shelf>()
-    if (months.length === 0) return shelves
+  async #build(months: readonly Month[]): Promise<Map<string, PreparedMonth>> {
+    const preparedMonths = new Map<string, PreparedMonth>()
+    if (months.length === 0) return preparedMonths
     const place = await this.#store.begin()
     try {
       const orders = months.map(({ name, order }) => ({ ...order, directory: join(place, name) }))
       await this.#options.builders.build(orders, this.#stop.signal)
       for (const [index, { key }] of months.entries())
-        shelves.set(key, await this.#store.keep(key, orders[index]?.directory as string))
-      return shelves
+        preparedMonths.set(key, await this.#store.keep(key, orders[index]?.directory as string))
+      return preparedMonths
     } catch (error) {
-      for (const shelf of shelves.values()) await shelf.drop()
+      for (const prepared of preparedMonths.values()) await prepared.drop()
       throw error
     } finally {
       await rm(place, { recursive: true, force: true })

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { makePrivateDirectory } from '#src/platform/access.ts'
 import { systemCode } from '#src/platform/errors.ts'
 import { documentsOf, type MonthFiles } from './documents.ts'
-import { Shelf } from './shelf.ts'
-import { DamagedError } from './shelf_files.ts'
+import { DamagedError } from './prepared_files.ts'
+import { PreparedMonth } from './prepared_month.ts'
 
 /** Raised when what a builder writes changes in another way than its SQL does. */
 const FORMAT = 1
-/** Directories that are being filled; those of the version before were called shelves. */
+/** Directories that are being filled; those of the version before were called preparedMonths. */
 const UNFINISHED = /^(part|shelves)-/
 /** What a process that was killed left; no month takes so long. */
 const LEFT_BEHIND_MS = 3_600_000
@@ -40,10 +40,10 @@ export class MonthStore {
   }
 
   /** The month, if it is there and whole. */
-  async open(key: string): Promise<Shelf | null> {
+  async open(key: string): Promise<PreparedMonth | null> {
     const directory = join(this.#directory, key)
     try {
-      return await Shelf.open(directory)
+      return await PreparedMonth.open(directory)
     } catch (error) {
       // Anything else, such as too many open files, says nothing about the month.
       if (!isIncomplete(error)) throw error
@@ -59,18 +59,18 @@ export class MonthStore {
   }
 
   /** Keeps what was built in a directory under its key, and opens it. */
-  async keep(key: string, built: string): Promise<Shelf> {
+  async keep(key: string, built: string): Promise<PreparedMonth> {
     const place = join(this.#directory, key)
     try {
       await rename(built, place)
     } catch (error) {
       if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error
       // Another server has built the same meanwhile; or what is there is not whole.
-      const shelf = await this.open(key)
-      if (shelf) return shelf
+      const prepared = await this.open(key)
+      if (prepared) return prepared
       await rename(built, place)
     }
-    return await Shelf.open(place)
+    return await PreparedMonth.open(place)
   }
 
   async remove(key: string): Promise<void> {

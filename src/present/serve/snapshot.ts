@@ -2,7 +2,7 @@ import { UNAVAILABLE } from '#schema/unavailable.ts'
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from '#src/api/server/source.ts'
 import { tagOf } from '#src/api/server/tag.ts'
 import type { PageCache } from './page_cache.ts'
-import type { Shelf } from './shelf.ts'
+import type { PreparedMonth } from './prepared_month.ts'
 
 /** An analysis that is not there yet may come with the next run. */
 const RETRY_ANALYSIS_AFTER_SECONDS = 300
@@ -15,39 +15,41 @@ const NO_ANALYSIS: Readonly<Record<string, string>> = {
 }
 
 /** Where a notice is. */
-type Place = { readonly shelf: Shelf; readonly at: number }
+type Place = { readonly prepared: PreparedMonth; readonly at: number }
 
 /** One published snapshot as the API would show it: it never changes. */
-export class MirrorSnapshot implements NoticeSource {
+export class ServedSnapshot implements NoticeSource {
   readonly name: string
   /** When it was published; ISO 8601. */
   readonly asOf: string
-  readonly #shelves: readonly Shelf[]
+  readonly #months: readonly PreparedMonth[]
   readonly #pages: PageCache
-  readonly #onDamage: (shelf: Shelf) => void
+  readonly #onDamage: (prepared: PreparedMonth) => void
   readonly #size: number
   readonly #tag: string
   /** The notices of each phase, and of phases that were asked for together, newest first. */
   readonly #byStatus = new Map<string, readonly Place[]>()
 
   /**
-   * @param shelves newest month first.
-   * @param onDamage called with a shelf that cannot be read any more.
+   * @param preparedMonths newest month first.
+   * @param onDamage called with a prepared that cannot be read any more.
    */
   constructor(
     about: { name: string; asOf: string },
-    shelves: readonly Shelf[],
-    { pages, onDamage }: { pages: PageCache; onDamage: (shelf: Shelf) => void },
+    preparedMonths: readonly PreparedMonth[],
+    { pages, onDamage }: { pages: PageCache; onDamage: (prepared: PreparedMonth) => void },
   ) {
     this.name = about.name
     this.asOf = about.asOf
-    this.#shelves = shelves
+    this.#months = preparedMonths
     this.#pages = pages
     this.#onDamage = onDamage
-    this.#size = shelves.reduce((sum, { size }) => sum + size, 0)
-    this.#tag = tagOf(shelves.map(({ tag }) => tag).join())
-    const places = shelves.flatMap(shelf => shelf.index.ids.map((_, at): Place => ({ shelf, at })))
-    const byStatus = Map.groupBy(places, ({ shelf, at }) => shelf.index.statuses[at] as string)
+    this.#size = preparedMonths.reduce((sum, { size }) => sum + size, 0)
+    this.#tag = tagOf(preparedMonths.map(({ tag }) => tag).join())
+    const places = preparedMonths.flatMap(prepared =>
+      prepared.index.ids.map((_, at): Place => ({ prepared, at })),
+    )
+    const byStatus = Map.groupBy(places, ({ prepared, at }) => prepared.index.statuses[at] as string)
     for (const [status, some] of byStatus) this.#byStatus.set(status, some)
   }
 
@@ -70,44 +72,44 @@ export class MirrorSnapshot implements NoticeSource {
 
   async get(id: string): Promise<Json | null> {
     const place = this.#find(id)
-    return place ? place.shelf.notice(place.at) : null
+    return place ? place.prepared.notice(place.at) : null
   }
 
   /** @throws Refusal (503) where the notice is known and its analysis is not. */
   async analysis(id: string): Promise<Json | null> {
     const place = this.#find(id)
     if (!place) return null
-    const analysis = await place.shelf.analysis(place.at).catch(() => {
-      this.#onDamage(place.shelf)
+    const analysis = await place.prepared.analysis(place.at).catch(() => {
+      this.#onDamage(place.prepared)
       const message = 'This analysis is being prepared again. Ask again in a moment.'
       throw new Refusal(503, message, 5, UNAVAILABLE.now)
     })
     if (analysis) return analysis
-    const state = place.shelf.index.states[place.at] as string
+    const state = place.prepared.index.states[place.at] as string
     const [retryAfter, code] =
       state === 'excluded' ? [null, UNAVAILABLE.excluded] : [RETRY_ANALYSIS_AFTER_SECONDS, UNAVAILABLE.now]
     throw new Refusal(503, NO_ANALYSIS[state] ?? (NO_ANALYSIS.pending as string), retryAfter, code)
   }
 
   #find(id: string): Place | null {
-    for (const shelf of this.#shelves) {
-      const at = shelf.placeOf(id)
-      if (at !== undefined) return { shelf, at }
+    for (const prepared of this.#months) {
+      const at = prepared.placeOf(id)
+      if (at !== undefined) return { prepared, at }
     }
     return null
   }
 
-  /** A page of all notices is a piece of one shelf's memory, or of a few. */
+  /** A page of all notices is a piece of one prepared's memory, or of a few. */
   #all(limit: number, offset: number): Parts {
     const parts: Buffer[] = []
     let [skip, left] = [offset, limit]
-    for (const shelf of this.#shelves) {
-      const taken = Math.min(left, shelf.size - skip)
+    for (const prepared of this.#months) {
+      const taken = Math.min(left, prepared.size - skip)
       if (taken > 0) {
-        parts.push(shelf.notices(skip, skip + taken))
+        parts.push(prepared.notices(skip, skip + taken))
         left -= taken
       }
-      skip = Math.max(0, skip - shelf.size)
+      skip = Math.max(0, skip - prepared.size)
       if (left === 0) break
     }
     return { parts, count: limit - left, total: this.#size }
@@ -116,7 +118,7 @@ export class MirrorSnapshot implements NoticeSource {
   #some(phases: readonly string[], limit: number, offset: number): Parts {
     const places = this.#ofPhases(phases)
     const page = places.slice(offset, offset + limit)
-    const parts = page.map(({ shelf, at }) => shelf.notices(at, at + 1))
+    const parts = page.map(({ prepared, at }) => prepared.notices(at, at + 1))
     return { parts, count: page.length, total: places.length }
   }
 
@@ -136,10 +138,13 @@ type Parts = { readonly parts: readonly Buffer[]; readonly count: number; readon
 const COMMA = Buffer.from(',')
 
 function newestFirst(a: Place, b: Place): number {
-  const [createdA, createdB] = [a.shelf.index.created[a.at] as number, b.shelf.index.created[b.at] as number]
+  const [createdA, createdB] = [
+    a.prepared.index.created[a.at] as number,
+    b.prepared.index.created[b.at] as number,
+  ]
   return createdB - createdA || (idOf(a) < idOf(b) ? -1 : 1)
 }
 
-function idOf({ shelf, at }: Place): string {
-  return shelf.index.ids[at] as string
+function idOf({ prepared, at }: Place): string {
+  return prepared.index.ids[at] as string
 }

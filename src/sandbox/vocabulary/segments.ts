@@ -1,7 +1,7 @@
 export type Product = readonly [description: string, unit: string, unitPriceBrl: number]
 
 /** One line of business: what is bought and in which words. */
-export type Segment = {
+export type MarketSegment = {
   readonly name: string
   /** Recognises the segment in the object of a notice; no two segments recognise the same template. */
   readonly words: RegExp
@@ -16,7 +16,7 @@ export type Segment = {
   readonly specifications: readonly string[]
 }
 
-export const SEGMENTS: readonly Segment[] = [
+export const SEGMENTS: readonly MarketSegment[] = [
   {
     name: 'merenda escolar',
     words: /gêneros alimentícios|alimentação escolar/iu,

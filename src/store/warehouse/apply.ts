@@ -31,7 +31,7 @@ const MONTHLY_TABLES = TABLES.filter(table => table.files === 'by_month')
 
 /** What the rows depend on besides the log, and a directory for files that are gone afterwards. */
 export type Projection = { readonly sourceTimezone: string; readonly temporaryDirectory: string }
-export type Segment = {
+export type StagedSegment = {
   readonly number: number
   readonly path: string
   /** Known where this process wrote it. */
@@ -45,7 +45,7 @@ export type Segment = {
  */
 export async function applySegment(
   db: Database,
-  segment: Segment,
+  segment: StagedSegment,
   projection: Projection,
 ): Promise<string[]> {
   try {

@@ -17,7 +17,7 @@ const ROW_GROUP_ROWS = 16_384
 /** A checkpoint writes the last, partial row group of every table again: once a run is enough. */
 const CHECKPOINT_THRESHOLD = '1TB'
 
-type OpenOptions = { threads?: number; temporaryDirectory?: string }
+type DatabaseOptions = { threads?: number; temporaryDirectory?: string }
 type Parameters = Record<string, DuckDBValue>
 export type Row = Record<string, unknown>
 export type Answer = { readonly columns: string[]; readonly rows: Row[] }
@@ -35,7 +35,7 @@ export class Database {
   }
 
   /** @param path a file, or `:memory:`. */
-  static async open(path: string, options: OpenOptions & { readOnly?: boolean } = {}): Promise<Database> {
+  static async open(path: string, options: DatabaseOptions & { readOnly?: boolean } = {}): Promise<Database> {
     const instance = await DuckDBInstance.create(path, {
       access_mode: options.readOnly ? 'READ_ONLY' : 'AUTOMATIC',
       memory_limit: MEMORY_LIMIT,
@@ -57,7 +57,7 @@ export class Database {
    * Opens a file without a write-ahead log: what was committed since the last `CHECKPOINT` is lost when
    * the process dies, and the file is then what that checkpoint left. Only for what can be made again.
    */
-  static async openProjection(path: string, options: OpenOptions): Promise<Database> {
+  static async openProjection(path: string, options: DatabaseOptions): Promise<Database> {
     const db = await Database.open(':memory:', options)
     try {
       await db.run(

@@ -32,7 +32,7 @@ const BOOKKEEPING = [
   `CREATE TABLE month_versions (table_name VARCHAR, month VARCHAR, version BIGINT, PRIMARY KEY (table_name, month))`,
 ]
 
-export type OpenOptions = {
+export type WarehouseOptions = {
   readonly paths: CompanyPaths
   readonly sourceTimezone: string
   /** A name for this warehouse and no other one, also not the one rebuilt from the same log. */
@@ -50,7 +50,7 @@ export type Warehouse = { readonly db: Database; readonly projection: Projection
  * The caller holds the company's lock.
  * @throws FatalError (newer_schema) for one that a newer version of the program made: the two would rebuild it in turns.
  */
-export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
+export async function openWarehouse(options: WarehouseOptions): Promise<Warehouse> {
   const { paths } = options
   const projection = projectionOf(options)
   await removeNext(paths)
@@ -71,7 +71,7 @@ export async function openWarehouse(options: OpenOptions): Promise<Warehouse> {
 }
 
 /** Makes the warehouse again from the raw log, beside the old one, and puts it in its place. */
-export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse> {
+export async function rebuildWarehouse(options: WarehouseOptions): Promise<Warehouse> {
   const { paths } = options
   await removeNext(paths)
   await makePrivateDirectory(paths.temporary)
@@ -88,7 +88,7 @@ export async function rebuildWarehouse(options: OpenOptions): Promise<Warehouse>
  */
 export async function buildWarehouse(
   path: string,
-  options: OpenOptions,
+  options: WarehouseOptions,
   upTo = Number.POSITIVE_INFINITY,
 ): Promise<void> {
   const db = await Database.openProjection(path, {
@@ -104,7 +104,7 @@ export async function buildWarehouse(
   }
 }
 
-function projectionOf({ paths, sourceTimezone }: OpenOptions): Projection {
+function projectionOf({ paths, sourceTimezone }: WarehouseOptions): Projection {
   return { sourceTimezone, temporaryDirectory: paths.temporary }
 }
 
@@ -154,7 +154,7 @@ async function checkpoint(db: Database): Promise<void> {
 
 async function applyMissing(
   db: Database,
-  { paths, signal, onApply }: OpenOptions,
+  { paths, signal, onApply }: WarehouseOptions,
   projection: Projection,
   reason: 'rebuild' | 'catch_up',
   upTo = Number.POSITIVE_INFINITY,

@@ -4,15 +4,15 @@ import { readdir, readlink } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
 import { expect, test } from 'vitest'
 import { startCompanies } from '../support/companies.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { noticeEntry } from '../support/notices.ts'
+import { serveApi } from '../support/serve.ts'
 import { runShared } from '../support/shared.ts'
 
 const PATH = '/api/v1/editais'
 const SOON = { timeout: 15_000 }
 
-/** Files of shelves that this process holds, as Linux shows them. */
-async function shelvesOpen(dataDir: string, company: string): Promise<number> {
+/** Files of preparedMonths that this process holds, as Linux shows them. */
+async function monthsOpen(dataDir: string, company: string): Promise<number> {
   const files = await readdir('/proc/self/fd')
   const targets = await Promise.all(files.map(file => readlink(`/proc/self/fd/${file}`).catch(() => '')))
   return targets.filter(target => target.startsWith(`${dataDir}/${company}/mirror/`)).length
@@ -36,13 +36,13 @@ test('a company is held as long as it has a valid key, and again when it has one
   for (const slug of ['acme', 'beta']) await companies.company(slug).syncHere()
   let aheadMs = 0
   const now = () => new Date(Date.now() + aheadMs)
-  const { url, keys, ask, store, mirror, lines } = await serveMirror(environment, {
+  const { url, keys, ask, store, served, lines } = await serveApi(environment, {
     companies: ['acme', 'beta'],
     now,
   })
-  expect([...mirror.companies].sort()).toEqual(['acme', 'beta'])
+  expect([...served.companies].sort()).toEqual(['acme', 'beta'])
   const seesFiles = existsSync('/proc/self/fd')
-  if (seesFiles) expect(await shelvesOpen(dataDir, 'beta')).toBeGreaterThan(0)
+  if (seesFiles) expect(await monthsOpen(dataDir, 'beta')).toBeGreaterThan(0)
 
   // Some MB, most of which nobody has read when its company is closed.
   const asked = request(`${url}${PATH}?limit=200`, { headers: { 'x-api-key': keys.beta as string } })
@@ -55,18 +55,18 @@ test('a company is held as long as it has a valid key, and again when it has one
   // One of two is left.
   expect((await ask(PATH, { key: expiring })).status).toBe(200)
   aheadMs = 3_600_001
-  await expect.poll(() => mirror.companies, SOON).toEqual(['acme'])
+  await expect.poll(() => served.companies, SOON).toEqual(['acme'])
   expect(lines.filter(line => line.includes('Not served any more'))).toEqual([
     expect.stringContaining('"company":"beta"'),
   ])
-  if (seesFiles) await expect.poll(() => shelvesOpen(dataDir, 'beta'), SOON).toBe(0)
+  if (seesFiles) await expect.poll(() => monthsOpen(dataDir, 'beta'), SOON).toBe(0)
   expect((await ask(PATH, { key: expiring })).status).toBe(401)
   expect((await ask(PATH)).status).toBe(200)
   expect(JSON.parse(await bodyOf(slow))).toMatchObject({ count: 100, total: 100 })
 
   // Before anybody asks with it.
   const fresh = store.create('beta', 'again', now())
-  await expect.poll(() => [...mirror.companies].sort(), SOON).toEqual(['acme', 'beta'])
+  await expect.poll(() => [...served.companies].sort(), SOON).toEqual(['acme', 'beta'])
   await expect.poll(async () => (await ask(PATH, { key: fresh })).status, SOON).toBe(200)
   expect(lines.filter(line => line.includes('"level":"error"'))).toEqual([])
 })

@@ -4,12 +4,12 @@ import { createService } from '#src/api/server/app.ts'
 import { createServiceMetrics } from '#src/api/server/metrics.ts'
 import { startHttp } from '#src/platform/http/server.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
-import { createMirrorApi } from '#src/present/serve/app.ts'
+import { createServeRoutes } from '#src/present/serve/app.ts'
 import { until } from '../support/daemon.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { idOf, notices } from '../support/notices.ts'
 import { readMetrics } from '../support/prometheus.ts'
 import { exchange, parsed } from '../support/raw_http.ts'
+import { serveApi } from '../support/serve.ts'
 import { startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
@@ -18,10 +18,10 @@ const PATH = '/api/v1/editais'
 async function serve(trustedProxies: readonly string[] = []) {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
-  const mirrored = await serveMirror(company.environment)
+  const mirrored = await serveApi(company.environment)
   const registry = new Registry()
   const metrics = createServiceMetrics(registry)
-  const api = createMirrorApi({ ...mirrored.parts, metrics })
+  const api = createServeRoutes({ ...mirrored.parts, metrics })
   const service = createService({ api, extras: MIRROR_EXTRAS, log: null, contents: null })
   const http = await startHttp(service, { trustedProxies })
   metrics.watch(http.connections)

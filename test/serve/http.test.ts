@@ -1,19 +1,19 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { askAt, serveMirror } from '../support/mirror.ts'
 import { idOf, noticeEntry, notices } from '../support/notices.ts'
-import { type Company, startCompany } from '../support/synced.ts'
+import { askAt, serveApi } from '../support/serve.ts'
+import { type SyncedCompany, startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
-async function synced(count = 30): Promise<Company> {
+async function synced(count = 30): Promise<SyncedCompany> {
   const company = await startCompany(notices(1, count))
   await company.syncHere()
   return company
 }
 
 test('what did not change is not sent again, and what is sent may be compressed', async () => {
-  const { ask } = await serveMirror((await synced()).environment)
+  const { ask } = await serveApi((await synced()).environment)
   for (const path of [PATH, `${PATH}/${idOf(1)}`, `${PATH}/${idOf(1)}/analysis`]) {
     const { headers, body, status } = await ask(path)
     expect([status, headers['content-type']]).toEqual([200, 'application/json'])
@@ -50,7 +50,7 @@ test('what did not change is not sent again, and what is sent may be compressed'
 
 test('a tag changes with the documents that it names, and only with them', async () => {
   const company = await synced()
-  const mirror = await serveMirror(company.environment)
+  const mirror = await serveApi(company.environment)
   const paths = [PATH, `${PATH}/${idOf(1)}`, `${PATH}/${idOf(2)}`, `${PATH}/${idOf(1)}/analysis`]
   const tags = async () => await Promise.all(paths.map(async path => (await mirror.ask(path)).headers.etag))
   const before = await tags()
@@ -65,7 +65,7 @@ test('a tag changes with the documents that it names, and only with them', async
 })
 
 test('whatever is asked is answered in JSON, with an id to ask about', async () => {
-  const { ask, url, lines, keys } = await serveMirror((await synced(3)).environment)
+  const { ask, url, lines, keys } = await serveApi((await synced(3)).environment)
   const answered = async (path: string, question: Parameters<typeof ask>[1] = {}) => {
     const { status, headers, body } = await ask(path, question)
     expect(headers['content-type']).toBe('application/json')
@@ -116,7 +116,7 @@ test('whatever is asked is answered in JSON, with an id to ask about', async () 
 test('pages of an origin that is set may ask, and a key may ask so often as is set', async () => {
   const { environment } = await synced(3)
   const origin = 'https://erp.example'
-  const { ask, lines } = await serveMirror(environment, { corsOrigins: [origin], maxRps: 5 })
+  const { ask, lines } = await serveApi(environment, { corsOrigins: [origin], maxRps: 5 })
   const preflight = await ask(PATH, {
     ...{ method: 'OPTIONS', key: null },
     headers: {
@@ -133,7 +133,7 @@ test('pages of an origin that is set may ask, and a key may ask so often as is s
   expect(own.headers['x-data-as-of']).toMatch(/Z$/)
   const other = await ask(PATH, { headers: { origin: 'https://elsewhere.example' } })
   expect(other.headers['access-control-allow-origin']).toBeUndefined()
-  const any = await serveMirror(environment, { corsOrigins: ['*'] })
+  const any = await serveApi(environment, { corsOrigins: ['*'] })
   expect((await any.ask(PATH, { headers: { origin } })).headers['access-control-allow-origin']).toBe('*')
 
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask(PATH)))
@@ -158,7 +158,7 @@ test('what is not there yet is said so, and is no 404', async () => {
     { fault: 'truncate', kinds: ['analysis'], ids: [idOf(4)] },
   ]
   await company.syncHere()
-  const { ask, keys } = await serveMirror(company.environment, {
+  const { ask, keys } = await serveApi(company.environment, {
     companies: ['acme', 'beta'],
     ready: ['acme'],
   })
@@ -183,7 +183,7 @@ test('an analysis of before is not served for a notice that changed since', asyn
   company.world.update(idOf(1), { edital: { objeto: 'Outro' }, updatedAt: new Date() })
   company.faults.plan = [{ fault: 'status', status: 500, kinds: ['analysis'] }]
   await company.syncHere()
-  const { ask, json } = await serveMirror(company.environment)
+  const { ask, json } = await serveApi(company.environment)
   expect(await json(`${PATH}/${idOf(1)}`)).toMatchObject({ objeto: 'Outro' })
   expect((await ask(`${PATH}/${idOf(1)}/analysis`)).status).toBe(503)
   expect((await ask(`${PATH}/${idOf(2)}/analysis`)).status).toBe(200)
@@ -196,7 +196,7 @@ test('a date of another age troubles nobody', async () => {
   )
   const company = await startCompany(entries)
   await company.syncHere()
-  const { json } = await serveMirror(company.environment)
+  const { json } = await serveApi(company.environment)
   const { editais } = await json<{ editais: { created_at: string }[] }>(PATH)
   expect(editais.map(({ created_at }) => created_at)).toEqual(dates)
 })

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createRandom } from '#src/sandbox/random.ts'
-import { type ServedMirror, serveMirror } from '../support/mirror.ts'
 import { idOf, noticeEntry, notices } from '../support/notices.ts'
+import { type ServedApi, serveApi } from '../support/serve.ts'
 import { startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
@@ -16,7 +16,7 @@ type Page = {
   readonly offset: number
 }
 
-async function pagesOf({ json }: ServedMirror, limit: number, filter = ''): Promise<Page[]> {
+async function pagesOf({ json }: ServedApi, limit: number, filter = ''): Promise<Page[]> {
   const pages: Page[] = []
   for (let offset = 0; ; offset += limit) {
     const page = await json<Page>(`${PATH}?limit=${limit}&offset=${offset}${filter}`)
@@ -37,7 +37,7 @@ test('pages are pieces of one list, newest first, of every set of phases', async
   const removed = idOf(5)
   company.world.remove(removed)
   await company.syncHere()
-  const mirror = await serveMirror(company.environment)
+  const mirror = await serveApi(company.environment)
   const [whole] = (await pagesOf(mirror, 200)) as [Page]
   const order = [...whole.editais].sort(
     (a, b) => Date.parse(b.created_at) - Date.parse(a.created_at) || (a.id < b.id ? -1 : 1),
@@ -67,7 +67,7 @@ test('pages are pieces of one list, newest first, of every set of phases', async
 test('a limit or an offset out of bounds is the nearest one that is not', async () => {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
-  const { json } = await serveMirror(company.environment)
+  const { json } = await serveApi(company.environment)
   for (const [query, limit, offset, count] of [
     ['', 50, 0, 3],
     ['limit=0', 1, 0, 1],
@@ -94,7 +94,7 @@ test('while snapshots are replaced, every answer is whole, of one snapshot, and 
   }
   version(0)
   await company.syncHere()
-  const { json, ask } = await serveMirror(company.environment)
+  const { json, ask } = await serveApi(company.environment)
   const seen = new Set<string>()
   let over = false
 
@@ -131,7 +131,7 @@ test('while snapshots are replaced, every answer is whole, of one snapshot, and 
 test('a thousand hostile requests are answered, as any others, and nothing breaks', async () => {
   const company = await startCompany(notices(1, 5))
   await company.syncHere()
-  const { ask, lines } = await serveMirror(company.environment)
+  const { ask, lines } = await serveApi(company.environment)
   const seed = process.env.TEST_SEED ?? String(Date.now())
   const random = createRandom(`hostile ${seed}`)
   const known = [200, 400, 401, 404, 405, 414]

@@ -2,17 +2,17 @@ import type { Logger } from 'pino'
 import { Refusal } from '#src/api/server/source.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { Builders } from './builders.ts'
-import { MirroredCompany, type Sources } from './company.ts'
+import { ServedCompany, type Sources } from './company.ts'
 import { KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
-import type { MirrorSnapshot } from './snapshot.ts'
+import type { ServedSnapshot } from './snapshot.ts'
 
 /** How soon uses of keys are noted, waiting revocations entered, and companies without a valid key closed. */
 const LOOK_AFTER_MS = 2000
 /** A look at the keys blocks all answers. */
 const KEYS_WAIT_MS = 50
 
-export type MirrorOptions = Sources & {
+export type ServedCompaniesOptions = Sources & {
   /** Where the keys are. */
   readonly dataDir: string
   /** Processes at once that prepare snapshots. */
@@ -25,9 +25,9 @@ export type MirrorOptions = Sources & {
 type Holder = { readonly company: string; readonly prefix: string }
 
 /** The latest snapshots of all companies that have a valid API key. */
-export class Mirror {
-  readonly #options: MirrorOptions
-  readonly #companies = new Map<string, MirroredCompany>()
+export class ServedCompanies {
+  readonly #options: ServedCompaniesOptions
+  readonly #companies = new Map<string, ServedCompany>()
   readonly #pages = new PageBudget()
   readonly #builders: Builders
   readonly #timer: NodeJS.Timeout
@@ -42,7 +42,7 @@ export class Mirror {
   #problem: string | null = null
 
   /** @throws FatalError (usage) where the keys cannot be opened. */
-  constructor(options: MirrorOptions) {
+  constructor(options: ServedCompaniesOptions) {
     this.#options = options
     this.#builders = new Builders(options.builders)
     this.#keys = KeyStore.openIfThere(options.dataDir, KEYS_WAIT_MS)
@@ -89,7 +89,7 @@ export class Mirror {
    * What there is of a company now.
    * @throws Refusal (503) where there is no snapshot yet.
    */
-  snapshotOf(company: string): MirrorSnapshot {
+  snapshotOf(company: string): ServedSnapshot {
     return (this.#companies.get(company) ?? this.#follow(company)).current
   }
 
@@ -114,17 +114,17 @@ export class Mirror {
     keys?.close()
   }
 
-  #follow(company: string): MirroredCompany {
+  #follow(company: string): ServedCompany {
     const shared = { ...this.#options, builders: this.#builders }
-    const followed = new MirroredCompany(company, { ...shared, pages: this.#pages.open() })
+    const followed = new ServedCompany(company, { ...shared, pages: this.#pages.open() })
     this.#companies.set(company, followed)
     followed.follow()
     return followed
   }
 
   /** Gives back its memory and files; requests that read in them read to the end. */
-  #unfollow(company: string, end: (followed: MirroredCompany) => Promise<void>): void {
-    const closing = end(this.#companies.get(company) as MirroredCompany)
+  #unfollow(company: string, end: (followed: ServedCompany) => Promise<void>): void {
+    const closing = end(this.#companies.get(company) as ServedCompany)
       .catch(error => this.#options.log.error({ company }, `Cannot be closed: ${messageOf(error)}.`))
       .finally(() => this.#closing.delete(closing))
     this.#companies.delete(company)

@@ -25,7 +25,7 @@ export type Company = {
 }
 
 /** The companies of this worker. They change with `config/companies.yaml`, without a restart. */
-export type Roster = {
+export type CompanyRegistry = {
   readonly companies: ReadonlyMap<string, Company>
   /** Why the file that is there now could not be used: the companies are those of before. Null when it could. */
   readonly problem: string | null
@@ -39,16 +39,16 @@ export type Roster = {
   refresh(): Promise<void>
 }
 
-type Read = Pick<Roster, 'companies' | 'broken' | 'problem' | 'isInUse'>
+type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse'>
 
 /**
  * Reads the companies for the first time.
  * @throws FatalError (usage) for a configuration that cannot work; later on it becomes `problem`.
  */
-export async function openRoster(environment: Environment): Promise<Roster> {
+export async function openCompanyRegistry(environment: Environment): Promise<CompanyRegistry> {
   const file = companiesFile(environment)
   let seen = await signature(file.path)
-  let read = await readRoster(environment, { mayWait: file.named && seen === null })
+  let read = await readCompanyRegistry(environment, { mayWait: file.named && seen === null })
   // By a clock that never goes back, which would put the next reading off.
   let readMs = performance.now()
   let version = 1
@@ -60,7 +60,7 @@ export async function openRoster(environment: Environment): Promise<Roster> {
     readMs = performance.now()
     try {
       if (now === null) throw new FatalError(`${file.path} is gone; its companies stay as they were.`)
-      const next = keepBroken(await readRoster(environment, { mayWait: false }), read.companies)
+      const next = keepBroken(await readCompanyRegistry(environment, { mayWait: false }), read.companies)
       if (now !== seen || next.broken.size !== read.broken.size) version += 1
       read = next
     } catch (error) {
@@ -96,7 +96,7 @@ export async function openRoster(environment: Environment): Promise<Roster> {
 }
 
 /** A company whose entry was mistyped goes on as it was configured before. */
-function keepBroken(next: Read, before: Roster['companies']): Read {
+function keepBroken(next: Read, before: CompanyRegistry['companies']): Read {
   const companies = new Map(next.companies)
   for (const slug of next.broken.keys()) {
     const known = before.get(slug)
@@ -105,7 +105,10 @@ function keepBroken(next: Read, before: Roster['companies']): Read {
   return { ...next, companies }
 }
 
-async function readRoster(environment: Environment, { mayWait }: { mayWait: boolean }): Promise<Read> {
+async function readCompanyRegistry(
+  environment: Environment,
+  { mayWait }: { mayWait: boolean },
+): Promise<Read> {
   const { file, environments, problem, broken: unusable } = await readCompanies(environment)
   if (!file && !environment.API_BASE_URL?.trim()) {
     // Somebody named a file that is not there yet: it can come without a restart.

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { Database, literal } from '#src/store/warehouse/database.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { idOf, noticeEntry, notices } from '../support/notices.ts'
 import { expectRoundTrip } from '../support/round_trip.ts'
+import { serveApi } from '../support/serve.ts'
 import { startCompany } from '../support/synced.ts'
 
 /** Of how many notices; ROUND_TRIP=5000 asks more of it. Real ones: `test/real_notices.test.ts`. */
@@ -43,7 +43,7 @@ test('what an instant in microseconds cannot say comes out as it went in: dates,
   await company.syncHere()
   await expectRoundTrip(company)
 
-  const { json } = await serveMirror(company.environment)
+  const { json } = await serveApi(company.environment)
   for (const [at, { edital }] of exact.entries()) {
     const { data_sessao, committed_at, updated_at } = edital
     const path = `/api/v1/editais/${idOf(at + 1)}`
@@ -78,7 +78,7 @@ test('a snapshot of an earlier version, without the latest columns, is served', 
     }
   }
   db.close()
-  const { json } = await serveMirror(company.environment)
+  const { json } = await serveApi(company.environment)
   const [entry] = notices(1, 1)
   expect(await json(`/api/v1/editais/${idOf(1)}`)).toMatchObject({ objeto: entry?.edital.objeto })
   expect(await json(`/api/v1/editais/${idOf(1)}/analysis`)).toMatchObject({ objeto: entry?.edital.objeto })
@@ -103,7 +103,7 @@ test('an empty part of an analysis is there, and a part that is missing or null 
   const company = await startCompany(parts.map((part, at) => noticeEntry(at + 1, {}, part)))
   await company.syncHere()
   await expectRoundTrip(company)
-  const { json } = await serveMirror(company.environment)
+  const { json } = await serveApi(company.environment)
   const served = await Promise.all(
     parts.map(async (_, at) => {
       const { pricing, orgao_report } = await json<Record<string, unknown>>(
@@ -119,7 +119,7 @@ test('an explicit null, which the contract takes for nothing, is left out; its o
   const nulls = { pricing: { margem_min: null }, orgao_report: { status: null, payment_risk: null } }
   const company = await startCompany([noticeEntry(1, { uf: null }, nulls)])
   await company.syncHere()
-  const { json } = await serveMirror(company.environment)
+  const { json } = await serveApi(company.environment)
   expect(await json(`/api/v1/editais/${idOf(1)}/analysis`)).toMatchObject({ pricing: {}, orgao_report: {} })
   expect(await json(`/api/v1/editais/${idOf(1)}`)).not.toHaveProperty('uf')
 })

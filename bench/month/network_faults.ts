@@ -8,7 +8,7 @@ const SHARE_OF_HOURS = 0.05
 const TRUNCATED = 2
 
 /** What goes wrong with the API in an hour, and how the run of that hour must end. */
-export type Weather = {
+export type NetworkFaults = {
   readonly name: 'fair' | 'refused' | 'cut' | 'truncated' | 'failing' | 'away'
   readonly faults: readonly Fault[]
   readonly ends: (report: RunReport) => RunStatus
@@ -16,10 +16,10 @@ export type Weather = {
 
 const attempted = ({ loaded, gone, quarantined, failed }: RunReport) => loaded + gone + quarantined + failed
 
-export const FAIR: Weather = { name: 'fair', faults: [], ends: () => 'ok' }
+export const FAIR: NetworkFaults = { name: 'fair', faults: [], ends: () => 'ok' }
 
 /** Each as often as it stands here. */
-const BAD: readonly Weather[] = [
+const BAD: readonly NetworkFaults[] = [
   // A burst of refusals, which are waited out.
   ...twice({
     ...FAIR,
@@ -51,34 +51,36 @@ const BAD: readonly Weather[] = [
   { name: 'away', faults: [{ fault: 'status', status: 500 }], ends: () => 'failed' },
 ]
 
-function twice(weather: Weather): readonly [Weather, Weather] {
-  return [weather, weather]
+function twice(networkFaults: NetworkFaults): readonly [NetworkFaults, NetworkFaults] {
+  return [networkFaults, networkFaults]
 }
 
 /** The same for the same seed. */
-export function weatherAt(seed: string, hour: number): Weather {
+export function networkFaultsAt(seed: string, hour: number): NetworkFaults {
   const at = fractionOf(`${seed} weather ${hour}`) / SHARE_OF_HOURS
   return BAD[Math.floor(at * BAD.length)] ?? FAIR
 }
 
-/** What of a report is not as it must be in this weather, with so many notices in the world. */
+/** What of a report is not as it must be in this networkFaults, with so many notices in the world. */
 export function complaints(
   report: RunReport,
-  about: { weather: Weather; notices: number; requests: number },
+  about: { networkFaults: NetworkFaults; notices: number; requests: number },
 ): string[] {
-  const { weather, notices, requests } = about
-  const away = weather.name === 'away'
-  const quarantined = weather.name === 'truncated' ? Math.min(TRUNCATED, attempted(report)) : 0
+  const { networkFaults, notices, requests } = about
+  const away = networkFaults.name === 'away'
+  const quarantined = networkFaults.name === 'truncated' ? Math.min(TRUNCATED, attempted(report)) : 0
   const expected: Partial<RunReport> = {
-    status: weather.ends(report),
+    status: networkFaults.ends(report),
     requests,
     listed: away ? 0 : notices,
     ...(away ? {} : { scan_complete: true }),
-    ...(weather.name === 'failing' ? { loaded: 0 } : { quarantined, failed: 0, not_attempted: 0 }),
+    ...(networkFaults.name === 'failing' ? { loaded: 0 } : { quarantined, failed: 0, not_attempted: 0 }),
   }
   return Object.entries(expected).flatMap(([name, value]) => {
     const is = report[name as keyof RunReport]
-    return is === value ? [] : [`${weather.name}: ${name} is ${is}, not ${value}: ${JSON.stringify(report)}`]
+    return is === value
+      ? []
+      : [`${networkFaults.name}: ${name} is ${is}, not ${value}: ${JSON.stringify(report)}`]
   })
 }
 

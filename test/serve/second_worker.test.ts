@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
 import { reportHere } from '../support/here.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { idOf, noticeEntry, notices } from '../support/notices.ts'
 import type { Environment } from '../support/project.ts'
 import { queryLatest, temporaryDirectory } from '../support/project.ts'
-import { type Company, startCompany } from '../support/synced.ts'
+import { serveApi } from '../support/serve.ts'
+import { type SyncedCompany, startCompany } from '../support/synced.ts'
 
 /** Far less than the five minutes that an answer may ask to wait. */
 const SOON_MS = 20_000
 
-async function secondOf({ environment }: Company): Promise<Environment> {
-  const { url, keys } = await serveMirror(environment)
+async function secondOf({ environment }: SyncedCompany): Promise<Environment> {
+  const { url, keys } = await serveApi(environment)
   return {
     ...environment,
     API_BASE_URL: url,
@@ -55,8 +55,8 @@ test(
   SOON_MS,
 )
 
-async function addressOf({ environment }: Company): Promise<Environment> {
-  const { url, keys } = await serveMirror(environment)
+async function addressOf({ environment }: SyncedCompany): Promise<Environment> {
+  const { url, keys } = await serveApi(environment)
   return { API_BASE_URL: url, API_KEY: keys.acme as string }
 }
 

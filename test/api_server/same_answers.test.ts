@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { createMirrorApi } from '#src/present/serve/app.ts'
+import { createServeRoutes } from '#src/present/serve/app.ts'
 import { serveWorker } from '../support/http.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { idOf, notices } from '../support/notices.ts'
 import { exchange, parsed } from '../support/raw_http.ts'
+import { serveApi } from '../support/serve.ts'
 import { startCompany } from '../support/synced.ts'
 
 const LIST = '/api/v1/editais'
@@ -139,8 +139,8 @@ function essence(answer: string): object {
 test('sandbox, serve and daemon give the same answer to whatever is asked', async () => {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
-  const mirrored = await serveMirror(company.environment)
-  const worker = await serveWorker({ api: createMirrorApi(mirrored.parts) })
+  const mirrored = await serveApi(company.environment)
+  const worker = await serveWorker({ api: createServeRoutes(mirrored.parts) })
   const key = mirrored.keys.acme as string
   const servers = [
     { name: 'serve', url: mirrored.url, key },

@@ -1,5 +1,5 @@
 import { readApiSettings, readSettings } from '#config/settings.ts'
-import { createApi } from '#src/api/client/client.ts'
+import { createApiClient } from '#src/api/client/client.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { replay } from '#src/operate/replay.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
@@ -9,11 +9,11 @@ import type { Random } from '#src/sandbox/random.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
-import { must } from './must.ts'
+import { assertHolds } from './assertions.ts'
 import { OTHER_KEY, type Play } from './play.ts'
 
 /** What an operator, or the clock, has done. */
-export type Deed =
+export type Operation =
   | 'sync'
   | 'full'
   | 'restart'
@@ -24,8 +24,8 @@ export type Deed =
   | 'rebuild'
   | 'other key'
 
-export function drawDeed(random: Random): Deed {
-  return random.weighted<Deed>([
+export function drawOperation(random: Random): Operation {
+  return random.weighted<Operation>([
     ['sync', 12],
     ['full', 3],
     ['restart', 1],
@@ -38,27 +38,28 @@ export function drawDeed(random: Random): Deed {
   ])
 }
 
-/** @returns the report, where the deed has one. */
+/** @returns the report, where the operation has one. */
 export async function perform(
   play: Play,
-  deed: Deed,
+  operation: Operation,
   { signal, trusted }: { signal: AbortSignal; trusted: boolean },
 ): Promise<RunReport | null> {
-  const environment = deed === 'other key' ? { ...play.environment, API_KEY: OTHER_KEY } : play.environment
+  const environment =
+    operation === 'other key' ? { ...play.environment, API_KEY: OTHER_KEY } : play.environment
   const context = contextOf(play, environment, signal)
-  return await holdingCompany(context, SILENT, { what: deed, waitSeconds: 0 }, async () => {
+  return await holdingCompany(context, SILENT, { what: operation, waitSeconds: 0 }, async () => {
     // The other one waits a little for the lock, so not each time.
     if (play.random.chance(0.15)) await checkHeld(context)
-    if (deed === 'publish' || deed === 'rebuild') {
-      const open = deed === 'publish' ? openWarehouse : rebuildWarehouse
+    if (operation === 'publish' || operation === 'rebuild') {
+      const open = operation === 'publish' ? openWarehouse : rebuildWarehouse
       const warehouse = await open(openOptions(context))
       await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
       return null
     }
-    if (deed === 'replay') return (await replay(context)).report
-    const api = createApi({ ...readApiSettings(environment), signal, nowMs: Date.now })
+    if (operation === 'replay') return (await replay(context)).report
+    const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })
     try {
-      return (await sync(requestOf(play, deed, trusted), { ...context, api })).report
+      return (await sync(requestOf(play, operation, trusted), { ...context, api })).report
     } finally {
       await api.close()
     }
@@ -75,7 +76,7 @@ async function checkHeld(context: RunContext): Promise<void> {
     { what: 'another', waitSeconds: 0 },
     async () => null,
   ).catch(error => error)
-  must(
+  assertHolds(
     refused instanceof FatalError && refused.exitCode === EXIT.held,
     () => 'I8: a second process got the company while the first one holds it',
   )
@@ -106,13 +107,13 @@ export function contextOf(
   }
 }
 
-function requestOf({ random, company }: Play, deed: Deed, trusted: boolean): SyncRequest {
+function requestOf({ random, company }: Play, operation: Operation, trusted: boolean): SyncRequest {
   const ids = [...random.sample(company.world.ids(), 3), ...random.sample(company.world.removedIds(), 1)]
   return {
-    full: deed === 'full' || deed === 'restart',
-    restart: deed === 'restart',
-    statuses: deed === 'statuses' ? ['analysis', 'pricing'] : null,
-    ids: deed === 'ids' ? ids : null,
+    full: operation === 'full' || operation === 'restart',
+    restart: operation === 'restart',
+    statuses: operation === 'statuses' ? ['analysis', 'pricing'] : null,
+    ids: operation === 'ids' ? ids : null,
     allowMassDelete: trusted,
   }
 }

@@ -4,7 +4,7 @@ import { zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import { Json } from '#src/api/server/source.ts'
 import { tagOf } from '#src/api/server/tag.ts'
 import { createTurns } from '#src/api/server/turns.ts'
-import { type AnalysisPlace, DamagedError, type ShelfIndex, sha256, shelfFiles } from './shelf_files.ts'
+import { type AnalysisPlace, DamagedError, type MonthIndex, preparedFiles, sha256 } from './prepared_files.ts'
 
 /** To unpack so much takes 0.15 ms, which is less than to have another thread do it. */
 const SMALL_BYTES = 128 * 1024
@@ -15,8 +15,8 @@ const decompress = promisify(zstdDecompress)
 const SPARE_BYTES = 1024
 
 /** The documents of one month: notices in memory, analyses in a file. */
-export class Shelf {
-  readonly index: ShelfIndex
+export class PreparedMonth {
+  readonly index: MonthIndex
   /** Names all its notices; for `ETag`. */
   readonly tag: string
   readonly #notices: Buffer
@@ -25,7 +25,7 @@ export class Shelf {
   #reading = 0
   #dropped = false
 
-  private constructor(index: ShelfIndex, notices: Buffer, analyses: FileHandle) {
+  private constructor(index: MonthIndex, notices: Buffer, analyses: FileHandle) {
     this.index = index
     this.#notices = notices
     this.#analyses = analyses
@@ -37,17 +37,17 @@ export class Shelf {
    * Takes what the builder wrote; its directory may be removed afterwards.
    * @throws Error unless it is whole. Analyses are checked when they are read.
    */
-  static async open(directory: string): Promise<Shelf> {
-    const paths = shelfFiles(directory)
+  static async open(directory: string): Promise<PreparedMonth> {
+    const paths = preparedFiles(directory)
     const text = await readFile(paths.index)
     if (sha256(text) !== (await readFile(paths.sum, 'utf8')))
       throw new DamagedError(`${paths.index} is damaged`)
-    const index = JSON.parse(text.toString()) as ShelfIndex
+    const index = JSON.parse(text.toString()) as MonthIndex
     const notices = await readFile(paths.notices)
     if (sha256(notices) !== index.noticesSha256) throw new DamagedError(`${paths.notices} is damaged`)
     const analyses = await open(paths.analyses)
     const { size } = await analyses.stat()
-    if (size === index.analysesBytes) return new Shelf(index, notices, analyses)
+    if (size === index.analysesBytes) return new PreparedMonth(index, notices, analyses)
     await analyses.close()
     throw new DamagedError(`${paths.analyses} is damaged`)
   }

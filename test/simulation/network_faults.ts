@@ -3,18 +3,18 @@ import type { Random } from '#src/sandbox/random.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
 
 /** What goes wrong on the way to the API in one run. */
-export type Weather = {
+export type NetworkFaults = {
   readonly plan: readonly Fault[]
   /** Whether an answer about the list may not arrive as it was given. */
   readonly losesAnswers: boolean
 }
 
-export const CALM: Weather = { plan: [], losesAnswers: false }
+export const CALM: NetworkFaults = { plan: [], losesAnswers: false }
 
 const REQUESTS = ['list', 'notice', 'analysis'] as const
 
 /** @param pageSize what the server gives at most of the list; null for as many as are asked for. */
-export function drawWeather(random: Random, pageSize: number | null): Weather {
+export function drawNetworkFaults(random: Random, pageSize: number | null): NetworkFaults {
   const page: Fault[] = pageSize === null ? [] : [{ fault: 'clamp_limit', max: pageSize }]
   const latency: Fault[] = random.chance(0.3) ? [{ fault: 'latency', ms: 0, toMs: 3 }] : []
   const storms = random.chance(0.4) ? [] : Array.from({ length: random.int(1, 3) }, () => drawFault(random))

@@ -5,7 +5,7 @@ import type { CompanyPaths } from '#src/store/company.ts'
 import type { SimulatedDisk } from './disk.ts'
 
 /** What happens to the process, or to its disk, the n-th time that it comes to a step. */
-export type Fate = {
+export type CrashPoint = {
   readonly kind: 'killed' | 'power fails' | 'disk is full' | 'disk fails' | 'interrupted'
   readonly step: DurableStep
   readonly nth: number
@@ -13,9 +13,9 @@ export type Fate = {
 }
 
 /** Null for most: nothing happens. */
-export function drawFate(random: Random): Fate | null {
+export function drawCrashPoint(random: Random): CrashPoint | null {
   if (random.chance(0.35)) return null
-  const kind = random.weighted<Fate['kind']>([
+  const kind = random.weighted<CrashPoint['kind']>([
     ['killed', 4],
     ['power fails', 4],
     ['disk is full', 2],
@@ -40,7 +40,7 @@ export type Watch = {
 }
 
 export type WatchOptions = {
-  readonly fate: Fate | null
+  readonly crashPoint: CrashPoint | null
   readonly disk: SimulatedDisk
   readonly paths: CompanyPaths
   readonly random: Random
@@ -49,22 +49,22 @@ export type WatchOptions = {
   readonly check: () => void
 }
 
-/** Watches the steps of a run, tells the disk of them, and lets the fate strike. */
+/** Watches the steps of a run, tells the disk of them, and lets the crashPoint strike. */
 export function watch(options: WatchOptions): Watch {
-  const { fate, disk, paths } = options
+  const { crashPoint, disk, paths } = options
   const state: Watch = { struck: false, copy: null, wrong: null, steps: new Map() }
 
   function strike(): void {
     state.struck = true
-    if (fate?.kind === 'interrupted') {
+    if (crashPoint?.kind === 'interrupted') {
       options.interrupt()
       return
     }
-    if (fate?.kind === 'disk is full') throw systemError('ENOSPC', 'no space left on device')
-    if (fate?.kind === 'disk fails') throw systemError('EIO', 'i/o error')
+    if (crashPoint?.kind === 'disk is full') throw systemError('ENOSPC', 'no space left on device')
+    if (crashPoint?.kind === 'disk fails') throw systemError('EIO', 'i/o error')
     const copy = `${paths.root}.crashed`
     disk.copyTo(copy)
-    if (fate?.kind === 'power fails') disk.losePower(copy, options.random)
+    if (crashPoint?.kind === 'power fails') disk.losePower(copy, options.random)
     state.copy = copy
     throw new Dead()
   }
@@ -80,7 +80,8 @@ export function watch(options: WatchOptions): Watch {
         state.wrong = error as Error
       }
     }
-    const due = fate?.step === step && fate.when === when && fate.nth === state.steps.get(step)
+    const due =
+      crashPoint?.step === step && crashPoint.when === when && crashPoint.nth === state.steps.get(step)
     if (due && !state.struck) strike()
     if (when === 'before') disk.before(operation)
   })

@@ -4,11 +4,11 @@ import addFormats from 'ajv-formats'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { STATUSES } from '#schema/notice.ts'
-import { createApi, LIST_PATH } from '#src/api/server/routes.ts'
+import { createApiRoutes, LIST_PATH } from '#src/api/server/routes.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
-import { type Answer, askAt, serveMirror } from '#test/support/mirror.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { openSandbox } from '#test/support/sandbox.ts'
+import { type Answer, askAt, serveApi } from '#test/support/serve.ts'
 import { startCompany } from '#test/support/synced.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a JSON document
@@ -21,10 +21,10 @@ async function descriptionAt(url: string): Promise<Node> {
   return (await (await fetch(`${url}/openapi.json`)).json()) as Node
 }
 
-async function servedMirror(options: Parameters<typeof serveMirror>[1] = {}) {
+async function servedMirror(options: Parameters<typeof serveApi>[1] = {}) {
   const company = await startCompany(notices(1, 12))
   if (options.ready?.length !== 0) await company.syncHere()
-  return await serveMirror(company.environment, options)
+  return await serveApi(company.environment, options)
 }
 
 /** Both servers' descriptions, by name. */
@@ -202,7 +202,7 @@ test('the pattern of `status` accepts exactly what the API does', async () => {
   const { parameters } = (await descriptionAt(sandbox.url)).paths[LIST_PATH].get
   const pattern = new RegExp(parameters.find(({ name }: Node) => name === 'status').schema.pattern, 'u')
   const nothing = async () => ({ editais: [], total: 0 })
-  const api = createApi({ companyOfKey: () => ({ list: nothing, get: nothing, analysis: nothing }) })
+  const api = createApiRoutes({ companyOfKey: () => ({ list: nothing, get: nothing, analysis: nothing }) })
   const piece = fc.constantFrom(...STATUSES, ...STATUSES, ',', ',', ' ', '\t', '\n', '\u00a0', 'x', 'READY')
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { maxLength: 8 }), async pieces => {

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createLogger } from '#src/platform/log.ts'
 import { KeyStore } from '#src/present/serve/keys.ts'
-import { Mirror } from '#src/present/serve/mirror.ts'
+import { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { startCompanies } from '../support/companies.ts'
 import { until } from '../support/daemon.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { idOf, notices } from '../support/notices.ts'
 import { companyDirectory, type Environment } from '../support/project.ts'
-import { type Company, startCompany } from '../support/synced.ts'
+import { serveApi } from '../support/serve.ts'
+import { type SyncedCompany, startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
@@ -34,7 +34,7 @@ function storeOf(environment: Environment): string {
   return join(companyDirectory(environment), 'mirror')
 }
 
-async function synced(): Promise<Company> {
+async function synced(): Promise<SyncedCompany> {
   const company = await startCompany(notices(1, 6))
   await company.syncHere()
   return company
@@ -42,9 +42,9 @@ async function synced(): Promise<Company> {
 
 test('a server that starts again, or a second one, prepares nothing that was prepared', async () => {
   const { environment, world, syncHere } = await synced()
-  const first = await serveMirror(environment)
+  const first = await serveApi(environment)
   expect(await firstTaken(first)).toEqual({ months: 2, stored: 0, built: 2 })
-  const second = await serveMirror(environment)
+  const second = await serveApi(environment)
   expect(await firstTaken(second)).toEqual({ months: 2, stored: 2, built: 0 })
   const path = `${PATH}/${idOf(1)}/analysis`
   expect((await second.ask(path)).body).toEqual((await first.ask(path)).body)
@@ -65,14 +65,14 @@ test.each(['index.json', 'notices', 'analyses', 'sum'])(
   'a prepared month whose %s is damaged is prepared again',
   async file => {
     const { environment } = await synced()
-    const before = await serveMirror(environment)
+    const before = await serveApi(environment)
     const page = (await before.ask(PATH)).body
     await before.close()
     const store = storeOf(environment)
     const [month = ''] = await readdir(store)
     const path = join(store, month, file)
     await writeFile(path, (await readFile(path)).subarray(0, -1))
-    const after = await serveMirror(environment)
+    const after = await serveApi(environment)
     expect(await firstTaken(after)).toEqual({ months: 2, stored: 1, built: 1 })
     expect((await after.ask(PATH)).body).toEqual(page)
   },
@@ -82,11 +82,11 @@ test.each(['index.json', 'notices', 'analyses', 'sum'])(
   'a prepared month that lost its %s is prepared again',
   async file => {
     const { environment } = await synced()
-    const before = await serveMirror(environment)
+    const before = await serveApi(environment)
     await before.close()
     const [month = ''] = await readdir(storeOf(environment))
     await rm(join(storeOf(environment), month, file))
-    const after = await serveMirror(environment)
+    const after = await serveApi(environment)
     expect(await firstTaken(after)).toEqual({ months: 2, stored: 1, built: 1 })
   },
 )
@@ -95,7 +95,7 @@ test('a builder that cannot be started costs no more than the snapshot, which is
   const { environment } = await synced()
   const { execPath } = process
   process.execPath = '/nowhere/node'
-  const failing = serveMirror(environment, { ready: [] })
+  const failing = serveApi(environment, { ready: [] })
   const { ask, lines } = await failing
   try {
     await until(() => lines.join('').includes('no builder can be started'), { what: 'a failure' })
@@ -108,7 +108,7 @@ test('a builder that cannot be started costs no more than the snapshot, which is
 
 test('an analysis that the disk has spoiled is never sent, and is there again before long', async () => {
   const { environment } = await synced()
-  const first = await serveMirror(environment)
+  const first = await serveApi(environment)
   const path = `${PATH}/${idOf(1)}/analysis`
   const { body } = await first.ask(path)
   for (const month of await readdir(storeOf(environment))) {
@@ -129,13 +129,13 @@ test('an analysis that the disk has spoiled is never sent, and is there again be
 
 test('what a killed process left is removed, unless it may still be at work', async () => {
   const { environment } = await synced()
-  const first = await serveMirror(environment)
+  const first = await serveApi(environment)
   await first.close()
   const store = storeOf(environment)
   for (const name of ['part-old', 'part-new', 'shelves-old']) await mkdir(join(store, name))
   const hoursAgo = new Date(Date.now() - 2 * 3_600_000)
   for (const name of ['part-old', 'shelves-old']) await utimes(join(store, name), hoursAgo, hoursAgo)
-  await serveMirror(environment)
+  await serveApi(environment)
   const names = await readdir(store)
   expect(names.filter(name => name.includes('-'))).toEqual(['part-new'])
 })
@@ -154,7 +154,7 @@ test('a few builders prepare all companies, those with least to prepare first', 
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
-  const mirror = new Mirror({ dataDir, builders: 1, lakeOf, log, now: () => new Date() })
+  const mirror = new ServedCompanies({ dataDir, builders: 1, lakeOf, log, now: () => new Date() })
   const ready = () => lines.map(line => JSON.parse(line).company as string)
   try {
     await until(() => ready().length === 3, { what: () => `three snapshots; ${lines.join('')}` })

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { KeyStore } from '#src/present/serve/keys.ts'
 import { startCompanies } from '../support/companies.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { idOf, noticeEntry, notices } from '../support/notices.ts'
+import { serveApi } from '../support/serve.ts'
 import { runShared } from '../support/shared.ts'
 import { startCompany } from '../support/synced.ts'
 
@@ -37,7 +37,7 @@ test('a key is shown once, listed by its beginning, and refused from the moment 
     ...{ key: expect.stringMatching(/^edk_/), company: 'acme', description: 'CRM', expiresAt: null },
   })
 
-  const { ask } = await serveMirror(environment)
+  const { ask } = await serveApi(environment)
   expect((await ask(PATH, { key })).status).toBe(200)
   expect((await ask(PATH, { key: null, headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
 
@@ -73,7 +73,7 @@ test('a key is shown once, listed by its beginning, and refused from the moment 
 test('when a key was last used is known a little later', async () => {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
-  const { ask, store } = await serveMirror(company.environment)
+  const { ask, store } = await serveApi(company.environment)
   expect(store.list(null)[0]?.lastUsedAt).toBeNull()
   await ask(PATH)
   await expect.poll(() => store.list(null)[0]?.lastUsedAt, { timeout: 15_000 }).toMatch(/Z$/)
@@ -85,7 +85,7 @@ test('a key sees one company, though another has the same ids', async () => {
     noticeEntry(slug === 'acme' ? 2 : 3),
   ])
   for (const slug of ['acme', 'beta']) await companies.company(slug).syncHere()
-  const { keys, ask, json } = await serveMirror(companies.environment, { companies: ['acme', 'beta'] })
+  const { keys, ask, json } = await serveApi(companies.environment, { companies: ['acme', 'beta'] })
   for (const [slug, own, foreign] of [
     ['acme', 2, 3],
     ['beta', 3, 2],
@@ -114,7 +114,7 @@ test('a key sees one company, though another has the same ids', async () => {
 test('keys that are locked, or another file, are met without a wait, a restart or a lie', async () => {
   const company = await startCompany(notices(1, 1))
   await company.syncHere()
-  const { ask, keys, store, lines } = await serveMirror(company.environment)
+  const { ask, keys, store, lines } = await serveApi(company.environment)
   const path = join(company.environment.DATA_DIR as string, 'api_keys.sqlite')
   const backup = new DatabaseSync(path)
   // Who reads does not stop who writes.

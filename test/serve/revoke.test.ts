@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { KeyStore } from '#src/present/serve/keys.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { notices } from '../support/notices.ts'
 import { type Environment, surroundings } from '../support/project.ts'
+import { serveApi } from '../support/serve.ts'
 import { runShared } from '../support/shared.ts'
 import { startCompany } from '../support/synced.ts'
 
@@ -19,7 +19,7 @@ async function startServed() {
   await company.syncHere()
   const { environment } = company
   const dataDir = environment.DATA_DIR as string
-  const served = await serveMirror(environment)
+  const served = await serveApi(environment)
   return {
     ...served,
     ...placesOf(dataDir),

@@ -6,9 +6,9 @@ import { createServiceMetrics } from '#src/api/server/metrics.ts'
 import { startHttp } from '#src/platform/http/server.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
-import { createMirrorApi, type MirrorApiOptions } from '#src/present/serve/app.ts'
+import { createServeRoutes, type ServeRoutesOptions } from '#src/present/serve/app.ts'
 import { KeyStore } from '#src/present/serve/keys.ts'
-import { Mirror } from '#src/present/serve/mirror.ts'
+import { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { until } from './daemon.ts'
 import type { Environment } from './project.ts'
@@ -28,14 +28,14 @@ type Question = {
   readonly from?: string
 }
 
-export type ServedMirror = {
+export type ServedApi = {
   readonly url: string
   /** By company. */
   readonly keys: Readonly<Record<string, string>>
   readonly store: KeyStore
-  readonly mirror: Mirror
+  readonly served: ServedCompanies
   /** What another server of the same company is made of. */
-  readonly parts: MirrorApiOptions
+  readonly parts: ServeRoutesOptions
   /** Lines of its log. */
   readonly lines: readonly string[]
   /** Ends it before the test does. */
@@ -58,7 +58,7 @@ type Options = {
 }
 
 /** Serves what is below `DATA_DIR`, until the test ends. */
-export async function serveMirror(environment: Environment, options: Options = {}): Promise<ServedMirror> {
+export async function serveApi(environment: Environment, options: Options = {}): Promise<ServedApi> {
   const { companies = ['acme'], ready = companies, maxRps = null, corsOrigins = [] } = options
   const { now = () => new Date() } = options
   const dataDir = environment.DATA_DIR as string
@@ -67,10 +67,10 @@ export async function serveMirror(environment: Environment, options: Options = {
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
-  const mirror = new Mirror({ dataDir, builders: 2, lakeOf, log, now })
+  const served = new ServedCompanies({ dataDir, builders: 2, lakeOf, log, now })
   const metrics = createServiceMetrics(new Registry())
-  const parts = { mirror, settings: { maxRps, corsOrigins }, metrics, log }
-  const api = createMirrorApi(parts)
+  const parts = { served, settings: { maxRps, corsOrigins }, metrics, log }
+  const api = createServeRoutes(parts)
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0 })
   const agent = new Agent({ keepAlive: true })
@@ -78,7 +78,7 @@ export async function serveMirror(environment: Environment, options: Options = {
   const end = async () => {
     agent.destroy()
     await close()
-    await mirror.close()
+    await served.close()
     store.close()
   }
   const endOnce = () => {
@@ -87,17 +87,17 @@ export async function serveMirror(environment: Environment, options: Options = {
   }
   onTestFinished(endOnce)
   for (const slug of ready) {
-    await until(() => isThere(mirror, slug), {
+    await until(() => isThere(served, slug), {
       what: () => `a snapshot of ${slug}; the log says\n${lines.join('')}`,
     })
   }
-  const ask: ServedMirror['ask'] = (path, { key = keys.acme, headers = {}, method = 'GET', from } = {}) =>
+  const ask: ServedApi['ask'] = (path, { key = keys.acme, headers = {}, method = 'GET', from } = {}) =>
     askAt(`${url}${path}`, {
       ...{ method, agent, headers: { ...(key ? { 'x-api-key': key } : {}), ...headers } },
       ...(from ? { localAddress: from } : {}),
     })
   return {
-    ...{ url, keys, store, mirror, parts, lines, ask, close: endOnce },
+    ...{ url, keys, store, served, parts, lines, ask, close: endOnce },
     async json(path, question) {
       const { status, body } = await ask(path, question)
       if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body}`)
@@ -106,9 +106,9 @@ export async function serveMirror(environment: Environment, options: Options = {
   }
 }
 
-function isThere(mirror: Mirror, company: string): boolean {
+function isThere(served: ServedCompanies, company: string): boolean {
   try {
-    return mirror.snapshotOf(company) !== null
+    return served.snapshotOf(company) !== null
   } catch {
     return false
   }

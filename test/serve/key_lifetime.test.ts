@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { KeyStore } from '#src/present/serve/keys.ts'
-import { serveMirror } from '../support/mirror.ts'
 import { notices } from '../support/notices.ts'
+import { serveApi } from '../support/serve.ts'
 import { runShared } from '../support/shared.ts'
 import { startCompany } from '../support/synced.ts'
 
@@ -46,7 +46,7 @@ test('an expired key is refused as a revoked one is, from that very moment', asy
   expect(expiresMs - Date.parse(entry?.createdAt as string)).toBe(90 * DAY_MS)
 
   let nowMs = expiresMs - 1
-  const { ask, store } = await serveMirror(company.environment, { now: () => new Date(nowMs) })
+  const { ask, store } = await serveApi(company.environment, { now: () => new Date(nowMs) })
   expect((await ask(PATH, { key })).status).toBe(200)
   nowMs = expiresMs
   const revoked = store.create('acme', 'revoked', new Date())
@@ -122,7 +122,7 @@ test('a key that is rotated is accepted beside its successor until the overlap i
   expect((await keys('list')).stdout).toContain(`replaced by ${is.prefix} until `)
 
   let nowMs = Date.parse(was.expiresAt as string) - 1
-  const { ask } = await serveMirror(company.environment, { now: () => new Date(nowMs) })
+  const { ask } = await serveApi(company.environment, { now: () => new Date(nowMs) })
   const statuses = async () =>
     await Promise.all([old, fresh].map(async key => (await ask(PATH, { key })).status))
   expect(await statuses()).toEqual([200, 200])

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { MonthFiles } from './documents.ts'
 
-/** A month that is to be put on a shelf. */
-export type ShelfOrder = {
+/** A month that is to be put on a prepared. */
+export type MonthOrder = {
   readonly files: MonthFiles
   /** Of those files, together. */
   readonly bytes: number
@@ -13,7 +13,7 @@ export type ShelfOrder = {
 }
 
 /** What the builder says when it is done. */
-export type ShelfResult = { readonly error: string | null }
+export type MonthResult = { readonly error: string | null }
 
 /** Where an analysis is in its file: `bytes` from `at` on, which are `size` bytes of JSON. */
 export type AnalysisPlace = {
@@ -23,8 +23,8 @@ export type AnalysisPlace = {
   readonly tag: string
 }
 
-/** What is on a shelf, newest notice first; all lists are of one length. */
-export type ShelfIndex = {
+/** What is on a prepared, newest notice first; all lists are of one length. */
+export type MonthIndex = {
   readonly ids: readonly string[]
   readonly statuses: readonly string[]
   /** `created_at`, microseconds. */
@@ -43,7 +43,7 @@ export type ShelfIndex = {
 }
 
 /** `sum` is the SHA-256 of the index, and written last. */
-export function shelfFiles(
+export function preparedFiles(
   directory: string,
 ): Readonly<Record<'notices' | 'analyses' | 'index' | 'sum', string>> {
   return {
