@@ -14,7 +14,7 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   title AS titulo, description AS descricao, action_type,
   coalesce(acao, action_type) AS acao,
   legal_thesis, data_sessao_dia,
-  -- Appeals run from what happens at the session, which the API does not tell.
+  -- Deadlines for appeals depend on events at the session, which the API does not report.
   CASE WHEN antes_da_sessao THEN limite_impugnacao END AS prazo,
   dias_ate_sessao - date_diff('day', prazo, data_sessao_dia) AS dias_ate_prazo
 FROM alerts

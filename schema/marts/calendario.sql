@@ -1,5 +1,5 @@
--- National holidays are those of the law, and Good Friday; Carnival and Corpus Christi are optional days off
--- (ponto facultativo), on which terms run. Easter by the Meeus/Jones/Butcher rule.
+-- The national holidays by law, and Good Friday. Carnival and Corpus Christi are optional days off
+-- (ponto facultativo), which count as business days. Easter by the Meeus/Jones/Butcher algorithm.
 WITH anos AS (SELECT unnest(range(2010, 2061)) AS ano),
 pascoa_1 AS (
   SELECT ano, ano % 19 AS a, ano // 100 AS b, ano % 100 AS c FROM anos

@@ -1,4 +1,4 @@
--- Each child table is summed up by itself before it is joined: joined to one another they would multiply.
+-- Each child table is aggregated before it is joined: joining them directly would multiply their rows.
 WITH itens_por_edital AS (
   SELECT company, edital_id, count(*) AS itens, fsum(valor_total) AS itens_valor_total,
     count(*) FILTER (ai_selected) AS itens_selecionados,
@@ -20,7 +20,7 @@ alertas_por_edital AS (
     count(*) FILTER (severity = 'high' AND NOT oportunidade) AS alertas_altos,
     count(*) FILTER (severity = 'medium' AND NOT oportunidade) AS alertas_medios,
     count(*) FILTER (severity = 'low' AND NOT oportunidade) AS alertas_baixos
-  -- An opportunity is no risk, however large.
+  -- An opportunity is not a risk, whatever its severity.
   FROM (SELECT *, type IS NOT DISTINCT FROM 'opportunity' AS oportunidade FROM alerts)
   GROUP BY ALL
 )
@@ -53,5 +53,5 @@ LEFT JOIN analyses USING (company, edital_id)
 LEFT JOIN itens_por_edital USING (company, edital_id)
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 LEFT JOIN alertas_por_edital USING (company, edital_id)
--- Last: before the others it costs a third more.
+-- Joined last: before the other tables it costs a third more.
 LEFT JOIN calendario ON dia = data_sessao_dia

@@ -1,4 +1,4 @@
--- The contract's phases in their order; a phase that the API adds later has no row here.
+-- The phases of the contract, in order; a phase that the API adds later has no row here.
 SELECT status, fase, fase_ordem, em_andamento
 FROM (VALUES
   ('screening', 'Triagem', 1, true),

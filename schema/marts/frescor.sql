@@ -1,7 +1,7 @@
 WITH execucoes AS (
   SELECT company,
     arg_max({'em': coalesce(finished_at, started_at), 'status': status, 'erro': error}, started_at) AS ultima,
-    -- Over everything: what a filtered run or a replay saw says nothing about the rest.
+    -- Only unfiltered runs: a filtered run or a replay shows nothing about the other notices.
     max(finished_at) FILTER (
       mode IN ('full', 'incremental') AND status IN ('ok', 'partial') AND not_attempted = 0
     ) AS ultima_boa_em

@@ -1,8 +1,8 @@
--- Phases without a notice are shown as well, and so are phases that only this company's data knows.
+-- Includes phases without a notice, and phases that exist only in this company's data.
 WITH por_fase AS (
   SELECT company, status, count(*) AS editais,
     count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
-    -- Sums of doubles depend on their order, which is another each time.
+    -- As decimals: a sum of doubles depends on the order of the rows, which varies.
     sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor_total,
     median(valor_estimado_informado) AS valor_mediano,
     median(greatest(0, epoch_ms(now()) - epoch_ms(created_at)) / 86400000) AS idade_mediana_dias

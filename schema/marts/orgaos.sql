@@ -1,4 +1,4 @@
--- A buyer is its CNPJ; its name and state are those of its latest notice, its risk that of its latest analysis.
+-- A CNPJ identifies a buyer. Name and state are from its latest notice, the risk is from its latest analysis.
 WITH editais_do_orgao AS (
   SELECT e.*, coalesce(e.orgao_cnpj, e.orgao, 'não informado') AS chave,
     coalesce(nullif(orgao_report_payment_risk, ''), nullif(pricing_risco_pagamento, '')) AS risco
@@ -15,7 +15,7 @@ SELECT company,
   descartados / editais AS parcela_descartada,
   coalesce(sum(valor_estimado_informado::DECIMAL(20, 4)), 0)::DOUBLE AS valor_total,
   coalesce(sum(valor_estimado_informado::DECIMAL(20, 4)) FILTER (em_andamento), 0)::DOUBLE AS valor_em_andamento,
-  -- One that is not known says nothing against one that was.
+  -- An unknown risk does not replace an earlier known one.
   coalesce(
     arg_max(risco, (updated_at, edital_id)) FILTER (risco <> 'desconhecido'),
     max(risco)

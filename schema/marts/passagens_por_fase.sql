@@ -1,4 +1,4 @@
--- Transitions are not part of the API: what is known is when a version with another phase was first seen.
+-- The API does not report transitions: we know only when a version with another phase was first observed.
 WITH vistas AS (
   SELECT company, edital_id, status, observed_at, updated_at,
     lag(status) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS status_anterior

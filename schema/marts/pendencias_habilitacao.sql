@@ -6,5 +6,5 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
 FROM requirements r
 JOIN editais_ativos e USING (company, edital_id)
 WHERE r.status IN ('red', 'yellow')
-  -- Says no more, but spares DuckDB the texts of the others: it skips what one comparison excludes, not a list.
+  -- Redundant, but lets DuckDB skip the texts of other rows: it can do that for a single comparison, not for a list.
   AND r.status >= 'red'

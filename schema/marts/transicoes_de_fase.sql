@@ -4,7 +4,7 @@ WITH passagens AS (
     lag(fase) OVER anteriores AS de_fase,
     lag(dias) OVER anteriores AS dias_na_fase
   FROM passagens_por_fase
-  -- What was left as soon as it was entered comes first.
+  -- A phase that was left as soon as it was entered comes first.
   WINDOW anteriores AS (PARTITION BY company, edital_id ORDER BY entrou_em, saiu_em NULLS LAST)
 )
 SELECT company, edital_id, orgao, objeto,
