@@ -45,9 +45,9 @@ export type Subject = {
 
 export type GeneratedCompany = {
   readonly subjects: readonly Subject[]
-  /** The list item (contract section 2.1) as JSON text. */
+  /** The list item (docs/contract.md#notice) as JSON text. */
   notice(index: number, updatedAt: Date): string
-  /** The analysis (section 2.2) as JSON text; another version of it has another verdict and items. */
+  /** The analysis (docs/contract.md#analysis) as JSON text; another version of it has another verdict and items. */
   analysis(index: number, version: number): { json: string; rows: ChildRows }
 }
 

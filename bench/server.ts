@@ -6,7 +6,7 @@ import { createTexts } from './text.ts'
 import { type About, createWorld, type World } from './world.ts'
 
 /*
- * The API of contract section 4 for generated companies, each with its key, in a process of its own. It is
+ * The API of docs/contract.md#endpoints for generated companies, each with its key, in a process of its own. It is
  * told what to do by its parent's messages and ends with it.
  */
 

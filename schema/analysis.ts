@@ -93,7 +93,7 @@ const orgaoReport = z.strictObject({
 })
 
 /**
- * Contract section 2.2: the structured analysis of one notice, exactly as documented. Empty sections
+ * docs/contract.md#analysis: the structured analysis of one notice, exactly as documented. Empty sections
  * are legitimate: a notice that was only screened has no requirements or items yet.
  */
 export const analysis = z.strictObject({

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { dateTime, noticeId, optional } from './fields.ts'
 
-/** Contract section 3: the phases a notice goes through in the company's funnel. */
+/** docs/contract.md#phases-and-levels: the phases a notice goes through in the company's funnel. */
 export const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'] as const
 
 /**
- * Contract section 2.1: a notice as one company tracks it, exactly as documented. What happens to a
+ * docs/contract.md#notice: a notice as one company tracks it, exactly as documented. What happens to a
  * document that is not exactly so is decided in `src/pipeline/validate.ts`, not here.
  */
 export const notice = z.strictObject({
@@ -29,7 +29,7 @@ export const notice = z.strictObject({
 
 export type Notice = z.infer<typeof notice>
 
-/** Contract section 2.4: the envelope of a list response; each element is validated by itself. */
+/** docs/contract.md#page: the envelope of a list response; each element is validated by itself. */
 export const noticePage = z.looseObject({
   editais: z.array(z.unknown()),
   count: z.int().min(0),
@@ -38,5 +38,5 @@ export const noticePage = z.looseObject({
   offset: z.int(),
 })
 
-/** Contract section 4.1 and 8: bounds of the list endpoint. */
+/** docs/contract.md#limits: bounds of the list endpoint. */
 export const LIST_LIMIT = { min: 1, max: 200, default: 50 } as const

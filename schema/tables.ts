@@ -151,7 +151,7 @@ const internal = (name: string, type: ColumnType, from: Source, description: str
   internal: true,
 })
 
-/** Contract section 2.1. */
+/** docs/contract.md#notice. */
 const noticeColumns: readonly Column[] = [
   text('pncp_id', 'Identifier at the national procurement portal, <cnpj>-<year>-<sequence>'),
   {
@@ -185,7 +185,7 @@ const rawUpdatedAt = internal(
   "The notice's updated_at exactly as the API wrote it",
 )
 
-/** Contract section 2.2, the parts that are one per analysis. */
+/** docs/contract.md#analysis, the parts that are one per analysis. */
 const verdictColumns: readonly Column[] = [
   text('analysis_level', 'Depth of the analysis: none, simple, medium, deep'),
   boolean('analyzed', 'False when the level is none'),

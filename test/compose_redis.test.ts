@@ -9,7 +9,7 @@ import { startDaemon, until } from '#test/support/daemon.ts'
 import { readCompose } from '#test/support/docker.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { canOwnRedis } from '#test/support/redis.ts'
-import { freePort } from '#test/support/redis_process.ts'
+import { freePort } from '#tools/redis_process.ts'
 
 const run = promisify(execFile)
 const { services } = await readCompose()

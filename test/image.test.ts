@@ -11,8 +11,8 @@ import { buildImage, type Image } from '#test/support/image.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import type { Environment, Started } from '#test/support/project.ts'
 import { openRedis } from '#test/support/redis.ts'
-import { freePort } from '#test/support/redis_process.ts'
 import { KEY, startCompany } from '#test/support/synced.ts'
+import { freePort } from '#tools/redis_process.ts'
 
 /** Some hundred megabytes are copied twice. */
 const BUILD_TIMEOUT_MS = 180_000

@@ -11,9 +11,9 @@ import {
   startProxy,
   withClient,
 } from '#test/support/redis.ts'
-import { freePort } from '#test/support/redis_process.ts'
+import { freePort } from '#tools/redis_process.ts'
 
-const REDIS_PROCESS = import.meta.resolve('#test/support/redis_process.ts')
+const REDIS_PROCESS = import.meta.resolve('#tools/redis_process.ts')
 
 test('the Redis of the tests is set as the daemon needs it', async () => {
   const { url } = await openRedis()

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { FatalError } from '#src/platform/errors.ts'
-import { freePort, startRedisProcess } from '#test/support/redis_process.ts'
+import { freePort, startRedisProcess } from '#tools/redis_process.ts'
 import { beforeKillAll } from '../processes.ts'
 
 export type Redis = { readonly url: string; close(): Promise<void> }

@@ -19,7 +19,7 @@ const MIN_REPEATED = 20
 
 export type Scan = {
   readonly passes: number
-  /** Whether one pass was verified as whole (section "Scan" of ARCHITECTURE.md). */
+  /** Whether one pass was verified as whole (ARCHITECTURE.md#the-scan). */
   readonly complete: boolean | null
   /** Notices asked for by id that do not exist for this company. */
   readonly absent: number

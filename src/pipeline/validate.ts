@@ -62,20 +62,20 @@ const ANALYSIS: Schema = { root: 'analysis', shape: analysis, dateTimes: ['data_
 const FREE_FORM = /^(overview|operational|requirements\[\]\.metadata)(\.|\[|$)|^verdict\.bullets\[\]/
 
 /**
- * Checks the body of `GET /editais/{id}/analysis` against the contract (section 2.2).
+ * Checks the body of `GET /editais/{id}/analysis` against docs/contract.md#analysis.
  * @param expectedId the notice that was asked for; a body about another one is rejected.
  */
 export function validateAnalysis(bytes: Buffer, expectedId: string): Verdict {
   return validateBody(bytes, expectedId, ANALYSIS)
 }
 
-/** Checks the body of `GET /editais/{id}` against the contract (section 2.1). */
+/** Checks the body of `GET /editais/{id}` against docs/contract.md#notice. */
 export function validateNotice(bytes: Buffer, expectedId: string): Verdict {
   return validateBody(bytes, expectedId, NOTICE)
 }
 
 /**
- * Checks a list response (section 2.4) and each of its notices by itself.
+ * Checks a list response (docs/contract.md#page) and each of its notices by itself.
  * Returns the reason, as a sentence's end, where the page as a whole cannot be read.
  */
 export function validatePage(bytes: Buffer): Page | string {

@@ -9,7 +9,7 @@ type Recommendation = keyof typeof REASONS
 type Colour = keyof typeof NOTES
 
 /**
- * The analysis of a notice at a level, lawful by the contract's level rules (section 3). It depends on
+ * The analysis of a notice at a level, lawful by the level rules (docs/contract.md#phases-and-levels). It depends on
  * the notice's `id`, public facts and level alone: a deeper level repeats what a shallower one said.
  * `tenderItems` are the notice's items, where they are known and must not be made up.
  */

@@ -18,7 +18,7 @@ export type Tender = {
   readonly pncp_url: string
 }
 
-/** One element of an analysis' `items` (contract section 2.2), as far as the tender itself determines it. */
+/** One element of an analysis' `items` (docs/contract.md#item), as far as the tender itself determines it. */
 export type TenderItem = {
   readonly numero_item: number
   readonly descricao: string

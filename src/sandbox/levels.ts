@@ -15,7 +15,7 @@ export function deeper(level: Level): Level | null {
 }
 
 /**
- * What an analysis says that its level forbids (contract section 3), in words; empty for a lawful one.
+ * What an analysis says that its level forbids (docs/contract.md#phases-and-levels), in words; empty for a lawful one.
  * `analyzed` is false iff the level is none, no overview before simple, no pricing and no projected
  * requirements or items before medium.
  */

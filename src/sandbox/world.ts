@@ -1,6 +1,6 @@
 import type { NoticeFilter, NoticeSource } from '#src/api/server/source.ts'
 
-/** A notice as the API sends it (contract section 2.1); fields beyond these are whatever a test puts there. */
+/** A notice as the API sends it (docs/contract.md#notice); fields beyond these are whatever a test puts there. */
 export type Edital = {
   readonly id: string
   readonly pncp_id: string
@@ -10,7 +10,7 @@ export type Edital = {
   readonly [field: string]: unknown
 }
 
-/** A structured analysis as the API sends it (contract section 2.2). */
+/** A structured analysis as the API sends it (docs/contract.md#analysis). */
 export type AnalysisDocument = { readonly [field: string]: unknown }
 
 export type Entry = {
@@ -31,7 +31,7 @@ export type Patch = {
   readonly updatedAt?: Date
 }
 
-/** Contract section 2.2: "same as Edital". */
+/** As in the notice: docs/contract.md#analysis. */
 const SHARED_FIELDS = new Set([
   ...['id', 'pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado'],
   ...['data_sessao', 'pncp_url', 'status'],

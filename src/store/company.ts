@@ -21,7 +21,7 @@ import { closeDataDirectory } from './data_directory.ts'
 const AS_IT_IS: LakeSettings = { mode: null, group: null }
 const OTHERS = 0o077
 
-/** Where everything of one company lies (DESIGN section 6); nothing of another company is below it. */
+/** Where everything of one company lies; nothing of another company is below it. */
 export type CompanyPaths = {
   readonly company: string
   readonly root: string

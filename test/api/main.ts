@@ -7,7 +7,7 @@ import { EXIT, messageOf } from '#src/platform/errors.ts'
 import { type Served, Servers } from './servers.ts'
 import { obtainTester, type Tester, testApi, type Verdict } from './tester.ts'
 
-/** Each way to present the key, as the contract has it (section 5). */
+/** Each way to present the key, as docs/contract.md#authentication has it. */
 const HEADERS: Readonly<Record<string, (key: string) => readonly [string, string]>> = {
   'X-API-Key': key => ['X-API-Key', key],
   'Authorization: Bearer': key => ['Authorization', `Bearer ${key}`],

@@ -8,9 +8,9 @@ import { NEVER, nextRun, untilIdle } from '#test/support/daemon_runs.ts'
 import { notices } from '#test/support/notices.ts'
 import { runCommand, temporaryDirectory } from '#test/support/project.ts'
 import { canOwnRedis, startOwnRedis, withClient } from '#test/support/redis.ts'
-import { freePort } from '#test/support/redis_process.ts'
 import { makeAuthority, SMALLEST_RIGHTS, startTlsRedis } from '#test/support/redis_states.ts'
 import { startCompany } from '#test/support/synced.ts'
+import { freePort } from '#tools/redis_process.ts'
 
 vi.setConfig(DAEMON_TEST)
 

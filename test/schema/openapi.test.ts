@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
@@ -10,7 +10,7 @@ type Field = { type: string; values?: string; format?: string; required: boolean
 type Fields = Map<string, Field>
 
 const document = parse(readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8')) as Node
-const contractFile = new URL('../../../shared/contract/api.md', import.meta.url)
+const contract = readFileSync(new URL('../../docs/contract.md', import.meta.url), 'utf8')
 
 function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -250,99 +250,124 @@ describe('The OpenAPI document', () => {
   })
 })
 
-/** Sections of the contract's tables of fields, and the document's schema for each. */
-const SECTIONS: Record<string, string> = {
-  '2.1 Edital (notice as tracked by one company)': 'Edital',
-  '2.2 EditalAnalysis (structured analysis of one notice)': 'EditalAnalysis',
-  verdict: 'Verdict',
-  'Requirement (element of `requirements`)': 'Requirement',
-  'Item (element of `items`)': 'Item',
-  'Alert (element of `alerts`)': 'Alert',
-  pricing: 'Pricing',
-  orgao_report: 'OrgaoReport',
-  '2.3 Error object': 'Error',
-  '2.4 Page of notices (list response)': 'EditalPage',
+/** Headings of the contract's tables of fields, and the document's schema for each. */
+const HEADINGS: Readonly<Record<string, string>> = {
+  Notice: 'Edital',
+  Analysis: 'EditalAnalysis',
+  Verdict: 'Verdict',
+  Overview: 'Overview',
+  Requirement: 'Requirement',
+  Item: 'Item',
+  Alert: 'Alert',
+  Pricing: 'Pricing',
+  'Payment report': 'OrgaoReport',
+  Page: 'EditalPage',
+  Error: 'Error',
+  'Unknown status': 'InvalidStatusError',
 }
 
 const quoted = (text: string) => [...text.matchAll(/`([^`]*)`/g)].map(([, name]) => name ?? '')
 
-/** A type as the contract words it (`string, enum`, `array of Item`, `object (free-form) or null`), from a schema. */
+/** A type as the contract words it (`string, enum`, `array of Item`, `object (free-form)`), from a schema. */
 function worded(schema: Node): string {
-  const choices = alternatives(document, schema)
-  const [first = {}] = choices
+  const [first = {}] = alternatives(document, schema)
   const elements = isNode(first.items) ? (first.items.$ref ?? first.items.type) : undefined
+  const named = String(elements).split('/').pop()
+  const heading = Object.entries(HEADINGS).find(([, name]) => name === named)?.[0] ?? named
   return [
-    String(first.type),
-    elements ? ` of ${String(elements).split('/').pop()}` : '',
+    String(first.type ?? 'any'),
+    elements ? ` of ${heading}` : '',
     first.additionalProperties === true ? ' (free-form)' : '',
     first.format === 'double' ? ' (double)' : '',
     first.format === 'date-time' ? ', date-time' : '',
     first.enum ? ', enum' : '',
-    choices.some(each => each.type === 'null') ? ' or null' : '',
   ].join('')
 }
 
-/** The rows of the contract's table below a heading, one for each field that a row names. */
-function rowsBelow(
-  contract: string,
-  heading: string,
-): { name: string; type: string; required?: string; about: string }[] {
-  const section = contract.split(/\n#+ /).find(each => each.startsWith(`${heading}\n`)) ?? ''
-  const [header = '', , ...rows] = section.split('\n').filter(line => line.startsWith('|'))
-  const demanded = /Required|Always present/.test(header)
-  return rows.flatMap(row => {
-    const [, names = '', type = '', ...rest] = row.split('|').map(cell => cell.trim())
-    const about = rest.at(-2) ?? ''
-    return quoted(names).map(name => ({
-      name,
-      type,
-      about,
-      ...(demanded ? { required: rest[0] ?? '' } : {}),
-    }))
+/** Whether a field is there, as the contract words it. */
+function presence(schema: Node, required: boolean): string {
+  const nullable = alternatives(document, schema).some(each => each.type === 'null')
+  return `${required ? 'always' : 'may be absent'}${nullable ? ' or null' : ''}`
+}
+
+/** The cells of the contract's table below a heading, without the markup of links. */
+function tableBelow(heading: string): string[][] {
+  const part = contract.split(/\n#+ /).find(each => each.startsWith(`${heading}\n`)) ?? ''
+  const [, , ...rows] = part.split('\n').filter(line => line.startsWith('|'))
+  return rows.map(row =>
+    row
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .split('|')
+      .slice(1, -1)
+      .map(cell => cell.trim()),
+  )
+}
+
+/** The rows of a table of fields, one for each field that a row names. */
+function fieldsBelow(heading: string): { name: string; type: string; presence: string; values: string[] }[] {
+  return tableBelow(heading).flatMap(([names = '', type = '', presence = '', meaning = '']) => {
+    const values = quoted(/One of: (.*)$/.exec(meaning)?.[1] ?? '').map(value => value.replace(/^""$/, ''))
+    return quoted(names).map(name => ({ name, type, presence, values }))
   })
 }
 
-describe.skipIf(!existsSync(contractFile))(
-  'The contract (skipped where shared/contract/api.md is absent)',
-  () => {
-    const contract = existsSync(contractFile) ? readFileSync(contractFile, 'utf8') : ''
+describe('The contract (docs/contract.md)', () => {
+  it.each(Object.entries(HEADINGS))(
+    '%s: has the fields, types, enums and obligations of the document',
+    (heading, name) => {
+      const schema = schemaNamed(document, name)
+      const required = strings(schema.required)
+      expect(fieldsBelow(heading)).toEqual(
+        Object.entries(schema.properties as Record<string, Node>).map(([field, property]) => ({
+          name: field,
+          type: worded(property),
+          presence: presence(property, required.includes(field)),
+          values: strings(alternatives(document, property)[0]?.enum),
+        })),
+      )
+    },
+  )
 
-    it.each(Object.entries(SECTIONS))(
-      '%s: has the fields, types, enums and obligations of the document',
-      (heading, name) => {
-        const schema = schemaNamed(document, name)
-        const properties = schema.properties as Record<string, Node>
-        const rows = rowsBelow(contract, heading)
-        expect(rows.map(row => row.name)).toEqual(Object.keys(properties))
-        for (const row of rows) {
-          const property = properties[row.name] ?? {}
-          expect(`${row.name}: ${worded(property)}`).toBe(`${row.name}: ${row.type}`)
-          if (row.required)
-            expect(`${row.name}: ${strings(schema.required).includes(row.name)}`).toBe(
-              `${row.name}: ${row.required === 'yes'}`,
-            )
-          const values = quoted(row.about.replace(/empty string/, '``').replace(/^.*(Values|executed): /, ''))
-          const sameAsElsewhere = row.about.startsWith('Same values as')
-          if (row.type.includes('enum') && !sameAsElsewhere)
-            expect(alternatives(document, property)[0]?.enum).toEqual(values)
-        }
-      },
-    )
+  it('has a table of fields for every schema of an object with named fields', () => {
+    const schemas = Object.entries(resolve(document, '#/components/schemas') as Record<string, Node>)
+    const named = schemas.filter(([, schema]) => isNode(schema.properties)).map(([name]) => name)
+    expect(Object.values(HEADINGS).sort()).toEqual(named.sort())
+  })
 
-    it('names the fields of an overview in prose', () => {
-      const named = /Named fields that may appear: (.*?)\. /.exec(contract)?.[1] ?? ''
-      expect(quoted(named)).toEqual(Object.keys(schemaNamed(document, 'Overview').properties as Node))
-    })
+  it('names the phases and levels', () => {
+    const phases = tableBelow('Phases and levels').map(([phase = '']) => quoted(phase)[0])
+    expect(phases).toEqual(schemaNamed(document, 'Status').enum)
+    const levels = /how deep evaluations have gone: (.*?)\./.exec(contract)?.[1] ?? ''
+    expect(quoted(levels)).toEqual(schemaNamed(document, 'AnalysisLevel').enum)
+  })
 
-    it('has the bounds of section 8', () => {
-      const limits = contract.split('## 8. Limits')[1]?.matchAll(/\| `(\w+)` (\w+) \| (\d+) \|/g) ?? []
-      expect([...limits].map(([, name, bound, value]) => [name, bound, Number(value)])).toEqual([
-        ['limit', 'default', LIST_LIMIT.default],
-        ['limit', 'minimum', LIST_LIMIT.min],
-        ['limit', 'maximum', LIST_LIMIT.max],
-        ['offset', 'default', 0],
-        ['offset', 'minimum', 0],
-      ])
-    })
-  },
-)
+  it('names the endpoints, what each answers, and the body of a 400', () => {
+    const paths = Object.entries(document.paths as Record<string, Node>).map(([path, operations]) => [
+      `GET ${path}`,
+      Object.keys(resolve(operations, '#/get/responses') as Node),
+    ])
+    const rows = tableBelow('Endpoints').map(([endpoint = '', , others = '']) => [
+      quoted(endpoint)[0],
+      ['200', ...others.split(', ')],
+    ])
+    expect(rows).toEqual(paths)
+    const bodies = tableBelow('Unknown status').map(([, , , body = '']) => quoted(body)[0])
+    const { error, detail } = schemaNamed(document, 'InvalidStatusError').properties as Record<string, Node>
+    expect(bodies).toEqual([error?.const, quoted(String(detail?.description))[0]])
+  })
+
+  it('has the bounds of the list', () => {
+    const bounds = tableBelow('Limits').map(([name = '', bound, value]) => [
+      quoted(name)[0],
+      bound,
+      Number(value),
+    ])
+    expect(bounds).toEqual([
+      ['limit', 'default', LIST_LIMIT.default],
+      ['limit', 'minimum', LIST_LIMIT.min],
+      ['limit', 'maximum', LIST_LIMIT.max],
+      ['offset', 'default', 0],
+      ['offset', 'minimum', 0],
+    ])
+  })
+})

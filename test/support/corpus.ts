@@ -144,7 +144,7 @@ function encoded(parts: readonly (string | Buffer)[], encode: Expected['encode']
   return encode === 'utf-16be' ? bytes.swap16() : bytes
 }
 
-/** A notice with every field of the contract (section 2.1). */
+/** A notice with every field of docs/contract.md#notice. */
 export function healthyNotice(id: string): Values {
   return {
     ...{ id, pncp_id: '42498733000148-2026-17', orgao: 'Município do Rio de Janeiro', objeto: 'Luvas' },
@@ -156,7 +156,7 @@ export function healthyNotice(id: string): Values {
   }
 }
 
-/** An analysis with every field of the contract (section 2.2), and one element in each list. */
+/** An analysis with every field of docs/contract.md#analysis, and one element in each list. */
 export function healthyAnalysis(id: string): Values {
   const { participation_confirmed, discard_reason, committed_at, created_at, updated_at, ...shared } =
     healthyNotice(id)

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 
 /*
- * What must become of a document, by the contract (sections 2.1 and 2.2) and by the rules for what is not
- * exactly so (ARCHITECTURE.md, "Validation"). It shares no code with `src/` or `schema/`: where the two differ,
+ * What must become of a document, by the contract (docs/contract.md) and by the rules for what is not
+ * exactly so (ARCHITECTURE.md#validation). It shares no code with `src/` or `schema/`: where the two differ,
  * one of them is wrong.
  */
 

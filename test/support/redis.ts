@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
+import { freePort, type RedisProcess, startRedisProcess } from '#tools/redis_process.ts'
 import { temporaryDirectory } from './project.ts'
-import { freePort, type RedisProcess, startRedisProcess } from './redis_process.ts'
 
 /** A place in the Redis of all tests that no other test uses; its keys are gone afterwards. */
 export async function openRedis(): Promise<{ readonly url: string; readonly prefix: string }> {

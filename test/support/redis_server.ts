@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
-import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from './redis_process.ts'
+import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from '#tools/redis_process.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
 /** Valkey, where it has taken Redis's place, speaks the same protocol. */

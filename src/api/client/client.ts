@@ -31,7 +31,7 @@ export type ApiStats = {
 }
 
 /**
- * The three endpoints of the contract (section 4). Every call rejects with FatalError (the run cannot go
+ * The three endpoints of docs/contract.md#endpoints. Every call rejects with FatalError (the run cannot go
  * on), RequestError (this request is lost, after retries) or InterruptedError (the signal was aborted).
  */
 export type Api = {

@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from './source.ts'
 
-/** The word in `error`, by status; the contract has its own for 400 (section 7). */
+/** The word in `error`, by status; the contract has its own for 400 (docs/contract.md#unknown-status). */
 const ERRORS: Readonly<Record<number, string>> = {
   400: 'bad_request',
   401: 'unauthorized',
@@ -21,7 +21,7 @@ const ERRORS: Readonly<Record<number, string>> = {
 /** Of a path that is repeated in an answer. */
 const MAX_SHOWN_PATH = 200
 
-/** The Error object of the contract (section 2.3), with a sentence for people in `detail`. */
+/** The Error object (docs/contract.md#error), with a sentence for people in `detail`. */
 export function sendError(
   context: Context,
   status: ContentfulStatusCode,

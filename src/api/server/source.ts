@@ -45,11 +45,11 @@ export class Refusal extends Error {
 
 /**
  * What the API's routes read, one instance per company. Documents are returned as they are to be sent
- * (contract sections 2.1 and 2.2), as values or as JSON; `null` means unknown to this company.
+ * (docs/contract.md#notice, docs/contract.md#analysis), as values or as JSON; `null` means unknown to this company.
  * Each may throw `Refusal`.
  */
 export interface NoticeSource {
-  /** One page, most recent first, and the number of notices that match the filter; or all of section 2.4 as JSON. */
+  /** One page, most recent first, and how many notices match the filter; or all of docs/contract.md#page as JSON. */
   list(filter: NoticeFilter): Promise<{ editais: readonly unknown[]; total: number } | Json>
   get(id: string): Promise<unknown | Json | null>
   analysis(id: string): Promise<unknown | Json | null>

@@ -14,15 +14,15 @@ export type DocumentRow = {
   readonly status: string
   /** `created_at`, microseconds. */
   readonly created: number
-  /** JSON (contract section 2.1). */
+  /** JSON (docs/contract.md#notice). */
   readonly notice: string
   /** Of the analysis, as in `editais`. */
   readonly state: string
-  /** JSON (contract section 2.2); null unless it is current: an older one belongs to another notice, so to say. */
+  /** JSON (docs/contract.md#analysis); null unless it is current: an older one belongs to another notice, so to say. */
   readonly analysis: string | null
 }
 
-/** Fields that an analysis repeats of its notice (contract section 2.2). */
+/** Fields that an analysis repeats of its notice (docs/contract.md#analysis). */
 const REPEATED = new Set([
   ...['id', 'pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado'],
   ...['data_sessao', 'pncp_url', 'status'],

@@ -38,7 +38,7 @@ type Row = {
   readonly replaced_by?: string | null
 }
 
-/** What every key begins with (contract section 5.1). */
+/** What every key begins with (docs/contract.md#authentication). */
 const KEY_PREFIX = 'edk_'
 const KEY = /^(edk_[0-9a-f]{8})_[0-9a-f]{64}$/
 

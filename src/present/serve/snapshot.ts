@@ -53,7 +53,7 @@ export class ServedSnapshot implements NoticeSource {
     for (const [status, some] of byStatus) this.#byStatus.set(status, some)
   }
 
-  /** The whole page (contract section 2.4) as JSON. */
+  /** The whole page (docs/contract.md#page) as JSON. */
   async list({ statuses, limit, offset }: NoticeFilter): Promise<Json> {
     const phases = statuses === null ? null : [...new Set(statuses)].sort()
     const key = [this.name, phases?.join() ?? '*', limit, offset].join(' ')

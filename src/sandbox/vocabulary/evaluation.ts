@@ -12,7 +12,7 @@ const papers = {
   red: 'Documento não localizado no cadastro da empresa.',
 } as const
 
-/** Requirements over every category of contract section 2.2. */
+/** Requirements over every category of docs/contract.md#requirement. */
 export const DEMANDS: readonly Demand[] = [
   {
     category: 'habilitacao_juridica',

@@ -1,4 +1,4 @@
-/** The contract's documents (sections 2.1 and 2.2), as far as a figure depends on where one differs from them. */
+/** The documents of docs/contract.md, as far as a figure depends on where one differs from them. */
 
 type Shape =
   | 'text'
