@@ -24,26 +24,26 @@ async function makePassword(directory: string, umask = '022') {
   return { said, password: await readFile(join(directory, 'password'), 'utf8') }
 }
 
-test('the password of Redis is made once, at random, and readable for the users of both images', async () => {
+test('the Redis password is created once, at random, and readable for the users of both images', async () => {
   const directory = await temporaryDirectory()
   const { said, password } = await makePassword(directory)
   expect(said).toEqual({ stdout: '', stderr: '' })
   expect(password).toMatch(/^[0-9a-f]{64}$/)
-  // The entrypoint of the image would set this mask.
+  // The image's entrypoint would set this umask.
   expect((await makePassword(directory, '077')).password).toBe(password)
   for (const name of ['password', 'redis.conf']) {
     expect((await stat(join(directory, name))).mode & 0o777).toBe(0o444)
   }
   expect(await readFile(join(directory, 'redis.conf'), 'utf8')).toBe(`requirepass ${password}`)
   expect((await makePassword(await temporaryDirectory())).password).not.toBe(password)
-  // Cut off by a full disk, or a crash: an empty one would let everybody in.
+  // Truncated by a full disk or a crash: an empty password would let everybody in.
   await chmod(join(directory, 'password'), 0o644)
   await writeFile(join(directory, 'password'), '')
   expect((await makePassword(directory)).password).toMatch(/^[0-9a-f]{64}$/)
 })
 
 test.skipIf(!canOwnRedis)(
-  'Redis as Compose starts it lets in the worker with that file, and nobody else; its check knows',
+  'Redis as Compose starts it accepts only the password of that file, and its health check uses it',
   async () => {
     const directory = await temporaryDirectory()
     const { password } = await makePassword(directory)

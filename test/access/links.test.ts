@@ -26,7 +26,7 @@ import { type SyncedCompany, startCompany } from '../support/synced.ts'
 
 const KEPT = 'nobody may write here\n'
 
-/** A synced company, and a file elsewhere that what is planted leads to. */
+/** A synced company, and a file outside it that the planted links point to. */
 async function openCompany(): Promise<SyncedCompany & { at: (name: string) => string; target: string }> {
   const company = await startCompany(notices(1, 4))
   await company.syncHere()
@@ -41,7 +41,7 @@ async function expectUntouched(target: string): Promise<void> {
   expect((await lstat(target)).mode & 0o777).toBe(0o644)
 }
 
-describe('what somebody planted', () => {
+describe('a planted file', () => {
   const replaced = [
     ...['lock.holder.json', 'state.json.part', 'state.json', 'raw/000003.ndjson.zst.part'],
     ...['tmp/listed.ndjson', 'tmp/records.ndjson', 'tmp/work.ndjson', 'tmp/warehouse.next.duckdb'],
@@ -52,7 +52,7 @@ describe('what somebody planted', () => {
     'a second name': link,
   }
   test.each(Object.entries(plant))(
-    'as %s in the place of a file is replaced, and never written to',
+    'as %s is replaced, and its target is never written to',
     async (_, plantAt) => {
       const company = await openCompany()
       const { at, target, world, environment } = company
@@ -88,7 +88,7 @@ describe('what somebody planted', () => {
       await symlink(planted, at(name))
       const { code, stderr } = await runShared(args, environment)
       const refused = { code: 2, stderr: `${join(at(name))} is a link, so it is not opened. Remove it.\n` }
-      // Where there is no warehouse, a run makes one in the place of what is there.
+      // Without a warehouse, a run replaces the link with a new one.
       const isMissing = isReplaced && planted !== target
       expect({ code, stderr }, planted).toEqual(isMissing ? { code: 0, stderr: '' } : refused)
       await expectUntouched(target)
@@ -100,26 +100,29 @@ describe('what somebody planted', () => {
     { name: 'lock', args: ['sync'] },
     { name: 'warehouse.duckdb', args: ['sync'] },
     { name: '../api_keys.sqlite', args: ['keys', 'create', '--description', 'ERP'] },
-  ])('as a second name of another file $name is refused, unless that is closed', async ({ name, args }) => {
-    const { at, target, environment } = await openCompany()
-    await rm(at(name), { force: true })
-    await link(target, at(name))
-    const { code, stderr } = await runShared(args, environment)
-    expect({ code, stderr: stderr.split('\n').at(-2) }).toEqual({
-      code: 2,
-      stderr: expect.stringMatching(`^${join(at(name))} has a second name .*mv the copy over it\\.$`),
-    })
-    await expectUntouched(target)
-  })
+  ])(
+    'as a second hard link to another file $name is refused, unless that file is closed',
+    async ({ name, args }) => {
+      const { at, target, environment } = await openCompany()
+      await rm(at(name), { force: true })
+      await link(target, at(name))
+      const { code, stderr } = await runShared(args, environment)
+      expect({ code, stderr: stderr.split('\n').at(-2) }).toEqual({
+        code: 2,
+        stderr: expect.stringMatching(`^${join(at(name))} has a second name .*mv the copy over it\\.$`),
+      })
+      await expectUntouched(target)
+    },
+  )
 
-  test('as a second name of a lock that is closed stops nobody', async () => {
+  test('as a second hard link to a closed lock blocks no run', async () => {
     const { at, target, environment } = await openCompany()
     expect((await runShared(['sync'], environment)).code).toBe(0)
     await link(at('lock'), join(target, '../second'))
     expect(await runShared(['sync'], environment)).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('as a link for the id of the directory is refused', async () => {
+  test('as a link in place of the directory id is refused', async () => {
     const { at, target, environment } = await openCompany()
     const redis = { hsetnx: async () => 1, hget: async () => null } as unknown as Queues['redis']
     await symlink(join(target, '../not-there'), at('id'))
@@ -132,7 +135,7 @@ describe('what somebody planted', () => {
     expect(existsSync(join(target, '../not-there'))).toBe(false)
   })
 
-  test('as a link to another database leaves that as it is', async () => {
+  test('as a link to another database leaves that database unchanged', async () => {
     const { at, target, environment } = await openCompany()
     const path = join(target, '../other.sqlite')
     const db = new DatabaseSync(path)
@@ -144,7 +147,7 @@ describe('what somebody planted', () => {
     expect(await readFile(path)).toEqual(before)
   })
 
-  test('as a link in the place of tmp is replaced; where it led, nothing changes', async () => {
+  test('as a link in place of tmp is replaced, and its target does not change', async () => {
     const { at, environment, world } = await openCompany()
     const shared = await temporaryDirectory()
     await chmod(shared, 0o777)
@@ -158,34 +161,37 @@ describe('what somebody planted', () => {
     expect(existsSync(at('tmp'))).toBe(false)
   })
 
-  test.runIf(isRoot)('by another user as a lock, keys or a linked directory is refused', async () => {
-    const { at, target, environment } = await openCompany()
-    for (const [name, args] of [
-      ['lock', ['sync']],
-      ['warehouse.duckdb', ['sync']],
-      ['../api_keys.sqlite', ['keys', 'create', '--description', 'ERP']],
-    ] as const) {
-      if (!existsSync(at(name))) await writeFile(at(name), '')
-      await chown(at(name), STRANGER, STRANGER)
-      const { code, stderr } = await runShared(args, environment)
-      expect({ code, stderr }, name).toEqual({
+  test.runIf(isRoot)(
+    'that another user owns is refused as a lock, a key file or a linked directory',
+    async () => {
+      const { at, target, environment } = await openCompany()
+      for (const [name, args] of [
+        ['lock', ['sync']],
+        ['warehouse.duckdb', ['sync']],
+        ['../api_keys.sqlite', ['keys', 'create', '--description', 'ERP']],
+      ] as const) {
+        if (!existsSync(at(name))) await writeFile(at(name), '')
+        await chown(at(name), STRANGER, STRANGER)
+        const { code, stderr } = await runShared(args, environment)
+        expect({ code, stderr }, name).toEqual({
+          code: 2,
+          stderr: `${join(at(name))} belongs to the user with the id ${STRANGER}, so it is not opened. Remove it, or give it to this user.\n`,
+        })
+        await chown(at(name), 0, 0)
+      }
+      await rm(at('raw'), { recursive: true })
+      await symlink(join(target, '..'), at('raw'))
+      await lchown(at('raw'), STRANGER, STRANGER)
+      const { code, stderr } = await runShared(['sync'], environment)
+      expect({ code, stderr }).toEqual({
         code: 2,
-        stderr: `${join(at(name))} belongs to the user with the id ${STRANGER}, so it is not opened. Remove it, or give it to this user.\n`,
+        stderr: `${at('raw')} is a link that the user with the id ${STRANGER} made, so it is not followed. Remove it, and run again.\n`,
       })
-      await chown(at(name), 0, 0)
-    }
-    await rm(at('raw'), { recursive: true })
-    await symlink(join(target, '..'), at('raw'))
-    await lchown(at('raw'), STRANGER, STRANGER)
-    const { code, stderr } = await runShared(['sync'], environment)
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: `${at('raw')} is a link that the user with the id ${STRANGER} made, so it is not followed. Remove it, and run again.\n`,
-    })
-  })
+    },
+  )
 })
 
-test('directories that the operator put elsewhere are followed, and left as open as they are', async () => {
+test('directories that the operator linked are followed and keep their mode', async () => {
   const company = await startCompany(notices(1, 4))
   const elsewhere = await temporaryDirectory()
   await chmod(elsewhere, 0o755)
