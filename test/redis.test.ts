@@ -15,7 +15,7 @@ import { freePort } from '#test/support/redis_process.ts'
 
 const REDIS_PROCESS = import.meta.resolve('#test/support/redis_process.ts')
 
-test('the Redis of the tests is set as the daemon needs it', async () => {
+test("the tests' Redis has the settings that the daemon needs", async () => {
   const { url } = await openRedis()
   await withClient(url, async client => {
     expect(await client.config('GET', 'maxmemory-policy')).toEqual(['maxmemory-policy', 'noeviction'])
@@ -53,11 +53,11 @@ test('a test leaves keys', async () => {
   expect(await scanAll(leftBehind.url, leftBehind.prefix)).toContain('value')
 })
 
-test('… which are gone after it', async () => {
+test('… which are gone after the test', async () => {
   expect(await scanAll(leftBehind.url, leftBehind.prefix)).toBe('')
 })
 
-test.skipIf(!canOwnRedis)('an own Redis comes back with what it held, on the same port', async () => {
+test.skipIf(!canOwnRedis)('a separate Redis restarts with its data, on the same port', async () => {
   const redis = await startOwnRedis()
   await withClient(redis.url, client => client.set('key', 'kept'))
   await redis.stop()
@@ -70,34 +70,31 @@ test.skipIf(!canOwnRedis)('an own Redis comes back with what it held, on the sam
   expect(await withClient(redis.url, client => client.get('key'))).toBe('kept')
 })
 
-test.skipIf(!canOwnRedis)(
-  'a Redis of the tests does not outlive them, also when they are killed',
-  async () => {
-    const options = {
-      binary: inject('redisBinary'),
-      port: await freePort(),
-      directory: await temporaryDirectory(),
-    }
-    const tests = spawn(
-      process.execPath,
-      [
-        ...['--input-type=module', '--eval'],
-        `const { startRedisProcess } = await import(${JSON.stringify(REDIS_PROCESS)})
+test.skipIf(!canOwnRedis)('a Redis of the tests does not outlive them, even if they are killed', async () => {
+  const options = {
+    binary: inject('redisBinary'),
+    port: await freePort(),
+    directory: await temporaryDirectory(),
+  }
+  const tests = spawn(
+    process.execPath,
+    [
+      ...['--input-type=module', '--eval'],
+      `const { startRedisProcess } = await import(${JSON.stringify(REDIS_PROCESS)})
        await startRedisProcess(${JSON.stringify(options)})
        console.log('started')`,
-      ],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
-    )
-    onTestFinished(() => void tests.kill('SIGKILL'))
-    await once(tests.stdout, 'data')
-    const url = `redis://127.0.0.1:${options.port}`
-    expect(await ping(url)).toBe('PONG')
-    tests.kill('SIGKILL')
-    await expect.poll(() => ping(url).catch(() => 'gone'), { timeout: 10_000 }).toBe('gone')
-  },
-)
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  onTestFinished(() => void tests.kill('SIGKILL'))
+  await once(tests.stdout, 'data')
+  const url = `redis://127.0.0.1:${options.port}`
+  expect(await ping(url)).toBe('PONG')
+  tests.kill('SIGKILL')
+  await expect.poll(() => ping(url).catch(() => 'gone'), { timeout: 10_000 }).toBe('gone')
+})
 
-test('a cut proxy drops its connections and refuses new ones, until it is mended', async () => {
+test('a cut proxy drops its connections and refuses new ones until it is mended', async () => {
   const { url } = await openRedis()
   const proxy = await startProxy(url)
   const client = new Redis(proxy.url, { retryStrategy: () => 10 })
@@ -112,7 +109,7 @@ test('a cut proxy drops its connections and refuses new ones, until it is mended
   expect(await client.ping()).toBe('PONG')
 })
 
-/** One attempt, without the retries of a client that wants to stay connected. */
+/** One attempt, without the retries of a client that stays connected. */
 async function ping(url: string): Promise<string> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: null })
   client.on('error', () => {})
