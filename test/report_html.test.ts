@@ -165,7 +165,7 @@ describe('the report of a company', () => {
     expect(later).toContain('Nenhuma sessão de edital em andamento até')
   })
 
-  it('is written by a command, beside the lake or to the given path, in one step', async () => {
+  it('is written by a command, beside the lake or to a given path, completely or not at all', async () => {
     const company = await startCompany([ahead(1, 3)])
     const { environment } = company
     await expect(render(company)).rejects.toThrow(/There is no snapshot.*npm run sync/)

@@ -39,7 +39,7 @@ function schemaNamed(root: Node, name: string): Node {
 const COMPARED =
   /^(type|enum|const|format|properties|required|items|anyOf|oneOf|\$ref|description|additionalProperties|\$schema|minimum|maximum)$/
 
-/** The single-typed schemas that `schema` is a choice of, with references followed. */
+/** The single-typed schemas that `schema` allows as alternatives, with references resolved. */
 function alternatives(root: Node, schema: Node): Node[] {
   const unknown = Object.keys(schema).find(keyword => !COMPARED.test(keyword))
   if (unknown) throw new Error(`cannot compare a schema with the keyword ${unknown}`)
@@ -56,8 +56,8 @@ function alternatives(root: Node, schema: Node): Node[] {
 
 /**
  * Every field below `schema`, by path (`items[].numero_lote`). Two differences are documented and
- * normalised away here: ours accepts null in every optional field, and is strict about properties
- * that are not named, where the document says nothing about them.
+ * normalised away here: our schema accepts null in every optional field, and is strict about unnamed
+ * properties, about which the document makes no statement.
  */
 function fieldsOf(root: Node, schema: Node, path = '', required = true, found: Fields = new Map()): Fields {
   const choices = alternatives(root, schema).filter(each => required || each.type !== 'null')
@@ -83,7 +83,7 @@ function fieldsOf(root: Node, schema: Node, path = '', required = true, found: F
   return found
 }
 
-/** Each field in which the two differ, as a sentence; none when they agree in both directions. */
+/** Each difference between the two as a sentence; empty if they agree in both directions. */
 function differences(documented: Fields, ours: Fields): string[] {
   const told: string[] = []
   for (const path of new Set([...documented.keys(), ...ours.keys()])) {
@@ -130,14 +130,14 @@ describe('The OpenAPI document and the zod schemas', () => {
   })
 })
 
-/** Edits a copy of the document in one place and lists how its analysis then differs from the original's. */
+/** Edits a copy of the document in one place and lists how its analysis then differs from the original. */
 function afterEditing(pointer: string, edit: (at: Record<string, unknown>) => void): string[] {
   const copy = structuredClone(document)
   edit(resolve(copy, pointer) as Record<string, unknown>)
   return differences(documented('EditalAnalysis', copy), documented('EditalAnalysis'))
 }
 
-describe('The comparison notices', () => {
+describe('The comparison detects', () => {
   const item = '#/components/schemas/Item/properties'
 
   it('a field that the document lacks', () => {
@@ -187,7 +187,7 @@ describe('The comparison notices', () => {
     ).toEqual(['analyzed: type is boolean|null in the document, boolean in our schema'])
   })
 
-  it('a keyword that it does not understand', () => {
+  it('an unknown keyword', () => {
     expect(() => afterEditing(item, at => Object.assign(at, { peso: { allOf: [] } }))).toThrow(
       'keyword allOf',
     )
@@ -215,7 +215,7 @@ describe('The OpenAPI document', () => {
     })
   })
 
-  it('has something at every reference, and refers to every component', () => {
+  it('resolves every reference, and refers to every component', () => {
     const references = JSON.stringify(document).matchAll(/"\$ref":"([^"]*)"/g)
     const targets = new Set([...references].map(([, target]) => target ?? ''))
     expect([...targets].filter(target => !isNode(resolve(document, target)))).toEqual([])
@@ -227,7 +227,7 @@ describe('The OpenAPI document', () => {
     expect([...targets].sort()).toEqual(components.sort())
   })
 
-  it('has the bounds of the list that the client uses', () => {
+  it('has the list bounds that the client uses', () => {
     const parameters = resolve(document, '#/paths/~1api~1v1~1editais/get/parameters') as Node[]
     expect(Object.fromEntries(parameters.map(each => [each.name, each.schema]))).toEqual({
       status: { type: 'string' },
@@ -266,7 +266,7 @@ const SECTIONS: Record<string, string> = {
 
 const quoted = (text: string) => [...text.matchAll(/`([^`]*)`/g)].map(([, name]) => name ?? '')
 
-/** A type as the contract words it (`string, enum`, `array of Item`, `object (free-form) or null`), from a schema. */
+/** A schema's type in the words of the contract (`string, enum`, `array of Item`, `object (free-form) or null`). */
 function worded(schema: Node): string {
   const choices = alternatives(document, schema)
   const [first = {}] = choices
@@ -282,7 +282,7 @@ function worded(schema: Node): string {
   ].join('')
 }
 
-/** The rows of the contract's table below a heading, one for each field that a row names. */
+/** The rows of the contract's table below a heading, one for each field named in a row. */
 function rowsBelow(
   contract: string,
   heading: string,
@@ -303,12 +303,12 @@ function rowsBelow(
 }
 
 describe.skipIf(!existsSync(contractFile))(
-  'The contract (skipped where shared/contract/api.md is absent)',
+  'The contract (skipped if shared/contract/api.md is absent)',
   () => {
     const contract = existsSync(contractFile) ? readFileSync(contractFile, 'utf8') : ''
 
     it.each(Object.entries(SECTIONS))(
-      '%s: has the fields, types, enums and obligations of the document',
+      '%s: has the same fields, types, enums and required fields as the document',
       (heading, name) => {
         const schema = schemaNamed(document, name)
         const properties = schema.properties as Record<string, Node>
