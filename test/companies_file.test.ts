@@ -46,23 +46,23 @@ const WRONG: Readonly<Record<string, readonly [text: string, says: string | RegE
       .join('\n')}\ncompanies: {}\n`,
     'its aliases (*name) stand for one another, or for far too much',
   ],
-  'an alias of its own container': ['companies: &all\n  acme: *all\n', /its aliases|must be a text/],
+  'an alias of what it is in': ['companies: &all\n  acme: *all\n', /its aliases|must be a text/],
   'a repeated name': [
     `companies:\n  acme: { ${ENTRY} }\n  acme: { ${ENTRY} }\n`,
     'line 3: this name stands there twice',
   ],
   'a tab': ['companies:\n\tacme: {}\n', 'line 2 is indented with a tab'],
-  'an unclosed bracket': ['companies: [acme', /line 1 is not YAML \(.*\)\. Check its indentation/],
-  'no content': ['', 'it is empty: it needs companies.'],
-  'only comments': ['# companies:\n', 'it is empty'],
+  'a bracket that stays open': ['companies: [acme', /line 1 is not YAML \(.*\)\. Check its indentation/],
+  nothing: ['', 'it is empty: it needs companies.'],
+  'comments alone': ['# companies:\n', 'it is empty'],
   'a text': ['acme\n', 'it must have `companies:`'],
-  'empty companies': ['companies:\n', 'companies: must have the companies below it, by name'],
+  'companies without any': ['companies:\n', 'companies: must have the companies below it, by name'],
   'companies as a list': ['companies: [acme]\n', 'companies: must have the companies below it, by name'],
-  'an unknown section': ['company: {}\ncompanies: {}\n', '"company" is not known here'],
+  'an unknown part': ['company: {}\ncompanies: {}\n', '"company" is not known here'],
   'defaults as a list': ['defaults: [a]\ncompanies: {}\n', 'defaults: its settings must stand below it'],
 }
 
-test.each(Object.entries(WRONG))('%s is reported in plain words', async (_, [text, says]) => {
+test.each(Object.entries(WRONG))('a bad file is reported in plain words: %s', async (_, [text, says]) => {
   const environment = await fileOf(text)
   const error = await readCompanies(environment).then(
     () => null,
@@ -78,13 +78,16 @@ test.each(Object.entries(WRONG))('%s is reported in plain words', async (_, [tex
 
 /** Invalid entries, each tested beside a valid one. */
 const BROKEN: Readonly<Record<string, readonly [entry: string, says: string]>> = {
-  'a text in place of its settings': ['yes', 'its settings must stand below it'],
-  'a list in place of its settings': ['[api_key_file]', 'its settings must stand below it'],
+  'a text': ['yes', 'its settings must stand below it'],
+  'a list': ['[api_key_file]', 'its settings must stand below it'],
   'a setting with several values': ['{ api_max_rps: { a: 1 } }', 'api_max_rps: must be a text, a number'],
   'no key': ['{ api_base_url: "http://x" }', 'give its key as api_key_file'],
   'a key': [`{ ${ENTRY}, api_key: edk_1 }`, 'api_key: a key does not belong into this file'],
   'an unknown setting': [`{ ${ENTRY}, colour: red }`, 'colour is no setting of a company'],
-  '__proto__ with settings': [`{ ${ENTRY}, __proto__: { a: 1 } }`, '__proto__: must be a text, a number'],
+  'the name __proto__ with settings': [
+    `{ ${ENTRY}, __proto__: { a: 1 } }`,
+    '__proto__: must be a text, a number',
+  ],
   'a schedule that never fires': [
     `{ ${ENTRY}, sync_cron: "0 0 31 2 *" }`,
     'SYNC_CRON=0 0 31 2 *: never fires',
@@ -94,7 +97,7 @@ const BROKEN: Readonly<Record<string, readonly [entry: string, says: string]>> =
 }
 
 test.each(Object.entries(BROKEN))(
-  'an entry with %s breaks only its own company',
+  'an invalid entry breaks only its own company: %s',
   async (_, [entry, says]) => {
     const environment = await fileOf(`companies:\n  acme: { ${ENTRY} }\n  boreal: ${entry}\n`)
     const { environments, broken, problem } = await readCompanies(environment)

@@ -192,11 +192,11 @@ describe('a value of the wrong type', () => {
     const [analysis] = await queryLatest(
       company.environment,
       `SELECT pricing_margem_min, pricing_investimento_total, overview_is_srp, verdict_bullets,
-         json_extract(overview, '$.is_srp')::VARCHAR AS said FROM analyses WHERE edital_id = '${analysed}'`,
+         json_extract(overview, '$.is_srp')::VARCHAR AS kept FROM analyses WHERE edital_id = '${analysed}'`,
     )
     expect(analysis).toEqual({
       ...{ pricing_margem_min: null, pricing_investimento_total: 100, overview_is_srp: null },
-      ...{ verdict_bullets: '[1,"Dois."]', said: '"sim"' },
+      ...{ verdict_bullets: '[1,"Dois."]', kept: '"sim"' },
     })
   })
 })
@@ -222,7 +222,7 @@ describe('a document that can only be loaded in part', () => {
     for (const id of [listed, nulled]) {
       expect(rawOf(lineOf(log, 'notice', id))).toBe(company.listTexts.get(id))
     }
-    expect(lineOf(log, 'analysis', plain).raw, 'a pretty-printed body says the same').toBeUndefined()
+    expect(lineOf(log, 'analysis', plain).raw, 'pretty-printing is not a difference').toBeUndefined()
     expect(
       await queryLatest(company.environment, `SELECT orgao FROM editais WHERE edital_id = '${listed}'`),
     ).toEqual([{ orgao: 'second' }])

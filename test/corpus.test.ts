@@ -117,9 +117,9 @@ function* wrongNotices(): Generator<Served> {
   const documents = wrongEverywhere(healthyNotice('wrong'))
   for (const [number, document] of [...documents].entries()) {
     // If the id itself is wrong, another field must distinguish the records.
-    const said = document.id === 'wrong' ? { ...document, id: `wrong-notice-${number}` } : document
-    const id = typeof said.id === 'string' ? said.id : `wrong-notice-${number}`
-    yield { ...healthy(id), notice: asBytes({ ...said, nota: number }) }
+    const named = document.id === 'wrong' ? { ...document, id: `wrong-notice-${number}` } : document
+    const id = typeof named.id === 'string' ? named.id : `wrong-notice-${number}`
+    yield { ...healthy(id), notice: asBytes({ ...named, nota: number }) }
   }
 }
 

@@ -100,7 +100,7 @@ describe('docker-compose.yml', () => {
     }
     expect([services.redis.user, services['metabase-db'].user]).toEqual(['redis', 'postgres'])
     for (const name of ['worker', 'metabase-lake'] as const) {
-      expect.soft(services[name].user, `${name} runs as the image says`).toBeUndefined()
+      expect.soft(services[name].user, `${name} runs as the image's user`).toBeUndefined()
       expect.soft(services[name].tmpfs?.[0], `${name} has a /tmp`).toMatch(/^\/tmp\b/)
     }
   })

@@ -109,33 +109,25 @@ test('its program comes from the publisher’s image, which Docker checks by its
 
 test("a driver is kept if it matches the given checksum, or else GitHub's", async () => {
   const given = await driver({ expected: SHA256, release: null })
-  expect(given).toEqual({ code: 0, said: '', kept: [JAR] })
+  expect(given).toEqual({ code: 0, output: '', kept: [JAR] })
   const assets = [
     { name: 'another.jar', digest: `sha256:${'0'.repeat(64)}` },
     { name: JAR, digest: `sha256:${SHA256}` },
   ]
-  expect(await driver({ release: { assets } })).toEqual({ code: 0, said: '', kept: [JAR] })
+  expect(await driver({ release: { assets } })).toEqual({ code: 0, output: '', kept: [JAR] })
 })
 
 test.for([
-  [
-    'another checksum is given',
-    { expected: 'ab'.repeat(32), release: null },
-    /not (?:ab)+ as DRIVER_SHA256 says/,
-  ],
-  [
-    'GitHub has another checksum',
-    { release: asset(`sha256:${'cd'.repeat(32)}`) },
-    /not (?:cd)+ as GitHub says/,
-  ],
-  ['GitHub has no checksum', { release: asset(null) }, /set DRIVER_SHA256 to it in \.env/],
+  ['another one is given', { expected: 'ab'.repeat(32), release: null }, /not (?:ab)+ as DRIVER_SHA256 says/],
+  ['GitHub shows another one', { release: asset(`sha256:${'cd'.repeat(32)}`) }, /not (?:cd)+ as GitHub says/],
+  ['GitHub shows none', { release: asset(null) }, /set DRIVER_SHA256 to it in \.env/],
   ['GitHub does not know the file', { release: { assets: [] } }, /set DRIVER_SHA256/],
-  ['GitHub does not answer', { release: null }, /set DRIVER_SHA256/],
-] as const)('a driver is refused with a reason if %s', async ([, request, why]) => {
-  const { code, said, kept } = await driver(request)
+  ['GitHub cannot be asked', { release: null }, /set DRIVER_SHA256/],
+] as const)('a driver with an unproven checksum is refused with a reason: %s', async ([, request, why]) => {
+  const { code, output, kept } = await driver(request)
   expect([code, kept]).toEqual([1, []])
-  expect(said).toMatch(why)
-  expect(said).toContain(SHA256)
+  expect(output).toMatch(why)
+  expect(output).toContain(SHA256)
 })
 
 function asset(digest: string | null) {
@@ -162,11 +154,11 @@ esac
     { mode: 0o755 },
   )
   const options = { cwd: work, env: { PATH: `${root}:/usr/bin:/bin` } }
-  const { code, said } = await run('/bin/sh', [DRIVER, '1.2.3', expected], options).then(
-    ({ stdout, stderr }) => ({ code: 0, said: `${stdout}${stderr}` }),
-    error => ({ code: error.code as number, said: `${error.stdout}${error.stderr}` }),
+  const { code, output } = await run('/bin/sh', [DRIVER, '1.2.3', expected], options).then(
+    ({ stdout, stderr }) => ({ code: 0, output: `${stdout}${stderr}` }),
+    error => ({ code: error.code as number, output: `${error.stdout}${error.stderr}` }),
   )
-  return { code, said: said.replace(/^cat: .*\n/, ''), kept: await readdir(work) }
+  return { code, output: output.replace(/^cat: .*\n/, ''), kept: await readdir(work) }
 }
 
 /** Prepares start.sh with a java that prints its arguments. */

@@ -93,7 +93,7 @@ describe('doctor', () => {
     await inDatabase(join(path, 'catalog.duckdb'), `CREATE OR REPLACE VIEW quarantine AS SELECT 1 AS one`)
     await inDatabase(
       at('warehouse.duckdb'),
-      `UPDATE editais SET objeto = 'of somebody' WHERE edital_id = 'n00003'`,
+      `UPDATE editais SET objeto = 'changed by hand' WHERE edital_id = 'n00003'`,
     )
 
     const found = await look()

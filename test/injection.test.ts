@@ -150,5 +150,5 @@ function refusalOf(environment: Readonly<Record<string, string>>): string {
     expect((error as FatalError).exitCode).toBe(EXIT.usage)
     return (error as FatalError).message
   }
-  throw new Error(`${JSON.stringify(environment)} was taken`)
+  throw new Error(`${JSON.stringify(environment)} was accepted`)
 }

@@ -230,7 +230,7 @@ async function refusalOf(refused: () => Promise<unknown>, what: string): Promise
 
 test('no path over HTTP reaches a company that does not exist, or its files', async () => {
   const dataDir = await temporaryDirectory()
-  await writeFile(join(dataDir, 'status'), 'a file of nobody')
+  await writeFile(join(dataDir, 'status'), 'a stray file')
   const { url } = await serveWorker({ dataDir })
   const encoded = NO_SLUGS.filter(name => name.isWellFormed()).map(encodeURIComponent)
   for (const name of [
@@ -249,7 +249,7 @@ test('no path over HTTP reaches a company that does not exist, or its files', as
       ['POST', 'sync'],
     ] as const) {
       const { status, body } = await askRaw(url, method, `/companies/${name}/${what}`)
-      expect([status, body.includes('a file of nobody')], `${method} ${name}/${what}`).toEqual([404, false])
+      expect([status, body.includes('a stray file')], `${method} ${name}/${what}`).toEqual([404, false])
     }
   }
   expect(await readdir(dataDir)).toEqual(['status'])

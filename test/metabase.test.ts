@@ -276,7 +276,7 @@ test('a database is moved only if it reads another catalog, and its schema is re
   expect(metabase.violations).toEqual([])
 })
 
-test('without permission a run says what to do, and changes nothing', async () => {
+test('without permission a run explains what is missing, and changes nothing', async () => {
   const { metabase, keyFile, run } = await newMetabase()
   const none = { apiKey: null, apiKeyFile: keyFile, adminEmail: null, adminPassword: null }
   await expect(run({ access: none })).rejects.toThrow(
@@ -413,21 +413,18 @@ test('no card overlaps another, and each has its file', async () => {
   expect(files.sort()).toEqual(CARDS.map(({ key }) => `${key}.sql`).sort())
 })
 
-test.each(CARDS)(
-  'the card $key returns rows on a real snapshot, with the columns that it shows',
-  async card => {
-    const { sql } = await readCard(card.key)
-    const { columns, rows } = await catalog.table(withoutValue(sql))
-    expect(rows.length).toBeGreaterThan(0)
-    expect(namedIn(card.settings).filter(name => !columns.includes(name))).toEqual([])
-    // A dashboard's filter applies to all of its cards.
-    expect(filtersOf(sql, card.filters)).toEqual(card.filters)
-    for (const { key } of card.filters) {
-      const { rows: some } = await catalog.table(withValue(sql, key), { [key]: 'SP' })
-      expect(some.length).toBeLessThanOrEqual(rows.length)
-    }
-  },
-)
+test.each(CARDS)('the card $key returns rows on a real snapshot, with the columns it shows', async card => {
+  const { sql } = await readCard(card.key)
+  const { columns, rows } = await catalog.table(withoutValue(sql))
+  expect(rows.length).toBeGreaterThan(0)
+  expect(namedIn(card.settings).filter(name => !columns.includes(name))).toEqual([])
+  // A dashboard's filter applies to all of its cards.
+  expect(filtersOf(sql, card.filters)).toEqual(card.filters)
+  for (const { key } of card.filters) {
+    const { rows: some } = await catalog.table(withValue(sql, key), { [key]: 'SP' })
+    expect(some.length).toBeLessThanOrEqual(rows.length)
+  }
+})
 
 /** The query as Metabase runs it with an empty filter. */
 function withoutValue(sql: string): string {

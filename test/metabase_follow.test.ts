@@ -81,7 +81,7 @@ test('if Metabase is down, slow or refuses, data is still published, and the nex
   const { company, metabase, environment, reads, status } = await startFollowed()
   await syncHere(environment)
   let count = 3
-  for (const [trouble, said] of TROUBLES) {
+  for (const [trouble, message] of TROUBLES) {
     const old = reads()
     metabase.intercept = trouble
     count += 1
@@ -89,7 +89,7 @@ test('if Metabase is down, slow or refuses, data is still published, and the nex
     expect((await syncHere(environment)).report.status).toBe('ok')
     expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: count }])
     expect(reads()).toBe(old)
-    expect((await status()).metabase).toMatchObject({ reads: [old], error: expect.stringMatching(said) })
+    expect((await status()).metabase).toMatchObject({ reads: [old], error: expect.stringMatching(message) })
     metabase.intercept = () => false
     await syncHere(environment)
     expect(reads()).toBe(join((await status()).snapshot.directory, 'catalog.duckdb'))
@@ -97,8 +97,8 @@ test('if Metabase is down, slow or refuses, data is still published, and the nex
   }
   metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
   await syncHere(environment)
-  const told = await runShared(['status'], environment)
-  expect(told.stdout).toMatch(/Metabase {2}reads .*\n {10}last tried at \S+: Metabase does not answer/)
+  const shown = await runShared(['status'], environment)
+  expect(shown.stdout).toMatch(/Metabase {2}reads .*\n {10}last tried at \S+: Metabase does not answer/)
 })
 
 test('the snapshot that Metabase still reads is not removed, however old', async () => {

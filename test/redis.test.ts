@@ -70,29 +70,32 @@ test.skipIf(!canOwnRedis)('a separate Redis restarts with its data, on the same 
   expect(await withClient(redis.url, client => client.get('key'))).toBe('kept')
 })
 
-test.skipIf(!canOwnRedis)('a Redis of the tests does not outlive them, even if they are killed', async () => {
-  const options = {
-    binary: inject('redisBinary'),
-    port: await freePort(),
-    directory: await temporaryDirectory(),
-  }
-  const tests = spawn(
-    process.execPath,
-    [
-      ...['--input-type=module', '--eval'],
-      `const { startRedisProcess } = await import(${JSON.stringify(REDIS_PROCESS)})
+test.skipIf(!canOwnRedis)(
+  'a Redis of the tests does not outlive them, not even if they are killed',
+  async () => {
+    const options = {
+      binary: inject('redisBinary'),
+      port: await freePort(),
+      directory: await temporaryDirectory(),
+    }
+    const tests = spawn(
+      process.execPath,
+      [
+        ...['--input-type=module', '--eval'],
+        `const { startRedisProcess } = await import(${JSON.stringify(REDIS_PROCESS)})
        await startRedisProcess(${JSON.stringify(options)})
        console.log('started')`,
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  )
-  onTestFinished(() => void tests.kill('SIGKILL'))
-  await once(tests.stdout, 'data')
-  const url = `redis://127.0.0.1:${options.port}`
-  expect(await ping(url)).toBe('PONG')
-  tests.kill('SIGKILL')
-  await expect.poll(() => ping(url).catch(() => 'gone'), { timeout: 10_000 }).toBe('gone')
-})
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    )
+    onTestFinished(() => void tests.kill('SIGKILL'))
+    await once(tests.stdout, 'data')
+    const url = `redis://127.0.0.1:${options.port}`
+    expect(await ping(url)).toBe('PONG')
+    tests.kill('SIGKILL')
+    await expect.poll(() => ping(url).catch(() => 'gone'), { timeout: 10_000 }).toBe('gone')
+  },
+)
 
 test('a cut proxy drops its connections and refuses new ones until it is mended', async () => {
   const { url } = await openRedis()

@@ -143,25 +143,22 @@ describe('a segment of the raw log', () => {
     }
   }
 
-  it.each(Object.entries(DAMAGES))(
-    '%s is refused, reported by the doctor, and salvaged',
-    async (_, damage) => {
-      // The notices; the analyses are in a later segment.
-      const path = segment(1)
-      const bytes = await readFile(path)
-      await damage.spoil(path, bytes)
-      const spoilt = await readFile(path).catch(() => undefined)
-      await expectRefused(1, damage.said)
+  it.each(Object.entries(DAMAGES))('%s is refused, found by the doctor, and salvaged', async (_, damage) => {
+    // The notices; the analyses are in a later segment.
+    const path = segment(1)
+    const bytes = await readFile(path)
+    await damage.spoil(path, bytes)
+    const spoilt = await readFile(path).catch(() => undefined)
+    await expectRefused(1, damage.said)
 
-      const found = await findings()
-      expect(found).toMatchObject([{ status: 'problem', subject: path }])
-      expect(found[0]?.what).toMatch(damage.said)
-      await salvage(contextHere(prepared.environment))
-      expect(await findings()).toEqual([])
-      const [kept] = await readdir(join(prepared.directory, 'raw/damaged')).catch(() => [])
-      expect(kept && (await readFile(join(prepared.directory, 'raw/damaged', kept)))).toEqual(spoilt)
-    },
-  )
+    const found = await findings()
+    expect(found).toMatchObject([{ status: 'problem', subject: path }])
+    expect(found[0]?.what).toMatch(damage.said)
+    await salvage(contextHere(prepared.environment))
+    expect(await findings()).toEqual([])
+    const [kept] = await readdir(join(prepared.directory, 'raw/damaged')).catch(() => [])
+    expect(kept && (await readFile(join(prepared.directory, 'raw/damaged', kept)))).toEqual(spoilt)
+  })
 
   it('that is not applied yet is refused as well, and applied once it is restored', async () => {
     const { environment } = prepared

@@ -38,7 +38,7 @@ async function everythingWritten(environment: Environment): Promise<string> {
 test('the key is in nothing that a run writes or prints, however the run ends', async () => {
   const company = await startCompany(notices(1, 6), TRACE)
   const { environment, sandbox, faults } = company
-  const said: string[] = []
+  const output: string[] = []
 
   faults.plan = [
     { fault: 'truncate', kinds: ['analysis'], ids: [idOf(1)] },
@@ -47,16 +47,16 @@ test('the key is in nothing that a run writes or prints, however the run ends', 
   const { child, ended } = startCommand(['sync', '--json'], environment, environment.DATA_DIR ?? '')
   faults.onRequest = async ({ kind, id }) => {
     if (kind !== 'analysis' || id !== idOf(3)) return
-    said.push(await readFile(`/proc/${child.pid}/cmdline`, 'utf8'))
+    output.push(await readFile(`/proc/${child.pid}/cmdline`, 'utf8'))
     // Also what exists only during the run, such as the holder of the company's lock.
     for (const bytes of (await filesBelow(environment.DATA_DIR ?? '')).values()) {
-      said.push(bytes.toString('latin1'))
+      output.push(bytes.toString('latin1'))
     }
   }
   const quarantined = await ended
   expect(quarantined.code).toBe(3)
-  expect(said.join()).toMatch(/main\.ts\0sync/)
-  expect(said.join()).toContain('"what":"sync')
+  expect(output.join()).toMatch(/main\.ts\0sync/)
+  expect(output.join()).toContain('"what":"sync')
   faults.onRequest = undefined
 
   const unreachable = await runCommand(['sync', '--json'], {
@@ -69,13 +69,13 @@ test('the key is in nothing that a run writes or prints, however the run ends', 
   expect(refused).toMatchObject({ code: 1 })
   expect(refused.stdout).toMatch(/API key refused \(401\)/)
 
-  for (const { stdout, stderr } of [quarantined, unreachable, refused]) said.push(stdout, stderr)
+  for (const { stdout, stderr } of [quarantined, unreachable, refused]) output.push(stdout, stderr)
   const written = await everythingWritten(environment)
   // The searched text really contains what the runs handled.
   expect(written).toContain('Objeto 3')
-  expect(said.join('\n')).toContain('run finished')
+  expect(output.join('\n')).toContain('run finished')
   expect(written).not.toContain(KEY)
-  expect(said.join('\n')).not.toContain(KEY)
+  expect(output.join('\n')).not.toContain(KEY)
 })
 
 test('a key in a file is read for each run, and stays as secret', async () => {
@@ -125,15 +125,15 @@ test('a server that repeats the key in any form does not bring it into files, lo
     [idOf(6)]: { status: 500, headers: { 'retry-after': key }, body: key },
   }
   sandbox.faults.respond = ({ kind, id }) => (kind === 'analysis' ? answers[id ?? ''] : undefined)
-  const said = [await runCommand(['sync', '--json'], environment)]
-  expect(said[0]?.code).toBe(3)
-  expect(JSON.parse(said[0]?.stdout ?? '')).toMatchObject({ loaded: 3, quarantined: 1, failed: 3 })
+  const output = [await runCommand(['sync', '--json'], environment)]
+  expect(output[0]?.code).toBe(3)
+  expect(JSON.parse(output[0]?.stdout ?? '')).toMatchObject({ loaded: 3, quarantined: 1, failed: 3 })
   // The list itself too: its error ends the run, in the server's words.
   sandbox.faults.respond = () => ({ status: 400, body: JSON.stringify({ error: spelt[1], detail: key }) })
-  said.push(await runCommand(['sync'], environment), await runCommand(['status', '--json'], environment))
-  expect(said.map(({ code }) => code)).toEqual([3, 2, 0])
+  output.push(await runCommand(['sync'], environment), await runCommand(['status', '--json'], environment))
+  expect(output.map(({ code }) => code)).toEqual([3, 2, 0])
 
-  const texts = `${JSON.stringify(said)}\n${await everythingWritten(environment)}`
+  const texts = `${JSON.stringify(output)}\n${await everythingWritten(environment)}`
   for (const handled of [
     'Asked with *',
     'does not accept the request (400)',

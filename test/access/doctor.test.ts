@@ -100,7 +100,7 @@ describe('doctor', () => {
   ])(
     'reports a DATA_DIR shared with other users ($mode), and a run leaves it as it is',
     async ({ mode, says }) => {
-      await writeFile(at('../notes.txt'), 'of somebody')
+      await writeFile(at('../notes.txt'), 'of another user')
       await chmod(at('..'), mode)
       const problem = {
         ...{ status: 'problem', subject: at('..') },

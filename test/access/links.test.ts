@@ -24,7 +24,7 @@ import { isRoot, STRANGER } from '../support/other_users.ts'
 import { runShared } from '../support/shared.ts'
 import { type SyncedCompany, startCompany } from '../support/synced.ts'
 
-const KEPT = 'nobody may write here\n'
+const KEPT = 'do not write here\n'
 
 /** A synced company, and a file outside it that the planted links point to. */
 async function openCompany(): Promise<SyncedCompany & { at: (name: string) => string; target: string }> {
@@ -52,7 +52,7 @@ describe('a planted file', () => {
     'a second name': link,
   }
   test.each(Object.entries(plant))(
-    'as %s is replaced, and its target is never written to',
+    'as %s in place of a file is replaced, and never written to',
     async (_, plantAt) => {
       const company = await openCompany()
       const { at, target, world, environment } = company
@@ -100,20 +100,17 @@ describe('a planted file', () => {
     { name: 'lock', args: ['sync'] },
     { name: 'warehouse.duckdb', args: ['sync'] },
     { name: '../api_keys.sqlite', args: ['keys', 'create', '--description', 'ERP'] },
-  ])(
-    'as a second hard link to another file $name is refused, unless that file is closed',
-    async ({ name, args }) => {
-      const { at, target, environment } = await openCompany()
-      await rm(at(name), { force: true })
-      await link(target, at(name))
-      const { code, stderr } = await runShared(args, environment)
-      expect({ code, stderr: stderr.split('\n').at(-2) }).toEqual({
-        code: 2,
-        stderr: expect.stringMatching(`^${join(at(name))} has a second name .*mv the copy over it\\.$`),
-      })
-      await expectUntouched(target)
-    },
-  )
+  ])('as a hard link to another file $name is refused, unless that is closed', async ({ name, args }) => {
+    const { at, target, environment } = await openCompany()
+    await rm(at(name), { force: true })
+    await link(target, at(name))
+    const { code, stderr } = await runShared(args, environment)
+    expect({ code, stderr: stderr.split('\n').at(-2) }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(`^${join(at(name))} has a second name .*mv the copy over it\\.$`),
+    })
+    await expectUntouched(target)
+  })
 
   test('as a second hard link to a closed lock blocks no run', async () => {
     const { at, target, environment } = await openCompany()
@@ -161,34 +158,31 @@ describe('a planted file', () => {
     expect(existsSync(at('tmp'))).toBe(false)
   })
 
-  test.runIf(isRoot)(
-    'that another user owns is refused as a lock, a key file or a linked directory',
-    async () => {
-      const { at, target, environment } = await openCompany()
-      for (const [name, args] of [
-        ['lock', ['sync']],
-        ['warehouse.duckdb', ['sync']],
-        ['../api_keys.sqlite', ['keys', 'create', '--description', 'ERP']],
-      ] as const) {
-        if (!existsSync(at(name))) await writeFile(at(name), '')
-        await chown(at(name), STRANGER, STRANGER)
-        const { code, stderr } = await runShared(args, environment)
-        expect({ code, stderr }, name).toEqual({
-          code: 2,
-          stderr: `${join(at(name))} belongs to the user with the id ${STRANGER}, so it is not opened. Remove it, or give it to this user.\n`,
-        })
-        await chown(at(name), 0, 0)
-      }
-      await rm(at('raw'), { recursive: true })
-      await symlink(join(target, '..'), at('raw'))
-      await lchown(at('raw'), STRANGER, STRANGER)
-      const { code, stderr } = await runShared(['sync'], environment)
-      expect({ code, stderr }).toEqual({
+  test.runIf(isRoot)('that another user owns is refused as a lock, keys or a linked directory', async () => {
+    const { at, target, environment } = await openCompany()
+    for (const [name, args] of [
+      ['lock', ['sync']],
+      ['warehouse.duckdb', ['sync']],
+      ['../api_keys.sqlite', ['keys', 'create', '--description', 'ERP']],
+    ] as const) {
+      if (!existsSync(at(name))) await writeFile(at(name), '')
+      await chown(at(name), STRANGER, STRANGER)
+      const { code, stderr } = await runShared(args, environment)
+      expect({ code, stderr }, name).toEqual({
         code: 2,
-        stderr: `${at('raw')} is a link that the user with the id ${STRANGER} made, so it is not followed. Remove it, and run again.\n`,
+        stderr: `${join(at(name))} belongs to the user with the id ${STRANGER}, so it is not opened. Remove it, or give it to this user.\n`,
       })
-    },
-  )
+      await chown(at(name), 0, 0)
+    }
+    await rm(at('raw'), { recursive: true })
+    await symlink(join(target, '..'), at('raw'))
+    await lchown(at('raw'), STRANGER, STRANGER)
+    const { code, stderr } = await runShared(['sync'], environment)
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: `${at('raw')} is a link that the user with the id ${STRANGER} made, so it is not followed. Remove it, and run again.\n`,
+    })
+  })
 })
 
 test('directories that the operator linked are followed and keep their mode', async () => {

@@ -299,24 +299,21 @@ test('a missing directory has no disk, and one that cannot be checked hides no o
   expect(lines).toEqual([])
 })
 
-test.skipIf(!canOwnRedis)(
-  'a Redis that evicts keys raises an alert with the command that fixes it',
-  async () => {
-    const { url } = await startOwnRedis()
-    const { look, webhook } = await startScene({}, { redis: { url, prefix: 'evicting' } })
-    const redis = new Redis(url)
-    onTestFinished(() => redis.disconnect())
-    expect(await look()).toEqual([])
-    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
-    expect(await look()).toEqual(['redis_evicts raised'])
-    expect(webhook.messages[0]?.message).toMatch(
-      /policy allkeys-lru\).*redis-cli -u "\$REDIS_URL" CONFIG SET maxmemory-policy noeviction/,
-    )
-    expect(await look()).toEqual([])
-    await redis.config('SET', 'maxmemory-policy', 'noeviction')
-    expect(await look()).toEqual(['redis_evicts recovered'])
-  },
-)
+test.skipIf(!canOwnRedis)('a Redis that evicts raises an alert with the command that fixes it', async () => {
+  const { url } = await startOwnRedis()
+  const { look, webhook } = await startScene({}, { redis: { url, prefix: 'evicting' } })
+  const redis = new Redis(url)
+  onTestFinished(() => redis.disconnect())
+  expect(await look()).toEqual([])
+  await redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
+  expect(await look()).toEqual(['redis_evicts raised'])
+  expect(webhook.messages[0]?.message).toMatch(
+    /policy allkeys-lru\).*redis-cli -u "\$REDIS_URL" CONFIG SET maxmemory-policy noeviction/,
+  )
+  expect(await look()).toEqual([])
+  await redis.config('SET', 'maxmemory-policy', 'noeviction')
+  expect(await look()).toEqual(['redis_evicts recovered'])
+})
 
 test("an unusable companies' file raises an alert, though not all workers notice it at once", async () => {
   const { clock, companies, look, webhook } = await startScene()

@@ -179,7 +179,7 @@ test("a manual sync and a worker's run wait for each other", async () => {
   const [run] = await worker.runs()
   const waiting = startCommand(['sync', '--json'], byHand, byHand.DATA_DIR ?? '')
   const said = listenTo(waiting)
-  await until(() => said().includes('Waiting for sync of the worker'), { what: 'a word about waiting' })
+  await until(() => said().includes('Waiting for sync of the worker'), { what: 'the line about waiting' })
   expect(said()).toContain(`process ${run}`)
   held.release()
   const { code, stdout } = await waiting.ended

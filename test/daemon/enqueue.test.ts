@@ -96,7 +96,7 @@ test('Ctrl-C ends sync --enqueue even while Redis is down', async () => {
   const said = listenTo(following)
   await until(() => said().includes('the request waits for one'), { what: 'the request' })
   await proxy.cut()
-  await until(() => said().includes('does not answer'), { what: 'a word about Redis' })
+  await until(() => said().includes('does not answer'), { what: 'a line about Redis' })
   following.child.kill('SIGINT')
   const { code } = await within(10_000, following.ended)
   expect(code).toBe(130)

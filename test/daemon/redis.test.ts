@@ -41,7 +41,7 @@ const isAway = ({ msg }: LogLine) => /^Redis at \S+ does not answer/.test(msg)
 const isBack = ({ msg }: LogLine) => msg === 'Redis answers again.'
 
 /** Each outage is logged once. */
-function expectTold(daemon: Daemon, outages: number): void {
+function expectLogged(daemon: Daemon, outages: number): void {
   expect(daemon.lines.filter(isAway)).toHaveLength(outages)
   expect(
     daemon.lines.filter(({ msg }) => /Unexpected|ECONNREFUSED(?!\))|Connection is closed/.test(msg)),
@@ -53,28 +53,31 @@ async function expectSyncedOnce(company: SyncedCompany): Promise<void> {
   expect(asked(company, 'analysis')).toEqual(ALL)
 }
 
-test.skipIf(!canOwnRedis)('a run and the schedule survive a restart of Redis', async () => {
-  const { company, held } = await startHeld({ SYNC_CRON: OFTEN })
-  const redis = await startOwnRedis()
-  const environment = { ...company.environment, REDIS_URL: redis.url, REDIS_PREFIX: 'restarted' }
-  const daemon = await startDaemon(environment)
-  await held.reached
-  // Redis may lose what was written in the last second before a crash; the job is older.
-  await sleep(1200)
-  await redis.kill()
-  await daemon.waitFor(isAway)
-  await redis.start()
-  await daemon.waitFor(isBack)
-  held.release()
-  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
-  expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
-  expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
-  await expectSyncedOnce(company)
-  expect(await daemon.stop()).toBe(0)
-  expectTold(daemon, 1)
-  // The queue has recorded the end of each run.
-  expect(await activeIn(environment)).toBe(0)
-})
+test.skipIf(!canOwnRedis)(
+  'a run completes while Redis is restarted, and the schedule continues',
+  async () => {
+    const { company, held } = await startHeld({ SYNC_CRON: OFTEN })
+    const redis = await startOwnRedis()
+    const environment = { ...company.environment, REDIS_URL: redis.url, REDIS_PREFIX: 'restarted' }
+    const daemon = await startDaemon(environment)
+    await held.reached
+    // Redis may lose what was written in the last second before a crash; the job is older.
+    await sleep(1200)
+    await redis.kill()
+    await daemon.waitFor(isAway)
+    await redis.start()
+    await daemon.waitFor(isBack)
+    held.release()
+    expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
+    expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
+    expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
+    await expectSyncedOnce(company)
+    expect(await daemon.stop()).toBe(0)
+    expectLogged(daemon, 1)
+    // The queue has recorded the end of each run.
+    expect(await activeIn(environment)).toBe(0)
+  },
+)
 
 test('a run completes while Redis is down for 30 s, and the worker stays healthy', async () => {
   const { company, held } = await startHeld({ SYNC_CRON: OFTEN })
@@ -103,35 +106,32 @@ test('a run completes while Redis is down for 30 s, and the worker stays healthy
   expect((await daemon.ask('/readyz')).status).toBe(200)
   await expectSyncedOnce(company)
   expect(await daemon.stop()).toBe(0)
-  expectTold(daemon, 1)
+  expectLogged(daemon, 1)
 })
 
-test.skipIf(!canOwnRedis)(
-  'after Redis loses all its data, the schedule is set again without help',
-  async () => {
-    const { company, held } = await startHeld({ SYNC_CRON: OFTEN })
-    const redis = await startOwnRedis()
-    const environment = { ...company.environment, REDIS_URL: redis.url, REDIS_PREFIX: 'lost' }
-    const daemon = await startDaemon(environment)
-    const schedulers = await until(
-      async () => {
-        const found = await schedulersIn(environment)
-        return Object.keys(found).length === 2 && found
-      },
-      { what: 'schedulers' },
-    )
-    // The worst moment: the job of the current run is lost as well.
-    await held.reached
-    await withClient(redis.url, client => client.flushall())
-    held.release()
-    expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
-    expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
-    expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
-    expect(await schedulersIn(environment)).toEqual(schedulers)
-    await expectSyncedOnce(company)
-    expect(await daemon.stop()).toBe(0)
-  },
-)
+test.skipIf(!canOwnRedis)('after Redis loses all its data, the schedule is set again by itself', async () => {
+  const { company, held } = await startHeld({ SYNC_CRON: OFTEN })
+  const redis = await startOwnRedis()
+  const environment = { ...company.environment, REDIS_URL: redis.url, REDIS_PREFIX: 'lost' }
+  const daemon = await startDaemon(environment)
+  const schedulers = await until(
+    async () => {
+      const found = await schedulersIn(environment)
+      return Object.keys(found).length === 2 && found
+    },
+    { what: 'schedulers' },
+  )
+  // The worst moment: the job of the current run is lost as well.
+  await held.reached
+  await withClient(redis.url, client => client.flushall())
+  held.release()
+  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
+  expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
+  expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
+  expect(await schedulersIn(environment)).toEqual(schedulers)
+  await expectSyncedOnce(company)
+  expect(await daemon.stop()).toBe(0)
+})
 
 test('a worker started without Redis logs it once, starts work when Redis is up, and stops without it', async () => {
   const company = await startCompany(notices(1, TOTAL), { SYNC_CRON: NEVER })
@@ -145,7 +145,7 @@ test('a worker started without Redis logs it once, starts work when Redis is up,
   expect((await daemon.ask('/readyz')).status).toBe(503)
   await proxy.mend()
   expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
-  expectTold(daemon, 1)
+  expectLogged(daemon, 1)
   expect((await daemon.ask('/readyz')).status).toBe(200)
 
   // SIGTERM while Redis is down ends an idle worker, and one that never reached Redis.

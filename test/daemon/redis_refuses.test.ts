@@ -37,7 +37,7 @@ const STATES: readonly BadState[] = [
     cure: ({ admin }) => admin(client => client.acl('SETUSER', 'worker', '+xadd')),
   },
   {
-    name: 'running in cluster mode',
+    name: 'in cluster mode',
     sentence: /^Redis refuses \(CROSSSLOT\): it runs in cluster mode, which BullMQ does not work with here\./,
     async spoil({ proxy }) {
       const { url } = await startOwnRedis({

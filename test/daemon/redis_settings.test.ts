@@ -106,42 +106,45 @@ test('a Redis in protected mode is reported, with what to do', async () => {
   expect(daemon.lines.filter(({ level }) => level === 'error')).toMatchObject([{ msg: sentence }])
 })
 
-test.skipIf(!canOwnRedis)('a TLS problem is reported in one sentence, and nothing is submitted', async () => {
-  const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
-  const plain = await startOwnRedis()
-  const secret = '//worker:pw_7f31@'
-  const ask = async (url: string, authority: string | null, more = { REDIS_TIMEOUT_MS: '2000' }) => {
-    const tls = authority ? { REDIS_CA_FILE: authority } : {}
-    const { code, stderr } = await runCommand(ENQUEUE, {
-      ...{ ...company.environment, ...tls },
-      ...{ REDIS_URL: url.replace('//', secret), ...more },
-    })
-    expect({ code, leaks: stderr.includes('pw_7f31') }).toEqual({ code: 1, leaks: false })
-    const last = stderr.trim().split('\n').at(-1) as string
-    return last.replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
-  }
-  const askTls = async (made: Parameters<typeof makeAuthority>[0]) => {
-    const authority = await makeAuthority(made)
-    const { url } = await startTlsRedis(authority)
-    return await ask(url.replace('redis:', 'rediss:'), authority.certificate)
-  }
-  expect(await askTls({ days: -1 })).toBe(
-    'The certificate of Redis at HOST has expired. Give Redis a new one. Nothing was handed over.',
-  )
-  expect(await askTls({ name: 'DNS:redis.example.com' })).toBe(
-    'The certificate of Redis is for another name than HOST. Write its name in REDIS_URL, or give Redis a certificate for this one. Nothing was handed over.',
-  )
-  expect(await ask(plain.url.replace('redis:', 'rediss:'), null)).toMatch(
-    /If it does not speak TLS, write redis:\/\/\./,
-  )
-  // The command gives up before the connection times out.
-  const patient = await ask(plain.url.replace('redis:', 'rediss:'), null, { REDIS_TIMEOUT_MS: '10000' })
-  expect(patient).toBe(
-    'Redis at HOST does not answer (nothing within 5 s). Start it, or set REDIS_URL. If it does not speak TLS, write redis://. Nothing was handed over.',
-  )
-  const { url } = await startTlsRedis(await makeAuthority())
-  expect(await ask(url, null)).toMatch(/If it expects TLS, write rediss:\/\/\./)
-})
+test.skipIf(!canOwnRedis)(
+  'a problem with TLS is reported in one sentence, and nothing is submitted',
+  async () => {
+    const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
+    const plain = await startOwnRedis()
+    const secret = '//worker:pw_7f31@'
+    const ask = async (url: string, authority: string | null, more = { REDIS_TIMEOUT_MS: '2000' }) => {
+      const tls = authority ? { REDIS_CA_FILE: authority } : {}
+      const { code, stderr } = await runCommand(ENQUEUE, {
+        ...{ ...company.environment, ...tls },
+        ...{ REDIS_URL: url.replace('//', secret), ...more },
+      })
+      expect({ code, leaks: stderr.includes('pw_7f31') }).toEqual({ code: 1, leaks: false })
+      const last = stderr.trim().split('\n').at(-1) as string
+      return last.replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
+    }
+    const askTls = async (made: Parameters<typeof makeAuthority>[0]) => {
+      const authority = await makeAuthority(made)
+      const { url } = await startTlsRedis(authority)
+      return await ask(url.replace('redis:', 'rediss:'), authority.certificate)
+    }
+    expect(await askTls({ days: -1 })).toBe(
+      'The certificate of Redis at HOST has expired. Give Redis a new one. Nothing was handed over.',
+    )
+    expect(await askTls({ name: 'DNS:redis.example.com' })).toBe(
+      'The certificate of Redis is for another name than HOST. Write its name in REDIS_URL, or give Redis a certificate for this one. Nothing was handed over.',
+    )
+    expect(await ask(plain.url.replace('redis:', 'rediss:'), null)).toMatch(
+      /If it does not speak TLS, write redis:\/\/\./,
+    )
+    // The command gives up before the connection times out.
+    const patient = await ask(plain.url.replace('redis:', 'rediss:'), null, { REDIS_TIMEOUT_MS: '10000' })
+    expect(patient).toBe(
+      'Redis at HOST does not answer (nothing within 5 s). Start it, or set REDIS_URL. If it does not speak TLS, write redis://. Nothing was handed over.',
+    )
+    const { url } = await startTlsRedis(await makeAuthority())
+    expect(await ask(url, null)).toMatch(/If it expects TLS, write rediss:\/\/\./)
+  },
+)
 
 test('invalid Redis settings are refused at the start', async () => {
   const directory = await temporaryDirectory()

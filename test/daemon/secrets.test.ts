@@ -111,7 +111,7 @@ test("no key or token is in what the worker writes, stores, logs or sends; a run
     what: 'an error of the API',
   })
   await until(async () => (await failedJobs(daemon)).some(reason => /holds white space/.test(reason)), {
-    what: 'a word about a key that can be none',
+    what: 'the error about the invalid key',
   })
   await requestSync(daemon, 'acme', { full: true })
   await until(() => runsOf(daemon, 'acme').some(({ mode }) => mode === 'full'), { what: 'a full run' })
@@ -135,8 +135,8 @@ test("no key or token is in what the worker writes, stores, logs or sends; a run
   ]) {
     await writeFile(companies.file, JSON.stringify({ companies: { acme: settings } }))
     // The file may also be read half-written.
-    const isTold = async () => /acme: /.test(await (await daemon.ask('/readyz')).text())
-    await until(isTold, { what: 'a broken file' })
+    const isReported = async () => /acme: /.test(await (await daemon.ask('/readyz')).text())
+    await until(isReported, { what: 'a broken file' })
     await ask(`readyz ${Object.keys(settings)[0]}`, '/readyz')
     await configure(companies, { acme: { sync_cron: NEVER } })
     await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'a file that works' })

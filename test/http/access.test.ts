@@ -41,26 +41,23 @@ test.each([
   expect((await fetch(`${url}${SYNC}`, { method: 'POST', headers })).status).toBe(202)
 })
 
-test.each([[null], ['']])(
-  'without a token (%j) protected paths are off, and the answer gives the reason',
-  async adminToken => {
-    const { url, ask } = await serveWorker({ adminToken })
-    for (const path of ['/queues', STATUS, '/companies/unknown/status']) {
-      for (const headers of [
-        {},
-        { authorization: 'Bearer ' },
-        basic('', ''),
-        { authorization: `Bearer ${TOKEN}` },
-      ]) {
-        const response = await fetch(`${url}${path}`, { headers })
-        expect([path, response.status]).toEqual([path, 403])
-        expect((await errorOf(response)).detail).toContain('ADMIN_TOKEN is not set')
-      }
+test.each([[null], ['']])('without a token (%j) what needs one is off, with the reason', async adminToken => {
+  const { url, ask } = await serveWorker({ adminToken })
+  for (const path of ['/queues', STATUS, '/companies/unknown/status']) {
+    for (const headers of [
+      {},
+      { authorization: 'Bearer ' },
+      basic('', ''),
+      { authorization: `Bearer ${TOKEN}` },
+    ]) {
+      const response = await fetch(`${url}${path}`, { headers })
+      expect([path, response.status]).toEqual([path, 403])
+      expect((await errorOf(response)).detail).toContain('ADMIN_TOKEN is not set')
     }
-    expect((await ask('/healthz')).status).toBe(200)
-    expect(await (await fetch(url)).json()).toMatchObject({ token: expect.stringContaining('are off') })
-  },
-)
+  }
+  expect((await ask('/healthz')).status).toBe(200)
+  expect(await (await fetch(url)).json()).toMatchObject({ token: expect.stringContaining('are off') })
+})
 
 test.each([
   ['a page of another site', { 'sec-fetch-site': 'cross-site' }, 403],

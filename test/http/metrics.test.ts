@@ -165,7 +165,7 @@ test('a Redis that answers with refusals counts as down', async () => {
   expect([worker.queues.redis.status, await up()]).toEqual(['ready', 0])
 })
 
-test('every name and help text follows Prometheus, and tells how to aggregate it', async () => {
+test('every name and help text follows Prometheus, and explains how to aggregate it', async () => {
   const worker = await serveWorker()
   await leaveState(worker.company('acme'))
   const scraped = await scrape(worker)

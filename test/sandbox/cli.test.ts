@@ -34,12 +34,12 @@ function run(...args: string[]): Running {
 
 /** What commander reports about the arguments, without running anything. */
 async function refusal(...args: string[]): Promise<string> {
-  const said: string[] = []
+  const written: string[] = []
   const command = sandboxCommand()
     .exitOverride()
-    .configureOutput({ writeErr: text => void said.push(text) })
+    .configureOutput({ writeErr: text => void written.push(text) })
   await expect(command.parseAsync(args, { from: 'user' })).rejects.toThrow(CommanderError)
-  return said.join('').trim()
+  return written.join('').trim()
 }
 
 describe('npm run sandbox', () => {

@@ -85,19 +85,19 @@ function fieldsOf(root: Node, schema: Node, path = '', required = true, found: F
 
 /** Each difference between the two as a sentence; empty if they agree in both directions. */
 function differences(documented: Fields, ours: Fields): string[] {
-  const told: string[] = []
+  const found: string[] = []
   for (const path of new Set([...documented.keys(), ...ours.keys()])) {
     const [theirs, own] = [documented.get(path), ours.get(path)]
-    if (!theirs) told.push(`${path}: not in the document`)
-    else if (!own) told.push(`${path}: not in our schema`)
+    if (!theirs) found.push(`${path}: not in the document`)
+    else if (!own) found.push(`${path}: not in our schema`)
     else {
       for (const aspect of ['type', 'values', 'format', 'required'] as const) {
         if (theirs[aspect] !== own[aspect])
-          told.push(`${path}: ${aspect} is ${theirs[aspect]} in the document, ${own[aspect]} in our schema`)
+          found.push(`${path}: ${aspect} is ${theirs[aspect]} in the document, ${own[aspect]} in our schema`)
       }
     }
   }
-  return told
+  return found
 }
 
 const documented = (name: string, root = document) => fieldsOf(root, schemaNamed(root, name))

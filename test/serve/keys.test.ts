@@ -98,14 +98,14 @@ test('a key sees one company, even if another has the same ids', async () => {
       items: [{ numero_item: 1, descricao: `of ${slug}` }],
     })
     for (const rest of ['', '/analysis']) {
-      const [theirs, nobodys] = await Promise.all(
+      const [theirs, missing] = await Promise.all(
         [idOf(foreign), 'unknown'].map(async id => {
           const { status, body, headers } = await ask(`${PATH}/${id}${rest}`, { key })
           const { date, 'x-request-id': request, ...others } = headers
           return { status, body: body.toString(), headers: others }
         }),
       )
-      expect(theirs).toEqual(nobodys)
+      expect(theirs).toEqual(missing)
       expect(theirs).toMatchObject({ status: 404, body: '{"error":"not_found"}' })
     }
   }

@@ -23,7 +23,7 @@ async function startServe(environment: Environment) {
   if (child.stderr) createInterface({ input: child.stderr }).on('line', line => void lines.push(line))
   const url = await until(
     () => lines.map(line => /Listening on (http:\S+?);/.exec(line)?.[1]).find(Boolean) ?? null,
-    { what: () => `the address; it says ${lines.join('\n')}` },
+    { what: () => `the address in the output: ${lines.join('\n')}` },
   )
   return { url, child, ended, lines }
 }
