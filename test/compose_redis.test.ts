@@ -36,7 +36,7 @@ test('the Redis password is created once, at random, and readable for the users 
   }
   expect(await readFile(join(directory, 'redis.conf'), 'utf8')).toBe(`requirepass ${password}`)
   expect((await makePassword(await temporaryDirectory())).password).not.toBe(password)
-  // Truncated by a full disk or a crash: an empty password would let everybody in.
+  // Truncated by a full disk or a crash: an empty password would accept every client.
   await chmod(join(directory, 'password'), 0o644)
   await writeFile(join(directory, 'password'), '')
   expect((await makePassword(directory)).password).toMatch(/^[0-9a-f]{64}$/)

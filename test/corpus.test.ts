@@ -89,7 +89,7 @@ function pageOf(served: readonly Served[], offset: number, limit: number): Buffe
 }
 
 describe('unexpected bodies', () => {
-  it('in the list and as analyses end as each case expects, and affect no others', async () => {
+  it('in the list and as analyses give what each case expects, and affect no others', async () => {
     const cases = [...readCases('list'), ...readCases('analysis')].filter(({ expected }) => !expected.page)
     const served = [
       ...Array.from({ length: HEALTHY }, (_, number) => healthy(`healthy-${number}`)),
@@ -206,7 +206,7 @@ function expectPlainRequests({ requests }: Sandbox, served: readonly Served[]) {
   expect([...requests.byId.keys()].filter(id => !ids.has(id))).toEqual([])
 }
 
-it('the answer for a single notice ends as its case expects', async () => {
+it('the answer for a single notice gives what its case expects', async () => {
   const served = readCases('notice').map(servedOf)
   const company = await openCompany(answers(served))
   const { report } = await syncHere(company.environment, { ids: served.map(({ id }) => id) })

@@ -48,7 +48,7 @@ test('the image contains only what runs, and all of it is read-only', () => {
   expect(writable).toEqual([])
 })
 
-test('a command runs if nothing can be written, not even temporary files', async () => {
+test('a command runs on a read-only file system, even without temporary files', async () => {
   const { ended } = image.start(['node', 'src/cli/main.ts', '--help'], { TMPDIR: '/nowhere' })
   expect(await ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('sync') })
 })

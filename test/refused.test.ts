@@ -92,7 +92,7 @@ describe('a server that refuses because of load', () => {
     expect(refused).toBeGreaterThan(0)
   })
 
-  it('with a wait of minutes for everybody is probed once with another resource, and then left alone', async () => {
+  it('and asks all requests to wait for minutes is probed once, and then left alone', async () => {
     const company = await openCompany(40)
     const stop = new AbortController()
     const api = createApiClient({
@@ -104,7 +104,7 @@ describe('a server that refuses because of load', () => {
     refuse(company, { retryAfterSeconds: 300 })
     const asked = company.ids.slice(1).map(id => api.analysis(id).catch(error => error))
     const { requests } = company.sandbox
-    // Those under way at the same time, and the probe, which was answered before.
+    // The requests under way together, and the probe: a resource that was answered before.
     const inAll = () => requests.byKind.analysis
     await expect.poll(() => requests.byId.get(idAt(company, 0))?.analysis).toBe(2)
     await expect.poll(() => requests.concurrent).toBe(0)

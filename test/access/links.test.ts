@@ -88,7 +88,7 @@ describe('a planted file', () => {
       await symlink(planted, at(name))
       const { code, stderr } = await runShared(args, environment)
       const refused = { code: 2, stderr: `${join(at(name))} is a link, so it is not opened. Remove it.\n` }
-      // Without a warehouse, a run replaces the link with a new one.
+      // A link to a missing file counts as no warehouse: a run replaces it with a new one.
       const isMissing = isReplaced && planted !== target
       expect({ code, stderr }, planted).toEqual(isMissing ? { code: 0, stderr: '' } : refused)
       await expectUntouched(target)

@@ -76,7 +76,7 @@ describe.runIf(isRoot)('another user of the machine', () => {
     expect(loot).toMatchObject({ entered: [], written: [] })
     const got = [...loot.listed, ...loot.read]
     expect(got.filter(path => !isPublic(path))).toEqual([])
-    // BI tools may read the public files, so the intruder did reach all the rest.
+    // BI tools read the public files. The intruder read all of them, so it could try all the rest.
     expect(got.toSorted()).toEqual(paths.filter(isPublic).toSorted())
     expect(loot.held.filter(path => !isPublic(path))).toEqual([])
   })

@@ -83,7 +83,7 @@ test('two workers that raise and deliver at the same time send one alert', async
   expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
-test('a problem that ends before it was sent is not sent', async () => {
+test('a problem that ends before its alert is sent sends nothing', async () => {
   const { redis, webhook, worker } = await setUpAlerts()
   const alerts = worker()
   await alerts.raise(REFUSED)
@@ -93,7 +93,7 @@ test('a problem that ends before it was sent is not sent', async () => {
   expect(await scanAll(redis.url, redis.prefix)).toBe('')
 })
 
-test('a problem that returns before its recovery was sent is not sent again', async () => {
+test('a problem that returns before its recovery is sent sends nothing new', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker()
   await alerts.raise(REFUSED)

@@ -198,7 +198,7 @@ async function interrupted(company: SyncedCompany, args: readonly string[]): Pro
   return report
 }
 
-test('a full run that is killed while it reads the list is made up for by the next run of any mode', async () => {
+test('the next run of any mode makes up for a full run that was killed while it read the list', async () => {
   const company = await startCompany(notices(1, 5))
   await company.syncHere()
   await syncUntil(company, onAsked('list', 1), 'SIGKILL', ['--full'])

@@ -15,7 +15,7 @@ test('GET / lists the paths for everybody', async () => {
   })
 })
 
-test('unknown paths are not found, and a wrong method is answered with the right ones', async () => {
+test('an unknown path gets 404, and a wrong method 405 with the allowed ones', async () => {
   const { url, ask, post } = await serveWorker()
   const nowhere = await fetch(`${url}/nowhere`)
   expect(nowhere.status).toBe(404)
