@@ -7,7 +7,7 @@ import { queryLatest } from './support/project.ts'
 import { runShared } from './support/shared.ts'
 
 describe('a refused request', () => {
-  it('for its key (401) ends the run after that one request, and says what to do', async () => {
+  it('for its key (401) ends the run after one request, with what to do', async () => {
     const company = await openCompany(5)
     company.sandbox.revoke(KEY)
     const ended = await runShared(['sync', '--json'], company.environment)
@@ -19,7 +19,7 @@ describe('a refused request', () => {
     expect(ended.stderr).toContain('set API_KEY')
   })
 
-  it('for its key while analyses are fetched stops there, and what was loaded stays', async () => {
+  it('for its key while analyses are fetched stops the run, and keeps what was loaded', async () => {
     const company = await openCompany(12, { API_CONCURRENCY: '1' })
     company.sandbox.faults.plan.push({ fault: 'status', status: 401, kinds: ['analysis'], skip: 4 })
     const stopped = await reportHere(company.environment, {}, 1)
@@ -29,7 +29,7 @@ describe('a refused request', () => {
     expect(await loadedCount(company)).toBe(4)
   })
 
-  it('for what it asks (400) ends the run at once and shows what the API said', async () => {
+  it('for its parameters (400) ends the run at once and shows the error of the API', async () => {
     const company = await openCompany(3)
     company.sandbox.faults.respond = () => ({
       status: 400,
@@ -44,7 +44,7 @@ describe('a refused request', () => {
 })
 
 describe('a request that fails', () => {
-  it('by 408, 429, 5xx, a reset, a broken body or silence is tried again and succeeds', async () => {
+  it('with 408, 429, 5xx, a reset, a broken body or a timeout is retried and succeeds', async () => {
     const company = await openCompany(10, { API_TIMEOUT_MS: '400' })
     const { plan } = company.sandbox.faults
     const once = (position: number) => ({
@@ -68,7 +68,7 @@ describe('a request that fails', () => {
     expect(asked).toEqual([2, 2, 2, 2, 2, 2, 2, 2, 2, 1])
   })
 
-  it('every time, or by a status that another try would not change, fails its notice alone', async () => {
+  it('every time, or with a status that is not retried, fails only its notice', async () => {
     const company = await openCompany(6)
     const [down, forbidden] = [idAt(company, 0), idAt(company, 1)]
     const { plan } = company.sandbox.faults
@@ -89,7 +89,7 @@ describe('a request that fails', () => {
     ).toEqual([down, forbidden].sort().map(edital_id => ({ edital_id })))
   })
 
-  it('twenty times in a row opens the circuit: what is loaded stays, the next run completes', async () => {
+  it('twenty times in a row opens the circuit: what was loaded stays, the next run completes', async () => {
     const company = await openCompany(50, { API_CONCURRENCY: '1', API_RETRIES: '0' })
     const { plan } = company.sandbox.faults
     plan.push({ fault: 'status', status: 500, kinds: ['analysis'], skip: 6 })
@@ -106,8 +106,8 @@ describe('a request that fails', () => {
   })
 })
 
-describe('notices that fail for a reason of their own', () => {
-  it('do not keep the others from their turn, however many they are', async () => {
+describe('notices that fail on their own', () => {
+  it('do not keep the others from being fetched, however many fail', async () => {
     const company = await openCompany(60, { API_CONCURRENCY: '1', API_RETRIES: '0' })
     for (const id of company.ids.slice(0, 40)) company.world.update(id, { analysis: null })
 
@@ -120,12 +120,12 @@ describe('notices that fail for a reason of their own', () => {
 })
 
 describe('an analysis that is not found (404)', () => {
-  it('means that its notice is gone only where asking for the notice agrees', async () => {
+  it('means that its notice is gone only if the request for the notice confirms it', async () => {
     const company = await openCompany(5)
     const [gone, kept] = [idAt(company, 0), idAt(company, 1)]
     company.world.update(kept, { analysis: null })
     company.sandbox.faults.onRequest = ({ kind, id }) => {
-      // Between the list and the analysis.
+      // Between the list request and the analysis request.
       if (kind === 'analysis' && id === gone && company.world.entry(gone)) company.world.remove(gone)
     }
     const report = await reportHere(company.environment, {}, 3)
@@ -138,7 +138,7 @@ describe('an analysis that is not found (404)', () => {
 })
 
 describe('the pace', () => {
-  it('keeps to API_CONCURRENCY, and after a 429 all requests wait as long as Retry-After says', async () => {
+  it('keeps to API_CONCURRENCY, and after a 429 all requests wait for Retry-After', async () => {
     const company = await openCompany(60, { API_CONCURRENCY: '4' })
     const refused = { fault: 'status', status: 429, kinds: ['analysis'], first: 1 } as const
     company.sandbox.faults.plan.push(
@@ -153,26 +153,26 @@ describe('the pace', () => {
     const times = recent.map(({ at }) => at.getTime())
     const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0))
     const pauses = gaps.flatMap((gap, index) => (gap >= 700 ? [index + 1] : []))
-    // A date has no fractions: of its two seconds one may be over already.
+    // A date has whole seconds: up to one of the two may already be over.
     expect(pauses, `gaps of ${gaps.join(', ')} ms`).toHaveLength(2)
-    // The list, those that were let pass, the refused one, and then only what was under way with it.
+    // The list, the analyses before the refusal, the refused one, then only those already under way.
     for (const [number, sent] of [1 + 5 + 1, 1 + 35 + 1].entries()) {
       expect(pauses[number]).toBeGreaterThanOrEqual(sent)
       expect(pauses[number]).toBeLessThanOrEqual(sent + 2 * 4)
     }
   })
 
-  it('keeps to API_MAX_RPS requests a second', async () => {
+  it('keeps to API_MAX_RPS requests per second', async () => {
     const company = await openCompany(20, { API_MAX_RPS: '20' })
     expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 20, requests: 21 })
     const times = company.sandbox.requests.recent.map(({ at }) => at.getTime())
-    // Twenty spaces of 50 ms; the clocks of two processes and of timers differ by a few.
+    // Twenty intervals of 50 ms; clocks and timers of the two processes differ by a few ms.
     expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(950)
   })
 })
 
 describe('the key', () => {
-  it('goes in the header that API_AUTH_HEADER names, and not where a redirect points', async () => {
+  it('goes in the header set by API_AUTH_HEADER, and is not sent to redirect targets', async () => {
     const elsewhere: string[] = []
     const server = createServer((request, response) => {
       elsewhere.push(`${request.url}`)
@@ -202,7 +202,7 @@ describe('the key', () => {
 })
 
 describe('an id', () => {
-  it('with every character that one may have is asked for as it is, the key in its usual header', async () => {
+  it('with every allowed character is requested unchanged, with the key in the default header', async () => {
     const company = await openCompany(2)
     const id = 'A.z_0~9:@+=-'
     const { analysis } = company.world.entry(idAt(company, 0)) ?? { analysis: null }

@@ -44,12 +44,12 @@ type Report = Record<'listed' | 'loaded' | 'unchanged' | 'changed' | 'requests' 
 let temporary: string
 let printed: Printed
 
-/** The compile cache is not below the directory in which nothing may be left. */
+/** The compile cache is outside the directory that must be empty afterwards. */
 const environment = () => ({ ...process.env, ...surroundings(), TMPDIR: temporary })
 
 beforeAll(async () => {
   temporary = await mkdtemp(join(tmpdir(), 'bench-test-'))
-  // What `npm run bench` runs.
+  // The command line of `npm run bench`.
   const { nodeOptions, file, args } = await commandOf('bench')
   const sizes = ['--notices', String(NOTICES), '--json']
   const { stdout } = await promisify(execFile)(process.execPath, [...nodeOptions, file, ...args, ...sizes], {
@@ -71,7 +71,7 @@ describe('the bench', () => {
     expect(load_floor_all_threads_seconds).not.toBeUndefined()
   })
 
-  it('serves documents of the size and kind that a company has', () => {
+  it('serves documents of realistic size and content', () => {
     const { notices, averageBytes, averageChildren, compression } = company()
     expect(notices).toBe(NOTICES)
     expect(averageBytes).toBeGreaterThan(30_000)
@@ -91,14 +91,14 @@ describe('the bench', () => {
     expect((requirements ?? 0) + (items ?? 0) + (alerts ?? 0)).toBe(Math.round(averageChildren * NOTICES))
   })
 
-  it('measures floors below the full sync, and their ratio', () => {
+  it('measures floors that are below the full sync, and their ratio', () => {
     const { full_wall_seconds, fetch_floor_seconds, load_floor_seconds, wall_ratio } = company().figures
     const floors = (fetch_floor_seconds as number) + (load_floor_seconds as number)
     expect(floors).toBeLessThan(full_wall_seconds as number)
     expect(wall_ratio).toBeCloseTo((full_wall_seconds as number) / floors, 0)
   })
 
-  it('asks for the list alone, and publishes nothing, when nothing changed', () => {
+  it('requests only the list, and publishes nothing, if nothing changed', () => {
     expect(run().unchanged).toMatchObject({ listed: NOTICES, unchanged: NOTICES, loaded: 0, requests: 1 })
     expect(company().figures).toMatchObject({
       unchanged_list_requests: 1,
@@ -107,7 +107,7 @@ describe('the bench', () => {
     })
   })
 
-  it('asks for the changed analyses and publishes once when 0.5 % changed', () => {
+  it('requests only the changed analyses and publishes once if 0.5 % changed', () => {
     expect(run().changed).toMatchObject({ changed: 1, loaded: 1, unchanged: NOTICES - 1, requests: 2 })
     expect(company().figures).toMatchObject({ changed_analysis_requests: 1, changed_snapshots: 1 })
   })
@@ -116,7 +116,7 @@ describe('the bench', () => {
     expect((await readdir(temporary)).filter(name => name.startsWith('editais-sync-bench-'))).toEqual([])
   })
 
-  it('ends its processes and removes its data when it is interrupted', async () => {
+  it('ends its processes and removes its data when interrupted', async () => {
     const child = spawn(process.execPath, ['bench/main.ts', '--notices', '100'], {
       cwd: root,
       env: environment(),
@@ -141,7 +141,7 @@ describe('the bench of the daemon', () => {
   type Found = { figures: Record<string, { worst: number } | null>; bars: { what: string; met: boolean }[] }
 
   it.skipIf(inject('redisBinary') === null || process.platform !== 'linux')(
-    'measures workers that have a company together, and an idle one',
+    'measures workers that share a company, and an idle worker',
     async () => {
       const sizes = ['--companies', '1', '--notices', '5', '--idle', '1']
       const { stdout } = await promisify(execFile)(
@@ -164,7 +164,7 @@ describe('the bench of the daemon', () => {
     60_000,
   )
 
-  it('counts runs that begin before the one of the same company has ended', () => {
+  it('counts runs that start before the previous run of their company has ended', () => {
     const run = (company: string, from: number, to: number) => ({
       company,
       started_at: new Date(from).toISOString(),
@@ -174,12 +174,12 @@ describe('the bench of the daemon', () => {
     expect(overlaps([run('a', 0, 9), run('b', 1, 3), run('b', 2, 4), run('a', 8, 12)])).toBe(2)
   })
 
-  it('judges by the worst, and only what was measured', () => {
+  it('judges by the worst value, and only what was measured', () => {
     const bars = judgeDaemon({ health_p99_ms: { median: 90, worst: 101 }, overlaps: null })
     expect(bars).toMatchObject([{ value: 101, limit: 100, met: false }])
   })
 
-  it('takes the value that so many do not exceed', () => {
+  it('takes the value that the given share of values does not exceed', () => {
     const values = Array.from({ length: 200 }, (_, index) => 200 - index)
     expect([0.5, 0.99, 1].map(share => percentile(values, share))).toEqual([100, 198, 200])
   })
@@ -190,25 +190,25 @@ describe('the bench of the readers', () => {
   const missed = (changes: Record<string, number>, notices = 20_000) =>
     judgeBi({ notices, figures: { ...figures, ...changes } }).filter(bar => !bar.met)
 
-  it('misses a bar beyond its limit, and meets it there', () => {
+  it('passes a bar at its limit, and misses it beyond', () => {
     expect(missed({ orgaos_warm_ms: 200, report_wall_seconds: 5, report_megabytes: 2 })).toEqual([])
     const beyond = { orgaos_warm_ms: 201, report_wall_seconds: 5.1, report_megabytes: 2.1 }
     expect(missed(beyond).map(({ limit }) => limit)).toEqual([200, 5, 2])
     expect(missed({ orgaos_first_ms: 999 })).toEqual([])
   })
 
-  it('says so where the newest months alone are more than may be written', () => {
+  it('reports if the newest months alone exceed what may be written', () => {
     const what = (newest: number) => missed({ months: 24, newest_percent: newest, written_percent: 21 })
     expect(what(8)).toMatchObject([{ what: '0.5 % changed, in the two newest of 24 months: written, %' }])
     expect(what(31)).toMatchObject([{ what: expect.stringContaining('they alone hold 31 %') }])
   })
 
-  it('judges only what means something for the size', () => {
+  it('judges only figures that are meaningful at the given size', () => {
     expect(missed({ written_percent: 99 }, 30)).toEqual([])
     expect(missed({ orgaos_warm_ms: 999, written_percent: 99 }, 60_000)).toHaveLength(1)
   })
 
-  it('counts the notices of the two newest months, over the end of a year too', () => {
+  it('counts the notices of the two newest months, across a year end too', () => {
     const rows = { '2024-11': 4, '2024-12': 2, '2025-01': 1 }
     const files = Object.entries(rows).map(([month, rows]) => ({
       ...{ month, rows, path: `editais/${month}.parquet` },
@@ -231,10 +231,10 @@ describe('the bench of a month', () => {
   const fair = { networkFaults: networkFaultsAt('22', 2), notices: 9, requests: 4 }
 
   it.skipIf(process.platform !== 'linux')(
-    'lets a company live, whose runs and notices are all as they must be',
+    'runs a living company, and finds no fault in its runs or notices',
     async () => {
       const directory = join(temporary, 'month')
-      // Of its first hour's analyses one arrives by half.
+      // One of the analyses in the first hour arrives truncated.
       const found = await benchMonth({ notices: 20, hours: 2, seed: '22' }, directory, () => {}).finally(
         killAll,
       )
@@ -257,13 +257,13 @@ describe('the bench of a month', () => {
         const hours = Array.from({ length: 72 }, (_, hour) => ({ ...run, held: held(hour) }))
         return judgeMonth(figuresOf({ ...measured, hours })).filter(({ met }) => !met)
       }
-      // Garbage that comes and goes is none, and what stays is one.
+      // Garbage that is collected is not a leak; growth that stays is.
       expect(missed(hour => 200 + (hour % 10) * 10)).toEqual([])
       expect(missed(hour => 200 + (hour % 10) * 10 + hour)).toHaveLength(2)
     },
   )
 
-  it('complains of a report that other faults, another world or server would have', () => {
+  it('rejects a report that does not fit the faults, the world or the server', () => {
     const scanned = { ...report, scan_complete: true }
     expect(complaints(scanned, fair)).toEqual([])
     expect(complaints(scanned, { ...fair, networkFaults: networkFaultsAt('22', 1) })).toHaveLength(2)
@@ -279,13 +279,13 @@ async function childrenOf(pid: number): Promise<number[]> {
 }
 
 describe('the generated company', () => {
-  it('is the same for the same seed and another for another', () => {
+  it('is the same for the same seed, and differs for another', () => {
     const [one, same, other] = ['a', 'a', 'b'].map(seed => createCompany(30, seed).analysis(7, 0).json)
     expect(one).toBe(same)
     expect(one).not.toBe(other)
   })
 
-  it('is listed most recent first, over 24 months', () => {
+  it('is listed newest first, over 24 months', () => {
     const months = createCompany(2000, 'a').subjects.map(({ createdAt }) =>
       createdAt.toISOString().slice(0, 7),
     )
@@ -293,7 +293,7 @@ describe('the generated company', () => {
     expect(new Set(months).size).toBe(24)
   })
 
-  it('writes its documents as JSON.stringify does, so that none counts as changed on its way', () => {
+  it('writes its documents as JSON.stringify does, so that none counts as changed', () => {
     const { json } = createCompany(30, 'a').analysis(3, 1)
     expect(JSON.stringify(JSON.parse(json))).toBe(json)
   })
@@ -304,7 +304,7 @@ describe('a bar', () => {
   const verdicts = (changes: Record<string, number>, notices = 20_000) =>
     judge([{ notices, figures: { ...figures, ...changes } }], { latencyMs: 0, concurrency: 16 })
 
-  it('is missed by a value beyond its limit, and met at it', () => {
+  it('is missed beyond its limit, and met at it', () => {
     const missed = (ratio: number) => verdicts({ wall_ratio: ratio }).filter(bar => !bar.met)
     expect(missed(1.5)).toEqual([])
     expect(missed(1.51)).toMatchObject([
@@ -312,7 +312,7 @@ describe('a bar', () => {
     ])
   })
 
-  it('compares the memory of a larger company with that of the first', () => {
+  it('compares the memory of a larger company with that of the first one', () => {
     const sized = (notices: number, rss: number) => ({
       notices,
       figures: { ...figures, full_peak_rss_megabytes: rss },
@@ -325,7 +325,7 @@ describe('a bar', () => {
     expect(growth(1200)).toMatchObject({ met: false })
   })
 
-  it('with latency is the share of the requests that are possible', () => {
+  it('with latency is the share of the possible requests', () => {
     const company = { notices: 5000, figures: { ...figures, fetch_requests_per_second: 288 } }
     expect(judge([company], { latencyMs: 50, concurrency: 16 })).toMatchObject([
       { value: 90, limit: 90, kind: 'least', met: true },
@@ -333,7 +333,7 @@ describe('a bar', () => {
   })
 })
 
-it('takes the middle of the runs, or the mean of the two in the middle', () => {
+it('takes the median of the runs: for an even number, the mean of the middle two', () => {
   expect(median([3, 1, 2])).toBe(2)
   expect(median([4, 1, 2, 3])).toBe(2.5)
 })

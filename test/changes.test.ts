@@ -13,7 +13,7 @@ import { asked, expectTruth, snapshots } from './support/truth.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 
-/** The list leaves these notices out, though they still exist. */
+/** Hides these notices from the list; they still exist. */
 function hideFromList(company: SyncedCompany, ids: readonly string[]): void {
   company.faults.plan.push({
     fault: 'mutate',
@@ -41,7 +41,7 @@ test('a second run over an unchanged list sends one request and writes no snapsh
   expect(dataTables(await warehouseTables(company.environment))).toEqual(before)
 })
 
-test('every kind of change is seen, planned as it happens, and nothing else is touched', async () => {
+test('every kind of change is found, is planned as it then happens, and affects nothing else', async () => {
   const company = await startCompany(notices(1, 40), {
     ANALYSIS_STATUSES: 'screening,analysis,pricing,ready',
   })
@@ -100,7 +100,7 @@ test('every kind of change is seen, planned as it happens, and nothing else is t
     { edital_id: alsoGone, analysis_state: 'current', deleted: true },
     { edital_id: excluded, analysis_state: 'excluded', deleted: false },
   ])
-  // The last rows of a deleted notice stay, and so do those of one whose analysis is no longer fetched.
+  // A deleted notice keeps its last rows, and so does one whose analysis is no longer fetched.
   expect(
     await company.query(
       `SELECT edital_id, (SELECT count(*) FROM requirements r WHERE r.edital_id = a.edital_id) AS requirements,
@@ -126,7 +126,7 @@ test('every kind of change is seen, planned as it happens, and nothing else is t
   await expectTruth(company)
 })
 
-/** One row for each version that was observed, from the run that observed it. */
+/** One row for each observed version, from the run that observed it. */
 async function expectVersions(
   company: SyncedCompany,
   ids: { later: string; silent: string; gone: string; earlier: string },
@@ -147,7 +147,7 @@ async function expectVersions(
     { edital_id: ids.earlier, version: 2, updated_at: new Date('2020-01-01T00:00:00Z') },
     { edital_id: ids.gone, version: 1 },
   ])
-  // An analysis that was fetched again and is the same is no new version.
+  // An analysis that was refetched unchanged is not a new version.
   expect(
     await company.query(
       `SELECT edital_id, count(*) AS versions, count(DISTINCT run_id) AS runs FROM analysis_versions
@@ -161,7 +161,7 @@ async function expectVersions(
   ])
 }
 
-test('a plan before the first run leaves no file behind', async () => {
+test('a plan before the first run leaves no files behind', async () => {
   const company = await startCompany(notices(1, 5))
   const { code, stdout } = await runShared(['sync', '--plan', '--json'], company.environment)
   expect(code).toBe(0)
@@ -170,7 +170,7 @@ test('a plan before the first run leaves no file behind', async () => {
   expect(await readdir(company.environment.DATA_DIR ?? '')).toEqual([])
 })
 
-test('after each of many random changes the warehouse says what the company has', async () => {
+test('after many random changes the warehouse matches what the company has', async () => {
   const world = generateWorld({ seed: 'truth', company: 'acme', notices: 25, start: NOON })
   const company = await startCompany(world)
   const random = createRandom('changes 1')
@@ -178,7 +178,7 @@ test('after each of many random changes the warehouse says what the company has'
   for (let hour = 1; hour <= 60; hour += 1) {
     tick(world, random, new Date(NOON.getTime() + hour * 3_600_000))
     if (hour % 20 > 0) continue
-    // Silent changes are found only by fetching again.
+    // Only refetching finds silent changes.
     expect((await company.syncHere({ full: true })).loaded).toBe(world.size)
     await expectTruth(company)
   }

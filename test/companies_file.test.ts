@@ -14,29 +14,29 @@ async function fileOf(text: string): Promise<{ COMPANIES_FILE: string }> {
   return { COMPANIES_FILE: file }
 }
 
-/** `<name>`: what a file that is wrong as a whole is, and what is said about it. */
+/** Files that are invalid as a whole, by what is wrong, with the expected message. */
 const WRONG: Readonly<Record<string, readonly [text: string, says: string | RegExp]>> = {
   'a cron expression without quotes': [
     `companies:\n  acme:\n    sync_cron: */5 * * * *\n`,
     'line 3: a value that begins with * needs quotes. Write sync_cron: "*/5 * * * *"',
   ],
-  'one of stars alone': [
+  'one that is only stars': [
     `companies:\n  acme:\n    sync_cron: * * * * *\n`,
     'line 3: a value that begins with * needs quotes. Write sync_cron: "* * * * *"',
   ],
-  'a step alone': [
+  'one that is only a step': [
     'companies:\n  acme:\n    sync_cron: */5\n',
     'line 3: a value that begins with * needs quotes. Write sync_cron: "*/5"',
   ],
-  'one between braces': [
+  'one in braces': [
     `companies:\n  acme: { api_key_file: /a, sync_cron: */5 * * * 1,3, api_max_rps: 5 }\n`,
     'line 2: a value that begins with * needs quotes. Write sync_cron: "*/5 * * * 1,3"',
   ],
-  'the last one between braces': [
+  'one at the end of braces': [
     `companies:\n  acme: { api_key_file: /a, sync_cron: * * * * * }\n`,
     'line 2: a value that begins with * needs quotes. Write sync_cron: "* * * * *"',
   ],
-  'an alias of nothing': [
+  'an alias without an anchor': [
     'companies:\n  acme:\n    api_timeout_ms: *timeout\n',
     'line 3: *timeout refers to &timeout, which does not stand above it.',
   ],
@@ -47,7 +47,7 @@ const WRONG: Readonly<Record<string, readonly [text: string, says: string | RegE
     'its aliases (*name) stand for one another, or for far too much',
   ],
   'an alias of what it is in': ['companies: &all\n  acme: *all\n', /its aliases|must be a text/],
-  'a name that stands there twice': [
+  'a repeated name': [
     `companies:\n  acme: { ${ENTRY} }\n  acme: { ${ENTRY} }\n`,
     'line 3: this name stands there twice',
   ],
@@ -62,7 +62,7 @@ const WRONG: Readonly<Record<string, readonly [text: string, says: string | RegE
   'defaults as a list': ['defaults: [a]\ncompanies: {}\n', 'defaults: its settings must stand below it'],
 }
 
-test.each(Object.entries(WRONG))('%s is told in plain words', async (_, [text, says]) => {
+test.each(Object.entries(WRONG))('a bad file is reported in plain words: %s', async (_, [text, says]) => {
   const environment = await fileOf(text)
   const error = await readCompanies(environment).then(
     () => null,
@@ -76,15 +76,15 @@ test.each(Object.entries(WRONG))('%s is told in plain words', async (_, [text, s
   expect(message).not.toMatch(/expected|received|Invalid input|alias at node end|Unexpected/)
 })
 
-/** An entry that is wrong, beside one that is right. */
+/** Invalid entries, each tested beside a valid one. */
 const BROKEN: Readonly<Record<string, readonly [entry: string, says: string]>> = {
   'a text': ['yes', 'its settings must stand below it'],
   'a list': ['[api_key_file]', 'its settings must stand below it'],
-  'a setting that is several': ['{ api_max_rps: { a: 1 } }', 'api_max_rps: must be a text, a number'],
+  'a setting with several values': ['{ api_max_rps: { a: 1 } }', 'api_max_rps: must be a text, a number'],
   'no key': ['{ api_base_url: "http://x" }', 'give its key as api_key_file'],
   'a key': [`{ ${ENTRY}, api_key: edk_1 }`, 'api_key: a key does not belong into this file'],
   'an unknown setting': [`{ ${ENTRY}, colour: red }`, 'colour is no setting of a company'],
-  'the prototype of all settings': [
+  'the name __proto__ with settings': [
     `{ ${ENTRY}, __proto__: { a: 1 } }`,
     '__proto__: must be a text, a number',
   ],
@@ -92,12 +92,12 @@ const BROKEN: Readonly<Record<string, readonly [entry: string, says: string]>> =
     `{ ${ENTRY}, sync_cron: "0 0 31 2 *" }`,
     'SYNC_CRON=0 0 31 2 *: never fires',
   ],
-  'a limit that is none': [`{ ${ENTRY}, run_timeout: 2 hours }`, 'RUN_TIMEOUT=2 hours: must be'],
-  'one that looks like it': [`{ ${ENTRY}, __proto__: red }`, '__proto__ is no setting of a company'],
+  'an invalid limit': [`{ ${ENTRY}, run_timeout: 2 hours }`, 'RUN_TIMEOUT=2 hours: must be'],
+  '__proto__ as a setting': [`{ ${ENTRY}, __proto__: red }`, '__proto__ is no setting of a company'],
 }
 
 test.each(Object.entries(BROKEN))(
-  'an entry that is %s breaks its company alone',
+  'an invalid entry breaks only its own company: %s',
   async (_, [entry, says]) => {
     const environment = await fileOf(`companies:\n  acme: { ${ENTRY} }\n  boreal: ${entry}\n`)
     const { environments, broken, problem } = await readCompanies(environment)
@@ -112,7 +112,7 @@ test.each(Object.entries(BROKEN))(
 )
 
 test.each(['__proto__', 'ACME', '../acme', ''])(
-  'a company called %j is refused, the others are not',
+  'a company named %j is refused, the others are not',
   async name => {
     const environment = await fileOf(
       `companies:\n  acme: { ${ENTRY} }\n  ${JSON.stringify(name)}: { ${ENTRY} }\n`,
@@ -124,13 +124,13 @@ test.each(['__proto__', 'ACME', '../acme', ''])(
   },
 )
 
-test('a company called like what every object has is one like others', async () => {
+test('a company may be named like a property of every object', async () => {
   const environment = await fileOf(`companies:\n  constructor: { ${ENTRY} }\n  valueof: { ${ENTRY} }\n`)
   const { environments } = await readCompanies(environment)
   expect([...environments.keys()]).toEqual(['constructor', 'valueof'])
 })
 
-test('a thousand companies may share a part, by an alias or by a merge', async () => {
+test('a thousand companies may share settings, by an alias or by a merge', async () => {
   const companies = Array.from({ length: 1000 }, (_, index) =>
     index % 2 === 0 ? `  c${index}: *shared` : `  c${index}: { <<: *shared, api_timeout_ms: ${index} }`,
   )
@@ -145,7 +145,7 @@ test('a thousand companies may share a part, by an alias or by a merge', async (
   expect(readSettings(environments.get('c11') ?? {}).company).toBe('c11')
 })
 
-test('a default that breaks each of a thousand companies is told of some of them', async () => {
+test('a default that breaks a thousand companies lists only the first of them', async () => {
   const companies = Array.from({ length: 1000 }, (_, index) => `  c${index}: { api_key_file: /none }`)
   const environment = await fileOf(
     `defaults: { api_base_url: "http://127.0.0.1:9", colour: red }\ncompanies:\n${companies.join('\n')}\n`,
@@ -171,7 +171,7 @@ const SLIPS: readonly string[] = [
   `companies: {}\nhttps://h.example/${SECRET}: x\n`,
 ]
 
-test.each(SLIPS)('a secret that slipped to where it does not belong is not repeated: %j', async text => {
+test.each(SLIPS)('a misplaced secret is not repeated: %j', async text => {
   const { message } = (await readCompanies(await fileOf(text)).catch(error => error)) as FatalError
   expect(message).toMatch(/companies\.yaml: /)
   expect(message.toLowerCase()).not.toContain(SECRET.toLowerCase())

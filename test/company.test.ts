@@ -4,11 +4,11 @@ import { expect, test } from 'vitest'
 import { companyPaths, makeDirectories } from '#src/store/company.ts'
 import { temporaryDirectory } from './support/project.ts'
 
-test('the directories of many companies can be made at the same moment, in a DATA_DIR that is not there yet', async () => {
+test('the directories of many companies can be created at once, in a DATA_DIR that does not exist yet', async () => {
   const slugs = Array.from({ length: 20 }, (_, index) => `company-${index + 10}`)
   for (let round = 0; round < 20; round += 1) {
     const dataDir = join(await temporaryDirectory(), 'not', 'there', 'yet')
-    // Twice each, as two workers would.
+    // Each twice, as two workers would.
     await Promise.all([...slugs, ...slugs].map(slug => makeDirectories(companyPaths(dataDir, slug))))
     expect((await readdir(dataDir)).sort()).toEqual(slugs)
   }

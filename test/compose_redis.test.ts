@@ -20,30 +20,30 @@ async function makePassword(directory: string, umask = '022') {
   const [shell = '', ...args] = [...entrypoint, ...command].map(word =>
     word.replaceAll('/run/redis', directory),
   )
-  const said = await run('/bin/sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', shell, ...args])
-  return { said, password: await readFile(join(directory, 'password'), 'utf8') }
+  const output = await run('/bin/sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', shell, ...args])
+  return { output, password: await readFile(join(directory, 'password'), 'utf8') }
 }
 
-test('the password of Redis is made once, at random, and readable for the users of both images', async () => {
+test('the Redis password is created once, at random, and readable for the users of both images', async () => {
   const directory = await temporaryDirectory()
-  const { said, password } = await makePassword(directory)
-  expect(said).toEqual({ stdout: '', stderr: '' })
+  const { output, password } = await makePassword(directory)
+  expect(output).toEqual({ stdout: '', stderr: '' })
   expect(password).toMatch(/^[0-9a-f]{64}$/)
-  // The entrypoint of the image would set this mask.
+  // The image's entrypoint would set this umask.
   expect((await makePassword(directory, '077')).password).toBe(password)
   for (const name of ['password', 'redis.conf']) {
     expect((await stat(join(directory, name))).mode & 0o777).toBe(0o444)
   }
   expect(await readFile(join(directory, 'redis.conf'), 'utf8')).toBe(`requirepass ${password}`)
   expect((await makePassword(await temporaryDirectory())).password).not.toBe(password)
-  // Cut off by a full disk, or a crash: an empty one would let everybody in.
+  // Truncated by a full disk or a crash: an empty password would accept every client.
   await chmod(join(directory, 'password'), 0o644)
   await writeFile(join(directory, 'password'), '')
   expect((await makePassword(directory)).password).toMatch(/^[0-9a-f]{64}$/)
 })
 
 test.skipIf(!canOwnRedis)(
-  'Redis as Compose starts it lets in the worker with that file, and nobody else; its check knows',
+  'Redis as Compose starts it accepts only the password of that file, and its health check uses it',
   async () => {
     const directory = await temporaryDirectory()
     const { password } = await makePassword(directory)
@@ -53,10 +53,10 @@ test.skipIf(!canOwnRedis)(
     const redis = spawn(inject('redisBinary') ?? '', [...args, ...place], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    let said = ''
+    let output = ''
     for (const stream of [redis.stdout, redis.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
-        said += text
+        output += text
       })
     }
     onTestFinished(async () => {
@@ -76,7 +76,7 @@ test.skipIf(!canOwnRedis)(
         () => false,
       )
     }
-    await until(() => isHealthy(directory), { what: `a healthy Redis; it said ${said}` })
+    await until(() => isHealthy(directory), { what: `a healthy Redis; output: ${output}` })
     const another = await temporaryDirectory()
     await makePassword(another)
     expect(await isHealthy(another)).toBe(false)
@@ -94,11 +94,11 @@ test.skipIf(!canOwnRedis)(
       REDIS_PASSWORD_FILE: (environment.REDIS_PASSWORD_FILE ?? '').replace('/run/redis', directory),
     })
     await until(async () => /"redis":\{"ok":true\}/.test(await (await worker.ask('/readyz')).text()), {
-      what: 'a Redis that takes the worker',
+      what: 'a Redis that accepts the worker',
     })
     const shown = await Promise.all(
       ['cmdline', 'environ'].map(name => readFile(`/proc/${redis.pid}/${name}`, 'utf8')),
     )
-    expect([...shown, said].filter(text => text.includes(password))).toEqual([])
+    expect([...shown, output].filter(text => text.includes(password))).toEqual([])
   },
 )

@@ -14,7 +14,7 @@ import { queryLatest } from './support/project.ts'
 
 type DriftRow = { path: string; kind: string; sample: string; count: number }
 
-describe('a document that says more than the contract', () => {
+describe('a document with more than the contract', () => {
   it('loads, keeps its unknown properties in the raw log, and reports each as drift', async () => {
     const company = await openCompany(12)
     const [listed, analysed] = [idAt(company, 0), idAt(company, 1)]
@@ -58,7 +58,7 @@ describe('a document that says more than the contract', () => {
     expect(await itemsOf(company, analysed)).toHaveLength(2)
   })
 
-  it('counts a drift that it sees again, and remembers when it first saw it', async () => {
+  it('counts repeated drift, and keeps the time it was first seen', async () => {
     const company = await openCompany(3)
     const id = idAt(company, 0)
     company.bodies.set(id, JSON.stringify({ ...fullAnalysis(company, id), versao: 2 }))
@@ -73,7 +73,7 @@ describe('a document that says more than the contract', () => {
     expect(rows).toEqual([{ path: 'analysis.versao', sample: '2', count: 2, seen_again: true }])
   })
 
-  it('loads values that no enum lists as they are, and reports each as drift', async () => {
+  it('loads values outside an enum unchanged, and reports each as drift', async () => {
     const company = await openCompany(8)
     const [listed, analysed] = [idAt(company, 0), idAt(company, 1)]
     company.listTexts.set(listed, JSON.stringify({ ...editalOf(company, listed), status: 'suspended' }))
@@ -126,15 +126,15 @@ describe('a document that says more than the contract', () => {
     ).toEqual([{ status: 'suspended' }])
   })
 
-  it('loads the analysis of a notice in a phase that the contract does not know yet', async () => {
+  it('loads the analysis of a notice in an unknown phase', async () => {
     const company = await openCompany(3)
     company.world.update(idAt(company, 0), { edital: { status: 'suspended' } })
     expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 3, deferred: 0 })
   })
 })
 
-describe('a value of a wrong type', () => {
-  it('is NULL, reported as drift, and the rest of its notice loads', async () => {
+describe('a value of the wrong type', () => {
+  it('becomes NULL and is reported as drift, and the rest of its notice loads', async () => {
     const company = await openCompany(6)
     const [listed, analysed, hollow] = [idAt(company, 0), idAt(company, 1), idAt(company, 2)]
     const wrong = {
@@ -192,17 +192,17 @@ describe('a value of a wrong type', () => {
     const [analysis] = await queryLatest(
       company.environment,
       `SELECT pricing_margem_min, pricing_investimento_total, overview_is_srp, verdict_bullets,
-         json_extract(overview, '$.is_srp')::VARCHAR AS said FROM analyses WHERE edital_id = '${analysed}'`,
+         json_extract(overview, '$.is_srp')::VARCHAR AS kept FROM analyses WHERE edital_id = '${analysed}'`,
     )
     expect(analysis).toEqual({
       ...{ pricing_margem_min: null, pricing_investimento_total: 100, overview_is_srp: null },
-      ...{ verdict_bullets: '[1,"Dois."]', said: '"sim"' },
+      ...{ verdict_bullets: '[1,"Dois."]', kept: '"sim"' },
     })
   })
 })
 
-describe('a document of which not all can be loaded', () => {
-  it('keeps its original bytes beside what was', async () => {
+describe('a document that can only be loaded in part', () => {
+  it('keeps its original bytes beside what was loaded', async () => {
     const company = await openCompany(6)
     const [twice, exact, wrong] = [idAt(company, 0), idAt(company, 1), idAt(company, 2)]
     const [listed, nulled, plain] = [idAt(company, 3), idAt(company, 4), idAt(company, 5)]
@@ -222,13 +222,13 @@ describe('a document of which not all can be loaded', () => {
     for (const id of [listed, nulled]) {
       expect(rawOf(lineOf(log, 'notice', id))).toBe(company.listTexts.get(id))
     }
-    expect(lineOf(log, 'analysis', plain).raw, 'a pretty-printed body says the same').toBeUndefined()
+    expect(lineOf(log, 'analysis', plain).raw, 'pretty-printing is not a difference').toBeUndefined()
     expect(
       await queryLatest(company.environment, `SELECT orgao FROM editais WHERE edital_id = '${listed}'`),
     ).toEqual([{ orgao: 'second' }])
   })
 
-  it('keeps the bytes of a body in another encoding, which its decoded text has lost', async () => {
+  it('keeps the bytes of a body in another encoding, which decoding would lose', async () => {
     const company = await openCompany(2)
     const id = idAt(company, 0)
     const bytes = Buffer.from(textWith(fullAnalysis(company, id), '"orgao":"São Paulo"'), 'latin1')
@@ -239,7 +239,7 @@ describe('a document of which not all can be loaded', () => {
   })
 })
 
-/** One value of each wrong type, beside others that are right. */
+/** One value of each wrong type, beside correct ones. */
 function wronglyTyped(company: PreparedCompany, id: string): string {
   const whole = fullAnalysis(company, id)
   const wrong = {
@@ -269,7 +269,7 @@ function rawOf(line: LogLine): string {
   return Buffer.from(String(line.raw), 'base64').toString('utf8')
 }
 
-/** The log's document has nanoseconds cut; the worlds write microseconds at most. */
+/** The log cuts nanoseconds from the document; the worlds write microseconds at most. */
 function editalWithCanonicalTimes(company: PreparedCompany, id: string) {
   const { data_sessao, ...edital } = editalOf(company, id)
   return data_sessao === undefined ? edital : { ...edital, data_sessao: expect.any(String) }

@@ -25,7 +25,7 @@ const [UNREADABLE, CHANGED, GONE] = [idOf(2), idOf(4), idOf(5)]
 
 type OfType<T extends Line['type']> = Extract<Line, { type: T }>
 
-/** The properties of each type of line. A new one must be added here, and be in the log that is tested. */
+/** The properties of each type of line. Add new ones here, and to the tested log. */
 const PROPERTIES: {
   readonly [T in Line['type']]: {
     readonly [P in keyof OfType<T>]-?: undefined extends OfType<T>[P] ? 'sometimes' : 'always'
@@ -57,13 +57,13 @@ const PROPERTIES: {
   lost: { type: 'always', mode: 'sometimes', reason: 'always', log: 'sometimes' },
 }
 
-/** A version that took for required what the contract calls optional. */
+/** A version that required what the contract makes optional. */
 const STRICTER = [
   { file: 'schema/analysis.ts', from: 'pricing: optional(pricing),', to: 'pricing,' },
   { file: 'schema/notice.ts', from: 'orgao: optional(z.string()),', to: 'orgao: z.string(),' },
 ]
 
-/** A version that knows two more fields, of notices and of items. */
+/** A version that knows two more fields, one of notices and one of items. */
 const WIDER = [
   {
     file: 'schema/tables.ts',
@@ -87,7 +87,7 @@ const WIDER = [
   },
 ]
 
-test('what a stricter version set aside is used by this one, without asking for it again; and the way back', async () => {
+test('this version uses what a stricter one set aside, without new requests, and the stricter one can return', async () => {
   const company = await startCompany(notices(1, 4))
   const { environment, world } = company
   world.update(UNPRICED, { analysis: { pricing: null } })
@@ -100,12 +100,12 @@ test('what a stricter version set aside is used by this one, without asking for 
     { edital_id: NAMELESS, kind: 'notice', path: 'orgao' },
   ])
   await expectUsable(company, { loaded: 2 })
-  // Only the list had shown the one that is new now.
+  // Only the list contained the notice that is new now.
   expect(await company.syncHere()).toMatchObject({ status: 'ok', unchanged: 3, loaded: 1, requests: 2 })
   await expectTruth(company)
   const before = await everything(environment)
 
-  // The older version again: it cannot use what is new, and harms nothing that is there.
+  // The older version again: it cannot use the new data, and leaves existing data intact.
   world.update(UNPRICED, { edital: { numero: '7' }, updatedAt: NOON })
   const report = await syncIn(stricter, environment, 3)
   expect(report).toMatchObject({ listed: 4, unchanged: 2, changed: 1, quarantined: 2, tombstoned: 0 })
@@ -119,7 +119,7 @@ test('what a stricter version set aside is used by this one, without asking for 
   await expectTruth(company)
 })
 
-/** Replays with this version: all that is set aside is used, without a request. */
+/** Replays with this version: everything set aside is used, without a request. */
 async function expectUsable(
   { environment, sandbox }: SyncedCompany,
   expected: Partial<RunReport>,
@@ -131,7 +131,7 @@ async function expectUsable(
   expect(await quarantined(environment)).toEqual([])
 }
 
-test('a log of every kind of line gives the same tables again, also when a version has other ones', async () => {
+test('a log with every kind of line gives the same tables again, also with a wider schema', async () => {
   const company = await startWithEveryLine()
   const { environment } = company
   expect(missingFrom(await readLog(company))).toEqual([])
@@ -141,7 +141,7 @@ test('a log of every kind of line gives the same tables again, also when a versi
   expect(await everything(environment)).toEqual(before)
   const published = await latestCatalog(environment)
 
-  // A version with two columns more makes the warehouse anew by itself, from what it has.
+  // A version with two more columns rebuilds the warehouse itself, from the raw log.
   const wider = await patchedCopy(WIDER)
   expect(await syncIn(wider, environment)).toMatchObject({ changed: 0, loaded: 0, requests: 1 })
   const latest = await latestCatalog(environment)
@@ -157,7 +157,7 @@ test('a log of every kind of line gives the same tables again, also when a versi
     { n: 8, known: 7 },
   ])
 
-  // Who still reads the snapshot of before finds it as it was; and this version goes back likewise.
+  // The previous snapshot still reads as before, and this version can return as well.
   expect(await rowsOf(published, 'SELECT count(*) AS n, count(numero) AS numbers FROM editais')).toEqual([
     { n: 6, numbers: 1 },
   ])
@@ -166,7 +166,7 @@ test('a log of every kind of line gives the same tables again, also when a versi
   expect(dataTables(await everything(environment))).toEqual(dataTables(before))
 })
 
-/** Runs of every mode, and the segment of an older version, whose log has all that `PROPERTIES` names. */
+/** Runs of every mode, and a segment of an older version: the log has everything in `PROPERTIES`. */
 async function startWithEveryLine(): Promise<SyncedCompany> {
   const items = [{ numero_item: 1, marca: 'Acme' }]
   const company = await startCompany([
@@ -190,14 +190,14 @@ async function startWithEveryLine(): Promise<SyncedCompany> {
   return company
 }
 
-/** A list of which two elements are no notices, one of them with an id, and that says more than the contract does. */
+/** A list with two elements that are not notices, one of them with an id, and an unknown property. */
 function withUnusable(body: unknown): unknown {
   const page = body as { editais: unknown[] }
   const editais = [...page.editais, { id: 'ghost' }, {}]
   return { ...page, editais, count: editais.length, total: editais.length, novo: true }
 }
 
-/** Writes that an older version, long ago, could not use a notice and its analysis, and that something was lost then. */
+/** Writes a segment of an older version that could not use a notice and its analysis, and lost data. */
 async function logAsOlderVersion(company: SyncedCompany, id: string): Promise<void> {
   const { environment, world } = company
   const [first] = await readLog(company)
@@ -222,7 +222,7 @@ async function logAsOlderVersion(company: SyncedCompany, id: string): Promise<vo
   await log.close()
 }
 
-/** What of `PROPERTIES`, and which mode, is in no line; a property that can be absent must be so somewhere, too. */
+/** Properties and modes missing from the log; an optional property must also be absent in some line. */
 function missingFrom(lines: readonly LogLine[]): string[] {
   const modes = ['full', 'incremental', 'filtered', 'replay'].filter(
     mode => !lines.some(line => line.type === 'run_started' && line.mode === mode),
@@ -245,7 +245,7 @@ async function rebuildHere(environment: Environment): Promise<void> {
   warehouse.db.close()
 }
 
-/** All that a rebuild must make again; a warehouse's own name is not in the log. */
+/** All that a rebuild must reproduce; the log does not have the warehouse's own name. */
 async function everything(environment: Environment): Promise<Tables> {
   return await warehouseTables(environment, ['warehouse_id'])
 }

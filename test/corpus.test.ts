@@ -34,10 +34,10 @@ import { expectConserved } from './support/synced.ts'
 
 const KEY = 'edk_corpus_0a9b8c7d6e5f'
 const HEALTHY = 5
-/** Of a body over the bound so much is kept. */
+/** How many bytes are kept of a body over the limit. */
 const KEPT_OF_TOO_LARGE = 2048
 
-/** What is served of one notice; `case` says what is expected of it, besides what the oracle says. */
+/** What the API serves for one notice; `case` adds expectations to those of the oracle. */
 type Served = {
   readonly id: string
   readonly notice: Buffer
@@ -68,7 +68,7 @@ async function openCompany(respond: (request: SandboxRequest) => RawAnswer | und
   return { sandbox, environment, dataDir }
 }
 
-/** The list, the notices and the analyses, of exactly these bytes. */
+/** Serves the list, the notices and the analyses with exactly these bytes. */
 function answers(served: readonly Served[]): (request: SandboxRequest) => RawAnswer | undefined {
   const byId = new Map(served.map(each => [each.id, each]))
   return ({ kind, id, offset, limit }) => {
@@ -88,8 +88,8 @@ function pageOf(served: readonly Served[], offset: number, limit: number): Buffe
   return Buffer.concat([Buffer.from('{"editais":['), ...shown.slice(1), Buffer.from(`],${envelope}}`)])
 }
 
-describe('bodies that nobody expects', () => {
-  it('in the list and as analyses become what is expected of each, and disturb no other', async () => {
+describe('unexpected bodies', () => {
+  it('in the list and as analyses give what each case expects, and affect no others', async () => {
     const cases = [...readCases('list'), ...readCases('analysis')].filter(({ expected }) => !expected.page)
     const served = [
       ...Array.from({ length: HEALTHY }, (_, number) => healthy(`healthy-${number}`)),
@@ -116,10 +116,10 @@ describe('bodies that nobody expects', () => {
 function* wrongNotices(): Generator<Served> {
   const documents = wrongEverywhere(healthyNotice('wrong'))
   for (const [number, document] of [...documents].entries()) {
-    // Where the id is what is wrong, there must be something else to tell the records by.
-    const said = document.id === 'wrong' ? { ...document, id: `wrong-notice-${number}` } : document
-    const id = typeof said.id === 'string' ? said.id : `wrong-notice-${number}`
-    yield { ...healthy(id), notice: asBytes({ ...said, nota: number }) }
+    // If the id itself is wrong, another field must distinguish the records.
+    const named = document.id === 'wrong' ? { ...document, id: `wrong-notice-${number}` } : document
+    const id = typeof named.id === 'string' ? named.id : `wrong-notice-${number}`
+    yield { ...healthy(id), notice: asBytes({ ...named, nota: number }) }
   }
 }
 
@@ -131,7 +131,7 @@ function* wrongAnalyses(): Generator<Served> {
   }
 }
 
-/** The client sees nothing of an answer that fails, and only the beginning of one that is too large or cut. */
+/** The client sees nothing of a failed answer, and only the start of one that is too large or truncated. */
 function seenOf({ analysis, case: each }: Served): Partial<Said> {
   if (each?.expected.expect === 'failed') return { seen: 'nothing' }
   const length = each?.expected.headers?.['content-length']
@@ -139,7 +139,7 @@ function seenOf({ analysis, case: each }: Served): Partial<Said> {
   return each?.expected.reason === 'the body is too large' ? { seen: 'too much' } : {}
 }
 
-/** What the case's own file says, in the tables and in the raw log. */
+/** Checks the tables and the raw log against the case's own file. */
 function expectCase(
   served: Served,
   { name, place, expected }: Case,
@@ -185,7 +185,7 @@ function driftOf(line: LogLine | undefined): string[] {
   return drift.map(({ kind, path }) => `${kind} ${path}`).sort()
 }
 
-/** Times are written in the cases as ISO 8601, UTC. */
+/** The cases give times as ISO 8601 in UTC. */
 function expectValues(row: Row | undefined, values: Readonly<Record<string, unknown>> = {}, message: string) {
   const actual = Object.keys(values).map(column => {
     const value = row?.[column]
@@ -199,14 +199,14 @@ function instantText(micros: unknown): string {
   return Temporal.Instant.fromEpochNanoseconds(BigInt(micros as bigint) * 1000n).toString()
 }
 
-/** An id that is no plain segment is in no request, and what is asked for is asked of the API's own routes. */
+/** Ids that are no plain path segment are never requested, and all requests use the API's own routes. */
 function expectPlainRequests({ requests }: Sandbox, served: readonly Served[]) {
   const ids = new Set(served.map(({ id }) => id))
   expect(requests.byKind.other).toBe(0)
   expect([...requests.byId.keys()].filter(id => !ids.has(id))).toEqual([])
 }
 
-it('the answer for a single notice becomes what is expected of it', async () => {
+it('the answer for a single notice gives what its case expects', async () => {
   const served = readCases('notice').map(servedOf)
   const company = await openCompany(answers(served))
   const { report } = await syncHere(company.environment, { ids: served.map(({ id }) => id) })
@@ -222,7 +222,7 @@ it('the answer for a single notice becomes what is expected of it', async () => 
   for (const { id } of failed) expect(tables.get('editais')?.get(id), id).toBe(undefined)
 })
 
-it('a page of the list is read whole, or fails the run, which then leaves everything as it was', async () => {
+it('a list page is read whole, or fails the run, which then changes nothing', async () => {
   const stored = Array.from({ length: 3 }, (_, number) => healthy(`healthy-${number}`))
   const good = answers(stored)
   let served: Case | undefined
@@ -238,7 +238,7 @@ it('a page of the list is read whole, or fails the run, which then leaves everyt
   for (served of unreadable) {
     await expect(scanOf(company), served.expected.what).rejects.toThrow(served.expected.error)
   }
-  // One of them is enough to see what becomes of the run: all stop the scan in the same way.
+  // One is enough to check the run: all of them stop the scan in the same way.
   served = unreadable[0]
   const { report } = await syncHere(company.environment)
   expect(report).toMatchObject({ status: 'failed', listed: 0, quarantined: 0 })
@@ -249,7 +249,7 @@ it('a page of the list is read whole, or fails the run, which then leaves everyt
     const message = `list/${name}: ${expected.what}`
     const { report } = await syncHere(company.environment)
     expectConserved(report)
-    // As before the run that failed: nothing is new, changed or gone.
+    // As before the failed run: nothing is new, changed or gone.
     const quarantined = expected.counts?.quarantined ?? 0
     const listed = 3 + quarantined
     expect(report, message).toMatchObject({ unchanged: 3, quarantined, listed, tombstoned: 0 })
@@ -279,7 +279,7 @@ async function scanOf({ environment, dataDir }: Company): Promise<unknown> {
   }
 }
 
-it('what a spreadsheet would take for a formula is exported as the text that it is', () => {
+it('text that a spreadsheet would read as a formula is exported unchanged', () => {
   const texts = ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '=HYPERLINK("http://x","y")', '-1,5\r\n"x"']
   const csv = renderCsv(
     ['objeto'],

@@ -24,16 +24,16 @@ const { services, volumes } = await readCompose()
 const everyService = Object.entries(services)
 const image = (await readDockerfile()).at(-1)?.instructions ?? []
 const OURS = '"editais-sync'
-/** What is done at once is no service that runs. */
+/** Services that run once and exit are left out. */
 const running = everyService.filter(([, { restart }]) => restart !== 'no')
 
 describe('docker-compose.yml', () => {
-  test('follows the published schema of Compose, as the demonstration does', () => {
+  test('follows the published Compose schema, as does the demonstration', () => {
     expect(problemsOf(COMPOSE_FILE)).toEqual([])
     expect(problemsOf(DEMO_FILE)).toEqual([])
   })
 
-  test('… which finds a misspelt word', async () => {
+  test('… which rejects a misspelt property', async () => {
     const path = join(await temporaryDirectory(), 'docker-compose.yml')
     const text = await readFile(COMPOSE_FILE, 'utf8')
     await writeFile(path, text.replace('stop_grace_period', 'stop_grace_time'))
@@ -53,18 +53,18 @@ describe('docker-compose.yml', () => {
     expect(mounts).toEqual(['redis:/data', 'redis-password:/run/redis:ro'])
   })
 
-  test('every service is watched: by a check of its own or by the one of the image', () => {
+  test("every service has a health check, its own or its image's", () => {
     const own = everyService.filter(([, { healthcheck }]) => healthcheck).map(([name]) => name)
     expect(own).toEqual(['redis', 'metabase-db'])
     expect(only(image, 'HEALTHCHECK').words).toEqual(['node', 'jobs/healthcheck.ts'])
     expect(services.worker.depends_on?.redis?.condition).toBe('service_healthy')
-    // Asked twice a second at first: who waits for it should not wait for the check.
+    // Checked twice a second at first, so that dependent services do not wait for the check.
     for (const name of own as ['redis', 'metabase-db']) {
       expect(services[name].healthcheck, name).toMatchObject({ start_interval: '500ms', start_period: '60s' })
     }
   })
 
-  test('the data is in one volume, at the path that the image names', () => {
+  test('the data is in one volume, at the path set in the image', () => {
     const dataDir = environmentOfImage().DATA_DIR
     expect(services.worker.environment?.DATA_DIR).toBe(dataDir)
     expect(services.worker.volumes).toContain(`data:${dataDir}`)
@@ -77,7 +77,7 @@ describe('docker-compose.yml', () => {
     ])
   })
 
-  test('one service builds an image, and no other name for it is asked of a registry', () => {
+  test('one service builds each image, and no registry is asked for its name', () => {
     const builders = everyService.filter(([, { build }]) => build)
     expect(builders.map(([name, { build }]) => [name, build?.context])).toEqual([
       ['worker', '.'],
@@ -88,7 +88,7 @@ describe('docker-compose.yml', () => {
       ['worker', 'never'],
       ['metabase-lake', 'never'],
     ])
-    // Whoever starts Metabase alone gets the image built.
+    // Starting Metabase alone builds the image too.
     expect(Object.keys(services['metabase-lake'].depends_on ?? {})).toEqual(['worker'])
   })
 
@@ -100,12 +100,12 @@ describe('docker-compose.yml', () => {
     }
     expect([services.redis.user, services['metabase-db'].user]).toEqual(['redis', 'postgres'])
     for (const name of ['worker', 'metabase-lake'] as const) {
-      expect.soft(services[name].user, `${name} runs as the image says`).toBeUndefined()
+      expect.soft(services[name].user, `${name} runs as the image's user`).toBeUndefined()
       expect.soft(services[name].tmpfs?.[0], `${name} has a /tmp`).toMatch(/^\/tmp\b/)
     }
   })
 
-  test('nothing is reached from outside this host, and Redis by its workers alone', async () => {
+  test('no service is reachable from outside the host, and Redis only by its workers', async () => {
     for (const [name, { ports = [] }] of everyService) {
       for (const port of ports) expect(port, name).toMatch(/^127\.0\.0\.1:/)
     }
@@ -127,7 +127,7 @@ describe('docker-compose.yml', () => {
     })
   })
 
-  test('what an image declares as a volume has a name or is in memory: none is left behind by `down`', () => {
+  test('each volume that an image declares has a name or is in memory: `down` leaves none behind', () => {
     const declared = { redis: '/data', postgres: '/var/lib/postgresql/data' }
     for (const [image, path] of Object.entries(declared)) {
       for (const [name, service] of everyService) {
@@ -139,7 +139,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  test('a password is mounted by those who need it alone, who cannot change it', () => {
+  test('a password is mounted only where it is needed, and read-only', () => {
     const mountsOf = (volume: string) =>
       everyService.flatMap(([name, { volumes = [] }]) =>
         volumes.filter(mount => String(mount).startsWith(`${volume}:`)).map(mount => [name, mount]),
@@ -166,7 +166,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  test('each service has limits, which .env can change; those of a worker hold all that it may start', async () => {
+  test("each service has limits that .env can change; a worker's cover all that it may start", async () => {
     for (const [name, { mem_limit, pids_limit }] of everyService) {
       expect.soft(mem_limit, name).toMatch(/^\d+[mg]$/)
       expect.soft(Number(pids_limit), name).toBeGreaterThan(0)
@@ -174,10 +174,10 @@ describe('docker-compose.yml', () => {
     const { concurrency, serve } = readDaemonSettings({
       SERVE_BUILDERS: services.worker.environment?.SERVE_BUILDERS,
     })
-    // What ARCHITECTURE.md says that they take at most.
+    // The maxima in ARCHITECTURE.md.
     const megabytes = concurrency * 900 + serve.builders * 700 + 800 + 64
     expect(bytesOf(services.worker.mem_limit)).toBeGreaterThan(megabytes * 1_000_000)
-    // A rewrite of its file can double it, and it must refuse jobs before it is killed.
+    // Rewriting its file can double its memory, and it must refuse jobs before it is killed.
     const maxmemory = services.redis.command?.at(-1)
     expect(services.redis.command?.at(-2)).toBe('--maxmemory')
     expect(bytesOf(services.redis.mem_limit)).toBeGreaterThan(2 * bytesOf(maxmemory))
@@ -204,7 +204,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  test('what can be set in .env is what .env.example names', async () => {
+  test('every variable for .env is in .env.example', async () => {
     const compose = (await readFile(COMPOSE_FILE, 'utf8')) + (await readFile(DEMO_FILE, 'utf8'))
     const example = await readFile(join(PROJECT, '.env.example'), 'utf8')
     const named = everyService.flatMap(([, { build }]) => build?.args ?? [])
@@ -215,14 +215,14 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  test('the worker has one port, the same after every start; a range is asked for by who scales it', async () => {
+  test('the worker has one port, the same after every start; a range must be set for several workers', async () => {
     const inside = services.worker.environment?.HTTP_PORT
     expect(services.worker.ports).toEqual([`127.0.0.1:8080:${inside}`])
     const scaled = await readCompose({ WORKER_PORTS: '8080-8089' })
     expect(scaled.services.worker.ports).toEqual([`127.0.0.1:8080-8089:${inside}`])
   })
 
-  test('what is started comes back, has a minute to stop, and cannot fill the disk with its log', () => {
+  test('services restart, have a minute to stop, and cannot fill the disk with their logs', () => {
     for (const [name, { restart, logging }] of running) {
       expect.soft(restart, name).toBe('unless-stopped')
       expect.soft(Object.keys(logging?.options ?? {}), name).toEqual(['max-size', 'max-file'])
@@ -230,12 +230,12 @@ describe('docker-compose.yml', () => {
     expect(services.worker.stop_grace_period).toBe('60s')
   })
 
-  test('every setting of a worker is known, and has a value that is accepted', async () => {
+  test('every setting of a worker is known and has a valid value', async () => {
     const known = [...COMPANY_SETTINGS, ...SCHEDULE_SETTINGS, ...DAEMON_SETTINGS, 'API_KEY']
     for (const { environment = {} } of [services.worker, (await readDemo()).services.worker]) {
       expect(known).toEqual(expect.arrayContaining(Object.keys(environment)))
       const all = { ...environmentOfImage(), ...environment }
-      // The file is the container's.
+      // The file exists only in the container.
       const { redis } = readDaemonSettings({ ...all, REDIS_PASSWORD_FILE: undefined })
       expect(redis.url).toMatch(/^redis:\/\/redis:6379/)
       readSchedule(all)
@@ -243,7 +243,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  test('it holds no secret: keys come as files that cannot be written, and from .env', async () => {
+  test('it contains no secret: keys come from read-only files and from .env', async () => {
     for (const [name, { environment = {} }] of everyService) {
       const secrets = Object.entries(environment).filter(
         ([setting]) => /KEY|TOKEN|WEBHOOK|PASS/.test(setting) && !setting.endsWith('_FILE'),
@@ -252,14 +252,14 @@ describe('docker-compose.yml', () => {
     }
     const text = await readFile(COMPOSE_FILE, 'utf8')
     expect(text).not.toMatch(/edk_|bearer/i)
-    // What Compose replaces is in `docker inspect`: no secret.
+    // `docker inspect` shows what Compose replaces: it must not be a secret.
     const variables = [...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)
     for (const name of variables)
       expect(name).toMatch(/^\w+_(?:MEMORY|MAXMEMORY|PIDS|IMAGE|BUILDERS|PORTS?|COMPANY)$/)
     expect(services.worker.volumes).toContain('./secrets:/run/secrets:ro')
   })
 
-  test('the worker starts where nothing is configured yet', () => {
+  test('the worker starts with nothing configured yet', () => {
     expect(services.worker.env_file).toEqual([{ path: '.env', required: false }])
     expect(services.worker.profiles).toBeUndefined()
     expect(Object.keys(services.worker.depends_on ?? {})).toEqual(['redis'])
@@ -269,15 +269,15 @@ describe('docker-compose.yml', () => {
 })
 
 describe('Dockerfile', () => {
-  test('is free of what a build would refuse', async () => {
+  test('contains nothing that a build would refuse', async () => {
     const text = await readFile(DOCKERFILE, 'utf8')
     expect(validate(text)).toEqual([])
     expect(validate(await readFile(METABASE_DOCKERFILE, 'utf8'))).toEqual([])
     expect(validate(text.replace('--start-period', '--start-perod'))).toHaveLength(1)
   })
 
-  test('the worker runs as a user who owns nothing but the data, below an init', () => {
-    // Numbers, for Kubernetes cannot tell of a name whether it is root.
+  test('the worker runs under an init, as a user who owns only the data', () => {
+    // Numbers, because Kubernetes cannot tell from a name whether it is root.
     expect(only(image, 'USER').words).toEqual(['1000:1000'])
     expect(image.findIndex(({ keyword }) => keyword === 'USER')).toBeGreaterThan(
       image.findLastIndex(({ keyword }) => ['RUN', 'COPY'].includes(keyword)),
@@ -287,7 +287,7 @@ describe('Dockerfile', () => {
     expect(only(image, 'CMD').words).toEqual(['node', 'jobs/main.ts'])
   })
 
-  test('it says what it is, as OCI names it, and a commit makes no layer anew', async () => {
+  test('it has the OCI labels, and a new commit rebuilds no layer', async () => {
     const { name, version, description } = JSON.parse(await readFile(join(PROJECT, 'package.json'), 'utf8'))
     const labels = only(image, 'LABEL').text.replaceAll(/\\\n\s*/g, '')
     for (const [label, value] of Object.entries({
@@ -301,7 +301,7 @@ describe('Dockerfile', () => {
     expect(image.slice(-2).map(({ keyword }) => keyword)).toEqual(['ARG', 'LABEL'])
   })
 
-  test('no key, data or test of whoever builds it is sent to the build', async () => {
+  test('no local key, data or test is sent to the build', async () => {
     expect((await readBuildContext()).sort()).toEqual(
       [
         '.npmrc',
@@ -317,7 +317,7 @@ describe('Dockerfile', () => {
   })
 })
 
-/** What the schema, and the rules about mistakes rather than taste, have against a compose file. */
+/** What the schema and the linter's error rules report on a compose file; style rules are left out. */
 function problemsOf(path: string): string[] {
   const linter = new DCLinter({ rules: {}, quiet: true, debug: false, exclude: [] })
   // Its declarations lose their types under Node's resolution.
@@ -328,7 +328,7 @@ function problemsOf(path: string): string[] {
     files
       .flatMap(({ messages }) => messages)
       .filter(({ type }) => type === 'error')
-      // An image that is built here is as new as the checkout.
+      // An image built here is as new as the checkout.
       .filter(({ rule, message }) => rule !== 'service-image-require-explicit-tag' || !message.includes(OURS))
       .map(({ rule, message }) => `${rule}: ${message}`)
   )
@@ -343,7 +343,7 @@ function environmentOf(instructions: readonly Instruction[]): Record<string, str
   return Object.fromEntries(settings)
 }
 
-/** `256mb` of Redis, `640m` and `4g` of Compose. */
+/** Parses `256mb` of Redis, `640m` and `4g` of Compose. */
 function bytesOf(size = ''): number {
   const [, amount, unit] = /^(\d+)([mg])b?$/.exec(size) ?? []
   return Number(amount) * (unit === 'g' ? 1024 ** 3 : 1024 ** 2)

@@ -7,11 +7,11 @@ const demo = await readDemo()
 const { services } = demo
 const real = await readCompose()
 
-test('the demonstration is a project of its own: what ends it leaves the real one and its volumes', () => {
+test('the demonstration is a separate project: removing it leaves the real one and its volumes', () => {
   expect([demo.name, real.name]).toEqual(['editais-sync-demo', 'editais-sync'])
   expect(Object.keys(services)).toEqual(['redis-password', 'redis', 'sandbox', 'worker'])
   expect(services.worker.image).not.toBe(real.services.worker.image)
-  // Also where COMPOSE_PROJECT_NAME is set, which is stronger than both names.
+  // Also if COMPOSE_PROJECT_NAME is set, which overrides both names.
   expect(demo.volumes).toEqual(
     Object.fromEntries(
       ['redis', 'redis-password', 'data'].map(name => [name, { name: `editais-sync-demo_${name}` }]),
@@ -31,7 +31,7 @@ test('it needs nothing from the host, and no profile', () => {
   expect(apiKey).toBe(sandboxKey('1', services.worker.environment?.COMPANY ?? ''))
 })
 
-test('one service builds its image, and all others of it wait for that one', () => {
+test('one service builds its image, and every other service with that image waits for it', () => {
   const ofTheImage = Object.entries(services).filter(([, { image }]) => image === 'editais-sync-demo')
   expect(ofTheImage.map(([name, { build, pull_policy }]) => [name, build?.context, pull_policy])).toEqual([
     ['sandbox', '.', 'never'],
@@ -42,7 +42,7 @@ test('one service builds its image, and all others of it wait for that one', () 
   expect(services.worker.depends_on?.redis?.condition).toBe('service_healthy')
 })
 
-test('its worker is as limited and locked up as the real one', () => {
+test('its worker is as limited and locked down as the real one', () => {
   const { worker } = services
   for (const key of [
     'restart',

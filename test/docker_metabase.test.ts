@@ -17,7 +17,7 @@ const JAR = 'duckdb.metabase-driver.jar'
 const BYTES = 'a driver'
 const SHA256 = createHash('sha256').update(BYTES).digest('hex')
 
-test('of the data Metabase sees one lake, read-only, at the path that views name', async () => {
+test('Metabase sees one lake of the data, read-only, at the path used in views', async () => {
   expect(services.metabase.volumes?.[0]).toEqual({
     type: 'volume',
     source: 'data',
@@ -33,7 +33,7 @@ test('of the data Metabase sees one lake, read-only, at the path that views name
   expect(services.metabase.volumes?.slice(1)).toEqual(['metabase-password:/run/metabase:ro'])
 })
 
-test('the lake is there before it is mounted, also before the first run; one that is there stays', async () => {
+test('the lake is created before it is mounted, even before the first run; an existing one is kept', async () => {
   const { depends_on: waitsFor } = services.metabase
   expect(waitsFor?.['metabase-lake']?.condition).toBe('service_completed_successfully')
   const root = await temporaryDirectory()
@@ -49,7 +49,7 @@ test('the lake is there before it is mounted, also before the first run; one tha
   expect(await make('077')).toBe(0o755)
 })
 
-test('it writes in /tmp alone: there it finds our driver, and may load what it unpacks', async () => {
+test('it writes only in /tmp: there it finds our driver, and may load what it unpacks', async () => {
   const [tmpfs = ''] = services.metabase.tmpfs ?? []
   expect(tmpfs).toMatch(/^\/tmp:(?:.*,)?exec\b.*\bsize=/)
   expect(environmentOf('MB_PLUGINS_DIR')).toBe('/tmp/plugins')
@@ -66,7 +66,7 @@ test('it writes in /tmp alone: there it finds our driver, and may load what it u
   expect(image.find(({ keyword }) => keyword === 'CMD')?.words).toEqual(['sh', 'start.sh'])
 })
 
-test('its own database is Postgres, with a password that comes as a file', async () => {
+test('its own database is Postgres, with a password from a file', async () => {
   const { environment: own = {} } = services.metabase
   const { environment: database = {} } = services['metabase-db']
   expect(own.MB_DB_TYPE).toBe('postgres')
@@ -95,7 +95,7 @@ test('its own database is Postgres, with a password that comes as a file', async
   await expect(start({ MB_DB_PASS_FILE: join(directory, 'gone') })).rejects.toThrow('gone')
 })
 
-test('its program comes out of the publisher’s image, which Docker checks by its digest', () => {
+test('its program comes from the publisher’s image, which Docker checks by its digest', () => {
   const from = image.find(({ words }) => words[0] === '/app/metabase.jar')
   expect(from?.flags).toEqual({ from: 'metabase' })
   const downloads = stages.flatMap(({ instructions }) =>
@@ -107,14 +107,14 @@ test('its program comes out of the publisher’s image, which Docker checks by i
   ])
 })
 
-test('a driver is kept if it has the checksum that is given, or else the one that GitHub shows', async () => {
+test("a driver is kept if it matches the given checksum, or else GitHub's", async () => {
   const given = await driver({ expected: SHA256, release: null })
-  expect(given).toEqual({ code: 0, said: '', kept: [JAR] })
+  expect(given).toEqual({ code: 0, output: '', kept: [JAR] })
   const assets = [
     { name: 'another.jar', digest: `sha256:${'0'.repeat(64)}` },
     { name: JAR, digest: `sha256:${SHA256}` },
   ]
-  expect(await driver({ release: { assets } })).toEqual({ code: 0, said: '', kept: [JAR] })
+  expect(await driver({ release: { assets } })).toEqual({ code: 0, output: '', kept: [JAR] })
 })
 
 test.for([
@@ -123,11 +123,11 @@ test.for([
   ['GitHub shows none', { release: asset(null) }, /set DRIVER_SHA256 to it in \.env/],
   ['GitHub does not know the file', { release: { assets: [] } }, /set DRIVER_SHA256/],
   ['GitHub cannot be asked', { release: null }, /set DRIVER_SHA256/],
-] as const)('a driver is refused, never used in silence, if %s', async ([, request, why]) => {
-  const { code, said, kept } = await driver(request)
+] as const)('a driver with an unproven checksum is refused with a reason: %s', async ([, request, why]) => {
+  const { code, output, kept } = await driver(request)
   expect([code, kept]).toEqual([1, []])
-  expect(said).toMatch(why)
-  expect(said).toContain(SHA256)
+  expect(output).toMatch(why)
+  expect(output).toContain(SHA256)
 })
 
 function asset(digest: string | null) {
@@ -136,7 +136,7 @@ function asset(digest: string | null) {
 
 type Request = { readonly expected?: string; readonly release: object | null }
 
-/** Runs driver.sh with a curl that gives the driver, and what GitHub says of the release; null if it fails. */
+/** Runs driver.sh with a curl that returns the driver and GitHub's release; a null release makes it fail. */
 async function driver({ expected = '', release }: Request) {
   const root = await temporaryDirectory()
   const work = join(root, 'work')
@@ -154,14 +154,14 @@ esac
     { mode: 0o755 },
   )
   const options = { cwd: work, env: { PATH: `${root}:/usr/bin:/bin` } }
-  const { code, said } = await run('/bin/sh', [DRIVER, '1.2.3', expected], options).then(
-    ({ stdout, stderr }) => ({ code: 0, said: `${stdout}${stderr}` }),
-    error => ({ code: error.code as number, said: `${error.stdout}${error.stderr}` }),
+  const { code, output } = await run('/bin/sh', [DRIVER, '1.2.3', expected], options).then(
+    ({ stdout, stderr }) => ({ code: 0, output: `${stdout}${stderr}` }),
+    error => ({ code: error.code as number, output: `${error.stdout}${error.stderr}` }),
   )
-  return { code, said: said.replace(/^cat: .*\n/, ''), kept: await readdir(work) }
+  return { code, output: output.replace(/^cat: .*\n/, ''), kept: await readdir(work) }
 }
 
-/** start.sh with a java that says what it gets. */
+/** Prepares start.sh with a java that prints its arguments. */
 async function startable() {
   const root = await temporaryDirectory()
   const drivers = join(root, 'drivers')

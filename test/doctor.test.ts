@@ -59,7 +59,7 @@ async function checksumsBelow(directory: string): Promise<[string, string][]> {
   return [...(await filesBelow(directory))].map(([path, bytes]) => [path, hashOf(bytes)])
 }
 
-/** Each is told of, with words that fit. */
+/** Checks that exactly these subjects are reported, each with matching words. */
 function expectFound(findings: Diagnosis['findings'], said: Readonly<Record<string, RegExp>>): void {
   const found = Object.fromEntries(findings.map(({ subject, what }) => [subject, what]))
   expect(Object.keys(found).sort()).toEqual(Object.keys(said).sort())
@@ -67,7 +67,7 @@ function expectFound(findings: Diagnosis['findings'], said: Readonly<Record<stri
 }
 
 describe('doctor', () => {
-  it('finds a whole directory well, and changes nothing in it', async () => {
+  it('reports an intact directory as fine, and changes nothing in it', async () => {
     const before = await checksumsBelow(prepared.directory)
     const { code, stdout, stderr } = await runShared(['doctor'], prepared.environment)
     expect(code).toBe(0)
@@ -79,7 +79,7 @@ describe('doctor', () => {
     expect(await checksumsBelow(prepared.directory)).toEqual(before)
   })
 
-  it('finds what is wrong with a snapshot and with rows, and what it says mends that', async () => {
+  it('finds damage in a snapshot and in rows, and its advice repairs that', async () => {
     const { path, notices } = await latestOf(prepared.directory)
     const [october, november] = notices as [string, string]
     const items = join(path, 'items/2026-11.parquet')
@@ -93,7 +93,7 @@ describe('doctor', () => {
     await inDatabase(join(path, 'catalog.duckdb'), `CREATE OR REPLACE VIEW quarantine AS SELECT 1 AS one`)
     await inDatabase(
       at('warehouse.duckdb'),
-      `UPDATE editais SET objeto = 'of somebody' WHERE edital_id = 'n00003'`,
+      `UPDATE editais SET objeto = 'changed by hand' WHERE edital_id = 'n00003'`,
     )
 
     const found = await look()
@@ -117,7 +117,7 @@ describe('doctor', () => {
     await mend(prepared.environment, [...problemsOf(found), ...warningsOf(found)])
     const mended = await look()
     expect(problemsOf(mended)).toEqual([])
-    // What is superseded stays as it is: nobody is led there.
+    // A superseded snapshot stays as it is: no reader uses it.
     expect(warningsOf(mended).every(({ subject }) => subject.startsWith(path))).toBe(true)
     expect((await latestOf(prepared.directory)).path).not.toBe(path)
   })
@@ -125,7 +125,7 @@ describe('doctor', () => {
   it.each<{ state: string; spoil: () => Promise<unknown>; said: RegExp }>([
     { state: 'gone', spoil: () => rm(at('lake/latest')), said: /is not there: readers find nothing/ },
     {
-      state: 'leading nowhere',
+      state: 'linking to nothing',
       spoil: () => rm(at('lake/snapshots'), { recursive: true }).then(() => mkdir(at('lake/snapshots'))),
       said: /which is not there/,
     },
@@ -139,7 +139,7 @@ describe('doctor', () => {
       said: /is no link/,
     },
     {
-      state: 'leading elsewhere',
+      state: 'linking elsewhere',
       spoil: async () => {
         const { path } = await latestOf(prepared.directory)
         await rm(at('lake/latest'))
@@ -152,7 +152,7 @@ describe('doctor', () => {
       spoil: async () => rm(join((await latestOf(prepared.directory)).path, 'manifest.json')),
       said: /has no manifest/,
     },
-  ])('finds `latest` $state, and what it says mends that', async ({ spoil, said }) => {
+  ])('finds `latest` $state, and its advice repairs that', async ({ spoil, said }) => {
     await spoil()
     const problems = problemsOf(await look(true))
     expect(problems).toMatchObject([{ check: 'latest', subject: at('lake/latest') }])
@@ -161,7 +161,7 @@ describe('doctor', () => {
     expect(problemsOf(await look(true))).toEqual([])
   })
 
-  it('finds a warehouse that cannot be used, and one that is only behind', async () => {
+  it('finds an unusable warehouse, and one that is only behind', async () => {
     await inDatabase(at('warehouse.duckdb'), `UPDATE meta SET schema_hash = 'of another version'`)
     const other = await look(true)
     expect(other.well).toBe(true)
@@ -183,7 +183,7 @@ describe('doctor', () => {
     expect(problemsOf(await look(true))).toEqual([])
   })
 
-  it('tells of what dead processes left, and that it is harmless', async () => {
+  it('reports what dead processes left, as harmless', async () => {
     await mkdir(at('tmp'))
     const left = ['tmp/listed.ndjson', 'tmp/warehouse.next.duckdb', 'raw/000007.ndjson.zst.part']
     for (const path of [...left, 'raw/notes.txt', 'state.json']) await writeFile(at(path), '{')
@@ -202,7 +202,7 @@ describe('doctor', () => {
     })
   })
 
-  it('of a directory that was moved says so, and a publish mends that', async () => {
+  it('reports a directory that was moved, which a publish repairs', async () => {
     const environment = { ...prepared.environment, COMPANY: 'moved' }
     await rename(prepared.directory, at('../moved'))
     const found = problemsOf(await diagnoseHere(environment, true))
@@ -217,7 +217,7 @@ describe('doctor', () => {
     await rm(at('../moved'), { recursive: true })
   })
 
-  it('names paths with spaces so that a shell takes them for one', async () => {
+  it('quotes paths with spaces for the shell', async () => {
     const dataDir = join(prepared.directory, "../with space, and o'clock")
     const link = join(dataDir, 'acme/lake/latest')
     await mkdir(dataDir)
@@ -232,7 +232,7 @@ describe('doctor', () => {
     await rm(dataDir, { recursive: true })
   })
 
-  it('keeps what it found where its rebuild fails, and says why', async () => {
+  it('keeps its findings if its rebuild fails, and gives the reason', async () => {
     const path = at('raw/000003.ndjson.zst')
     const lines = (await Array.fromAsync(readLines(path))).map(line =>
       line.replace(/"at":"[^"]*"/, '"at":"then"'),
@@ -252,7 +252,7 @@ describe('doctor', () => {
     expect(judgeRoom('/data/warehouse.duckdb', { freeBytes: 1024 ** 3, warehouseBytes: 1024 })).toBeNull()
   })
 
-  it('looks again what is sealed where a run may go on meanwhile', async () => {
+  it('rechecks sealed segments if a run may still be going on', async () => {
     const { paths, settings, signal } = contextHere(prepared.environment)
     const examined = (await examineLog({ directory: paths.raw })).slice(0, 3)
     const options = { ...settings, ...{ paths, signal, examined, scratch: null, newId: () => 'doctor' } }
@@ -263,7 +263,7 @@ describe('doctor', () => {
     expect(free?.findings).toMatchObject([{ status: 'ok', what: 'Opens; all 6 segments are applied' }])
   })
 
-  it('says which company its commands are for, where they would take another', async () => {
+  it('adds --company to its commands if they would otherwise use another company', async () => {
     await rm(at('lake/latest'))
     const environment = { ...prepared.environment, COMPANY: 'other' }
     const [told, own] = await Promise.all([
@@ -276,7 +276,7 @@ describe('doctor', () => {
     expect(own.stdout).not.toContain('--company')
   })
 
-  it('warns when a rebuild would not fit', () => {
+  it('warns if a rebuild would not fit on the disk', () => {
     const gibibyte = 1024 ** 3
     expect(judgeSpace('/data', { freeBytes: 3 * gibibyte, onceBytes: gibibyte }).status).toBe('ok')
     const tight = judgeSpace('/data', { freeBytes: 1.5 * gibibyte, onceBytes: gibibyte })
@@ -287,7 +287,7 @@ describe('doctor', () => {
     expect(judgeSpace('/data', { freeBytes: 1000, onceBytes: 0 }).status).toBe('warning')
   })
 
-  it('names the run that it waited for long enough (4), and a company that is not there (2)', async () => {
+  it('names the run that it gave up waiting for (4), and a company that does not exist (2)', async () => {
     const holder = { pid: process.pid, host: 'here', what: 'sync --company acme', since: 'now' }
     const signal = new AbortController().signal
     const lock = await takeLock(at('lock'), holder, { waitMs: 0, signal, nowMs: Date.now })

@@ -23,7 +23,7 @@ import { barsOf, figuresOf, partsOf, sharesOf, writtenIn } from './support/repor
 import { KEY } from './support/synced.ts'
 
 const NOW = new Date()
-/** Noon on a day on which one may contest a session for the last time: no weekend is one, whatever day it is. */
+/** Noon on the last day to contest a session, which is never on a weekend, whatever day it is today. */
 const LATER = lastDayToContest(localDay(NOW).add({ days: MONTH_AHEAD })).toZonedDateTime({
   timeZone: 'America/Sao_Paulo',
   plainTime: '12:00',
@@ -32,7 +32,7 @@ const CARD_FILES = await readdir(join(import.meta.dirname, '../config/metabase/c
 const KEYS = CARD_FILES.map(file => file.replace(/\.sql$/, ''))
 
 let dataDir: string
-/** What the API served, and what became of it. */
+/** What the API served, and what each run read of it. */
 let history: History
 let run: RunItself
 /** Open as Metabase's driver opens it. */
@@ -42,7 +42,7 @@ beforeAll(async () => {
   const world = new World()
   const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
   dataDir = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-test-')))
-  // Each run reads each analysis, also those that changed in silence: what is stored is what the API serves.
+  // Each run reads every analysis, even silent changes: what is stored is what the API serves.
   const environment = { ...settingsFor({ url: sandbox.url, key: KEY, dataDir }), ANALYSIS_MAX_AGE: '1h,1h' }
   const { times, tell } = storyUntil(NOW)
   const without = { ANALYSIS_STATUSES: ANALYSED.join() }
@@ -70,8 +70,8 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-describe('every figure on a card is what the documents say', () => {
-  it('and there is an expectation for each card', () => {
+describe('every figure on a card matches the documents', () => {
+  it('with an expectation for each card', () => {
     expect(Object.keys(CARDS).sort()).toEqual(KEYS.toSorted())
   })
 
@@ -86,21 +86,21 @@ describe('every figure on a card is what the documents say', () => {
   })
 })
 
-/** The rows of a query, and the picture of the moment: cards look at the clock. */
+/** The rows of a query, and the expected state at that moment: cards use the clock. */
 async function ask(sql: string, parameters?: { uf: string }): Promise<{ rows: Row[]; picture: Picture }> {
   const picture = pictureAt(history, new Date())
   const rows = await catalog.rows<Row>(sql, parameters)
-  // Else midnight came between.
+  // Otherwise midnight passed in between.
   return picture.today.equals(localDay(new Date())) ? { rows, picture } : await ask(sql, parameters)
 }
 
 function expectRows(rows: readonly Row[], expected: readonly Row[] = []): void {
-  // Nothing is no figure.
+  // An empty expectation would check nothing.
   expect(expected.length).toBeGreaterThan(0)
   expect(rows).toEqual(expected.map((row, index) => settled(row, rows[index])))
 }
 
-/** The expected row, with the numbers that it has where those are as close as one may ask. */
+/** The expected row, with the actual number wherever it is close enough. */
 function settled(expected: Row, actual: Row | undefined): Row {
   return Object.fromEntries(
     Object.entries(expected).map(([name, cell]) => [
@@ -122,7 +122,7 @@ function isClose(expected: Cell, actual: unknown): boolean {
 describe.each([
   ['at once', NOW],
   ['on the last day of a deadline', new Date(LATER.epochMilliseconds)],
-])('every figure in the report, made %s, is what the documents say', (_, now) => {
+])('every figure in the report, made %s, matches the documents', (_, now) => {
   let parts: Record<string, string>
   let picture: Picture
 
@@ -131,7 +131,7 @@ describe.each([
     picture = pictureAt(history, now)
   })
 
-  it('and no part has others', () => {
+  it('with figures in no other part', () => {
     expect(Object.keys(parts)).toEqual(Object.keys(reportOf(picture, run)))
   })
 

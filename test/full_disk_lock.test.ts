@@ -8,7 +8,7 @@ import { startCompany } from './support/synced.ts'
 
 const SIZE = 1024 * 1024
 
-/** A file system of one megabyte in memory; false where this user may not mount one. */
+/** Mounts a file system of one megabyte in memory; false if this user may not mount. */
 function mountSmall(directory: string): boolean {
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'tmpfs', directory])
   return status === 0
@@ -24,9 +24,9 @@ function canMount(): boolean {
   return can
 }
 
-// SQLite writes the lock's file by itself, so nothing but a disk that is full can show it.
+// SQLite writes the lock's file itself, so only a disk that is really full can test this.
 test.skipIf(!canMount())(
-  'a disk that is full when the company is locked is told with what to do',
+  'a disk that is full when the company is locked is reported, with what to do',
   async () => {
     const dataDir = await temporaryDirectory()
     mountSmall(dataDir)
@@ -37,7 +37,7 @@ test.skipIf(!canMount())(
     try {
       writeFileSync(join(dataDir, 'fill'), Buffer.alloc(2 * SIZE))
     } catch {
-      // As full as can be.
+      // The disk is full now.
     }
     const { code, stderr } = await runCommand(['sync'], company.environment)
     expect(code).toBe(1)

@@ -55,7 +55,7 @@ test('the key of another company changes nothing', async () => {
   expect(await acme.syncHere()).toMatchObject({ status: 'ok', unchanged: 20 })
 })
 
-test('the key of another company brings nothing in with a filtered list either', async () => {
+test('the key of another company adds nothing with a filtered list either', async () => {
   const { acme, other } = await startTwo(new World(notices(1, 20)), new World(notices(101, 130)))
   await acme.syncHere()
   const before = await tables(acme)
@@ -72,7 +72,7 @@ test('the key of another company brings nothing in with a filtered list either',
   expect(await tables(acme)).toEqual(before)
 })
 
-test('asking for missing notices ends after twenty failures in a row, and concludes nothing', async () => {
+test('checks of missing notices stop after twenty failures in a row, and delete nothing', async () => {
   const company = await startCompany(notices(1, 60), { API_RETRIES: '0', API_CONCURRENCY: '2' })
   await company.syncHere()
   for (let n = 1; n <= 40; n += 1) company.world.remove(idOf(n))
@@ -87,7 +87,7 @@ test('asking for missing notices ends after twenty failures in a row, and conclu
   expect(await deleted(company)).toEqual([])
 })
 
-test('companies whose notices have the same ids live side by side', async () => {
+test('companies whose notices have the same ids do not affect each other', async () => {
   const theirs = notices(1, 20, { objeto: 'Da outra', created_at: '2026-09-01T00:00:00Z' })
   const { acme, other } = await startTwo(new World(notices(1, 20)), new World(theirs))
   await acme.syncHere()
@@ -100,7 +100,7 @@ test('companies whose notices have the same ids live side by side', async () => 
   expect(await other.query(about)).toEqual([{ company: 'other', n: 20, objects: 1, items: 60 }])
 })
 
-test('an empty list is not believed of 20 live notices, unless one says so', async () => {
+test('an empty list is not believed with 20 live notices, unless it is allowed', async () => {
   const company = await startCompany(Array.from({ length: 20 }, (_, index) => bareNotice(index + 1)))
   const { world } = company
   await company.syncHere()
@@ -115,7 +115,7 @@ test('an empty list is not believed of 20 live notices, unless one says so', asy
   expect(await deleted(company)).toEqual(world.removedIds().sort())
 })
 
-test('an empty list is believed of fewer, once each notice answers 404', async () => {
+test('an empty list is believed with fewer, once each notice answers 404', async () => {
   const company = await startCompany(Array.from({ length: 19 }, (_, index) => bareNotice(index + 1)))
   const { world, faults } = company
   await company.syncHere()
@@ -132,7 +132,7 @@ test('an empty list is believed of fewer, once each notice answers 404', async (
   expect(await deleted(company)).toEqual(world.removedIds().sort())
 })
 
-test('more deletions than can be believed are not made, while the rest loads', async () => {
+test('too many deletions are not applied, while the rest loads', async () => {
   const company = await startCompany(notices(1, 45))
   const { world } = company
   await company.syncHere()
@@ -168,7 +168,7 @@ test('more deletions than can be believed are not made, while the rest loads', a
   expect(await deleted(company)).toEqual(world.removedIds().sort())
 })
 
-test('of many notices five in a hundred may go at once, and asking stops when there are more', async () => {
+test('of many notices 5 % may be deleted at once, and the checks stop beyond that', async () => {
   const company = await startCompany(
     Array.from({ length: 600 }, (_, index) => bareNotice(index + 1)),
     { ANALYSIS_STATUSES: 'ready' },
@@ -179,7 +179,7 @@ test('of many notices five in a hundred may go at once, and asking stops when th
   expect(await company.syncHere()).toMatchObject({ status: 'ok', tombstoned: 30 })
   for (const id of world.ids().slice(0, 300)) world.remove(id)
   expect(await company.syncHere()).toMatchObject({ status: 'partial', listed: 270, tombstoned: 0 })
-  // 5 % of 570 and one more, and what was under way together with it.
+  // 5 % of 570 and one more, plus what was under way with it.
   expect(sandbox.requests.byKind.notice).toBeGreaterThan(28)
   expect(sandbox.requests.byKind.notice).toBeLessThanOrEqual(29 + 8)
   expect(await deleted(company)).toHaveLength(30)
@@ -196,7 +196,7 @@ test.each([
     () => notices(1, 20, { created_at: '2026-09-01T00:00:00Z' }),
     [{}, { full: true }, { statuses: ['analysis'] }, { ids: [idOf(1), idOf(2)] }],
   ],
-])('the key of a company with %s changes nothing, whatever is asked for', async (_, others, requests) => {
+])('the key of a company with %s changes nothing, whatever the request', async (_, others, requests) => {
   const companies = await startCompanies(['acme', 'boreal'], slug =>
     slug === 'acme' ? notices(1, 20) : others(),
   )

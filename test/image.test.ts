@@ -25,13 +25,13 @@ let image: Image
 
 beforeAll(async () => {
   image = await buildImage()
-  // The Redis of the tests needs none, and takes any.
+  // The test Redis has no password, and accepts any.
   await place('/run/redis/password', 'not-needed')
 }, BUILD_TIMEOUT_MS)
 
 afterAll(() => image?.remove())
 
-test('the image holds what runs and nothing else, and nobody may write it', () => {
+test('the image contains only what runs, and all of it is read-only', () => {
   const app = image.inside('/app')
   expect(readdirSync(app).sort()).toEqual(['config', 'jobs', 'node_modules', 'package.json', 'schema', 'src'])
   const paths = readdirSync(app, { recursive: true, encoding: 'utf8' })
@@ -39,7 +39,7 @@ test('the image holds what runs and nothing else, and nobody may write it', () =
   expect(own.filter(path => /\.(?:env|ya?ml|test\.ts)$/.test(path))).toEqual(['schema/openapi.yaml'])
   const installed = readdirSync(join(app, 'node_modules'))
   for (const name of ['vitest', 'typescript', 'node', '@biomejs']) expect(installed).not.toContain(name)
-  // Of Node.js the program alone: 130 MB less.
+  // Of Node.js only the program: 130 MB less.
   expect(readdirSync(image.inside('/usr/local/bin')).sort()).toEqual(['editais', 'node'])
   const writable = paths.filter(path => {
     const { mode } = lstatSync(join(app, path))
@@ -48,12 +48,12 @@ test('the image holds what runs and nothing else, and nobody may write it', () =
   expect(writable).toEqual([])
 })
 
-test('a command runs where nothing can be written, not even its temporary files', async () => {
+test('a command runs on a read-only file system, even without temporary files', async () => {
   const { ended } = image.start(['node', 'src/cli/main.ts', '--help'], { TMPDIR: '/nowhere' })
   expect(await ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('sync') })
 })
 
-test('editais is every command in one word, and its help says so', async () => {
+test('editais runs every command, and its help shows that name', async () => {
   const all = await image.start(['editais', '--help']).ended
   expect(all).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^Usage: editais /) })
   const one = await image.start(['editais', 'status', '--help']).ended
@@ -68,7 +68,7 @@ test('editais is every command in one word, and its help says so', async () => {
   expect(npm.stderr).toContain('`npm run sync -- --full`')
 })
 
-test('the demonstration of docker-compose.demo.yml: sandbox and worker, until they are stopped', async () => {
+test('the demonstration of docker-compose.demo.yml runs a sandbox and a worker until they are stopped', async () => {
   const { prefix, url: redisUrl } = await openRedis()
   const { command = [], healthcheck } = demo.sandbox
   const port = String(await freePort())
@@ -81,7 +81,7 @@ test('the demonstration of docker-compose.demo.yml: sandbox and worker, until th
     ...{ API_BASE_URL: `http://127.0.0.1:${port}`, REDIS_URL: redisUrl, REDIS_PREFIX: prefix },
   })
   await until(() => exists(image.inside('/data/aurora/lake/latest/manifest.json')), worker, 'a snapshot')
-  // `up --wait` waits for this: there is something to be seen then.
+  // `up --wait` waits for this: then there is something to see.
   const [kind, ...check] = demo.worker.healthcheck?.test ?? []
   expect(kind).toBe('CMD')
   const before = await image.start(check, { ...demo.worker.environment, DATA_DIR: '/nowhere' }).ended
@@ -91,7 +91,7 @@ test('the demonstration of docker-compose.demo.yml: sandbox and worker, until th
   await stopped(sandbox)
 })
 
-test('the worker of docker-compose.yml waits for its companies, and mirrors them with the key of a file', async () => {
+test('the worker of docker-compose.yml waits for its companies, and mirrors them with the key in a file', async () => {
   const { prefix, url: redisUrl } = await openRedis()
   const company = await startCompany([noticeEntry(1), noticeEntry(2)])
   const worker = await startWorker({
@@ -109,10 +109,10 @@ test('the worker of docker-compose.yml waits for its companies, and mirrors them
   await until(() => exists(image.inside('/data/acme/lake/latest/manifest.json')), worker, 'a snapshot')
   const { stderr, stdout } = await stopped(worker)
   expect(`${stdout}${stderr}`).not.toContain(KEY)
-  // Longer than its three waits together, so that the one that fails says so, with the worker's log.
+  // Longer than its three waits together, so that a failing wait can report the worker's log.
 }, 100_000)
 
-/** Starts what the image starts by itself, and waits until Docker would call it healthy. */
+/** Starts the image's own command, and waits until Docker would report it healthy. */
 async function startWorker(environment: Environment): Promise<Started> {
   const settings = { ...environment, HTTP_HOST: '127.0.0.1', HTTP_PORT: String(await freePort()) }
   const worker = image.start(image.command, settings)
@@ -120,7 +120,7 @@ async function startWorker(environment: Environment): Promise<Started> {
   return worker
 }
 
-/** A check is a process: there is none before anything listens. */
+/** Each check starts a process, so it only starts once the port is open. */
 async function untilHealthy(
   service: Started,
   about: { port: string; check: readonly string[]; settings?: Environment },
@@ -128,7 +128,7 @@ async function untilHealthy(
   const { port, check, settings = {} } = about
   await until(() => listens(Number(port)), service, `server on port ${port}`)
   const healthy = async () => (await image.start(check, settings).ended).code === 0
-  await until(healthy, service, `${check.join(' ')} to say so`)
+  await until(healthy, service, `success of ${check.join(' ')}`)
 }
 
 async function listens(port: number): Promise<boolean> {
@@ -143,7 +143,7 @@ async function listens(port: number): Promise<boolean> {
   }
 }
 
-/** Throws with all that the process said, when it ends or the time is over before. */
+/** Throws with all output of the process if it ends or the time runs out first. */
 async function until(
   fulfilled: () => Promise<boolean>,
   { child, ended }: Started,
@@ -159,7 +159,7 @@ async function until(
   }
 }
 
-/** Sends SIGTERM as `docker stop` does, and expects a good end well before Docker would kill it. */
+/** Sends SIGTERM as `docker stop` does, and expects a clean exit well before Docker would kill it. */
 async function stopped({ child, ended }: Started) {
   const atMs = Date.now()
   child.kill('SIGTERM')

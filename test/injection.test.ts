@@ -16,18 +16,18 @@ import { noticeEntry } from './support/notices.ts'
 import { runCommand, temporaryDirectory } from './support/project.ts'
 import { startCompany } from './support/synced.ts'
 
-/** What ends a literal, a name, a parameter, a comment, a pattern or a template somewhere. */
+/** Texts that somewhere end a literal, a name, a parameter, a comment, a pattern or a template. */
 const HOSTILE = [
   ...["'); DROP TABLE editais; --", '"); DROP TABLE items; --', "' OR '1'='1", "'", "''", '"', '`', ';'],
   ...['$1', '$company', ':1', '?', '%', '%s', '_', '*', '{{x}}', '$'.concat('{x}'), '\\', "\\'", '\\n'],
   ...["\u0000'", "ʼ'", 'NULL', 'null', 'DEFAULT', "read_text('/etc/passwd')", '[1]', '{"a":1}', '--', '/*'],
 ]
-/** Ids that the contract of a URL lets through. */
+/** Hostile ids that the contract allows in a URL. */
 const IDS = ['--', '1=1--', '-1', '0', 'null', '@x', ':1', '+', '...', '~', '_', 'a.b']
 
 type Tree = { [name: string]: unknown }
 
-/** The columns of a document, and the path of each there. */
+/** The columns of a document, with the path of each. */
 function fieldsOf(table: Table): { column: Column; path: string[] }[] {
   return table.columns.flatMap(column => {
     const { from } = column
@@ -43,7 +43,7 @@ function setAt(tree: Tree, [name, ...rest]: readonly string[], value: unknown): 
   else tree[name] = value
 }
 
-/** Every text that has a column, in the list, the analysis and its children, is this one. */
+/** Sets every text with a column to this one: in the list, the analysis and its children. */
 function hostileEntry(number: number, text: string): Entry {
   const { edital, analysis } = noticeEntry(number)
   const id = IDS[number] ?? edital.id
@@ -54,7 +54,7 @@ function hostileEntry(number: number, text: string): Entry {
     const root = kind === 'notice' ? notice : document
     const target: Tree = each ? {} : root
     for (const { column, path } of fieldsOf({ ...table, document: kind, columns, rows })) {
-      // The whole of an object whose parts have columns of their own.
+      // The whole object; its parts have columns of their own.
       if (path.length === 1 && path[0] === 'overview') continue
       if (column.type === 'VARCHAR') setAt(target, path, 'json' in column.from ? { [text]: [text] } : text)
     }
@@ -64,7 +64,7 @@ function hostileEntry(number: number, text: string): Entry {
   return { edital: notice as Edital, analysis: document as AnalysisDocument }
 }
 
-test('no text in any field is taken for SQL, wherever DATA_DIR is', async () => {
+test('text in any field is never run as SQL, whatever the path of DATA_DIR', async () => {
   const odd = join(await temporaryDirectory(), `a'b "c" d\\e;--`, 'ç日 %41 {x,y} $1 ~', 'status=ready')
   const company = await startCompany(
     HOSTILE.map((text, number) => hostileEntry(number, text)),
@@ -101,7 +101,7 @@ test('no text in any field is taken for SQL, wherever DATA_DIR is', async () => 
   db.close()
 })
 
-/** Each table and mart, the report, and all of it for several companies. */
+/** Reads every table and mart, and writes the report. */
 async function expectReadable(lake: string): Promise<void> {
   const { db } = await openSnapshots([lake])
   for (const { name, columns } of CATALOG) {
@@ -113,12 +113,12 @@ async function expectReadable(lake: string): Promise<void> {
   expect(bytes).toBeGreaterThan(50_000)
 }
 
-test('no option and no setting is taken for SQL: what is no such value is refused by its name', async () => {
+test('no option or setting is run as SQL: an invalid value is refused with its name', async () => {
   const environment = { API_BASE_URL: 'http://127.0.0.1:9', API_KEY: 'edk_of_nobody_1234', DATA_DIR: '/none' }
-  // A company may be called null.
+  // `null` is a valid name of a company.
   for (const text of HOSTILE.filter(text => text !== 'null')) {
     for (const option of ['--status', '--id', '--wait', '--company']) {
-      // An id may have these.
+      // These are valid in an id.
       if (option === '--id' && /^[\w.~:@+=-]+$/.test(text)) continue
       const command = syncCommand(environment)
         .exitOverride()
@@ -132,7 +132,7 @@ test('no option and no setting is taken for SQL: what is no such value is refuse
   }
 })
 
-test('a DATA_DIR that DuckDB would take for a pattern is refused before anything is touched', async () => {
+test('a DATA_DIR that DuckDB would read as a pattern is refused before anything is written', async () => {
   const parent = await temporaryDirectory()
   for (const name of ['a*', '*', '**', 'a?', 'a[b]', '[', 'x/a[!b]/y']) {
     const company = { DATA_DIR: join(parent, name), COMPANY: 'acme' }
@@ -150,5 +150,5 @@ function refusalOf(environment: Readonly<Record<string, string>>): string {
     expect((error as FatalError).exitCode).toBe(EXIT.usage)
     return (error as FatalError).message
   }
-  throw new Error(`${JSON.stringify(environment)} was taken`)
+  throw new Error(`${JSON.stringify(environment)} was accepted`)
 }

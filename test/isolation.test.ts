@@ -28,10 +28,10 @@ import { expectTruth, snapshots } from './support/truth.ts'
 
 const SLUGS = ['acme', 'boreal'] as const
 const NOON = new Date('2026-11-20T12:00:00Z')
-/** A word that stands in every free text of a company's documents, and in no other company's. */
+/** A word in every free text of one company's documents, and in no other company's. */
 const MARKS: Readonly<Record<string, string>> = { acme: 'ZEBRA', boreal: 'QUOKKA' }
 
-/** 24 notices whose ids and pncp_ids every company has, with the company's own texts and number of items. */
+/** 24 notices with the same ids and pncp_ids for every company, but its own texts and number of items. */
 function markedNotices(slug: string): Entry[] {
   const own = (text: string) =>
     text.replaceAll(/MUNICIPIO|Objeto|Razão|Requisito|Item|Alerta/g, word => `${word} ${MARKS[slug]}`)
@@ -43,7 +43,7 @@ function markedNotices(slug: string): Entry[] {
   return JSON.parse(own(JSON.stringify(entries))) as Entry[]
 }
 
-/** What shows rows of companies; `fases` is a list of names. */
+/** Relations with rows of companies; `fases` only lists names. */
 const RELATIONS = CATALOG.filter(({ columns }) => columns.some(({ name }) => name === 'company'))
 
 function pathsOf({ environment }: SyncedCompany) {
@@ -51,7 +51,7 @@ function pathsOf({ environment }: SyncedCompany) {
   return companyPaths(dataDir, company)
 }
 
-test('companies whose notices have the same ids keep to themselves, one after another and at the same time', async () => {
+test('companies whose notices have the same ids stay separate, synced one after another or at the same time', async () => {
   const companies = await startCompanies(SLUGS, markedNotices)
   const [acme, boreal] = SLUGS.map(companies.company) as [SyncedCompany, SyncedCompany]
   companies.sandbox.faults.plan = [
@@ -64,7 +64,7 @@ test('companies whose notices have the same ids keep to themselves, one after an
   }
   await atOnce()
 
-  // What changes in one is gone from the other, and changes both at once.
+  // One removes what the other changes, and both change at the same time.
   acme.world.remove(idOf(1))
   acme.world.update(idOf(2), { edital: { numero: '2' }, updatedAt: NOON })
   boreal.world.update(idOf(1), { edital: { numero: '1' }, updatedAt: NOON })
@@ -86,7 +86,7 @@ test('companies whose notices have the same ids keep to themselves, one after an
   await expectUnmixed(companies)
 })
 
-/** Nothing in the company's directory, or told of it, is the other's. */
+/** Checks that neither the company's directory nor its log contains anything of the other's. */
 async function expectOwn(company: SyncedCompany, own: string, others: string): Promise<void> {
   const texts = { rows: JSON.stringify(await warehouseTables(company.environment)), log: '' }
   for (const [path, bytes] of await filesBelow(companyDirectory(company.environment))) {
@@ -99,7 +99,7 @@ async function expectOwn(company: SyncedCompany, own: string, others: string): P
   }
 }
 
-/** Asked about together, the companies have the rows, of tables and marts, that each has alone. */
+/** Queried together, the companies have exactly the rows that each has alone, in tables and marts. */
 async function expectUnmixed(companies: Companies): Promise<void> {
   const lakes = SLUGS.map(slug => pathsOf(companies.company(slug)).lake)
   const alone = await Promise.all(
@@ -114,7 +114,7 @@ async function expectUnmixed(companies: Companies): Promise<void> {
   for (const db of [...alone, together]) db.close()
 }
 
-/** As text, without what grows while one asks. */
+/** Rows as text, without values that grow between queries. */
 async function rowsOf(db: Database, relation: string): Promise<string[]> {
   const rows = await db.rows<{ row: string }>(
     `SELECT to_json(t)::VARCHAR AS row FROM (FROM ${relation}) t ORDER BY ALL`,
@@ -124,7 +124,7 @@ async function rowsOf(db: Database, relation: string): Promise<string[]> {
     .sort()
 }
 
-test('the key of another company changes nothing with --full or in a worker either, and the right one goes on', async () => {
+test("the wrong company's key changes nothing with --full or in a worker, and the right one continues", async () => {
   const companies = await startCompanies(SLUGS, slug =>
     slug === 'acme' ? notices(1, 20) : notices(101, 120),
   )
@@ -150,11 +150,11 @@ test('the key of another company changes nothing with --full or in a worker eith
   expect(dataTables(await warehouseTables(acme.environment))).toEqual(before)
   expect(await snapshots(acme.environment)).toEqual(published)
   expect(askedFor(companies.sandbox, 'boreal', 'analysis')).toEqual([])
-  // What --full asked for meanwhile is still to be done.
+  // What --full requested is still pending.
   expect((await syncHere(acme.environment)).report).toMatchObject({ status: 'ok', changed: 0, loaded: 20 })
 })
 
-/** Names that would leave DATA_DIR, name nothing, look like another company, or cannot be a file's name. */
+/** Names that leave DATA_DIR, name nothing, look like another company, or cannot be a file name. */
 const NO_SLUGS = [
   ...[
     '../x',
@@ -175,7 +175,7 @@ const NO_SLUGS = [
   ...["acme'--", 'acme"', 'acme;x', 'acme*', '$HOME', '*', 'a'.repeat(64), 'a'.repeat(300), '__acme__'],
 ]
 
-test('a company that is none is refused in one sentence, before anything is touched', async () => {
+test('an invalid company name is refused in one sentence, before anything is written', async () => {
   const companies = await startCompanies(['acme'])
   await companies.configure({ acme: {} })
   const parent = await temporaryDirectory()
@@ -217,7 +217,7 @@ test('a company that is none is refused in one sentence, before anything is touc
   expect(companies.sandbox.requests.total).toBe(0)
 })
 
-/** What somebody is told who did that. */
+/** The message of the refusal. */
 async function refusalOf(refused: () => Promise<unknown>, what: string): Promise<string> {
   const error = await refused().then(
     () => null,
@@ -228,9 +228,9 @@ async function refusalOf(refused: () => Promise<unknown>, what: string): Promise
   return error.message
 }
 
-test('no path over HTTP leads to a company that is none, or to its files', async () => {
+test('no path over HTTP reaches a company that does not exist, or its files', async () => {
   const dataDir = await temporaryDirectory()
-  await writeFile(join(dataDir, 'status'), 'a file of nobody')
+  await writeFile(join(dataDir, 'status'), 'a stray file')
   const { url } = await serveWorker({ dataDir })
   const encoded = NO_SLUGS.filter(name => name.isWellFormed()).map(encodeURIComponent)
   for (const name of [
@@ -249,13 +249,13 @@ test('no path over HTTP leads to a company that is none, or to its files', async
       ['POST', 'sync'],
     ] as const) {
       const { status, body } = await askRaw(url, method, `/companies/${name}/${what}`)
-      expect([status, body.includes('a file of nobody')], `${method} ${name}/${what}`).toEqual([404, false])
+      expect([status, body.includes('a stray file')], `${method} ${name}/${what}`).toEqual([404, false])
     }
   }
   expect(await readdir(dataDir)).toEqual(['status'])
 })
 
-/** Asks for the path as it is: `fetch` would resolve its dots. */
+/** Requests the path unchanged: `fetch` would resolve its dots. */
 function askRaw(url: string, method: string, path: string): Promise<{ status: number; body: string }> {
   const headers = { authorization: 'Bearer tok_7d1e0a52c9f84b36', 'content-type': 'application/json' }
   return new Promise((resolve, reject) => {

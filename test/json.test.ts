@@ -84,7 +84,7 @@ function written(random: Random, string: string): string {
   return `"${escaped.join('')}"`
 }
 
-/** One of the ways to write digits times a power of ten: zeros appended, a point anywhere, an exponent. */
+/** One way to write digits times a power of ten: with zeros appended, a point anywhere, an exponent. */
 function writtenNumber(random: Random, digits: bigint, exponent: number): string {
   const sign = digits < 0n ? '-' : ''
   const zeros = digits === 0n ? 0 : upTo(random, 3)
@@ -98,7 +98,7 @@ function writtenNumber(random: Random, digits: bigint, exponent: number): string
   return `${sign}${integer}${fraction}${power === 0 && random() < 0.7 ? '' : `${oneOf(random, ['e', 'E'])}${plus}${power}`}`
 }
 
-/** The value as JSON text, with white space, escapes and forms of numbers chosen at random. */
+/** The value as JSON text, with random white space, escapes and forms of numbers. */
 function text(random: Random, value: Value): string {
   const around = (inner: string) => space(random) + inner + space(random)
   if ('literal' in value) return around(value.literal)
@@ -110,7 +110,7 @@ function text(random: Random, value: Value): string {
   return around(`{${members.join(',') || space(random)}}`)
 }
 
-/** The plain way to the same answer: a list of normalised tokens, or null when JSON.parse refuses the text. */
+/** The simple way to the same answer: a list of normalised tokens, or null if JSON.parse refuses the text. */
 function tokens(json: string): string[] | null {
   try {
     JSON.parse(json)
@@ -137,7 +137,7 @@ function expectedSame(a: string, b: string): boolean {
   return a === b || (expected !== null && JSON.stringify(expected) === JSON.stringify(tokens(b)))
 }
 
-/** The text with one unit replaced, removed or added. */
+/** The text with one character replaced, removed or added. */
 function mutated(random: Random, json: string): string {
   const at = upTo(random, json.length + 1)
   const inserted =
@@ -150,16 +150,16 @@ describe('Two JSON texts have the same meaning', () => {
     ['white space outside strings differs', '{"a": [1,\r\n\t2 ] }', '{"a":[1,2]}'],
     ['only the escaping differs', '"\\u00e7\\/\\n\\ud83d\\ude00"', '"ç/\\u000a😀"'],
     ['a lone surrogate is escaped or not', '"\\ud800"', '"\ud800"'],
-    ['a byte order mark precedes one', '\ufeff{"a":1}', '{"a":1}'],
+    ['one has a byte order mark', '\ufeff{"a":1}', '{"a":1}'],
     ['numbers are written 1, 1.0, 1e0, 1.00', '[1,1.0,1e0,1.00,10e-1]', '[1.00,1E+0,1.0,1,0.1e1]'],
     [
-      'an exponent is beyond comparison but written alike',
+      'an exponent is too large to compare but written alike',
       '[1e99999999999999999999 ]',
       '[1e99999999999999999999]',
     ],
     ['zero has a sign, decimals or an exponent', '[0,-0,0.00]', '[0e99999999999999999999,0,-0.0]'],
     [
-      'numbers beyond a double agree in every digit',
+      'numbers beyond the precision of a double agree in every digit',
       '[12345678901234567890.50,1e400]',
       '[12345678901234567890.5,10e399]',
     ],
@@ -168,12 +168,12 @@ describe('Two JSON texts have the same meaning', () => {
       `${'['.repeat(200_000)}${']'.repeat(200_000)}`,
       `${'[ '.repeat(200_000)}${']'.repeat(200_000)}`,
     ],
-  ])('when %s', (_, a, b) => {
+  ])('if %s', (_, a, b) => {
     expect(sameMeaning(a, b)).toBe(true)
     expect(sameMeaning(b, a)).toBe(true)
   })
 
-  it('when they are megabytes long', () => {
+  it('if they are megabytes long', () => {
     const long = 'ç '.repeat(1_000_000)
     expect(sameMeaning(`["${long}", 1]`, `["${long}",1.0]`)).toBe(true)
     expect(sameMeaning(`["${long}", 1]`, `["${long}",1.1]`)).toBe(false)
@@ -182,21 +182,21 @@ describe('Two JSON texts have the same meaning', () => {
 
 describe('Two JSON texts differ in meaning', () => {
   it.each([
-    ['a digit is lost to a double', '12345678901234567890', '12345678901234567000'],
+    ['a digit is lost in a double', '12345678901234567890', '12345678901234567000'],
     ['a number overflows', '[1e400]', '[null]'],
-    ['only magnitudes differ', '[1e400]', '[1e401]'],
+    ['only the magnitudes differ', '[1e400]', '[1e401]'],
     ['signs differ', '-1', '1'],
-    ['a fraction is cut', '1.05', '1.005'],
+    ['a fraction is different', '1.05', '1.005'],
     ['the power of ten cannot be compared exactly', '1e99999999999999999999', '10e99999999999999999998'],
     ['duplicate keys were merged', '{"a":1,"a":2}', '{"a":2}'],
-    ['members change places', '{"a":1,"b":2}', '{"b":2,"a":1}'],
+    ['members are in another order', '{"a":1,"b":2}', '{"b":2,"a":1}'],
     ['white space inside a string differs', '"a b"', '"a  b"'],
     ['a lone surrogate was replaced', '"\\ud800"', '"\ufffd"'],
     ['a string looks like a number', '"1"', '1'],
     ['a literal differs', '[true]', '[false]'],
-    ['one goes on', '[1]', '[1,2]'],
+    ['one is longer', '[1]', '[1,2]'],
     ['a quote ends one string and is escaped in the other', '"a"', '"a\\""'],
-  ])('when %s', (_, a, b) => {
+  ])('if %s', (_, a, b) => {
     expect(sameMeaning(a, b)).toBe(false)
     expect(sameMeaning(b, a)).toBe(false)
   })
@@ -234,16 +234,16 @@ describe('Two JSON texts differ in meaning', () => {
     ']',
     'NaN',
     '1 1',
-  ])('when both are malformed alike: %j', malformed => {
+  ])('if both are malformed in the same way: %j', malformed => {
     expect(sameMeaning(malformed, ` ${malformed}`)).toBe(false)
   })
 
-  it('or are malformed, unless they are identical: those are not read', () => {
+  it('or are malformed, unless they are identical: identical texts are not parsed', () => {
     expect(sameMeaning('[1,', '[1,')).toBe(true)
   })
 })
 
-describe('The comparison of meaning agrees with a plain one', () => {
+describe('The comparison of meaning agrees with a simple one', () => {
   it('on random documents written in two random ways', () => {
     for (let seed = 1; seed <= 1500; seed++) {
       const random = seeded(seed)
@@ -254,7 +254,7 @@ describe('The comparison of meaning agrees with a plain one', () => {
     }
   })
 
-  it('on random documents of which one has a random mutation', () => {
+  it('on random documents, one of them with a random mutation', () => {
     const answers = { same: 0, different: 0, malformed: 0 }
     for (let seed = 1; seed <= 4000; seed++) {
       const random = seeded(seed)
@@ -270,19 +270,19 @@ describe('The comparison of meaning agrees with a plain one', () => {
 })
 
 describe('The texts of the elements of a property', () => {
-  it('are what was written, character by character', () => {
+  it('are returned as written, character by character', () => {
     const page =
       '\ufeff { "total" : 3, "editais" : [ {"a": "\\"]},["} ,\n1.0 , [ [], {} ], "x" ] , "limit": [5] }'
     expect(elementTexts(page, 'editais')).toEqual(['{"a": "\\"]},["}', '1.0', '[ [], {} ]', '"x"'])
   })
 
-  it('are none for an empty array, and those of the last property of that name', () => {
+  it('are empty for an empty array, and come from the last property of that name', () => {
     expect(elementTexts('{"editais":[ ]}', 'editais')).toEqual([])
     expect(elementTexts('{"editais":[1,2],"edit\\u0061is":[3]}', 'editais')).toEqual(['3'])
     expect(elementTexts('{"editais":[1,2],"editais":null}', 'editais')).toBeNull()
   })
 
-  it('come from the top level alone', () => {
+  it('come only from the top level', () => {
     expect(elementTexts('{"page":{"editais":[1]},"editais":[[{"editais":[2]}]],"b":[3]}', 'editais')).toEqual(
       ['[{"editais":[2]}]'],
     )
@@ -332,7 +332,7 @@ describe('Lone surrogates', () => {
     expect(replaceLoneSurrogates('\ud800')).toBe('\ufffd')
   })
 
-  it('leave the value itself where there is none, and the given value untouched where there is one', () => {
+  it('leave a clean value as the same object, and never change the given value', () => {
     const clean = JSON.parse('{"a":[{"b":"😀"}],"c":null}')
     expect(replaceLoneSurrogates(clean)).toBe(clean)
     const given = { a: '\ud800' }
@@ -345,7 +345,7 @@ describe('Lone surrogates', () => {
     expect(JSON.stringify(copy)).toBe('{"__proto__":{"a":"\ufffd"}}')
   })
 
-  it('are looked for a thousand levels deep, and no deeper', () => {
+  it('are searched a thousand levels deep, and no deeper', () => {
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}"\\ud800"${']'.repeat(levels)}`)
     expect(JSON.stringify(replaceLoneSurrogates(nested(1000)))).toContain('"\ufffd"')
     expect(() => replaceLoneSurrogates(nested(1001))).toThrow(
@@ -356,7 +356,7 @@ describe('Lone surrogates', () => {
     ).toThrow(RangeError)
   })
 
-  it('are announced by an escape in the text, and never come without one', () => {
+  it('are announced by an escape in the text, and never occur without one', () => {
     expect(['"\\ud800"', '"\\uDFFF"', '"\\uD83D\\uDE00"'].map(mayHoldLoneSurrogate)).toEqual([
       true,
       true,

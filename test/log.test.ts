@@ -7,11 +7,11 @@ import { askAt } from './support/serve.ts'
 import { runShared } from './support/shared.ts'
 import { startCompany } from './support/synced.ts'
 
-/** More lines than fit into a pipe and into what the process keeps of them. */
+/** More lines than a pipe and the buffer of the process hold. */
 const REQUESTS = 9000
 const AT_ONCE = 30
 
-test('a log that nobody reads stops no server: lines are dropped, counted, and the gap is said', async () => {
+test('a log that is not read stops no server: lines are dropped and counted, and the gap is marked', async () => {
   const company = await startCompany(notices(1, 2))
   await company.syncHere()
   const { environment } = company
@@ -32,7 +32,7 @@ test('a log that nobody reads stops no server: lines are dropped, counted, and t
     what: 'the snapshot',
   })
   stderr?.pause()
-  // Each is a line of some 250 bytes.
+  // Each request logs a line of about 250 bytes.
   let left = REQUESTS
   await Promise.all(
     Array.from({ length: AT_ONCE }, async () => {
@@ -51,7 +51,7 @@ test('a log that nobody reads stops no server: lines are dropped, counted, and t
   expect(text).toContain(`log lines were dropped here: nobody read them in time.`)
   expect(text.length).toBeLessThan(3_000_000)
 
-  // Nor does it keep the process from ending.
+  // The unread log does not keep the process from ending either.
   stderr?.pause()
   left = REQUESTS
   await Promise.all(

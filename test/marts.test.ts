@@ -12,7 +12,7 @@ import { type SyncedCompany, startCompany } from './support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
-/** The local day in São Paulo so many days from now, at noon there. */
+/** Noon in São Paulo, this many local days from now. */
 function noonIn(days: number): string {
   const day = new Date(Date.now() + days * DAY_MS - 3 * 3600 * 1000).toISOString().slice(0, 10)
   return `${day}T12:00:00-03:00`
@@ -24,7 +24,7 @@ async function startSynced(entries: Iterable<Entry>): Promise<SyncedCompany> {
   return company
 }
 
-test('each mart has the columns and types that it is said to have, also where there is no notice', async () => {
+test('each mart has its documented columns and types, even without notices', async () => {
   for (const company of [await startSynced(notices(1, 12)), await startSynced([])]) {
     const columnsOf = await company.query<{ view: string; columns: string[] }>(
       `SELECT table_name AS view, list(column_name || ' ' || data_type ORDER BY column_index) AS columns
@@ -37,14 +37,14 @@ test('each mart has the columns and types that it is said to have, also where th
         ),
       )
     }
-    // Each column of each row is worked out.
+    // Computes every column of every row.
     await company.query(
       `SELECT ${VIEWS.map(({ name }) => `(SELECT max(hash(m)) FROM "${name}" m) AS "${name}"`).join(', ')}`,
     )
   }
 })
 
-test('values of 0 are not known, and those that nobody can mean are suspect', async () => {
+test('a value of 0 means unknown, and implausible values are suspect', async () => {
   const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 999999.99, null]
   const company = await startSynced(
     values.map((valor_estimado, index) =>
@@ -71,17 +71,17 @@ test('values of 0 are not known, and those that nobody can mean are suspect', as
 
 test('the last day to contest is the third business day before the session, without weekends and holidays', async () => {
   const days = [
-    // Friday the 20th is a holiday since 2024.
+    // November 20th, here a Friday, is a holiday since 2024.
     ['2026-11-24', '2026-11-18'],
     ['2023-11-24', '2023-11-21'],
-    // A Thursday; a Monday; a Sunday, which is contested like the Monday after it.
+    // A Thursday; a Monday; a Sunday, which counts like the Monday after it.
     ['2026-11-19', '2026-11-16'],
     ['2026-11-16', '2026-11-11'],
     ['2026-11-15', '2026-11-11'],
     // Good Friday of 2026 is April 3rd, Tiradentes the 21st.
     ['2026-04-07', '2026-04-01'],
     ['2026-04-22', '2026-04-16'],
-    // Over the turn of the year: Christmas and New Year's Day are Fridays.
+    // Across the turn of the year: Christmas and New Year's Day are Fridays.
     ['2027-01-05', '2026-12-30'],
   ]
   const company = await startSynced(
@@ -93,7 +93,7 @@ test('the last day to contest is the third business day before the session, with
        FROM edital_resumo ORDER BY edital_id`,
     ),
   ).toEqual(days.map(([day, last]) => ({ day, last })))
-  // Good Fridays as calendars have them.
+  // Good Fridays from calendars.
   expect(
     await company.query(
       `SELECT dia::VARCHAR AS dia FROM calendario WHERE feriado = 'Paixão de Cristo' AND year(dia) BETWEEN 2019 AND 2030 ORDER BY dia`,
@@ -106,7 +106,7 @@ test('the last day to contest is the third business day before the session, with
   )
 })
 
-test('a session late in the evening is on its local day, not on that of UTC', async () => {
+test('a session late in the evening is on its local day, not on its day in UTC', async () => {
   const company = await startSynced([noticeEntry(1, { data_sessao: '2026-12-02T01:30:00Z' })])
   expect(
     await company.query(
@@ -115,7 +115,7 @@ test('a session late in the evening is on its local day, not on that of UTC', as
   ).toEqual([{ local: '2026-12-01 22:30:00', dia: '2026-12-01' }])
 })
 
-/** A notice with 2 requirements of each colour, 5 items of which 2 are selected, and 3 alerts. */
+/** A notice with 2 red and 2 green requirements among 6, 5 items of which 2 are selected, and 3 alerts. */
 function rich(number: number, fields: Record<string, unknown> = {}): Entry {
   const item = (n: number) => ({
     numero_item: n,
@@ -195,7 +195,7 @@ test('a summary counts each child once, and funnel, states and buyers add up to 
   })
 })
 
-test('a buyer has the name of its latest notice on every card, and white space makes no reason of its own', async () => {
+test('a buyer has the name of its latest notice on every card, and white space makes no separate reason', async () => {
   const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'none' }]
   const named = (number: number, orgao: string, updated_at: string) =>
     noticeEntry(number, { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at }, { alerts })
@@ -216,7 +216,7 @@ test('a buyer has the name of its latest notice on every card, and white space m
   ])
 })
 
-test('moves between phases and changes of fields are told as they were observed', async () => {
+test('moves between phases and changes of fields are shown as observed', async () => {
   const company = await startCompany([
     noticeEntry(1, { status: 'screening', valor_estimado: 10 }),
     noticeEntry(2, { status: 'ready' }),
@@ -249,7 +249,7 @@ test('moves between phases and changes of fields are told as they were observed'
   ).toEqual([
     { fase: 'Triagem', passagens: 1, concluidas: 1, em_curso: 0, mediana: 4 },
     { fase: 'Análise', passagens: 1, concluidas: 1, em_curso: 0, mediana: 6 },
-    // Gone from the API.
+    // Deleted from the API.
     { fase: 'Pronto', passagens: 1, concluidas: 1, em_curso: 0, mediana: 10 },
     { fase: 'Descartado', passagens: 1, concluidas: 0, em_curso: 1, mediana: null },
   ])
@@ -265,7 +265,7 @@ test('moves between phases and changes of fields are told as they were observed'
   ])
 })
 
-test('companies in different time zones are asked together, each with its local times', async () => {
+test('companies in different time zones can be queried together, each with its local times', async () => {
   const companies = await startCompanies(['acme', 'boreal', 'cedro'], () => [
     noticeEntry(1, { data_sessao: '2026-12-02T03:30:00Z', status: 'ready' }),
   ])

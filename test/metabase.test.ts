@@ -24,11 +24,11 @@ import { KEY } from './support/synced.ts'
 const ADMIN = { adminEmail: 'dados@example.com', adminPassword: 'segredo-da-casa-1' }
 const CARDS = DASHBOARDS.flatMap(({ filters, cards }) => cards.map(card => ({ ...card, filters })))
 
-/** A snapshot with sessions to come. */
+/** A company with a snapshot that has future sessions. */
 let environment: Environment
 let lake: string
 let catalogPath: string
-/** Open as the driver's connections are: its details, and the report time zone. */
+/** Opened as the driver connects: with its details and the report time zone. */
 let catalog: Database
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ afterAll(async () => {
 type Session = {
   readonly metabase: StandIn
   readonly keyFile: string
-  /** With a client of its own, as a command has. */
+  /** Runs with a client of its own, as a command does. */
   run(more?: Partial<ProvisionRequest>): ReturnType<typeof provision>
 }
 
@@ -91,7 +91,7 @@ function clientOf(url: string, apiKey: string | null = null, timeoutMs = 10_000)
   return client
 }
 
-test('a new Metabase is set up by one run, and a second changes nothing', async () => {
+test('one run sets up a new Metabase, and a second changes nothing', async () => {
   const { metabase, keyFile, run } = await newMetabase()
   metabase.syncMs = 30
   const done = await run()
@@ -124,7 +124,7 @@ test('a new Metabase is set up by one run, and a second changes nothing', async 
   expect(field('editais', 'valor_estimado')).toMatchObject({
     ...{ semantic_type: 'type/Currency', settings: { currency: 'BRL' }, display_name: 'Valor estimado' },
   })
-  // Every one has its Portuguese description.
+  // Every table and column has its Portuguese description.
   for (const { name, label, description, columns } of relationMeanings()) {
     expect(state.tables.find(table => table.name === name)).toMatchObject({
       display_name: label,
@@ -148,14 +148,14 @@ test('a new Metabase is set up by one run, and a second changes nothing', async 
   expect(last?.headers).toMatchObject({ 'x-api-key': state.apiKeys[0]?.key })
 })
 
-test('what others made stays, what they changed in ours is put right, what they removed comes back', async () => {
+test('a run keeps what others made, repairs our changed items and restores removed ones', async () => {
   const { metabase, run } = await newMetabase()
   const { databaseId } = await run()
   const { cards, dashboards, collections, settings } = metabase.state
   settings.set('report-timezone', 'UTC')
   const [ours] = cards as [(typeof cards)[number]]
   const collectionId = collections.at(-1)?.id
-  // A card of the same name, a copy of ours, and a dashboard of the same name.
+  // A card with the same name, a copy of ours, and a dashboard with the same name.
   const theirs = { ...ours, id: 9001, description: 'nossa', display: 'table' }
   const copy = { ...ours, id: 9002, name: 'Cópia' }
   const theirDashboard = {
@@ -171,7 +171,7 @@ test('what others made stays, what they changed in ours is put right, what they 
   Object.assign(dashboard, { tabs: [{ id: 5, name: 'Geral', position: 0 }] })
   for (const dashcard of dashcards) dashcard.dashboard_tab_id = 5
   const kept = structuredClone([theirs, copy, theirDashboard])
-  // Ours, changed and removed.
+  // Our items, changed and removed.
   Object.assign(ours, { name: 'outro nome', display: 'table' })
   const removed = cards.splice(1, 1)[0]
   const shown = dashcards.findIndex(({ card_id: cardId }) => cardId === removed?.id)
@@ -198,7 +198,7 @@ test('what others made stays, what they changed in ours is put right, what they 
   expect(metabase.writes()).toEqual([])
 })
 
-test('a run that was cut short anywhere is finished by the next', async () => {
+test('a run that was cut short anywhere is completed by the next', async () => {
   const { metabase, run } = await newMetabase()
   let left = 0
   metabase.intercept = (request, response) => {
@@ -209,7 +209,7 @@ test('a run that was cut short anywhere is finished by the next', async () => {
     response.destroy()
     return true
   }
-  // Making the key is the one step whose loss a person has to repair.
+  // No cut at the creation of the key: only a person can repair its loss.
   for (const after of [4, 3, 7, 40, 200, 300, 20, 12]) {
     left = after
     await run().catch(error => expect(error).toMatchObject({ trouble: 'unreachable' }))
@@ -226,7 +226,7 @@ test('a run that was cut short anywhere is finished by the next', async () => {
   expect(metabase.writes()).toEqual([])
 })
 
-test('a schema that Metabase has not read yet is asked for, and described by a later run', async () => {
+test('a schema that Metabase has not read yet is requested, and described by a later run', async () => {
   const { metabase, run } = await newMetabase()
   metabase.syncMs = 100_000
   const done = await run({ syncMs: 20 })
@@ -238,7 +238,7 @@ test('a schema that Metabase has not read yet is asked for, and described by a l
   expect(metabase.writes()[0]).toBe(`POST /api/database/${done.databaseId}/sync_schema`)
 })
 
-test('a database is pointed at another catalog only where it is not there, and read again only when told', async () => {
+test('a database is moved only if it reads another catalog, and its schema is reread only on request', async () => {
   const { metabase, keyFile, run } = await newMetabase()
   const { databaseId } = await run()
   const client = clientOf(metabase.url, await keyIn(keyFile))
@@ -249,7 +249,7 @@ test('a database is pointed at another catalog only where it is not there, and r
 
   expect(await point(catalogPath)).toEqual({ from: catalogPath, moved: false, synced: false })
   expect(metabase.writes()).toEqual([])
-  // Another name of the same file: what counts is what Metabase was told.
+  // Another path to the same file: the path given to Metabase counts.
   const other = join(lake, 'latest', 'catalog.duckdb')
   expect(await point(other)).toEqual({ from: catalogPath, moved: true, synced: false })
   expect(await point(catalogPath, true)).toEqual({ from: other, moved: true, synced: true })
@@ -276,7 +276,7 @@ test('a database is pointed at another catalog only where it is not there, and r
   expect(metabase.violations).toEqual([])
 })
 
-test('who may not, is told what to do, and nothing is changed', async () => {
+test('without permission a run explains what is missing, and changes nothing', async () => {
   const { metabase, keyFile, run } = await newMetabase()
   const none = { apiKey: null, apiKeyFile: keyFile, adminEmail: null, adminPassword: null }
   await expect(run({ access: none })).rejects.toThrow(
@@ -333,7 +333,7 @@ test.each<[Trouble, RegExp, (metabase: StandIn) => void | Promise<void>]>([
     /is none: the answer is no JSON/,
     metabase => answer(metabase, response => response.end('<html>')),
   ],
-])('a Metabase that is %s is told apart: %s', async (trouble, message, breakIt) => {
+])('a Metabase that is %s has its own message: %s', async (trouble, message, breakIt) => {
   const metabase = await startMetabase()
   const key = 'mb_3f9c1d7a5b'
   const client = clientOf(metabase.url, key, 300)
@@ -364,7 +364,7 @@ function status(code: number): (response: Answer) => unknown {
       .end(JSON.stringify({ message: 'bad mb_3f9c1d7a5b' }))
 }
 
-test('the command finds the latest snapshot, says what it did, and what the worker needs', async () => {
+test('the command finds the latest snapshot, and prints its changes and what the worker needs', async () => {
   const { metabase, keyFile } = await newMetabase()
   const passwordFile = `${keyFile}.password`
   await writeFile(passwordFile, `${ADMIN.adminPassword}\n`)
@@ -387,7 +387,7 @@ test('the command finds the latest snapshot, says what it did, and what the work
   expect(metabase.violations).toEqual([])
 })
 
-test('the image has the driver of its DuckDB, which is the one that writes the catalogs', async () => {
+test('the image has the driver for the DuckDB version that writes the catalogs', async () => {
   const text = await readFile(join(import.meta.dirname, '../config/metabase/Dockerfile'), 'utf8')
   expect(validate(text)).toEqual([])
   const pinned = Object.fromEntries(
@@ -413,12 +413,12 @@ test('no card overlaps another, and each has its file', async () => {
   expect(files.sort()).toEqual(CARDS.map(({ key }) => `${key}.sql`).sort())
 })
 
-test.each(CARDS)('the card $key answers on a real snapshot, with the columns that it shows', async card => {
+test.each(CARDS)('the card $key returns rows on a real snapshot, with the columns it shows', async card => {
   const { sql } = await readCard(card.key)
   const { columns, rows } = await catalog.table(withoutValue(sql))
   expect(rows.length).toBeGreaterThan(0)
   expect(namedIn(card.settings).filter(name => !columns.includes(name))).toEqual([])
-  // A dashboard's filter is for all of its cards.
+  // A dashboard's filter applies to all of its cards.
   expect(filtersOf(sql, card.filters)).toEqual(card.filters)
   for (const { key } of card.filters) {
     const { rows: some } = await catalog.table(withValue(sql, key), { [key]: 'SP' })
@@ -426,17 +426,17 @@ test.each(CARDS)('the card $key answers on a real snapshot, with the columns tha
   }
 })
 
-/** As Metabase runs it while a filter is empty. */
+/** The query as Metabase runs it with an empty filter. */
 function withoutValue(sql: string): string {
   return sql.replaceAll(/\[\[.*?\]\]/gs, '')
 }
 
-/** As Metabase runs it with a value: a parameter of the statement. */
+/** The query as Metabase runs it with a value: as a parameter of the statement. */
 function withValue(sql: string, key: string): string {
   return sql.replaceAll(/\[\[(.*?)\]\]/gs, '$1').replaceAll(`{{${key}}}`, `$${key}`)
 }
 
-/** The columns that visualization settings speak of. */
+/** The columns that the visualization settings name. */
 function namedIn(settings: Readonly<Record<string, unknown>>): string[] {
   const texts = [
     ...['graph.dimensions', 'graph.metrics'].flatMap(name => (settings[name] ?? []) as string[]),

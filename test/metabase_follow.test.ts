@@ -21,7 +21,7 @@ type Followed = {
   status(): ReturnType<typeof readStatus>
 }
 
-/** A company with a snapshot, and a Metabase that `npm run metabase` has set up for it. */
+/** A company with a snapshot, and a Metabase set up for it by `npm run metabase`. */
 async function startFollowed(): Promise<Followed> {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
@@ -55,7 +55,7 @@ async function startFollowed(): Promise<Followed> {
   }
 }
 
-test('each publish points Metabase at the new snapshot, and a run without one leaves it alone', async () => {
+test('each publish points Metabase at the new snapshot, and a run that publishes nothing leaves it alone', async () => {
   const { company, metabase, environment, reads, status } = await startFollowed()
   const first = reads()
   await syncHere(environment)
@@ -77,11 +77,11 @@ const TROUBLES: readonly (readonly [StandIn['intercept'], RegExp])[] = [
   [(_, response) => Boolean(response.writeHead(401).end('Unauthenticated')), /METABASE_API_KEY_FILE/],
 ]
 
-test('while Metabase is down, slow or refuses, data is published all the same, and the next run repairs it', async () => {
+test('if Metabase is down, slow or refuses, data is still published, and the next run repairs it', async () => {
   const { company, metabase, environment, reads, status } = await startFollowed()
   await syncHere(environment)
   let count = 3
-  for (const [trouble, said] of TROUBLES) {
+  for (const [trouble, message] of TROUBLES) {
     const old = reads()
     metabase.intercept = trouble
     count += 1
@@ -89,7 +89,7 @@ test('while Metabase is down, slow or refuses, data is published all the same, a
     expect((await syncHere(environment)).report.status).toBe('ok')
     expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: count }])
     expect(reads()).toBe(old)
-    expect((await status()).metabase).toMatchObject({ reads: [old], error: expect.stringMatching(said) })
+    expect((await status()).metabase).toMatchObject({ reads: [old], error: expect.stringMatching(message) })
     metabase.intercept = () => false
     await syncHere(environment)
     expect(reads()).toBe(join((await status()).snapshot.directory, 'catalog.duckdb'))
@@ -97,8 +97,8 @@ test('while Metabase is down, slow or refuses, data is published all the same, a
   }
   metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
   await syncHere(environment)
-  const told = await runShared(['status'], environment)
-  expect(told.stdout).toMatch(/Metabase {2}reads .*\n {10}last tried at \S+: Metabase does not answer/)
+  const shown = await runShared(['status'], environment)
+  expect(shown.stdout).toMatch(/Metabase {2}reads .*\n {10}last tried at \S+: Metabase does not answer/)
 })
 
 test('the snapshot that Metabase still reads is not removed, however old', async () => {
@@ -116,10 +116,10 @@ test('the snapshot that Metabase still reads is not removed, however old', async
   expect(kept.length).toBeLessThanOrEqual(4)
 })
 
-test('what is not set up, or wrongly, is told, and nothing is lost', async () => {
+test('a missing or wrong setup is reported, and no data is lost', async () => {
   const { company, environment, status } = await startFollowed()
   const { metabase: file } = companyPaths(environment.DATA_DIR ?? '', 'acme')
-  // What somebody broke is no reason to fail; the number is then known from the settings alone.
+  // A damaged file does not fail the run; the database id then comes only from the settings.
   await writeFile(file, '{"reads":5}')
   await syncHere(environment)
   expect((await status()).metabase?.error).toContain('Run `npm run metabase`')
@@ -131,7 +131,7 @@ test('what is not set up, or wrongly, is told, and nothing is lost', async () =>
     code: 2,
     stderr: expect.stringContaining('METABASE_URL=metabase: must be'),
   })
-  // Without one there is nothing to tell.
+  // Without METABASE_URL there is nothing to report.
   await syncHere(company.environment)
   expect((await status()).metabase).toBeNull()
 })

@@ -27,7 +27,7 @@ type Mistake = {
 }
 
 describe('a mistake', () => {
-  it('in the settings is told before anything is sent or written', async () => {
+  it('in the settings is reported before anything is sent or written', async () => {
     const company = await openCompany(2)
     const directory = await temporaryDirectory()
     await writeFile(join(directory, 'empty'), ' \n')
@@ -38,7 +38,7 @@ describe('a mistake', () => {
         code: 2,
         says: ['API_KEY is not set', "app's settings"],
       },
-      'a key file that is not there': {
+      'a missing key file': {
         ...{ args: ['sync'], settings: { API_KEY_FILE: join(directory, 'none') }, code: 2 },
         says: [`API_KEY_FILE (${join(directory, 'none')}) cannot be read: ENOENT`],
       },
@@ -50,7 +50,7 @@ describe('a mistake', () => {
         ...{ args: ['sync'], settings: { API_KEY: `${KEY} ${KEY}` }, code: 2 },
         says: ['API_KEY holds white space'],
       },
-      'values that cannot be, all of them at once': {
+      'several invalid values at once': {
         args: ['sync'],
         settings: { API_BASE_URL: 'api.example.com', COMPANY: '../acme', API_CONCURRENCY: '0' },
         code: 2,
@@ -73,7 +73,7 @@ describe('a mistake', () => {
     expect(existsSync(companyDirectory(company.environment))).toBe(false)
   })
 
-  it('on the command line is told before anything is sent or written', async () => {
+  it('on the command line is reported before anything is sent or written', async () => {
     const company = await openCompany(2)
     await expectMistakes(company, {
       'an unknown status': {
@@ -84,7 +84,7 @@ describe('a mistake', () => {
       'an unknown command': { args: ['synk'], code: 2, says: ["unknown command 'synk'", 'sync'] },
       '--restart alone': { args: ['sync', '--restart'], code: 2, says: ['--restart goes with --full'] },
       '--full with --id': { args: ['sync', '--full', '--id', 'a1'], code: 2, says: ['give --id alone'] },
-      'an id that is none': { args: ['sync', '--id', '../x'], code: 2, says: ['--id', 'cannot be the id'] },
+      'an invalid id': { args: ['sync', '--id', '../x'], code: 2, says: ['--id', 'cannot be the id'] },
       'a query without SQL': { args: ['query'], code: 2, says: ["missing required argument 'sql'"] },
       'a query before any sync': {
         args: ['query', 'SELECT 1'],
@@ -97,7 +97,7 @@ describe('a mistake', () => {
     expect(existsSync(companyDirectory(company.environment))).toBe(false)
   })
 
-  it('in the address or the key is told as what answers there', async () => {
+  it('in the address or the key is reported with what answers there', async () => {
     const company = await openCompany(2)
     const site = await startWebSite()
     await expectMistakes(company, {
@@ -105,7 +105,7 @@ describe('a mistake', () => {
         ...{ args: ['sync', '--json'], settings: { API_KEY: 'edk_acme_wrong' }, code: 1 },
         says: ['API key refused (401)', 'set API_KEY'],
       },
-      'a wrong key, with errors alone logged': {
+      'a wrong key, with only errors logged': {
         args: ['sync'],
         settings: { API_KEY: 'edk_acme_wrong', LOG_LEVEL: 'error' },
         ...{ code: 1, says: ['API key refused (401)'] },
@@ -125,7 +125,7 @@ describe('a mistake', () => {
     })
   })
 
-  it('in SQL is told in the words of the database', async () => {
+  it('in SQL is reported in the words of the database', async () => {
     const company = await openCompany(2)
     await reportHere(company.environment)
     await expectMistakes(company, {
@@ -142,7 +142,7 @@ describe('a data directory', () => {
     says: [DATA_DIR, 'Set DATA_DIR to a directory that this user may write'],
   })
 
-  it('that cannot be made is named, with what to do', async () => {
+  it('that cannot be created is named, with what to do', async () => {
     const company = await openCompany(2)
     const file = join(await temporaryDirectory(), 'file')
     await writeFile(file, '')
@@ -150,14 +150,14 @@ describe('a data directory', () => {
     expect(company.sandbox.requests.total).toBe(0)
   })
 
-  // Node's own recursive mkdir tries for ever where a new name in an existing directory is ENOENT.
-  it('where the file system knows no new names, as in /proc, is named as well', async () => {
+  // Node's own recursive mkdir loops forever if a new name in an existing directory gives ENOENT.
+  it('in a file system without new names, such as /proc, is named as well', async () => {
     const company = await openCompany(2)
     await expectMistakes(company, { 'below /proc': unwritable('/proc/editais') })
   }, 10_000)
 
   // Writing to /dev/full fails as on a full disk; only Linux has it.
-  it.skipIf(!existsSync('/dev/full'))('on a full disk is told, and what was loaded is safe', async () => {
+  it.skipIf(!existsSync('/dev/full'))('on a full disk is reported, and what was loaded is safe', async () => {
     const company = await openCompany(3)
     const fullFor = (TEST_FULL_DISK: string): Mistake => ({
       ...{ args: ['sync'], code: 1, says: ['The disk is full', 'Free some space'] },
@@ -174,7 +174,7 @@ describe('a data directory', () => {
 })
 
 describe('another sync of the company', () => {
-  it('is named to the one that does not wait (4), and waited for by the one that does', async () => {
+  it('is named to a sync that does not wait (4), and awaited by one that does', async () => {
     const company = await openCompany(3)
     company.sandbox.faults.plan.push({ fault: 'latency', ms: 2500, kinds: ['list'], first: 1 })
     const asked = new Promise<void>(resolve => {
@@ -198,7 +198,7 @@ describe('another sync of the company', () => {
 })
 
 describe('an interrupted sync', () => {
-  it('ends with 130, says so, and publishes what it has', async () => {
+  it('ends with 130, reports the stop, and publishes what it has', async () => {
     const company = await openCompany(4)
     company.sandbox.faults.plan.push({ fault: 'hang', kinds: ['analysis'] })
     const asked = new Promise<void>(resolve => {
@@ -245,7 +245,7 @@ describe('--help', () => {
   })
 })
 
-/** Makes each mistake and checks what the user sees of it; the first one in a process that must end by itself. */
+/** Makes each mistake and checks the output; the first runs in its own process, which must end by itself. */
 async function expectMistakes(
   company: PreparedCompany,
   mistakes: Readonly<Record<string, Mistake>>,
@@ -273,7 +273,7 @@ function expectPlainWords(name: string, { stdout, stderr }: Ended, says: readonl
   expect(all.includes(KEY), `${name} shows the key`).toBe(false)
 }
 
-/** A web site that is no API: a page for people below `/home`, and nothing else. */
+/** A web site, not an API: HTML pages below `/home`, and 404 elsewhere. */
 async function startWebSite(): Promise<string> {
   const server = createServer((request, response) => {
     const known = request.url?.startsWith('/home')
@@ -285,7 +285,7 @@ async function startWebSite(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** An address where a server was, and is no more. */
+/** An address where a server no longer listens. */
 async function closedAddress(): Promise<string> {
   const server = createServer()
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

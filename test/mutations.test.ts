@@ -5,11 +5,11 @@ import { loadAndCompare, mutatedPair, saidBy } from './support/loaded.ts'
 import { mutated, mutation, type Tree, textOf } from './support/mutations.ts'
 import { temporaryDirectory } from './support/project.ts'
 
-/** A few of what `npm run fuzz` does by the million; the same ones in every run. */
+/** A small sample of what `npm run fuzz` runs by the million; the same in every run. */
 const SEED = 20261121
 
 describe.each(['notice', 'analysis'] as const)('a mutated %s', root => {
-  it('is quarantined or kept as the contract says, with all that it does not say kept beside it', () => {
+  it('is quarantined or kept by the contract, and whatever exceeds the contract is kept beside it', () => {
     const bases = validDocuments()[root]
     fc.assert(
       fc.property(mutation({ bytes: true }), each => checkVerdict(mutated(each, bases, 'n0'), root, 'n0')),
@@ -18,7 +18,7 @@ describe.each(['notice', 'analysis'] as const)('a mutated %s', root => {
   })
 })
 
-it('a mutated notice in a list disturbs no other', () => {
+it('a mutated notice in a list affects no other', () => {
   const bases = validDocuments().notice
   const good = Buffer.from(textOf(bases[0] as Tree))
   fc.assert(
@@ -27,7 +27,7 @@ it('a mutated notice in a list disturbs no other', () => {
   )
 })
 
-it('mutated notices and analyses become the rows that they justify, and no others', async () => {
+it('mutated notices and analyses become exactly the rows that they justify', async () => {
   const said = saidBy(fc.sample(mutatedPair, { numRuns: 250, seed: SEED }))
   const loaded = await loadAndCompare(said, await temporaryDirectory())
   expect(loaded.documents).toBeGreaterThan(450)

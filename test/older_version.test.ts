@@ -19,12 +19,12 @@ const NEWER = [
   },
 ]
 
-test('an older version leaves the warehouse of a newer one alone, until somebody returns to it on purpose', async () => {
+test("an older version leaves a newer version's warehouse alone, until an explicit rebuild", async () => {
   const company = await startCompany(notices(1, 6), { SYNC_CRON: NEVER })
   const { environment } = company
   await company.sync()
   const newer = await patchedCopy(NEWER)
-  // The newer version takes what there is, and makes its own of it.
+  // The newer version converts the existing warehouse.
   expect(await runIn(newer, ['sync'], environment)).toMatchObject({ code: 0 })
   const path = join(companyDirectory(environment), 'warehouse.duckdb')
   const before = (await filesBelow(companyDirectory(environment))).get(path)
@@ -37,7 +37,7 @@ test('an older version leaves the warehouse of a newer one alone, until somebody
   }
   expect((await runCommand(['doctor'], environment)).stdout).toContain('made by a newer version')
 
-  // A worker of the older version hands the run on, and says it where nobody else takes it.
+  // A worker of the older version hands the run on, and reports it if no other worker takes it.
   const worker = await startDaemon({ ...environment, ...(await redisSettings()) })
   await requestSync(worker, 'acme')
   const isRefusal = ({ msg }: { msg: string }) => msg.startsWith(sentence)
@@ -53,7 +53,7 @@ test('an older version leaves the warehouse of a newer one alone, until somebody
   expect((await runCommand(['status'], environment)).stdout).not.toContain(sentence)
 })
 
-test('in a rolling deploy the newer worker does what the older one hands on, without an alert', async () => {
+test('in a rolling deploy the newer worker runs what the older one hands on, without an alert', async () => {
   const company = await startCompany(notices(1, 6), { SYNC_CRON: '*/3 * * * * *' })
   const { environment } = company
   const newer = await patchedCopy(NEWER)

@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest'
 import { createPace, retryAfterMs } from '#src/api/client/pace.ts'
 import { createRefusals, type Refusals } from '#src/api/client/refusals.ts'
 
-it('requests that waited for the end of a pause go out at the set rate, not together', async () => {
+it('requests that waited for the end of a pause are sent at the set rate, not all at once', async () => {
   const pace = createPace({ maxRps: 50, nowMs: Date.now })
   const { signal } = new AbortController()
   const startedMs = Date.now()
   pace.pause(100)
   const sentMs = await Promise.all(Array.from({ length: 6 }, () => pace.turn(signal).then(() => Date.now())))
-  // Timers may fire a millisecond early each.
+  // Each timer may fire a millisecond early.
   expect(Math.min(...sentMs) - startedMs).toBeGreaterThanOrEqual(99)
   expect(Math.max(...sentMs) - Math.min(...sentMs)).toBeGreaterThanOrEqual(5 * 20 - 6)
 })
 
-it('Retry-After is seconds or a date, and anything else is none', () => {
+it('Retry-After is seconds or a date, and anything else is ignored', () => {
   const nowMs = Date.parse('2026-11-20T12:00:00Z')
   expect(retryAfterMs('7', nowMs)).toBe(7000)
   expect(retryAfterMs('Fri, 20 Nov 2026 12:00:30 GMT', nowMs)).toBe(30_000)
@@ -22,7 +22,7 @@ it('Retry-After is seconds or a date, and anything else is none', () => {
   expect(retryAfterMs(undefined, nowMs)).toBeNull()
 })
 
-it('a pause that is over early lets all go who waited for its end, and none who waits for a slot', async () => {
+it('a pause that ends early releases all requests that waited for its end', async () => {
   const pace = createPace({ maxRps: null, nowMs: Date.now })
   pace.pause(200_000)
   const { signal } = new AbortController()
@@ -36,11 +36,11 @@ describe('a refusal', () => {
   const answer = (refusals: Refusals, resource: string) => refusals.answered(resource, refusals.sent())
   const open = () => createRefusals({ firstWaitMs: 1000 })
 
-  it('that asks for a short pause, or for none, is about load at first', () => {
+  it('with a short pause or none counts as load at first', () => {
     for (const retryAfterMs of [null, 0, 5000]) expect(open().refused('a', retryAfterMs)).toBe('load')
   })
 
-  it('that asks for a long pause is unclear, and so is one again if nothing else was answered since', () => {
+  it('with a long pause is unclear, and so is a second one if nothing else was answered since', () => {
     const refusals = open()
     answer(refusals, 'list')
     expect(refusals.refused('a', 300_000)).toBe('unclear')
@@ -49,7 +49,7 @@ describe('a refusal', () => {
     expect(refusals.refused('b', null)).toBe('unclear')
   })
 
-  it('again is about the resource if others were answered that were asked for since, and only then', () => {
+  it('repeated is about the resource only if requests sent since for others were answered', () => {
     const refusals = open()
     const sentBefore = refusals.sent()
     refusals.refused('a', null)
@@ -59,16 +59,16 @@ describe('a refusal', () => {
     expect(refusals.refused('a', null)).toBe('own')
     answer(refusals, 'd')
     expect(refusals.refused('a', 300_000)).toBe('own')
-    // Of ten that are refused so, and others answered, none becomes the load of another.
+    // Ten resources are refused while others are answered: none is mistaken for load.
     const many = Array.from({ length: 10 }, (_, n) => `x${n}`)
     for (const resource of many) refusals.refused(resource, 1000)
     answer(refusals, 'e')
     expect(many.map(resource => refusals.refused(resource, 1000))).toEqual(many.map(() => 'own'))
   })
 
-  it('is about load where others are refused now and answered then, as by a limited rate', () => {
+  it('counts as load if others are refused now and answered later, as by a rate limit', () => {
     const refusals = open()
-    // A bucket with room for every third request: each is refused twice or so, and all are answered in turn.
+    // A bucket that admits every third request: each is refused about twice, and all are answered in turn.
     const waiting = Array.from({ length: 30 }, (_, n) => `x${n}`)
     const meanings: string[] = []
     for (let asked = 0; waiting.length > 0; asked += 1) {
@@ -84,7 +84,7 @@ describe('a refusal', () => {
     expect(own.length).toBeLessThan(meanings.length / 10)
   })
 
-  it('of one resource costs no more than half a minute and four tries, and then it is given up', () => {
+  it('of one resource costs at most half a minute and four tries, and then the resource is given up', () => {
     const waits = (retryAfterMs: number | null) => {
       const refusals = open()
       refusals.refused('a', retryAfterMs)

@@ -8,7 +8,7 @@ import { asked, expectTruth, snapshots } from './support/truth.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
 
-test('an analysis is pending until it is fetched, and waits in quarantine until its notice changes', async () => {
+test('an analysis is pending until it is fetched, and quarantined until its notice changes', async () => {
   const company = await startCompany(notices(1, 6))
   const [failing, broken, fine] = [1, 2, 3].map(idOf) as [string, string, string]
   company.faults.plan = [
@@ -44,7 +44,7 @@ test('an analysis is pending until it is fetched, and waits in quarantine until 
 
   company.faults.respond = undefined
   company.world.update(broken, { updatedAt: NOON })
-  // Back in time, and not fetched at once: it must not be taken for older than what is stored.
+  // Dated back, and not fetched at once: it must not count as older than what is stored.
   company.world.update(failing, { updatedAt: new Date('2020-01-01T00:00:00Z') })
   company.faults.plan = [{ fault: 'status', status: 500, kinds: ['analysis'], ids: [failing] }]
   expect(await company.syncHere()).toMatchObject({ loaded: 1, deferred: 1, failed: 1, changed: 2 })
@@ -58,7 +58,7 @@ test('an analysis is pending until it is fetched, and waits in quarantine until 
   await expectTruth(company)
 })
 
-test('an analysis that was to be fetched again, for whatever change of its notice, is pending until it was', async () => {
+test('an analysis due for refetching after any change of its notice stays pending until fetched', async () => {
   const company = await startCompany(notices(1, 4))
   await company.syncHere()
   company.world.update(idOf(1), { edital: { status: 'ready' }, analysis: { alerts: [] } })
@@ -72,7 +72,7 @@ test('an analysis that was to be fetched again, for whatever change of its notic
   await expectTruth(company)
 })
 
-test('what is set aside is tried again in time, also where the analysis of before is current', async () => {
+test('a quarantined analysis is retried when due, even if its previous version is current', async () => {
   const company = await startCompany(notices(1, 3), { ANALYSIS_MAX_AGE: 'off' })
   await company.syncHere()
   const open = 'SELECT count(*) AS n FROM quarantine WHERE resolved_at IS NULL'
@@ -87,7 +87,7 @@ test('what is set aside is tried again in time, also where the analysis of befor
   expect(await company.query(open)).toEqual([{ n: 0 }])
 })
 
-test('an analysis that changes while updated_at stays is found by its age; an equal one is only dated', async () => {
+test('a change under the same updated_at is found by the age of the analysis; an equal one only gets a new date', async () => {
   const company = await startCompany(notices(1, 10), { ANALYSIS_MAX_AGE: '1s,1s' })
   await company.syncHere()
   const analyses = () =>
@@ -117,7 +117,7 @@ test('an analysis that changes while updated_at stays is found by its age; an eq
   await expectTruth(company)
 })
 
-test('a filtered run concludes nothing about what it did not list', async () => {
+test('a filtered run concludes nothing about notices that it did not list', async () => {
   const company = await startCompany(notices(1, 12))
   const { world } = company
   const [removed, changed, ready, unknown] = [1, 2, 3, 99].map(idOf) as [string, string, string, string]
@@ -152,7 +152,7 @@ test('a filtered run concludes nothing about what it did not list', async () => 
   await expectTruth(company)
 })
 
-test('an analysis that is what it was before it was set aside is not set aside any more for readers either', async () => {
+test('an analysis that is again as it was before its quarantine leaves the quarantine in the snapshot too', async () => {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
   const open = 'SELECT count(*) AS n FROM quarantine WHERE resolved_at IS NULL'

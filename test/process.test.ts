@@ -29,14 +29,14 @@ async function acme(more: Readonly<Record<string, string>> = {}) {
   return configured({ ...settingsFor({ url: 'http://127.0.0.1:1', key: 'k', dataDir }), ...more })
 }
 
-/** Its process hangs while it loads. */
+/** A company whose process hangs while it loads. */
 async function hanging() {
   const preload = join(await temporaryDirectory(), 'hang.mjs')
   await writeFile(preload, 'await new Promise(resolve => setTimeout(resolve, 1e9))')
   return await acme({ NODE_OPTIONS: `--import=${preload}` })
 }
 
-/** Its process is ready and then does nothing, not even stop. */
+/** A company whose process gets ready and then does nothing, not even stop. */
 async function stubborn() {
   const preload = join(await temporaryDirectory(), 'ignore.mjs')
   await writeFile(
@@ -52,7 +52,7 @@ function slotOf(company: Awaited<ReturnType<typeof acme>>): Slot {
   return slot
 }
 
-test('a process that the system has no room for is a failed run that says so, and leaves its slot', async () => {
+test('a process that cannot be started is a failed run with the reason, and frees its slot', async () => {
   const company = await acme()
   const { execPath } = process
   onTestFinished(() => {
@@ -69,7 +69,7 @@ test('a process that the system has no room for is a failed run that says so, an
   expect(release).toHaveBeenCalled()
 })
 
-test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, also as it is thrown, names the limits', async code => {
+test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, even if thrown, names the limits', async code => {
   const refused = () => {
     throw Object.assign(new Error(`spawn ${code}`), { code })
   }
@@ -80,7 +80,7 @@ test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, also as it is thrown, names the l
   })
 })
 
-test('a process that never gets ready is killed soon after it is to stop, and did not fail', async () => {
+test('a process that never gets ready is killed soon after a stop, without counting as failed', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const company = await hanging()
   const stopping = new AbortController()
@@ -93,7 +93,7 @@ test('a process that never gets ready is killed soon after it is to stop, and di
   })
 })
 
-test('a process that is not ready after a minute is killed, and failed', async () => {
+test('a process that is not ready after a minute is killed, and counts as failed', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const company = await hanging()
   const signal = new AbortController().signal
@@ -107,7 +107,7 @@ test('a process that is not ready after a minute is killed, and failed', async (
   })
 })
 
-test('a process that gets ready after it was asked to stop stops as any other does', async () => {
+test('a process that gets ready after a stop was requested still stops normally', async () => {
   const company = await acme()
   const ended = await inProcess(
     { company, order: ORDER, signal: AbortSignal.abort(), slot: slotOf(company) },
@@ -122,7 +122,7 @@ test.each([
   ['timeout', 'RUN_TIMEOUT'],
   ['share', 'WORKER_FAIR_SHARE'],
 ] as const)(
-  'a run that does not end when asked to (%s) is killed, and that names the setting',
+  'a run that does not end when asked to (%s) is killed, and its message names the setting',
   async (cut, setting) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const company = await stubborn()
@@ -142,7 +142,7 @@ test.each([
   },
 )
 
-test('a run that somebody else kills is not one that was asked to end', async () => {
+test('a run killed from outside does not count as asked to end', async () => {
   const company = await stubborn()
   const slot = slotOf(company)
   const ending = inProcess({ company, order: ORDER, signal: slot.signal, slot }, start)

@@ -14,7 +14,7 @@ const read = async (path: string) => await readFile(join(PROJECT, path), 'utf8')
 const nginx = await read('docs/proxy/nginx.conf')
 const caddy = await read('docs/proxy/Caddyfile')
 
-/** What the examples pass on: a path, or all that begins with it if it ends with `*`. */
+/** The paths that the examples forward: exact, or a prefix if it ends with `*`. */
 const nginxPaths = [...nginx.matchAll(/location (=|\^~) (\S+) \{\s*proxy_pass (\S+);/g)].map(
   ([, how, path, target]) => ({
     path: how === '=' ? `${path}` : `${path}*`,
@@ -26,13 +26,13 @@ const passed = nginxPaths.map(({ path }) => path)
 const isPassed = (path: string) =>
   passed.some(one => (one.endsWith('*') ? path.startsWith(one.slice(0, -1)) : path === one))
 
-test('both examples pass on the same few paths, and no path that only looks like one of them', () => {
+test('both examples forward the same few paths, and no path that only resembles them', () => {
   expect(passed).toEqual(['/api/*', '/docs', '/docs/*', '/openapi.json', '/healthz'])
   expect(/^\s*path (.+)$/m.exec(caddy)?.[1]?.split(' ')).toEqual(passed)
   expect(nginx.match(/proxy_pass/g)).toHaveLength(passed.length + 1) // and a comment
-  // nginx passes on what it matched only if the target has a path.
+  // nginx forwards the path that it matched only if the target has a path.
   for (const { bare, target } of nginxPaths) expect(target).toBe(`http://editais_sync${bare}`)
-  // Caddy passes on what came: that is compared as well.
+  // Caddy forwards the original URI, so that is matched as well.
   const asItCame = new RegExp(/vars_regexp \{http\.request\.uri\} (\S+)$/m.exec(caddy)?.[1] ?? 'none')
   for (const uri of ['/api/v1/editais?limit=1', '/docs', '/docs/', '/openapi.json', '/healthz?x']) {
     expect(uri).toMatch(asItCame)
@@ -50,7 +50,7 @@ test('both examples pass on the same few paths, and no path that only looks like
   }
 })
 
-test('a worker behind the proxy answers what is passed on, knows the client, and keeps the rest to itself', async () => {
+test('a worker behind the proxy answers forwarded paths, knows the client, and keeps other paths private', async () => {
   const daemon = await startDaemon({
     ...(await redisSettings()),
     ...{ DATA_DIR: await temporaryDirectory(), COMPANIES_FILE: '/nowhere/companies.yaml' },
@@ -80,7 +80,7 @@ test('a worker behind the proxy answers what is passed on, knows the client, and
   const plain = await fetch(`${daemon.url}/healthz`)
   expect(plain.headers.get('strict-transport-security')).toBeNull()
 
-  // Connections that the proxy keeps must be closed by the proxy.
+  // The proxy, not the worker, must close the connections that it keeps open.
   const keptMs = Number(/timeout=(\d+)/.exec(plain.headers.get('keep-alive') ?? '')?.[1]) * 1000
   for (const [, seconds] of [/\bkeepalive_timeout (\d+)s/.exec(nginx), /\bkeepalive (\d+)s/.exec(caddy)].map(
     found => found ?? [],
@@ -96,18 +96,18 @@ test('a worker behind the proxy answers what is passed on, knows the client, and
   expect(pages.filter(isPassed)).toEqual(['/healthz', '/api/v1/editais'])
 })
 
-test('the API key is in no log of Caddy, which would write all headers of a request that failed', () => {
+test("the API key is not in Caddy's log, which would contain all headers of a failed request", () => {
   expect(caddy).toMatch(/format filter \{\s*wrap json\s*fields \{\s*request>headers>X-Api-Key delete\s/)
 })
 
-test('every setting of HTTP is in .env.example with its default, and README names none that is not', async () => {
+test('every HTTP setting is in .env.example with its default, and the README names no other', async () => {
   const example = await read('.env.example')
   const known = DAEMON_SETTINGS.filter(name => /^(?:HTTP|SERVE)_/.test(name))
   const shown = Object.fromEntries(
     [...example.matchAll(/^#((?:HTTP|SERVE)_\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
   )
   expect(Object.keys(shown).sort()).toEqual([...known].sort())
-  // Examples, where the default is none, or the machine's.
+  // These are examples: the default is none, or depends on the machine.
   const { HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, SERVE_BUILDERS, ...defaults } = shown
   expect(readServeSettings(defaults)).toEqual(readServeSettings({}))
   readServeSettings({ HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, SERVE_BUILDERS })

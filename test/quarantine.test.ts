@@ -26,7 +26,7 @@ const replaced = (field: string, value: unknown, reason: string, path = field): 
 })
 const body = (text: string, reason: string): Broken => ({ body: () => text, reason, path: '$' })
 
-/** Every way in which an analysis cannot be used. */
+/** Every reason for which an analysis is unusable. */
 const BROKEN: Readonly<Record<string, Broken>> = {
   ...Object.fromEntries(
     [
@@ -42,16 +42,21 @@ const BROKEN: Readonly<Record<string, Broken>> = {
     ].map(field => [`without ${field}`, missing(field)]),
   ),
   'a required field is null': replaced('items', null, 'a required field is missing'),
-  'a required field of a wrong type': replaced('analyzed', 'yes', 'expected boolean'),
+  'a required field of the wrong type': replaced('analyzed', 'yes', 'expected boolean'),
   'an object in place of an array': replaced('requirements', {}, 'expected array'),
   'text in place of an array': replaced('alerts', 'none', 'expected array'),
-  'a nested array that is none': replaced('verdict', { bullets: 'x' }, 'expected array', 'verdict.bullets'),
-  'an element that is no object': replaced('items', [{}, 5], 'expected object', 'items[1]'),
+  'a nested field that is not an array': replaced(
+    'verdict',
+    { bullets: 'x' },
+    'expected array',
+    'verdict.bullets',
+  ),
+  'an element that is not an object': replaced('items', [{}, 5], 'expected object', 'items[1]'),
   'another id': replaced('id', 'a1b2', 'the document is about another notice'),
   'no JSON': body('upstream error', 'the body is not JSON'),
   'an HTML page': body('<!DOCTYPE html><title>Login</title>', 'the body is not JSON'),
   'an empty body': body('', 'the body is empty'),
-  'white space alone': body(' \r\n', 'the body is empty'),
+  'only white space': body(' \r\n', 'the body is empty'),
   null: body('null', 'the body is not a JSON object'),
   'an empty array': body('[]', 'the body is not a JSON object'),
   'a number': body('404', 'the body is not a JSON object'),
@@ -65,8 +70,8 @@ const BROKEN: Readonly<Record<string, Broken>> = {
   },
 }
 
-describe('an analysis that cannot be used', () => {
-  it('is quarantined with its reason, place and bytes, while every other notice loads', async () => {
+describe('an unusable analysis', () => {
+  it('is quarantined with its reason, path and bytes, while every other notice loads', async () => {
     const company = await openCompany(Object.keys(BROKEN).length + 3)
     const cases = Object.entries(BROKEN).map(([name, broken], position) => {
       const id = idAt(company, position)
@@ -96,7 +101,7 @@ describe('an analysis that cannot be used', () => {
     expect(await states(company)).toEqual({ current: 3, quarantined: cases.length })
   })
 
-  it('is not asked for again before it is due, but at once when its notice changes', async () => {
+  it('is not requested again before it is due, except when its notice changes', async () => {
     const company = await openCompany(5)
     const [changed, waiting] = [idAt(company, 0), idAt(company, 1)]
     for (const id of [changed, waiting]) company.bodies.set(id, 'null')
@@ -117,7 +122,7 @@ describe('an analysis that cannot be used', () => {
     expect(await states(company)).toEqual({ current: 4, quarantined: 1 })
   })
 
-  it('is asked for at once by --id, each time with a longer delay after it, and by --full', async () => {
+  it('is requested at once by --id and by --full, each time followed by a longer delay', async () => {
     const company = await openCompany(3)
     const id = idAt(company, 0)
     company.bodies.set(id, 'null')
@@ -143,7 +148,7 @@ describe('an analysis that cannot be used', () => {
     expect(await resolution(company)).toEqual({ [id]: true })
   })
 
-  it('leaves the good version before it in place, whole, while the notice itself moves on', async () => {
+  it('keeps the last good version in place, complete, while the notice itself is updated', async () => {
     const company = await openCompany(3)
     const id = idAt(company, 0)
     company.bodies.set(id, JSON.stringify(fullAnalysis(company, id)))
@@ -167,7 +172,7 @@ describe('an analysis that cannot be used', () => {
     ).toEqual([{ objeto: 'Novo objeto', updated: '2026-02-01 00:00:00+00', analysis_state: 'quarantined' }])
   })
 
-  it('that is larger than any real one is given up at the bound, with its beginning kept', async () => {
+  it('that is larger than any real one is cut off at the limit, and its beginning is kept', async () => {
     const company = await openCompany(2)
     const id = idAt(company, 0)
     company.sandbox.faults.plan.push({
@@ -186,14 +191,14 @@ describe('an analysis that cannot be used', () => {
   })
 })
 
-describe('a listed notice that cannot be used', () => {
-  /** Values of `id` that would leave their place in a URL, or are no id at all. */
+describe('an unusable listed notice', () => {
+  /** Values of `id` that would change the path of a URL, or are not ids at all. */
   const IDS: readonly unknown[] = [
     ...['a/b', '../escape', '..', '.', 'a b', 'a"b', "a'b", 'a%2fb', 'a?b', 'a#b', 'a\\b', 'a;b', 'a\nb', ''],
     ...['é', '\ud800', 'x'.repeat(201), 5, null, {}, undefined],
   ]
 
-  it('for its id is quarantined, never asked for, and disturbs no other', async () => {
+  it('with an invalid id is quarantined, never requested, and affects no other', async () => {
     const company = await openCompany(4)
     const template = editalOf(company, idAt(company, 0))
     for (const [number, id] of IDS.entries()) {
@@ -225,7 +230,7 @@ describe('a listed notice that cannot be used', () => {
     expect(second).toMatchObject({ status: 'ok', unchanged: 4, deferred: bad, quarantined: 0 })
   })
 
-  it('for a required field keeps the version before it, and is resolved when it is good again', async () => {
+  it('with an invalid required field keeps its previous version, and is resolved when it is valid again', async () => {
     const company = await openCompany(4)
     const [known, fresh] = [idAt(company, 0), 'fresh-1']
     await reportHere(company.environment)
@@ -266,7 +271,7 @@ async function states({ environment }: PreparedCompany): Promise<Record<string, 
   return Object.fromEntries(rows.map(({ state, notices }) => [state, notices]))
 }
 
-/** Whether what was quarantined of each notice is resolved. */
+/** Whether the quarantined record of each notice is resolved. */
 async function resolution({ environment }: PreparedCompany): Promise<Record<string, boolean>> {
   const rows = await queryLatest<{ edital_id: string; resolved: boolean }>(
     environment,

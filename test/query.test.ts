@@ -13,7 +13,7 @@ import { startCompany } from './support/synced.ts'
 
 const SECRET = 'the words of another file'
 
-/** One company with a snapshot, and a file beside it that is none of the snapshot's. */
+/** One company with a snapshot, and a file beside the snapshot that does not belong to it. */
 async function published(settings: Environment = {}) {
   const company = await startCompany(notices(1, 6), settings)
   await company.syncHere()
@@ -38,7 +38,7 @@ async function hashesOf(directory: string): Promise<Map<string, string>> {
 }
 
 describe.each([{ args: [] }, { args: ['--all'] }])('a query $args', ({ args }) => {
-  test('reads every table and mart, and whatever SQL makes of them', async () => {
+  test('reads every table and mart, in any form of SQL query', async () => {
     const { query } = await published()
     const all = CATALOG.map(({ name }) => `SELECT '${name}' AS name, count(*) AS n FROM "${name}"`)
     const { code, stdout } = await query(all.join(' UNION ALL '), '--json', ...args)
@@ -60,7 +60,7 @@ describe.each([{ args: [] }, { args: ['--all'] }])('a query $args', ({ args }) =
     }
   })
 
-  test('reads and writes no other file, and gets at nothing outside, whatever it says', async () => {
+  test('reads and writes no other file, and reaches nothing outside, whatever the SQL', async () => {
     const { environment, snapshot, file, query } = await published()
     const asked: string[] = []
     const server = createServer((request, response) => {
@@ -130,7 +130,7 @@ describe.each([{ args: [] }, { args: ['--all'] }])('a query $args', ({ args }) =
         'allow_unsigned_extensions = true',
       ],
     ]
-    // With --all each query makes all views anew; and settings are the same.
+    // With --all each query creates all views again, so it tests fewer: the settings are the same.
     for (const setting of args.length > 0 ? settings.slice(0, 2) : settings)
       escapes.push(`SET ${setting}`, `PRAGMA ${setting}`)
     escapes.push('RESET enable_external_access', 'RESET lock_configuration')
@@ -146,7 +146,7 @@ describe.each([{ args: [] }, { args: ['--all'] }])('a query $args', ({ args }) =
   })
 })
 
-test('what is off is said in a sentence, with the flag that turns it on; and that does', async () => {
+test('SQL that is off is refused in one sentence with the flag that turns it on, and the flag works', async () => {
   const { file, query } = await published()
   const out = join(await temporaryDirectory(), 'out.parquet')
   const hint = '--allow-files turns other files, extensions and settings on.'
@@ -171,7 +171,7 @@ test('what is off is said in a sentence, with the flag that turns it on; and tha
   )
 })
 
-test('what does not fit into memory goes to a directory of its own, which only its owner reads and nothing is left of', async () => {
+test('data beyond memory goes to a separate directory, readable by its owner only and removed afterwards', async () => {
   const { environment } = await published()
   const own = await temporaryDirectory()
   const sql = `SELECT count(*) AS n FROM (SELECT DISTINCT repeat('x', 200) || i FROM range(3000000) t(i))`
@@ -184,7 +184,7 @@ test('what does not fit into memory goes to a directory of its own, which only i
   expect(await readdir(own)).toEqual([])
 })
 
-test('a snapshot is read where DATA_DIR leads over a link', async () => {
+test('a snapshot can be read if DATA_DIR is a link', async () => {
   const place = await temporaryDirectory()
   await mkdir(join(place, 'real'))
   await symlink(join(place, 'real'), join(place, 'link'))

@@ -13,7 +13,7 @@ import { startCompany } from './support/synced.ts'
 /** Real tenders; the project does not ship them. */
 const NOTICES_FILE = join(import.meta.dirname, '../../shared/pncp/world.ndjson.gz')
 
-/** All rows of a table, by notice and position; without the columns that depend on the run. */
+/** All rows of a table by notice and position, without the columns that depend on the run. */
 async function published(directory: string, table: string): Promise<Row[]> {
   const rows: Row[] = []
   for (const name of await readdir(join(directory, table))) {
@@ -33,7 +33,7 @@ function inOrder(rows: Row[]): Row[] {
   return rows.sort((a, b) => (key(a) < key(b) ? -1 : 1))
 }
 
-test('every published value of 1,710 real notices is the one in the document it came from, and is served as that', async ({
+test('every published value of 1,710 real notices equals its source document, and is served unchanged', async ({
   skip,
 }) => {
   skip(!existsSync(NOTICES_FILE), `The file of real notices is not here: ${NOTICES_FILE}.`)

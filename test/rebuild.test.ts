@@ -13,7 +13,7 @@ import { dataTables, type Tables, warehouseTables } from './support/tables.ts'
 const NOON = new Date('2026-11-20T12:00:00Z')
 const NOWHERE: Environment = { API_BASE_URL: 'http://127.0.0.1:9', API_KEY: 'edk_of_nobody' }
 
-/** All that a rebuild must make again; a warehouse's own name is not in the log. */
+/** All that a rebuild must reproduce; the log does not have the warehouse's own name. */
 async function everything(environment: Environment): Promise<Tables> {
   return await warehouseTables(environment, ['warehouse_id'])
 }
@@ -46,7 +46,7 @@ async function startWithHistory(): Promise<SyncedCompany> {
   return company
 }
 
-test('a rebuild makes the same tables, row for row, without a request, and so does one by itself', async () => {
+test('a rebuild gives the same tables, row for row, without a request, and so does an automatic one', async () => {
   const company = await startWithHistory()
   const { environment, sandbox } = company
   const before = await everything(environment)
@@ -68,13 +68,13 @@ test('a rebuild makes the same tables, row for row, without a request, and so do
 
   await changeWarehouse(environment, `UPDATE meta SET schema_hash = 'of another version'`)
   await changeWarehouse(environment, `UPDATE editais SET objeto = 'of another version'`)
-  // Rebuilt, it agrees with what is listed; the analysis that is still unusable waits.
+  // Rebuilt, it agrees with the list; the analysis that is still unusable waits.
   const report = await company.syncHere()
   expect(report).toMatchObject({ added: 0, changed: 0, loaded: 0, listed: 20 })
   expect(dataTables(await everything(environment))).toEqual(dataTables(before))
 })
 
-test('a raw log with a hole is refused, and what is there stays', async () => {
+test('a raw log with a gap is refused, and the warehouse does not change', async () => {
   const company = await startCompany(notices(1, 6))
   const { environment } = company
   await company.syncHere()
@@ -117,7 +117,7 @@ test('a rebuild from a log that lost its end is published, and stays the latest'
   expect(await company.query('SELECT count(*) AS n FROM analyses')).toEqual([{ n: 6 }])
 })
 
-test('a line that no statement can load is set aside, and all others of its segment load', async () => {
+test('a line that cannot be loaded is quarantined, and the rest of its segment loads', async () => {
   const company = await startCompany(notices(1, 6))
   const { environment, world } = company
   await company.syncHere()
@@ -130,7 +130,7 @@ test('a line that no statement can load is set aside, and all others of its segm
     analysisLine(company, fine, { items: [{ numero_item: 1, quantidade: 7 }] }),
   ])
 
-  // The list has not changed since, as far as the log says.
+  // According to the log, the list has not changed since.
   const report = await company.syncHere()
   expect(report).toMatchObject({ listed: 6, changed: 0, unchanged: 5, deferred: 1, loaded: 0 })
   expect(
@@ -151,7 +151,7 @@ test('a line that no statement can load is set aside, and all others of its segm
   const before = await everything(environment)
   expect((await runCommand(['rebuild'], environment)).code).toBe(0)
   expect(await everything(environment)).toEqual(before)
-  // It is asked for again as any quarantined one, and replaced.
+  // It is requested again like any quarantined analysis, and replaced.
   expect(await company.syncHere({ ids: [poisoned] })).toMatchObject({ loaded: 1 })
   expect(await company.query('SELECT 1 FROM quarantine WHERE resolved_at IS NULL')).toEqual([])
 })
@@ -180,7 +180,7 @@ async function changeWarehouse(environment: Environment, sql: string): Promise<v
 
 type Appended = readonly [Line, Document]
 
-/** Writes the next segment of the raw log, as a run that died before it loaded it. */
+/** Writes the next segment of the raw log, like a run that died before it loaded it. */
 async function appendSegment(environment: Environment, lines: readonly Appended[]): Promise<void> {
   const directory = join(companyDirectory(environment), 'raw')
   const firstNumber = (await sealedSegments(directory)).length + 1

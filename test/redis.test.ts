@@ -15,7 +15,7 @@ import { freePort } from '#tools/redis_process.ts'
 
 const REDIS_PROCESS = import.meta.resolve('#tools/redis_process.ts')
 
-test('the Redis of the tests is set as the daemon needs it', async () => {
+test("the tests' Redis has the settings that the daemon needs", async () => {
   const { url } = await openRedis()
   await withClient(url, async client => {
     expect(await client.config('GET', 'maxmemory-policy')).toEqual(['maxmemory-policy', 'noeviction'])
@@ -53,11 +53,11 @@ test('a test leaves keys', async () => {
   expect(await scanAll(leftBehind.url, leftBehind.prefix)).toContain('value')
 })
 
-test('… which are gone after it', async () => {
+test('… which are gone after the test', async () => {
   expect(await scanAll(leftBehind.url, leftBehind.prefix)).toBe('')
 })
 
-test.skipIf(!canOwnRedis)('an own Redis comes back with what it held, on the same port', async () => {
+test.skipIf(!canOwnRedis)('a separate Redis restarts with its data, on the same port', async () => {
   const redis = await startOwnRedis()
   await withClient(redis.url, client => client.set('key', 'kept'))
   await redis.stop()
@@ -71,7 +71,7 @@ test.skipIf(!canOwnRedis)('an own Redis comes back with what it held, on the sam
 })
 
 test.skipIf(!canOwnRedis)(
-  'a Redis of the tests does not outlive them, also when they are killed',
+  'a Redis of the tests does not outlive them, not even if they are killed',
   async () => {
     const options = {
       binary: inject('redisBinary'),
@@ -97,7 +97,7 @@ test.skipIf(!canOwnRedis)(
   },
 )
 
-test('a cut proxy drops its connections and refuses new ones, until it is mended', async () => {
+test('a cut proxy drops its connections and refuses new ones until it is mended', async () => {
   const { url } = await openRedis()
   const proxy = await startProxy(url)
   const client = new Redis(proxy.url, { retryStrategy: () => 10 })
@@ -112,7 +112,7 @@ test('a cut proxy drops its connections and refuses new ones, until it is mended
   expect(await client.ping()).toBe('PONG')
 })
 
-/** One attempt, without the retries of a client that wants to stay connected. */
+/** One attempt, without the retries of a client that stays connected. */
 async function ping(url: string): Promise<string> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: null })
   client.on('error', () => {})

@@ -7,7 +7,7 @@ import { reportHere } from './support/here.ts'
 import { idAt, openCompany, type PreparedCompany } from './support/prepared.ts'
 import { queryLatest } from './support/project.ts'
 
-/** Of a run in which nobody waited for what was asked of one: a hundred times less than five minutes. */
+/** A run must not wait the five minutes that one refusal asks for: the limit is far below. */
 const SOON_MS = 20_000
 
 function refuse(company: PreparedCompany, fault: Partial<Fault>): void {
@@ -30,7 +30,7 @@ describe('a notice whose analysis is always refused', () => {
     { status: 429, retryAfterSeconds: 300 },
     { status: 500, retryAfterSeconds: 300 },
   ])(
-    'with %o fails alone: the others are loaded, and the next run asks for it',
+    'with %o fails alone: the others are loaded, and the next run requests it again',
     async fault => {
       for (const concurrency of ['8', '1']) {
         const company = await openCompany(40, { API_CONCURRENCY: concurrency })
@@ -41,10 +41,10 @@ describe('a notice whose analysis is always refused', () => {
         expect(report).toMatchObject({ status: 'partial', listed: 40, loaded: 39, failed: 1 })
         expect(report.error).toContain(id)
         expect(await pendingOf(company)).toEqual([id])
-        // Those of the others, the list, the tries for this one, and what was asked to see whether the server is well.
+        // Requests for the others, the list, the retries, and the probes whether the server is healthy.
         expect(report.requests).toBeLessThanOrEqual(40 + 2 * 10)
 
-        // Alone in the run: nothing else is asked for that could be answered.
+        // The only one left in the run: no other request can be answered.
         expect(await reportHere(company.environment, {}, 3)).toMatchObject({ unchanged: 39, failed: 1 })
         company.sandbox.faults.plan.length = 0
         expect(await reportHere(company.environment)).toMatchObject({ loaded: 1, unchanged: 39 })
@@ -54,7 +54,7 @@ describe('a notice whose analysis is always refused', () => {
   )
 
   it(
-    'is not taken for the API, however many there are: no circuit opens, and all others are loaded',
+    'does not count against the API, however many there are: no circuit opens, and all others are loaded',
     async () => {
       const company = await openCompany(60)
       refuse(company, { ids: company.ids.slice(10, 40), retryAfterSeconds: 300 })
@@ -65,8 +65,8 @@ describe('a notice whose analysis is always refused', () => {
   )
 })
 
-describe('an endpoint that refuses all, while others answer', () => {
-  it('opens the circuit, for asking on is no use', async () => {
+describe('an endpoint that refuses everything, while others answer', () => {
+  it('opens the circuit, since more requests are useless', async () => {
     const company = await openCompany(60)
     refuse(company, { retryAfterSeconds: 300 })
     const report = await reportHere(company.environment, {}, 3)
@@ -77,7 +77,7 @@ describe('an endpoint that refuses all, while others answer', () => {
 })
 
 describe('a server that refuses because of load', () => {
-  it('by a rate that it keeps to gets all its requests in the end, and none is given up', async () => {
+  it('by a rate limit gets all its requests in the end, and none is given up', async () => {
     const company = await openCompany(60, { API_CONCURRENCY: '4', API_RETRIES: '5' })
     let [windowStart, admitted, refused] = [0, 0, 0]
     company.sandbox.faults.respond = ({ kind }) => {
@@ -92,7 +92,7 @@ describe('a server that refuses because of load', () => {
     expect(refused).toBeGreaterThan(0)
   })
 
-  it('and asks everybody to wait for minutes is asked once more whether it means all, and then left alone', async () => {
+  it('and asks all requests to wait for minutes is probed once, and then left alone', async () => {
     const company = await openCompany(40)
     const stop = new AbortController()
     const api = createApiClient({
@@ -104,7 +104,7 @@ describe('a server that refuses because of load', () => {
     refuse(company, { retryAfterSeconds: 300 })
     const asked = company.ids.slice(1).map(id => api.analysis(id).catch(error => error))
     const { requests } = company.sandbox
-    // Those that were under way together, and the one that was answered before.
+    // The requests under way together, and the probe: a resource that was answered before.
     const inAll = () => requests.byKind.analysis
     await expect.poll(() => requests.byId.get(idAt(company, 0))?.analysis).toBe(2)
     await expect.poll(() => requests.concurrent).toBe(0)

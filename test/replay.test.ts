@@ -17,7 +17,7 @@ import { companyDirectory, filesBelow, queryLatest } from './support/project.ts'
 import { runShared } from './support/shared.ts'
 
 describe('replay', () => {
-  it('with nothing quarantined says so, and writes neither a segment nor a snapshot', async () => {
+  it('with nothing quarantined reports that, and writes neither a segment nor a snapshot', async () => {
     const company = await openCompany(3)
     await reportHere(company.environment)
     const before = await filesBelow(companyDirectory(company.environment))
@@ -29,7 +29,7 @@ describe('replay', () => {
     expect([...after.keys()].filter(durable)).toEqual([...before.keys()].filter(durable))
   })
 
-  it('of records that are still not usable is partial and leaves them as they were', async () => {
+  it('of records that are still unusable is partial, and leaves them unchanged', async () => {
     const company = await openCompany(5)
     company.bodies.set(idAt(company, 0), '{"id":')
     company.bodies.set(
@@ -52,7 +52,7 @@ describe('replay', () => {
     expect(await replayOnce(company, 3)).toMatchObject({ listed: 2, quarantined: 2 })
   })
 
-  it('loads what this version can use of what an older one rejected, without a request', async () => {
+  it('loads what an older version rejected and this one can use, without a request', async () => {
     const company = await openCompany(5)
     const [analysed, broken] = [idAt(company, 0), idAt(company, 1)]
     company.bodies.set(analysed, 'null')
@@ -107,7 +107,7 @@ describe('replay', () => {
 })
 
 describe('a quarantined analysis', () => {
-  it('is asked for again by itself once its next attempt is due', async () => {
+  it('is requested again automatically once its next attempt is due', async () => {
     const company = await openCompany(3)
     const id = idAt(company, 0)
     company.bodies.set(id, 'null')
@@ -128,7 +128,7 @@ describe('a quarantined analysis', () => {
 
 type OldRejection = { edital_id: string; kind: 'notice' | 'analysis'; body: string; updated_at?: string }
 
-/** Writes the segment that an older version of the program, long ago, would have written. */
+/** Writes a segment as an older version of the program would have, long ago. */
 async function logRejected(company: PreparedCompany, records: readonly OldRejection[]): Promise<void> {
   const directory = rawDirectory(company.environment)
   const firstNumber = (await sealedSegments(directory)).length + 1

@@ -17,7 +17,7 @@ import { type SyncedCompany, startCompany } from './support/synced.ts'
 type Fields = Readonly<Record<string, unknown>>
 
 const DAY_MS = 86_400_000
-/** What the issue allows for a company of 20,000 notices; lists are bounded, so it hardly depends on them. */
+/** The limit for a company of 20,000 notices; lists are limited, so the size hardly depends on their number. */
 const MAX_BYTES = 2_000_000
 
 function lakeOf({ environment }: SyncedCompany): string {
@@ -32,35 +32,35 @@ function inDays(distance: number): string {
   return new Date(Date.now() + distance * DAY_MS).toISOString().slice(0, 10)
 }
 
-/** A notice whose session is so many days ahead, at nine in Brasília. */
+/** A notice with its session this many days ahead, at nine in Brasília. */
 function ahead(number: number, distance: number, fields: Fields = {}, analysis: Fields = {}): Entry {
   return noticeEntry(number, { data_sessao: `${inDays(distance)}T09:00:00`, ...fields }, analysis)
 }
 
 describe('the report of a company', () => {
-  // What it says is held against the documents in figures.test.ts.
-  it('is the same for the same snapshot and instant, and whole when a process of its own tells it', async () => {
+  // figures.test.ts compares its contents with the documents.
+  it('is the same for the same snapshot and time, and complete when rendered in another process', async () => {
     const world = generateWorld({ seed: 5, company: 'acme', notices: 200, start: new Date() })
     const company = await startCompany(world)
     await company.syncHere()
     const now = new Date()
     expect(await render(company, now)).toBe(await render(company, now))
 
-    // Also where it is larger than a pipe holds.
+    // It is also larger than a pipe's buffer.
     const signal = new AbortController().signal
-    // As the worker does: its processes take the cache over.
+    // As the worker does: its processes use its compile cache.
     enableCompileCache()
-    const told = await inProcess({
+    const reported = await inProcess({
       company: configured(company.environment),
       order: { kind: 'report' },
       signal,
     })
-    const html = told.kind === 'report' ? told.html : JSON.stringify(told)
+    const html = reported.kind === 'report' ? reported.html : JSON.stringify(reported)
     expect(html).toMatch(/^<!doctype html>.*<\/html>\s*$/is)
     expect(html.length).toBeGreaterThan(150_000)
   })
 
-  it('shows what notices say as text, whatever it is', async () => {
+  it('shows text from notices as plain text, whatever it contains', async () => {
     const evil =
       '<script>alert(1)</script>"\'--><img src=x onerror=alert(2)>\u0000\u202e{a|b} =1+1 class="x" font-family:x'
     const hostile = {
@@ -88,7 +88,7 @@ describe('the report of a company', () => {
     await company.syncHere()
     const page = await render(company)
 
-    // What markup there is is ours: no script, nothing that is fetched, no handler, no other link.
+    // All markup is ours: no script, no external resource, no event handler, no other link.
     const tags = new Set([...page.matchAll(/<([a-z0-9]+)/gi)].map(([, name]) => name))
     expect(
       [...tags].filter(name => /script|img|link|iframe|object|embed|form|base|image|use/.test(name ?? '')),
@@ -100,20 +100,20 @@ describe('the report of a company', () => {
     expect([...links].filter(href => !href?.startsWith('#'))).toEqual([
       'https://pncp.gov.br/a%22onclick=%22alert(4)',
     ])
-    // The text itself is still there, in tables and in charts; what cannot be seen is not.
+    // The text itself is still there, in tables and charts; invisible characters are removed.
     expect(textOf(page)).toContain('<script>alert(1)</script>"\'-->')
     expect(page.match(/<svg.*?<\/svg>/gs)?.join('')).toContain('&lt;script&gt;alert(1)')
     expect(page).not.toMatch(/[^\P{Cc}\n]|\u202e/u)
     expect(page).not.toContain('Á'.repeat(100))
     expect(page).not.toContain('palavra '.repeat(40))
-    // Each drawing is whole.
+    // Each drawing is complete.
     for (const [svg] of page.matchAll(/<svg.*?<\/svg>/gs)) {
       expect(svg.match(/<text /g)?.length ?? 0).toBe(svg.match(/<\/text>/g)?.length ?? 0)
       expect(svg).not.toMatch(/ecmeta|zr\d|<style/)
     }
   })
 
-  it('says so where there is nothing: no notice, no analysis, no value', async () => {
+  it('shows a note if there are no notices, analyses or values', async () => {
     const company = await startCompany([])
     await company.syncHere()
     const empty = await render(company)
@@ -134,7 +134,7 @@ describe('the report of a company', () => {
     expect(textOf(page)).toContain('Nenhum requisito analisado nos editais em andamento.')
   })
 
-  it('is bounded, says how many more there are, and what is not in it', async () => {
+  it('limits its lists, and shows how many more there are and what is missing', async () => {
     const notices = Array.from({ length: 60 }, (_, index) =>
       ahead(
         index + 1,
@@ -159,13 +159,13 @@ describe('the report of a company', () => {
     expect(rowsOf(page, 'Em quarentena, por motivo')[1]).toMatch(/^análise the body is not JSON 1 /)
     expect(Buffer.byteLength(page)).toBeLessThan(MAX_BYTES)
 
-    // Sessions pass and figures grow old without a new snapshot.
+    // Sessions pass and figures age without a new snapshot.
     const later = textOf(await render(company, new Date(Date.now() + 40 * DAY_MS)))
     expect(later).toContain('A última leitura completa foi há 40 dias')
     expect(later).toContain('Nenhuma sessão de edital em andamento até')
   })
 
-  it('is written by a command, beside the lake or where one wants it, whole', async () => {
+  it('is written by a command, beside the lake or to a given path, completely or not at all', async () => {
     const company = await startCompany([ahead(1, 3)])
     const { environment } = company
     await expect(render(company)).rejects.toThrow(/There is no snapshot.*npm run sync/)

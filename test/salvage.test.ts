@@ -27,7 +27,7 @@ async function linesOfSegment(path: string): Promise<string[]> {
   return await Array.fromAsync(readLines(path))
 }
 
-/** Writes a segment of these lines, in so many frames. */
+/** Writes a segment of these lines, in this many frames. */
 async function writeSegment(path: string, lines: readonly string[], frames = 1): Promise<Buffer[]> {
   const size = Math.ceil(lines.length / frames)
   const parts = Array.from({ length: frames }, (_, n) => lines.slice(n * size, (n + 1) * size))
@@ -42,13 +42,13 @@ type Spoil = (path: string, bytes: Buffer) => Promise<unknown>
 
 const flip = (bytes: Buffer, at: number) => bytes.with(at, (bytes[at] as number) ^ 0x10)
 
-/** What can become of a file. */
+/** Kinds of damage to a segment file. */
 const DAMAGES: Readonly<Record<string, { spoil: Spoil; said: RegExp }>> = {
   'with a changed byte': {
     spoil: (path, bytes) => writeFile(path, flip(bytes, bytes.length >> 1)),
     said: /is damaged: its bytes 0 to \d+ are not what was written/,
   },
-  'with another beginning': {
+  'with a changed first byte': {
     spoil: (path, bytes) => writeFile(path, flip(bytes, 0)),
     said: /is damaged: its bytes from 0 on are not what was written/,
   },
@@ -56,13 +56,13 @@ const DAMAGES: Readonly<Record<string, { spoil: Spoil; said: RegExp }>> = {
     spoil: (path, bytes) => writeFile(path, bytes.subarray(0, bytes.length >> 1)),
     said: /is damaged: it is cut off: what begins at byte 0 has no end/,
   },
-  // DuckDB reads all lines of it, and says nothing.
+  // DuckDB reads all of its lines without an error.
   'without its checksum': {
     spoil: (path, bytes) => writeFile(path, bytes.subarray(0, -2)),
     said: /is damaged: it is cut off: what begins at byte 0 has no end/,
   },
   empty: { spoil: path => writeFile(path, ''), said: /is damaged: it is empty/ },
-  'with more behind it': {
+  'with more bytes at the end': {
     spoil: (path, bytes) => writeFile(path, Buffer.concat([bytes, Buffer.from('more')])),
     said: /is damaged: its bytes from \d+ on are not what was written/,
   },
@@ -70,11 +70,11 @@ const DAMAGES: Readonly<Record<string, { spoil: Spoil; said: RegExp }>> = {
     spoil: async path => writeSegment(path, (await linesOfSegment(path)).toSpliced(1, 1)),
     said: /is damaged: line 3 follows line 1/,
   },
-  'with a line that is no JSON': {
+  'with a line that is not JSON': {
     spoil: async path => writeSegment(path, (await linesOfSegment(path)).with(1, '{"seq":2,')),
     said: /is damaged: the line after line 1 is not JSON/,
   },
-  'with a line that lacks what it is about': {
+  'with a line without its edital_id': {
     spoil: async path => {
       const lines = await linesOfSegment(path)
       await writeSegment(path, lines.with(1, (lines[1] as string).replace('"edital_id"', '"edital"')))
@@ -93,7 +93,7 @@ describe('a segment of the raw log', () => {
   beforeEach(() => prepared.restoreLog())
   const segment = (number: number) => segmentPath(join(prepared.directory, 'raw'), number)
 
-  /** It is refused by a rebuild and by a run that would apply it, and nothing of it is applied. */
+  /** A rebuild and a run that would apply it both refuse it, and apply nothing of it. */
   async function expectRefused(number: number, said: RegExp): Promise<void> {
     const before = await readFile(join(prepared.directory, 'warehouse.duckdb'))
     const refused = await rebuiltNotices().then(() => 'not refused', String)
@@ -108,7 +108,7 @@ describe('a segment of the raw log', () => {
     return (await checkRawLog(paths, () => {})).findings.filter(({ status }) => status !== 'ok')
   }
 
-  /** How many notices there are in the warehouse that is made from the log. */
+  /** The number of notices in the warehouse that is built from the log. */
   async function rebuiltNotices(): Promise<number> {
     const { db } = await rebuildWarehouse(openOptions(contextHere(prepared.environment)))
     const { n } = await db.row<{ n: number }>('SELECT count(*)::INTEGER AS n FROM editais')
@@ -116,7 +116,7 @@ describe('a segment of the raw log', () => {
     return n
   }
 
-  /** Writes what another company's runs would have written, and says where it is. */
+  /** Writes the segments of another company's runs, and returns the path of each. */
   async function writeTheirs(numbers: readonly number[]): Promise<(number: number) => string> {
     const theirs = join(prepared.directory, 'theirs')
     await mkdir(theirs, { recursive: true })
@@ -132,7 +132,7 @@ describe('a segment of the raw log', () => {
     return their
   }
 
-  /** Makes segments what the first versions wrote, which said less. */
+  /** Rewrites segments as the first versions wrote them, with fewer fields. */
   async function makeOld(...paths: readonly string[]): Promise<void> {
     for (const path of paths) {
       const lines = await linesOfSegment(path)
@@ -143,8 +143,8 @@ describe('a segment of the raw log', () => {
     }
   }
 
-  it.each(Object.entries(DAMAGES))('%s is refused, told by the doctor, and salvaged', async (_, damage) => {
-    // The notices; the analyses follow in another one.
+  it.each(Object.entries(DAMAGES))('%s is refused, found by the doctor, and salvaged', async (_, damage) => {
+    // The notices; the analyses are in a later segment.
     const path = segment(1)
     const bytes = await readFile(path)
     await damage.spoil(path, bytes)
@@ -160,7 +160,7 @@ describe('a segment of the raw log', () => {
     expect(kept && (await readFile(join(prepared.directory, 'raw/damaged', kept)))).toEqual(spoilt)
   })
 
-  it('that is not applied yet is refused the same, and applied when it is what it was', async () => {
+  it('that is not applied yet is refused as well, and applied once it is restored', async () => {
     const { environment } = prepared
     const whole = await readFile(segment(4))
     for (const number of [4, 5, 6]) await rm(segment(number))
@@ -176,11 +176,11 @@ describe('a segment of the raw log', () => {
     ])
   })
 
-  it('of another company or place is refused, named and moved aside', async () => {
+  it('of another company or in another place is refused, named and moved aside', async () => {
     const { directory, environment } = prepared
     const their = await writeTheirs([1, 2, 4])
     const foreign: Readonly<Record<string, { from: string; to: number; said: RegExp; named?: number }>> = {
-      'their first one behind ours': {
+      'their first one after ours': {
         ...{ from: their(1), to: 7 },
         said: /is not in its place: it was written as number 1, not 7/,
       },
@@ -188,7 +188,7 @@ describe('a segment of the raw log', () => {
         ...{ from: their(4), to: 4 },
         said: /is not of this log: it is of one of boreal that began with run of-boreal-/,
       },
-      'one of theirs in which no run begins': {
+      'one of theirs without the start of a run': {
         ...{ from: their(2), to: 2 },
         said: /is not of this log: it goes on with run of-boreal-\S+, which did not begin in it/,
       },
@@ -196,8 +196,8 @@ describe('a segment of the raw log', () => {
         ...{ from: segment(2), to: 7 },
         said: /is not in its place: it was written as number 2, not 7/,
       },
-      // Only the others show that it is the first that is foreign.
-      'their first one in the place of ours': {
+      // Only the other segments show that the first one is foreign.
+      'their first one in place of ours': {
         ...{ from: their(1), to: 1, named: 2 },
         said: /is not of this log: it goes on with run /,
       },
@@ -212,7 +212,7 @@ describe('a segment of the raw log', () => {
       const aside = join(directory, 'raw/damaged', `${String(to).padStart(6, '0')}.ndjson.zst`)
       expect(await readFile(aside)).toEqual(await readFile(from))
     }
-    // Of ours one notice was logged again later; nothing of theirs is there.
+    // Of ours, one notice was logged again later; nothing of theirs is left.
     expect(await rebuiltNotices()).toBe(1)
   })
 
@@ -227,7 +227,7 @@ describe('a segment of the raw log', () => {
       foreign: [2, 3],
     },
     {
-      state: 'behind a damaged one and whole ones',
+      state: 'after a damaged one and intact ones',
       spoil: async their => {
         await writeFile(segment(2), '')
         await cp(their(5), segment(5))
@@ -243,7 +243,7 @@ describe('a segment of the raw log', () => {
       foreign: [4],
     },
     {
-      state: 'of the first versions in the place of the first',
+      state: 'of the first versions in place of the first',
       spoil: async their => {
         await cp(their(1), segment(1))
         await makeOld(segment(1))
@@ -265,7 +265,7 @@ describe('a segment of the raw log', () => {
     expect(await rebuiltNotices()).toBeGreaterThan(0)
   })
 
-  it('whose number is far from the others is told as a stray file, also by a salvage', async () => {
+  it('with a number far from the others is reported as a stray file, also by a salvage', async () => {
     const stray = segment(999_999_999)
     await cp(segment(6), stray)
     expect(await findings()).toMatchObject([
@@ -278,7 +278,7 @@ describe('a segment of the raw log', () => {
     expect(await findings()).toEqual([])
   })
 
-  it('is changed only when the warehouse that was made of it is gone', async () => {
+  it('is changed only after the warehouse built from it is removed', async () => {
     const { environment, directory } = prepared
     for (const number of [2, 5]) await rm(segment(number))
     observeSteps((at, when) => {
@@ -289,7 +289,7 @@ describe('a segment of the raw log', () => {
     expect(await readdir(directory)).not.toContain('warehouse.duckdb')
   })
 
-  it('that was salvaged is named in --json too where the rebuild then fails', async () => {
+  it('that was salvaged is named in --json even if the rebuild then fails', async () => {
     await rm(segment(2))
     const lines = await linesOfSegment(segment(3))
     await writeSegment(
@@ -301,7 +301,7 @@ describe('a segment of the raw log', () => {
     expect(JSON.parse(stdout)).toMatchObject({ salvaged: [{ segment: 2, why: 'is missing' }] })
   })
 
-  it('of the first versions, which said less, is rebuilt from as ever', async () => {
+  it('of the first versions, with fewer fields, can still be used for a rebuild', async () => {
     const { environment } = prepared
     const before = await warehouseTables(environment, ['warehouse_id'])
     await makeOld(...[1, 2, 3, 4, 5, 6].map(segment))
@@ -310,7 +310,7 @@ describe('a segment of the raw log', () => {
     expect(await warehouseTables(environment, ['warehouse_id'])).toEqual(before)
   })
 
-  it('is salvaged by the next try where the first one died, and the file is kept', async () => {
+  it('is salvaged on a second try if the first one died, and the damaged file is kept', async () => {
     const { directory } = prepared
     const steps = ['segment.sync', 'segment.rename', 'segment.directory', 'rebuilt.remove'] as const
     for (const step of [...SALVAGE_STEPS, ...steps]) {
@@ -332,7 +332,7 @@ describe('a segment of the raw log', () => {
 })
 
 describe('rebuild --salvage', () => {
-  it('says what is lost and what stays; the next run fetches what is missing, and all is as in the API', async () => {
+  it('prints what is lost and what stays; the next run fetches the rest, and all is as in the API', async () => {
     const company = await startCompany(notices(1, 24))
     const { environment, world, faults } = company
     const raw = join(companyDirectory(environment), 'raw')
@@ -347,7 +347,7 @@ describe('rebuild --salvage', () => {
     await company.syncHere()
     faults.plan = []
     world.restore(idOf(4))
-    // Of the first run's analyses one half stays; of the second run its beginning is gone, with all that it listed.
+    // Half of the first run's analyses stay; the second run lost its start, with its whole list.
     const analyses = await linesOfSegment(segment(2))
     const [first, last] = (await writeSegment(segment(2), analyses, 2)) as [Buffer, Buffer]
     await writeFile(segment(2), Buffer.concat([flip(first, first.length >> 1), last]))
@@ -378,7 +378,7 @@ describe('rebuild --salvage', () => {
     const stored = new Set([...kept, idOf(5)]).size
     expect(await company.query(`SELECT count(*) AS n FROM analyses`)).toEqual([{ n: stored }])
 
-    // What was lost with the second run: a change, and that two notices were gone. One is quarantined as it was.
+    // The second run lost a change and two deletions. One notice is quarantined as before.
     const due = world.ids().filter(id => id === idOf(5) || (!kept.includes(id) && id !== idOf(6)))
     const report = await company.syncHere()
     expect(report).toMatchObject({ status: 'ok', listed: 23, tombstoned: 1, loaded: due.length, deferred: 1 })

@@ -5,9 +5,9 @@ import { bareNotice, idOf } from './support/notices.ts'
 import { type SyncedCompany, startCompany } from './support/synced.ts'
 import { dataTables, warehouseTables } from './support/tables.ts'
 
-/** Three pages of up to 200, which begin at 0, 199 and 398: neighbours share one notice. */
+/** Three pages of up to 200, starting at 0, 199 and 398: neighbours share one notice. */
 const NOTICES = 450
-/** Only the list is of interest here; pages one after another make its changes happen at known points. */
+/** Only the list matters here; sequential pages let changes happen at known points. */
 const SETTINGS = { ANALYSIS_STATUSES: 'ready', API_CONCURRENCY: '1' }
 const HEAD = { created_at: '2027-01-01T00:00:00Z', updated_at: '2027-01-01T00:00:00Z' }
 const TAIL = { created_at: '2020-01-01T00:00:00Z', updated_at: '2020-01-01T00:00:00Z' }
@@ -19,7 +19,7 @@ async function startListed(count = NOTICES, settings = SETTINGS): Promise<Synced
   )
 }
 
-/** Ids in the order of the list. */
+/** The ids in the order of the list. */
 async function listing({ world }: SyncedCompany): Promise<string[]> {
   const { editais } = await world.list({ statuses: null, limit: Number.POSITIVE_INFINITY, offset: 0 })
   return editais.map(edital => (edital as { id: string }).id)
@@ -27,7 +27,7 @@ async function listing({ world }: SyncedCompany): Promise<string[]> {
 
 type Page = { editais: { id: string }[]; count: number; total: number }
 
-/** Every list page that is sent from now on, as it is sent. */
+/** Records every list page from now on, as it is sent. */
 function recordPages({ faults }: SyncedCompany): Page[] {
   const pages: Page[] = []
   faults.plan.push({
@@ -41,7 +41,7 @@ function recordPages({ faults }: SyncedCompany): Page[] {
   return pages
 }
 
-/** Just before the page at an offset is sent, in the first `passes` passes. */
+/** Runs a step just before the page at its offset is sent, in the first `passes` passes. */
 function beforePage(company: SyncedCompany, steps: Record<number, (pass: number) => void>, passes = 1): void {
   const times = new Map<number, number>()
   company.faults.onRequest = ({ kind, offset }) => {
@@ -59,7 +59,7 @@ async function liveIds(company: SyncedCompany): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-test('a notice that arrives at the head while the list is read is found, and the list read again', async () => {
+test('a notice added at the head during the scan is found, and the list is read again', async () => {
   const company = await startListed()
   beforePage(company, { 199: () => company.world.put(bareNotice(900, HEAD)) })
   const report = await company.syncHere()
@@ -72,14 +72,14 @@ test('a removal that moves the list up loses no notice', async () => {
   await company.syncHere()
   const removed = (await listing(company))[7] as string
   beforePage(company, { 398: () => company.world.remove(removed) })
-  // It was still shown when the first page was read; the next run finds it missing.
+  // It was still there when the first page was read; the next run finds it missing.
   const report = await company.syncHere()
   expect(report).toMatchObject({ scan_passes: 2, scan_complete: true, listed: NOTICES, tombstoned: 0 })
   expect(await company.syncHere()).toMatchObject({ scan_passes: 1, listed: NOTICES - 1, tombstoned: 1 })
   expect(await liveIds(company)).toEqual(company.world.ids().sort())
 })
 
-test('removals and arrivals that leave every count as it was are betrayed by the overlap alone', async () => {
+test('removals and additions that leave every count unchanged are detected by the overlap alone', async () => {
   const company = await startListed()
   const { world } = company
   const order = await listing(company)
@@ -106,7 +106,7 @@ test('removals and arrivals that leave every count as it was are betrayed by the
   expect(await liveIds(company)).toEqual(expect.arrayContaining([slipped, ...world.ids()]))
 })
 
-test('a notice that always jumps behind the reader is asked for by its id, and updated in the same run', async () => {
+test('a notice that always moves behind the reader is requested by its id, and updated in the same run', async () => {
   const company = await startListed()
   const { world } = company
   world.setOrder('updated_at')
@@ -115,7 +115,7 @@ test('a notice that always jumps behind the reader is asked for by its id, and u
   beforePage(
     company,
     {
-      // So that it is ahead of the reader again in the second pass.
+      // Puts it ahead of the reader again in the second pass.
       0: pass => pass === 2 && world.update(jumping, { edital: TAIL }),
       199: pass =>
         world.update(jumping, {
@@ -134,11 +134,11 @@ test('a notice that always jumps behind the reader is asked for by its id, and u
   expect(await liveIds(company)).toEqual(world.ids().sort())
 })
 
-test('pages that are smaller than asked for are read on', async () => {
+test('pages smaller than requested are read to the end of the list', async () => {
   const company = await startListed(NOTICES, { ...SETTINGS, API_CONCURRENCY: '8' })
   company.faults.plan = [{ fault: 'clamp_limit', max: 50 }]
   expect(await company.syncHere()).toMatchObject({ scan_passes: 1, scan_complete: true, listed: NOTICES })
-  // 1 + 49 n notices after n + 1 pages that share one each.
+  // n + 1 pages that share one notice each hold 1 + 49 n notices.
   expect(company.sandbox.requests.byKind.list).toBe(10)
   expect(await liveIds(company)).toEqual(company.world.ids().sort())
 
@@ -157,14 +157,14 @@ test('pages that are smaller than asked for are read on', async () => {
   expect(company.sandbox.requests.byKind.notice).toBe(0)
 })
 
-test('a server that gives one notice a page is read to its last one', async () => {
+test('a server with one notice per page is read to the last one', async () => {
   const company = await startListed(12)
   company.faults.plan = [{ fault: 'clamp_limit', max: 1 }]
   expect(await company.syncHere()).toMatchObject({ listed: 12, added: 12 })
   expect(await liveIds(company)).toEqual(company.world.ids().sort())
 })
 
-test('a server that ignores offset fails the run, and nothing is concluded', async () => {
+test('a server that ignores offset fails the run, and nothing is deleted or changed', async () => {
   const company = await startListed()
   await company.syncHere()
   const before = dataTables(await warehouseTables(company.environment))
@@ -183,9 +183,9 @@ test('a server that ignores offset fails the run, and nothing is concluded', asy
 
 test.each([
   { by: 7, notice: 0 },
-  // Two pages seem to be enough; the 51 notices of the third are asked for one by one.
+  // Two pages seem to be enough; the 51 notices of the third are requested one by one.
   { by: -60, notice: 51 },
-])('a total that is wrong by $by is noticed, and no notice is lost', async ({ by, notice }) => {
+])('a total that is wrong by $by is detected, and no notice is lost', async ({ by, notice }) => {
   const company = await startListed()
   await company.syncHere()
   company.faults.plan = [{ fault: 'total', by }]
@@ -196,7 +196,7 @@ test.each([
   expect(await liveIds(company)).toEqual(company.world.ids().sort())
 })
 
-test('the order of the list means nothing, also where many notices have the same times', async () => {
+test('the order of the list does not matter, even if many notices have the same times', async () => {
   const sameTime = { created_at: '2026-10-05T00:00:00Z', updated_at: '2026-10-05T00:00:00Z' }
   const company = await startCompany(
     Array.from({ length: NOTICES }, (_, index) => bareNotice(index + 1, sameTime)),
@@ -211,7 +211,7 @@ test('the order of the list means nothing, also where many notices have the same
   }
 })
 
-test('a list that is in another order at each request is not taken for whole, and loses nothing', async () => {
+test('a list in random order does not count as complete, and loses no notice', async () => {
   const company = await startListed()
   await company.syncHere()
   const { world, faults } = company
@@ -232,7 +232,7 @@ test('a list that is in another order at each request is not taken for whole, an
   expect(await liveIds(company)).toEqual(world.ids().sort())
 })
 
-test('a list that says it is endless is read as far as there is something', async () => {
+test('a list that claims to be endless is read as far as it has notices', async () => {
   const company = await startListed(3)
   company.faults.plan = [{ fault: 'total', by: 900_000 }]
   const report = await company.syncHere()

@@ -9,13 +9,13 @@ const NAMES = [
   ...['Asia/Calcutta', 'Asia/Kolkata', 'Europe/Kiev', 'Europe/Kyiv', 'US/Eastern', 'Portugal'],
 ]
 
-test('a time zone may be called by any of its names, wherever one is set', async () => {
+test('a time zone is accepted under any of its names, in every setting', async () => {
   const db = await Database.open(':memory:', { threads: 1 })
   try {
     for (const name of NAMES) {
       expect(readSettings({ SOURCE_TIMEZONE: name }).sourceTimezone).toBe(name)
       const { syncCron, timezone } = readSchedule({ SYNC_TIMEZONE: name, SYNC_CRON: '0 8 * * *' })
-      // What reads schedules and what reads local times agree with it.
+      // The schedule and the local times agree on the zone.
       const [row] = await db.rows<{ at: Date }>(
         `SELECT TIMESTAMP '2026-11-22 08:00:00' AT TIME ZONE $name AS at`,
         { name },
@@ -28,7 +28,7 @@ test('a time zone may be called by any of its names, wherever one is set', async
   }
 })
 
-test.each(['Brasilia', '+03:00', 'GMT+3', '', 'America/Sao Paulo'])('%j is no time zone', name => {
+test.each(['Brasilia', '+03:00', 'GMT+3', '', 'America/Sao Paulo'])('%j is not a time zone', name => {
   if (name === '') expect(readSchedule({ SYNC_TIMEZONE: name }).timezone).toBe('America/Sao_Paulo')
   else {
     expect(() => readSchedule({ SYNC_TIMEZONE: name })).toThrow(/is not a time zone such as/)
@@ -37,16 +37,16 @@ test.each(['Brasilia', '+03:00', 'GMT+3', '', 'America/Sao Paulo'])('%j is no ti
 })
 
 test.each(['0 0 31 2 *', '0 0 30 2 *', '0 0 31 4,6 *', '0 0 31 9,11 *'])(
-  '%s is reported as what never fires',
+  '%s is reported as never firing',
   cron => {
     expect(() => readSchedule({ SYNC_CRON: cron })).toThrow(`SYNC_CRON=${cron}: never fires`)
   },
 )
 
-test.each(['often', '* * * *', '61 * * * *', 'H * * * *'])('%s is no cron expression', cron => {
+test.each(['often', '* * * *', '61 * * * *', 'H * * * *'])('%s is not a cron expression', cron => {
   expect(() => readSchedule({ SYNC_CRON: cron })).toThrow(`SYNC_CRON=${cron}: must be a cron expression`)
 })
 
-test.each(['0 0 29 2 *', '0 0 31 * *', '@daily', '*/2 * * * * *'])('%s is one', cron => {
+test.each(['0 0 29 2 *', '0 0 31 * *', '@daily', '*/2 * * * * *'])('%s is a cron expression', cron => {
   expect(readSchedule({ SYNC_CRON: cron }).syncCron).toBe(cron)
 })

@@ -20,7 +20,7 @@ import { warehouseTables } from './support/tables.ts'
 
 const TRACE = { LOG_LEVEL: 'trace' }
 
-/** All text below the data directory: files as they are, segments and set-aside bytes unpacked, the warehouse's rows. */
+/** All text below the data directory: plain files, unpacked segments and their raw bytes, the warehouse's rows. */
 async function everythingWritten(environment: Environment): Promise<string> {
   const texts: string[] = []
   for (const [path, bytes] of await filesBelow(environment.DATA_DIR ?? '')) {
@@ -35,10 +35,10 @@ async function everythingWritten(environment: Environment): Promise<string> {
   return texts.join('\n')
 }
 
-test('the key is in nothing that a run writes or says, however the run ends', async () => {
+test('the key is in nothing that a run writes or prints, however the run ends', async () => {
   const company = await startCompany(notices(1, 6), TRACE)
   const { environment, sandbox, faults } = company
-  const said: string[] = []
+  const output: string[] = []
 
   faults.plan = [
     { fault: 'truncate', kinds: ['analysis'], ids: [idOf(1)] },
@@ -47,16 +47,16 @@ test('the key is in nothing that a run writes or says, however the run ends', as
   const { child, ended } = startCommand(['sync', '--json'], environment, environment.DATA_DIR ?? '')
   faults.onRequest = async ({ kind, id }) => {
     if (kind !== 'analysis' || id !== idOf(3)) return
-    said.push(await readFile(`/proc/${child.pid}/cmdline`, 'utf8'))
-    // Also what is there only while it runs, such as the name of who holds the company.
+    output.push(await readFile(`/proc/${child.pid}/cmdline`, 'utf8'))
+    // Also what exists only during the run, such as the holder of the company's lock.
     for (const bytes of (await filesBelow(environment.DATA_DIR ?? '')).values()) {
-      said.push(bytes.toString('latin1'))
+      output.push(bytes.toString('latin1'))
     }
   }
   const quarantined = await ended
   expect(quarantined.code).toBe(3)
-  expect(said.join()).toMatch(/main\.ts\0sync/)
-  expect(said.join()).toContain('"what":"sync')
+  expect(output.join()).toMatch(/main\.ts\0sync/)
+  expect(output.join()).toContain('"what":"sync')
   faults.onRequest = undefined
 
   const unreachable = await runCommand(['sync', '--json'], {
@@ -69,16 +69,16 @@ test('the key is in nothing that a run writes or says, however the run ends', as
   expect(refused).toMatchObject({ code: 1 })
   expect(refused.stdout).toMatch(/API key refused \(401\)/)
 
-  for (const { stdout, stderr } of [quarantined, unreachable, refused]) said.push(stdout, stderr)
+  for (const { stdout, stderr } of [quarantined, unreachable, refused]) output.push(stdout, stderr)
   const written = await everythingWritten(environment)
-  // What is searched holds what the runs handled.
+  // The searched text really contains what the runs handled.
   expect(written).toContain('Objeto 3')
-  expect(said.join('\n')).toContain('run finished')
+  expect(output.join('\n')).toContain('run finished')
   expect(written).not.toContain(KEY)
-  expect(said.join('\n')).not.toContain(KEY)
+  expect(output.join('\n')).not.toContain(KEY)
 })
 
-test('a key in a file is read for each run, and is as secret', async () => {
+test('a key in a file is read for each run, and stays as secret', async () => {
   const company = await startCompany(notices(1, 3))
   const path = join(await temporaryDirectory(), 'key')
   const { API_KEY: _, ...others } = company.environment
@@ -98,7 +98,7 @@ test('a key in a file is read for each run, and is as secret', async () => {
   }
 })
 
-test('a server that repeats the key, in whatever way, does not bring it into files, logs or what is told', async () => {
+test('a server that repeats the key in any form does not bring it into files, logs or output', async () => {
   const key = 'edk_a+b/c=d&e_91f2c7'
   const world = new World(notices(1, 7))
   const sandbox = await startSandbox({ companies: [{ slug: 'acme', key, world }] })
@@ -125,15 +125,15 @@ test('a server that repeats the key, in whatever way, does not bring it into fil
     [idOf(6)]: { status: 500, headers: { 'retry-after': key }, body: key },
   }
   sandbox.faults.respond = ({ kind, id }) => (kind === 'analysis' ? answers[id ?? ''] : undefined)
-  const said = [await runCommand(['sync', '--json'], environment)]
-  expect(said[0]?.code).toBe(3)
-  expect(JSON.parse(said[0]?.stdout ?? '')).toMatchObject({ loaded: 3, quarantined: 1, failed: 3 })
-  // Of the list itself, too: it ends the run, in words of the server's.
+  const output = [await runCommand(['sync', '--json'], environment)]
+  expect(output[0]?.code).toBe(3)
+  expect(JSON.parse(output[0]?.stdout ?? '')).toMatchObject({ loaded: 3, quarantined: 1, failed: 3 })
+  // The list itself too: its error ends the run, in the server's words.
   sandbox.faults.respond = () => ({ status: 400, body: JSON.stringify({ error: spelt[1], detail: key }) })
-  said.push(await runCommand(['sync'], environment), await runCommand(['status', '--json'], environment))
-  expect(said.map(({ code }) => code)).toEqual([3, 2, 0])
+  output.push(await runCommand(['sync'], environment), await runCommand(['status', '--json'], environment))
+  expect(output.map(({ code }) => code)).toEqual([3, 2, 0])
 
-  const texts = `${JSON.stringify(said)}\n${await everythingWritten(environment)}`
+  const texts = `${JSON.stringify(output)}\n${await everythingWritten(environment)}`
   for (const handled of [
     'Asked with *',
     'does not accept the request (400)',
@@ -142,7 +142,7 @@ test('a server that repeats the key, in whatever way, does not bring it into fil
   ]) {
     expect(texts).toContain(handled)
   }
-  // JSON in JSON has each backslash twice.
+  // JSON within JSON doubles each backslash.
   for (const way of [
     ...spelt,
     JSON.stringify(spelt[2]).slice(1, -1),
@@ -152,7 +152,7 @@ test('a server that repeats the key, in whatever way, does not bring it into fil
   }
 })
 
-test('a key that was set in the place of its file is not shown', () => {
+test('a key set in place of the path of its file is not shown', () => {
   for (const key of [KEY, 'edk_a+b/c=d&e_91f2c7', `~/${KEY}`]) {
     for (const where of [{ API_KEY_FILE: key }, { API_KEY_FILE: `${key}\n`, API_KEY: 'edk_x' }]) {
       const read = () => readApiSettings({ API_BASE_URL: 'http://127.0.0.1:9', ...where })
@@ -162,7 +162,7 @@ test('a key that was set in the place of its file is not shown', () => {
   }
 })
 
-test('the key goes to no other server, also when the API redirects there', async () => {
+test('the key goes to no other server, even if the API redirects there', async () => {
   const company = await startCompany(notices(1, 3))
   const elsewhere = await startSandbox({
     companies: [{ slug: 'acme', key: KEY, world: new World(notices(1, 3)) }],

@@ -6,12 +6,12 @@ import { PLANTED } from './simulation/planted.ts'
 import { simulate } from './simulation/simulate.ts'
 
 /**
- * Some worlds of many, in which runs are killed, stopped, short of disk and power, and come to all steps but a few.
- * `npm run simulate` runs as many as one likes.
+ * A few of many worlds: their runs are killed, stopped, short of disk or power, and reach almost all steps.
+ * `npm run simulate` runs as many as needed.
  */
 const SEEDS = ['2', '10', '16']
 
-test('in a few simulated worlds, whatever fails in between, the warehouse ends as the truth', async () => {
+test('in simulated worlds with any failures in between, the warehouse ends up correct', async () => {
   const happened = new Set<string>()
   for (const seed of SEEDS) {
     const counts = await simulate(seed).catch(error => {
@@ -29,7 +29,7 @@ test('in a few simulated worlds, whatever fails in between, the warehouse ends a
   expect(steps.length).toBeGreaterThan(DURABLE_STEPS.length - 5)
 })
 
-test('each bug that can be planted has its place', () => {
+test('each planted bug matches its source', () => {
   for (const { name, file, from } of PLANTED) {
     const text = readFileSync(join(import.meta.dirname, '..', file), 'utf8')
     expect(text.split(from), name).toHaveLength(2)

@@ -32,7 +32,7 @@ async function manifestOf(directory: string): Promise<Manifest> {
   return JSON.parse(await readFile(join(directory, 'manifest.json'), 'utf8')) as Manifest
 }
 
-/** SHA-256 of every file below a directory, by path from there. */
+/** SHA-256 of every file below a directory, by relative path. */
 async function hashesBelow(directory: string): Promise<Record<string, string>> {
   const files = await filesBelow(directory)
   return Object.fromEntries([...files].map(([path, bytes]) => [relative(directory, path), sha256(bytes)]))
@@ -42,7 +42,7 @@ function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-test('a snapshot is what its manifest and its catalog say, and can be read without DuckDB', async () => {
+test('a snapshot matches its manifest and catalog, and can be read without DuckDB', async () => {
   const company = await startCompany(notices(1, 12))
   await company.syncHere()
   const directory = await latest(company.environment)
@@ -95,14 +95,14 @@ test('every table and column in the catalog has a comment', async () => {
   })
 })
 
-test('published files never change, and months without a change are the same files', async () => {
+test('published files never change, and unchanged months are the same files', async () => {
   const company = await startCompany(notices(1, 12))
   const { world, environment } = company
   await company.syncHere()
   const first = await latest(environment)
   const before = await hashesBelow(first)
 
-  // A notice of November: odd numbers are.
+  // A notice of November, like all odd numbers.
   world.update(idOf(3), { edital: { orgao: 'OUTRO' }, updatedAt: NOON })
   await company.syncHere()
   const second = await latest(environment)
@@ -114,7 +114,7 @@ test('published files never change, and months without a change are the same fil
     if (old?.ino === now.ino) shared.push(path)
   }
   const monthly = TABLES.filter(({ files }) => files === 'by_month').map(({ name }) => name)
-  // The analysis differs in its notice's fields, so its tables of November are written anew too.
+  // The analysis repeats fields of its notice, so its tables of November are rewritten too.
   expect(shared.sort()).toEqual(monthly.map(name => `${name}/2026-10.parquet`).sort())
 
   world.update(idOf(2), { edital: { discard_reason: 'Sem interesse' } })
@@ -127,7 +127,7 @@ test('published files never change, and months without a change are the same fil
   expect((await stat(join(third, 'editais/2026-10.parquet'))).ino).not.toBe(
     (await stat(join(first, 'editais/2026-10.parquet'))).ino,
   )
-  // Its analysis is the same as before: only what the list says was written.
+  // Its analysis is unchanged: only the list data was rewritten.
   expect((await stat(join(third, 'items/2026-10.parquet'))).ino).toBe(
     (await stat(join(first, 'items/2026-10.parquet'))).ino,
   )
@@ -155,7 +155,7 @@ test('a snapshot is removed when its time is over, but never the latest or the o
   expect(await snapshots(environment)).toHaveLength(3)
 })
 
-/** A committed state of the warehouse in which every row says the same number. */
+/** A committed state of the warehouse in which every row has the same number. */
 async function setVersion({ db }: Warehouse, version: number): Promise<void> {
   await db.transaction(async () => {
     for (const sql of [
@@ -173,7 +173,7 @@ async function setVersion({ db }: Warehouse, version: number): Promise<void> {
 
 type Reader = { readonly reads: Read[]; stop(): void }
 
-/** A process that has read once, and goes on. */
+/** A process that has read once and keeps reading. */
 async function startReader(lake: string, how: 'patient' | 'reopening'): Promise<Reader> {
   const reader = join(import.meta.dirname, 'support/reader.ts')
   const child = fork(reader, [lake, how], { env: surroundings() })
@@ -187,19 +187,19 @@ async function startReader(lake: string, how: 'patient' | 'reopening'): Promise<
   return { reads, stop: () => void child.kill('SIGTERM') }
 }
 
-/** Each has read once more. */
+/** Resolves once each has read again. */
 async function readsOn(readers: readonly Reader[]): Promise<void> {
   const counts = readers.map(({ reads }) => reads.length)
   const isFurther = ({ reads }: Reader, index: number) => reads.length > (counts[index] ?? 0)
   await until(() => readers.every(isFurther), { what: 'another read of each' })
 }
 
-test('processes that read all the while see whole snapshots and no error while 60 are published', async () => {
+test('processes that read continuously see complete snapshots and no error while 60 are published', async () => {
   const { environment, syncHere } = await startCompany(notices(1, 6, { created_at: '2026-10-01T00:00:00Z' }))
   await syncHere()
   const context = contextHere(environment)
   const warehouse = await openWarehouse(openOptions(context))
-  // Thirty a day, of which all are kept.
+  // Thirty per day, all of which are kept.
   const startMs = Date.now()
   const publishVersion = async (version: number) => {
     await setVersion(warehouse, version)
@@ -214,9 +214,9 @@ test('processes that read all the while see whole snapshots and no error while 6
   let most = 0
   for (let version = 1001; version <= 1060; version += 1) {
     await publishVersion(version)
-    // However quick the one or slow the other.
+    // Whether the publisher or the readers are faster.
     if (version % 4 === 0) await readsOn(reopening)
-    // A connection may be as old as what it reads.
+    // A connection may be as old as the snapshot that it reads.
     if (version === 1028) {
       await until(() => patient.reads.length > 10, { what: 'reads of the patient one' })
       patient.stop()
@@ -239,7 +239,7 @@ test('processes that read all the while see whole snapshots and no error while 6
   expect(most).toBeLessThanOrEqual(33)
 }, 170_000)
 
-/** @throws Error for what was read and is wrong. */
+/** @throws Error if a reader saw something wrong. */
 function versionsOf(reads: readonly Read[]): number[] {
   return reads.map(read => {
     if ('wrong' in read) throw new Error(`a reader saw ${read.wrong}`)
@@ -247,7 +247,7 @@ function versionsOf(reads: readonly Read[]): number[] {
   })
 }
 
-test('a file that was lost from the latest snapshot is written again by the next publish', async () => {
+test('the next publish rewrites a file that was lost from the latest snapshot', async () => {
   const company = await startCompany(notices(1, 6))
   const { environment } = company
   await company.syncHere()
@@ -258,7 +258,7 @@ test('a file that was lost from the latest snapshot is written again by the next
   expect(await company.query('SELECT count(*) AS n FROM analyses')).toEqual([{ n: 7 }])
 })
 
-test('what somebody did to a catalog is not in the next one', async () => {
+test('changes made to a catalog are not in the next one', async () => {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
   const catalog = join(await latest(company.environment), 'catalog.duckdb')
@@ -273,7 +273,7 @@ test('what somebody did to a catalog is not in the next one', async () => {
   await expect(company.query('FROM meus_dados')).rejects.toThrow('does not exist')
 })
 
-test('a data directory that was moved is published again for its new place', async () => {
+test('a moved data directory is published again for its new place', async () => {
   const company = await startCompany(notices(1, 4))
   await company.syncHere()
   const old = company.environment.DATA_DIR ?? ''

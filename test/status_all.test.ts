@@ -17,7 +17,7 @@ async function configure(...companies: readonly string[]) {
   return { COMPANIES_FILE, DATA_DIR: join(directory, 'data') }
 }
 
-test('all companies that the worker cannot use are in trouble, and names that it refuses are named', async () => {
+test('companies that the worker cannot use are in trouble, and refused names are listed', async () => {
   const environment = await configure(
     `acme: { ${ENTRY} }`,
     `boreal: { ${ENTRY}, sync_cron: "0 0 31 2 *" }`,
@@ -44,7 +44,7 @@ test('all companies that the worker cannot use are in trouble, and names that it
   expect([...registry.companies.keys()]).toEqual(['acme'])
 })
 
-test('what a broken company left is looked up in the data directory of its own entry', async () => {
+test('the state of a broken company is read from the data directory of its own entry', async () => {
   const own = await temporaryDirectory()
   const environment = await configure(
     `acme: { ${ENTRY} }`,

@@ -4,7 +4,7 @@ import { editalOf, fullAnalysis, idAt, openCompany, textWith } from './support/p
 import { queryLatest } from './support/project.ts'
 
 describe('an empty analysis', () => {
-  it('is no error: its notice is current and has no rows in the lists', async () => {
+  it('is not an error: its notice is current and has no rows in the lists', async () => {
     const company = await openCompany(4)
     const [none, simple, nulls] = [idAt(company, 0), idAt(company, 1), idAt(company, 2)]
     const empty = { verdict: {}, requirements: [], items: [], alerts: [] }
@@ -42,7 +42,7 @@ describe('an empty analysis', () => {
 })
 
 describe('text', () => {
-  /** What arrives, as a JSON string's text, and what is stored. */
+  /** The JSON text that is sent, and what is stored. */
   const TEXTS: Readonly<Record<string, readonly [string, string]>> = {
     newlines: [String.raw`"um\r\ndois\ttrês\u2028quatro"`, 'um\r\ndois\ttrês\u2028quatro'],
     'a NUL': [String.raw`"antes\u0000depois"`, 'antes\u0000depois'],
@@ -63,7 +63,7 @@ describe('text', () => {
     'five thousand characters': [`"${'ação '.repeat(1000)}"`, 'ação '.repeat(1000)],
   }
 
-  it('of any kind is stored as it was meant, in the list, in analyses, and in their free-form parts', async () => {
+  it('of any kind is stored as meant, in the list, in analyses and in their free-form parts', async () => {
     const company = await openCompany(Object.keys(TEXTS).length)
     const cases = Object.entries(TEXTS).map(([name, [sent, stored]], position) => ({
       ...{ name, sent, stored, id: idAt(company, position) },
@@ -92,7 +92,7 @@ describe('text', () => {
     }
   })
 
-  it('may come in a body that is pretty-printed or begins with a byte order mark', async () => {
+  it('may come in a pretty-printed body, or after a byte order mark', async () => {
     const company = await openCompany(3)
     const [pretty, marked] = [idAt(company, 0), idAt(company, 1)]
     company.bodies.set(pretty, `\r\n${JSON.stringify(fullAnalysis(company, pretty), null, '\t')}\n\n`)
@@ -112,7 +112,7 @@ describe('text', () => {
 })
 
 describe('date-times', () => {
-  /** What arrives, and the moment that is stored, as DuckDB writes it. */
+  /** The text that is sent, and the stored moment as DuckDB writes it. */
   const MOMENTS: Readonly<Record<string, string | null>> = {
     '2026-03-01T09:00:00': '2026-03-01 12:00:00+00',
     '2026-03-01T09:00': '2026-03-01 12:00:00+00',
@@ -131,7 +131,7 @@ describe('date-times', () => {
     '2026-03-01T09:00:00.000000000-03:00': '2026-03-01 12:00:00+00',
     '2026-03-01T09:00:00+0530': '2026-03-01 03:30:00+00',
     '2026-03-01T09:00:00-04': '2026-03-01 13:00:00+00',
-    // Brazil still had summer time then.
+    // Brazil still had daylight saving time then.
     '2018-12-01T09:00:00': '2018-12-01 11:00:00+00',
     '2024-02-29T23:59:59': '2024-03-01 02:59:59+00',
     '': null,
@@ -141,7 +141,7 @@ describe('date-times', () => {
     '1772366400': null,
   }
 
-  it('in any of their forms become the exact moment, and NULL where they name none', async () => {
+  it('in any valid form become the exact moment, and NULL if they are invalid', async () => {
     const company = await openCompany(Object.keys(MOMENTS).length)
     const cases = Object.entries(MOMENTS).map(([sent, stored], position) => ({
       ...{ sent, stored, id: idAt(company, position) },
@@ -178,7 +178,7 @@ describe('date-times', () => {
     )
   })
 
-  it('without an offset are local time of SOURCE_TIMEZONE', async () => {
+  it('without an offset are local time in SOURCE_TIMEZONE', async () => {
     const company = await openCompany(1, { SOURCE_TIMEZONE: 'America/Manaus' })
     company.world.update(idAt(company, 0), { edital: { data_sessao: '2026-03-01T09:00:00' } })
     await reportHere(company.environment)
@@ -189,7 +189,7 @@ describe('date-times', () => {
 })
 
 describe('numbers', () => {
-  it('of any size are stored as they are', async () => {
+  it('of any size are stored unchanged', async () => {
     const company = await openCompany(5)
     const values = [0, 9999999999999.99, 12.3456, -1.5, 1e-7]
     for (const [position, value] of values.entries()) {

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   await prepared.restore()
-  // Others come in: else nothing that is open matters.
+  // Others can enter: otherwise open files inside would not matter.
   await chmod(at('..'), 0o711)
   await chmod(at(), 0o711)
 })
@@ -51,11 +51,11 @@ async function publish(settings: Environment = {}): Promise<void> {
 }
 
 describe('doctor', () => {
-  test('finds nothing where others can open nothing', async () => {
+  test('reports nothing when other users can open nothing', async () => {
     expect(await privacyOf()).toMatchObject(WELL)
   })
 
-  test('finds what is too open, and the next run closes it', async () => {
+  test('reports what is too open, and the next run closes it', async () => {
     await mkdir(at('mirror'))
     for (const [mode, ...names] of [
       [0o755, '.', '..', 'raw', 'mirror'],
@@ -88,7 +88,7 @@ describe('doctor', () => {
     expect(await privacyOf()).toMatchObject(WELL)
   })
 
-  test('does not mind what is open behind a directory that others cannot pass', async () => {
+  test('ignores open files behind a directory that others cannot enter', async () => {
     await chmod(at('..'), 0o700)
     await chmod(at('raw'), 0o777)
     expect(await privacyOf()).toMatchObject(WELL)
@@ -98,9 +98,9 @@ describe('doctor', () => {
     { mode: 0o777, says: 'other users can replace every company there (0777)' },
     { mode: 0o1777, says: 'other users can put files there under our names (0777)' },
   ])(
-    'finds a DATA_DIR that is not ours alone ($mode), and a run leaves it as it is',
+    'reports a DATA_DIR shared with other users ($mode), and a run leaves it as it is',
     async ({ mode, says }) => {
-      await writeFile(at('../notes.txt'), 'of somebody')
+      await writeFile(at('../notes.txt'), 'of another user')
       await chmod(at('..'), mode)
       const problem = {
         ...{ status: 'problem', subject: at('..') },
@@ -114,7 +114,7 @@ describe('doctor', () => {
     },
   )
 
-  test('finds a directory behind a link that is too open, which no run closes', async () => {
+  test('reports a link to a directory that is too open, which no run closes', async () => {
     await rename(at('raw'), at('../elsewhere'))
     await chmod(at('../elsewhere'), 0o755)
     await symlink(at('../elsewhere'), at('raw'))
@@ -125,14 +125,14 @@ describe('doctor', () => {
     expect(await privacyOf()).toMatchObject(WELL)
   })
 
-  test('finds an open file with a second name, which no run closes', async () => {
+  test('reports an open file with a second hard link, which no run closes', async () => {
     await chmod(at('state.json'), 0o644)
     await link(at('state.json'), at('../elsewhere.json'))
     const problem = { status: 'problem', subject: at('state.json'), mend: `chmod 0600 ${at('state.json')}` }
     expect(await privacyOf()).toMatchObject([problem])
   })
 
-  test('finds a lake that is more open than LAKE_MODE, or of another group, until the next run', async () => {
+  test('reports a lake that is more open than LAKE_MODE or has another group, until the next run', async () => {
     const LAKE_GROUP = String(process.getgid?.() === 0 ? 54_321 : process.getgid?.())
     const settings = { LAKE_MODE: '0750', LAKE_GROUP }
     const found = await privacyOf(settings)
@@ -149,7 +149,7 @@ describe('doctor', () => {
     expect(await privacyOf(settings)).toMatchObject(WELL)
   })
 
-  test('finds a way to the lake that its readers cannot pass, until the next run', async () => {
+  test('reports a path that blocks readers of the lake, until the next run', async () => {
     await chmod(at(), 0o700)
     expect(await privacyOf()).toMatchObject(WELL)
     const settings = { LAKE_MODE: '0755' }
@@ -160,7 +160,7 @@ describe('doctor', () => {
     expect(await privacyOf(settings)).toMatchObject(WELL)
   })
 
-  test.runIf(isRoot)('finds what belongs to another user', async () => {
+  test.runIf(isRoot)('reports files that belong to another user', async () => {
     await chown(at('state.json'), STRANGER, STRANGER)
     await symlink('/nowhere', at('metabase.json'))
     await lchown(at('metabase.json'), STRANGER, STRANGER)

@@ -24,9 +24,9 @@ import { isRoot, STRANGER } from '../support/other_users.ts'
 import { runShared } from '../support/shared.ts'
 import { type SyncedCompany, startCompany } from '../support/synced.ts'
 
-const KEPT = 'nobody may write here\n'
+const KEPT = 'do not write here\n'
 
-/** A synced company, and a file elsewhere that what is planted leads to. */
+/** A synced company, and a file outside it that the planted links point to. */
 async function openCompany(): Promise<SyncedCompany & { at: (name: string) => string; target: string }> {
   const company = await startCompany(notices(1, 4))
   await company.syncHere()
@@ -41,7 +41,7 @@ async function expectUntouched(target: string): Promise<void> {
   expect((await lstat(target)).mode & 0o777).toBe(0o644)
 }
 
-describe('what somebody planted', () => {
+describe('a planted file', () => {
   const replaced = [
     ...['lock.holder.json', 'state.json.part', 'state.json', 'raw/000003.ndjson.zst.part'],
     ...['tmp/listed.ndjson', 'tmp/records.ndjson', 'tmp/work.ndjson', 'tmp/warehouse.next.duckdb'],
@@ -52,7 +52,7 @@ describe('what somebody planted', () => {
     'a second name': link,
   }
   test.each(Object.entries(plant))(
-    'as %s in the place of a file is replaced, and never written to',
+    'as %s in place of a file is replaced, and never written to',
     async (_, plantAt) => {
       const company = await openCompany()
       const { at, target, world, environment } = company
@@ -88,7 +88,7 @@ describe('what somebody planted', () => {
       await symlink(planted, at(name))
       const { code, stderr } = await runShared(args, environment)
       const refused = { code: 2, stderr: `${join(at(name))} is a link, so it is not opened. Remove it.\n` }
-      // Where there is no warehouse, a run makes one in the place of what is there.
+      // A link to a missing file counts as no warehouse: a run replaces it with a new one.
       const isMissing = isReplaced && planted !== target
       expect({ code, stderr }, planted).toEqual(isMissing ? { code: 0, stderr: '' } : refused)
       await expectUntouched(target)
@@ -100,7 +100,7 @@ describe('what somebody planted', () => {
     { name: 'lock', args: ['sync'] },
     { name: 'warehouse.duckdb', args: ['sync'] },
     { name: '../api_keys.sqlite', args: ['keys', 'create', '--description', 'ERP'] },
-  ])('as a second name of another file $name is refused, unless that is closed', async ({ name, args }) => {
+  ])('as a hard link to another file $name is refused, unless that is closed', async ({ name, args }) => {
     const { at, target, environment } = await openCompany()
     await rm(at(name), { force: true })
     await link(target, at(name))
@@ -112,14 +112,14 @@ describe('what somebody planted', () => {
     await expectUntouched(target)
   })
 
-  test('as a second name of a lock that is closed stops nobody', async () => {
+  test('as a second hard link to a closed lock blocks no run', async () => {
     const { at, target, environment } = await openCompany()
     expect((await runShared(['sync'], environment)).code).toBe(0)
     await link(at('lock'), join(target, '../second'))
     expect(await runShared(['sync'], environment)).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('as a link for the id of the directory is refused', async () => {
+  test('as a link in place of the directory id is refused', async () => {
     const { at, target, environment } = await openCompany()
     const redis = { hsetnx: async () => 1, hget: async () => null } as unknown as Queues['redis']
     await symlink(join(target, '../not-there'), at('id'))
@@ -132,7 +132,7 @@ describe('what somebody planted', () => {
     expect(existsSync(join(target, '../not-there'))).toBe(false)
   })
 
-  test('as a link to another database leaves that as it is', async () => {
+  test('as a link to another database leaves that database unchanged', async () => {
     const { at, target, environment } = await openCompany()
     const path = join(target, '../other.sqlite')
     const db = new DatabaseSync(path)
@@ -144,7 +144,7 @@ describe('what somebody planted', () => {
     expect(await readFile(path)).toEqual(before)
   })
 
-  test('as a link in the place of tmp is replaced; where it led, nothing changes', async () => {
+  test('as a link in place of tmp is replaced, and its target does not change', async () => {
     const { at, environment, world } = await openCompany()
     const shared = await temporaryDirectory()
     await chmod(shared, 0o777)
@@ -158,7 +158,7 @@ describe('what somebody planted', () => {
     expect(existsSync(at('tmp'))).toBe(false)
   })
 
-  test.runIf(isRoot)('by another user as a lock, keys or a linked directory is refused', async () => {
+  test.runIf(isRoot)('that another user owns is refused as a lock, keys or a linked directory', async () => {
     const { at, target, environment } = await openCompany()
     for (const [name, args] of [
       ['lock', ['sync']],
@@ -185,7 +185,7 @@ describe('what somebody planted', () => {
   })
 })
 
-test('directories that the operator put elsewhere are followed, and left as open as they are', async () => {
+test('directories that the operator linked are followed and keep their mode', async () => {
   const company = await startCompany(notices(1, 4))
   const elsewhere = await temporaryDirectory()
   await chmod(elsewhere, 0o755)

@@ -21,10 +21,10 @@ import { type SyncedCompany, startCompany } from '../support/synced.ts'
 const stranger = { uid: STRANGER, gid: STRANGER }
 const GROUP = 54_321
 
-/** A company whose DATA_DIR is the worker's, where others can come to it. */
+/** A company whose DATA_DIR belongs to the worker, and which others can reach. */
 async function openCompany(settings: Environment = {}): Promise<SyncedCompany> {
   const place = await temporaryDirectory()
-  // Else nobody but root would get as far as what is tested.
+  // Otherwise only root could reach what is tested.
   await chmod(place, 0o711)
   const dataDir = join(place, 'data')
   await mkdir(dataDir, { mode: 0o755 })
@@ -37,7 +37,7 @@ async function run({ environment }: SyncedCompany, args: readonly string[], sett
   expect(ended, args.join(' ')).toMatchObject({ code: 0 })
 }
 
-/** Everything that writes to DATA_DIR has written. */
+/** Runs everything that writes to DATA_DIR. */
 async function fill(company: SyncedCompany): Promise<void> {
   await run(company, ['sync'])
   await run(company, ['keys', 'create', '--description', 'ERP'])
@@ -50,7 +50,7 @@ async function fill(company: SyncedCompany): Promise<void> {
   await once(server, 'close')
 }
 
-/** As a version before left it, on a machine where anybody may do anything. */
+/** As an earlier version left it, on a machine where every user may do anything. */
 async function openAll(company: SyncedCompany): Promise<void> {
   const directory = dataOf(company)
   for (const path of [directory, ...(await pathsBelow(directory))]) {
@@ -61,7 +61,7 @@ async function openAll(company: SyncedCompany): Promise<void> {
 const dataOf = ({ environment }: SyncedCompany) => environment.DATA_DIR as string
 
 describe.runIf(isRoot)('another user of the machine', () => {
-  test('opens nothing but the lake and the catalog over all companies, whatever the umask', async () => {
+  test('opens only the lake and the catalog of all companies, whatever the umask', async () => {
     const company = await openCompany()
     await fill(company)
     const directory = dataOf(company)
@@ -76,22 +76,22 @@ describe.runIf(isRoot)('another user of the machine', () => {
     expect(loot).toMatchObject({ entered: [], written: [] })
     const got = [...loot.listed, ...loot.read]
     expect(got.filter(path => !isPublic(path))).toEqual([])
-    // What BI reads is read by others; and so the intruder could come to all the rest.
+    // BI tools read the public files. The intruder read all of them, so it could try all the rest.
     expect(got.toSorted()).toEqual(paths.filter(isPublic).toSorted())
     expect(loot.held.filter(path => !isPublic(path))).toEqual([])
   })
 
-  test('opens nothing in directories of before once a run has opened them, and holds none of its locks', async () => {
+  test('opens nothing in old, open directories after a run closes them, and holds none of their locks', async () => {
     const company = await openCompany()
     await fill(company)
     await openAll(company)
     const before = await intrude(dataOf(company), stranger)
     const databases = ['acme/lock', 'acme/warehouse.duckdb', 'api_keys.sqlite']
     expect(before.held).toEqual(expect.arrayContaining(databases.map(name => join(dataOf(company), name))))
-    // That is what it is about: who holds a lock from before keeps it, and runs out.
+    // The problem itself: a lock taken before the directory was closed still blocks runs.
     expect(await runWorker(['sync', '--wait', '0'], company.environment)).toMatchObject({ code: 4 })
     await before.leave()
-    // What its reading made beside the keys is its own, so they are not opened with that.
+    // The intruder owns the files that its read created beside the keys, so they are not opened.
     const left = join(dataOf(company), 'api_keys.sqlite-shm')
     expect(await runWorker(['keys', 'list'], company.environment)).toMatchObject({
       code: 2,
@@ -108,13 +108,13 @@ describe.runIf(isRoot)('another user of the machine', () => {
     const isPublic = (path: string) => shared.some(one => path.startsWith(one))
     expect([...loot.listed, ...loot.read, ...loot.held].filter(path => !isPublic(path))).toEqual([])
     expect([loot.entered, loot.written]).toEqual([[], []])
-    // It is still there, with all the locks that it could get.
+    // The intruder is still there, with every lock that it could get.
     company.world.update(idOf(1), { edital: { objeto: 'Mudou' } })
     await run(company, ['sync'])
     await run(company, ['keys', 'create', '--description', 'third'])
   })
 
-  test('may own DATA_DIR, where the worker may not even list it', async () => {
+  test('may own a DATA_DIR that the worker cannot even list', async () => {
     const company = await openCompany()
     const directory = dataOf(company)
     await mkdir(join(directory, 'acme'))
@@ -125,7 +125,7 @@ describe.runIf(isRoot)('another user of the machine', () => {
     expect((await stat(directory)).mode & 0o777).toBe(0o711)
   })
 
-  test('reads the lake only as LAKE_MODE and LAKE_GROUP say, older snapshots too', async () => {
+  test('reads the lake only as LAKE_MODE and LAKE_GROUP allow, including older snapshots', async () => {
     const company = await openCompany()
     const directory = dataOf(company)
     const lake = join(directory, 'acme/lake')
@@ -142,7 +142,7 @@ describe.runIf(isRoot)('another user of the machine', () => {
       return [...listed, ...read].toSorted()
     }
 
-    // Root may give any group.
+    // Root may set any group.
     const settings = { LAKE_MODE: '0750', LAKE_GROUP: String(GROUP) }
     if (WORKER !== 0) {
       const refused = await runWorker(['sync'], { ...company.environment, ...settings })
@@ -161,7 +161,7 @@ describe.runIf(isRoot)('another user of the machine', () => {
 
     await run(company, ['publish'], { LAKE_MODE: '700' })
     expect(await seenBy(own)).toEqual([])
-    // Left out, it stays as it is.
+    // Without the setting, the mode does not change.
     await run(company, ['publish'])
     expect(await seenBy(own)).toEqual([])
     await run(company, ['publish'], { LAKE_MODE: '755' })

@@ -12,7 +12,7 @@ import { startCompany } from '../support/synced.ts'
 
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o7777).toString(8)
 
-test('LAKE_MODE and LAKE_GROUP are read as people write them, or refused with a sentence', async () => {
+test('LAKE_MODE and LAKE_GROUP accept the usual notations; anything else is refused with a sentence', async () => {
   const lake = (LAKE_MODE?: string, LAKE_GROUP?: string) => readSettings({ LAKE_MODE, LAKE_GROUP }).lake
   expect(lake()).toEqual({ mode: null, group: null })
   expect(lake('0750', '0')).toEqual({ mode: 0o750, group: 0 })
@@ -29,7 +29,7 @@ test('LAKE_MODE and LAKE_GROUP are read as people write them, or refused with a 
   expect(() => lake('0750', '-1')).toThrow('LAKE_GROUP=-1: is no group in /etc/group')
 })
 
-test('each company of the file has its own', async () => {
+test('each company in the file has its own LAKE_MODE and LAKE_GROUP', async () => {
   const file = join(await temporaryDirectory(), 'companies.yaml')
   const company = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'
   // YAML reads 0750 as a number.
@@ -45,7 +45,7 @@ test('each company of the file has its own', async () => {
   ])
 })
 
-test('a lake that was closed by hand stays closed, and new snapshots in it', async () => {
+test('a lake closed by hand stays closed, including its new snapshots', async () => {
   const company = await startCompany(notices(1, 4))
   await company.sync()
   const root = companyDirectory(company.environment)
@@ -61,7 +61,7 @@ test('a lake that was closed by hand stays closed, and new snapshots in it', asy
   for (const [path, mode] of await modesBelow(join(root, 'lake'))) expect(mode, path).toMatch(/^(444|755)$/)
 })
 
-test('DATA_DIR is closed where it is ours alone, and left as it is where others use it', async () => {
+test('DATA_DIR is closed if only this program uses it; otherwise its mode does not change', async () => {
   const place = await temporaryDirectory()
   let places = 0
   async function after(mode: number, prepare: (dataDir: string) => Promise<unknown>): Promise<string> {
@@ -79,7 +79,7 @@ test('DATA_DIR is closed where it is ours alone, and left as it is where others 
   expect(await after(0o755, path => mkdir(join(path, 'beta/raw'), { recursive: true }))).toBe('711')
   expect(await after(0o755, path => mkdir(join(path, 'lost+found')))).toBe('711')
   expect(await after(0o755, path => writeFile(join(path, 'api_keys.sqlite'), ''))).toBe('711')
-  // A home, a checkout, a place of mounts, /tmp.
+  // A home directory, a checkout, a directory of mounts, /tmp.
   expect(await after(0o755, path => writeFile(join(path, '.profile'), ''))).toBe('755')
   expect(await after(0o755, path => mkdir(join(path, 'src')))).toBe('755')
   expect(await after(0o1777, nothing)).toBe('1777')

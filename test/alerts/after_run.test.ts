@@ -14,7 +14,7 @@ const OTHER_KEY = 'edk_test_other_7b21'
 type Watched = SyncedCompany & {
   readonly alerts: Alerter
   readonly webhook: Webhook
-  /** A run, what is concluded from it, and what is told of that. */
+  /** Runs, evaluates the run, and returns the alerts that were sent. */
   run(request?: Parameters<SyncedCompany['syncHere']>[0], settings?: Environment): Promise<string[]>
 }
 
@@ -35,14 +35,14 @@ async function watch(company: SyncedCompany): Promise<Watched> {
   }
 }
 
-test('a refused key is told until a run has read the list with it', async () => {
+test('a refused key stays alerted until a run reads the list with the key', async () => {
   const { run, faults, webhook } = await watch(await startCompany(notices(1, 3)))
   expect(await run()).toEqual([])
   const wrong = { API_KEY: OTHER_KEY }
   expect(await run({}, wrong)).toEqual(['key_refused raised'])
   expect(webhook.messages[0]?.text).toMatch(/^\[editais-sync\] acme: .*\(401\).*Create a new key/)
   expect(await run({}, wrong)).toEqual([])
-  // The API is down, or does not accept the question: that says nothing about the key.
+  // The API is down or rejects the request: this does not show whether the key is valid.
   for (const status of [500, 400]) {
     faults.plan = [{ fault: 'status', status }]
     expect(await run()).toEqual([])
@@ -53,7 +53,7 @@ test('a refused key is told until a run has read the list with it', async () => 
   expect(await run()).toEqual([])
 })
 
-test('a key that is refused in the middle of a run is told', async () => {
+test('a key that is refused in the middle of a run raises an alert', async () => {
   const { run, faults } = await watch(await startCompany(notices(1, 3)))
   faults.plan = [{ fault: 'status', status: 401, kinds: ['analysis'] }]
   expect(await run()).toEqual(['key_refused raised'])
@@ -62,7 +62,7 @@ test('a key that is refused in the middle of a run is told', async () => {
   expect(await run()).toEqual(['key_refused recovered'])
 })
 
-test('the key of another company is told, which is one that is accepted', async () => {
+test('the key of another company raises an alert, though the API accepts it', async () => {
   const { run, faults, world } = await watch(await startCompany(notices(1, 25)))
   await run()
   faults.plan = [{ fault: 'status', status: 401 }]
@@ -79,7 +79,7 @@ test('the key of another company is told, which is one that is accepted', async 
   expect(await run()).toEqual(['identity_guard recovered'])
 })
 
-test('a mass deletion that is held is told until the notices are back, or their deletion is believed', async () => {
+test('a blocked mass deletion stays alerted until the notices return or the deletion is allowed', async () => {
   const { run, faults, world, webhook } = await watch(
     await startCompany(notices(1, 60), { API_RETRIES: '0' }),
   )
@@ -88,11 +88,11 @@ test('a mass deletion that is held is told until the notices are back, or their 
   expect(await run()).toEqual(['identity_guard raised'])
   expect(webhook.messages[0]?.message).toContain('npm run sync -- --company acme --allow-mass-delete')
   expect(await run()).toEqual([])
-  // The list is there, but nobody can say whether what it does not show is gone.
+  // The list is complete, but the missing notices cannot be checked.
   faults.plan = [{ fault: 'status', status: 500, kinds: ['notice'] }]
   expect(await run()).toEqual([])
   faults.plan = []
-  // A filtered run asks for none of them.
+  // A filtered run does not check them.
   expect(await run({ ids: [idOf(40)] })).toEqual([])
   expect(await run({ statuses: ['analysis'] })).toEqual([])
   expect(await run()).toEqual([])
@@ -100,7 +100,7 @@ test('a mass deletion that is held is told until the notices are back, or their 
   expect(await run()).toEqual([])
 })
 
-test('a quarantine that grows is told once, until it is back where it was', async () => {
+test('a growing quarantine alerts once, until it is back at its baseline', async () => {
   const { run, faults, webhook } = await watch(await startCompany(notices(1, 6)))
   const broken = (...numbers: number[]) => {
     faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: numbers.map(idOf) }]
@@ -112,7 +112,7 @@ test('a quarantine that grows is told once, until it is back where it was', asyn
   expect(await run({ ids: [idOf(1)] })).toEqual(['quarantine_growing recovered'])
   broken(1, 2)
   expect(await run({ ids: [idOf(1), idOf(2)] })).toEqual(['quarantine_growing raised'])
-  // One of two is mended, another one breaks, nothing happens: it is above the baseline all the time.
+  // One of the two is repaired, another breaks, nothing is sent: it stays above the baseline.
   broken(2)
   expect(await run({ ids: [idOf(1), idOf(2)] })).toEqual([])
   broken(2, 3)
@@ -123,7 +123,7 @@ test('a quarantine that grows is told once, until it is back where it was', asyn
   expect(await run({ ids: [idOf(3)] })).toEqual(['quarantine_growing recovered'])
 })
 
-test('a run that ended before it read the list leaves the quarantine what it was', async () => {
+test('a run that ends before it reads the list leaves the quarantine alert unchanged', async () => {
   const { run, faults } = await watch(await startCompany(notices(1, 3)))
   faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: [idOf(1)] }]
   expect(await run()).toEqual(['quarantine_growing raised'])

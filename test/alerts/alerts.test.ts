@@ -6,7 +6,7 @@ import { arrived, holding, told } from '../support/webhook.ts'
 
 const MINUTE = 60_000
 
-test('what goes wrong is told once, and once when it is well again', async () => {
+test('a problem alerts once, and its recovery once', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker()
   expect(await alerts.clear(ACCEPTED)).toBe(false)
@@ -48,7 +48,7 @@ test('what goes wrong is told once, and once when it is well again', async () =>
   ])
 })
 
-test('alerts are apart by name, company and subject', async () => {
+test('alerts are separate by name, company and subject', async () => {
   const { webhook, worker } = await setUpAlerts()
   const alerts = worker()
   await alerts.raise(REFUSED)
@@ -66,7 +66,7 @@ test('alerts are apart by name, company and subject', async () => {
   ])
 })
 
-test('of two workers that raise and deliver at the same time, one tells', async () => {
+test('two workers that raise and deliver at the same time send one alert', async () => {
   const { webhook, worker } = await setUpAlerts()
   const workers = [worker(), worker()]
   const all = (act: (alerts: Alerter) => Promise<unknown>) =>
@@ -83,7 +83,7 @@ test('of two workers that raise and deliver at the same time, one tells', async 
   expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
-test('what goes wrong and is well again before it was told is not told at all', async () => {
+test('a problem that ends before its alert is sent sends nothing', async () => {
   const { redis, webhook, worker } = await setUpAlerts()
   const alerts = worker()
   await alerts.raise(REFUSED)
@@ -93,7 +93,7 @@ test('what goes wrong and is well again before it was told is not told at all', 
   expect(await scanAll(redis.url, redis.prefix)).toBe('')
 })
 
-test('nor is what goes wrong again before its recovery was told', async () => {
+test('a problem that returns before its recovery is sent sends nothing new', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker()
   await alerts.raise(REFUSED)
@@ -109,7 +109,7 @@ test('nor is what goes wrong again before its recovery was told', async () => {
   expect(webhook.messages[1]?.since).toBe('2026-11-21T12:00:00.000Z')
 })
 
-test('a restart changes nothing about what is known and told', async () => {
+test('a restart changes neither the known alerts nor what was sent', async () => {
   const { webhook, worker } = await setUpAlerts()
   const first = worker()
   await first.raise(REFUSED)
@@ -125,7 +125,7 @@ test('a restart changes nothing about what is known and told', async () => {
   expect(told(webhook)).toEqual(['key_refused raised', 'stale raised', 'key_refused recovered'])
 })
 
-test('without a webhook alerts are kept and logged; one that comes later is told what is wrong then', async () => {
+test('without a webhook alerts are kept and logged; a webhook added later gets only the active ones', async () => {
   const { webhook, worker } = await setUpAlerts()
   const alerts = worker({ webhookUrl: null })
   await alerts.raise(REFUSED)
@@ -138,7 +138,7 @@ test('without a webhook alerts are kept and logged; one that comes later is told
   expect(told(webhook)).toEqual(['key_refused raised'])
 })
 
-test('what has to settle is told only when it lasts', async () => {
+test('an alert with a settling time is sent only if it lasts', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker()
   const settling = { settleMs: 20_000 }
@@ -159,7 +159,7 @@ test('what has to settle is told only when it lasts', async () => {
   expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
-test('a company that is forgotten leaves nothing, not even the end of a message on its way', async () => {
+test('a forgotten company leaves nothing in Redis, even if a message is still being sent', async () => {
   const { redis, webhook, worker } = await setUpAlerts()
   const alerts = worker()
   await alerts.raise({ ...REFUSED, company: 'boreal' })
@@ -180,7 +180,7 @@ test('a company that is forgotten leaves nothing, not even the end of a message 
   expect(webhook.messages.map(({ company }) => company)).toEqual(['acme'])
 })
 
-test('a long message of many lines becomes a short one of one', async () => {
+test('a long message of several lines becomes one short line', async () => {
   const { webhook, worker } = await setUpAlerts()
   const alerts = worker()
   await alerts.raise({ ...REFUSED, message: `One\n two ${'x'.repeat(5000)}` })

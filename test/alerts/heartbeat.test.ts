@@ -13,7 +13,7 @@ vi.setConfig(DAEMON_TEST)
 
 const TOKEN = 'h34rtb34t-5up3r-s3cr3t'
 
-/** What expects heartbeats: paths that were asked for, in this order. */
+/** A heartbeat receiver, with the requests that it got, in order. */
 async function startReceiver() {
   const asked: string[] = []
   const receiver = {
@@ -34,7 +34,7 @@ async function startReceiver() {
   return receiver
 }
 
-test('each good run is followed by a heartbeat, and no other run', async () => {
+test('each good run sends a heartbeat, and no other run does', async () => {
   const receiver = await startReceiver()
   const { company, environment } = await startAcme(notices(1, 3), {
     ...{ SYNC_CRON: OFTEN, HEARTBEAT_URL: receiver.url, LOG_LEVEL: 'trace' },
@@ -51,7 +51,7 @@ test('each good run is followed by a heartbeat, and no other run', async () => {
   expect(JSON.stringify(daemon.lines)).not.toContain(TOKEN)
 })
 
-test('a heartbeat that is not taken is tried again, then reported once, and when it is taken again', async () => {
+test('a failed heartbeat is retried and logged once, and logged again when it recovers', async () => {
   const receiver = await startReceiver()
   const lines: Record<string, unknown>[] = []
   const log = createLogger('trace', {}, { write: line => void lines.push(JSON.parse(line)) })
@@ -82,7 +82,7 @@ test('a heartbeat that is not taken is tried again, then reported once, and when
   expect(receiver.asked).toHaveLength(7)
 })
 
-test("a company's own address in the companies' file comes before that of the environment", async () => {
+test("a company's own heartbeat address in the companies' file overrides that of the environment", async () => {
   const receiver = await startReceiver()
   const companies = await startCompanies(['acme', 'boreal'])
   const own = `${new URL(receiver.url).origin}/own`
@@ -96,7 +96,7 @@ test("a company's own address in the companies' file comes before that of the en
   expect(await daemon.stop()).toBe(0)
 })
 
-test('a wrong address is refused without being shown', () => {
+test('an invalid address is refused without being shown', () => {
   expect(() => readSchedule({ HEARTBEAT_URL: TOKEN })).toThrow(
     'HEARTBEAT_URL=(not shown): must be an http address.',
   )

@@ -24,10 +24,10 @@ type Scene = {
   readonly alerts: Alerter
   readonly webhook: Webhook
   readonly queues: ReturnType<typeof openQueues>
-  /** What inspecting logs itself. */
+  /** What the inspection itself logs. */
   readonly lines: string[]
   good(at: string | null, error?: string): Promise<void>
-  /** What a worker sees, and what is told of it. */
+  /** Inspects as a worker does, and returns the alerts that were sent. */
   look(seen?: Partial<Inspection> & { periods?: number }): Promise<string[]>
 }
 
@@ -76,7 +76,7 @@ function stateOf(last_good_at: string | null, error: string | null = null): Comp
   }
 }
 
-/** At 12:15, three periods of five minutes after a good run of 12:01, and not before. */
+/** At 12:15, three periods of five minutes after the good run at 12:01, and not earlier. */
 async function becomesStale({ clock, look }: Pick<Scene, 'clock' | 'look'>): Promise<void> {
   clock.at('2026-11-21T12:14:59.999Z')
   expect(await look()).toEqual([])
@@ -84,7 +84,7 @@ async function becomesStale({ clock, look }: Pick<Scene, 'clock' | 'look'>): Pro
   expect(await look()).toEqual(['stale raised'])
 }
 
-test('a company is stale when so many of its periods went by without a good run', async () => {
+test('a company is stale after the set number of periods without a good run', async () => {
   const { clock, good, look, webhook } = await startScene()
   await good('2026-11-21T12:01:30.000Z', 'The API could not be read.')
   await becomesStale({ clock, look })
@@ -101,7 +101,7 @@ test('a company is stale when so many of its periods went by without a good run'
   expect(await look()).toEqual([])
 })
 
-test('of a company whose runs fail, that is told alone: it is why it is stale', async () => {
+test('failing runs raise only run_failed, not stale, which they explain', async () => {
   const { clock, good, look, alerts } = await startScene()
   await good('2026-11-21T12:01:30.000Z')
   await alerts.raise({ name: 'run_failed', company: 'acme', message: 'Its key is gone.' })
@@ -111,8 +111,8 @@ test('of a company whose runs fail, that is told alone: it is why it is stale', 
   expect((await look()).toSorted()).toEqual(['run_failed recovered', 'stale raised'])
 })
 
-test("a company's periods are those of its schedule in its time zone", async () => {
-  // The day on which New York leaves summer time has 25 hours.
+test("a company's periods follow its schedule in its time zone", async () => {
+  // The day on which New York ends daylight saving time has 25 hours.
   const daily = { SYNC_CRON: '0 8 * * *', SYNC_TIMEZONE: 'America/New_York' }
   const { clock, good, look } = await startScene(daily, { start: '2026-10-30T12:01:00.000Z' })
   await good('2026-10-30T12:05:00.000Z')
@@ -122,7 +122,7 @@ test("a company's periods are those of its schedule in its time zone", async () 
   expect(await look()).toEqual(['stale raised'])
 })
 
-test('a worker that just began waits for so many periods; it clears nothing by that', async () => {
+test('a worker that has just started waits for all periods, and clears nothing meanwhile', async () => {
   const { clock, good, look } = await startScene()
   await good('2026-11-20T08:00:00.000Z')
   expect(await look()).toEqual([])
@@ -134,7 +134,7 @@ test('a worker that just began waits for so many periods; it clears nothing by t
   expect(await look()).toEqual([])
 })
 
-test('workers that are restarted more often than that do not keep a company from becoming stale', async () => {
+test('frequent restarts of the workers do not keep a company from becoming stale', async () => {
   const { clock, good, look } = await startScene(DAILY)
   await good('2026-11-21T12:01:30.000Z', 'The API answers 503.')
   const raisedAt = []
@@ -146,7 +146,7 @@ test('workers that are restarted more often than that do not keep a company from
   expect(raisedAt).toEqual(['2026-11-24T06:01:00.000Z'])
 })
 
-test('a pause of all workers over two due times begins anew, a shorter one does not', async () => {
+test('a pause of all workers over two due times restarts the count, a shorter one does not', async () => {
   for (const [days, raised] of [
     [1, '2026-11-24T06:01:00.000Z'],
     [2, '2026-11-26T06:01:00.000Z'],
@@ -164,7 +164,7 @@ test('a pause of all workers over two due times begins anew, a shorter one does 
   }
 })
 
-test('a worker that just began gives what was due before one period to be caught up', async () => {
+test('a worker that has just started allows one period to catch up on overdue runs', async () => {
   const { clock, good, look } = await startScene()
   await good('2026-11-21T12:01:30.000Z')
   clock.at('2026-11-21T12:14:50.000Z')
@@ -189,7 +189,7 @@ test('a Redis that lost its data does not keep a company from becoming stale', a
   expect(await look()).toEqual(['stale raised'])
 })
 
-test('a good run later than now, from a clock that was ahead, does not count', async () => {
+test('a good run in the future, from a clock that was ahead, does not count', async () => {
   const { clock, good, look, webhook } = await startScene()
   await good('2026-11-22T12:00:00.000Z')
   await becomesStale({ clock, look })
@@ -199,12 +199,12 @@ test('a good run later than now, from a clock that was ahead, does not count', a
     ),
     details: { last_good_at: '2026-11-22T12:00:00.000Z' },
   })
-  // The clock of another machine may be a moment ahead.
+  // The clock of another machine may be slightly ahead.
   await good('2026-11-21T12:15:30.000Z')
   expect(await look()).toEqual(['stale recovered'])
 })
 
-test('a clock that was ahead keeps no company from becoming stale, nor what workers noted by it', async () => {
+test('neither a clock that was ahead nor the times noted by it keep a company from becoming stale', async () => {
   const { clock, look } = await startScene({}, { start: '2027-11-21T12:01:00.000Z' })
   clock.at('2026-11-21T12:01:00.000Z')
   for (let minute = 1; minute < 15; minute += 1) {
@@ -214,7 +214,7 @@ test('a clock that was ahead keeps no company from becoming stale, nor what work
   expect(await look()).toEqual(['stale raised'])
 })
 
-test('a company is not stale before it was there for so long', async () => {
+test('a new company is not stale before the set number of periods', async () => {
   const { clock, acme, companies, look } = await startScene()
   companies.clear()
   clock.pass(60 * MINUTE)
@@ -229,7 +229,7 @@ test('a company is not stale before it was there for so long', async () => {
   expect(await look()).toEqual(['stale raised'])
 })
 
-test('a first run that takes long is no staleness, in whichever worker it goes on', async () => {
+test('a long first run is not stale, whichever worker continues it', async () => {
   const { clock, look, queues, webhook } = await startScene()
   clock.pass(60 * MINUTE)
   expect(await look({ isActive: slug => slug === 'acme' })).toEqual([])
@@ -246,7 +246,7 @@ test('a first run that takes long is no staleness, in whichever worker it goes o
   expect(webhook.messages[0]?.message).toContain('nor ever')
 })
 
-test('a later run that goes on gets one period more: a run has only begun when its time comes', async () => {
+test('a later run under way gets one more period: a run only starts at its due time', async () => {
   const { clock, good, look } = await startScene()
   await good('2026-11-21T12:00:30.000Z')
   const startedAt = new Date('2026-11-21T11:00:00Z')
@@ -256,7 +256,7 @@ test('a later run that goes on gets one period more: a run has only begun when i
   expect(await look({ startedAt, periods: 1, isActive: () => true })).toEqual(['stale raised'])
 })
 
-test('a disk is low under 10 % and well from 11 %, told once for each directory', async () => {
+test('disk_low is raised under 10 % and cleared from 11 %, once for each directory', async () => {
   const { clock, acme, companies, look, webhook } = await startScene()
   const { dataDir } = acme.settings
   companies.set('boreal', { ...acme, slug: 'boreal' })
@@ -283,7 +283,7 @@ test('a disk is low under 10 % and well from 11 %, told once for each directory'
   expect(await look(free(100))).toEqual([])
 })
 
-test('a directory that is not there yet has no disk, and one that cannot be asked hides nothing else', async () => {
+test('a missing directory has no disk, and one that cannot be checked hides no other problem', async () => {
   const { acme, look, good, clock, lines } = await startScene()
   await good('2026-11-21T12:00:30.000Z')
   clock.pass(60 * MINUTE)
@@ -299,7 +299,7 @@ test('a directory that is not there yet has no disk, and one that cannot be aske
   expect(lines).toEqual([])
 })
 
-test.skipIf(!canOwnRedis)('a Redis that evicts is told, with the command that mends it', async () => {
+test.skipIf(!canOwnRedis)('a Redis that evicts raises an alert with the command that fixes it', async () => {
   const { url } = await startOwnRedis()
   const { look, webhook } = await startScene({}, { redis: { url, prefix: 'evicting' } })
   const redis = new Redis(url)
@@ -315,11 +315,11 @@ test.skipIf(!canOwnRedis)('a Redis that evicts is told, with the command that me
   expect(await look()).toEqual(['redis_evicts recovered'])
 })
 
-test("a companies' file that cannot be used is told, though not all workers see it at once", async () => {
+test("an unusable companies' file raises an alert, though not all workers notice it at once", async () => {
   const { clock, companies, look, webhook } = await startScene()
   const problem = '/etc/companies.yaml: acme: give its key.\n/etc/companies.yaml: boreal: too.'
   const broken = { registry: { companies, problem, broken: new Map() } }
-  // Another worker has not read it again yet.
+  // Another worker has not reread it yet.
   for (const seen of [broken, {}, broken]) {
     expect(await look(seen)).toEqual([])
     clock.pass(8000)
@@ -338,7 +338,7 @@ test("a companies' file that cannot be used is told, though not all workers see 
   expect(await look()).toEqual(['wrong_configuration recovered'])
 })
 
-test('a file that one worker alone cannot use is reported once, until that one can, or is gone', async () => {
+test('a file that only one worker cannot use alerts once, until that worker can use it or is gone', async () => {
   const { clock, acme, companies, look, alerts } = await startScene({ SYNC_CRON: '0 8 * * *' })
   companies.set('boreal', { ...acme, slug: 'boreal' })
   const broken = new Map([['boreal', 'companies.yaml: boreal: give its key.']])
@@ -361,18 +361,18 @@ test('a file that one worker alone cannot use is reported once, until that one c
   expect(await both({ worker: 'here' })).toEqual([])
   expect(await both({ worker: 'here' })).toEqual(recovered)
   expect([...(await both(here)), ...(await both(here))]).toEqual(raised)
-  // It dies, so it notices nothing any more.
+  // The worker dies, so it reports nothing more.
   clock.pass(MINUTE)
   expect(await look({ worker: 'there' })).toEqual([])
   clock.pass(MINUTE)
   await look({ worker: 'there' })
   clock.pass(MINUTE)
   expect(await look({ worker: 'there' })).toEqual(recovered)
-  // Twice the file and the entry, each of them twice: nor does the log flap.
+  // The file and the entry, each raised and cleared twice: the log does not flap either.
   expect(alerts.lines).toHaveLength(8)
 })
 
-test("of names that are refused the alert does not say that the companies' file is not in use", async () => {
+test("for refused names the alert does not claim that the companies' file is not in use", async () => {
   const { clock, companies, look, webhook } = await startScene()
   const problem = '/etc/companies.yaml: companies: "Delta" must be a short name.'
   const refused = { registry: { companies, problem, isInUse: true, broken: new Map() } }
@@ -384,7 +384,7 @@ test("of names that are refused the alert does not say that the companies' file 
   expect(message).not.toContain('as before it was changed')
 })
 
-test('a company or a directory that left the configuration is forgotten without a word', async () => {
+test('alerts of a company or directory that left the configuration are dropped silently', async () => {
   const { clock, acme, companies, look, alerts } = await startScene()
   const gone = { name: 'key_refused', company: 'boreal', message: 'Refused.' } as const
   const low = { readSpace: async (path: string) => ({ blocks: 100, bavail: path === '/old' ? 1 : 50 }) }
@@ -398,14 +398,14 @@ test('a company or a directory that left the configuration is forgotten without 
   clock.pass(1.5 * MINUTE)
   expect(await look(low)).toEqual([])
   expect(await alerts.active()).toEqual([])
-  // A run that was still going on then.
+  // From a run that was still under way when the company left.
   await alerts.raise(gone)
   clock.pass(2.5 * MINUTE)
   await look(low)
   expect(await alerts.active()).toEqual([])
 })
 
-test('a company that only other workers know yet keeps its alerts', async () => {
+test('a company that only other workers know so far keeps its alerts', async () => {
   const { clock, acme, companies, look, alerts } = await startScene()
   await alerts.raise({ name: 'identity_guard', company: 'young', message: 'Its first run.' })
   await look()

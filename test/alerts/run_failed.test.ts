@@ -39,7 +39,7 @@ async function startFailed() {
   return { environment, webhook, alerts, company, conclude }
 }
 
-/** A run that its worker ends before it has read anything. */
+/** A run that its worker ends before it reads anything. */
 async function interruptedRun(environment: Environment) {
   const context = { ...contextHere(environment), signal: AbortSignal.abort() }
   const api = createApiClient({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
@@ -48,7 +48,7 @@ async function interruptedRun(environment: Environment) {
   return report
 }
 
-test('a run that was ended before it loaded anything is no end of those that failed; the next one is', async () => {
+test('a run ended before it loads anything does not clear run_failed; the next complete run does', async () => {
   const { environment, company, conclude } = await startFailed()
   expect(await interruptedRun(environment)).toMatchObject({ status: 'interrupted', loaded: 0 })
   expect(await conclude()).toEqual(['run_failed raised'])
@@ -59,7 +59,7 @@ test('a run that was ended before it loaded anything is no end of those that fai
   expect(await readFailure(company.paths)).toBeNull()
 })
 
-test('a run that was ended but loaded something shows that runs work', async () => {
+test('a run that was ended but loaded something clears run_failed', async () => {
   const { conclude } = await startFailed()
   expect(await conclude({ status: 'interrupted', loaded: 0 })).toEqual(['run_failed raised'])
   expect(await conclude({ status: 'interrupted', loaded: 1 })).toEqual([
@@ -67,7 +67,7 @@ test('a run that was ended but loaded something shows that runs work', async () 
   ])
 })
 
-test('a run that hung and left no report is counted as failed, one with a report by that', async () => {
+test('a hung run without a report counts as failed, one with a report by its status', async () => {
   const { alerts, company } = await startFailed()
   const slot = takeSlot(new Set(), company)
   slot.end('timeout')

@@ -6,7 +6,7 @@ import { arrived, holding, refusing, startWebhook, told, type Webhook } from '..
 
 const MINUTE = 60_000
 
-test('a webhook that is down gets it when it is up again, at growing intervals, and the log one line', async () => {
+test('a webhook that is down is retried at growing intervals, gets its alerts later, and logs one line', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker()
   await webhook.stop()
@@ -47,7 +47,7 @@ test('a webhook that is down gets it when it is up again, at growing intervals, 
   ])
 })
 
-test('a message that is refused does not keep the others back', async () => {
+test('a refused message does not hold back the others', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker()
   webhook.answer = ({ company }, response) => void response.writeHead(company === 'acme' ? 400 : 204).end()
@@ -61,7 +61,7 @@ test('a message that is refused does not keep the others back', async () => {
   expect(webhook.messages.map(({ company }) => company)).toEqual(['acme', 'boreal', 'acme'])
 })
 
-test('while it was refused it was not told: when it is well again nothing is to tell', async () => {
+test('an alert that the webhook refused sends no recovery', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker()
   webhook.answer = refusing(500)
@@ -73,7 +73,7 @@ test('while it was refused it was not told: when it is well again nothing is to 
   expect(told(webhook)).toEqual(['key_refused raised'])
 })
 
-test('nor while nobody could be reached', async () => {
+test('nor does an alert whose webhook could not be reached', async () => {
   const { redis, webhook, worker } = await setUpAlerts()
   const alerts = worker()
   await webhook.stop()
@@ -83,7 +83,7 @@ test('nor while nobody could be reached', async () => {
   expect(await scanAll(redis.url, redis.prefix)).toBe('')
 })
 
-test('but what was sent without an answer may be known, and so its recovery is told', async () => {
+test('an alert without an answer may have arrived, so its recovery is sent', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker()
   webhook.answer = (_, response) => void response.destroy()
@@ -97,7 +97,7 @@ test('but what was sent without an answer may be known, and so its recovery is t
   expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
-test('a slow webhook keeps neither those who raise waiting nor lets another worker send the same', async () => {
+test('a slow webhook neither blocks raising nor lets another worker send the same alert', async () => {
   const { webhook, worker } = await setUpAlerts()
   const [alerts, other] = [worker(), worker()]
   const { waiting } = holding(webhook)
@@ -114,7 +114,7 @@ test('a slow webhook keeps neither those who raise waiting nor lets another work
   expect(webhook.messages).toHaveLength(1)
 })
 
-test('a worker that looked before another one told does not tell again', async () => {
+test('a worker that read an alert before another one sent it does not send it again', async () => {
   const { webhook, worker } = await setUpAlerts()
   const [alerts, other] = [worker(), worker()]
   await alerts.raise(REFUSED)
@@ -128,7 +128,7 @@ test('a worker that looked before another one told does not tell again', async (
   expect(told(webhook)).toEqual(['key_refused raised'])
 })
 
-test('what is well again while it is being told is told as well', async () => {
+test('a problem that ends while its alert is being sent sends its recovery too', async () => {
   const { webhook, worker } = await setUpAlerts()
   const alerts = worker()
   const { waiting } = holding(webhook)
@@ -144,7 +144,7 @@ test('what is well again while it is being told is told as well', async () => {
   expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
-test('… unless what was being told is refused: then nobody knows of it', async () => {
+test('… unless the alert is refused: then there is nothing to recover from', async () => {
   const { redis, webhook, worker } = await setUpAlerts()
   const alerts = worker()
   const { waiting } = holding(webhook)
@@ -159,7 +159,7 @@ test('… unless what was being told is refused: then nobody knows of it', async
   expect(await scanAll(redis.url, redis.prefix)).toBe('')
 })
 
-test('what goes wrong again while its recovery is being told is told anew', async () => {
+test('a problem that returns while its recovery is being sent is sent again', async () => {
   const { webhook, worker } = await setUpAlerts()
   const alerts = worker()
   await alerts.raise(REFUSED)
@@ -176,7 +176,7 @@ test('what goes wrong again while its recovery is being told is told anew', asyn
   expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered', 'key_refused raised'])
 })
 
-test('a message without an answer is sent again as the same one', async () => {
+test('a message without an answer is sent again unchanged', async () => {
   const { webhook, clock, worker } = await setUpAlerts()
   const alerts = worker({ timeoutMs: 100 })
   holding(webhook)
@@ -191,7 +191,7 @@ test('a message without an answer is sent again as the same one', async () => {
   expect(webhook.messages[1]).toEqual(webhook.messages[0])
 })
 
-test('when a worker dies while it tells, another one does, once the claim has ended', async () => {
+test('if a worker dies while sending, another one sends once the claim has expired', async () => {
   const { redis, webhook, worker } = await setUpAlerts()
   const [dying, other] = [worker(), worker()]
   const { waiting } = holding(webhook)
@@ -224,7 +224,7 @@ test('a redirect is not followed', async () => {
   expect(alerts.lines.at(-1)?.msg).toMatch(/refused it \(307, a redirect, which is not followed\)/)
 })
 
-test("the webhook's token is in no value of Redis and no line of the log, whatever happens", async () => {
+test("the webhook's token is in no Redis value and no log line, whatever happens", async () => {
   const { redis, webhook, clock, worker } = await setUpAlerts()
   const url = webhook.url.replace('127.0.0.1', `hook:${webhook.token}@127.0.0.1`)
   const seen: string[] = []

@@ -35,7 +35,7 @@ async function cut(proxy: RedisProxy, { problem }: { problem(): unknown }): Prom
   await expect.poll(problem).not.toBeNull()
 }
 
-test('without Redis an alert is sent all the same, once, and what was sent before is not sent again', async () => {
+test('without Redis a new alert is sent once, and alerts that were sent before are not repeated', async () => {
   const { proxy, webhook, queues, alerts } = await startWorker()
   await alerts.raise(REFUSED)
   await alerts.deliver()
@@ -60,14 +60,14 @@ test('without Redis an alert is sent all the same, once, and what was sent befor
   expect(told(webhook)).toEqual(sent)
 })
 
-test('without Redis an alert that is on its way is not sent a second time meanwhile', async () => {
+test('without Redis an alert that is being sent is not sent twice', async () => {
   const { proxy, webhook, queues, alerts } = await startWorker()
   await cut(proxy, queues)
   await alerts.raise(REFUSED)
   const { waiting } = holding(webhook)
   const first = alerts.deliver()
   await arrived(webhook, 1)
-  // Any run that ends delivers, whatever is on its way.
+  // Every run that ends delivers alerts, even while one is being sent.
   await alerts.deliver()
   expect(told(webhook)).toEqual(['key_refused raised'])
   waiting[0]?.end()
@@ -80,7 +80,7 @@ test('without Redis an alert that is on its way is not sent a second time meanwh
   expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
-test('what Redis is told by nobody else: that a worker cannot use it, once it lasts, and that it can again', async () => {
+test('an outage of Redis alerts once it lasts, and its end sends the recovery', async () => {
   const { proxy, webhook, clock, queues, alerts, redis, log } = await startWorker()
   const look = async () => {
     await inspect({
@@ -95,7 +95,7 @@ test('what Redis is told by nobody else: that a worker cannot use it, once it la
   expect(webhook.messages).toEqual([])
   clock.pass(MINUTE)
   await look()
-  // Nor is Redis needed to see what is wrong with the file.
+  // Problems with the file are found without Redis too.
   expect(told(webhook).sort()).toEqual(['redis_unusable raised', 'wrong_configuration raised'])
   const about = webhook.messages.find(({ alert }) => alert === 'redis_unusable')
   expect(about?.message).toMatch(
@@ -110,7 +110,7 @@ test('what Redis is told by nobody else: that a worker cannot use it, once it la
   expect(told(webhook).slice(2)).toEqual(['redis_unusable recovered'])
 })
 
-test('a companies file that changes while Redis is away is followed', async () => {
+test("a companies' file that changes while Redis is down is reread", async () => {
   const directory = await temporaryDirectory()
   const file = join(directory, 'companies.yaml')
   const company = (slug: string) =>

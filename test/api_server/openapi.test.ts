@@ -27,7 +27,7 @@ async function servedMirror(options: Parameters<typeof serveApi>[1] = {}) {
   return await serveApi(company.environment, options)
 }
 
-/** Both servers' descriptions, by name. */
+/** The OpenAPI documents of both servers, by name. */
 async function descriptions(): Promise<[string, Node][]> {
   const { sandbox } = await openSandbox()
   const { url } = await servedMirror()
@@ -37,7 +37,7 @@ async function descriptions(): Promise<[string, Node][]> {
   ]
 }
 
-/** What is wrong with a value, by a schema of the description; null if nothing is. */
+/** Validates a value against a schema of the document; returns the errors, or null if there are none. */
 function judgeOf(description: Node): (schema: object, value: unknown) => string | null {
   const ajv = new Ajv2020({ strict: false, allErrors: true })
   addFormats.default(ajv)
@@ -51,14 +51,14 @@ function judgeOf(description: Node): (schema: object, value: unknown) => string 
 const operationsOf = ({ paths }: Node): [string, Node][] =>
   Object.entries<Node>(paths).map(([path, { get }]) => [path, get])
 
-/** What a JSON pointer within the document names; the value itself if it is no reference. */
+/** Resolves a `$ref` within the document; returns any other value itself. */
 function follow(description: Node, value: Node): Node {
   if (!value.$ref) return value
   const names: string[] = value.$ref.split('/').slice(1)
   return names.reduce((at, name) => at[name], description)
 }
 
-test('sandbox and mirror serve valid OpenAPI 3.1, with something at every reference and link', async () => {
+test('sandbox and mirror serve valid OpenAPI 3.1, in which every reference and link resolves', async () => {
   for (const [name, description] of await descriptions()) {
     const validator = new Validator()
     expect([name, await validator.validate(structuredClone(description)), validator.version]).toEqual([
@@ -78,7 +78,7 @@ test('sandbox and mirror serve valid OpenAPI 3.1, with something at every refere
   }
 })
 
-test('every parameter, body and document has an example, and it is one of its schema', async () => {
+test('every parameter, body and document has an example that matches its schema', async () => {
   for (const [name, description] of await descriptions()) {
     const wrong = judgeOf(description)
     const found: (string | null)[] = []
@@ -107,7 +107,7 @@ test('every parameter, body and document has an example, and it is one of its sc
   }
 })
 
-test('the notice of the examples is in the sandbox, as it starts by itself', async () => {
+test("the notice of the examples is in the sandbox's default world", async () => {
   const [, description] = (await descriptions())[0] as [string, Node]
   const { id } = description.components.examples.Edital.value
   expect(description.components.parameters.EditalId.examples.sandbox.value).toBe(id)
@@ -117,7 +117,7 @@ test('the notice of the examples is in the sandbox, as it starts by itself', asy
   })
 })
 
-/** What of an answer is not as described; none if all is. */
+/** What in an answer is not as described; empty if all is. */
 function undescribed(description: Node, path: string, { status, headers, body }: Answer): string[] {
   const wrong = judgeOf(description)
   const response = description.paths[path].get.responses[status]
@@ -137,7 +137,7 @@ function undescribed(description: Node, path: string, { status, headers, body }:
   return problems.filter(problem => problem !== null)
 }
 
-/** Statuses that an operation describes and that none of the answers had. */
+/** Statuses that an operation describes but that no answer had. */
 function unseen(description: Node, path: string, answers: readonly Answer[]): string[] {
   const seen = new Set(answers.map(({ status }) => String(status)))
   return Object.keys(description.paths[path].get.responses).filter(status => !seen.has(status))
@@ -146,7 +146,7 @@ function unseen(description: Node, path: string, answers: readonly Answer[]): st
 type Ask = (path: string, question?: Question) => Promise<Answer>
 type Question = { readonly method?: string; readonly headers?: Record<string, string>; readonly key?: null }
 
-/** What each server answers alike, by the path in its description. */
+/** Requests that both servers answer alike, by the path in the document. */
 async function askForTrouble(ask: Ask, id: string): Promise<[string, Answer[]][]> {
   const troubles = (path: string) => [
     ask(path),
@@ -167,7 +167,7 @@ async function askForTrouble(ask: Ask, id: string): Promise<[string, Answer[]][]
   ]
 }
 
-test('what the sandbox answers is described, and what it describes is answered', async () => {
+test("the sandbox's answers are described, and every described status occurs", async () => {
   const { sandbox, key, world } = await openSandbox()
   const description = await descriptionAt(sandbox.url)
   const ask: Ask = (path, { method = 'GET', headers = {}, key: none } = {}) =>
@@ -182,7 +182,7 @@ test('what the sandbox answers is described, and what it describes is answered',
   }
 })
 
-test('what the mirror answers is described, and what it describes is answered', async () => {
+test("the mirror's answers are described, and every described status occurs", async () => {
   const mirror = await servedMirror()
   const limited = await servedMirror({ maxRps: 1, corsOrigins: ['https://erp.example'] })
   const empty = await servedMirror({ ready: [] })
@@ -197,7 +197,7 @@ test('what the mirror answers is described, and what it describes is answered', 
   }
 })
 
-test('the pattern of `status` accepts exactly what the API does', async () => {
+test('the pattern of `status` accepts exactly what the API accepts', async () => {
   const { sandbox } = await openSandbox()
   const { parameters } = (await descriptionAt(sandbox.url)).paths[LIST_PATH].get
   const pattern = new RegExp(parameters.find(({ name }: Node) => name === 'status').schema.pattern, 'u')

@@ -9,7 +9,7 @@ import { startCompany } from '../support/synced.ts'
 const LIST = '/api/v1/editais'
 const NOTICE = `${LIST}/${idOf(1)}`
 
-/** Paths that a router may take for others, and some that it must. */
+/** Paths that a router may confuse with others, and some that it must treat alike. */
 const PATHS: readonly string[] = [
   ...['', '/', '/.', '/..', '/%2e', '/%2E%2e', '/./', '//', '/%2f', '/ ', '/%20', '/%00', '/%', '/%zz'],
   ...['?', '/?', '?limit=1', '/?limit=1', '?limit=1&limit=2', '?limit=-1', '?limit=abc', '?offset=1e9'],
@@ -126,7 +126,7 @@ function questions(key: string): Question[] {
   ]
 }
 
-/** What must be equal: documents differ in form, and who answers them is asked elsewhere. */
+/** What must be equal: documents differ in form, and the server's name is tested elsewhere. */
 function essence(answer: string): object {
   const { status, headers, body } = parsed(answer)
   const about = [status, headers['content-type'], headers.allow, headers['www-authenticate']]
@@ -136,7 +136,7 @@ function essence(answer: string): object {
   return { about, count, total, id, alive }
 }
 
-test('sandbox, serve and daemon give the same answer to whatever is asked', async () => {
+test('sandbox, serve and daemon give the same answer to every request', async () => {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
   const mirrored = await serveApi(company.environment)
@@ -161,7 +161,7 @@ test('sandbox, serve and daemon give the same answer to whatever is asked', asyn
   }
 })
 
-test('an id that is empty, or dots, is never the list', async () => {
+test('an id that is empty or consists of dots never returns the list', async () => {
   const company = await startCompany(notices(1, 3))
   const { url } = company.sandbox
   for (const path of ['/', '/.', '/..', '/%2e', '/%2e%2e', '//', '/./', '//analysis', '/%2e/analysis']) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { shared } from '#src/api/server/shared.ts'
 
-test('all who ask before an answer is begun get that one, whoever asks later gets a later one', async () => {
+test('callers that ask before the work starts share one answer, later callers get a new one', async () => {
   const begun: PromiseWithResolvers<number>[] = []
   const ask = shared(() => {
     const one = Promise.withResolvers<number>()
@@ -14,7 +14,7 @@ test('all who ask before an answer is begun get that one, whoever asks later get
   expect(begun).toHaveLength(1)
   const later = [ask(), ask()]
   await new Promise(setImmediate)
-  // One after another.
+  // The second starts only after the first has ended.
   expect(begun).toHaveLength(1)
   begun[0]?.resolve(1)
   expect(await Promise.all(first)).toEqual([1, 1, 1])
@@ -22,7 +22,7 @@ test('all who ask before an answer is begun get that one, whoever asks later get
   await new Promise(setImmediate)
   begun[1]?.reject(new Error('broken'))
   expect((await Promise.allSettled(later)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  // One that failed keeps nobody from the next.
+  // A failure does not block the next call.
   const last = ask()
   await new Promise(setImmediate)
   await new Promise(setImmediate)

@@ -18,7 +18,7 @@ import { dataTables, queryWarehouse, type Tables, warehouseTables } from '../sup
 import { expectTruth, snapshots } from '../support/truth.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
-/** What depends on when a run happened and which one it was. */
+/** Columns that depend on the run and on its time. */
 const OF_THE_RUN = [
   ...['run_id', 'fetched_at', 'observed_at', 'first_seen_at', 'changed_at', 'last_seen_at'],
   ...['next_attempt_at', '_segment', '_seq'],
@@ -26,7 +26,7 @@ const OF_THE_RUN = [
 const NOTICES = 30
 const BROKEN = idOf(7)
 
-/** Also a notice with a broken analysis, and one that the contract does not foresee in all parts. */
+/** Includes a notice with a broken analysis, and one that partly departs from the contract. */
 function entries(): Entry[] {
   return [
     ...notices(1, NOTICES - 1),
@@ -60,7 +60,7 @@ async function waitFor(condition: () => boolean): Promise<void> {
 
 type Moment = (company: SyncedCompany) => Promise<void>
 
-/** Resolves when the sandbox is asked for the nth list page or analysis; that request is never answered. */
+/** Resolves at the nth request for a list page or an analysis; that request is never answered. */
 function onAsked(kind: 'list' | 'analysis', nth: number): Moment {
   return ({ faults }) =>
     new Promise(resolve => {
@@ -74,12 +74,12 @@ function onAsked(kind: 'list' | 'analysis', nth: number): Moment {
     })
 }
 
-/** Resolves when there is a file or directory whose path in the company's directory fits. */
+/** Resolves once the directory, below the company's, has a file or directory that matches the pattern. */
 function onFile(directory: string, pattern: RegExp): Moment {
   return async ({ environment }) => {
     const path = join(companyDirectory(environment), directory)
     for (;;) {
-      // Directories come and go while they are read.
+      // Directories appear and vanish while they are read.
       const names = await readdir(path, { recursive: true }).catch((): string[] => [])
       if (names.some(name => pattern.test(name))) return
       await sleep(1)
@@ -87,7 +87,7 @@ function onFile(directory: string, pattern: RegExp): Moment {
   }
 }
 
-/** Runs `sync`, and sends it a signal at a moment. */
+/** Runs `sync`, and sends it the signal at the given moment. */
 async function syncUntil(
   company: SyncedCompany,
   moment: Moment,
@@ -106,11 +106,15 @@ async function syncUntil(
 }
 
 test.each<{ when: string; moment: Moment; runs: number }>([
-  { when: 'while the list is read', moment: onAsked('list', 1), runs: 2 },
+  { when: 'while it reads the list', moment: onAsked('list', 1), runs: 2 },
   { when: 'right after the first segment', moment: onAsked('analysis', 1), runs: 2 },
-  { when: 'when a snapshot is nearly whole', moment: onFile('lake/snapshots', /catalog.duckdb$/), runs: 2 },
+  {
+    when: 'when a snapshot is almost complete',
+    moment: onFile('lake/snapshots', /catalog.duckdb$/),
+    runs: 2,
+  },
 ])(
-  'a full run that is killed $when, and run again, leaves what an undisturbed one does',
+  'a full run that is killed $when, and run again, ends like an undisturbed one',
   async ({ moment, runs }) => {
     const expected = await undisturbedTables()
     const company = await startBroken()
@@ -136,7 +140,7 @@ async function expectPublished(company: SyncedCompany): Promise<void> {
   ])
 }
 
-test('a killed run costs the fetching of at most one segment', async () => {
+test('a killed run costs refetching at most one segment', async () => {
   const all = 3200
   const company = await startCompany(Array.from({ length: all }, (_, index) => bareNotice(index + 1)))
   // Segments 1 and 2 hold the notices, 3 the first 3,000 analyses.
@@ -154,7 +158,7 @@ test('a killed run costs the fetching of at most one segment', async () => {
   expect(await company.query('SELECT count(*) AS n FROM analyses')).toEqual([{ n: all }])
 })
 
-test('an interrupted run keeps what it has, and a full one goes on from there through kill and restart', async () => {
+test('an interrupted run keeps its data, and a full run resumes after a kill and a restart', async () => {
   const company = await startCompany(notices(1, NOTICES))
   const first = await interrupted(company, [])
   expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: NOTICES }])
@@ -169,13 +173,13 @@ test('an interrupted run keeps what it has, and a full one goes on from there th
   const rest = await company.syncHere({ full: true })
   expect(rest).toMatchObject({ unchanged: full.loaded, loaded: NOTICES - full.loaded })
   expect(company.sandbox.requests.byKind.analysis).toBe(NOTICES - full.loaded)
-  // That one is done: the next begins anew.
+  // That full run is done: the next one starts over.
   await interrupted(company, ['--full'])
   expect(await company.syncHere({ full: true, restart: true })).toMatchObject({ loaded: NOTICES })
   expect(await company.syncHere()).toMatchObject({ unchanged: NOTICES, loaded: 0 })
 })
 
-/** A run that gets SIGINT half-way through its analyses. */
+/** A run that gets SIGINT halfway through its analyses. */
 async function interrupted(company: SyncedCompany, args: readonly string[]): Promise<RunReport> {
   const { code, stdout } = await syncUntil(company, onAsked('analysis', NOTICES / 2), 'SIGINT', args)
   expect(code).toBe(130)
@@ -184,7 +188,7 @@ async function interrupted(company: SyncedCompany, args: readonly string[]): Pro
   expect(report).toMatchObject({ status: 'interrupted', listed: NOTICES, failed: 0, quarantined: 0 })
   expect(report.loaded).toBeGreaterThan(0)
   expect(report.not_attempted).toBe(NOTICES - report.loaded)
-  // Not at once in a snapshot, where nothing else changed.
+  // If nothing else changed, the run is not in a snapshot yet.
   expect(
     await queryWarehouse(
       company.environment,
@@ -194,7 +198,7 @@ async function interrupted(company: SyncedCompany, args: readonly string[]): Pro
   return report
 }
 
-test('a full run that is killed while the list is read is owed by the next run, whichever it is', async () => {
+test('the next run of any mode makes up for a full run that was killed while it read the list', async () => {
   const company = await startCompany(notices(1, 5))
   await company.syncHere()
   await syncUntil(company, onAsked('list', 1), 'SIGKILL', ['--full'])
@@ -202,7 +206,7 @@ test('a full run that is killed while the list is read is owed by the next run, 
   expect(await company.syncHere()).toMatchObject({ loaded: 0, unchanged: 5 })
 })
 
-test('what a killed run left behind is cleared away', async () => {
+test('the next run removes what a killed run left behind', async () => {
   const company = await startCompany(notices(1, 5))
   await company.syncHere()
   const root = companyDirectory(company.environment)
@@ -228,7 +232,7 @@ test('what a killed run left behind is cleared away', async () => {
   await expectTruth(company)
 })
 
-test('a link to the latest snapshot that is missing or behind is put right by the next run', async () => {
+test('the next run repairs a missing or outdated link to the latest snapshot', async () => {
   const company = await startCompany(notices(1, 5))
   await company.syncHere()
   const latest = join(companyDirectory(company.environment), 'lake/latest')

@@ -9,18 +9,18 @@ beforeAll(async () => {
 })
 afterAll(() => chain.close())
 
-// The last first: a run that dies late has published, and the next one finds snapshots.
+// Last step first: a run that dies late has published, so the next one finds snapshots.
 test.each(DURABLE_STEPS.toReversed())(
-  'killed after %s, a run leaves what the next one goes on from',
+  'a run killed after %s leaves a state from which the next one continues',
   async step => {
     const { code, reached, stderr } = await chain.runUntil({ step, when: 'after', signal: 'SIGKILL' })
-    // Whatever the one before left, this one came as far as it should.
+    // Whatever the previous run left, this one reached its step.
     expect({ code, reached, stderr }).toEqual({ code: null, reached: true, stderr: '' })
-    // The first one came to its end; from then on there is always a whole snapshot.
+    // The first run got to its end, so from then on there is always a complete snapshot.
     await checkDurableFirst(chain.paths, true)
   },
 )
 
-test('after a kill at every step, a run that nobody disturbs makes all as if there had been none', async () => {
+test('after a kill at every step, an undisturbed run ends as if there had been none', async () => {
   await chain.expectConverged()
 })

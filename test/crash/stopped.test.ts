@@ -4,7 +4,7 @@ import { DURABLE_STEPS } from '#src/platform/durable.ts'
 import { readStored } from '#test/simulation/stored.ts'
 import { type CrashChain, startCrashChain } from '#test/support/crash_chain.ts'
 
-/** First come to while there is something left to fetch. */
+/** Steps first reached while there is still something to fetch. */
 const IN_TIME: ReadonlySet<string> = new Set<(typeof DURABLE_STEPS)[number]>([
   ...([
     'directories.sync',
@@ -23,18 +23,18 @@ beforeAll(async () => {
 afterAll(() => chain.close())
 
 test.each(DURABLE_STEPS.toReversed())(
-  'stopped before %s, a run keeps and publishes what it has',
+  'a run stopped before %s keeps and publishes what it has',
   async step => {
     const { code, reached, stderr } = await chain.runUntil({ step, when: 'before', signal: 'SIGTERM' })
     expect(reached).toBe(true)
-    // Too late to stop anything, it ends as it would have.
+    // Stopped too late, it ends normally.
     expect(code, stderr).toBe(IN_TIME.has(step) ? 130 : 0)
     expect(stderr).not.toMatch(/Unexpected|at .*\.ts/)
-    // Not where it was stopped before it had made a warehouse.
+    // There is no warehouse if the run was stopped before it made one.
     if (existsSync(chain.paths.warehouse)) await readStored(chain.paths)
   },
 )
 
-test('after a stop at every step, a run that nobody disturbs makes all as if there had been none', async () => {
+test('after a stop at every step, an undisturbed run ends as if there had been none', async () => {
   await chain.expectConverged()
 })

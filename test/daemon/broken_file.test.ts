@@ -9,7 +9,7 @@ vi.setConfig(DAEMON_TEST)
 
 const ALIAS = 'companies:\n  acme:\n    api_timeout_ms: *timeout\n'
 
-test('a stray alias in the file stops nobody: runs go on, and /readyz and an alert say the line', async () => {
+test('a stray alias in the file stops no company: runs continue, and /readyz and the log name the line', async () => {
   const companies = await startCompanies(['acme', 'boreal'])
   const webhook = await startWebhook()
   const once = { sync_cron: NEVER }
@@ -35,11 +35,11 @@ test('a stray alias in the file stops nobody: runs go on, and /readyz and an ale
   expect(JSON.stringify(daemon.lines)).not.toMatch(/fault of the program/)
   expect(await daemon.stop()).toBe(0)
 
-  // At the start it exits as with any other wrong setting.
+  // At the start it exits, as with any invalid setting.
   await expect(startDaemon(environment)).rejects.toThrow(/^the daemon ended with 2:\n.*line 3: \*timeout/)
 })
 
-test('an entry that is broken leaves the others alone, at the start and later, and its alert names it', async () => {
+test('a broken entry affects no other company, at the start or later, and its alert names it', async () => {
   const companies = await startCompanies(['acme', 'boreal', 'cedro'])
   const webhook = await startWebhook()
   const once = { sync_cron: NEVER }
@@ -59,11 +59,11 @@ test('an entry that is broken leaves the others alone, at the start and later, a
   const status = await daemon.ask('/companies/boreal/status')
   expect([status.status, await status.text()]).toEqual([409, expect.stringContaining(sentence)])
 
-  // Mended, it runs; broken again, it goes on as it was.
+  // Repaired, it runs; broken again, it keeps its last good settings.
   await companies.configure({ acme: once, boreal: once, cedro: once })
   await nextRun(daemon, 'boreal', 0)
   await until(async () => (await daemon.ask('/readyz')).ok, { what: 'a ready worker' })
-  await companies.configure({ acme: once, boreal: broken, cedro: once })
+  await until(async () => !(await daemon.ask('/readyz')).ok, { what: 'a worker that is not ready' })
   await until(async () => !(await daemon.ask('/readyz')).ok, { what: 'a worker that is not' })
   const after = daemon.lines.length
   await requestSync(daemon, 'boreal')

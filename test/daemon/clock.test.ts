@@ -18,7 +18,7 @@ const NO_DAY = '0 0 31 2 *'
 
 const silent = createLogger('silent', {})
 
-/** A machine whose clock will go back by an hour, as so much time goes by. */
+/** A machine whose clock goes back by an hour while the given time passes. */
 function startTime() {
   vi.useFakeTimers({ toFake: ['Date', 'performance'], now: BEFORE })
   onTestFinished(() => void vi.useRealTimers())
@@ -41,7 +41,7 @@ async function openThem() {
   return queues
 }
 
-test('when the clock goes back, schedules that are due for too late are set again', async () => {
+test('when the clock goes back, schedules that are due too late are set again', async () => {
   const time = startTime()
   const queues = await openThem()
   const registry = await openCompanyRegistry(await environmentOf('acme'))
@@ -54,13 +54,13 @@ test('when the clock goes back, schedules that are due for too late are set agai
   expect(await next()).toBeLessThanOrEqual(Date.now() + 2000)
 })
 
-test('… a company that could not be used is read again', async () => {
+test('… an unusable company is read again', async () => {
   const time = startTime()
   const directory = await temporaryDirectory()
   const file = join(directory, 'companies.yaml')
   const companies = { acme: { sync_cron: OFTEN }, boreal: {} }
   await writeFile(file, JSON.stringify({ defaults: { api_key_file: join(directory, 'key') }, companies }))
-  // Not in the file: what keeps it from being used passes without a change of that.
+  // The cause is outside the file, so it can disappear without a change of the file.
   const environment = { COMPANIES_FILE: file, API_BASE_URL: 'http://127.0.0.1:9', SYNC_CRON: NO_DAY }
   const registry = await openCompanyRegistry(environment)
   expect([...registry.broken.keys()]).toEqual(['boreal'])
@@ -70,7 +70,7 @@ test('… a company that could not be used is read again', async () => {
   expect([...registry.broken.keys()]).toEqual([])
 })
 
-test('… a run that takes long gives its slot to others all the same', async () => {
+test('… a long run still yields its slot', async () => {
   const time = startTime()
   const queues = await openThem()
   await requestRun(queues, 'sync', 'cedro')

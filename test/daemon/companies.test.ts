@@ -29,7 +29,7 @@ vi.setConfig(DAEMON_TEST)
 const TOTAL = 40
 const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
 
-test('a company whose key is refused does not trouble another; its alert and its recovery are told once', async () => {
+test('a refused key affects no other company; its alert and its recovery are sent once', async () => {
   const companies = await startCompanies(['acme', 'boreal'])
   const webhook = await startWebhook()
   const urlFile = join(await temporaryDirectory(), 'webhook')
@@ -57,7 +57,7 @@ test('a company whose key is refused does not trouble another; its alert and its
   )
   expect(runsOf(one, 'boreal')[0]).toMatchObject({ level: 'error', error: expect.stringContaining('(401)') })
 
-  // A worker looks for what is to be told when it starts, and each half minute; none tells it again.
+  // Each worker checks for alerts at its start and every half minute; none sends them again.
   const two = await startDaemon(environment)
   await until(() => aboutKeys().length > 0, { what: 'a message' })
   await writeFile(companies.keyFile('boreal'), `${companies.keyOf('boreal')}\n`)
@@ -83,7 +83,7 @@ test('a company whose key is refused does not trouble another; its alert and its
   expect(webhook.messages.filter(({ company }) => company === 'acme')).toEqual([])
 })
 
-test('a key or a directory that cannot be read fails the runs of its company alone, and the log says it', async () => {
+test("an unreadable key or directory fails only its own company's runs, and the log gives the reason", async () => {
   const companies = await startCompanies(['acme', 'boreal', 'celeste'])
   const once = { sync_cron: NEVER }
   await companies.configure({ acme: once, boreal: once, celeste: once })
@@ -109,7 +109,7 @@ test('a key or a directory that cannot be read fails the runs of its company alo
   expect(await nextRun(daemon, 'boreal', 0)).toMatchObject({ status: 'ok', loaded: 30 })
 })
 
-test('a full run that is asked for while a run is active follows it, once, also when its worker dies', async () => {
+test('a full run requested during a run follows it, once, even if its worker dies', async () => {
   const { company, environment } = await startAcme(notices(1, TOTAL))
   const first = await startDaemon(environment)
   await nextRun(first, 'acme', 0)
@@ -144,7 +144,7 @@ test('a full run that is asked for while a run is active follows it, once, also 
   await expectTruth(company)
 })
 
-test('a worker with another data directory refuses, and leaves the company to those with the right one', async () => {
+test('a worker with another data directory refuses the company, and leaves it to the others', async () => {
   const { company, environment } = await startAcme(notices(1, TOTAL))
   const right = await startDaemon(environment)
   await nextRun(right, 'acme', 0)
@@ -162,7 +162,7 @@ test('a worker with another data directory refuses, and leaves the company to th
   expect(company.sandbox.requests.total).toBe(0)
   expect([...(await filesBelow(elsewhere)).keys()].filter(path => !path.endsWith('/id'))).toEqual([])
 
-  // It put the job back, so that a worker with the right one can take it.
+  // It put the job back, so that a worker with the right directory can take it.
   await until(async () => (await queuedRuns(wrong)).waiting === 1, { what: 'the job in the queue' })
   expect(await wrong.stop()).toBe(0)
   expect(runsOf(wrong)).toEqual([])
@@ -170,7 +170,7 @@ test('a worker with another data directory refuses, and leaves the company to th
   expect(await nextRun(again, 'acme', 0)).toMatchObject({ status: 'ok', unchanged: TOTAL })
 })
 
-test('sync by hand waits for the run of a worker, and the run of a worker for one by hand', async () => {
+test("a manual sync and a worker's run wait for each other", async () => {
   const { company, environment } = await startAcme(notices(1, TOTAL))
   const byHand: Environment = { ...company.environment, LOG_LEVEL: 'info' }
   const held = holdAfter(company.sandbox, 'analysis', { passing: 10 })
@@ -179,7 +179,7 @@ test('sync by hand waits for the run of a worker, and the run of a worker for on
   const [run] = await worker.runs()
   const waiting = startCommand(['sync', '--json'], byHand, byHand.DATA_DIR ?? '')
   const said = listenTo(waiting)
-  await until(() => said().includes('Waiting for sync of the worker'), { what: 'a word about waiting' })
+  await until(() => said().includes('Waiting for sync of the worker'), { what: 'the line about waiting' })
   expect(said()).toContain(`process ${run}`)
   held.release()
   const { code, stdout } = await waiting.ended
@@ -204,7 +204,7 @@ test('sync by hand waits for the run of a worker, and the run of a worker for on
   expectNoOverlap([first as RunReport, second, third, fourth])
 })
 
-test('as many companies run side by side as WORKER_CONCURRENCY says, and no more', async () => {
+test('exactly WORKER_CONCURRENCY companies run in parallel', async () => {
   const companies = await startCompanies(['acme', 'boreal', 'cedro'])
   const once = { sync_cron: NEVER }
   await companies.configure({ acme: once, boreal: once, cedro: once })

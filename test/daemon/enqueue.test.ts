@@ -14,7 +14,7 @@ vi.setConfig(DAEMON_TEST)
 
 const TOTAL = 40
 
-test('sync --enqueue hands a request over, follows it, and ends as it does; Ctrl-C leaves it with the worker', async () => {
+test('sync --enqueue submits a request, follows its run and ends like it; Ctrl-C leaves it to the worker', async () => {
   const { company, environment } = await startAcme(notices(1, TOTAL))
   const words = ['sync', '--enqueue', '--json', '--wait', '20']
   const enqueue = async (...args: string[]) => await runCommand([...words, ...args], environment)
@@ -52,12 +52,12 @@ test('sync --enqueue hands a request over, follows it, and ends as it does; Ctrl
     { company: 'acme', mode: 'full', status: 'ok', loaded: TOTAL },
     { company: 'acme', status: 'failed', error: expect.stringContaining('API key refused (401)') },
   ])
-  // It was the worker that ran them.
+  // The worker ran them.
   const ids = runsOf(worker).map(({ run_id }) => run_id)
   expect(reports.map(({ run_id }) => ids.includes(run_id))).toEqual([true, true, true])
 })
 
-/** It ends also when its job is over at once. */
+/** The command also ends if its job is over at once. */
 async function expectNothingDone(environment: Environment): Promise<void> {
   const { code, stderr } = await within(
     20_000,
@@ -69,7 +69,7 @@ async function expectNothingDone(environment: Environment): Promise<void> {
   })
 }
 
-/** Ctrl-C ends it, and leaves the request with the worker. */
+/** Ctrl-C ends the command, and leaves the request to the worker. */
 async function expectLeft(worker: Daemon, company: SyncedCompany, environment: Environment): Promise<void> {
   await untilIdle(worker)
   const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
@@ -88,7 +88,7 @@ async function expectLeft(worker: Daemon, company: SyncedCompany, environment: E
   await untilIdle(worker)
 }
 
-test('Ctrl-C also ends it while Redis is away', async () => {
+test('Ctrl-C ends sync --enqueue even while Redis is down', async () => {
   const { environment } = await startAcme(notices(1, TOTAL))
   const proxy = await startProxy(environment.REDIS_URL ?? '')
   const settings = { ...environment, REDIS_URL: proxy.url }
@@ -96,7 +96,7 @@ test('Ctrl-C also ends it while Redis is away', async () => {
   const said = listenTo(following)
   await until(() => said().includes('the request waits for one'), { what: 'the request' })
   await proxy.cut()
-  await until(() => said().includes('does not answer'), { what: 'a word about Redis' })
+  await until(() => said().includes('does not answer'), { what: 'a line about Redis' })
   following.child.kill('SIGINT')
   const { code } = await within(10_000, following.ended)
   expect(code).toBe(130)

@@ -14,10 +14,10 @@ import type { Environment } from '#test/support/project.ts'
 vi.setConfig(DAEMON_TEST)
 
 const silent = createLogger('silent', {})
-/** How often a worker may die in the middle of a job. */
+/** How many workers may die in the middle of a job. */
 const MAX_DEATHS = 5
 
-/** A request of `sync --enqueue`, what it says on its way, and why it ended. */
+/** Starts `sync --enqueue`; returns its notes, and why it ended. */
 function startEnqueue(environment: Environment, waitSeconds: number | null) {
   const notes: string[] = []
   const { redis } = readDaemonSettings(environment)
@@ -37,7 +37,7 @@ function startEnqueue(environment: Environment, waitSeconds: number | null) {
   return { notes, ended }
 }
 
-/** A worker that takes the run of a request, as far as Redis shows it. */
+/** Takes the run of a request as a worker does, as far as Redis shows. */
 async function takeRun(environment: Environment): Promise<{ queues: Queues; job: Job }> {
   const { redis: place } = readDaemonSettings(environment)
   const queues = openQueues(place, silent)
@@ -56,7 +56,7 @@ async function loseLock({ queues, job }: { queues: Queues; job: Job }): Promise<
   await queues.redis.del(queues.runs.toKey(`${job.id}:lock`))
 }
 
-test('sync --enqueue ends with the reason when a run took too many workers with it', async () => {
+test('sync --enqueue ends with the reason if too many workers die during its run', async () => {
   const { environment } = await startAcme(notices(1, 3), { JOB_LOCK_MS: '1000' })
   const request = startEnqueue(environment, null)
   const { queues, job } = await takeRun(environment)
@@ -69,7 +69,7 @@ test('sync --enqueue ends with the reason when a run took too many workers with 
   expect(JSON.stringify(worker.lines)).not.toContain('fault of the program')
 })
 
-test('sync --enqueue says that the worker of its run fell silent, and waits for another run to begin', async () => {
+test("sync --enqueue reports that its run's worker went silent, and waits for another run to start", async () => {
   const { environment } = await startAcme(notices(1, 3))
   const request = startEnqueue(environment, 4)
   const run = await takeRun(environment)
@@ -81,7 +81,7 @@ test('sync --enqueue says that the worker of its run fell silent, and waits for 
   expect(request.notes.at(-1)).toBe('Its worker fell silent; another one has to take it')
 })
 
-test('… also when the job of its run is gone', async () => {
+test('… even if the job of its run is gone', async () => {
   const { environment } = await startAcme(notices(1, 3))
   const request = startEnqueue(environment, 4)
   const { queues, job } = await takeRun(environment)

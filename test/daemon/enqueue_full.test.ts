@@ -12,10 +12,10 @@ import { asked, expectTruth } from '#test/support/truth.ts'
 vi.setConfig(DAEMON_TEST)
 
 const TOTAL = 40
-/** Far less than a test may take: what still waits then would wait for ever. */
+/** Far less than the limit of a test: a command still waiting by then would wait forever. */
 const WITHIN_MS = 100_000
 
-/** A request, when it was made, and what it says on its way. */
+/** A request, its time, its output so far and its end. */
 function enqueueFull(environment: Environment, ...args: string[]) {
   const started = startCommand(
     ['sync', '--enqueue', '--full', '--json', ...args],
@@ -35,7 +35,7 @@ function reportOf({ code, stdout, stderr }: Ended): RunReport {
   return JSON.parse(stdout) as RunReport
 }
 
-/** A worker with a full run under way for a request, half of whose analyses are fetched. */
+/** A worker with a full run under way for a request, with half of its analyses fetched. */
 async function startHeldFull(settings: Environment = {}) {
   const { company, environment: shared } = await startAcme(notices(1, TOTAL))
   const environment = { ...shared, ...settings }
@@ -50,7 +50,7 @@ async function startHeldFull(settings: Environment = {}) {
   return { company, environment, worker, held, request }
 }
 
-test('sync --enqueue --full ends with the run that goes on when its worker is killed', async () => {
+test('sync --enqueue --full ends with the resumed run if its worker is killed', async () => {
   const { company, environment, worker, held, request } = await startHeldFull()
   const [run = 0] = await worker.runs()
   await Promise.all([worker.kill(), killProcess(run)])
@@ -63,7 +63,7 @@ test('sync --enqueue --full ends with the run that goes on when its worker is ki
   await expectTruth(company)
 })
 
-test('… and when its daemon restarts', async () => {
+test('… and if its daemon restarts', async () => {
   const { company, environment, worker, held, request } = await startHeldFull()
   expect(await worker.stop()).toBe(0)
   held.release()
@@ -75,7 +75,7 @@ test('… and when its daemon restarts', async () => {
   expect(asked(company, 'analysis')).toHaveLength(TOTAL / 2)
 })
 
-test('all who ask at once get the result of a run that began after they had asked', async () => {
+test('requests made at the same time all get the result of a run that started after them', async () => {
   const { environment } = await startAcme(notices(1, TOTAL))
   const worker = await startDaemon(environment)
   await nextRun(worker, 'acme', 0)
@@ -90,7 +90,7 @@ test('all who ask at once get the result of a run that began after they had aske
   }
 })
 
-test('a request that comes while a full run is under way gets the next one', async () => {
+test('a request made during a full run gets the next one', async () => {
   const { environment, held, request } = await startHeldFull()
   const later = enqueueFull(environment)
   await expectAsked(environment, 2)
@@ -105,16 +105,16 @@ async function expectAsked({ REDIS_URL = '', REDIS_PREFIX }: Environment, times:
   await until(async () => (await number()) === String(times), { what: `request ${times}` })
 }
 
-test('--wait ends it after so many seconds, also while the run is under way', async () => {
+test('--wait ends it after the given seconds, even while another run is under way', async () => {
   const { environment, held } = await startHeldFull()
-  // Only afterwards may the run go on.
+  // Only after this may the run go on.
   const { code, stdout, stderr } = await enqueueFull(environment, '--wait', '2').ended
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toContain('No run of acme began within 2 s. The request stays with the daemon; see its log.')
   held.release()
 })
 
-test('--wait ends it although its own run has begun', async () => {
+test('--wait ends it even if its own run has started', async () => {
   const { company, environment } = await startAcme(notices(1, TOTAL))
   const worker = await startDaemon(environment)
   await nextRun(worker, 'acme', 0)
@@ -134,7 +134,7 @@ test('--wait ends it although its own run has begun', async () => {
   expect(await nextRun(worker, 'acme', length)).toMatchObject({ mode: 'full', loaded: TOTAL })
 })
 
-test.skipIf(!canOwnRedis)('a request that Redis lost is handed over again', async () => {
+test.skipIf(!canOwnRedis)('a request that Redis lost is submitted again', async () => {
   const redis = await startOwnRedis()
   const settings = { REDIS_URL: redis.url, REDIS_PREFIX: 'lost' }
   const { worker, held, request } = await startHeldFull(settings)

@@ -35,7 +35,7 @@ async function statusOf({ environment }: Companies, company: string, ...more: st
   return await runCommand(['status', '--company', company, ...more], environment)
 }
 
-test('runs that cannot begin, as their key is gone, are counted, shown with the reason, and alerted once', async () => {
+test('runs that cannot start without their key are counted, shown with the reason, and alerted once', async () => {
   const { companies, environment, webhook, told } = await startTwo()
   const daemon = await startDaemon(environment)
   await nextRun(daemon, 'boreal', 0)
@@ -56,7 +56,7 @@ test('runs that cannot begin, as their key is gone, are counted, shown with the 
   await until(() => told().length > 0, { what: 'an alert' })
   expect(webhook.messages[0]?.message).toContain(reason)
 
-  // A run that comes to its end is the end of it.
+  // A run that completes ends the failure.
   await writeFile(companies.keyFile('boreal'), companies.keyOf('boreal'))
   await requestSync(daemon, 'boreal')
   await until(async () => (await counted(daemon, 'boreal')).ok === 2, { what: 'a good run' })
@@ -66,7 +66,7 @@ test('runs that cannot begin, as their key is gone, are counted, shown with the 
   expect(await counted(daemon, 'acme')).toMatchObject({ failed: 0 })
 })
 
-test('a run that is killed, as for its memory, leaves the same trace', async () => {
+test('a run that is killed, as by the OOM killer, leaves the same trace', async () => {
   const { companies, environment, webhook, told } = await startTwo()
   await companies.configure({ acme: { sync_cron: NEVER } })
   const held = holdAfter(companies.sandbox, 'analysis', { passing: 10, company: 'acme' })
@@ -79,7 +79,7 @@ test('a run that is killed, as for its memory, leaves the same trace', async () 
   expect(told()).toEqual(['run_failed acme raised'])
   expect(webhook.messages[0]?.message).toContain('the process of the run died (SIGKILL)')
   expect(await counted(daemon, 'acme')).toEqual({ ok: 0, failed: 1 })
-  // The run published the list before it came to the analyses, or there is nothing yet; both name it.
+  // The run was killed after it published the list, or before anything is published; both name it.
   const { stdout, stderr } = await statusOf(companies, 'acme')
   expect(`${stdout}${stderr}`).toMatch(/failed at \S+Z: acme: the process of the run died \(SIGKILL\)/)
 })
@@ -98,7 +98,7 @@ test('a run whose process cannot be started leaves the same trace', async () => 
   expect(JSON.stringify(daemon.lines)).not.toMatch(/fault of the program/)
 })
 
-test('before the first snapshot, status names what the last run failed for, here and over HTTP', async () => {
+test('before the first snapshot, status names the reason of the last failure, here and over HTTP', async () => {
   const { companies, environment } = await startTwo()
   await companies.configure({ boreal: { sync_cron: NEVER } })
   await rm(companies.keyFile('boreal'))

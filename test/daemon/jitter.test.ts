@@ -16,7 +16,7 @@ function companyOf(slug: string, SYNC_CRON: string): Company {
   })
 }
 
-test('companies are spread evenly over a tenth of their period, a minute at most, each at a time of its own', () => {
+test('companies start spread evenly over a tenth of their period, at most a minute, each at a fixed offset', () => {
   const slugs = Array.from({ length: 1000 }, (_, index) => `company-${index}`)
   for (const [cron, spreadMs] of [
     ['0 * * * *', 60_000],
@@ -36,7 +36,7 @@ test('companies are spread evenly over a tenth of their period, a minute at most
   expect(jitterMs(companyOf('acme', '0 * * * *'), 1)).toBe(0)
 })
 
-test("a worker's companies run their own time after that of the schedule, at each of its times", async () => {
+test('each company runs at its own offset after the times of the schedule', async () => {
   const slugs = ['acme', 'boreal', 'cedro']
   const companies = await startCompanies(slugs)
   const sync_cron = '*/30 * * * * *'
@@ -47,7 +47,7 @@ test("a worker's companies run their own time after that of the schedule, at eac
     WORKER_CONCURRENCY: '3',
   })
   const scheduled = (slug: string) => runsOf(worker, slug).slice(1)
-  // The first run of each comes at once, the others by the schedule.
+  // The first run of each starts at once, the later ones by the schedule.
   await until(() => slugs.every(slug => scheduled(slug).length >= 1), {
     what: 'a scheduled run of each',
     withinMs: 90_000,

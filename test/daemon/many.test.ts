@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 240_000 })
 const GOOD = Array.from({ length: 12 }, (_, index) => `good-${index}`)
 const LOOK_MS = 50
 
-test('of many companies three are in trouble: the others run, and each of the three is named everywhere', async () => {
+test('three companies of many are in trouble: the others run, and all three are named everywhere', async () => {
   const companies = await startCompanies(['broken', 'keyless', 'killed', ...GOOD], () => notices(1, 3))
   const webhook = await startWebhook()
   const once = { sync_cron: NEVER }
@@ -77,7 +77,7 @@ test('of many companies three are in trouble: the others run, and each of the th
   }
 })
 
-/** Kills each run of the company as soon as it is seen, as a system without memory would. */
+/** Kills each run of the company as soon as it appears, as a system without memory would. */
 function killRunsOf(worker: Daemon, company: string): void {
   let isOver = false
   onTestFinished(() => {

@@ -9,7 +9,7 @@ vi.setConfig(DAEMON_TEST)
 
 const PATH = '/api/v1/editais'
 
-test('the daemon answers as the API does, each company from its own snapshots, the newest', async () => {
+test('the daemon answers as the API does, each company from its own newest snapshot', async () => {
   const companies = await startCompanies(['acme', 'boreal'], slug => [
     noticeEntry(1, { objeto: `of ${slug}` }),
   ])
@@ -25,7 +25,7 @@ test('the daemon answers as the API does, each company from its own snapshots, t
       environment,
     )
     const headers = { 'x-api-key': created.stdout.trim() }
-    // The admin's token in the place of the key would be refused.
+    // The admin's token in place of the key would be refused.
     const ask = (path: string) => fetch(`${daemon.url}${path}`, { headers })
     await until(async () => (await ask(PATH)).status === 200, { what: `the snapshot of ${slug}` })
     expect(await (await ask(PATH)).json()).toMatchObject({ total: 1, editais: [{ objeto: `of ${slug}` }] })

@@ -23,7 +23,7 @@ const TOTAL = 60
 const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
 const OUTAGE_MS = 30_000
 
-/** A company of which half the analyses are fetched, and the others wait to be released. */
+/** A company with half of its analyses fetched and the others held until they are released. */
 async function startHeld(settings: Record<string, string>) {
   const company = await startCompany(notices(1, TOTAL), { API_TIMEOUT_MS: '60000', ...settings })
   return { company, held: holdAfter(company.sandbox, 'analysis', { passing: TOTAL / 2 }) }
@@ -40,8 +40,8 @@ async function throughProxy() {
 const isAway = ({ msg }: LogLine) => /^Redis at \S+ does not answer/.test(msg)
 const isBack = ({ msg }: LogLine) => msg === 'Redis answers again.'
 
-/** One outage is told once. */
-function expectTold(daemon: Daemon, outages: number): void {
+/** Each outage is logged once. */
+function expectLogged(daemon: Daemon, outages: number): void {
   expect(daemon.lines.filter(isAway)).toHaveLength(outages)
   expect(
     daemon.lines.filter(({ msg }) => /Unexpected|ECONNREFUSED(?!\))|Connection is closed/.test(msg)),
@@ -54,14 +54,14 @@ async function expectSyncedOnce(company: SyncedCompany): Promise<void> {
 }
 
 test.skipIf(!canOwnRedis)(
-  'a run goes through while Redis is restarted, and so does the schedule',
+  'a run completes while Redis is restarted, and the schedule continues',
   async () => {
     const { company, held } = await startHeld({ SYNC_CRON: OFTEN })
     const redis = await startOwnRedis()
     const environment = { ...company.environment, REDIS_URL: redis.url, REDIS_PREFIX: 'restarted' }
     const daemon = await startDaemon(environment)
     await held.reached
-    // What was written in the last second before a crash may be lost; the job itself is older.
+    // Redis may lose what was written in the last second before a crash; the job is older.
     await sleep(1200)
     await redis.kill()
     await daemon.waitFor(isAway)
@@ -73,13 +73,13 @@ test.skipIf(!canOwnRedis)(
     expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: TOTAL })
     await expectSyncedOnce(company)
     expect(await daemon.stop()).toBe(0)
-    expectTold(daemon, 1)
-    // The queue knows of each run that it is over.
+    expectLogged(daemon, 1)
+    // The queue has recorded the end of each run.
     expect(await activeIn(environment)).toBe(0)
   },
 )
 
-test('a run goes through while Redis is gone for 30 s, and the worker stays well', async () => {
+test('a run completes while Redis is down for 30 s, and the worker stays healthy', async () => {
   const { company, held } = await startHeld({ SYNC_CRON: OFTEN })
   const { proxy, settings } = await throughProxy()
   const daemon = await startDaemon({ ...company.environment, ...settings })
@@ -92,7 +92,7 @@ test('a run goes through while Redis is gone for 30 s, and the worker stays well
   for (const endMs = Date.now() + OUTAGE_MS; Date.now() < endMs; await sleep(500)) {
     healthz.add((await daemon.ask('/healthz')).status)
     readyz.add((await daemon.ask('/readyz')).status)
-    // The run ends in the middle of the outage.
+    // The run ends during the outage.
     if (endMs - Date.now() < OUTAGE_MS / 2) held.release()
   }
   expect([...healthz]).toEqual([200])
@@ -106,10 +106,10 @@ test('a run goes through while Redis is gone for 30 s, and the worker stays well
   expect((await daemon.ask('/readyz')).status).toBe(200)
   await expectSyncedOnce(company)
   expect(await daemon.stop()).toBe(0)
-  expectTold(daemon, 1)
+  expectLogged(daemon, 1)
 })
 
-test.skipIf(!canOwnRedis)('after Redis lost everything the schedule comes back by itself', async () => {
+test.skipIf(!canOwnRedis)('after Redis loses all its data, the schedule is set again by itself', async () => {
   const { company, held } = await startHeld({ SYNC_CRON: OFTEN })
   const redis = await startOwnRedis()
   const environment = { ...company.environment, REDIS_URL: redis.url, REDIS_PREFIX: 'lost' }
@@ -121,7 +121,7 @@ test.skipIf(!canOwnRedis)('after Redis lost everything the schedule comes back b
     },
     { what: 'schedulers' },
   )
-  // The worst moment: the job of a run that is under way is lost as well.
+  // The worst moment: the job of the current run is lost as well.
   await held.reached
   await withClient(redis.url, client => client.flushall())
   held.release()
@@ -133,22 +133,22 @@ test.skipIf(!canOwnRedis)('after Redis lost everything the schedule comes back b
   expect(await daemon.stop()).toBe(0)
 })
 
-test('a worker whose Redis is away at the start says so once, begins when it is there, and ends without it', async () => {
+test('a worker started without Redis logs it once, starts work when Redis is up, and stops without it', async () => {
   const company = await startCompany(notices(1, TOTAL), { SYNC_CRON: NEVER })
   const { proxy, settings } = await throughProxy()
   await proxy.cut()
   const daemon = await startDaemon({ ...company.environment, ...settings })
   await daemon.waitFor(isAway)
-  // It tries again several times.
+  // It retries several times.
   await sleep(3000)
   expect((await daemon.ask('/healthz')).status).toBe(200)
   expect((await daemon.ask('/readyz')).status).toBe(503)
   await proxy.mend()
   expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
-  expectTold(daemon, 1)
+  expectLogged(daemon, 1)
   expect((await daemon.ask('/readyz')).status).toBe(200)
 
-  // SIGTERM while Redis is away ends an idle worker, and also one that never saw it.
+  // SIGTERM while Redis is down ends an idle worker, and one that never reached Redis.
   await untilIdle(daemon)
   await proxy.cut()
   const lines = daemon.lines.length
@@ -157,7 +157,7 @@ test('a worker whose Redis is away at the start says so once, begins when it is 
   expect(await Promise.all([stopQuickly(daemon), stopQuickly(lonely)])).toEqual([0, 0])
 })
 
-test('SIGTERM while Redis is away keeps what a run has fetched, and the next start goes on', async () => {
+test('SIGTERM while Redis is down keeps what a run has fetched, and the next start continues', async () => {
   const { company, held } = await startHeld({ SYNC_CRON: NEVER, JOB_LOCK_MS: '2000' })
   const { proxy, settings } = await throughProxy()
   const first = await startDaemon({ ...company.environment, ...settings })

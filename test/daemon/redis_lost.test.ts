@@ -16,7 +16,7 @@ const SILENT =
   /^Redis at 127\.0\.0\.1:\d+ does not answer \(nothing within 2 s\)\. Start it, or set REDIS_URL\./
 
 const STATES: readonly BadState[] = [
-  { name: 'away', sentence: AWAY, spoil: ({ proxy }) => proxy.cut(), cure: ({ proxy }) => proxy.mend() },
+  { name: 'down', sentence: AWAY, spoil: ({ proxy }) => proxy.cut(), cure: ({ proxy }) => proxy.mend() },
   {
     name: 'frozen',
     sentence: SILENT,
@@ -24,7 +24,7 @@ const STATES: readonly BadState[] = [
     cure: ({ proxy }) => proxy.mend(),
   },
   {
-    name: 'a black hole, whose connections stay dead',
+    name: 'a black hole that keeps dead connections open',
     sentence: SILENT,
     spoil: ({ proxy }) => proxy.swallow(),
     cure: ({ proxy }) => proxy.mend(),
@@ -39,7 +39,7 @@ const STATES: readonly BadState[] = [
     cure: ({ redis }) => redis.start(),
   },
   {
-    name: 'of an unknown authority',
+    name: 'using a certificate of an unknown authority',
     tls: true,
     sentence:
       /^The certificate of Redis at 127\.0\.0\.1:\d+ is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. Put the certificate of the authority that signed it into a file, and its path into REDIS_CA_FILE/,

@@ -13,12 +13,12 @@ import { startCompany } from '#test/support/synced.ts'
 vi.setConfig(DAEMON_TEST)
 
 const TOTAL = 3
-/** Whatever an address would need encoded. */
+/** With every kind of character that an address would have to encode. */
 const PASSWORD = 'p@ss:w/rd%41?#é+7c1e55d0'
 const WRONG_PASSWORD = 'wrong_0b94c2e7'
 const ENQUEUE = ['sync', '--enqueue', '--wait', '20']
 
-/** A Redis with a password, and a worker's settings; the password is in a file. */
+/** A Redis with a password, and the settings of a worker; the password is in a file. */
 async function startSecured() {
   const redis = await startOwnRedis({ password: PASSWORD })
   const company = await startCompany(notices(1, TOTAL), { SYNC_CRON: NEVER, API_TIMEOUT_MS: '60000' })
@@ -36,7 +36,7 @@ async function startSecured() {
 }
 
 test.skipIf(!canOwnRedis)(
-  'a worker and sync --enqueue open Redis with the password of a file, which stands nowhere else',
+  'a worker and sync --enqueue use the Redis password of a file, which appears nowhere else',
   async () => {
     const { company, environment, asAdmin } = await startSecured()
     const daemon = await startDaemon(environment, { env: { LOG_LEVEL: 'trace' } })
@@ -58,7 +58,7 @@ test.skipIf(!canOwnRedis)(
 
     const answers = await answersOf(daemon)
     expect(answers).toContain('"redis":{"ok":true}')
-    // The connections of BullMQ are made anew with it as well.
+    // BullMQ's connections also use it when they reconnect.
     const lines = daemon.lines.length
     await asAdmin(client => client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'))
     const again = await runCommand(ENQUEUE, environment)
@@ -73,7 +73,7 @@ test.skipIf(!canOwnRedis)(
 )
 
 test.skipIf(!canOwnRedis)(
-  'without the password, and with a wrong one, both say so; the worker begins once Redis takes it',
+  'a missing or wrong password is reported by both; the worker starts once Redis accepts it',
   async () => {
     const { open, environment, file, asAdmin } = await startSecured()
     const wrong = { ...open, REDIS_PASSWORD_FILE: await file('wrong', WRONG_PASSWORD) }
@@ -99,12 +99,12 @@ test.skipIf(!canOwnRedis)(
         ...{ stderr, log: JSON.stringify(daemon.lines), answers: await answersOf(daemon) },
       })
       if (settings !== wrong) continue
-      // Redis gets the password that the worker has.
+      // Redis is given the password that the worker has.
       await asAdmin(client => client.config('SET', 'requirepass', WRONG_PASSWORD))
       await daemon.waitFor(({ msg }) => msg === 'Redis answers again.')
       expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
     }
-    // One that stands in the address gives way to that of the file, as with every secret.
+    // The file overrides a password in the address, as for every secret.
     const inAddress = environment.REDIS_URL.replace('//', `//:${WRONG_PASSWORD}@`)
     const enqueue = (settings: Environment) => runCommand(ENQUEUE, settings)
     const [byFile, byAddress, byVariable] = await Promise.all([
@@ -117,12 +117,12 @@ test.skipIf(!canOwnRedis)(
   },
 )
 
-test('a password file that cannot be used ends a command before anything is asked', async () => {
+test('an unusable password file ends a command before it connects', async () => {
   const directory = await temporaryDirectory()
   const empty = join(directory, 'empty')
   await writeFile(empty, '\n')
   const missing = join(directory, 'missing')
-  // Nothing listens there: what comes to ask would say so.
+  // Nothing listens there: an attempt to connect would be reported.
   const nowhere = { COMPANY: 'acme', DATA_DIR: directory, REDIS_URL: 'redis://127.0.0.1:9' }
   for (const [path, says] of [
     [missing, `REDIS_PASSWORD_FILE (${missing}) cannot be read: ENOENT.`],
@@ -150,7 +150,7 @@ async function filesOf(directory: string): Promise<string> {
   return [...files].map(([path, bytes]) => `${path}\n${bytes.toString('latin1')}`).join('\n')
 }
 
-/** As it is, and as an address or a header would have it. */
+/** The secret as it is, and as an address or a header would encode it. */
 function expectNowhere(secret: string, texts: Readonly<Record<string, string>>): void {
   const forms = [
     secret,

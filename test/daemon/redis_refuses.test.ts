@@ -19,7 +19,7 @@ const STATES: readonly BadState[] = [
     cure: ({ admin }) => admin(client => client.config('SET', 'maxmemory', '0')),
   },
   {
-    name: 'given a wrong password',
+    name: 'set to another password',
     sentence:
       /^Redis refuses \(WRONGPASS\): the password \(or the user in REDIS_URL\) is wrong\. Correct REDIS_PASSWORD_FILE/,
     spoil: ({ admin }) =>
@@ -30,7 +30,7 @@ const STATES: readonly BadState[] = [
     cure: ({ admin }) => admin(client => client.acl('SETUSER', 'worker', 'resetpass', '>pw_5d1c')),
   },
   {
-    name: 'too narrow in what it allows',
+    name: 'missing a permission for the user',
     sentence:
       /^Redis refuses \(NOPERM, XADD\): its user has too few rights\. README\.md \("Redis"\) has the smallest that do/,
     spoil: ({ admin }) => admin(client => client.acl('SETUSER', 'worker', '-xadd')),

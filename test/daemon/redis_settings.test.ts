@@ -17,7 +17,7 @@ vi.setConfig(DAEMON_TEST)
 const ENQUEUE = ['sync', '--enqueue', '--wait', '30']
 
 test.skipIf(!canOwnRedis)(
-  'the smallest rights of the README are enough, also without INFO; no library writes lines of its own',
+  'the minimal rights of the README are enough, even without INFO; no library logs lines of its own',
   async () => {
     const redis = await startOwnRedis()
     await withClient(redis.url, async client => {
@@ -40,7 +40,7 @@ test.skipIf(!canOwnRedis)(
   },
 )
 
-test.skipIf(!canOwnRedis)('a password that Redis does not need does no harm', async () => {
+test.skipIf(!canOwnRedis)('a password that Redis does not need is harmless', async () => {
   const redis = await startOwnRedis()
   const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
   const daemon = await startDaemon({
@@ -52,7 +52,7 @@ test.skipIf(!canOwnRedis)('a password that Redis does not need does no harm', as
 })
 
 test.skipIf(!canOwnRedis)(
-  'a database that Redis does not have is refused, and no other is used',
+  'a database that does not exist in Redis is refused, and no other is used',
   async () => {
     const redis = await startOwnRedis()
     const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
@@ -78,8 +78,8 @@ test.skipIf(!canOwnRedis)(
   },
 )
 
-test('a Redis in protected mode is named, with what to do', async () => {
-  // As Redis 7.0 says it to whoever is not on its machine, and hangs up.
+test('a Redis in protected mode is reported, with what to do', async () => {
+  // Redis 7.0 sends this to clients on other machines, and hangs up.
   const DENIED =
     "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from the same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do so.\r\n"
   const server = createServer(socket => {
@@ -107,7 +107,7 @@ test('a Redis in protected mode is named, with what to do', async () => {
 })
 
 test.skipIf(!canOwnRedis)(
-  'what is wrong with TLS is said in one sentence, and nothing is handed over',
+  'a problem with TLS is reported in one sentence, and nothing is submitted',
   async () => {
     const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
     const plain = await startOwnRedis()
@@ -136,7 +136,7 @@ test.skipIf(!canOwnRedis)(
     expect(await ask(plain.url.replace('redis:', 'rediss:'), null)).toMatch(
       /If it does not speak TLS, write redis:\/\/\./,
     )
-    // It gives up before a connection does.
+    // The command gives up before the connection times out.
     const patient = await ask(plain.url.replace('redis:', 'rediss:'), null, { REDIS_TIMEOUT_MS: '10000' })
     expect(patient).toBe(
       'Redis at HOST does not answer (nothing within 5 s). Start it, or set REDIS_URL. If it does not speak TLS, write redis://. Nothing was handed over.',
@@ -146,7 +146,7 @@ test.skipIf(!canOwnRedis)(
   },
 )
 
-test('settings of Redis that cannot work are refused at the start', async () => {
+test('invalid Redis settings are refused at the start', async () => {
   const directory = await temporaryDirectory()
   const { certificate, key } = await makeAuthority()
   const empty = join(directory, 'empty.pem')

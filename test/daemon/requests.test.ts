@@ -19,14 +19,14 @@ async function openThem() {
     take: () => requests.take('acme'),
     look: (request: Awaited<ReturnType<typeof requests.ask>>) => requests.look('acme', request),
     end: ({ covers }: Taken) => requests.answer('acme', { skipped: 'as an answer', covers }),
-    /** How long each key will be there, in ms; -1: for ever. */
+    /** The remaining lifetime of each key in ms; -1: forever. */
     lives: async () => await Promise.all((await keys()).map(key => redis.pttl(key))),
     age: async () => await Promise.all((await keys()).map(key => redis.pexpire(key, 60_000))),
     empty: async () => await redis.unlink(await keys()),
   }
 }
 
-test('a request is answered by a run that began after it, and by no other', async () => {
+test('only a run that started after a request answers it', async () => {
   const requests = await openThem()
   const first = await requests.ask(PLAIN)
   const run = await requests.take()
@@ -37,7 +37,7 @@ test('a request is answered by a run that began after it, and by no other', asyn
   expect(await requests.look(second)).toBeNull()
 })
 
-test('an answer does not outlive the numbers of requests: they would begin again, and be answered by it', async () => {
+test('an answer does not outlive the request counter: a restarted counter would match it again', async () => {
   const requests = await openThem()
   await requests.ask(PLAIN)
   await requests.age()
@@ -45,7 +45,7 @@ test('an answer does not outlive the numbers of requests: they would begin again
   expect(Math.min(...(await requests.lives()))).toBeGreaterThan(6 * DAY_MS)
 })
 
-test('a run from before Redis lost its data answers no request from after it', async () => {
+test('a run from before Redis lost its data answers no later request', async () => {
   const requests = await openThem()
   for (let times = 0; times < 3; times += 1) await requests.ask(PLAIN)
   const run = await requests.take()
@@ -57,7 +57,7 @@ test('a run from before Redis lost its data answers no request from after it', a
   expect(await requests.look(request)).toBeNull()
 })
 
-test('a request that Redis lost is forgotten, also when another one has its number now', async () => {
+test('a request that Redis lost is forgotten, even if another one now has its number', async () => {
   const requests = await openThem()
   const lost = await requests.ask(FULL)
   await requests.empty()

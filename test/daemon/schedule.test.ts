@@ -22,23 +22,23 @@ vi.setConfig(DAEMON_TEST)
 
 const MAINTENANCE = '30 3 * * * America/Sao_Paulo'
 
-test('the schedule fires again and again', async () => {
+test('the schedule keeps firing', async () => {
   const company = await startCompany(notices(1, 30), { SYNC_CRON: OFTEN })
   const daemon = await startDaemon({ ...company.environment, ...(await redisSettings()) })
   await until(() => runsOf(daemon).length >= 3, { what: 'a third run' })
   expect(await daemon.stop()).toBe(0)
-  // One more may have begun, and been stopped.
+  // One more may have started and been stopped.
   const runs = runsOf(daemon).filter(({ status }) => status !== 'interrupted')
   expect(runs.map(({ status, mode, listed }) => ({ status, mode, listed }))).toEqual(
     runs.map(() => ({ status: 'ok', mode: 'incremental', listed: 30 })),
   )
-  // The first one comes at once; from then on no more than the schedule names.
+  // The first starts at once; after that there are no more than the schedule allows.
   const times = runs.map(({ started_at }) => Date.parse(started_at))
   const periods = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 2000
   expect(runs.length - 1).toBeLessThanOrEqual(Math.ceil(periods) + 1)
 })
 
-test('runs that take longer than their period never overlap, and at most one waits, with two workers', async () => {
+test('with two workers, long runs never overlap, and at most one waits', async () => {
   const company = await startCompany(notices(1, 30), { SYNC_CRON: '* * * * * *' })
   company.faults.plan = [{ fault: 'latency', ms: 1500, kinds: ['list'] }]
   const environment = { ...company.environment, ...(await redisSettings()) }
@@ -63,11 +63,11 @@ test('runs that take longer than their period never overlap, and at most one wai
   )
   expect(runs.length).toBeGreaterThanOrEqual(4)
   expectNoOverlap(runs)
-  // It is the queue that keeps them apart: none came only to find the company held.
+  // The queue keeps them apart: no run started only to find the company locked.
   expect(workers.flatMap(({ lines }) => lines).filter(({ msg }) => /held/i.test(msg))).toEqual([])
 })
 
-test('a restart sets no scheduler twice, and a changed SYNC_CRON takes effect: what it missed comes once', async () => {
+test('a restart duplicates no scheduler, and a changed SYNC_CRON takes effect: missed runs are made up for once', async () => {
   const company = await startCompany(notices(1, 30))
   const environment = { ...company.environment, ...(await redisSettings()) }
   const hourly = { ...environment, SYNC_CRON: '0 * * * *', SYNC_TIMEZONE: 'America/Manaus' }
@@ -86,7 +86,7 @@ test('a restart sets no scheduler twice, and a changed SYNC_CRON takes effect: w
   expect(await schedulersIn(environment)).toEqual(expected)
   expect(await second.stop()).toBe(0)
 
-  // Two times of each minute, both of them a little ahead.
+  // Two times of each minute, both slightly ahead.
   const missedMs = Math.ceil(Date.now() / 1000) * 1000 + 6000
   const seconds = [missedMs, missedMs + 1000].map(ms => new Date(ms).getSeconds())
   const ahead = { ...environment, SYNC_CRON: `${seconds.sort((a, b) => a - b).join()} * * * * *` }
@@ -104,13 +104,13 @@ test('a restart sets no scheduler twice, and a changed SYNC_CRON takes effect: w
   expect(Date.now()).toBeLessThan(missedMs)
   await sleep(missedMs + 1500 - Date.now())
 
-  // Whichever of them takes it.
+  // Either worker may take it.
   const workers = await Promise.all([startDaemon(ahead), startDaemon(ahead)])
   await until(() => runsOf(workers).length > 0, { what: 'the run that was missed', withinMs: 10_000 })
   await expectQuiet(workers, 1)
 })
 
-/** So many runs have ended, and no other one comes. */
+/** Checks that this many runs have ended, and that no further one starts. */
 async function expectQuiet(workers: readonly Daemon[], runs: number): Promise<void> {
   const [one] = workers as [Daemon]
   for (const endMs = Date.now() + 2000; Date.now() < endMs; await sleep(200)) {
@@ -126,7 +126,7 @@ const BROKEN_FILES: readonly (readonly [string, string])[] = [
   ['companies: [acme', 'companies.yaml: '],
 ]
 
-test('companies come, change and go with their file, without a restart', async () => {
+test('companies are added, changed and removed with their file, without a restart', async () => {
   const companies = await startCompanies(['acme', 'boreal', 'cedro'])
   const environment = { ...companies.environment, ...(await redisSettings()) }
   const often = { sync_cron: '*/6 * * * * *' }
@@ -142,7 +142,7 @@ test('companies come, change and go with their file, without a restart', async (
     ...['maintain-acme', 'maintain-boreal', 'sync-acme', 'sync-boreal'],
   ])
 
-  // A company that left while no worker ran.
+  // A company that was removed while no worker ran.
   await companies.configure({ acme: often })
   const worker = await startDaemon(environment)
   await nextRun(worker, 'acme', 0)
@@ -152,7 +152,7 @@ test('companies come, change and go with their file, without a restart', async (
   })
   expect(await readiness(worker)).toMatchObject({ status: 200 })
 
-  // A broken file changes nothing, and is told about, whoever reads it first: a tick or the worker itself.
+  // A broken file changes nothing and is reported, whether a tick or the worker itself reads it first.
   for (const [text, sentence] of BROKEN_FILES) {
     const lines = worker.lines.length
     await writeFile(companies.file, text)
@@ -162,13 +162,13 @@ test('companies come, change and go with their file, without a restart', async (
   expect(await nextRun(worker, 'acme')).toMatchObject({ status: 'ok' })
   expect(JSON.stringify(worker.lines)).not.toContain('edk_in_the_file')
 
-  // A company that is new.
+  // A new company.
   await companies.configure({ acme: often, cedro: often })
   expect(await nextRun(worker, 'cedro', 0)).toMatchObject({ status: 'ok', listed: 30 })
   expect(await readiness(worker)).toMatchObject({ status: 200 })
   await nextRun(worker, 'cedro')
 
-  // One that goes, and another schedule for the other.
+  // One is removed, and the other gets a new schedule.
   await companies.configure({ acme: { sync_cron: NEVER } })
   await until(
     async () => {
@@ -177,7 +177,7 @@ test('companies come, change and go with their file, without a restart', async (
     },
     { what: () => `the schedulers of acme alone, among ${JSON.stringify(worker.lines.slice(-5))}` },
   )
-  // A run that was asked for before that is handed on to other workers, which might know the company.
+  // A run requested before the removal is handed to other workers, which might know the company.
   await untilIdle(worker)
   await expectQuiet([worker], runsOf(worker).length)
   expect((await worker.ask('/companies/cedro/status')).status).toBe(404)

@@ -17,7 +17,7 @@ const REFUSED_KEY = 'edk_refused_91c2f7d0'
 const BROKEN_KEY = 'edk_broken_55e0 7ad3'
 const MISPLACED_KEYS = ['edk_in_the_yaml_6f1b', 'edk_in_the_address_0c9e']
 
-/** Synced well; refused; its server repeats the key in an error; a key that can be none. */
+/** Synced well; key refused; key repeated by its server in an error; invalid key. */
 const SLUGS = ['acme', 'boreal', 'cedro', 'dourado']
 
 async function startWatched() {
@@ -60,12 +60,12 @@ async function configure(
   await writeFile(file, JSON.stringify({ companies: Object.fromEntries(all) }))
 }
 
-/** What is searched holds what was handled. */
+/** Checks that the searched text really contains what the runs handled. */
 function expectSome(expected: readonly string[], text: string): void {
   expect(expected.filter(some => !text.includes(some))).toEqual([])
 }
 
-/** As it is, and as headers encode it. */
+/** Searches for each secret as it is, and as headers encode it. */
 function expectNone(secrets: readonly string[], texts: Readonly<Record<string, string>>): void {
   const found = Object.entries(texts).flatMap(([name, text]) =>
     secrets
@@ -83,7 +83,7 @@ function expectNone(secrets: readonly string[], texts: Readonly<Record<string, s
   expect(found).toEqual([])
 }
 
-test("no key or token is in what the worker writes, stores, says or passes on; a run knows its company's alone", async () => {
+test("no key or token is in what the worker writes, stores, logs or sends; a run knows only its company's key", async () => {
   const { companies, webhook, environment, secrets, inRedis } = await startWatched()
   const { sandbox } = companies
   const holding = holdAfter(sandbox, 'list', { passing: 0, waiting: 2, company: ['acme', 'cedro'] })
@@ -96,7 +96,7 @@ test("no key or token is in what the worker writes, stores, says or passes on; a
       : undefined
   const daemon = await startDaemon(environment, { env: { LOG_LEVEL: 'trace' } })
 
-  // While a run is under way.
+  // During a run.
   await holding.reached
   await until(async () => (await inRedis()).includes('stage'), { what: 'progress in Redis' })
   const during = { redis: await inRedis(), processes: await commandLines(daemon) }
@@ -111,7 +111,7 @@ test("no key or token is in what the worker writes, stores, says or passes on; a
     what: 'an error of the API',
   })
   await until(async () => (await failedJobs(daemon)).some(reason => /holds white space/.test(reason)), {
-    what: 'a word about a key that can be none',
+    what: 'the error about the invalid key',
   })
   await requestSync(daemon, 'acme', { full: true })
   await until(() => runsOf(daemon, 'acme').some(({ mode }) => mode === 'full'), { what: 'a full run' })
@@ -128,15 +128,15 @@ test("no key or token is in what the worker writes, stores, says or passes on; a
   expect(answers.report).toMatch(/^<!doctype html>/i)
   expect(answers.board).toContain('API key refused (401)')
 
-  // Keys where none belongs.
+  // Keys in the wrong settings.
   for (const settings of [
     { api_key: MISPLACED_KEYS[0] },
     { api_base_url: `http://x/?key=${MISPLACED_KEYS[1]}`, api_key_file: companies.keyFile('acme') },
   ]) {
     await writeFile(companies.file, JSON.stringify({ companies: { acme: settings } }))
-    // It may be seen while it is half written, too.
-    const isTold = async () => /acme: /.test(await (await daemon.ask('/readyz')).text())
-    await until(isTold, { what: 'a broken file' })
+    // The file may also be read half-written.
+    const isReported = async () => /acme: /.test(await (await daemon.ask('/readyz')).text())
+    await until(isReported, { what: 'a broken file' })
     await ask(`readyz ${Object.keys(settings)[0]}`, '/readyz')
     await configure(companies, { acme: { sync_cron: NEVER } })
     await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'a file that works' })
@@ -146,7 +146,7 @@ test("no key or token is in what the worker writes, stores, says or passes on; a
   expect(answers['readyz api_key']).toContain('acme: api_key')
   expect(answers['readyz api_base_url']).toContain('API_BASE_URL=')
 
-  // The next worker tells what this one saw.
+  // The next worker sends what this one noted.
   await startDaemon(environment)
   await until(() => webhook.messages.some(({ alert }) => alert === 'key_refused'), { what: 'an alert' })
   const redis = await inRedis()
@@ -161,7 +161,7 @@ test("no key or token is in what the worker writes, stores, says or passes on; a
   })
 })
 
-/** The processes of acme and cedro, which are under way, know their own company's key, and no other secret. */
+/** The current runs of acme and cedro know their own company's key, and no other secret. */
 async function expectOwnKeys(
   daemon: Daemon,
   companies: Companies,
@@ -190,7 +190,7 @@ async function commandLines(daemon: Daemon): Promise<string> {
   )
 }
 
-/** All text below the data directory: files as they are, segments unpacked, and the warehouses' rows. */
+/** All text below the data directory: plain files, unpacked segments and the rows of the warehouses. */
 async function filesOf({ environment, company }: Companies): Promise<string> {
   const texts: string[] = []
   for (const [path, bytes] of await filesBelow(environment.DATA_DIR ?? '')) {

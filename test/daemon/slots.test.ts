@@ -19,7 +19,7 @@ import { startWebhook } from '#test/support/webhook.ts'
 
 vi.setConfig(DAEMON_TEST)
 
-test('two companies that hang do not hold both slots while others wait, and go on once they can', async () => {
+test('two hung companies do not keep both slots while others wait, and continue once they can', async () => {
   const slugs = ['acme', 'boreal', 'cedro', 'delta']
   const companies = await startCompanies(slugs)
   const once = { sync_cron: NEVER }
@@ -37,7 +37,7 @@ test('two companies that hang do not hold both slots while others wait, and go o
   })
   await held.reached
   await expectUnderWay(worker, ['acme', 'boreal'])
-  // While nobody waits, they may go on for as long as they like.
+  // While no company waits, they may run as long as they like.
   await companies.configure({ acme: once, boreal: once, cedro: once, delta: once })
   await nextRun(worker, 'cedro', 0)
   await nextRun(worker, 'delta', 0)
@@ -51,13 +51,13 @@ test('two companies that hang do not hold both slots while others wait, and go o
     await expectTruth(companies.company(slug))
   }
   await untilIdle(worker)
-  // To give a slot away is no failure.
+  // Yielding a slot is not a failure.
   expect(await failedJobs(worker)).toEqual([])
   const metrics = await (await worker.ask('/metrics')).text()
   expect(metrics).not.toMatch(/^editais_runs_total\{.*status="failed"\} [1-9]/m)
 })
 
-test('a run that hangs is ended after RUN_TIMEOUT: the next company has its turn, and an alert says it', async () => {
+test('a hung run is ended after RUN_TIMEOUT: the next company runs, and an alert names the timeout', async () => {
   const companies = await startCompanies(['acme', 'boreal'])
   const webhook = await startWebhook()
   const once = { sync_cron: NEVER }
@@ -81,7 +81,7 @@ test('a run that hangs is ended after RUN_TIMEOUT: the next company has its turn
   held.release()
 })
 
-test('a run that takes longer than RUN_TIMEOUT, and brings something, goes on as often as it takes', async () => {
+test('a run longer than RUN_TIMEOUT that makes progress continues in as many runs as it takes', async () => {
   const { company, environment } = await startAcme(notices(1, 60), { RUN_TIMEOUT: '4s' })
   const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
   const worker = await startDaemon(environment)
@@ -96,7 +96,7 @@ test('a run that takes longer than RUN_TIMEOUT, and brings something, goes on as
   expect(await failedJobs(worker)).toEqual([])
 })
 
-/** What /metrics says of the worker and of its runs. */
+/** Checks the worker and its runs in /metrics. */
 async function expectUnderWay(worker: Daemon, slugs: readonly string[]): Promise<void> {
   const scraped = await readMetrics(await (await worker.ask('/metrics')).text())
   const shown = (name: string) => scraped.get(`editais_${name}`)?.values ?? {}

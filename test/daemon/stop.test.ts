@@ -21,7 +21,7 @@ import { asked, expectTruth } from '#test/support/truth.ts'
 
 vi.setConfig(DAEMON_TEST)
 
-test('SIGTERM in the middle of a run keeps what was fetched, and the next start goes on from there', async () => {
+test('SIGTERM during a run keeps what was fetched, and the next start continues from there', async () => {
   const { company, environment } = await startAcme(notices(1, 60))
   const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
   const first = await startDaemon(environment)
@@ -42,7 +42,7 @@ test('SIGTERM in the middle of a run keeps what was fetched, and the next start 
   expect(kept).toHaveLength(30)
 
   company.sandbox.requests.reset()
-  // No time of the schedule is near: the run itself was put back.
+  // The schedule is not due soon: the run itself was put back.
   const second = await startDaemon(environment)
   expect(await nextRun(second, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 30, unchanged: 30 })
   expect(asked(company, 'analysis')).toEqual(idsBut(60, kept))
@@ -50,7 +50,7 @@ test('SIGTERM in the middle of a run keeps what was fetched, and the next start 
   expect(await publishedAnalyses(company)).toHaveLength(60)
 })
 
-test('when a worker is killed, its run ends by itself and another worker goes on from there', async () => {
+test('if a worker is killed, its run ends by itself and another worker continues from there', async () => {
   const { company, environment } = await startAcme(notices(1, 60))
   const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
   const { busy, idle } = await startTwoWorkers(environment)
@@ -69,8 +69,8 @@ test('when a worker is killed, its run ends by itself and another worker goes on
   await expectTruth(company)
 })
 
-test('when a worker is killed together with its run, another one fetches nothing again that was sealed', async () => {
-  // More analyses than a segment holds, so that one is sealed while the run goes on.
+test('if a worker is killed together with its run, another one refetches nothing that was sealed', async () => {
+  // More analyses than a segment holds, so that one is sealed during the run.
   const total = 3200
   const { company, environment } = await startAcme(
     Array.from({ length: total }, (_, index) => bareNotice(index + 1)),
@@ -96,7 +96,7 @@ test('when a worker is killed together with its run, another one fetches nothing
   expect(await publishedAnalyses(company)).toHaveLength(total)
 })
 
-test('when the process of a run is killed, the job fails with a clear sentence, and the next run mends it', async () => {
+test("if a run's process is killed, the job fails with a clear sentence, and the next run makes up for it", async () => {
   const { company, environment } = await startAcme(notices(1, 60), { SYNC_CRON: OFTEN })
   const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
   const daemon = await startDaemon(environment)
@@ -110,13 +110,13 @@ test('when the process of a run is killed, the job fails with a clear sentence, 
   const sentence =
     /^acme: the process of the run died \(SIGKILL\)\. What it made durable stays, and the next run goes on/
   expect(await failedJobs(daemon)).toEqual([expect.stringMatching(sentence)])
-  // The log is where an operator looks first.
+  // Operators look into the log first.
   expect(daemon.lines.filter(({ msg }) => sentence.test(msg))).toMatchObject([
     { company: 'acme', level: 'error' },
   ])
 })
 
-/** Starts two workers; resolves once one of them has the run under way. */
+/** Starts two workers; resolves once one of them has started the run. */
 async function startTwoWorkers(environment: Environment): Promise<{ busy: Daemon; idle: Daemon }> {
   const workers = await Promise.all([startDaemon(environment), startDaemon(environment)])
   const busy = await until(

@@ -6,7 +6,7 @@ import { readMetrics } from '#test/support/prometheus.ts'
 
 vi.setConfig(DAEMON_TEST)
 
-test('a run that is short writes one line, and its duration includes publishing', async () => {
+test('a short run logs one line, and its duration includes publishing', async () => {
   const { environment } = await startAcme(notices(1, 30))
   const daemon = await startDaemon(environment)
   const first = await nextRun(daemon, 'acme', 0)
@@ -14,13 +14,13 @@ test('a run that is short writes one line, and its duration includes publishing'
   await requestSync(daemon, 'acme')
   const second = await nextRun(daemon, 'acme')
   await untilIdle(daemon)
-  // Opening the warehouse for the first time may take long enough to be told.
+  // The first opening of the warehouse may take long enough to be logged.
   const ofSecond = daemon.lines.filter(line => line.run_id === second.run_id)
   expect(ofSecond.map(({ msg }) => msg)).toEqual(['run finished'])
 
   const untilReport = ({ started_at, finished_at }: typeof first) =>
     (Date.parse(finished_at ?? '') - Date.parse(started_at)) / 1000
-  // The report is in the snapshot, so it ends before that is published.
+  // The report is part of the snapshot, so it ends before the snapshot is published.
   expect(Number(first.seconds)).toBeGreaterThan(untilReport(first))
   const scraped = await readMetrics(await (await daemon.ask('/metrics')).text())
   const durations = scraped.get('editais_run_duration_seconds')?.values ?? {}

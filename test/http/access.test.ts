@@ -10,9 +10,9 @@ test.each([
   ['an empty token', { authorization: 'Bearer ' }],
   ['a wrong password', basic('admin', 'secret')],
   ['the token as the user', basic(TOKEN, '')],
-  ['no credentials that can be read', { authorization: 'Basic !!!' }],
+  ['unreadable credentials', { authorization: 'Basic !!!' }],
   ['another scheme', { authorization: `Digest ${TOKEN}` }],
-])('with %s nothing is shown and nothing done', async (_, headers: Record<string, string>) => {
+])('with %s nothing is shown and nothing is done', async (_, headers: Record<string, string>) => {
   const { url, queues } = await serveWorker()
   for (const [path, method] of [
     ['/queues', 'GET'],
@@ -33,15 +33,15 @@ test.each([
 
 test.each([
   ['a bearer token', { authorization: `Bearer ${TOKEN}` }],
-  ['the same in other case', { authorization: `bearer  ${TOKEN}` }],
+  ['a bearer token in other case', { authorization: `bearer  ${TOKEN}` }],
   ['the password of a user', basic('anybody', TOKEN)],
-  ['the password of nobody', basic('', TOKEN)],
-])('the token opens as %s', async (_, headers) => {
+  ['a password without a user', basic('', TOKEN)],
+])('the token is accepted as %s', async (_, headers) => {
   const { url } = await serveWorker()
   expect((await fetch(`${url}${SYNC}`, { method: 'POST', headers })).status).toBe(202)
 })
 
-test.each([[null], ['']])('without a token (%j) what needs it is off, and says so', async adminToken => {
+test.each([[null], ['']])('without a token (%j) what needs one is off, with the reason', async adminToken => {
   const { url, ask } = await serveWorker({ adminToken })
   for (const path of ['/queues', STATUS, '/companies/unknown/status']) {
     for (const headers of [
@@ -61,13 +61,13 @@ test.each([[null], ['']])('without a token (%j) what needs it is off, and says s
 
 test.each([
   ['a page of another site', { 'sec-fetch-site': 'cross-site' }, 403],
-  ['a page of a neighbour', { 'sec-fetch-site': 'same-site' }, 403],
+  ['a page of a sibling site', { 'sec-fetch-site': 'same-site' }, 403],
   ['an old browser on another site', { origin: 'https://evil.example' }, 403],
   ['a page without an origin', { origin: 'null' }, 403],
   ['a page of another port', { origin: 'http://127.0.0.1:9' }, 403],
-  ['a page of ours', { 'sec-fetch-site': 'same-origin', origin: 'https://ops.example' }, 202],
+  ['our own page', { 'sec-fetch-site': 'same-origin', origin: 'https://ops.example' }, 202],
   ['the address bar', { 'sec-fetch-site': 'none' }, 202],
-])('what %s asks for is answered with the right status', async (_, headers, status) => {
+])('a request from %s gets the right status', async (_, headers, status) => {
   const { url, queues } = await serveWorker()
   const given = { ...basic('admin', TOKEN), ...headers }
   expect(await askWith(`${url}${SYNC}`, { method: 'POST', headers: given })).toBe(status)
@@ -77,13 +77,13 @@ test.each([
   expect(await queues.runs.isPaused()).toBe(false)
 })
 
-test('an old browser on a page of ours may ask', async () => {
+test('an old browser on our own page may send requests', async () => {
   const { url } = await serveWorker()
   const headers = { ...basic('admin', TOKEN), origin: url }
   expect(await askWith(`${url}${SYNC}`, { method: 'POST', headers })).toBe(202)
 })
 
-test('after ten wrong tokens an address has to wait, whatever it sends; others do not', async () => {
+test('after ten wrong tokens an address must wait, whatever it sends; others need not', async () => {
   const { url, logged, metrics } = await serveWorker()
   const wrong = { authorization: 'Bearer tok_0000000000000000' }
   for (let n = 0; n < 10; n += 1)
@@ -100,7 +100,7 @@ test('after ten wrong tokens an address has to wait, whatever it sends; others d
   }
   const elsewhere = await askAt(`${url}${SYNC}`, { method: 'POST', headers: good, localAddress: '127.0.0.9' })
   expect(elsewhere.status).toBe(202)
-  // Asking without a token is no guess.
+  // A request without a token is not a guess.
   expect((await fetch(`${url}${STATUS}`)).status).toBe(401)
 
   const warnings = logged.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Wrong ADMIN_TOKEN')
@@ -114,7 +114,7 @@ test('after ten wrong tokens an address has to wait, whatever it sends; others d
 test.each([
   [{ ADMIN_TOKEN: 'short' }, 'ADMIN_TOKEN has 5 characters'],
   [{ ADMIN_TOKEN: '0123456789abcde' }, 'ADMIN_TOKEN has 15 characters'],
-])('a token that can be guessed is refused at the start: %j', (environment, said) => {
+])('a token that is too short is refused at the start: %j', (environment, said) => {
   expect(() => readDaemonSettings(environment)).toThrow(said)
   expect(() => readDaemonSettings(environment)).not.toThrow(environment.ADMIN_TOKEN)
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { requestRun } from '#jobs/queue.ts'
 import { errorOf, serveWorker } from '#test/support/http.ts'
 
-test('the board shows the queues, with all that belongs to it', async () => {
+test('the board shows the queues, with all of its files', async () => {
   const { ask, queues } = await serveWorker()
   const { id } = await requestRun(queues, 'sync', 'acme')
   const page = await ask('/queues')
@@ -23,7 +23,7 @@ test('the board shows the queues, with all that belongs to it', async () => {
   expect((await ask('/queues/queue/runs')).status).toBe(200)
 })
 
-test('on the board a job can be removed, but not added; what it does not have is not found', async () => {
+test('jobs can be removed on the board but not added; unknown paths are not found', async () => {
   const { ask, queues } = await serveWorker()
   const added = await ask('/queues/api/queues/runs/add', {
     method: 'POST',

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { FatalError } from '#src/platform/errors.ts'
 import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker, TOKEN } from '#test/support/http.ts'
 
-test('a run is asked for, with or without a body', async () => {
+test('a run can be requested with or without a body', async () => {
   const asked: unknown[] = []
   const { post, logged } = await serveWorker({
     async requestSync(company, options) {
@@ -31,18 +31,18 @@ test('a run is asked for, with or without a body', async () => {
 })
 
 test.each([
-  ['a text instead of true', '{"full": "true"}', 400],
+  ['a string instead of true', '{"full": "true"}', 400],
   ['a number', '{"full": 1}', 400],
   ['null instead of a value', '{"full": null}', 400],
-  ['a misspelt name', '{"ful": true}', 400],
-  ['a name more', '{"full": true, "restart": true}', 400],
+  ['a misspelt property', '{"ful": true}', 400],
+  ['an extra property', '{"full": true, "restart": true}', 400],
   ['a list', '[]', 400],
   ['null', 'null', 400],
   ['no object', 'true', 400],
   ['half a document', '{"full": tru', 400],
   ['a form', 'full=true', 400],
   ['more than 10 kB', `{"full": true${' '.repeat(10_000)}}`, 413],
-])('no run is asked for by %s', async (_, body, status) => {
+])('%s requests no run', async (_, body, status) => {
   const { post, queues } = await serveWorker()
   const response = await post(SYNC, body)
   expect(response.status).toBe(status)
@@ -51,7 +51,7 @@ test.each([
 })
 
 test.each([['text/plain'], ['application/x-www-form-urlencoded'], ['multipart/form-data; boundary=x'], ['']])(
-  'a body of type %j, as a form of another site could send it, is refused',
+  'a body of type %j, which a form of another site can send, is refused',
   async type => {
     const { post, queues } = await serveWorker()
     const response = await post(SYNC, '{"full": true}', type ? { 'content-type': type } : {})
@@ -60,7 +60,7 @@ test.each([['text/plain'], ['application/x-www-form-urlencoded'], ['multipart/fo
   },
 )
 
-test('a body of no given length is bounded too', async () => {
+test('a body without a length is limited too', async () => {
   const { url, queues } = await serveWorker()
   const body = new ReadableStream({
     pull: controller => controller.enqueue(new TextEncoder().encode(' '.repeat(1000))),
@@ -71,12 +71,12 @@ test('a body of no given length is bounded too', async () => {
     body,
     duplex: 'half',
   } as RequestInit).catch(error => error)
-  // Node may close the connection before all was sent.
+  // Node may close the connection before everything is sent.
   if (response instanceof Response) expect(response.status).toBe(413)
   expect(await queues.runs.count()).toBe(0)
 })
 
-test('a company that is not configured is told with those that are', async () => {
+test('a company that is not configured is answered with the configured ones', async () => {
   const { post, ask, configure } = await serveWorker()
   for (const response of [await post('/companies/gamma/sync'), await ask('/companies/gamma/status')]) {
     expect(response.status).toBe(404)
@@ -86,7 +86,7 @@ test('a company that is not configured is told with those that are', async () =>
   expect((await errorOf(await post(SYNC))).detail).toBe('acme is not configured. No company is.')
 })
 
-test('before a snapshot there is no status', async () => {
+test('there is no status before the first snapshot', async () => {
   const { ask, company } = await serveWorker()
   const response = await ask(STATUS)
   expect(response.status).toBe(409)
@@ -97,7 +97,7 @@ test('before a snapshot there is no status', async () => {
   expect(await after.json()).toEqual({ company: 'acme' })
 })
 
-test('a status that cannot be read is told in its own sentence', async () => {
+test('an unreadable status is answered with its own message', async () => {
   const { ask, company } = await serveWorker({
     status: () => Promise.reject(new FatalError('acme: the snapshot was moved.')),
   })
@@ -107,7 +107,7 @@ test('a status that cannot be read is told in its own sentence', async () => {
   expect((await errorOf(response)).detail).toBe('acme: the snapshot was moved.')
 })
 
-test('equal questions are one, and at most two are looked after at a time', async () => {
+test('equal status requests share one computation, and at most two run at a time', async () => {
   const companies = ['acme', 'beta', 'gamma', 'delta']
   const asked: string[] = []
   const answers: (() => void)[] = []
@@ -121,7 +121,7 @@ test('equal questions are one, and at most two are looked after at a time', asyn
   for (const slug of companies) await leaveSnapshot(company(slug))
   const responses = [...companies, ...companies].map(slug => ask(`/companies/${slug}/status`))
   await expect.poll(() => asked.length).toBe(2)
-  // One that arrives after its equal was answered would be asked anew.
+  // A request that arrives after its equal was answered would start a new computation.
   await sleep(500)
   while (answers.length > 0) {
     answers.shift()?.()
@@ -131,12 +131,12 @@ test('equal questions are one, and at most two are looked after at a time', asyn
     }
     expect(answers.length).toBeLessThanOrEqual(2)
   }
-  const told = await Promise.all((await Promise.all(responses)).map(response => response.json()))
-  expect(told).toEqual([...companies, ...companies].map(company => ({ company })))
+  const bodies = await Promise.all((await Promise.all(responses)).map(response => response.json()))
+  expect(bodies).toEqual([...companies, ...companies].map(company => ({ company })))
   expect(asked.toSorted()).toEqual(companies.toSorted())
 })
 
-test('a question that fails leaves its place, and is asked anew', async () => {
+test('a failed status request frees its slot, and the next one computes again', async () => {
   let failures = 3
   const { ask, company } = await serveWorker({
     async status(slug) {

@@ -11,7 +11,7 @@ const MEGABYTES = 8
 
 type Door = { underWay: number; most: number; readonly open: PromiseWithResolvers<void> }
 
-/** Answers `/` at once, `/large` with megabytes, `/late` (POST) a moment later, and `/held` when the door is opened. */
+/** Answers `/` at once, `/large` with megabytes, `/late` (POST) a moment later, and `/held` once the door opens. */
 async function serve(settings: Partial<HttpSettings> = {}) {
   const door: Door = { underWay: 0, most: 0, open: Promise.withResolvers() }
   const large = new Uint8Array(MEGABYTES * 1024 * 1024)
@@ -35,7 +35,7 @@ async function serve(settings: Partial<HttpSettings> = {}) {
   return { ...http, door }
 }
 
-test('requests that come together on one connection are answered one after another, in their order', async () => {
+test('pipelined requests are answered one by one, in order', async () => {
   const { url, door } = await serve()
   const connection = await rawConnection(url)
   const numbers = Array.from({ length: 50 }, (_, n) => n)
@@ -49,7 +49,7 @@ test('requests that come together on one connection are answered one after anoth
   expect([...connection.received().matchAll(/^(\d+)-/gm)].map(([, n]) => Number(n))).toEqual(numbers)
 })
 
-test('what waits on a connection is dropped when that is closed', async () => {
+test('requests that wait on a connection are dropped when it closes', async () => {
   const { url, door, connections } = await serve()
   const connection = await rawConnection(url)
   connection.socket.write('GET /held HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20))
@@ -62,7 +62,7 @@ test('what waits on a connection is dropped when that is closed', async () => {
   expect(parsed(await exchange(url, `GET / HTTP/1.0\r\n\r\n`)).status).toBe(200)
 })
 
-test('who sends more requests at once than any client is cut, and nobody else', async () => {
+test('a client that pipelines far too many requests is cut, and no other client', async () => {
   const { url, door, connections } = await serve()
   const other = await rawConnection(url, '127.0.0.2')
   expect(await exchange(url, 'GET /held HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(700))).toBe('')
@@ -72,7 +72,7 @@ test('who sends more requests at once than any client is cut, and nobody else', 
   expect(await other.answers(1)).toContain('here')
 })
 
-test('an answer that is not read in time costs its connection, and its bytes are given back', async () => {
+test('an answer not read in time costs its connection, and its bytes are freed', async () => {
   const { url, connections } = await serve({ answerTimeoutMs: 100 })
   const connection = await rawConnection(url)
   connection.socket.pause()
@@ -83,7 +83,7 @@ test('an answer that is not read in time costs its connection, and its bytes are
   expect(connections()).toMatchObject({ open: 0, cut: 1 })
 })
 
-test('answers that nobody reads are bounded together: the address with most of them is cut, and nobody else', async () => {
+test('unread answers are limited in total: only the address with the most is cut', async () => {
   const { url, connections } = await serve()
   const ask = async (address: string) => {
     const connection = await rawConnection(url, address)
@@ -95,7 +95,7 @@ test('answers that nobody reads are bounded together: the address with most of t
   await until(() => connections().unreadBytes > 0, { what: 'an answer that is read slowly' })
   const asked = await Promise.all(Array.from({ length: 24 }, () => ask('127.0.0.3')))
   expect(connections().unreadBytes).toBeLessThanOrEqual(160 * 1024 * 1024)
-  // Nobody reads them: a second later more of them go.
+  // They stay unread: a second later more of them are cut.
   await until(() => connections().cut > 0 && connections().unreadBytes <= 128 * 1024 * 1024, {
     what: 'connections that were cut',
   })
@@ -106,7 +106,7 @@ test('answers that nobody reads are bounded together: the address with most of t
   expect(parsed(await exchange(url, 'GET / HTTP/1.0\r\n\r\n')).body).toBe('here')
 })
 
-test('a new connection takes the place of an idle one of its address', async () => {
+test('a new connection replaces an idle one of its address', async () => {
   const { url, connections } = await serve({ maxConnectionsPerAddress: 3 })
   const other = await rawConnection(url, '127.0.0.2')
   other.socket.write(GET)
@@ -116,7 +116,7 @@ test('a new connection takes the place of an idle one of its address', async () 
   await idle.answers(1)
   await rawConnection(url)
   await rawConnection(url)
-  // The one that has asked nothing yet went, not the one that was answered.
+  // The one without any request was closed, not the one that had an answer.
   expect(await silent.closed).toBe('')
   expect(connections()).toMatchObject({ open: 4, evicted: 1, refused: 0 })
   for (const connection of [idle, other]) {
@@ -125,7 +125,7 @@ test('a new connection takes the place of an idle one of its address', async () 
   }
 })
 
-test('when all places are taken, the address with most connections gives one', async () => {
+test('if all places are taken, the address with the most connections loses one', async () => {
   const { url, connections } = await serve({ maxConnections: 5 })
   const many = await Promise.all(Array.from({ length: 4 }, () => rawConnection(url)))
   const few = [await rawConnection(url, '127.0.0.2'), await rawConnection(url, '127.0.0.3')]
@@ -137,7 +137,7 @@ test('when all places are taken, the address with most connections gives one', a
   }
 })
 
-test('a connection finds no place only while all of its address are being answered', async () => {
+test('a connection is refused only while all others of its address are being answered', async () => {
   const { url, connections, door } = await serve({ maxConnectionsPerAddress: 2 })
   const busy = await Promise.all([rawConnection(url), rawConnection(url)])
   for (const { socket } of busy) socket.write('GET /held HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -149,7 +149,7 @@ test('a connection finds no place only while all of its address are being answer
   expect(parsed(await exchange(url, 'GET / HTTP/1.0\r\n\r\n')).status).toBe(200)
 })
 
-test('a proxy that is trusted may have more connections than one address', async () => {
+test('a trusted proxy may have more connections than a single address', async () => {
   const { url, connections } = await serve({ maxConnectionsPerAddress: 2, trustedProxies: ['127.0.0.0/8'] })
   const all = await Promise.all(Array.from({ length: 6 }, () => rawConnection(url)))
   for (const connection of all) {
@@ -159,7 +159,7 @@ test('a proxy that is trusted may have more connections than one address', async
   expect(connections()).toMatchObject({ open: 6, evicted: 0 })
 })
 
-test('a request that is sent too slowly is cut when the settings say so, and in JSON', async () => {
+test('a request that is sent too slowly gets a JSON 408 after the set time', async () => {
   const { url, connections } = await serve({ requestTimeoutMs: 300 })
   const started = performance.now()
   const [slow, silent] = await Promise.all([
@@ -170,7 +170,7 @@ test('a request that is sent too slowly is cut when the settings say so, and in 
   expect([status, headers['content-type'], body]).toEqual([408, 'application/json', '{"error":"timeout"}'])
   expect(headers['x-content-type-options']).toBe('nosniff')
   expect(parsed(silent || slow).status).toBe(408)
-  // Looked at twice, so that nobody waits for Node's usual 30 s.
+  // Faster than Node's usual check every 30 s.
   expect(performance.now() - started).toBeLessThan(10_000)
   await until(() => connections().open === 0, { what: 'the end of both' })
 })
@@ -195,11 +195,11 @@ test.each([
   const { status, headers } = parsed(await closed)
   expect([404, 431]).toContain(status)
   expect(headers.connection).toBe('close')
-  // What the system holds on both sides, and no more.
+  // Only what the system buffers on both sides.
   expect(socket.bytesWritten - socket.writableLength).toBeLessThan(16 * 1024 * 1024)
 })
 
-test('a large answer comes whole, with its length to HEAD, and keeps nobody else waiting', async () => {
+test('a large answer is complete, has its length for HEAD, and delays no other client', async () => {
   const { url } = await serve()
   const large = await rawConnection(url)
   large.socket.pause()
@@ -214,7 +214,7 @@ test('a large answer comes whole, with its length to HEAD, and keeps nobody else
   expect(parsed(head)).toMatchObject({ status: 200, body: '', headers: { 'content-length': String(bytes) } })
 })
 
-test('a client that sends no more gets all of its answer', async () => {
+test('a client that closes its sending side still gets the whole answer', async () => {
   const { url, connections } = await serve()
   const { socket, closed } = await rawConnection(url)
   socket.end('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -235,7 +235,7 @@ test('a client that sends all of a large body before it reads gets its answer', 
   }
 })
 
-test('clients that read on are not cut for all that they have together', async () => {
+test('clients that keep reading are not cut, however much is unread in total', async () => {
   const { url, connections } = await serve()
   const read = async () => {
     const { socket, closed } = await rawConnection(url)

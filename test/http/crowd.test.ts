@@ -14,7 +14,7 @@ const LARGE_BYTES = 8 * 1024 * 1024
 
 type Settings = Partial<HttpSettings> & { readonly onCrowd?: (isCrowd: boolean) => void }
 
-/** Answers `/` at once, and `/work` after it has kept the event loop busy for a while. */
+/** Answers `/` at once, and `/work` after blocking the event loop for a while. */
 async function serve(settings: Settings = {}) {
   const done = { work: 0, ms: 0 }
   const large = new Uint8Array(LARGE_BYTES)
@@ -46,7 +46,7 @@ function send(connections: readonly RawConnection[], text: string): void {
   for (const { socket } of connections) socket.write(text)
 }
 
-test('who connects while hundreds of requests of another address wait is answered before most of them', async () => {
+test('a client that connects while another address has hundreds of requests waiting is served before most of them', async () => {
   const { url, done, connections } = await serve()
   send(await connect(url, CROWD), WORK)
   await until(() => done.work > 0, { what: 'the first of the crowd' })
@@ -58,7 +58,7 @@ test('who connects while hundreds of requests of another address wait is answere
   expect(connections().waiting).toBe(0)
 })
 
-test('behind a trusted proxy the clients take turns, and the log counts the time that they waited', async () => {
+test('behind a trusted proxy the clients take turns, and the log includes their waiting time', async () => {
   const { url, done } = await serve({ trustedProxies: ['127.0.0.0/8'] })
   const proxied = (path: string, client: string) =>
     `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${client}\r\n\r\n`
@@ -75,7 +75,7 @@ test('behind a trusted proxy the clients take turns, and the log counts the time
   expect(done.ms).toBeGreaterThan((CROWD / 2) * WORK_MS)
 })
 
-test('who sends no more after a request is answered also if that has to wait, and whole', async () => {
+test('a client that closes its sending side gets its whole answer, even if it has to wait', async () => {
   const { url, done, connections } = await serve()
   send(await connect(url, 20), WORK)
   const [small, large] = (await connect(url, 2)) as [RawConnection, RawConnection]
@@ -87,7 +87,7 @@ test('who sends no more after a request is answered also if that has to wait, an
   await until(() => connections().open === 20, { what: 'the end of both' })
 })
 
-test('what waits of clients whose connections are lost is dropped, however many come', async () => {
+test('waiting requests of lost connections are dropped, however many there are', async () => {
   const { url, done, connections } = await serve()
   const busy = await connect(url, 20, '127.0.0.2')
   let isOver = false
@@ -113,10 +113,10 @@ test('what waits of clients whose connections are lost is dropped, however many 
   expect(connections().abandoned).toBeGreaterThan(CROWD)
 })
 
-test('a server that is full of requests that wait drops the last one of who has most for a newcomer', async () => {
+test('a server full of waiting requests drops the last one of the busiest address for a new client', async () => {
   const { url, connections } = await serve({ maxConnections: 40 })
   const crowd = await connect(url, 40)
-  // Nobody is idle: behind each request waits another.
+  // No connection is idle: behind each request another one waits.
   send(crowd, WORK.repeat(40))
   await until(() => crowd.every(one => one.received().includes('done')), { what: 'an answer to each' })
   const newcomer = await rawConnection(url, '127.0.0.2')
@@ -125,7 +125,7 @@ test('a server that is full of requests that wait drops the last one of who has 
   expect(connections()).toMatchObject({ open: 40, refused: 0, evicted: 0, cut: 1 })
 })
 
-test('whoever serves learns when many connections are open, and when they are few again', async () => {
+test('the server is notified when many connections are open, and when they are few again', async () => {
   const seen: boolean[] = []
   const { url } = await serve({ onCrowd: isCrowd => void seen.push(isCrowd) })
   const few = await connect(url, 10)

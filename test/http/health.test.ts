@@ -6,7 +6,7 @@ import { errorOf, SYNC, serveWorker, type Worker } from '#test/support/http.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { canOwnRedis, openRedis, startOwnRedis, startProxy, withClient } from '#test/support/redis.ts'
 
-test('alive needs nothing, ready needs all', async () => {
+test('/healthz needs nothing, /readyz needs everything', async () => {
   const { url, configure } = await serveWorker()
   expect(await (await fetch(`${url}/healthz`)).json()).toEqual({ alive: true })
   const ready = await fetch(`${url}/readyz`)
@@ -24,7 +24,7 @@ test('alive needs nothing, ready needs all', async () => {
   })
 })
 
-test('a companies file that cannot be used, or a data directory, makes a worker not ready', async () => {
+test("an unusable companies' file or data directory makes a worker not ready", async () => {
   const directory = await temporaryDirectory()
   const file = join(directory, 'file')
   await writeFile(file, '')
@@ -47,7 +47,7 @@ test('a companies file that cannot be used, or a data directory, makes a worker 
   }
 })
 
-test('with under a hundredth of the disk free, a worker is not ready', async () => {
+test('with under 1 % of the disk free, a worker is not ready', async () => {
   const { registry, queues } = await serveWorker()
   const withFree = async (bavail: number, blocks = 1000) =>
     await checkReadiness({ registry, queues, spaceOf: async () => ({ blocks, bavail }) })
@@ -56,7 +56,7 @@ test('with under a hundredth of the disk free, a worker is not ready', async () 
     checks: { directories: { ok: false, detail: expect.stringContaining('is full: under 1 % is free') } },
   })
   expect(await withFree(10)).toMatchObject({ ready: true })
-  // Of a file system that does not say how large it is, nothing can be said.
+  // A file system may not report its size.
   expect(await withFree(0, 0)).toMatchObject({ ready: true })
 })
 
@@ -81,7 +81,7 @@ async function expectAway({ url, ask, post }: Worker, withinMs: number): Promise
   expect(text).not.toContain('editais_queue_jobs{')
 }
 
-test('while Redis is away, nobody waits for it, and nothing is done once it is back', async () => {
+test('while Redis is down no request waits for it, and nothing is done late once it is back', async () => {
   const proxy = await startProxy((await openRedis()).url)
   const worker = await serveWorker({ redisUrl: proxy.url })
   await proxy.cut()
@@ -94,7 +94,7 @@ test('while Redis is away, nobody waits for it, and nothing is done once it is b
   expect(await worker.queues.runs.count()).toBe(1)
 })
 
-test.skipIf(!canOwnRedis)('a Redis that does not answer is not waited for either', async () => {
+test.skipIf(!canOwnRedis)('no request waits for a Redis that hangs either', async () => {
   const { url } = await startOwnRedis()
   const worker = await serveWorker({ redisUrl: url })
   await withClient(url, client => client.client('PAUSE', 8000, 'ALL'))

@@ -22,7 +22,7 @@ function reportOf(changes: Partial<RunReport>): RunReport {
   return { ...newReport('run-1', 'incremental', NOW), finished_at, ...changes }
 }
 
-test('runs are counted by company, mode and status, and notices by what became of them', async () => {
+test('runs are counted by company, mode and status, and notices by outcome', async () => {
   const worker = await serveWorker()
   const { metrics } = worker
   const counts = { listed: 10, added: 2, changed: 1, unchanged: 7, loaded: 2, quarantined: 1 }
@@ -85,7 +85,7 @@ test('requests to the API are counted by company and status code, and timed', as
   })
 })
 
-test('what the last run left is shown for each company that had one', async () => {
+test('the state after the last run is shown for each company that had one', async () => {
   const worker = await serveWorker({ companies: ['acme', 'beta', 'gamma'] })
   await leaveState(worker.company('acme'))
   await leaveState(worker.company('beta'), { last_good_at: null, quarantined: 0 })
@@ -101,12 +101,12 @@ test('what the last run left is shown for each company that had one', async () =
   expect(shown('editais_snapshot_bytes')).toEqual({ 'company=acme': 9000, 'company=beta': 9000 })
 })
 
-test('a company without any good run, and the status of its last one, are shown', async () => {
+test('companies without a good run are shown, and the status of the last run', async () => {
   const worker = await serveWorker({ companies: ['acme', 'beta', 'gamma', 'delta'] })
   const partial = { ...newReport('run-1', 'incremental', NOW), status: 'partial' as const }
   await leaveState(worker.company('acme'), { last_run: partial })
   await leaveState(worker.company('beta'), { last_good_at: null })
-  // Its last run was ok; the one after that died.
+  // Its last complete run was ok; the one after that died.
   await leaveState(worker.company('gamma'))
   await noteFailure(worker.company('gamma').paths, 'It died.', NOW)
   const scraped = await scrape(worker)
@@ -125,7 +125,7 @@ test('a company without any good run, and the status of its last one, are shown'
   ])
 })
 
-test('a company that left the configuration leaves the metrics', async () => {
+test('a company removed from the configuration disappears from the metrics', async () => {
   const worker = await serveWorker()
   for (const slug of ['acme', 'beta']) {
     await leaveState(worker.company(slug))
@@ -157,7 +157,7 @@ test('jobs are counted by queue and state', async () => {
   })
 })
 
-test('a Redis that answers but refuses is not up', async () => {
+test('a Redis that answers with refusals counts as down', async () => {
   const worker = await serveWorker()
   const up = async () => valuesOf(await scrape(worker), 'editais_redis_up')['']
   await expect.poll(up).toBe(1)
@@ -165,7 +165,7 @@ test('a Redis that answers but refuses is not up', async () => {
   expect([worker.queues.redis.status, await up()]).toEqual(['ready', 0])
 })
 
-test('every name and help text is as Prometheus wants it, and says over what to add', async () => {
+test('every name and help text follows Prometheus, and explains how to aggregate it', async () => {
   const worker = await serveWorker()
   await leaveState(worker.company('acme'))
   const scraped = await scrape(worker)
@@ -218,7 +218,7 @@ test('every name and help text is as Prometheus wants it, and says over what to 
   expect(valuesOf(scraped, 'process_resident_memory_bytes')['']).toBeGreaterThan(1_000_000)
 })
 
-test('those who scrape at once all see everything', async () => {
+test('simultaneous scrapes are all complete', async () => {
   const companies = Array.from({ length: 20 }, (_, index) => `company-${index}`)
   const worker = await serveWorker({ companies })
   for (const slug of companies) await leaveState(worker.company(slug))

@@ -10,7 +10,7 @@ async function text(worker: Worker, path: string, headers: Record<string, string
   return { status: response.status, body: await response.text() }
 }
 
-test('a browser finds the report at /, with the token alone; who asks for no page is told what there is', async () => {
+test('browsers with the token get the report at /; other clients get the list of paths', async () => {
   const worker = await serveWorker({ companies: ['acme'] })
   await leaveSnapshot(worker.company('acme'))
   expect(await text(worker, '/')).toEqual({ status: 200, body: '<h1>acme</h1>' })
@@ -26,7 +26,7 @@ test('a browser finds the report at /, with the token alone; who asks for no pag
   expect((await fetch(off.url, { headers: BROWSER })).status).toBe(403)
 })
 
-test('of several companies it lists their reports; one without a snapshot says so', async () => {
+test('with several companies it lists their reports; a company without a snapshot is reported as such', async () => {
   const worker = await serveWorker({ companies: ['acme', 'beta'] })
   const { status, body } = await text(worker, '/')
   expect(status).toBe(200)
@@ -39,7 +39,7 @@ test('of several companies it lists their reports; one without a snapshot says s
   expect((await text(worker, '/companies/other/report')).status).toBe(404)
 })
 
-test('a report is made once for a snapshot, and again for the next one', async () => {
+test('a report is made once per snapshot', async () => {
   let made = 0
   const worker = await serveWorker({ companies: ['acme'], report: async () => `${++made}` })
   const { paths } = worker.company('acme')

@@ -5,7 +5,7 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { startHttp } from '#src/platform/http/server.ts'
 import { errorOf, leaveSnapshot, STATUS, SYNC, serveWorker } from '#test/support/http.ts'
 
-test('what there is, is told to everybody', async () => {
+test('GET / lists the paths for everybody', async () => {
   const { url } = await serveWorker()
   const response = await fetch(url)
   expect(response.status).toBe(200)
@@ -15,7 +15,7 @@ test('what there is, is told to everybody', async () => {
   })
 })
 
-test('nothing is found elsewhere, and a wrong method is told the right ones', async () => {
+test('an unknown path gets 404, and a wrong method 405 with the allowed ones', async () => {
   const { url, ask, post } = await serveWorker()
   const nowhere = await fetch(`${url}/nowhere`)
   expect(nowhere.status).toBe(404)
@@ -31,14 +31,14 @@ test('nothing is found elsewhere, and a wrong method is told the right ones', as
   expect((await ask('/companies/acme')).status).toBe(404)
 })
 
-test('with or without a slash at the end', async () => {
+test('a slash at the end of a path makes no difference', async () => {
   const { ask } = await serveWorker()
   for (const path of ['/healthz/', '/queues', '/queues/', `${STATUS}/`]) {
     expect([path, (await ask(path)).status]).not.toEqual([path, 404])
   }
 })
 
-test('a fault is logged, and told without a stack', async () => {
+test('a bug is logged, and answered without a stack', async () => {
   const { ask, company, logged } = await serveWorker({
     status: () => Promise.reject(new TypeError('fruit is undefined')),
   })
@@ -53,7 +53,7 @@ test('a fault is logged, and told without a stack', async () => {
   expect(logged.join('')).not.toContain('.ts:')
 })
 
-test('no page may frame it, and none of its scripts comes from elsewhere', async () => {
+test('no page can be framed, and its scripts come only from the server itself', async () => {
   const { ask } = await serveWorker()
   for (const path of ['/', '/queues', '/queues/static/favicon.ico', '/nowhere', '/metrics']) {
     const { headers } = await ask(path)
@@ -65,7 +65,7 @@ test('no page may frame it, and none of its scripts comes from elsewhere', async
   }
 })
 
-test('a port that is taken is told in one sentence', async () => {
+test('a port in use is reported in one sentence', async () => {
   const taken = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void taken.close())
   await new Promise(resolve => taken.once('listening', resolve))
@@ -80,7 +80,7 @@ test('a port that is taken is told in one sentence', async () => {
   expect(elsewhere).toMatchObject({ exitCode: EXIT.usage, message: expect.stringContaining('HTTP_HOST') })
 })
 
-test('closing does not wait for a request that does not end', async () => {
+test('closing does not wait for a request that never ends', async () => {
   const underWay = Promise.withResolvers<void>()
   const hanging = new Hono().get('/', () => {
     underWay.resolve()

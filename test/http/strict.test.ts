@@ -19,12 +19,12 @@ async function serve(trustedProxies: readonly string[] = []) {
 const WRONG_HOSTS: readonly (readonly [what: string, headers: string])[] = [
   ['no Host', ''],
   ['an empty Host', 'Host:\r\n'],
-  ['two of them', 'Host: a\r\nHost: a\r\n'],
-  ['two different ones', 'Host: a\r\nHost: b\r\n'],
+  ['two Hosts', 'Host: a\r\nHost: a\r\n'],
+  ['two different Hosts', 'Host: a\r\nHost: b\r\n'],
   ['a Host with a user', 'Host: user@a\r\n'],
   ['a Host with a path', 'Host: a/b\r\n'],
   ['a Host with white space', 'Host: a b\r\n'],
-  ['a Host with a port that is none', 'Host: a:http\r\n'],
+  ['a Host with an invalid port', 'Host: a:http\r\n'],
   ['a Host with an open bracket', 'Host: [::1\r\n'],
   ['a Host of 5,000 characters', `Host: ${'a'.repeat(5000)}\r\n`],
 ]
@@ -42,13 +42,13 @@ test.each([
   ['a name in capitals, with a port', 'ERP.Example:8080'],
   ['an address', '127.0.0.1:1'],
   ['an IPv6 address', '[::1]:8080'],
-])('%s is a good Host', async (_, host) => {
+])('%s is a valid Host', async (_, host) => {
   const { url } = await serve()
   const answer = await exchange(url, `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
   expect(parsed(answer).status).toBe(200)
 })
 
-test("a load balancer's check by HTTP/1.0, without a Host, is answered", async () => {
+test("a load balancer's HTTP/1.0 check without a Host is answered", async () => {
   const { url } = await serve()
   for (const method of ['GET', 'HEAD', 'OPTIONS']) {
     const { status } = parsed(await exchange(url, `${method} /healthz HTTP/1.0\r\n\r\n`))
@@ -56,7 +56,7 @@ test("a load balancer's check by HTTP/1.0, without a Host, is answered", async (
   }
 })
 
-test('a request target that is no path is refused', async () => {
+test('a request target that is not a path is refused', async () => {
   const { url } = await serve()
   for (const target of ['*', 'healthz', 'ftp://x/healthz']) {
     const answer = parsed(
@@ -69,7 +69,7 @@ test('a request target that is no path is refused', async () => {
   expect(parsed(await exchange(url, absolute)).status).toBe(200)
 })
 
-test('what is no HTTP, or too large, is refused in JSON with the same headers', async () => {
+test('invalid or too large requests are refused in JSON, with the same headers', async () => {
   const { url } = await serve()
   for (const [text, status] of [
     ['nonsense\r\n\r\n', 400],
@@ -86,7 +86,7 @@ test('what is no HTTP, or too large, is refused in JSON with the same headers', 
   }
 })
 
-test('HSTS is sent when a trusted proxy speaks TLS with the client, and only then', async () => {
+test('HSTS is sent only if a trusted proxy speaks TLS with the client', async () => {
   const ask = async (trusted: readonly string[], proto: string) => {
     const { url } = await serve(trusted)
     const text = `GET /healthz HTTP/1.0\r\nX-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: ${proto}\r\n\r\n`
@@ -100,12 +100,12 @@ test('HSTS is sent when a trusted proxy speaks TLS with the client, and only the
 
 const CLIENTS = 20
 
-test('while it stops, every answer is the last on its connection, and no client is cut off', async () => {
+test('during a shutdown every answer is the last on its connection, and no client is cut off', async () => {
   const { url, close } = await serve()
   const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS })
   onTestFinished(() => agent.destroy())
   const outcomes: string[] = []
-  /** Asks again and again, until it is said that its connection ends, or it is cut off. */
+  /** Requests again and again, until the connection is announced to end or is cut. */
   const client = async () => {
     for (let isOpen = true; isOpen; ) {
       const outcome = await new Promise<string>(resolve => {
@@ -122,7 +122,7 @@ test('while it stops, every answer is the last on its connection, and no client 
   await until(() => outcomes.length >= CLIENTS, { what: 'the first answers' })
   expect(new Set(outcomes)).toEqual(new Set(['200 keep-alive']))
   await Promise.all([close(), ...clients])
-  // A client that opens another connection is refused that; none loses an answer.
+  // A client that opens a new connection is refused; no client loses an answer.
   const ends = outcomes.filter(outcome => outcome !== '200 keep-alive')
   expect(ends).toHaveLength(CLIENTS)
   expect(new Set(ends)).toContain('200 close')

@@ -32,18 +32,18 @@ function run(...args: string[]): Running {
   }
 }
 
-/** What commander says about arguments, without running anything. */
+/** What commander reports about the arguments, without running anything. */
 async function refusal(...args: string[]): Promise<string> {
-  const said: string[] = []
+  const written: string[] = []
   const command = sandboxCommand()
     .exitOverride()
-    .configureOutput({ writeErr: text => void said.push(text) })
+    .configureOutput({ writeErr: text => void written.push(text) })
   await expect(command.parseAsync(args, { from: 'user' })).rejects.toThrow(CommanderError)
-  return said.join('').trim()
+  return written.join('').trim()
 }
 
 describe('npm run sandbox', () => {
-  test('prints an address, keys, a curl line and .env lines that work, and Ctrl-C ends it with 0', async () => {
+  test('prints an address, keys, a curl line and .env lines that work, and exits with 0 on Ctrl-C', async () => {
     const sandbox = run(
       '--port',
       '0',
@@ -79,7 +79,7 @@ describe('npm run sandbox', () => {
     expect(sandbox.output()).toContain('Stopped after 1 requests.')
   })
 
-  test('with a busy port fails in one sentence', async () => {
+  test('fails with one sentence if its port is in use', async () => {
     const holder = createServer()
     await new Promise<void>(resolve => holder.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void holder.close())
@@ -93,7 +93,7 @@ describe('npm run sandbox', () => {
     })
   })
 
-  test('with notices that cannot be read fails in one sentence', async () => {
+  test('fails with one sentence if the notices cannot be read', async () => {
     await expect(
       sandboxCommand().parseAsync(['--port', '0', '--notices', '/nowhere'], { from: 'user' }),
     ).rejects.toMatchObject({
@@ -112,7 +112,7 @@ describe('npm run sandbox', () => {
     [['--order', 'uf'], 'It must be one of created_at, updated_at, id, none.'],
     [['--fault', 'explode'], 'There is no fault "explode"'],
     [['--colour'], "unknown option '--colour'"],
-  ])('%j is refused, saying why', async (args, reason) => {
+  ])('refuses %j with the reason', async (args, reason) => {
     expect(await refusal(...args)).toContain(reason)
   })
 

@@ -8,7 +8,7 @@ async function bytesOf(response: Response): Promise<Buffer> {
   return Buffer.from(await response.arrayBuffer())
 }
 
-/** The system's code of the error that a request ended with. */
+/** The system error code with which a request failed. */
 async function failure(request: Promise<unknown>): Promise<unknown> {
   const error = await request.then(
     () => new Error('the request succeeded'),
@@ -18,7 +18,7 @@ async function failure(request: Promise<unknown>): Promise<unknown> {
 }
 
 describe('a fault', () => {
-  test('latency answers late, and rightly', async () => {
+  test('latency delays an answer, and does not change it', async () => {
     const { get, sandbox } = await openSandbox()
     sandbox.faults.plan = [{ fault: 'latency', ms: 60 }]
     const startedAt = performance.now()
@@ -44,7 +44,7 @@ describe('a fault', () => {
     expect(waitMs).toBeLessThanOrEqual(3_600_000)
   })
 
-  test('status can speak HTML, like a proxy', async () => {
+  test('status can send HTML, like a proxy', async () => {
     const { get, sandbox } = await openSandbox()
     sandbox.faults.plan = [{ fault: 'status', status: 502, body: 'html' }]
     const response = await get()
@@ -65,7 +65,7 @@ describe('a fault', () => {
     expect((await get()).status).toBe(200)
   })
 
-  test('truncate sends half of the JSON in a whole message', async () => {
+  test('truncate sends half of the JSON in a complete message', async () => {
     const { get, sandbox } = await openSandbox()
     const whole = await (await get()).text()
     sandbox.faults.plan = [{ fault: 'truncate' }]
@@ -76,7 +76,7 @@ describe('a fault', () => {
     expect(() => JSON.parse(text)).toThrow(SyntaxError)
   })
 
-  test('mutate changes the document, and sees the request', async () => {
+  test('mutate changes the document, and gets the request', async () => {
     const { get, sandbox, world } = await openSandbox()
     const [id = ''] = world.ids()
     sandbox.faults.plan = [
@@ -92,14 +92,14 @@ describe('a fault', () => {
     )
   })
 
-  test('ignore_offset answers every page with the first', async () => {
+  test('ignore_offset answers every page with the first one', async () => {
     const { get, sandbox } = await openSandbox()
     const first = await pageOf(await get('?limit=5'))
     sandbox.faults.plan = [{ fault: 'ignore_offset' }]
     expect(await pageOf(await get('?limit=5&offset=10'))).toEqual(first)
   })
 
-  test('clamp_limit makes pages smaller than asked for, never larger', async () => {
+  test('clamp_limit makes pages smaller than requested, never larger', async () => {
     const { get, sandbox } = await openSandbox()
     sandbox.faults.plan = [{ fault: 'clamp_limit', max: 4 }]
     expect(await pageOf(await get('?limit=10&offset=2'))).toMatchObject({ count: 4, limit: 4, offset: 2 })
@@ -107,7 +107,7 @@ describe('a fault', () => {
     expect(await pageOf(await get())).toMatchObject({ count: 4, limit: 4 })
   })
 
-  test('total lies about how many there are', async () => {
+  test('total reports a wrong number of notices', async () => {
     const { get, sandbox } = await openSandbox()
     sandbox.faults.plan = [{ fault: 'total', by: -5 }]
     expect(await pageOf(await get('?limit=200'))).toMatchObject({ count: 30, total: 25 })
@@ -124,7 +124,7 @@ describe('a fault', () => {
     expect(sandbox.requests.byStatus.size).toBe(0)
   })
 
-  test('oversize sends as much JSON as asked for, without announcing its length', async () => {
+  test('oversize sends the requested amount of JSON, without a Content-Length', async () => {
     const { get, sandbox } = await openSandbox()
     sandbox.faults.plan = [{ fault: 'oversize', bytes: 300_000 }]
     const response = await get()
@@ -144,7 +144,7 @@ describe('a fault', () => {
     ])
   })
 
-  test('pretty and bom change the bytes and not the meaning', async () => {
+  test('pretty and bom change the bytes but not the meaning', async () => {
     const { get, sandbox } = await openSandbox()
     const plain = await pageOf(await get())
     sandbox.faults.plan = [{ fault: 'bom' }, { fault: 'pretty' }]
@@ -153,7 +153,7 @@ describe('a fault', () => {
     expect(bytes.subarray(3).toString()).toBe(JSON.stringify(plain, null, 2))
   })
 
-  test('that bends answers leaves refusals as they are', async () => {
+  test('that changes answers leaves refusals as they are', async () => {
     const { get, sandbox } = await openSandbox()
     sandbox.faults.plan = [{ fault: 'truncate' }]
     expect(await (await get('/unknown')).text()).toBe('{"error":"not_found"}')
@@ -187,7 +187,7 @@ describe('the scope of a fault', () => {
     expect(statuses).toEqual([200, 500, 500, 200, 200])
   })
 
-  test('can be a share, drawn by the question and not by the order of arrival', () => {
+  test('can be a share, which depends on the request and not on the order of arrival', () => {
     const requests = Array.from({ length: 1000 }, (_, index) => request(`n${index}`))
     const struck = (seed: number, order: readonly SandboxRequest[]) => {
       const faults = { ...noFaults(), plan: [{ fault: 'hang', probability: 0.2 } as const] }
@@ -201,7 +201,7 @@ describe('the scope of a fault', () => {
     expect(struck(2, requests)).not.toEqual(some)
   })
 
-  test('by share spares a repeated question sooner or later', () => {
+  test('by share spares a repeated request sooner or later', () => {
     const strikes = createStrikes({ ...noFaults(), plan: [{ fault: 'hang', probability: 0.5 }] })
     const outcomes = Array.from({ length: 40 }, () => strikes(request('same')).length)
     expect(new Set(outcomes)).toEqual(new Set([0, 1]))
@@ -220,7 +220,7 @@ describe('hooks', () => {
     expect((await pageOf(await get('?limit=10&offset=10'))).total).toBe(29)
   })
 
-  test('respond sends its own bytes for the requests it wants', async () => {
+  test('respond sends its own bytes for the requests that it selects', async () => {
     const { get, sandbox, world } = await openSandbox()
     const [id = ''] = world.ids()
     const body = Buffer.from([0x7b, 0xff, 0x00])
@@ -234,7 +234,7 @@ describe('hooks', () => {
     expect(await (await get(`/${id}`)).json()).toMatchObject({ id })
   })
 
-  test('that fail are told to the client', async () => {
+  test('that fail are reported to the client', async () => {
     const { get, sandbox } = await openSandbox()
     sandbox.faults.onRequest = () => Promise.reject(new Error('the test is wrong'))
     const response = await get()
@@ -270,11 +270,11 @@ describe('a fault on the command line', () => {
     ['redirect=http://127.0.0.1:9/x', { fault: 'redirect', origin: 'http://127.0.0.1:9' }],
     ['pretty', { fault: 'pretty' }],
     ['bom', { fault: 'bom' }],
-  ])('%s is understood', (text, fault) => {
+  ])('%s is accepted', (text, fault) => {
     expect(parseFault(text)).toEqual(fault)
   })
 
-  test('wrong_type sends another type in every listed notice', async () => {
+  test('wrong_type changes the type of a field in every listed notice', async () => {
     const { get, sandbox, world } = await openSandbox()
     sandbox.faults.plan = [
       parseFault('wrong_type=participation_confirmed'),

@@ -22,7 +22,7 @@ function entriesOf(world: World): Entry[] {
   return world.ids().flatMap(id => world.entry(id) ?? [])
 }
 
-/** What is wrong with documents, by id: empty when all satisfy schemas and level rules. */
+/** Violations of schemas and level rules, by id; empty if there are none. */
 function faultsOf(entries: readonly Entry[]): string[] {
   return entries.flatMap(({ edital, analysis: document }) =>
     [
@@ -41,7 +41,7 @@ describe('a generated world', () => {
     expect(faultsOf(entries)).toEqual([])
   })
 
-  test('is the same for the same seed, and another for another seed or company', () => {
+  test('is the same for the same seed, and differs for another seed or company', () => {
     const text = (world: World) => JSON.stringify(entriesOf(world))
     expect(text(worldOf(1))).toBe(JSON.stringify(entries))
     expect(text(worldOf(2))).not.toBe(JSON.stringify(entries))
@@ -65,7 +65,7 @@ describe('a generated world', () => {
     expect(ids.size).toBe(300)
   })
 
-  test('names buyers by CNPJs with true check digits', () => {
+  test('identifies buyers by CNPJs with valid check digits', () => {
     expect(cnpjOf('33000167')).toBe('33000167000101')
     for (const { edital } of entries) {
       const [cnpj = ''] = edital.pncp_id.split('-')
@@ -74,14 +74,14 @@ describe('a generated world', () => {
     }
   })
 
-  test('holds nothing younger than its start and nothing updated before it was created', () => {
+  test('contains nothing newer than its start, and nothing updated before its creation', () => {
     for (const { edital } of entries) {
       expect(Date.parse(edital.created_at)).toBeLessThanOrEqual(Date.parse(edital.updated_at))
       expect(Date.parse(edital.updated_at)).toBeLessThanOrEqual(START.getTime())
     }
   })
 
-  test('says why a notice was discarded, and when participation was confirmed, exactly where it was', () => {
+  test('gives the reason of each discarded notice, and the time of each confirmation, and no others', () => {
     for (const { edital } of entries) {
       expect('discard_reason' in edital).toBe(edital.status === 'discarded')
       expect('committed_at' in edital).toBe(edital.participation_confirmed)
@@ -89,7 +89,7 @@ describe('a generated world', () => {
     }
   })
 
-  test('has the oddities of real notices, in about their shares', () => {
+  test('has the oddities of real notices, in similar shares', () => {
     const many = entriesOf(worldOf(3, 'aurora', 2000)).map(({ edital }) => edital)
     const share = (holds: (edital: Entry['edital']) => boolean) => many.filter(holds).length / many.length
     const object = (pattern: RegExp) => share(edital => pattern.test(String(edital.objeto)))
@@ -121,7 +121,7 @@ describe('an analysis', () => {
   const edital = entry?.edital as Entry['edital']
   const at = (level: (typeof ANALYSIS_LEVELS)[number]) => generateAnalysis(edital, level)
 
-  test('grows with its level and repeats what it said before', () => {
+  test('grows with its level and repeats its earlier content', () => {
     for (const level of ANALYSIS_LEVELS) expect(levelViolations(at(level))).toEqual([])
     expect(at('none')).toMatchObject({ analyzed: false, verdict: {}, requirements: [], items: [] })
     expect(at('simple').overview).toEqual(at('deep').overview)
@@ -130,7 +130,7 @@ describe('an analysis', () => {
     expect(at('deep').requirements).toMatchObject(at('medium').requirements as object[])
   })
 
-  test('that breaks a level rule is found out', () => {
+  test('that breaks a level rule is detected', () => {
     expect(levelViolations({ ...at('none'), analyzed: true })).toEqual(['analyzed is true'])
     expect(levelViolations({ ...at('none'), overview: {} })).toEqual(['overview before simple'])
     expect(levelViolations({ ...at('none'), verdict: { reason: '' } })).toEqual(['verdict before simple'])
@@ -139,7 +139,7 @@ describe('an analysis', () => {
     expect(levelViolations({ ...at('simple'), analysis_level: 'total' })).toEqual(['unknown level total'])
   })
 
-  test('of an object finds the segment whose words it uses', () => {
+  test('uses the segment that matches the words of the object', () => {
     for (const segment of SEGMENTS) {
       for (const object of segment.objects) {
         expect(segmentOf(object).name).toBe(segment.name)

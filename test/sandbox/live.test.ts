@@ -39,7 +39,7 @@ describe('a living world', () => {
     expect(faults).toEqual([])
   })
 
-  test('sees every kind of change', () => {
+  test('has every kind of change', () => {
     const seen = new Map<string, number>()
     lived(12, 250, ({ what }) => void seen.set(what, (seen.get(what) ?? 0) + 1))
     expect(new Set(seen.keys())).toEqual(new Set(CHANGES))
@@ -77,7 +77,7 @@ describe('a living world', () => {
     expect(ready).toBeGreaterThan(3)
   })
 
-  test('lives the same life for the same seed', () => {
+  test('develops in the same way for the same seed', () => {
     expect(documents(lived(15, 60))).toEqual(documents(lived(15, 60)))
   })
 

@@ -19,7 +19,7 @@ async function fileOf(content: string | Uint8Array, name = 'notices.ndjson'): Pr
   return path
 }
 
-test('notices are read as they were written, plain or gzipped', async () => {
+test('notices are read unchanged, plain or gzipped', async () => {
   expect(await readNoticesFile(await fileOf(`${lines.join('\n')}\n\n`))).toEqual(entries)
   expect(await readNoticesFile(await fileOf(gzipSync(lines.join('\r\n')), 'notices.ndjson.gz'))).toEqual(
     entries,
@@ -31,7 +31,7 @@ test.each([
   ['{"edital": {"id": "x"}, "analysis": {}}', 'line 4: edital.pncp_id'],
   [lines[0] ?? '', 'is already in line 1.'],
   ['[]', 'line 4: line: '],
-])('a bad line is named: %.40s', async (line, message) => {
+])('an invalid line is named: %.40s', async (line, message) => {
   const path = await fileOf([...lines, line].join('\n'))
   await expect(readNoticesFile(path)).rejects.toMatchObject({
     name: 'FatalError',
@@ -41,7 +41,7 @@ test.each([
   await expect(readNoticesFile(path)).rejects.toThrow(path)
 })
 
-test('a file that is missing, empty or broken is one clear sentence', async () => {
+test('a missing, empty or broken file is reported in one clear sentence', async () => {
   await expect(readNoticesFile('/nowhere/notices.ndjson')).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(/^Cannot read the notices in \/nowhere\/notices\.ndjson: ENOENT/),

@@ -6,7 +6,7 @@ import { sandboxKey } from '#src/sandbox/keys.ts'
 import { openSandbox, pageOf } from '#test/support/sandbox.ts'
 
 describe('the list (contract 4.1)', () => {
-  test('answers with the first 50 notices and says so', async () => {
+  test('answers with the first 50 notices, and gives that limit', async () => {
     const { get } = await openSandbox({ notices: 60 })
     const page = await pageOf(await get())
     expect(noticePage.safeParse(page).success).toBe(true)
@@ -15,7 +15,7 @@ describe('the list (contract 4.1)', () => {
     expect(page.editais.filter(edital => !notice.safeParse(edital).success)).toEqual([])
   })
 
-  test.each([1, 3, 7, 30, 200])('its pages of %i concatenate to the whole, each notice once', async limit => {
+  test.each([1, 3, 7, 30, 200])('pages of %i together give the whole list, each notice once', async limit => {
     const { get, world } = await openSandbox()
     const ids: string[] = []
     for (let offset = 0; ; offset += limit) {
@@ -51,7 +51,7 @@ describe('the list (contract 4.1)', () => {
     }
   })
 
-  test('shows the notices of the asked phases alone, and counts only them', async () => {
+  test('shows and counts only the notices of the requested phases', async () => {
     const { get, world } = await openSandbox({ notices: 80 })
     const statusOf = (id: string) => world.entry(id)?.edital.status
     const wanted = world.ids().filter(id => ['screening', 'expired'].includes(statusOf(id) ?? ''))
@@ -70,7 +70,7 @@ describe('the list (contract 4.1)', () => {
     expect(response.status).toBe(400)
     expect(await response.text()).toBe('{"error":"invalid_status","detail":"unknown status: won"}')
     expect((await get('?status=READY')).status).toBe(400)
-    // Nothing but spaces may stand around one.
+    // Only plain spaces are allowed around a phase.
     for (const space of ['%09', '%0A', '%C2%A0'])
       expect((await get(`?status=${space}ready`)).status).toBe(400)
   })
@@ -86,7 +86,7 @@ describe('the list (contract 4.1)', () => {
     ['offset=-1', { limit: 50, offset: 0 }],
     ['offset=x', { limit: 50, offset: 0 }],
     ['offset=1000', { limit: 50, offset: 1000, count: 0, total: 30 }],
-  ])('brings ?%s within the bounds and names what it applied', async (query, applied) => {
+  ])('limits ?%s to its bounds and returns the values that it used', async (query, applied) => {
     const { get } = await openSandbox()
     expect(await pageOf(await get(`?${query}`))).toMatchObject(applied)
   })
@@ -103,7 +103,7 @@ describe('one notice and its analysis (contract 4.2 and 4.3)', () => {
     }
   })
 
-  test('of another company are not told from unknown ones, byte for byte', async () => {
+  test('of another company and unknown ones give the same answer, byte for byte', async () => {
     const { get, other } = await openSandbox()
     const [foreign = ''] = other.world.ids()
     expect((await get(`/${foreign}`, { 'x-api-key': other.key })).status).toBe(200)
@@ -120,7 +120,7 @@ describe('one notice and its analysis (contract 4.2 and 4.3)', () => {
     }
   })
 
-  test('leave absent what has no value', async () => {
+  test('omit fields without a value', async () => {
     const { get, world } = await openSandbox()
     const [id = ''] = world.ids()
     world.update(id, { edital: { uf: undefined } })
@@ -130,7 +130,7 @@ describe('one notice and its analysis (contract 4.2 and 4.3)', () => {
 })
 
 describe('the key (contract 5)', () => {
-  test('is taken from either header, and the company follows from it', async () => {
+  test('is accepted in either header, and determines the company', async () => {
     const { get, world, key, other } = await openSandbox()
     const listed = async (headers: Record<string, string>) =>
       new Set((await pageOf(await get('?limit=200', headers))).editais.map(({ id }) => id))
@@ -140,7 +140,7 @@ describe('the key (contract 5)', () => {
     expect(await listed({ 'x-api-key': other.key })).toEqual(new Set(other.world.ids()))
   })
 
-  test('may be sent twice, but not two different ones', async () => {
+  test('may be sent in both headers, but not with different values', async () => {
     const { get, key, other } = await openSandbox()
     expect((await get('', { authorization: `Bearer ${key}`, 'x-api-key': key })).status).toBe(200)
     expect((await get('', { authorization: `Bearer ${key}`, 'x-api-key': other.key })).status).toBe(401)
@@ -155,7 +155,7 @@ describe('the key (contract 5)', () => {
     ['not a bearer', { authorization: `Token ${sandboxKey(7, 'aurora')}` }],
     ['cut short', { authorization: `Bearer ${sandboxKey(7, 'aurora').slice(0, -1)}` }],
     ['followed by more', { authorization: `Bearer ${sandboxKey(7, 'aurora')} more` }],
-  ])('gets 401 on every route when it is %s', async (_name, headers: Record<string, string>) => {
+  ])('gets 401 on every route if it is %s', async (_name, headers: Record<string, string>) => {
     const { get, world } = await openSandbox()
     for (const path of ['', '?status=won', `/${world.ids()[0]}`, '/unknown/analysis']) {
       const response = await get(path, headers)
@@ -173,7 +173,7 @@ describe('the key (contract 5)', () => {
 })
 
 describe('everything else', () => {
-  test('that is no route gets 404 in JSON', async () => {
+  test('that is not a route gets 404 in JSON', async () => {
     const { get, sandbox } = await openSandbox()
     for (const path of ['/a/b', '/a/analysis/b']) expect((await get(path)).status).toBe(404)
     const response = await fetch(`${sandbox.url}/api/v2/editais`)
@@ -185,7 +185,7 @@ describe('everything else', () => {
   })
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-    '%s is not allowed, for there is nothing to write',
+    '%s is not allowed, as there is nothing to write',
     async method => {
       const { sandbox, key, world } = await openSandbox()
       for (const path of ['', `/${world.ids()[0]}`, `/${world.ids()[0]}/analysis`]) {
@@ -200,7 +200,7 @@ describe('everything else', () => {
     },
   )
 
-  test('that fails inside gets 500 without its reason', async () => {
+  test('that fails internally gets 500 without the reason', async () => {
     const broken = () => Promise.reject(new Error('a secret'))
     const api = createApiRoutes({ companyOfKey: () => ({ list: broken, get: broken, analysis: broken }) })
     const response = await api.request(LIST_PATH, { headers: { 'x-api-key': 'any' } })

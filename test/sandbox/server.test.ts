@@ -6,7 +6,7 @@ import { sandboxKey } from '#src/sandbox/keys.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { openSandbox, START } from '#test/support/sandbox.ts'
 
-test('the sandbox counts what it was asked, by kind, notice and answer', async () => {
+test('the sandbox counts requests by kind, notice and answer', async () => {
   const { get, sandbox, world, other } = await openSandbox()
   const [id = '', second = ''] = world.ids()
   await Promise.all([
@@ -23,7 +23,7 @@ test('the sandbox counts what it was asked, by kind, notice and answer', async (
   expect(requests.concurrent).toBe(0)
 })
 
-test('a recorded request tells what was asked and by whom, and never the key', async () => {
+test('a recorded request has its target and company, and never the key', async () => {
   const { get, sandbox, key } = await openSandbox()
   await get('?limit=5&offset=10&status=ready')
   await get('/abc', { authorization: `Bearer ${key}`, 'x-api-key': key })
@@ -51,7 +51,7 @@ test('a recorded request tells what was asked and by whom, and never the key', a
   expect(JSON.stringify(sandbox.requests.recent)).not.toContain('edk_')
 })
 
-test('the peak tells how many requests were under way at once', async () => {
+test('the peak is the number of requests that were under way at once', async () => {
   const { get, sandbox } = await openSandbox()
   const all = Promise.withResolvers<void>()
   sandbox.faults.onRequest = () => {
@@ -65,7 +65,7 @@ test('the peak tells how many requests were under way at once', async () => {
   expect(sandbox.requests).toMatchObject({ total: 0, peakConcurrent: 0, recent: [], byKind: { list: 0 } })
 })
 
-test('it closes at once, with connections kept alive and requests hanging', async () => {
+test('it closes at once, even with open connections and hanging requests', async () => {
   const { get, sandbox } = await openSandbox()
   await (await get()).text()
   sandbox.faults.plan = [{ fault: 'hang' }]
@@ -79,7 +79,7 @@ test('it closes at once, with connections kept alive and requests hanging', asyn
   await expect(get()).rejects.toThrow('fetch failed')
 })
 
-test('a port that is taken is one clear sentence', async () => {
+test('a port in use is reported in one clear sentence', async () => {
   const holder = createServer()
   await new Promise<void>(resolve => holder.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void holder.close())
@@ -91,7 +91,7 @@ test('a port that is taken is one clear sentence', async () => {
   })
 })
 
-test('it listens on the loopback address alone', async () => {
+test('it listens only on the loopback address', async () => {
   const world = generateWorld({ seed: 1, company: 'aurora', notices: 1, start: START })
   const sandbox = await startSandbox({ companies: [{ slug: 'aurora', key: sandboxKey(1, 'aurora'), world }] })
   onTestFinished(() => sandbox.close())

@@ -14,7 +14,7 @@ async function listed(world: World): Promise<string[]> {
   return (editais as { id: string }[]).map(({ id }) => id)
 }
 
-test('a world orders by instant, however it is written', async () => {
+test('a world is ordered by instant, in whatever form it is written', async () => {
   const world = new World([
     entry('a', '2026-01-01T10:00:00Z'),
     entry('b', '2026-01-01T08:30:00-03:00'),
@@ -23,7 +23,7 @@ test('a world orders by instant, however it is written', async () => {
   expect(await listed(world)).toEqual(['b', 'c', 'a'])
 })
 
-test('what was put, changed, removed or restored shows at once', async () => {
+test('additions, changes, removals and restorations are visible at once', async () => {
   const world = new World([entry('a', '2026-01-01T00:00:00Z')])
   world.put(entry('b', '2026-01-02T00:00:00Z', 'ready'))
   expect(await listed(world)).toEqual(['b', 'a'])
@@ -38,7 +38,7 @@ test('what was put, changed, removed or restored shows at once', async () => {
   expect((await world.list({ ...all, statuses: ['ready'] })).total).toBe(2)
 })
 
-test('an update moves updated_at only when told to', async () => {
+test('an update changes updated_at only on request', async () => {
   const world = new World([entry('a', '2026-01-01T00:00:00Z')])
   world.update('a', { analysis: { analysis_level: 'deep' } })
   expect(await world.get('a')).toMatchObject({ updated_at: '2026-01-01T00:00:00Z' })
@@ -47,7 +47,7 @@ test('an update moves updated_at only when told to', async () => {
   expect(await world.get('a')).toMatchObject({ updated_at: START.toISOString() })
 })
 
-test('what both documents say changes in both, and the documents handed out before stay', async () => {
+test('a shared field changes in both documents, and documents returned earlier do not change', async () => {
   const world = new World([entry('a', '2026-01-01T00:00:00Z')])
   const before = await world.get('a')
   world.update('a', { edital: { status: 'ready', participation_confirmed: true, uf: 'SP' } })
@@ -58,7 +58,7 @@ test('what both documents say changes in both, and the documents handed out befo
   expect(await world.analysis('a')).toBeNull()
 })
 
-test('an id that is not there is an error', () => {
+test('an unknown id is an error', () => {
   const world = new World()
   expect(() => world.update('x', {})).toThrow(RangeError)
   expect(() => world.remove('x')).toThrow(RangeError)

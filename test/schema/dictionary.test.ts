@@ -14,11 +14,11 @@ const relations = [
 ].map(({ name, columns }) => ({ name, columns: columns.map(column => column.name) }))
 
 describe('the data dictionary', () => {
-  it('is committed as the schema has it', async () => {
+  it('matches the schema', async () => {
     await checkDictionary(DICTIONARY_FILE)
   })
 
-  it('is asked for where it is missing', async () => {
+  it('gives the command to run if it is missing', async () => {
     const file = join(await temporaryDirectory(), 'DATA_DICTIONARY.md')
     await expect(checkDictionary(file)).rejects.toThrow('Run npm run dictionary')
   })
@@ -35,7 +35,7 @@ describe('the Portuguese vocabulary', () => {
     expect(entries.filter(unfit)).toEqual([])
   })
 
-  it('labels no two columns of a table alike', () => {
+  it('gives no two columns of a table the same label', () => {
     const alike = relations.flatMap(({ name, columns }) => {
       const labels = columns.map(column => portuguese(name, column).label)
       return labels.filter((label, at) => labels.indexOf(label) !== at).map(label => `${name}: ${label}`)
@@ -43,7 +43,7 @@ describe('the Portuguese vocabulary', () => {
     expect(alike).toEqual([])
   })
 
-  it('has no entry that is not used', () => {
+  it('has no unused entry', () => {
     const used = new Set(
       relations.flatMap(({ name, columns }) =>
         columns.map(column => (Object.hasOwn(COLUMNS, `${name}.${column}`) ? `${name}.${column}` : column)),
@@ -54,11 +54,11 @@ describe('the Portuguese vocabulary', () => {
     expect(Object.keys(RELATIONS).filter(key => !names.has(key))).toEqual([])
   })
 
-  it('has one entry for each', () => {
+  it('has no column entry twice', () => {
     expect(Object.keys(MART_COLUMNS).filter(key => Object.hasOwn(TABLE_COLUMNS, key))).toEqual([])
   })
 
-  it('says what has no entry', () => {
+  it('names what has no entry', () => {
     expect(() => portuguese('editais', 'prazo_secreto')).toThrow('editais.prazo_secreto')
     expect(() => portuguese('toString')).toThrow('toString')
   })

@@ -10,7 +10,7 @@ type JsonSchema = {
   readonly items?: JsonSchema
 }
 
-/** Every field of a schema that holds no further named ones: `verdict.reason`, `items[].quantidade`. */
+/** Every leaf field of a schema: `verdict.reason`, `items[].quantidade`. */
 function leaves(schema: JsonSchema, path = ''): string[] {
   const [only] = schema.anyOf ?? [schema]
   if (only?.properties && Object.keys(only.properties).length > 0) {
@@ -22,7 +22,7 @@ function leaves(schema: JsonSchema, path = ''): string[] {
   return [path]
 }
 
-/** Where in the documents the columns of some tables come from, in the same words. */
+/** The fields of the documents that the tables' columns come from, in the same notation. */
 function origins(tables: readonly Table[]): Set<string> {
   const origin = (table: Table, { from }: Column): string | null => {
     const prefix = table.each ? `${table.each}[].` : ''
@@ -47,28 +47,28 @@ describe('the tables', () => {
     expect(uncovered(notice, noticeTables)).toEqual([])
   })
 
-  it('have a column for every field of an analysis; what it repeats of its notice is in editais', () => {
+  it('have a column for every field of an analysis; fields repeated from the notice are in editais', () => {
     const current = TABLES.filter(table => table.document === 'analysis' && table.rows === 'current')
     expect(uncovered(analysis, [...noticeTables, ...current])).toEqual([])
   })
 
-  it('would be found to lack one', () => {
+  it('fail this check if a column is missing', () => {
     const grown = notice.extend({ prazo: z.string(), itens: z.array(z.object({ cor: z.string() })) })
     expect(uncovered(grown, noticeTables)).toEqual(['prazo', 'itens[].cor'])
   })
 
-  it('name no field that the contract does not have', () => {
+  it('name only fields of the contract', () => {
     const documented = new Set(
       [notice, analysis].flatMap(schema =>
         leaves(z.toJSONSchema(schema, { unrepresentable: 'any' }) as JsonSchema),
       ),
     )
-    // The whole of an object, published as JSON text, stands for what it holds.
+    // The object itself, published as JSON text, covers its fields.
     for (const whole of ['overview', 'operational']) documented.add(whole)
     expect([...origins(TABLES)].filter(path => !documented.has(path))).toEqual([])
   })
 
-  it('say of every column what it is', () => {
+  it('describe every column', () => {
     const silent = TABLES.flatMap(table =>
       table.columns
         .filter(column => !/\w{3}/.test(column.description))

@@ -14,7 +14,7 @@ import { startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
-/** A mirror, and another server of it with proxies that are trusted and figures that can be looked at. */
+/** A mirror, with another server that has trusted proxies and readable metrics. */
 async function serve(trustedProxies: readonly string[] = []) {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
@@ -45,31 +45,41 @@ async function serve(trustedProxies: readonly string[] = []) {
 test.each([
   ['no proxy is trusted', [], 'X-Forwarded-For: 203.0.113.7\r\n', '127.0.0.1'],
   ['the proxy is trusted', ['127.0.0.1'], 'X-Forwarded-For: 203.0.113.7\r\n', '203.0.113.7'],
-  ['the client made up some more', ['127.0.0.1'], 'X-Forwarded-For: 6.6.6.6, 203.0.113.7\r\n', '203.0.113.7'],
+  [
+    'the client forged another one',
+    ['127.0.0.1'],
+    'X-Forwarded-For: 6.6.6.6, 203.0.113.7\r\n',
+    '203.0.113.7',
+  ],
   [
     'there are two proxies',
     ['127.0.0.0/8', '10.0.0.0/8'],
     'X-Forwarded-For: 2001:db8::1, 10.1.1.1\r\n',
     '2001:db8::1',
   ],
-  ['the proxy says nothing', ['127.0.0.1'], '', '127.0.0.1'],
-  ['the proxy says nonsense', ['127.0.0.1'], 'X-Forwarded-For: 203.0.113.7, <script>\r\n', '127.0.0.1'],
+  ['the proxy sends no header', ['127.0.0.1'], '', '127.0.0.1'],
+  ['the proxy sends nonsense', ['127.0.0.1'], 'X-Forwarded-For: 203.0.113.7, <script>\r\n', '127.0.0.1'],
   [
-    'the client made up a lot',
+    'the client forged many',
     ['127.0.0.1'],
     `X-Forwarded-For: ${'1.1.1.1,'.repeat(500)}203.0.113.7\r\n`,
     '203.0.113.7',
   ],
   ['the proxy adds the port', ['127.0.0.1'], 'X-Forwarded-For: 203.0.113.7:4711\r\n', '203.0.113.7'],
-  ['it does for IPv6', ['127.0.0.1'], 'X-Forwarded-For: [2001:db8::1]:4711\r\n', '2001:db8::1'],
-])('the access log has the address: %s', async (_, trusted, header, address) => {
+  [
+    'the proxy adds the port to IPv6',
+    ['127.0.0.1'],
+    'X-Forwarded-For: [2001:db8::1]:4711\r\n',
+    '2001:db8::1',
+  ],
+])("the access log has the client's address if %s", async (_, trusted, header, address) => {
   const { ask, lastLine, close } = await serve(trusted)
   expect((await ask(PATH, header)).status).toBe(200)
   expect(lastLine()).toMatchObject({ msg: 'Answered', address, status: 200, company: 'acme', path: PATH })
   await close()
 })
 
-test('no key that somebody puts into a path stands in the log, and nothing that a terminal obeys', async () => {
+test('the log contains no key from a path, and no terminal control characters', async () => {
   const { ask, key, keys, lines, lastLine, close } = await serve()
   const foreign = 'sk_live_0123456789abcdefghijklmnopqrstuvwxyzABCDEF'
   const shown = async (path: string, headers = '') => {
@@ -86,7 +96,7 @@ test('no key that somebody puts into a path stands in the log, and nothing that 
   expect(await shown(`${PATH}/a%1b%5B31mb%0d%0ac%e2%80%ae`)).toBe(`${PATH}/a\ufffd[31mb\ufffd\ufffdc\ufffd`)
   expect(await shown(`${PATH}/${idOf(7)}`)).toBe(`${PATH}/${idOf(7)}`)
   expect(await shown(`${PATH}/0f8fad5b-d9cb-469f-a165-70867728950e`)).toContain('70867728950e')
-  // Also beside what cannot be decoded.
+  // Even next to characters that cannot be decoded.
   expect(await shown(`${PATH}/%65dk_%30%30000000_${'f'.repeat(64)}%zz%ff`)).toBe(
     `${PATH}/edk_00000000…%zz%ff`,
   )
@@ -96,7 +106,7 @@ test('no key that somebody puts into a path stands in the log, and nothing that 
   await close()
 })
 
-test('/metrics counts the API by route, status and company, with times, bytes and refused keys', async () => {
+test('/metrics counts API requests by route, status and company, with times, bytes and refused keys', async () => {
   const { ask, url, close, figures } = await serve()
   const figure = async (name: string) => (await readMetrics(await figures())).get(name)?.values ?? {}
   for (const path of [
@@ -134,7 +144,7 @@ test('/metrics counts the API by route, status and company, with times, bytes an
   await close()
 })
 
-test('who guesses keys is slowed down; a valid key of the same address is not', async () => {
+test('guessed keys are slowed down; a valid key from the same address is not', async () => {
   const { ask, url, lines, close } = await serve()
   const guess = async (n: number) => {
     const started = performance.now()
@@ -148,7 +158,7 @@ test('who guesses keys is slowed down; a valid key of the same address is not', 
   const { status, ms } = await slow
   expect(status).toBe(401)
   expect(ms).toBeGreaterThan(900)
-  // More at once than are kept waiting are refused without a wait.
+  // Above the number that may wait, further ones are refused at once.
   const flood = await Promise.all(Array.from({ length: 130 }, (_, n) => guess(n)))
   expect(flood.filter(one => one.status === 429).length).toBe(30)
   const refused = lines.map(line => JSON.parse(line)).filter(line => line.status === 401)

@@ -11,7 +11,7 @@ import { runShared } from '../support/shared.ts'
 const PATH = '/api/v1/editais'
 const SOON = { timeout: 15_000 }
 
-/** Files of preparedMonths that this process holds, as Linux shows them. */
+/** The prepared months that this process has open, as Linux shows them. */
 async function monthsOpen(dataDir: string, company: string): Promise<number> {
   const files = await readdir('/proc/self/fd')
   const targets = await Promise.all(files.map(file => readlink(`/proc/self/fd/${file}`).catch(() => '')))
@@ -24,7 +24,7 @@ async function bodyOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-test('a company is held as long as it has a valid key, and again when it has one', async () => {
+test('a company is kept open while it has a valid key, and reopened when it gets one', async () => {
   const companies = await startCompanies(['acme', 'beta'], slug =>
     Array.from({ length: 100 }, (_, index) =>
       noticeEntry(index + 1, { objeto: `of ${slug} ${'x'.repeat(60_000)}` }),
@@ -44,7 +44,7 @@ test('a company is held as long as it has a valid key, and again when it has one
   const seesFiles = existsSync('/proc/self/fd')
   if (seesFiles) expect(await monthsOpen(dataDir, 'beta')).toBeGreaterThan(0)
 
-  // Some MB, most of which nobody has read when its company is closed.
+  // Several MB, most of it unread when the company is closed.
   const asked = request(`${url}${PATH}?limit=200`, { headers: { 'x-api-key': keys.beta as string } })
   asked.end()
   const [slow] = (await once(asked, 'response')) as [IncomingMessage]
@@ -52,7 +52,7 @@ test('a company is held as long as it has a valid key, and again when it has one
   const expiring = store.create('beta', 'expires', now(), until)
   const revoked = await runShared(['keys', 'revoke', keys.beta as string], environment)
   expect(revoked).toMatchObject({ code: 0 })
-  // One of two is left.
+  // One of two valid keys is left.
   expect((await ask(PATH, { key: expiring })).status).toBe(200)
   aheadMs = 3_600_001
   await expect.poll(() => served.companies, SOON).toEqual(['acme'])
@@ -64,7 +64,7 @@ test('a company is held as long as it has a valid key, and again when it has one
   expect((await ask(PATH)).status).toBe(200)
   expect(JSON.parse(await bodyOf(slow))).toMatchObject({ count: 100, total: 100 })
 
-  // Before anybody asks with it.
+  // Before any request with the key.
   const fresh = store.create('beta', 'again', now())
   await expect.poll(() => [...served.companies].sort(), SOON).toEqual(['acme', 'beta'])
   await expect.poll(async () => (await ask(PATH, { key: fresh })).status, SOON).toBe(200)

@@ -12,7 +12,7 @@ async function synced(count = 30): Promise<SyncedCompany> {
   return company
 }
 
-test('what did not change is not sent again, and what is sent may be compressed', async () => {
+test('unchanged data is not sent again, and answers can be compressed', async () => {
   const { ask } = await serveApi((await synced()).environment)
   for (const path of [PATH, `${PATH}/${idOf(1)}`, `${PATH}/${idOf(1)}/analysis`]) {
     const { headers, body, status } = await ask(path)
@@ -48,7 +48,7 @@ test('what did not change is not sent again, and what is sent may be compressed'
   }
 })
 
-test('a tag changes with the documents that it names, and only with them', async () => {
+test('a tag changes exactly when its documents change', async () => {
   const company = await synced()
   const mirror = await serveApi(company.environment)
   const paths = [PATH, `${PATH}/${idOf(1)}`, `${PATH}/${idOf(2)}`, `${PATH}/${idOf(1)}/analysis`]
@@ -64,7 +64,7 @@ test('a tag changes with the documents that it names, and only with them', async
   expect(after.map((tag, index) => tag === before[index])).toEqual([false, true, false, true])
 })
 
-test('whatever is asked is answered in JSON, with an id to ask about', async () => {
+test('every request is answered in JSON, with a request id', async () => {
   const { ask, url, lines, keys } = await serveApi((await synced(3)).environment)
   const answered = async (path: string, question: Parameters<typeof ask>[1] = {}) => {
     const { status, headers, body } = await ask(path, question)
@@ -93,7 +93,7 @@ test('whatever is asked is answered in JSON, with an id to ask about', async () 
   const large = await askAt(`${url}${PATH}`, { method: 'GET', headers: { 'x-large': 'a'.repeat(20_000) } })
   expect([large.status, large.body.toString()]).toEqual([431, '{"error":"headers_too_large"}'])
 
-  // Node by itself would answer 417 without a body.
+  // Node's default is 417 without a body.
   expect(await answered(`${PATH}/x`, { headers: { expect: 'a-miracle' } })).toEqual([
     404,
     { error: 'not_found' },
@@ -108,12 +108,12 @@ test('whatever is asked is answered in JSON, with an id to ask about', async () 
   const key = keys.acme as string
   expect(key.startsWith(line.key)).toBe(true)
   expect(lines.join('')).not.toContain(key)
-  // No page of another site reads it.
+  // No page of another site can read it.
   const foreign = await ask(PATH, { headers: { origin: 'https://elsewhere.example' } })
   expect(foreign.headers['access-control-allow-origin']).toBeUndefined()
 })
 
-test('pages of an origin that is set may ask, and a key may ask so often as is set', async () => {
+test('pages of a configured origin may send requests, and a key is held to its rate', async () => {
   const { environment } = await synced(3)
   const origin = 'https://erp.example'
   const { ask, lines } = await serveApi(environment, { corsOrigins: [origin], maxRps: 5 })
@@ -149,7 +149,7 @@ test('pages of an origin that is set may ask, and a key may ask so often as is s
   expect(logged[0]).toMatchObject({ company: 'acme', key: expect.stringMatching(/^edk_/) })
 })
 
-test('what is not there yet is said so, and is no 404', async () => {
+test('what is not available yet gets 503 with the reason, not 404', async () => {
   const company = await startCompany(notices(1, 4), { ANALYSIS_STATUSES: 'analysis' })
   const { world, faults } = company
   world.update(idOf(3), { edital: { status: 'discarded' } })
@@ -178,7 +178,7 @@ test('what is not there yet is said so, and is no 404', async () => {
   expect([nothing.status, nothing.headers['retry-after']]).toEqual([503, '5'])
 })
 
-test('an analysis of before is not served for a notice that changed since', async () => {
+test('an older analysis is not served for a notice that has changed since', async () => {
   const company = await synced(2)
   company.world.update(idOf(1), { edital: { objeto: 'Outro' }, updatedAt: new Date() })
   company.faults.plan = [{ fault: 'status', status: 500, kinds: ['analysis'] }]
@@ -189,7 +189,7 @@ test('an analysis of before is not served for a notice that changed since', asyn
   expect((await ask(`${PATH}/${idOf(2)}/analysis`)).status).toBe(200)
 })
 
-test('a date of another age troubles nobody', async () => {
+test('dates in the far past and future are served', async () => {
   const dates = ['9999-12-31T00:00:00Z', '2300-01-01T00:00:00.123456Z', '1500-03-01T12:00:00Z']
   const entries = dates.map((created_at, index) =>
     noticeEntry(index + 1, { created_at, updated_at: created_at }),

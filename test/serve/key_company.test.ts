@@ -8,13 +8,13 @@ import { startCompany } from '../support/synced.ts'
 
 const create = (company: string) => ['keys', 'create', '--company', company, '--description', 'ERP']
 
-test('a key is made for a company that is configured, or was and still has data', async () => {
+test('a key can be created for a configured company, or one that still has data', async () => {
   const companies = await startCompanies(['acme', 'boreal'])
   await companies.configure({ acme: {}, boreal: {} })
   const { environment, file } = companies
   const dataDir = environment.DATA_DIR as string
   await mkdir(join(dataDir, 'former', 'lake'), { recursive: true })
-  // Neither is a company that has something to serve.
+  // Neither of these is a company with data.
   await mkdir(join(dataDir, 'empty'))
   await writeFile(join(dataDir, 'stray'), '')
   for (const slug of ['acme', 'boreal', 'former']) {
@@ -32,7 +32,7 @@ test('a key is made for a company that is configured, or was and still has data'
   expect(await runShared(['keys', 'list', '--company', 'acmee'], environment)).toMatchObject({ code: 2 })
 })
 
-test('without a companies file, the company of the environment is known, and those with data', async () => {
+test("without a companies' file, the company of the environment is known, and those with data", async () => {
   const { environment } = await startCompany(notices(1, 1))
   const dataDir = environment.DATA_DIR as string
   const refused = await runShared(create('beta'), environment)

@@ -10,7 +10,7 @@ import { startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
 const DAY_MS = 86_400_000
-/** As the first version made it. */
+/** As the first version created it. */
 const FIRST_TABLE = `
   PRAGMA journal_mode = WAL;
   CREATE TABLE IF NOT EXISTS api_keys (
@@ -36,7 +36,7 @@ async function startKeys() {
   }
 }
 
-test('an expired key is refused as a revoked one is, from that very moment', async () => {
+test('an expired key is refused like a revoked one, from that very moment', async () => {
   const { company, entries, keys, make } = await startKeys()
   await company.syncHere()
   const key = await make('--expires', '90d')
@@ -70,7 +70,7 @@ test('an expired key is refused as a revoked one is, from that very moment', asy
   expect(await keys('rotate', key)).toMatchObject({ code: 2, stdout: '' })
 })
 
-test('when a key expires is a duration, the end of a day in UTC, or an instant', async () => {
+test('an expiry is a duration, the end of a day in UTC, or an instant', async () => {
   const { entries, keys, make } = await startKeys()
   await make('--expires', '2999-12-31')
   await make('--expires', '2999-12-31T18:00:00-03:00')
@@ -96,7 +96,7 @@ test('when a key expires is a duration, the end of a day in UTC, or an instant',
   expect(await entries()).toHaveLength(3)
 })
 
-test('a key that is rotated is accepted beside its successor until the overlap is over', async () => {
+test('a rotated key is accepted beside its successor until the overlap ends', async () => {
   const { company, entries, keys, make } = await startKeys()
   await company.syncHere()
   const old = await make('--expires', '30d')
@@ -134,7 +134,7 @@ test('a key that is rotated is accepted beside its successor until the overlap i
   expect(twice.stderr).toContain(`${prefix} was already replaced by ${is.prefix}.`)
 })
 
-test('a rotation without overlap ends the old key at once, and none lives longer by it', async () => {
+test('a rotation without overlap ends the old key at once, and no rotation extends the old key', async () => {
   const { entries, keys, make } = await startKeys()
   const [ended, short] = [await make(), await make('--expires', '1h')]
   const rotated = JSON.parse((await keys('rotate', ended, '--overlap', '0s', '--json')).stdout)
@@ -150,7 +150,7 @@ test('a rotation without overlap ends the old key at once, and none lives longer
   expect(await keys('rotate', short, '--expires', '2999-12-31')).toMatchObject({ code: 0 })
   const states = new Map((await entries()).map(entry => [entry.prefix, entry]))
   expect(states.get(ended.slice(0, 12))).toMatchObject({ state: 'revoked' })
-  // The overlap of a day would be longer than the hour that it had.
+  // An overlap of a day would exceed its remaining hour.
   expect(states.get(short.slice(0, 12))).toMatchObject({ state: 'replaced', expiresAt: before?.expiresAt })
   expect([...states.values()].at(-1)).toMatchObject({ expiresAt: '2999-12-31T23:59:59.999Z' })
   for (const args of [
@@ -164,7 +164,7 @@ test('a rotation without overlap ends the old key at once, and none lives longer
   expect(await entries()).toHaveLength(4)
 })
 
-test('keys of the first version are read as they are, and brought up to date by the first change', async () => {
+test('keys of the first version can be read, and the first change upgrades their file', async () => {
   const { company, dataDir, entries, keys, make } = await startKeys()
   await company.syncHere()
   const path = join(dataDir, 'api_keys.sqlite')
@@ -179,7 +179,7 @@ test('keys of the first version are read as they are, and brought up to date by 
   expect(await entries()).toMatchObject([{ state: 'valid', expiresAt: null, replacedBy: null }])
   expect(await readFile(path)).toEqual(before)
 
-  // A server of this version, and one of the first, while a command of this version changes it.
+  // Servers of this and of the first version, while a command of this version changes the file.
   const file = KeyStore.openIfThere(dataDir, 50)
   const first = new DatabaseSync(path, { timeout: 50 })
   onTestFinished(() => {

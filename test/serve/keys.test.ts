@@ -11,7 +11,7 @@ import { startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
-test('a key is shown once, listed by its beginning, and refused from the moment it is revoked', async () => {
+test('a key is shown once, listed by its prefix, and refused from the moment it is revoked', async () => {
   const company = await startCompany(notices(1, 3))
   const { environment } = company
   await company.syncHere()
@@ -20,7 +20,7 @@ test('a key is shown once, listed by its beginning, and refused from the moment 
   expect(await keys(['list'])).toMatchObject({ code: 0, stdout: 'There is no key yet.\n' })
   expect(await keys(['revoke', 'edk_1'])).toMatchObject({ code: 2 })
   expect(await keys(['list', '--company', '../acme'])).toMatchObject({ code: 2, stdout: '' })
-  // To look makes nothing.
+  // Listing creates no file.
   expect((await readdir(environment.DATA_DIR as string)).filter(name => name.startsWith('api_keys'))).toEqual(
     [],
   )
@@ -41,7 +41,7 @@ test('a key is shown once, listed by its beginning, and refused from the moment 
   expect((await ask(PATH, { key })).status).toBe(200)
   expect((await ask(PATH, { key: null, headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
 
-  // On the same connection, from another process.
+  // On the same connection, while another process revokes it.
   expect(await keys(['revoke', key])).toMatchObject({
     code: 0,
     stdout: `${prefix} (acme, ERP of the branch) is refused from now on.\n`,
@@ -70,7 +70,7 @@ test('a key is shown once, listed by its beginning, and refused from the moment 
   }
 })
 
-test('when a key was last used is known a little later', async () => {
+test('the last use of a key is recorded shortly after', async () => {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
   const { ask, store } = await serveApi(company.environment)
@@ -79,7 +79,7 @@ test('when a key was last used is known a little later', async () => {
   await expect.poll(() => store.list(null)[0]?.lastUsedAt, { timeout: 15_000 }).toMatch(/Z$/)
 })
 
-test('a key sees one company, though another has the same ids', async () => {
+test('a key sees one company, even if another has the same ids', async () => {
   const companies = await startCompanies(['acme', 'beta'], slug => [
     noticeEntry(1, { objeto: `of ${slug}` }, { items: [{ numero_item: 1, descricao: `of ${slug}` }] }),
     noticeEntry(slug === 'acme' ? 2 : 3),
@@ -98,26 +98,26 @@ test('a key sees one company, though another has the same ids', async () => {
       items: [{ numero_item: 1, descricao: `of ${slug}` }],
     })
     for (const rest of ['', '/analysis']) {
-      const [theirs, nobodys] = await Promise.all(
+      const [theirs, missing] = await Promise.all(
         [idOf(foreign), 'unknown'].map(async id => {
           const { status, body, headers } = await ask(`${PATH}/${id}${rest}`, { key })
           const { date, 'x-request-id': request, ...others } = headers
           return { status, body: body.toString(), headers: others }
         }),
       )
-      expect(theirs).toEqual(nobodys)
+      expect(theirs).toEqual(missing)
       expect(theirs).toMatchObject({ status: 404, body: '{"error":"not_found"}' })
     }
   }
 })
 
-test('keys that are locked, or another file, are met without a wait, a restart or a lie', async () => {
+test('a locked or replaced file of keys causes no wait, no restart and no wrong answer', async () => {
   const company = await startCompany(notices(1, 1))
   await company.syncHere()
   const { ask, keys, store, lines } = await serveApi(company.environment)
   const path = join(company.environment.DATA_DIR as string, 'api_keys.sqlite')
   const backup = new DatabaseSync(path)
-  // Who reads does not stop who writes.
+  // A reader does not block a writer.
   backup.exec('BEGIN; SELECT count(*) FROM api_keys')
   const created = store.create('acme', 'made meanwhile', new Date())
   expect((await ask(PATH, { key: created })).status).toBe(200)
@@ -125,13 +125,13 @@ test('keys that are locked, or another file, are met without a wait, a restart o
   backup.exec('COMMIT')
   backup.close()
 
-  // A restore: the file of before in its place.
+  // A restore: another file in its place.
   for (const name of await readdir(dirname(path)))
     if (name.startsWith('api_keys')) await rm(join(dirname(path), name), { recursive: true })
   expect((await ask(PATH)).status).toBe(401)
   const again = KeyStore.open(dirname(path), 5000)
   const fresh = again.create('acme', 'of another file', new Date())
-  // By the next request, without a look that comes later.
+  // On the next request, not only after a later check.
   expect((await ask(PATH, { key: keys.acme as string })).status).toBe(401)
   expect((await ask(PATH, { key: fresh })).status).toBe(200)
   again.close()

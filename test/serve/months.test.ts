@@ -16,7 +16,7 @@ const PATH = '/api/v1/editais'
 
 type Served = { readonly months: number; readonly stored: number; readonly built: number }
 
-/** What the log says of each snapshot that was taken. */
+/** What the log reports for each snapshot that was taken. */
 function taken(lines: readonly string[]): Served[] {
   return lines
     .map(line => JSON.parse(line))
@@ -24,7 +24,7 @@ function taken(lines: readonly string[]): Served[] {
     .map(({ months, stored, built }) => ({ months, stored, built }))
 }
 
-/** The first of them: a snapshot is served a moment before the log has it. */
+/** The first snapshot taken; it is served a moment before it is logged. */
 async function firstTaken({ lines }: { readonly lines: readonly string[] }): Promise<Served | undefined> {
   await until(() => taken(lines).length > 0, { what: 'a snapshot that was taken' })
   return taken(lines)[0]
@@ -40,7 +40,7 @@ async function synced(): Promise<SyncedCompany> {
   return company
 }
 
-test('a server that starts again, or a second one, prepares nothing that was prepared', async () => {
+test('a restarted or second server prepares nothing that is already prepared', async () => {
   const { environment, world, syncHere } = await synced()
   const first = await serveApi(environment)
   expect(await firstTaken(first)).toEqual({ months: 2, stored: 0, built: 2 })
@@ -49,7 +49,7 @@ test('a server that starts again, or a second one, prepares nothing that was pre
   const path = `${PATH}/${idOf(1)}/analysis`
   expect((await second.ask(path)).body).toEqual((await first.ask(path)).body)
 
-  // Of a new snapshot only the month that changed.
+  // For a new snapshot it prepares only the changed month.
   world.update(idOf(1), { edital: { objeto: 'Outro' }, updatedAt: new Date() })
   await syncHere()
   await until(() => taken(first.lines).length === 2 && taken(second.lines).length === 2, {
@@ -57,12 +57,12 @@ test('a server that starts again, or a second one, prepares nothing that was pre
   })
   for (const { lines } of [first, second]) expect(taken(lines)[1]?.months).toBe(2)
   expect([...taken(first.lines), ...taken(second.lines)].every(({ built }) => built <= 2)).toBe(true)
-  // The month of before went with its snapshot.
+  // The previous month was removed with its snapshot.
   await until(async () => (await readdir(storeOf(environment))).length === 2, { what: 'two months' })
 })
 
 test.each(['index.json', 'notices', 'analyses', 'sum'])(
-  'a prepared month whose %s is damaged is prepared again',
+  'a prepared month with a damaged %s is prepared again',
   async file => {
     const { environment } = await synced()
     const before = await serveApi(environment)
@@ -79,7 +79,7 @@ test.each(['index.json', 'notices', 'analyses', 'sum'])(
 )
 
 test.each(['index.json', 'notices', 'analyses', 'sum'])(
-  'a prepared month that lost its %s is prepared again',
+  'a prepared month without its %s is prepared again',
   async file => {
     const { environment } = await synced()
     const before = await serveApi(environment)
@@ -91,7 +91,7 @@ test.each(['index.json', 'notices', 'analyses', 'sum'])(
   },
 )
 
-test('a builder that cannot be started costs no more than the snapshot, which is tried again', async () => {
+test('a builder that cannot be started fails only its snapshot, which is retried', async () => {
   const { environment } = await synced()
   const { execPath } = process
   process.execPath = '/nowhere/node'
@@ -106,7 +106,7 @@ test('a builder that cannot be started costs no more than the snapshot, which is
   await until(async () => (await ask(PATH)).status === 200, { what: 'the next try' })
 })
 
-test('an analysis that the disk has spoiled is never sent, and is there again before long', async () => {
+test('an analysis damaged on the disk is never sent, and is soon available again', async () => {
   const { environment } = await synced()
   const first = await serveApi(environment)
   const path = `${PATH}/${idOf(1)}/analysis`
@@ -114,7 +114,7 @@ test('an analysis that the disk has spoiled is never sent, and is there again be
   for (const month of await readdir(storeOf(environment))) {
     const analyses = join(storeOf(environment), month, 'analyses')
     const bytes = await readFile(analyses)
-    // Of the same size: only what is in it is wrong.
+    // Of the same size: only the content is wrong.
     await writeFile(
       analyses,
       bytes.map(byte => byte ^ 1),
@@ -127,7 +127,7 @@ test('an analysis that the disk has spoiled is never sent, and is there again be
   expect(first.lines.join('')).toContain('damaged on the disk')
 })
 
-test('what a killed process left is removed, unless it may still be at work', async () => {
+test('leftovers of a killed process are removed, unless it may still be running', async () => {
   const { environment } = await synced()
   const first = await serveApi(environment)
   await first.close()
@@ -140,8 +140,8 @@ test('what a killed process left is removed, unless it may still be at work', as
   expect(names.filter(name => name.includes('-'))).toEqual(['part-new'])
 })
 
-test('a few builders prepare all companies, those with least to prepare first', async () => {
-  // Of two months each, but for the small one.
+test('a few builders prepare all companies, those with the least to prepare first', async () => {
+  // Each has two months, except the small one.
   const sizes = { large: 300, small: 1, middle: 60 }
   const companies = await startCompanies(Object.keys(sizes), slug =>
     notices(1, sizes[slug as keyof typeof sizes]),
@@ -161,6 +161,6 @@ test('a few builders prepare all companies, those with least to prepare first', 
   } finally {
     await mirror.close()
   }
-  // Month by month the one with least left: the large one had begun before the others came.
+  // Month by month, the one with the least left: the large one started before the others were there.
   expect(ready()[0]).toBe('small')
 })

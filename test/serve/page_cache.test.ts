@@ -6,7 +6,7 @@ function page(bytes: number): Json {
   return new Json(new Uint8Array(bytes), 'tag')
 }
 
-test('small pages are bounded as well: each costs what holds it', () => {
+test('small pages are limited as well: each counts with its overhead', () => {
   const cache = new PageBudget().open()
   for (let n = 0; n < 100_000; n += 1) cache.add(`page ${n}`, page(60))
   expect(cache.size).toBeLessThan(33_000)
@@ -14,7 +14,7 @@ test('small pages are bounded as well: each costs what holds it', () => {
   expect(cache.get('page 0')).toBeUndefined()
 })
 
-test('the page that was not asked for longest goes first', () => {
+test('the least recently used page is removed first', () => {
   const cache = new PageBudget().open()
   const large = page(8 * 1024 * 1024)
   for (const key of ['a', 'b']) cache.add(key, large)
@@ -23,7 +23,7 @@ test('the page that was not asked for longest goes first', () => {
   expect(['a', 'b', 'c'].filter(key => cache.get(key))).toEqual(['a', 'c'])
 })
 
-test('a company that asks for much pushes out no page of another', () => {
+test('a company with many requests removes no page of another', () => {
   const budget = new PageBudget()
   const [modest, greedy] = [budget.open(), budget.open()]
   modest.add('mine', page(100_000))
@@ -32,7 +32,7 @@ test('a company that asks for much pushes out no page of another', () => {
   expect(greedy.size * 150_000).toBeLessThan(17 * 1024 * 1024)
 })
 
-test('what a company that is gone had is free for the others', () => {
+test('the share of a removed company is free for the others', () => {
   const budget = new PageBudget()
   const [first, second] = [budget.open(), budget.open()]
   expect(first.maxBytes).toBe(16 * 1024 * 1024)

@@ -26,7 +26,7 @@ async function pagesOf({ json }: ServedApi, limit: number, filter = ''): Promise
   }
 }
 
-test('pages are pieces of one list, newest first, of every set of phases', async () => {
+test('pages are parts of one list, newest first, for every set of phases', async () => {
   const entries = Array.from({ length: 150 }, (_, n) => {
     // Over seven months, many at the same instant.
     const created_at = new Date(Date.UTC(2026, n % 7, 1 + (n % 3))).toISOString()
@@ -64,7 +64,7 @@ test('pages are pieces of one list, newest first, of every set of phases', async
   )
 })
 
-test('a limit or an offset out of bounds is the nearest one that is not', async () => {
+test('a limit or offset out of bounds is replaced by the nearest valid one', async () => {
   const company = await startCompany(notices(1, 3))
   await company.syncHere()
   const { json } = await serveApi(company.environment)
@@ -84,7 +84,7 @@ test('a limit or an offset out of bounds is the nearest one that is not', async 
   }
 })
 
-test('while snapshots are replaced, every answer is whole, of one snapshot, and none fails', async () => {
+test('while snapshots are replaced, every answer is complete and of one snapshot, and none fails', async () => {
   const company = await startCompany(notices(1, 120))
   const version = (n: number) => {
     for (const id of company.world.ids()) {
@@ -128,7 +128,7 @@ test('while snapshots are replaced, every answer is whole, of one snapshot, and 
   expect(seen).toEqual(new Set(['v0', 'v1', 'v2', 'v3']))
 })
 
-test('a thousand hostile requests are answered, as any others, and nothing breaks', async () => {
+test('a thousand hostile requests are answered like any others, and break nothing', async () => {
   const company = await startCompany(notices(1, 5))
   await company.syncHere()
   const { ask, lines } = await serveApi(company.environment)
@@ -147,7 +147,7 @@ test('a thousand hostile requests are answered, as any others, and nothing break
       { 'x-api-key': "' OR 1=1 --" },
       { 'x-api-key': `edk_${'0'.repeat(2000)}` },
     ])
-    // Each from another address: one that only guesses keys is slowed down.
+    // Each from another address: an address that only guesses keys is slowed down.
     const from = `127.0.${1 + Math.floor(n / 250)}.${1 + (n % 250)}`
     const { status, body } = await ask(path, { method, headers, from })
     expect(known, `seed ${seed}: ${method} ${path} ${JSON.stringify(headers)}: ${body}`).toContain(status)

@@ -33,7 +33,7 @@ function placesOf(dataDir: string) {
   return { dataDir, file: join(dataDir, 'api_keys.sqlite'), waiting: join(dataDir, 'api_keys.revoked') }
 }
 
-/** A data directory with one key, that no process has open. */
+/** A data directory with one key, which no process has open. */
 async function makeKeys() {
   const { environment } = await startCompany(notices(1, 1))
   const dataDir = environment.DATA_DIR as string
@@ -43,7 +43,7 @@ async function makeKeys() {
   return { ...placesOf(dataDir), environment, key, prefix: key.slice(0, 12) }
 }
 
-/** Another process's lock on the file, until the test ends or it is given back. */
+/** Another process's lock on the file, until it is released or the test ends. */
 function holdFile(path: string, pragma = ''): { release: () => void } {
   const db = new DatabaseSync(path)
   db.exec(`${pragma}; BEGIN EXCLUSIVE; SELECT count(*) FROM api_keys`)
@@ -59,7 +59,7 @@ async function listed(environment: Environment): Promise<{ prefix: string; state
   return JSON.parse((await runShared(['keys', 'list', '--json'], environment)).stdout)
 }
 
-test('a key is refused from its revocation on though another process holds the file, and entered later', async () => {
+test('a revoked key is refused at once even if another process locks the file, and recorded later', async () => {
   const { ask, environment, key, other, file, waiting } = await startServed()
   const prefix = key.slice(0, 12)
   const held = holdFile(file)
@@ -73,7 +73,7 @@ test('a key is refused from its revocation on though another process holds the f
   expect(await readdir(waiting)).toEqual([prefix])
   expect((await stat(waiting)).mode & 0o777).toBe(0o700)
   expect((await listed(environment)).map(({ state }) => state)).toEqual(['revoked', 'valid'])
-  // Again: it is refused already, and still waits.
+  // A second time: the key is already refused, and its revocation still waits.
   expect(await revoke(environment, prefix)).toMatchObject({ code: 0, stdout: stdout })
 
   held.release()
@@ -95,7 +95,7 @@ test('a key is refused from its revocation on though another process holds the f
   expect(await revoke(environment, prefix)).toMatchObject({ code: 2 })
 })
 
-test('a key is refused from its revocation on though not a byte can be written', async () => {
+test('a revoked key is refused at once even if not a byte can be written', async () => {
   const { ask, environment, key, other, waiting } = await startServed()
   const child = spawn(
     '/bin/sh',
@@ -120,7 +120,7 @@ test('a key is refused from its revocation on though not a byte can be written',
   expect((await ask(PATH, { key })).status).toBe(401)
 })
 
-test('a revocation that can be put down nowhere says that the key still works', async () => {
+test('a revocation that cannot be recorded reports that the key still works', async () => {
   const { ask, environment, key, file, waiting } = await startServed()
   await rm(waiting, { recursive: true, force: true })
   await writeFile(waiting, '')
@@ -137,11 +137,11 @@ test('a revocation that can be put down nowhere says that the key still works', 
   expect((await ask(PATH, { key })).status).toBe(401)
 })
 
-test('a key is revoked though its file cannot even be read, and stays so when the file is back', async () => {
+test('a key can be revoked even if its file cannot be read, and stays revoked when the file is back', async () => {
   const { ask, environment, key, other, file, waiting } = await startServed()
   await rename(file, `${file}.aside`)
   await mkdir(file)
-  // What cannot be read admits nobody.
+  // Without a readable file no key is accepted.
   expect((await ask(PATH, { key })).status).toBe(503)
   const { code, stdout } = await revoke(environment, key)
   expect(code).toBe(0)
@@ -159,12 +159,12 @@ test('a key is revoked though its file cannot even be read, and stays so when th
   expect((await ask(PATH, { key })).status).toBe(401)
 })
 
-test('a locked file is no reason to wait for a revocation, nor an excuse to forget it', async () => {
+test('a revocation does not wait for a locked file, and is not lost', async () => {
   const { environment, prefix, file, waiting } = await makeKeys()
   const held = holdFile(file, 'PRAGMA locking_mode = EXCLUSIVE')
   expect(await revoke(environment, prefix)).toMatchObject({ code: 0, stdout: /refused from now on, but/ })
   held.release()
-  // One that was entered, and not removed, as after a kill; one of a key that only a backup has; and no key at all.
+  // One recorded but not removed, as after a kill; one of a key that only a backup has; and a file that is no key.
   const [crashed, unknown] = ['edk_0badcafe', 'edk_00000000']
   for (const name of [crashed, unknown, 'notes.txt']) await writeFile(join(waiting, name as string), '')
   const db = new DatabaseSync(file)
@@ -180,7 +180,7 @@ test('a locked file is no reason to wait for a revocation, nor an excuse to forg
   expect((await listed(environment)).map(({ state }) => state)).toEqual(['revoked', 'revoked', 'valid'])
 })
 
-test('what is not the beginning of a key names no file', async () => {
+test('an invalid key prefix never names a file', async () => {
   const { environment, dataDir, waiting } = await makeKeys()
   const before = await readdir(dataDir)
   for (const wrong of ['..', '../../etc/passwd', 'edk_../../x', 'edk_1234567', '', 'edk_ABCDEF01']) {
@@ -190,7 +190,7 @@ test('what is not the beginning of a key names no file', async () => {
   expect(await readdir(dataDir)).toEqual(before)
 })
 
-test('a server that cannot look at waiting revocations refuses, and admits again when it can', async () => {
+test('a server that cannot read waiting revocations refuses all keys, and accepts them again when it can', async () => {
   const { ask, waiting, lines } = await startServed()
   expect((await ask(PATH)).status).toBe(200)
   await rm(waiting, { recursive: true, force: true })
@@ -201,9 +201,9 @@ test('a server that cannot look at waiting revocations refuses, and admits again
   expect((await ask(PATH)).status).toBe(200)
 })
 
-test('keys can be listed, and revoked, though nothing beside their file can be made', async () => {
+test('keys can be listed and revoked even if no file can be created beside theirs', async () => {
   const { environment, prefix, file, waiting } = await makeKeys()
-  // As in a directory that is read-only: SQLite cannot make the files that it needs to take locks.
+  // As in a read-only directory: SQLite cannot create the files that its locks need.
   await mkdir(`${file}-shm`)
   const before = await readFile(file)
   expect(await listed(environment)).toMatchObject([{ prefix, state: 'valid' }])

@@ -10,22 +10,22 @@ import { expectRoundTrip } from '../support/round_trip.ts'
 import { serveApi } from '../support/serve.ts'
 import { startCompany } from '../support/synced.ts'
 
-/** Of how many notices; ROUND_TRIP=5000 asks more of it. Real ones: `test/real_notices.test.ts`. */
+/** The number of notices; ROUND_TRIP=5000 tests more. Real ones: `test/real_notices.test.ts`. */
 const NOTICES = Number(process.env.ROUND_TRIP ?? 300)
 
-test('what was synced of a made-up world comes out as it went in, and a second worker has the same tables', async () => {
+test('a synced synthetic world is served unchanged, and a second worker gets the same tables', async () => {
   const world = generateWorld({ seed: 7, company: 'acme', notices: NOTICES, start: new Date() })
   const company = await startCompany(world)
   await company.syncHere()
   await expectRoundTrip(company)
 }, 600_000)
 
-test('what an instant in microseconds cannot say comes out as it went in: dates, local times, nanoseconds', async () => {
+test('dates, local times and nanoseconds, which do not fit microseconds, are served unchanged', async () => {
   const sessions = [
     ...['2026-12-10', '2026-12-10T09:30:00', '2026-12-10T09:30:00.5', '2026-12-10T09:30:00.1234567'],
     ...['2026-12-10T09:30:00.123456789Z', '2026-12-10T09:30:00.000000001-03:00', '2026-12-10T09:30:00Z'],
     ...['2026-12-10T09:30', '2026-12-10 09:30', '2026-12-10 09:30:00'],
-    // In this night there was no such hour in São Paulo, in the other one it was there twice.
+    // That hour did not exist in São Paulo on the first night, and occurred twice on the second.
     ...['2018-11-04T00:30:00', '2018-02-17T23:30:00', '0001-01-01', '9999-12-31'],
   ]
   const exact = sessions.map((data_sessao, at) =>
@@ -51,7 +51,7 @@ test('what an instant in microseconds cannot say comes out as it went in: dates,
     expect(await json(path)).toMatchObject(JSON.parse(JSON.stringify(expected)))
     expect(await json(`${path}/analysis`)).toMatchObject({ data_sessao })
   }
-  // What a column can say is in the column alone.
+  // What fits a column is only in the column.
   const [{ kept }] = (await company.query<{ kept: number }>(
     `SELECT count(*) AS kept FROM editais WHERE times_as_sent IS NOT NULL`,
   )) as [{ kept: number }]
@@ -84,7 +84,7 @@ test('a snapshot of an earlier version, without the latest columns, is served', 
   expect(await json(`/api/v1/editais/${idOf(1)}/analysis`)).toMatchObject({ objeto: entry?.edital.objeto })
 })
 
-test('a time that is written otherwise, as the same instant, is a change', async () => {
+test('the same instant in another notation is a change', async () => {
   const company = await startCompany([noticeEntry(1, { data_sessao: '2026-12-10' })])
   await company.syncHere()
   company.world.put(noticeEntry(1, { data_sessao: '2026-12-10T00:00:00-03:00' }))
@@ -92,7 +92,7 @@ test('a time that is written otherwise, as the same instant, is a change', async
   expect(await company.query('SELECT times_as_sent FROM editais')).toEqual([{ times_as_sent: null }])
 })
 
-test('an empty part of an analysis is there, and a part that is missing or null is not', async () => {
+test('an empty part of an analysis is served, and a missing or null part is not', async () => {
   const parts = [
     { pricing: {}, orgao_report: {} },
     { pricing: {}, orgao_report: { status: 'concluido' } },
@@ -115,7 +115,7 @@ test('an empty part of an analysis is there, and a part that is missing or null 
   expect(served).toEqual([...parts.slice(0, 3), { pricing: undefined, orgao_report: undefined }, parts[4]])
 })
 
-test('an explicit null, which the contract takes for nothing, is left out; its object is there', async () => {
+test('an explicit null, which the contract treats as absent, is omitted; its object is served', async () => {
   const nulls = { pricing: { margem_min: null }, orgao_report: { status: null, payment_risk: null } }
   const company = await startCompany([noticeEntry(1, { uf: null }, nulls)])
   await company.syncHere()

@@ -29,7 +29,7 @@ async function statesOf(environment: Environment): Promise<Record<string, number
 }
 
 test(
-  'a worker that syncs from a mirror takes all that is there at once, and names what is not yet',
+  'a worker that syncs from a mirror takes everything available at once, and names what is not',
   async () => {
     const company = await startCompany(notices(1, 60))
     company.faults.plan = [
@@ -43,7 +43,7 @@ test(
     expect(report.error).toMatch(
       /^2 analyses could not be fetched, the last one n0000[24]: the API does not have this analysis now: The analysis of this notice .*[^.]\.$/,
     )
-    // The list and each analysis, once.
+    // The list, and each analysis once.
     expect(report.requests).toBe(61)
     expect(await statesOf(second)).toEqual({ current: 58, pending: 2 })
 
@@ -61,7 +61,7 @@ async function addressOf({ environment }: SyncedCompany): Promise<Environment> {
 }
 
 test(
-  'phases whose analyses the mirror does not fetch are deferred, and the run goes well to its end',
+  'phases whose analyses the mirror does not fetch are deferred, and the run completes',
   async () => {
     const kept = notices(1, 10)
     const discarded = Array.from({ length: 50 }, (_, n) => noticeEntry(11 + n, { status: 'discarded' }))
@@ -76,10 +76,10 @@ test(
       expect(report.requests).toBe(1 + 50 + loaded)
       expect(await statesOf(second)).toEqual({ current: 10, pending: 50 })
     }
-    // As the message says.
+    // With the setting that the message suggests.
     const quiet = await reportHere({ ...second, ANALYSIS_STATUSES: 'analysis' })
     expect(quiet).toMatchObject({ status: 'ok', deferred: 50, requests: 1, error: null })
-    // The other worker begins to fetch them.
+    // The other worker starts to fetch them.
     await company.syncHere()
     const all = { ...company, environment: { ...company.environment, ANALYSIS_STATUSES: '' } }
     await reportHere(all.environment)

@@ -12,7 +12,7 @@ import { startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
-/** `npm run serve` on a free port: where it listens, and its process. */
+/** Starts `npm run serve` on a free port; returns its address and process. */
 async function startServe(environment: Environment) {
   const { child, ended } = startCommand(
     ['serve'],
@@ -23,12 +23,12 @@ async function startServe(environment: Environment) {
   if (child.stderr) createInterface({ input: child.stderr }).on('line', line => void lines.push(line))
   const url = await until(
     () => lines.map(line => /Listening on (http:\S+?);/.exec(line)?.[1]).find(Boolean) ?? null,
-    { what: () => `the address; it says ${lines.join('\n')}` },
+    { what: () => `the address in the output: ${lines.join('\n')}` },
   )
   return { url, child, ended, lines }
 }
 
-test('serve answers while the API is down, tells what it is, and ends when it is told to', async () => {
+test('serve answers while the API is down, describes itself, and exits on SIGTERM', async () => {
   const company = await startCompany(notices(1, 5))
   const { environment, sandbox } = company
   await company.syncHere()
@@ -58,7 +58,7 @@ test('serve answers while the API is down, tells what it is, and ends when it is
   expect(lines.join('')).not.toContain(key)
 })
 
-test('what serve cannot do with its settings it says in a sentence', async () => {
+test('settings that serve cannot use are reported in a sentence', async () => {
   const company = await startCompany(notices(1, 1))
   const taken = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void taken.close())
