@@ -46,7 +46,7 @@ test('a file that is missing, empty or broken is one clear sentence', async () =
     exitCode: 2,
     message: expect.stringMatching(/^Cannot read the notices in \/nowhere\/notices\.ndjson: ENOENT/),
   })
-  await expect(readNoticesFile(await fileOf('\n'))).rejects.toThrow('holds no notices')
+  await expect(readNoticesFile(await fileOf('\n'))).rejects.toThrow('contains no notices')
   const cut = gzipSync(lines.join('\n')).subarray(0, 60)
   await expect(readNoticesFile(await fileOf(cut, 'x.gz'))).rejects.toMatchObject({ exitCode: 2 })
 })
