@@ -36,7 +36,7 @@ test('a stray alias in the file stops nobody: runs go on, and /readyz and an ale
   expect(await daemon.stop()).toBe(0)
 
   // At the start it exits as with any other wrong setting.
-  await expect(startDaemon(environment)).rejects.toThrow(/^the daemon ended with 2:\n.*line 3: \*timeout/)
+  await expect(startDaemon(environment)).rejects.toThrow(/^the daemon exited with 2:\n.*line 3: \*timeout/)
 })
 
 test('an entry that is broken leaves the others alone, at the start and later, and its alert names it', async () => {

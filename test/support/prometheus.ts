@@ -5,7 +5,7 @@ export type Scraped = ReadonlyMap<
   {
     readonly type: string
     readonly help: string
-    /** By labels, as in `company=acme,status=ok`; for a histogram, its buckets (`…,le=5`), `…,sum` and `…,count`. */
+    /** By labels, such as `company=acme,status=ok`; for a histogram: buckets (`…,le=5`), `…,sum` and `…,count`. */
     readonly values: Readonly<Record<string, number>>
   }
 >
