@@ -106,7 +106,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       return (await next('changed')).count
     },
     async reached(mark) {
-      ask({ kind: 'tell', mark })
+      ask({ kind: 'notify', mark })
       await next('reached')
     },
     async close() {

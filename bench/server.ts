@@ -30,7 +30,7 @@ export type Mark = { readonly kind: Kind; readonly requests: number }
 export type Asked =
   | { readonly kind: 'counters' }
   | { readonly kind: 'change'; readonly share: number }
-  | { readonly kind: 'tell'; readonly mark: Mark }
+  | { readonly kind: 'notify'; readonly mark: Mark }
 export type Said =
   | { readonly kind: 'ready'; readonly port: number; readonly about: readonly About[] }
   | { readonly kind: 'counters'; readonly counters: Counters }
@@ -119,7 +119,7 @@ process.on('message', (asked: Asked) => {
     const changed = [...worlds.values()].map(world => world.change(asked.share))
     return send({ kind: 'changed', count: changed.reduce((sum, each) => sum + each, 0) })
   }
-  if (asked.kind === 'tell') {
+  if (asked.kind === 'notify') {
     mark = asked.mark
     return reportMark()
   }

@@ -59,10 +59,11 @@ async function testAll(): Promise<boolean> {
   // In parallel: one sends requests while the other generates them.
   const mirrored = servers.startMirror(sandbox).then(
     mirror => testServer(tester, mirror),
-    (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, said: messageOf(error) }],
+    (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, output: messageOf(error) }],
   )
   const results = (await Promise.all([testServer(tester, sandbox), mirrored])).flat()
-  for (const { title, said, passed } of results) if (!passed) process.stdout.write(`\n${title}\n\n${said}\n`)
+  for (const { title, output, passed } of results)
+    if (!passed) process.stdout.write(`\n${title}\n\n${output}\n`)
   for (const result of results) process.stdout.write(`${summary(result)}\n`)
   const failed = results.filter(({ passed }) => !passed).length
   if (options.counts) {

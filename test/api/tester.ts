@@ -38,7 +38,7 @@ export type Verdict = {
   readonly failures: number
   readonly seconds: number
   /** What schemathesis printed. */
-  readonly said: string
+  readonly output: string
 }
 
 /** The parts of its report that are used. */
@@ -163,10 +163,10 @@ export async function testApi(
     ],
     { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], timeout: RUN_TIMEOUT_MS, killSignal: 'SIGKILL' },
   )
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', piece => {
-      said += piece
+      output += piece
     })
   }
   const [code] = await once(child, 'close')
@@ -176,7 +176,7 @@ export async function testApi(
     cases: report?.test_cases.generated ?? 0,
     failures: report?.test_cases.unique_failures ?? 0,
     seconds: Math.round(report?.running_time ?? 0),
-    said,
+    output,
   }
 }
 
