@@ -1,11 +1,11 @@
 import type { Figures } from './figures.ts'
 
-/** The size that the bars are stated for. */
+/** The company size for which the bars are set. */
 const STATED_FOR = 20_000
-/** Below it, starting up outweighs what grows with the notices. */
+/** For smaller companies, the startup outweighs the work per notice. */
 const RATIO_FROM = 5000
 
-/** What must be reached, and whether it was. */
+/** A bar and whether it was met. */
 export type Verdict = {
   readonly what: string
   readonly value: number
@@ -15,12 +15,12 @@ export type Verdict = {
   readonly met: boolean
 }
 
-/** What the sync of a company must reach. */
+/** A bar for the sync of a company. */
 export type Bar = Verdict & { readonly notices: number }
 
 export type Sized = { readonly notices: number; readonly figures: Figures }
 
-/** The bars that mean something for these companies; the first one is what a larger one is compared with. */
+/** The bars that apply to these companies; larger companies are compared with the first one. */
 export function judge(companies: readonly Sized[], about: { latencyMs: number; concurrency: number }): Bar[] {
   return companies.flatMap(company =>
     about.latencyMs > 0
@@ -39,7 +39,7 @@ export function verdict(what: string, value: number, kind: Verdict['kind'], limi
 
 function figure({ figures }: Sized, key: string): number {
   const value = figures[key]
-  if (typeof value !== 'number') throw new Error(`there is no figure ${key}`)
+  if (typeof value !== 'number') throw new Error(`no figure named ${key}`)
   return value
 }
 
@@ -58,14 +58,14 @@ function fullBars(company: Sized): Bar[] {
 function growthBar(company: Sized, smallest: Sized | undefined): Bar[] {
   if (!smallest || company.notices <= smallest.notices) return []
   const growth = figure(company, 'full_peak_rss_megabytes') / figure(smallest, 'full_peak_rss_megabytes') - 1
-  return [bar(company, `full sync: peak RSS above that of ${smallest.notices}, %`, growth * 100, 'most', 15)]
+  return [bar(company, `full sync: peak RSS above that at ${smallest.notices}, %`, growth * 100, 'most', 15)]
 }
 
 function incrementalBars(company: Sized): Bar[] {
   const pages = Math.ceil(company.notices / 200)
   const wall = figure(company, 'unchanged_wall_seconds')
   const bars = [
-    // Neighbouring pages share one notice: that is half a percent more of them.
+    // Neighbouring pages share one notice: that makes half a percent more pages.
     bar(
       company,
       'nothing changed: list requests',
@@ -93,7 +93,7 @@ function incrementalBars(company: Sized): Bar[] {
   ]
 }
 
-/** With latency, so many requests a second are possible as fit one after another into a second. */
+/** With latency, each connection can make at most 1000 / latency requests a second. */
 function throughputBar(company: Sized, latencyMs: number, concurrency: number): Bar[] {
   const ideal = (concurrency * 1000) / latencyMs
   const share = (figure(company, 'fetch_requests_per_second') / ideal) * 100

@@ -28,13 +28,14 @@ export async function benchSync(options: SyncOptions, directory: string): Promis
 
 async function benchCompany(options: SyncOptions, notices: number, parent: string): Promise<MeasuredCompany> {
   const { latency: latencyMs, concurrency, seed } = options
-  const tell = (step: string) => process.stderr.write(`${notices.toLocaleString('en-US')} notices: ${step}\n`)
-  tell('generating')
+  const progress = (step: string) =>
+    process.stderr.write(`${notices.toLocaleString('en-US')} notices: ${step}\n`)
+  progress('generating')
   const apiKey = randomBytes(16).toString('hex')
   const server = await startServer({ companies: [{ notices, seed, apiKey }], latencyMs })
   const runs: Measured[] = []
   for (let run = 1; run <= options.runs; run += 1) {
-    const onStep = (step: string) => tell(options.runs > 1 ? `${step} (${run} of ${options.runs})` : step)
+    const onStep = (step: string) => progress(options.runs > 1 ? `${step} (${run} of ${options.runs})` : step)
     const directory = join(parent, `${notices}-${run}`)
     await mkdir(directory)
     runs.push(await measure({ server, notices, apiKey, concurrency, directory, onStep }))

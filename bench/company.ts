@@ -1,12 +1,12 @@
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { createTexts, type Texts } from './text.ts'
 
-/** Months of `created_at`, the last one included. */
+/** Number of months of `created_at`, including the last. */
 export const MONTHS = 24
 const FIRST_MONTH = Date.UTC(2024, 10, 1)
 const LAST_MOMENT = Date.UTC(2026, 9, 31, 23)
 const DAY_MS = 86_400_000
-/** A notice that was only screened: it has no child rows yet. */
+/** Share of notices that were only screened: they have no child rows yet. */
 const SHARE_SCREENED = 0.06
 /** The largest known notice has 360 items. */
 const MAX_ITEMS = 360
@@ -31,10 +31,10 @@ const CITY = [
   'Olinda',
 ].concat(['Sobral', 'Joinville', 'Anápolis', 'Santarém', 'Imperatriz', 'Taguatinga', 'Manaus', 'Niterói'])
 
-/** Rows that an analysis makes beside its own, by their tables. */
+/** Child rows of an analysis, by table. */
 export type ChildRows = { readonly requirements: number; readonly items: number; readonly alerts: number }
 
-/** One notice of the bench's company: what its list item and its analysis are made from. */
+/** One notice of the generated company: the source of its list item and its analysis. */
 export type Subject = {
   readonly id: string
   readonly pncpId: string
@@ -47,13 +47,13 @@ export type GeneratedCompany = {
   readonly subjects: readonly Subject[]
   /** The list item (docs/contract.md#notice) as JSON text. */
   notice(index: number, updatedAt: Date): string
-  /** The analysis (docs/contract.md#analysis) as JSON text; another version of it has another verdict and items. */
+  /** The analysis (docs/contract.md#analysis) as JSON text; each version has a different verdict and items. */
   analysis(index: number, version: number): { json: string; rows: ChildRows }
 }
 
 /**
- * A company of `count` notices, most recent first; the same one for the same count, seed and texts. Texts
- * take time to make: several companies can share them.
+ * A company of `count` notices, most recent first; the same count, seed and texts give the same company.
+ * Generating texts takes time, so several companies can share them.
  */
 export function createCompany(
   count: number,
@@ -155,7 +155,7 @@ function pricing(random: Random): string {
   return `{"investimento_total":${price(random, 10)},"garantia_proposta":${price(random, 6)},"garantia_contratual":${price(random, 8)},"margem_min":${random.int(3, 9)},"margem_max":${random.int(10, 28)},"risco_pagamento":"${random.pick(['baixo', 'medio', 'alto'])}","is_srp":${random.chance(0.5)},"sigiloso":${random.chance(0.1)}}`
 }
 
-/** BRL with two decimals, around e to the power of `scale`. A price that ends in 0 is written without it. */
+/** BRL with two decimals, around e to the power of `scale`. A trailing 0 is not written. */
 function price(random: Random, scale: number): string {
   return String(Number(Math.exp(scale + random.normal()).toFixed(2)))
 }

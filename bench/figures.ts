@@ -1,12 +1,12 @@
 import type { Measured, SyncRun } from './measure.ts'
 
-/** A number that the bench prints, and where it comes from. */
+/** A number that the benchmark prints, and how it is computed. */
 export type Figure<M = Measured> = {
   readonly key: string
   readonly label: string
-  /** Of the decimals that mean something. */
+  /** Number of significant decimals. */
   readonly digits: number
-  /** Null where it does not apply. */
+  /** Null if it does not apply. */
   readonly of: (measured: M) => number | null
 }
 
@@ -19,7 +19,7 @@ const since = (fromMs: number, toMs: number) => (toMs - fromMs) / 1000
 const floorWall = ({ fetchFloor, loadFloor }: Measured) => fetchFloor.wallSeconds + loadFloor.wallSeconds
 const floorCpu = ({ fetchFloor, loadFloor }: Measured) => fetchFloor.cpuSeconds + loadFloor.cpuSeconds
 
-/** Where the time of the full sync went, by the requests that the API saw. */
+/** The phases of the full sync, by the requests that the API received. */
 const phases: readonly Figure[] = [
   {
     key: 'full_start_seconds',
@@ -41,13 +41,13 @@ const phases: readonly Figure[] = [
   },
   {
     key: 'full_fetch_seconds',
-    label: '  analyses (load meanwhile), s',
+    label: '  analyses (loading in parallel), s',
     digits: 2,
     of: ({ full }) => since(full.asked.analysis.firstMs, full.asked.analysis.lastMs),
   },
   {
     key: 'full_tail_seconds',
-    label: '  after the last one (load, publish), s',
+    label: '  after the last analysis (load, publish), s',
     digits: 2,
     of: ({ full }) => since(full.asked.analysis.lastMs, full.endedMs),
   },
@@ -168,7 +168,7 @@ function incremental(name: 'unchanged' | 'changed', label: string): Figure[] {
   ]
 }
 
-/** All figures, in the order in which they are printed. */
+/** All figures, in the order they are printed. */
 export const FIGURES: readonly Figure[] = [
   ...full,
   ...floors,
@@ -176,7 +176,7 @@ export const FIGURES: readonly Figure[] = [
   ...incremental('changed', '0.5 % changed'),
 ]
 
-/** Every figure as its median over the runs. */
+/** The median of each figure over the runs. */
 export function medians(runs: readonly Measured[]): Figures {
   return Object.fromEntries(
     FIGURES.map(({ key, of }) => {
@@ -186,7 +186,7 @@ export function medians(runs: readonly Measured[]): Figures {
   )
 }
 
-/** Expects one value at least. */
+/** Expects at least one value. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1

@@ -4,13 +4,13 @@ import { LIST_LIMIT, noticePage } from '#schema/notice.ts'
 import { type Spent, startWatch } from './stopwatch.ts'
 
 /*
- * The floor of fetching: the requests of a full sync and nothing else. Their bodies are read and dropped.
+ * The floor of fetching: only the requests of a full sync. Their bodies are read and discarded.
  * Prints one JSON object (FetchFloor).
  */
 
 export type FetchFloor = Spent & { readonly requests: number; readonly bytes: number }
 
-/** As many as the sync reads at once (`src/pipeline/scan.ts`). */
+/** As many as the sync reads at once (see `src/pipeline/scan.ts`). */
 const PAGES_AT_ONCE = 4
 const PATH = '/api/v1/editais'
 
@@ -23,7 +23,7 @@ const headers = {
   authorization: `Bearer ${apiKey}`,
 }
 
-/** Runs a GET for each path, so many at a time; returns the bytes of all bodies. */
+/** Sends a GET for each path, `atOnce` at a time; returns the total size of the bodies. */
 async function fetchAll(paths: readonly string[], atOnce: number, onBody?: (body: string) => void) {
   const left = paths.values()
   let bytes = 0
@@ -47,7 +47,7 @@ async function fetchAll(paths: readonly string[], atOnce: number, onBody?: (body
 
 const pagePath = (offset: number) => `${PATH}?limit=${LIST_LIMIT.max}&offset=${offset}`
 
-/** The ids are read before the watch starts: taking pages apart is no part of fetching them. */
+/** Reads the ids before the watch starts: parsing pages is not part of fetching them. */
 async function plan(): Promise<{ pages: string[]; analyses: string[] }> {
   let total = 0
   const ids = new Set<string>()

@@ -10,8 +10,8 @@ import { openWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { type Spent, startWatch } from './stopwatch.ts'
 
 /*
- * The floor of loading: DuckDB alone makes the rows and the Parquet files of a full sync from plain NDJSON,
- * with the sync's own settings, typed reading and flattening, and without its bookkeeping.
+ * The floor of loading: DuckDB alone creates the rows and the Parquet files of a full sync from plain
+ * NDJSON, with the sync's settings, typed reading and flattening, but without its bookkeeping.
  * Prints one JSON object (LoadFloor).
  */
 

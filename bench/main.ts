@@ -29,20 +29,20 @@ function momentsOf(text: string): Moment[] {
   })
 }
 
-/** Options that every bench has. */
+/** Options of every benchmark. */
 function withShared(command: Command): Command {
   return command
-    .option('--seed <text>', 'another seed makes other companies', 'bench')
+    .option('--seed <text>', 'seed of the generated companies', 'bench')
     .option('--json', 'print one JSON object on stdout')
-    .option('--keep', 'keep the data of the last run, and say where it is')
+    .option('--keep', 'keep the data of the last run and print its path')
 }
 
-/** And of those that do not take an hour. */
+/** Also adds `--runs`, for benchmarks that take less than an hour. */
 function withRuns(command: Command): Command {
   return withShared(
     command.option(
       '--runs <count>',
-      'how often everything is measured: figures are medians, the bars of the daemon for the worst',
+      'number of runs; figures are medians, but the bars of the daemon apply to the worst run',
       wholeNumber(1),
       1,
     ),
@@ -50,20 +50,20 @@ function withRuns(command: Command): Command {
 }
 
 const program = withRuns(new Command('npm run bench --'))
-  // Copied by the commands that are added below.
+  // Subcommands added below inherit this.
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
   .description(
-    'Measures the sync against a generated company: a full one beside the floors of fetching and loading, one with nothing changed, and one with 0.5 % changed.',
+    'Measures syncs of a generated company: a full one, compared with the floors of fetching and loading, one with nothing changed, and one with 0.5 % changed.',
   )
   .option(
     '--notices <counts>',
-    'size of the company; several, separated by commas, to compare',
+    'size of the company; several sizes, separated by commas, are compared',
     text => text.split(',').map(wholeNumber(1)),
     [20_000],
   )
-  .option('--latency <ms>', 'how long the API takes for each response', wholeNumber(0), 0)
-  .option('--concurrency <count>', 'requests at once, of the sync and of the floor', wholeNumber(1), 16)
-  // All commands have options of the same names.
+  .option('--latency <ms>', 'latency of each API response', wholeNumber(0), 0)
+  .option('--concurrency <count>', 'concurrent requests of the sync and of the floor', wholeNumber(1), 16)
+  // Subcommands have options with the same names.
   .enablePositionalOptions()
   .action((options: SyncOptions & Printed) =>
     inDirectory(options, async directory => {
@@ -74,28 +74,31 @@ const program = withRuns(new Command('npm run bench --'))
 
 withRuns(program.command('daemon'))
   .description(
-    'Measures the worker (npm start) with a Redis of its own: two workers with many companies that are due at once, one that is stopped in the middle of a backfill, and an idle one.',
+    'Measures the worker (npm start) with its own Redis: two workers with many companies due at once, one worker stopped during a backfill, and an idle one.',
   )
-  .option('--companies <count>', 'how many; 0 leaves them, and the idle worker, out', wholeNumber(0), 50)
-  .option('--notices <count>', 'of each of them', wholeNumber(1), 400)
+  .option('--companies <count>', 'number of companies; 0 skips them and the idle worker', wholeNumber(0), 50)
+  .option('--notices <count>', 'size of each company', wholeNumber(1), 400)
   .option(
     '--backfill <notices>',
-    'size of the company whose backfill is stopped; 0: none',
+    'size of the company whose backfill is stopped; 0 skips this',
     wholeNumber(0),
     20_000,
   )
   .addOption(
-    new Option('--moments <names>', `when it is stopped; some of ${MOMENTS.map(({ key }) => key).join()}`)
+    new Option(
+      '--moments <names>',
+      `when the backfill is stopped: one or more of ${MOMENTS.map(({ key }) => key).join()}`,
+    )
       .argParser(momentsOf)
       .default(MOMENTS, 'all'),
   )
   .option(
     '--many <count>',
-    'companies in one file of which three are in trouble: a broken entry, no key, killed runs; 0: none',
+    'companies in one file, three of them failing: a broken entry, no key, killed runs; 0 skips this',
     wholeNumber(0),
     0,
   )
-  .option('--idle <seconds>', 'how long the idle worker is watched', wholeNumber(1), 60)
+  .option('--idle <seconds>', 'how long the idle worker is measured', wholeNumber(1), 60)
   .action((options: DaemonOptions & Printed) =>
     inDirectory(options, async directory => {
       const found = await benchDaemon(options, directory)
@@ -105,7 +108,7 @@ withRuns(program.command('daemon'))
 
 withRuns(program.command('bi'))
   .description(
-    "Measures a snapshot's readers on a generated company: every mart, the report, and how much a snapshot writes when 0.5 % of the notices changed, all of the two newest months.",
+    "Measures a snapshot's readers on a generated company: every mart, the report, and how much a snapshot writes after 0.5 % of the notices changed, all in the two newest months.",
   )
   .option('--notices <count>', 'size of the company', wholeNumber(1), 20_000)
   .action((options: BiOptions & Printed) =>
@@ -117,10 +120,10 @@ withRuns(program.command('bi'))
 
 withShared(program.command('month'))
   .description(
-    'Measures a company that lives: one process makes a run for each hour of a simulated month; what it then holds, and what lies on the disk.',
+    'Measures a company that changes for a simulated month: one process makes a run for each hour. Reports its memory and its disk usage.',
   )
-  .option('--notices <count>', 'size of the company when it begins', wholeNumber(1), 5000)
-  .option('--hours <count>', 'how long it lives, with a run in each hour', wholeNumber(1), 720)
+  .option('--notices <count>', 'size of the company at the start', wholeNumber(1), 5000)
+  .option('--hours <count>', 'simulated hours, with one run in each', wholeNumber(1), 720)
   .action((options: MonthOptions & Printed) =>
     inDirectory(options, async directory => {
       const found = await benchMonth(options, directory)
@@ -131,11 +134,11 @@ withShared(program.command('month'))
 
 withShared(program.command('serve'))
   .description(
-    'Measures the mirror (npm run serve) on a generated company: pages, notices and analyses, asked for by clients on the same machine, beside a bare server that sends as many bytes.',
+    'Measures the mirror (npm run serve) on a generated company: clients on the same machine request pages, notices and analyses. Compared with a bare server that sends as many bytes.',
   )
   .option('--notices <count>', 'size of the company', wholeNumber(1), 20_000)
-  .option('--clients <count>', 'how many ask at once', wholeNumber(1), 50)
-  .option('--seconds <count>', 'how long they ask for each', wholeNumber(1), 10)
+  .option('--clients <count>', 'number of concurrent clients', wholeNumber(1), 50)
+  .option('--seconds <count>', 'how long each kind of request is measured', wholeNumber(1), 10)
   .action((options: ServeOptions & Printed) =>
     inDirectory(options, async directory => {
       const found = await benchServe(options, directory)
@@ -145,10 +148,10 @@ withShared(program.command('serve'))
 
 withShared(program.command('attack'))
   .description(
-    'Attacks the server of the API (npm run serve) and the daemon (npm start) while somebody asks how they are: connections, requests and answers without end, and forty companies that are to be prepared at once.',
+    'Attacks the API server (npm run serve) and the daemon (npm start) during health checks: with endless connections, requests and answers, and with many companies to prepare at once.',
   )
   .option('--notices <count>', 'size of the company', wholeNumber(1), 1710)
-  .option('--companies <count>', 'how many are to be prepared at once; 0: none', wholeNumber(0), 40)
+  .option('--companies <count>', 'companies to prepare at once; 0 skips this', wholeNumber(0), 40)
   .option('--seconds <count>', 'how long each attack lasts', wholeNumber(1), 15)
   .action((options: AttackOptions & Printed) =>
     inDirectory(options, async directory => {
@@ -158,7 +161,7 @@ withShared(program.command('attack'))
     }),
   )
 
-/** Prints what is measured in a directory of its own; nothing is left of it, or of its processes. */
+/** Measures in a temporary directory and prints the result; removes the directory and ends all processes. */
 async function inDirectory(options: Printed, measure: (directory: string) => Promise<object | string>) {
   const directory = await mkdtemp(join(tmpdir(), 'editais-sync-bench-'))
   const interrupted = new Promise<null>(resolve => {
@@ -166,7 +169,7 @@ async function inDirectory(options: Printed, measure: (directory: string) => Pro
   })
   try {
     const measured = measure(directory)
-    // When it is interrupted, it fails with the processes that are killed below.
+    // After an interrupt it rejects when its processes are killed below.
     measured.catch(() => {})
     const found = await Promise.race([measured, interrupted])
     if (found === null) process.exitCode = EXIT.interrupted
@@ -180,7 +183,7 @@ async function inDirectory(options: Printed, measure: (directory: string) => Pro
     if (options.keep) process.stderr.write(`The data is in ${directory}\n`)
     else await rm(directory, { recursive: true, force: true })
   }
-  // What was interrupted may still wait for its time, or watch.
+  // An interrupted benchmark may still have timers and watches.
   if (process.exitCode === EXIT.interrupted) process.exit()
 }
 

@@ -23,7 +23,7 @@ const SOURCE_TIMEZONE = 'America/Sao_Paulo'
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const PROBE = here('probe.ts')
 
-/** One run of the sync, seen from outside, from inside, and from the API. */
+/** One run of the sync: its report, its cost, and the requests that the API received. */
 export type SyncRun = Ended & {
   readonly report: RunReport
   readonly cost: Cost
@@ -31,12 +31,12 @@ export type SyncRun = Ended & {
   readonly snapshotsWritten: number
 }
 
-/** Everything that is measured together, one after another on the same company. */
+/** All measurements of one company, made one after another. */
 export type Measured = {
   readonly full: SyncRun
   readonly fetchFloor: FetchFloor
   readonly loadFloor: LoadFloor
-  /** The same with every core; null where the sync leaves none unused. */
+  /** The same with every core; null if the sync already uses all of them. */
   readonly loadFloorAllThreads: LoadFloor | null
   readonly unchanged: SyncRun
   readonly changed: SyncRun
@@ -47,15 +47,15 @@ export type MeasureOptions = {
   readonly notices: number
   readonly apiKey: string
   readonly concurrency: number
-  /** Empty; everything is written below it. */
+  /** An empty directory for everything that is written. */
   readonly directory: string
   readonly onStep: (step: string) => void
 }
 
 /**
- * A full sync of an empty warehouse, the floors below it, then the sync with nothing changed and with
- * some notices changed.
- * @throws Error when a run did not do what is measured, or a floor did not do the same work.
+ * A full sync into an empty warehouse, its floors, then a sync with nothing changed and one with some
+ * notices changed.
+ * @throws Error if a run did not do the expected work, or a floor did not do the same work.
  */
 export async function measure(options: MeasureOptions): Promise<Measured> {
   const { server, notices, onStep } = options
@@ -114,13 +114,13 @@ function expectRun({ report, asked }: SyncRun, expected: { loaded: number }): vo
   const sent = asked.list.requests + asked.notice.requests + asked.analysis.requests
   if (report.status === 'ok' && report.loaded === expected.loaded && report.requests === sent) return
   throw new Error(
-    `Not what is measured: ${expected.loaded} analyses were to be loaded, ${sent} requests came: ${JSON.stringify(report)}`,
+    `Unexpected run: expected ${expected.loaded} loaded analyses; the API received ${sent} requests: ${JSON.stringify(report)}`,
   )
 }
 
 type Floors = Pick<Measured, 'fetchFloor' | 'loadFloor' | 'loadFloorAllThreads'>
 
-/** Each in a process of its own, so that none profits from what another one left behind. */
+/** Each runs in its own process, so that none profits from an earlier one. */
 async function measureFloors(options: MeasureOptions, full: SyncRun): Promise<Floors> {
   const { server, apiKey, concurrency, directory } = options
   const fetched = await run(here('floor_fetch.ts'), [server.url, apiKey, String(concurrency)], {
@@ -128,7 +128,7 @@ async function measureFloors(options: MeasureOptions, full: SyncRun): Promise<Fl
   })
   const fetchFloor = JSON.parse(fetched.stdout) as FetchFloor
   if (fetchFloor.requests !== full.report.requests || fetchFloor.bytes !== full.report.bytes_fetched) {
-    throw new Error(`The fetch floor asked for something else: ${JSON.stringify(fetchFloor)}`)
+    throw new Error(`The fetch floor made other requests than the sync: ${JSON.stringify(fetchFloor)}`)
   }
   const segments = await unpackSegments(options)
   const loadFloor = await measureLoad(options, segments, 'as the sync')
@@ -138,7 +138,7 @@ async function measureFloors(options: MeasureOptions, full: SyncRun): Promise<Fl
   return { fetchFloor, loadFloor, loadFloorAllThreads }
 }
 
-/** The raw log as plain NDJSON: decompressing is no part of what DuckDB must do. */
+/** The raw log as plain NDJSON: the load floor does not include decompression. */
 async function unpackSegments(options: MeasureOptions): Promise<string> {
   const { raw } = pathsOf(options)
   const directory = join(options.directory, 'segments')
@@ -163,7 +163,7 @@ async function measureLoad(options: MeasureOptions, segments: string, threads: s
   const manifest = await readManifest(latestLink(pathsOf(options).lake))
   for (const [table, rows] of Object.entries(floor.rows)) {
     if (manifest?.tables[table]?.rows === rows) continue
-    throw new Error(`The load floor made ${rows} rows of ${table}, the sync ${manifest?.tables[table]?.rows}`)
+    throw new Error(`${table}: the load floor made ${rows} rows, the sync ${manifest?.tables[table]?.rows}`)
   }
   return floor
 }

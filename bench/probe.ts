@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /*
- * Preloaded into the process that is measured (`node --import`): watches its event loop from before its
- * first module, and on exit writes what it cost to the file that PROBE_FILE names.
+ * Preloaded into the measured process (`node --import`): watches its event loop from before its first
+ * module, and on exit writes the process's cost to the file that PROBE_FILE names.
  */
 
-/** What a process cost, from its start to its exit. */
+/** The cost of a process, from its start to its exit. */
 export type Cost = {
   readonly cpuUserSeconds: number
   readonly cpuSystemSeconds: number
@@ -23,7 +23,7 @@ loop.enable()
 process.once('exit', () => {
   loop.disable()
   const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
-  // What is recorded is the time between two timers, the resolution included.
+  // The histogram records the time between two timers, including the resolution.
   const delayMs = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS)
   const cost: Cost = {
     cpuUserSeconds: userCPUTime / 1e6,

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 import type { Asked, Counters, Mark, Said, ServerOptions } from './server.ts'
 import type { About } from './world.ts'
 
-/** Every process that the bench started and that has not ended. */
+/** Running processes that the benchmark started. */
 const alive = new Set<ChildProcess>()
-/** Ends what those processes started. */
+/** End the processes that those started. */
 const enders = new Set<() => Promise<void>>()
 
-/** Ends them all, and resolves when they have ended. What they were writing is not wanted. */
+/** Kills them all and resolves when they have ended. Their output is discarded. */
 export async function killAll(): Promise<void> {
   await Promise.all([...enders].map(end => end()))
   const ended = [...alive].map(child => once(child, 'exit'))
@@ -17,7 +17,7 @@ export async function killAll(): Promise<void> {
   await Promise.all(ended)
 }
 
-/** What is to be done first when all is ended early; the call that it returns takes that back. */
+/** Registers a step to run before an early end; the returned function removes it. */
 export function beforeKillAll(end: () => Promise<void>): () => void {
   enders.add(end)
   return () => void enders.delete(end)
@@ -31,15 +31,15 @@ export function remember<C extends ChildProcess>(child: C): C {
 
 export type Ended = {
   readonly stdout: string
-  /** By the system's clock, to compare with other processes. */
+  /** From the system clock, so that other processes can be compared. */
   readonly startedMs: number
   readonly endedMs: number
 }
 
 /**
- * Runs a TypeScript file in a Node process of its own. The times are of its start and its exit.
- * @param nodeOptions options of Node itself.
- * @throws Error with what it wrote to stderr, unless it exits with 0.
+ * Runs a TypeScript file in its own Node process. The times are those of its start and exit.
+ * @param nodeOptions options for Node itself.
+ * @throws Error with its stderr, unless it exits with 0.
  */
 export async function run(
   file: string,
@@ -50,7 +50,7 @@ export async function run(
   const child = remember(
     spawn(process.execPath, [...(about.nodeOptions ?? []), file, ...args], {
       cwd: about.cwd,
-      // Nothing of the caller's settings: they would change what is measured.
+      // Without the caller's settings, which would change the results.
       env: { PATH: process.env.PATH ?? '', ...about.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     }),
@@ -61,19 +61,19 @@ export async function run(
   const exited = once(child, 'exit').then(() => Date.now())
   await once(child, 'close')
   if (child.exitCode === 0) return { stdout: written.stdout, startedMs, endedMs: await exited }
-  throw new Error(`${file} ended with ${child.exitCode ?? child.signalCode}: ${written.stderr.trim()}`)
+  throw new Error(`${file} exited with ${child.exitCode ?? child.signalCode}: ${written.stderr.trim()}`)
 }
 
-/** The companies' API, in a process of its own. */
+/** The companies' API, in its own process. */
 export type Server = {
   readonly url: string
-  /** Of each company, in their order. */
+  /** One per company, in order. */
   readonly about: readonly About[]
-  /** What was asked of it since the last call. */
+  /** Requests since the last call. */
   counters(): Promise<Counters>
-  /** Changes this share of each company's notices; resolves to how many. */
+  /** Changes this share of each company's notices; resolves to their number. */
   change(share: number): Promise<number>
-  /** Resolves when so much was asked of it; until then nothing else can be wanted of it. */
+  /** Resolves when the mark is reached; until then no other call is possible. */
   reached(mark: Mark): Promise<void>
   close(): Promise<void>
 }
@@ -83,14 +83,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const file = fileURLToPath(new URL('server.ts', import.meta.url))
   const child = remember(fork(file, [JSON.stringify(options)]))
   const ended = once(child, 'exit')
-  const failed = ended.then(([code]) => Promise.reject(new Error(`the API's process ended (${code})`)))
-  // Met by whoever waits for an answer; an end that was asked for is met by nobody.
+  const failed = ended.then(([code]) => Promise.reject(new Error(`the API process exited with ${code}`)))
+  // A caller that waits for an answer sees the rejection; after a requested end nothing handles it.
   failed.catch(() => {})
 
   async function next<K extends Said['kind']>(kind: K): Promise<Extract<Said, { kind: K }>> {
-    const said = await Promise.race([once(child, 'message').then(([message]) => message as Said), failed])
-    if (said.kind !== kind) throw new Error(`the API's process said ${said.kind} instead of ${kind}`)
-    return said as Extract<Said, { kind: K }>
+    const message = await Promise.race([once(child, 'message').then(([sent]) => sent as Said), failed])
+    if (message.kind !== kind) throw new Error(`the API process sent ${message.kind} instead of ${kind}`)
+    return message as Extract<Said, { kind: K }>
   }
   const ask = (asked: Asked) => child.send(asked)
   const { port, about } = await next('ready')
@@ -106,7 +106,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       return (await next('changed')).count
     },
     async reached(mark) {
-      ask({ kind: 'tell', mark })
+      ask({ kind: 'notify', mark })
       await next('reached')
     },
     async close() {

@@ -13,7 +13,7 @@ export type MeasuredCompany = {
   readonly runs: readonly Measured[]
 }
 
-/** Where it was measured. */
+/** The machine that ran the benchmark. */
 export type Machine = {
   readonly processor: string
   readonly cores: number
@@ -34,7 +34,7 @@ export function describeMachine({ processor, cores, memoryGigabytes, node }: Mac
   return `${processor}, ${cores} cores, ${memoryGigabytes} GB, Node ${node}`
 }
 
-/** What the bench found of the sync. */
+/** Results of the sync benchmark. */
 export type Bench = {
   readonly machine: Machine
   readonly settings: {
@@ -47,7 +47,7 @@ export type Bench = {
   readonly bars: readonly Bar[]
 }
 
-/** The one object that `--json` prints: the figures by their keys, and of each run its reports too. */
+/** The object that `--json` prints: the figures by key, and the reports of each run. */
 export function toJson({ machine, settings, companies, bars }: Bench): object {
   return {
     machine,
@@ -67,7 +67,7 @@ export function toJson({ machine, settings, companies, bars }: Bench): object {
   }
 }
 
-/** The same for a person to read: one column a company, then every bar, met or missed. */
+/** The same as text: one column per company, then every bar, met or missed. */
 export function describeBench({ machine, settings, companies, bars }: Bench): string {
   const { latencyMs, concurrency, runs } = settings
   const count = (value: number) => value.toLocaleString('en-US')
@@ -92,7 +92,7 @@ export function describeBench({ machine, settings, companies, bars }: Bench): st
   ].join('\n')
 }
 
-/** The cells of its row in a table. */
+/** The cells of a bar's table row. */
 export function verdictCells({ what, value, kind, limit, met }: Verdict) {
   return {
     bar: what,

@@ -6,31 +6,31 @@ import { createTexts } from './text.ts'
 import { type About, createWorld, type World } from './world.ts'
 
 /*
- * The API of docs/contract.md#endpoints for generated companies, each with its key, in a process of its own. It is
- * told what to do by its parent's messages and ends with it.
+ * The API of docs/contract.md#endpoints for generated companies, each with its key, in a separate process. Its
+ * parent controls it by messages; it ends with its parent.
  */
 
-/** What the one argument says, as JSON. */
+/** The only argument, as JSON. */
 export type ServerOptions = {
   readonly companies: readonly { readonly notices: number; readonly seed: string; readonly apiKey: string }[]
   readonly latencyMs: number
 }
 
 export type Kind = 'list' | 'notice' | 'analysis' | 'refused'
-/** Requests of one kind since the counters were last read; times are of the system's clock. */
+/** Requests of one kind since the counters were last read; times are from the system clock. */
 export type Counter = { requests: number; bytes: number; firstMs: number; lastMs: number }
 export type Counters = Readonly<Record<Kind, Counter>> & {
-  /** Whose analyses were asked for, in that order. */
+  /** The ids of the requested analyses, in order. */
   readonly analysed: readonly string[]
 }
 
-/** So many requests of one kind since the counters were last read. */
+/** A number of requests of one kind since the counters were last read. */
 export type Mark = { readonly kind: Kind; readonly requests: number }
 
 export type Asked =
   | { readonly kind: 'counters' }
   | { readonly kind: 'change'; readonly share: number }
-  | { readonly kind: 'tell'; readonly mark: Mark }
+  | { readonly kind: 'notify'; readonly mark: Mark }
 export type Said =
   | { readonly kind: 'ready'; readonly port: number; readonly about: readonly About[] }
   | { readonly kind: 'counters'; readonly counters: Counters }
@@ -101,37 +101,37 @@ function count(kind: Kind, bytes: number, nowMs: number): void {
   counter.bytes += bytes
   counter.firstMs ||= nowMs
   counter.lastMs = nowMs
-  tellMark()
+  reportMark()
 }
 
-function tellMark(): void {
+function reportMark(): void {
   if (!mark || counters[mark.kind].requests < mark.requests) return
   mark = null
-  say({ kind: 'reached' })
+  send({ kind: 'reached' })
 }
 
-function say(message: Said): void {
+function send(message: Said): void {
   process.send?.(message)
 }
 
 process.on('message', (asked: Asked) => {
   if (asked.kind === 'change') {
     const changed = [...worlds.values()].map(world => world.change(asked.share))
-    return say({ kind: 'changed', count: changed.reduce((sum, each) => sum + each, 0) })
+    return send({ kind: 'changed', count: changed.reduce((sum, each) => sum + each, 0) })
   }
-  if (asked.kind === 'tell') {
+  if (asked.kind === 'notify') {
     mark = asked.mark
-    return tellMark()
+    return reportMark()
   }
-  say({ kind: 'counters', counters })
+  send({ kind: 'counters', counters })
   counters = newCounters()
 })
 process.on('disconnect', () => process.exit())
 
 const server = createServer(respond)
-// A connection that rests while the client loads what it fetched is not to be cut.
+// Keeps connections open that are idle while the client loads what it fetched.
 server.keepAliveTimeout = 10 * 60_000
 server.listen(0, '127.0.0.1', () => {
   const about = [...worlds.values()].map(world => world.about)
-  say({ kind: 'ready', port: (server.address() as AddressInfo).port, about })
+  send({ kind: 'ready', port: (server.address() as AddressInfo).port, about })
 })

@@ -1,7 +1,7 @@
-/** What a piece of work cost: seconds of the clock, and of the process's CPU on all its threads. */
+/** Cost of a piece of work: wall-clock seconds, and CPU seconds of all threads of the process. */
 export type Spent = { readonly wallSeconds: number; readonly cpuSeconds: number }
 
-/** Starts a watch; the call that it returns reads it. */
+/** Starts a watch; the returned function reads it. */
 export function startWatch(): () => Spent {
   const startedMs = performance.now()
   const before = process.cpuUsage()

@@ -1,18 +1,18 @@
 import type { Random } from '#src/sandbox/random.ts'
 import { SENTENCES } from './vocabulary.ts'
 
-/** Longer than one segment of the raw log repeats itself, so that a compressor sees few sentences twice. */
+/** More than one segment of the raw log uses, so that a compressor sees few sentences twice. */
 const POOL_SENTENCES = 30_000
 const MIN_WORDS = 6
 const MAX_WORDS = 22
 
-/** Texts of a wanted length, out of a pool of sentences made once. */
+/** Texts of a given length, from a pool of sentences generated once. */
 export type Texts = {
-  /** Whole sentences until there are this many characters, as the inside of a JSON string. */
+  /** Whole sentences up to at least this many characters, as the content of a JSON string. */
   ofLength(characters: number): string
 }
 
-/** Makes the pool: some 3 million characters. Expects words that a JSON string holds unescaped. */
+/** Generates the pool: about 3 million characters. Expects words that need no escaping in JSON. */
 export function createTexts(random: Random): Texts {
   const followers = wordsByPredecessor()
   const pool = Array.from({ length: POOL_SENTENCES }, () => sentence(followers, random))
@@ -28,7 +28,7 @@ export function createTexts(random: Random): Texts {
   }
 }
 
-/** Which words follow a word; those that begin a sentence follow the empty one. */
+/** Which words follow a word; words that begin a sentence follow the empty word. */
 function wordsByPredecessor(): ReadonlyMap<string, readonly string[]> {
   const followers = new Map<string, string[]>()
   for (const known of SENTENCES) {
@@ -48,7 +48,7 @@ function sentence(followers: ReadonlyMap<string, readonly string[]>, random: Ran
   while (words.length < length) {
     word = random.pick(followers.get(word) ?? (followers.get('') as readonly string[]))
     words.push(word)
-    // Notices are full of numbers, and they are what repeats least.
+    // Notices are full of numbers, which repeat least.
     if (random.chance(0.06)) words.push(`${random.int(1, 999)},${random.int(10, 99)}`)
   }
   return `${words.join(' ').replace(/[.,;]$/, '')}.`

@@ -1,6 +1,6 @@
 /**
- * Sentences as notices and their evaluations use them. The bench's texts are made of their words, one
- * following another as here, so that they repeat each other about as much as real ones do.
+ * Sentences as in notices and their evaluations. The benchmark's texts use these words, in an order that
+ * occurs here, so that they repeat about as much as real texts do.
  */
 export const SENTENCES: readonly string[] = [
   'A licitante deverá comprovar aptidão para a prestação dos serviços em características, quantidades e prazos compatíveis com o objeto da licitação, mediante atestados fornecidos por pessoas jurídicas de direito público ou privado.',

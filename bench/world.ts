@@ -5,36 +5,36 @@ import { createRandom } from '#src/sandbox/random.ts'
 import { type ChildRows, createCompany, type GeneratedCompany } from './company.ts'
 import type { Texts } from './text.ts'
 
-/** So many documents are checked against the contract's schema; more would only take time. */
+/** This many documents are checked against the contract's schema; more would only take time. */
 const CHECKED_DOCUMENTS = 50
-/** About what one block of the raw log holds. */
+/** About as many as one block of the raw log holds. */
 const COMPRESSED_DOCUMENTS = 110
-/** What changes was created in so many months, the newest ones. */
+/** Changes affect only notices created in this many newest months. */
 export const CHANGED_WITHIN_MONTHS = 2
 
-/** What the company is like; sizes in bytes of JSON. */
+/** Properties of the company; sizes in bytes of JSON. */
 export type About = {
   readonly notices: number
   readonly averageBytes: number
   readonly largestBytes: number
   readonly averageChildren: number
-  /** Of the tables with a row an element of the analyses. */
+  /** Rows of the tables that have one row per element of an analysis. */
   readonly rows: ChildRows
   /** How much zstd at level 1 shrinks the analyses. */
   readonly compression: number
 }
 
-/** All that a company's key shows, as JSON; what is at one index belongs to one notice. */
+/** Everything that a company's key gives access to, as JSON; one index is one notice. */
 export type World = {
   readonly indexOf: (id: string) => number | undefined
   readonly lists: readonly Buffer[]
   readonly analyses: readonly Buffer[]
   readonly about: About
-  /** Changes this share of all notices, taken from the newest months; returns how many. */
+  /** Changes this share of all notices, taken from the newest months; returns their number. */
   change(share: number): number
 }
 
-/** Throws ZodError where a document is not one of the contract. */
+/** Throws ZodError if a document violates the contract. */
 export function createWorld(notices: number, seed: string, texts?: Texts): World {
   const company = createCompany(notices, seed, texts)
   const ids = new Map(company.subjects.map(({ id }, index) => [id, index]))
@@ -98,13 +98,13 @@ function describe(analyses: readonly Buffer[], rows: ChildRows): About {
   }
 }
 
-/** What is measured must be the contract's documents. */
+/** The measured documents must follow the contract. */
 function checkSample(lists: readonly Buffer[], analyses: readonly Buffer[]): void {
   for (const body of lists.slice(0, CHECKED_DOCUMENTS)) notice.parse(JSON.parse(String(body)))
   for (const body of analyses.slice(0, CHECKED_DOCUMENTS)) analysis.parse(JSON.parse(String(body)))
 }
 
-/** Those of the newest months. */
+/** Indexes of the notices of the newest months. */
 function recent({ subjects }: GeneratedCompany): number[] {
   const newest = subjects[0]?.createdAt ?? new Date()
   const since = Date.UTC(newest.getUTCFullYear(), newest.getUTCMonth() - CHANGED_WITHIN_MONTHS + 1)

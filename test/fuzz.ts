@@ -11,15 +11,15 @@ import { type Mutation, mutated, mutation } from './support/mutations.ts'
 import type { Root } from './support/oracle.ts'
 
 /*
- * Mutated documents by the million, through validation and through the whole sync, each compared with what the
- * contract says must come of it. `test/mutations.test.ts` does a few of the same.
+ * Runs millions of mutated documents through validation and through the whole sync, and compares each result with
+ * the contract. `test/mutations.test.ts` runs a few of them.
  *
  *   npm run fuzz -- [--documents 1000000] [--load 100000] [--seed N]
  */
 
-/** Each part has a seed of its own, so that a failure is met again without all that came before it. */
+/** Each part has its own seed, so that a failure can be replayed without the parts before it. */
 const VALIDATED_AT_ONCE = 20_000
-/** Pairs of a notice and an analysis, each part one run of the sync. */
+/** Pairs of a notice and an analysis per part; each part is one run of the sync. */
 const LOADED_AT_ONCE = 3000
 const ID = 'n0'
 
@@ -27,7 +27,7 @@ type Options = { readonly documents: number; readonly load: number; readonly see
 
 async function fuzz({ documents, load, seed }: Options): Promise<void> {
   const startedMs = Date.now()
-  say(`seed ${seed}`)
+  print(`seed ${seed}`)
   const validated = timed('validated', documents)
   for (let part = 0; validated.done < documents; part += 1) {
     const count = Math.min(VALIDATED_AT_ONCE, documents - validated.done)
@@ -41,16 +41,16 @@ async function fuzz({ documents, load, seed }: Options): Promise<void> {
   for (let part = 0; loaded.done < load; part += 1) {
     const pairs = Math.min(LOADED_AT_ONCE, Math.ceil((load - loaded.done) / 2))
     try {
-      const so = await loadSome(pairs, seed + part)
-      quarantined += so.quarantined
-      rows += so.rows
-      loaded.add(so.documents)
+      const result = await loadSome(pairs, seed + part)
+      quarantined += result.quarantined
+      rows += result.rows
+      loaded.add(result.documents)
     } catch (error) {
       return fail(String(error), `--seed ${seed + part} --documents 0 --load ${2 * pairs}`)
     }
   }
-  say(
-    `seed ${seed}: ${validated.done} documents validated, ${loaded.done} through the whole sync (${quarantined} quarantined, ${rows} rows compared), no difference, ${Math.round((Date.now() - startedMs) / 1000)} s`,
+  print(
+    `seed ${seed}: ${validated.done} documents validated, ${loaded.done} synced (${quarantined} quarantined, ${rows} rows compared), no differences, ${Math.round((Date.now() - startedMs) / 1000)} s`,
   )
 }
 
@@ -59,7 +59,7 @@ const aDocument = fc.record({
   mutation: mutation({ bytes: true }),
 })
 
-/** Returns what differed, for the smallest document that still does; null when nothing did. */
+/** Returns the difference for the smallest failing document; null if all documents pass. */
 function validate(count: number, seed: number): string | null {
   const bases = validDocuments()
   const bytesOf = (root: Root, each: Mutation) => mutated(each, bases[root], ID)
@@ -85,18 +85,18 @@ async function loadSome(pairs: number, seed: number) {
   }
 }
 
-/** Counts, and tells every five seconds how far it came. */
+/** Counts documents and prints the progress every five seconds. */
 function timed(what: string, total: number) {
   const startedMs = Date.now()
-  let toldMs = startedMs
+  let printedMs = startedMs
   return {
     done: 0,
     add(count: number) {
       this.done += count
       const nowMs = Date.now()
-      if (nowMs - toldMs < 5000 && this.done < total) return
-      toldMs = nowMs
-      say(
+      if (nowMs - printedMs < 5000 && this.done < total) return
+      printedMs = nowMs
+      print(
         `${this.done} of ${total} ${what}, ${Math.round((this.done * 1000) / (nowMs - startedMs))} a second`,
       )
     },
@@ -104,21 +104,26 @@ function timed(what: string, total: number) {
 }
 
 function fail(failure: string, replay: string): void {
-  say(`${failure}\n\nAgain with: npm run fuzz -- ${replay}`)
+  print(`${failure}\n\nReplay with: npm run fuzz -- ${replay}`)
   process.exitCode = 1
 }
 
-function say(text: string): void {
+function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
 const program = new Command('npm run fuzz --')
   .description(
-    'Puts mutated documents through validation and through the whole sync, each against an oracle.',
+    'Runs mutated documents through validation and through the whole sync, and compares each result with an oracle.',
   )
-  .option('--documents <number>', 'how many are validated', wholeNumber(0), 1_000_000)
-  .option('--load <number>', 'how many go through the whole sync', wholeNumber(0), 100_000)
-  .option('--seed <number>', 'of what is made up', wholeNumber(0), Math.floor(Math.random() * 1e9))
+  .option('--documents <number>', 'number of documents to validate', wholeNumber(0), 1_000_000)
+  .option('--load <number>', 'number of documents to sync', wholeNumber(0), 100_000)
+  .option(
+    '--seed <number>',
+    'seed of the generated documents',
+    wholeNumber(0),
+    Math.floor(Math.random() * 1e9),
+  )
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
   .parse()

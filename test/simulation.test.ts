@@ -19,10 +19,10 @@ test('in simulated worlds with any failures in between, the warehouse ends up co
     })
     for (const what of counts.keys()) happened.add(what)
   }
-  const crashPoints = [...happened].filter(what => what.startsWith('crashPoint: '))
+  const crashPoints = [...happened].filter(what => what.startsWith('crash point: '))
   for (const kind of ['killed', 'interrupted', 'disk', 'power fails'])
     expect(
-      crashPoints.some(what => what.startsWith(`crashPoint: ${kind}`)),
+      crashPoints.some(what => what.startsWith(`crash point: ${kind}`)),
       kind,
     ).toBe(true)
   const steps = DURABLE_STEPS.filter(step => happened.has(`step: ${step}`))

@@ -9,9 +9,9 @@ const DOCKER_START_TIMEOUT_MS = 180_000
 const PORT_ATTEMPTS = 50
 
 /**
- * Runs a server and waits for a word about it on stdin. It lives as long as that pipe: when its starter ends,
- * however it ended (Ctrl-C, kill -9), the pipe closes and the server is killed. Its own standard output is
- * given up, so that the end of that output is the end of the server. $1: a directory to remove afterwards, or empty.
+ * Runs a server and waits for a signal name on stdin. The server lives as long as that pipe: when its starter ends in
+ * any way (Ctrl-C, kill -9), the pipe closes and the server is killed. The script closes its own stdout, so that the
+ * end of the output is the end of the server. $1: a directory to remove afterwards, or empty.
  */
 const KEEPER = `
 remove=$1
@@ -25,7 +25,7 @@ wait "$server"
 [ -z "$remove" ] || rm -rf "$remove"
 `
 
-/** The same for a container: the client that was started is not the one that runs, so it is named. */
+/** The same for a container: killing the client does not stop the container, so the container has a name. */
 const CONTAINER_KEEPER = `
 name=$1
 shift
@@ -36,32 +36,32 @@ docker kill --signal "$signal" "$name" >/dev/null 2>&1
 wait
 `
 
-/** What the daemon needs of its Redis: it never evicts, and what was acknowledged survives a restart. */
+/** The settings that the daemon needs: nothing is evicted, and acknowledged writes survive a restart. */
 const SETTINGS = [
   ...['--appendonly', 'yes', '--appendfsync', 'everysec', '--save', ''],
   ...['--maxmemory-policy', 'noeviction', '--daemonize', 'no'],
 ]
 
 export type RedisProcess = {
-  /** Ends it as a machine that shuts down would; resolves when it is gone. */
+  /** Stops it as a shutdown of the machine would; resolves when it has ended. */
   stop(): Promise<void>
-  /** Ends it with SIGKILL. */
+  /** Kills it with SIGKILL. */
   kill(): Promise<void>
 }
 
 /**
  * Starts Redis on a port of 127.0.0.1, with its files in a directory; resolves when it answers.
- * @throws Error with what it said, when it ends instead or takes too long.
+ * @throws Error with its output if it ends instead or takes too long.
  */
 export async function startRedisProcess(options: {
   binary: string
   port: number
   directory: string
-  /** What `AUTH` must give; without it, none is needed. */
+  /** The password that `AUTH` must send; without it, none is needed. */
   password?: string
   /** Remove the directory once it has ended. */
   removeDirectory?: boolean
-  /** Settings besides; they win. */
+  /** Further settings; they take precedence. */
   args?: readonly string[]
 }): Promise<RedisProcess> {
   const { binary, port, directory, password, removeDirectory, args = [] } = options
@@ -80,7 +80,7 @@ export async function startRedisContainer(port: number): Promise<RedisProcess> {
   return await started(keep(CONTAINER_KEEPER, [name, ...publish, ...SETTINGS]), DOCKER_START_TIMEOUT_MS)
 }
 
-/** A process group of its own: Ctrl-C on the terminal is for the tests, which end it when they are done. */
+/** In its own process group: Ctrl-C in the terminal is for the tests, which stop it when they end. */
 function keep(script: string, args: readonly string[]): ChildProcess {
   return spawn('/bin/sh', ['-c', script, 'redis', ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -92,7 +92,7 @@ async function started(child: ChildProcess, timeoutMs: number): Promise<RedisPro
   const closed = new Promise<void>(resolve => {
     child.once('close', () => resolve())
   })
-  // A keeper that is already gone cannot read what it is told.
+  // A keeper that has already ended cannot read its stdin.
   child.stdin?.on('error', () => {})
   const end = async (signal: string) => {
     child.stdin?.end(`${signal}\n`)
@@ -109,13 +109,13 @@ async function started(child: ChildProcess, timeoutMs: number): Promise<RedisPro
 
 function ready(child: ChildProcess, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    let said = ''
+    let output = ''
     const failed = (what: string) =>
-      reject(new Error(`Redis ${what}. It said:\n${said.trim() || '(nothing)'}`))
+      reject(new Error(`Redis ${what}. Its output:\n${output.trim() || '(empty)'}`))
     const timer = setTimeout(() => failed(`did not answer within ${timeoutMs / 1000} s`), timeoutMs)
     const listen = (text: string) => {
-      said = `${said}${text}`.slice(-10_000)
-      if (!/ready to accept connections/i.test(said)) return
+      output = `${output}${text}`.slice(-10_000)
+      if (!/ready to accept connections/i.test(output)) return
       clearTimeout(timer)
       resolve()
     }
@@ -130,8 +130,8 @@ function ready(child: ChildProcess, timeoutMs: number): Promise<void> {
 }
 
 /**
- * A port of 127.0.0.1 that nothing listens on, below those that systems give to outgoing connections (32768
- * and up): nobody takes it while a server that is to come back is down.
+ * A free port of 127.0.0.1, below those that systems use for outgoing connections (32768 and up), so that it
+ * stays free while a server is down and will restart on it.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < PORT_ATTEMPTS; attempt++) {
@@ -149,7 +149,7 @@ function canListen(port: number): Promise<boolean> {
   })
 }
 
-/** Whether a Docker engine answers here, not only its command. */
+/** Whether a Docker engine answers, not only whether the command exists. */
 export async function dockerWorks(): Promise<boolean> {
   try {
     await promisify(execFile)('docker', ['info', '--format', '{{.ServerVersion}}'], { timeout: 10_000 })

@@ -2,23 +2,23 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Clients that mean no good, in a process of their own.
- * Usage: node attackers.ts '{"attack": ...}'; prints one JSON object when it is over.
+ * Malicious clients, in a separate process.
+ * Usage: node attackers.ts '{"attack": ...}'; prints one JSON object at the end.
  */
 export const ATTACKS = {
   static:
-    '18 connections that ask 700 times at once for the largest file of /docs, without a key, and read nothing',
+    '18 connections that each request the largest file of /docs 700 times at once, without a key, and read nothing',
   analyses:
-    '100 connections that ask 600 times at once for an analysis of 9 MB, with a key, and read nothing',
-  reading: '100 connections that ask for that analysis again and again, compressed, and read it',
-  pages: '1,800 connections of 4 addresses that ask for compressed pages, each another one',
-  trickle: '400 connections of 4 addresses that read that analysis, 16 kB a second',
-  metrics: '100 connections that ask for /metrics again and again',
-  idle: '15,000 connections of 15 addresses that ask nothing',
-  slowloris: '1,500 connections of 3 addresses that send a header a second',
+    '100 connections that each request an analysis of 9 MB 600 times at once, with a key, and read nothing',
+  reading: '100 connections that request that analysis again and again, compressed, and read it',
+  pages: '1,800 connections from 4 addresses that request compressed pages, each a different one',
+  trickle: '400 connections from 4 addresses that read that analysis at 16 kB a second',
+  metrics: '100 connections that request /metrics again and again',
+  idle: '15,000 connections from 15 addresses that send nothing',
+  slowloris: '1,500 connections from 3 addresses that send one header a second',
   large: '40 connections that send URLs, headers and bodies of 100 MB',
   guesses: '200 connections that guess keys',
-  offsets: '8 connections that ask for empty pages, each at another offset',
+  offsets: '8 connections that request empty pages, each at a different offset',
 } as const
 export type Attack = keyof typeof ATTACKS
 
@@ -26,17 +26,17 @@ export type AttackOrder = {
   readonly attack: Attack
   readonly port: number
   readonly key: string
-  /** Of a large analysis. */
+  /** Path of a large analysis. */
   readonly path: string
-  /** How many there are. */
+  /** Number of notices. */
   readonly notices: number
   readonly seconds: number
 }
 
-/** What the attackers saw of the server. */
+/** The server's behaviour, as the attackers saw it. */
 export type Attacked = {
   readonly connections: number
-  /** Answers by their first line's status. */
+  /** Answers by the status in their first line. */
   readonly statuses: Readonly<Record<string, number>>
 }
 
@@ -52,7 +52,7 @@ function addressOf(n: number): string {
   return `127.0.0.${10 + n}`
 }
 
-/** @returns null if there is no connection to be had. */
+/** @returns null if no connection can be opened. */
 function open(attacker: Attacker, address: string): Promise<Socket | null> {
   return new Promise(resolve => {
     const socket = connect({ port: attacker.order.port, host: '127.0.0.1', localAddress: address })
@@ -73,7 +73,7 @@ function requestText({ key }: AttackOrder, path: string, more = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${more}\r\n`
 }
 
-/** Sends all of it, again on another connection whenever the server hangs up, and reads nothing. */
+/** Sends the whole text and reads nothing; repeats this on a new connection whenever the server closes it. */
 async function unread(attacker: Attacker, text: string): Promise<void> {
   while (performance.now() < attacker.endsMs) {
     const socket = await open(attacker, addressOf(0))
@@ -90,7 +90,7 @@ async function unread(attacker: Attacker, text: string): Promise<void> {
   }
 }
 
-/** Asks one thing after another, each as soon as the answer before begins, and counts the answers. */
+/** Sends one request after another, each as soon as the previous answer begins, and counts the answers. */
 async function ask(attacker: Attacker, address: string, next: () => string): Promise<void> {
   while (performance.now() < attacker.endsMs) {
     const socket = await open(attacker, address)
@@ -112,7 +112,7 @@ async function ask(attacker: Attacker, address: string, next: () => string): Pro
   }
 }
 
-/** Reads one answer as slowly as a bad line would. */
+/** Reads one answer as slowly as over a bad line. */
 async function trickle(attacker: Attacker, address: string, text: string): Promise<void> {
   while (performance.now() < attacker.endsMs) {
     const socket = await open(attacker, address)
@@ -129,7 +129,7 @@ async function trickle(attacker: Attacker, address: string, text: string): Promi
   }
 }
 
-/** Sends a beginning, and then the same bytes until so much was sent or the server hangs up. */
+/** Sends `head`, then the same bytes until `bytes` are sent or the server closes the connection. */
 async function flood(attacker: Attacker, address: string, head: string, bytes: number): Promise<void> {
   const chunk = Buffer.alloc(64 * 1024, 'a')
   while (performance.now() < attacker.endsMs) {

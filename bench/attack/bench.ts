@@ -26,7 +26,7 @@ import { type AttackBench, judgeAttacks } from './result.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const SLUG = 'bench'
-/** The daemon has no run to do meanwhile. */
+/** The daemon has no run during the attacks. */
 const AT_REST = { SYNC_CRON: '0 0 1 1 *', SYNC_FULL_CRON: '0 0 1 1 *' }
 /** Items of the large analysis: 9 MB as JSON. */
 const LARGE_ITEMS = 40_000
@@ -38,7 +38,7 @@ export type AttackOptions = {
   readonly seed: string
 }
 
-/** Attacks `npm run serve` and the daemon while somebody asks how they are; progress goes to stderr. */
+/** Attacks `npm run serve` and the daemon during health checks; progress goes to stderr. */
 export async function benchAttack(options: AttackOptions, directory: string): Promise<AttackBench> {
   checkProc()
   const { notices, companies } = options
@@ -67,7 +67,7 @@ function onStep(step: string): void {
   process.stderr.write(`${step}\n`)
 }
 
-/** A company that was synced, and a key to its API. */
+/** Syncs a company and creates a key for its API. */
 async function prepare({ notices, seed }: AttackOptions, directory: string) {
   const world = generateWorld({ seed, company: SLUG, notices, start: new Date() })
   const path = `/api/v1/editais/${encodeURIComponent(enlarge(world))}/analysis`

@@ -16,20 +16,20 @@ const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const ATTACKERS = fileURLToPath(new URL('attackers.ts', import.meta.url))
 const SAMPLE_EVERY_MS = 50
 const READY_WITHIN_MS = 300_000
-/** What is not given back by then is not given back. */
+/** Resources not released within this time count as never released. */
 const GIVEN_BACK_WITHIN_MS = 90_000
 /** Connections of the health probe. */
 const OWN_CONNECTIONS = 3
 
 export type Measured = {
-  /** Of those who keep their connections. */
+  /** Health checks that reuse their connections. */
   readonly health: Health
-  /** Of those who connect for each question, as health checks of containers and proxies do. */
+  /** Health checks that open a connection each time, as those of containers and proxies do. */
   readonly newcomers: Health
-  /** How late the one who asked was himself; milliseconds. */
+  /** Delay of the probe's own timers; milliseconds. */
   readonly askerLateMs: number
   readonly peakRssBytes: number
-  /** From the attack's end until the connections and the bytes are given back; null if they were not. */
+  /** From the attack's end until connections and bytes are released; null if they were not. */
   readonly givenBackSeconds: number | null
   readonly attacked: Attacked
 }
@@ -45,10 +45,10 @@ export type Serving = {
 
 type Env = Readonly<Record<string, string>>
 
-/** By the command that starts it: the server of the API alone, and the daemon, which serves it besides. */
+/** The commands that start them: the API server alone, and the daemon, which also serves the API. */
 export const SERVERS = ['serve', 'start'] as const
 
-/** What `npm run` starts by this name, whose log nobody reads once it has said where it listens. */
+/** Starts this npm script. Its log is not read any more once it has logged its address. */
 export async function startServing(
   directory: string,
   env: Env,
@@ -82,10 +82,10 @@ async function addressOf(child: ChildProcess): Promise<string> {
     child.stderr?.pause()
     return url
   }
-  throw new Error(`The server ended: ${text}`)
+  throw new Error(`The server exited: ${text}`)
 }
 
-/** Resolves when this key's company is served; to how long that took since the start, in seconds. */
+/** Resolves when this key's company is served, to the seconds since the start. */
 export async function served({ url, startedMs }: Serving, key: string): Promise<number> {
   for (;;) {
     const { statusCode, body } = await request(`${url}/api/v1/editais?limit=1`, {
@@ -94,12 +94,13 @@ export async function served({ url, startedMs }: Serving, key: string): Promise<
     await body.dump()
     const tookMs = performance.now() - startedMs
     if (statusCode === 200) return tookMs / 1000
-    if (tookMs > READY_WITHIN_MS) throw new Error('nothing is served')
+    if (tookMs > READY_WITHIN_MS)
+      throw new Error(`${url} did not serve the company within ${READY_WITHIN_MS / 1000} s`)
     await sleep(20)
   }
 }
 
-/** One attack on a server that others use meanwhile. */
+/** One attack on a server while health checks run. */
 export async function underAttack(
   serving: Serving,
   order: Omit<AttackOrder, 'port'>,
@@ -145,7 +146,7 @@ async function givenBack({ url }: Serving, endedMs: number): Promise<number | nu
   return null
 }
 
-/** Many companies that are to be prepared at once, and what a restart then takes. */
+/** Many companies prepared at once, and the time of a restart afterwards. */
 export type Crowd = {
   readonly companies: number
   readonly processes: number
@@ -156,7 +157,7 @@ export type Crowd = {
   readonly restartSeconds: number
 }
 
-/** Copies of one company's lake, which are all new to the server. */
+/** Copies one company's lake for each of them, so that the server must prepare all. */
 export async function measureCrowd(
   companies: number,
   { from, directory }: { from: string; directory: string },
@@ -205,7 +206,7 @@ async function prepare(
   }
 }
 
-/** Most that a process ever had in memory. */
+/** Peak memory of a process since its start. */
 export async function peakRss(pid: number): Promise<number> {
   const [, kilobytes] = /VmHWM:\s+(\d+) kB/.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
   return Number(kilobytes) * 1024
@@ -213,9 +214,9 @@ export async function peakRss(pid: number): Promise<number> {
 
 export type Attacks = Readonly<Record<Attack, Measured>>
 
-/** One server under all attacks, one after another. */
+/** Results of one server under all attacks, one after another. */
 export type Server = {
   readonly attacks: Attacks
-  /** Over all of them. */
+  /** Over all attacks. */
   readonly peakRssBytes: number
 }

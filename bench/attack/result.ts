@@ -6,9 +6,9 @@ import type { AttackOptions } from './bench.ts'
 import { type Crowd, SERVERS, type Server } from './measure.ts'
 
 type Found = {
-  /** By the command that starts them. */
+  /** By the command that starts it. */
   readonly servers: Readonly<Record<(typeof SERVERS)[number], Server>>
-  /** From the start to the first answer: when everything had to be prepared, and when it was there. */
+  /** From the start to the first answer: with everything to prepare, and with everything prepared. */
   readonly readySeconds: number
   readonly restartSeconds: number
   readonly crowd: Crowd | null
@@ -36,7 +36,7 @@ function judgeServer(name: string, { attacks, peakRssBytes }: Server): Verdict[]
       verdict(`${name}, ${attack}: /healthz p99 on new connections, ms`, newcomers.p99, 'most', 250),
       verdict(`${name}, ${attack}: /healthz unanswered`, health.failed + newcomers.failed, 'most', 0),
       verdict(
-        `${name}, ${attack}: given back after, s`,
+        `${name}, ${attack}: released after, s`,
         givenBackSeconds ?? Number.POSITIVE_INFINITY,
         'most',
         60,
@@ -80,8 +80,8 @@ function describeServer(name: string, { attacks }: Server): string {
       'new connections p50, ms': round(newcomers.p50, 1),
       'new p99, ms': round(newcomers.p99, 1),
       unanswered: health.failed + newcomers.failed,
-      'asker late, ms': round(askerLateMs, 0),
-      'given back, s': givenBackSeconds === null ? 'never' : round(givenBackSeconds, 1),
+      'probe delay, ms': round(askerLateMs, 0),
+      'released after, s': givenBackSeconds === null ? 'never' : round(givenBackSeconds, 1),
       connections: attacked.connections,
       answers: statuses.join(', '),
     }

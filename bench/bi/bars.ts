@@ -3,20 +3,20 @@ import type { Sized } from '../bars.ts'
 import { type Verdict, verdict } from '../bars.ts'
 import { martKey } from './figures.ts'
 
-/** The size that the bars of time and of the report are stated for. */
+/** The company size for which the bars of time and of the report are set. */
 const STATED_FOR = 20_000
-/** Below it, catalog and manifest outweigh what grows with the notices. */
+/** For smaller companies, catalog and manifest outweigh the files that grow with the notices. */
 const SHARE_FROM = 5000
 const MART_WARM_MS = 200
 const REPORT_SECONDS = 5
 const REPORT_MEGABYTES = 2
 const WRITTEN_PERCENT = 20
 
-/** What the latest snapshot must reach for its readers; the bars that mean something for this company. */
+/** The bars for readers of the latest snapshot, as far as they apply to this company's size. */
 export function judgeBi({ notices, figures }: Sized): Verdict[] {
   const figure = (key: string) => {
     const value = figures[key]
-    if (typeof value !== 'number') throw new Error(`there is no figure ${key}`)
+    if (typeof value !== 'number') throw new Error(`no figure named ${key}`)
     return value
   }
   const most = (what: string, key: string, limit: number) => verdict(what, figure(key), 'most', limit)

@@ -16,16 +16,17 @@ export type BiOptions = {
   readonly keep?: true
 }
 
-/** Measures the snapshot of one company so often as is wanted; progress goes to stderr. */
+/** Measures the snapshot of one company `runs` times; progress goes to stderr. */
 export async function benchBi(options: BiOptions, directory: string): Promise<BiBench> {
   const { notices, seed } = options
-  const tell = (step: string) => process.stderr.write(`${notices.toLocaleString('en-US')} notices: ${step}\n`)
-  tell('generating')
+  const progress = (step: string) =>
+    process.stderr.write(`${notices.toLocaleString('en-US')} notices: ${step}\n`)
+  progress('generating')
   const apiKey = randomBytes(16).toString('hex')
   const server = await startServer({ companies: [{ notices, seed, apiKey }], latencyMs: 0 })
   const runs: Measured[] = []
   for (let run = 1; run <= options.runs; run += 1) {
-    const onStep = (step: string) => tell(options.runs > 1 ? `${step} (${run} of ${options.runs})` : step)
+    const onStep = (step: string) => progress(options.runs > 1 ? `${step} (${run} of ${options.runs})` : step)
     const own = join(directory, `bi-${run}`)
     await mkdir(own)
     runs.push(await measureBi({ server, notices, apiKey, directory: own, onStep }))

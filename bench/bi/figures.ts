@@ -5,7 +5,7 @@ import type { Measured } from './measure.ts'
 
 const megabytes = (bytes: number) => bytes / 1e6
 
-/** What is told of a mart, each in a column of its own; all marts have the same ones. */
+/** The figures of a mart, one per column; the same for all marts. */
 export const MART_FIGURES = [
   { key: 'rows', label: 'rows', digits: 0, of: (times: MartTimes) => times.rows },
   { key: 'first_ms', label: 'first, ms', digits: 1, of: (times: MartTimes) => times.firstMs },
@@ -29,7 +29,7 @@ function share(key: string, label: string, bytes: (changed: Measured['changed'])
   return { key: `${key}_percent`, label, digits: 1, of }
 }
 
-/** All that is no mart's, in the order in which they are printed. */
+/** All other figures, in the order they are printed. */
 export const OTHER_FIGURES: readonly Figure<Measured>[] = [
   {
     key: 'open_ms',
@@ -39,7 +39,7 @@ export const OTHER_FIGURES: readonly Figure<Measured>[] = [
   },
   {
     key: 'mart_peak_rss_megabytes',
-    label: 'a process that asks for a mart: highest peak RSS, MB',
+    label: 'a process that reads a mart: highest peak RSS, MB',
     digits: 0,
     of: ({ marts }) => megabytes(Math.max(...Object.values(marts).map(({ peakRssBytes }) => peakRssBytes))),
   },
@@ -55,20 +55,20 @@ export const OTHER_FIGURES: readonly Figure<Measured>[] = [
   { key: 'months', label: '  months with notices', digits: 0, of: m => m.changed.months },
   {
     key: 'newest_notices',
-    label: '  notices of the two newest',
+    label: '  notices in the two newest',
     digits: 0,
     of: m => m.changed.newestNotices,
   },
   {
     key: 'newest_percent',
-    label: '  notices of the two newest, % of all',
+    label: '  notices in the two newest, % of all',
     digits: 1,
     of: ({ changed }) => (changed.newestNotices / changed.notices) * 100,
   },
   { key: 'changes', label: '  notices changed', digits: 0, of: m => m.changed.changes },
   {
     key: 'months_written',
-    label: '  months written anew',
+    label: '  months rewritten',
     digits: 0,
     of: m => m.changed.monthsWritten,
   },
@@ -85,14 +85,14 @@ export const OTHER_FIGURES: readonly Figure<Measured>[] = [
     of: m => megabytes(m.changed.bytes),
   },
   share('written', '  written for it, % of the whole', ({ bytes }) => bytes),
-  share('written_months', '    files of a month, %', ({ monthBytes }) => monthBytes),
-  share('written_tables', '    files of a whole table, %', ({ wholeTableBytes }) => wholeTableBytes),
+  share('written_months', '    files of single months, %', ({ monthBytes }) => monthBytes),
+  share('written_tables', '    files of whole tables, %', ({ wholeTableBytes }) => wholeTableBytes),
   share('written_catalog', '    catalog and manifest, %', ({ catalogBytes }) => catalogBytes),
 ]
 
 export const FIGURES: readonly Figure<Measured>[] = [...marts, ...OTHER_FIGURES]
 
-/** Every figure as its median over the runs; expects one run at least. */
+/** The median of each figure over the runs; expects at least one run. */
 export function medians(runs: readonly Measured[]): Figures {
   return Object.fromEntries(
     FIGURES.map(({ key, of }) => {

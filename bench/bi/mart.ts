@@ -3,16 +3,16 @@ import { identifier } from '#src/store/warehouse/database.ts'
 import { median } from '../figures.ts'
 
 /*
- * Asks a catalog for all of one mart, as a reader with DuckDB's own settings does: once when nothing of it was
- * read in this process, then again and again. Prints one JSON object (MartTimes).
+ * Reads all of one mart from a catalog, as a reader with DuckDB's default settings does: a first time in a fresh
+ * process, then several times more. Prints one JSON object (MartTimes).
  */
 
 export type MartTimes = {
   readonly rows: number
-  /** Opening the catalog and connecting; no part of the others. */
+  /** Opening the catalog and connecting; not included in the other times. */
   readonly openMs: number
   readonly firstMs: number
-  /** Median of the answers after the first. */
+  /** Median of the reads after the first. */
   readonly warmMs: number
   readonly peakRssBytes: number
 }
@@ -24,13 +24,13 @@ const [catalog = '', mart = ''] = process.argv.slice(2)
 const startedMs = performance.now()
 const instance = await DuckDBInstance.create(catalog, {
   access_mode: 'READ_ONLY',
-  // What is missing is to be an error, and not to be fetched while time is taken.
+  // A missing extension must be an error: a download would be measured as well.
   autoinstall_known_extensions: 'false',
 })
 const connection = await instance.connect()
 const openMs = performance.now() - startedMs
 
-/** The hash of a row needs all of its columns, and DuckDB keeps none of them: only its work is measured. */
+/** Hashing a row needs all of its columns, and none is kept: this measures only DuckDB's work. */
 const everything = `SELECT count(*), max(hash(m)) FROM ${identifier(mart)} m`
 
 async function ask(): Promise<{ ms: number; rows: number }> {

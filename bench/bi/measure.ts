@@ -14,12 +14,12 @@ import { compareSnapshots, type Months, monthsOf, type Written } from './written
 const COMPANY = 'bench'
 const MART = fileURLToPath(new URL('mart.ts', import.meta.url))
 
-/** Everything that is measured together, on the same company. */
+/** All measurements of one company. */
 export type Measured = {
   readonly fullSeconds: number
   readonly changed: Written & Months & { readonly changes: number }
   readonly changedSeconds: number
-  /** By the name of the mart, each in a process of its own. */
+  /** By name of the mart, each in its own process. */
   readonly marts: Readonly<Record<string, MartTimes>>
   readonly report: { readonly wallSeconds: number; readonly bytes: number }
 }
@@ -28,22 +28,22 @@ export type MeasureOptions = {
   readonly server: Server
   readonly notices: number
   readonly apiKey: string
-  /** Empty; everything is written below it. */
+  /** An empty directory for everything that is written. */
   readonly directory: string
   readonly onStep: (step: string) => void
 }
 
 /**
- * A full sync, one with some notices changed, and then the latest snapshot as its readers meet it, with notices
- * of several versions. What changes keeps its phase: the marts of such moves go through all and find none.
- * @throws Error when a run did not do what is measured.
+ * A full sync, one with some notices changed, and then the latest snapshot as readers find it, with several
+ * versions of some notices. No notice changes its phase: the marts of phase changes scan all and find none.
+ * @throws Error if a run did not do the expected work.
  */
 export async function measureBi(options: MeasureOptions): Promise<Measured> {
   const { server, notices, onStep } = options
   onStep('full sync')
   const full = await sync(options, { args: ['--full'], loaded: notices })
   const before = await latest(options)
-  onStep('some of the newest months changed')
+  onStep('some notices of the newest months changed')
   const changes = await server.change(CHANGED_SHARE)
   const changed = await sync(options, { args: [], loaded: changes })
   const after = await latest(options)
@@ -69,7 +69,7 @@ async function sync(
   const ended = await runCommand('sync', options, [...args, '--json'])
   const report = JSON.parse(ended.stdout) as RunReport
   if (report.status === 'ok' && report.loaded === loaded) return ended
-  throw new Error(`Not what is measured: ${loaded} analyses were to be loaded: ${ended.stdout}`)
+  throw new Error(`Unexpected run: expected ${loaded} loaded analyses: ${ended.stdout}`)
 }
 
 async function runCommand(name: string, options: MeasureOptions, args: readonly string[]): Promise<Ended> {
@@ -95,7 +95,7 @@ async function latest(options: MeasureOptions): Promise<Manifest> {
   return manifest
 }
 
-/** One after another: each has all cores, as a reader alone has them. */
+/** One after another, so that each has all cores, as a single reader has. */
 async function askMarts(options: MeasureOptions, catalog: string): Promise<Record<string, MartTimes>> {
   const marts: Record<string, MartTimes> = {}
   for (const { name } of VIEWS) {

@@ -7,7 +7,7 @@ import type { About } from '../world.ts'
 import { FIGURES, MART_FIGURES, martKey, medians, OTHER_FIGURES } from './figures.ts'
 import type { Measured } from './measure.ts'
 
-/** What the bench found of a snapshot's readers. */
+/** Results of the benchmark of a snapshot's readers. */
 export type BiBench = {
   readonly machine: Machine
   readonly settings: { readonly notices: number; readonly runs: number; readonly seed: string }
@@ -18,7 +18,7 @@ export type BiBench = {
   readonly bars: readonly Verdict[]
 }
 
-/** The one object that `--json` prints: the figures by their keys, and of each run what was measured. */
+/** The object that `--json` prints: the figures by key, and the measurements of each run. */
 export function toJson({ machine, settings, about, runs, figures, bars }: BiBench): object {
   return {
     ...{ machine, settings, about },
@@ -28,7 +28,7 @@ export function toJson({ machine, settings, about, runs, figures, bars }: BiBenc
   }
 }
 
-/** The same for a person to read: a line a mart, then what is no mart's, then every bar. */
+/** The same as text: one line per mart, then the other figures, then every bar. */
 export function describeBi({ machine, settings, figures, bars }: BiBench): string {
   const shown = (key: string, digits: number) => {
     const value = figures[key] ?? null
@@ -48,7 +48,7 @@ export function describeBi({ machine, settings, figures, bars }: BiBench): strin
   const columns = ['figure', ...MART_FIGURES.map(({ label }) => label), 'value']
   const { notices, runs } = settings
   return [
-    `${describeMachine(machine)}; ${notices.toLocaleString('en-US')} notices, ${runs === 1 ? 'one run' : `medians of ${runs} runs`}; each mart in a process of its own, all columns of all rows hashed by DuckDB`,
+    `${describeMachine(machine)}; ${notices.toLocaleString('en-US')} notices, ${runs === 1 ? 'one run' : `medians of ${runs} runs`}; each mart in its own process, all columns of all rows hashed by DuckDB`,
     renderTable(columns, [...marts, ...others]),
     bars.length > 0 ? renderTable(['bar', 'value', 'limit', 'verdict'], bars.map(verdictCells)) : '',
   ].join('\n')

@@ -3,23 +3,23 @@ import { dirname, join, relative } from 'node:path'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { CHANGED_WITHIN_MONTHS } from '../world.ts'
 
-/** What a snapshot wrote, beside what it shares with the one before it; bytes of whole files. */
+/** What a snapshot wrote, without the files that it shares with the previous one; sizes of whole files, in bytes. */
 export type Written = {
   readonly snapshotBytes: number
-  /** Of all files that the snapshot before does not have. */
+  /** Of all files that the previous snapshot does not have. */
   readonly bytes: number
-  /** Among them those of a table's month, those of a whole table, and the catalog and manifest. */
+  /** Of these: files of a table's month, files of a whole table, catalog and manifest. */
   readonly monthBytes: number
   readonly wholeTableBytes: number
   readonly catalogBytes: number
   readonly monthsWritten: number
 }
 
-/** How the notices of a snapshot lie in the months of their `created_at`. */
+/** How a snapshot's notices are spread over the months of their `created_at`. */
 export type Months = {
   readonly months: number
   readonly notices: number
-  /** Of the newest months, from which those that change are taken. */
+  /** Notices of the newest months; only these change. */
   readonly newestNotices: number
 }
 
@@ -27,7 +27,7 @@ type File = { readonly path: string; readonly bytes: number; readonly inode: str
 
 const MONTH = /(\d{4}-\d{2})\.parquet$/
 
-/** Compares two snapshots file by file: one that is shared is the same inode in both. */
+/** Compares two snapshots file by file: a shared file has the same inode in both. */
 export async function compareSnapshots(before: string, after: string): Promise<Written> {
   const known = new Set((await filesOf(before)).map(({ inode }) => inode))
   const files = await filesOf(after)
@@ -44,11 +44,11 @@ export async function compareSnapshots(before: string, after: string): Promise<W
 
 const sum = (files: readonly File[]) => files.reduce((total, { bytes }) => total + bytes, 0)
 
-/** @throws Error when there is none: then nothing can be said of what is shared. */
+/** @throws Error if there are no files: then nothing can be compared. */
 async function filesOf(directory: string): Promise<File[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const paths = entries.filter(entry => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
-  if (paths.length === 0) throw new Error(`There is no file in ${directory}`)
+  if (paths.length === 0) throw new Error(`No files in ${directory}`)
   return await Promise.all(
     paths.map(async path => {
       const { dev, ino, size } = await stat(path, { bigint: true })

@@ -14,15 +14,15 @@ import type { DaemonBench } from './result.ts'
 import { type Moment, measureStop, type Stop } from './stop.ts'
 
 export type DaemonOptions = {
-  /** 0 leaves out what is measured with them. */
+  /** 0 skips the measurements that need them. */
   readonly companies: number
   readonly notices: number
-  /** Notices of the company whose backfill is stopped; 0 leaves that out. */
+  /** Notices of the company whose backfill is stopped; 0 skips this. */
   readonly backfill: number
   readonly moments: readonly Moment[]
-  /** Companies of a file in which three are in trouble; 0 leaves that out. */
+  /** Companies of a file in which three fail; 0 skips this. */
   readonly many: number
-  /** How long an idle worker is watched. */
+  /** How long an idle worker is measured; seconds. */
   readonly idle: number
   readonly runs: number
   readonly seed: string
@@ -31,7 +31,7 @@ export type DaemonOptions = {
 
 type Around = { readonly redis: Redis; readonly directory: string; readonly onStep: (step: string) => void }
 
-/** Measures everything so often as is wanted; progress goes to stderr. */
+/** Measures everything `runs` times; progress goes to stderr. */
 export async function benchDaemon(options: DaemonOptions, directory: string): Promise<DaemonBench> {
   checkProc()
   const { companies, notices, backfill } = options
@@ -73,7 +73,7 @@ async function measureCompanies(options: DaemonOptions, { redis, directory, onSt
   return { crowd, idle }
 }
 
-/** Three notices are a run as short as it gets: what is measured is the worker. */
+/** Keeps runs as short as possible: this measures the worker. */
 const FEW_NOTICES = 3
 
 async function measureTroubled(options: DaemonOptions, { redis, directory, onStep }: Around) {

@@ -4,35 +4,35 @@ import { type Health, type Memory, untilIdle, watchHealth, watchMemory, watchOwn
 import { type Run, startWorker, type Worker } from './worker.ts'
 
 export const WORKERS = 2
-/** All are asked for again so often, at each worker, before the first of them can have ended. */
+/** Every company is requested again this often at each worker, before the first run can have ended. */
 const REQUESTS = 2
 
-/** Many companies that are all due at once, on two workers. */
+/** Many companies, all due at once, on two workers. */
 export type Crowd = {
   /** From the start of the workers to the end of the last company's first run. */
   readonly firstSeconds: number
-  /** From the requests for another run of each to the end of the last one. */
+  /** From the requests for another run of each company to the end of the last run. */
   readonly againSeconds: number
   /** Of each company's first run. */
   readonly durations: readonly number[]
   readonly runs: number
   readonly overlaps: number
-  /** How often a worker was given a company that another one held. */
+  /** How often a worker got a company that another worker held. */
   readonly held: number
-  /** What the workers' logs call errors. */
+  /** Messages of level error in the workers' logs. */
   readonly errors: readonly string[]
   /** Of each worker. */
   readonly health: readonly Health[]
-  /** How late our own timers were meanwhile: what is above that, the workers took. */
+  /** Delay of our own timers during the measurement: only times above it are due to the workers. */
   readonly askerDelayP99Ms: number
   readonly memory: readonly Memory[]
   readonly stopSeconds: readonly number[]
 }
 
 /**
- * Starts both workers, lets them sync every company for the first time, then asks each for all companies
- * again, twice over. It is them that must keep the runs of one company apart.
- * @throws Error when a run did not go well, or a company's tables are not what its API has.
+ * Starts both workers and waits for the first run of every company. Then requests all companies again, twice
+ * from each worker: the workers must keep the runs of one company from overlapping.
+ * @throws Error if a run failed, or a company's tables differ from its API.
  */
 export async function measureCrowd(options: {
   server: Server
@@ -50,7 +50,7 @@ export async function measureCrowd(options: {
   const firstSeconds = (performance.now() - fromMs) / 1000
   const first = runsOf(workers)
   expectRuns(first, companies, { loaded: true })
-  onStep('all of them again')
+  onStep('second run of all companies')
   const againMs = performance.now()
   await requestAll(workers, companies)
   await untilRun(workers, companies, 2)
@@ -63,7 +63,7 @@ export async function measureCrowd(options: {
   const runs = runsOf(workers)
   expectRuns(runs.slice(first.length), companies, { loaded: false })
   const wrong = await wrongTables(place, companies, server.about)
-  if (wrong.length > 0) throw new Error(`Not the rows that the API has: ${wrong.join(', ')}`)
+  if (wrong.length > 0) throw new Error(`Rows differ from the API: ${wrong.join(', ')}`)
   return {
     ...{ firstSeconds, againSeconds, health, askerDelayP99Ms, memory },
     durations: first.map(({ started_at, finished_at }) => (at(finished_at) - at(started_at)) / 1000),
@@ -75,14 +75,14 @@ export async function measureCrowd(options: {
   }
 }
 
-/** In the order of their beginning. */
+/** In the order of their start. */
 function runsOf(workers: readonly Worker[]): Run[] {
   return workers.flatMap(({ runs }) => runs).sort((a, b) => at(a.started_at) - at(b.started_at))
 }
 
 const at = (iso: string | null) => Date.parse(iso ?? '')
 
-/** Waits until each company was synced so often. */
+/** Waits until each company was synced this many times. */
 async function untilRun(
   workers: readonly Worker[],
   companies: readonly Configured[],
@@ -91,7 +91,7 @@ async function untilRun(
   for (;;) {
     const runs = runsOf(workers)
     const bad = runs.find(({ status }) => status !== 'ok')
-    if (bad) throw new Error(`A run did not go well: ${JSON.stringify(bad)}`)
+    if (bad) throw new Error(`A run failed: ${JSON.stringify(bad)}`)
     const count = (slug: string) => runs.filter(({ company }) => company === slug).length
     if (companies.every(({ slug }) => count(slug) >= times)) return
     await Promise.race(workers.map(worker => worker.next()))
@@ -115,10 +115,10 @@ function expectRuns(
 ): void {
   const notices = new Map(companies.map(company => [company.slug, company.notices]))
   const wrong = runs.find(run => run.loaded !== (expected.loaded ? notices.get(run.company) : 0))
-  if (wrong) throw new Error(`Not what is measured: ${JSON.stringify(wrong)}`)
+  if (wrong) throw new Error(`Unexpected run: ${JSON.stringify(wrong)}`)
 }
 
-/** Runs that began before an earlier one of their company had ended. Expects them in that order. */
+/** Counts runs that began before an earlier run of their company had ended. Expects them in order of start. */
 export function overlaps(runs: readonly Pick<Run, 'company' | 'started_at' | 'finished_at'>[]): number {
   const endedMs = new Map<string, number>()
   let count = 0

@@ -5,16 +5,16 @@ import type { Many } from './many.ts'
 import { MOMENTS, type Stop } from './stop.ts'
 import type { Health, Memory } from './watch.ts'
 
-/** What was measured together; null where it was not wanted. */
+/** All measurements of one run of the benchmark; null if skipped. */
 export type Measured = {
   readonly crowd: Crowd | null
   readonly idle: Idle | null
   readonly many: Many | null
-  /** By the key of the moment. */
+  /** By key of the moment. */
   readonly stops: Readonly<Record<string, Stop>> | null
 }
 
-/** Over the runs of the bench; the worst is the highest, for less is better everywhere. */
+/** Over the runs of the benchmark; the worst is the highest, because less is always better. */
 export type Spread = { readonly median: number; readonly worst: number }
 export type Figures = Readonly<Record<string, Spread | null>>
 
@@ -44,19 +44,19 @@ const crowd = [
   crowdFigure('first_seconds', 'all companies for the first time: wall, s', 1, c => c.firstSeconds),
   crowdFigure('company_median_seconds', '  a company: median, s', 2, c => median(c.durations)),
   crowdFigure('company_max_seconds', '  a company: max, s', 2, c => worst(c.durations)),
-  crowdFigure('again_seconds', 'asked for again at both workers: wall, s', 1, c => c.againSeconds),
-  crowdFigure('runs', 'all that time: runs', 0, c => c.runs),
+  crowdFigure('again_seconds', 'requested again at both workers: wall, s', 1, c => c.againSeconds),
+  crowdFigure('runs', 'in both: runs', 0, c => c.runs),
   crowdFigure('overlaps', '  runs of a company that overlap', 0, c => c.overlaps),
-  crowdFigure('held', '  runs that met a company that was held', 0, c => c.held),
+  crowdFigure('held', '  runs that found their company held', 0, c => c.held),
   crowdFigure('errors', "  errors in the workers' logs", 0, c => c.errors.length),
   ...(['p50', 'p99', 'max'] as const).map(healthFigure),
-  crowdFigure('asker_p99_ms', '  the asker itself was late: p99, ms', 1, c => c.askerDelayP99Ms),
-  crowdFigure('health_failed', '  /healthz: no answer', 0, c =>
+  crowdFigure('asker_p99_ms', '  timer delay of the benchmark itself: p99, ms', 1, c => c.askerDelayP99Ms),
+  crowdFigure('health_failed', '  /healthz: unanswered or not 200', 0, c =>
     c.health.reduce((sum, h) => sum + h.failed, 0),
   ),
   memoryFigure('peakBytes', 'worker_peak_rss', 'with its runs'),
   memoryFigure('daemonPeakBytes', 'daemon_peak_rss', 'the daemon alone'),
-  crowdFigure('quiet_stop_seconds', 'SIGTERM to exit, nothing to do, s', 2, c => worst(c.stopSeconds)),
+  crowdFigure('quiet_stop_seconds', 'SIGTERM to exit, no runs, s', 2, c => worst(c.stopSeconds)),
 ]
 
 const stops: Figure<Measured>[] = MOMENTS.flatMap(({ key, label }) => [
@@ -110,11 +110,11 @@ function manyFigure(
 }
 
 const many = [
-  manyFigure('seconds', 'many companies, three in trouble: all others have run, s', 1, m => m.seconds),
+  manyFigure('seconds', 'many companies, three failing: all others have run, s', 1, m => m.seconds),
   manyFigure('median_seconds', '  half of them, s', 1, m => median(m.waits)),
   manyFigure(
     'unnamed',
-    '  of the three, not named by status, /metrics and one alert',
+    '  of the three, not reported by status, /metrics and one alert',
     0,
     m => 3 - m.named.length,
   ),
@@ -126,12 +126,12 @@ const many = [
   ),
 ]
 
-/** All figures, in the order in which they are printed. */
+/** All figures, in the order they are printed. */
 export const FIGURES: readonly Figure<Measured>[] = [
   ...crowd,
   ...stops,
   stopSum('leftBehind', 'stop_left_behind', 'stopped backfills: processes left behind'),
-  stopSum('repeated', 'stop_repeated', 'stopped backfills: committed analyses asked for again'),
+  stopSum('repeated', 'stop_repeated', 'stopped backfills: committed analyses requested again'),
   ...idle,
   ...many,
 ]

@@ -3,17 +3,17 @@ import type { Configured, Place } from './place.ts'
 import { cpuSeconds, rssBytes } from './proc.ts'
 import { startWorker } from './worker.ts'
 
-/** A worker that has nothing to do. */
+/** A worker without work. */
 export type Idle = {
-  /** After a while without a run. */
+  /** After the measured time without a run. */
   readonly rssBytes: number
-  /** The same while after a run. */
+  /** As long after a run. */
   readonly rssAfterRunBytes: number
-  /** Of one core, before that run and after it; whichever is more. */
+  /** Share of one core, before that run or after it, whichever is higher. */
   readonly cpuShare: number
 }
 
-/** Expects companies that were all synced: nothing is due. Waits three times so long. */
+/** Expects that all companies were synced, so nothing is due. Takes three times `seconds`. */
 export async function measureIdle(options: {
   companies: readonly Configured[]
   place: Place
@@ -31,7 +31,8 @@ export async function measureIdle(options: {
   await sleep(seconds * 500)
   const after = rssBytes(worker.pid)
   const shareAfter = await cpuShare(worker.pid, seconds)
-  if (worker.runs.length !== 1) throw new Error(`It was not idle: ${worker.runs.length} runs`)
+  if (worker.runs.length !== 1)
+    throw new Error(`The worker was not idle: ${worker.runs.length} runs instead of 1`)
   await worker.stop()
   return { rssBytes: before, rssAfterRunBytes: after, cpuShare: Math.max(shareBefore, shareAfter) }
 }

@@ -8,24 +8,24 @@ import { childrenOf } from './proc.ts'
 import { type Health, type Memory, watchHealth, watchMemory } from './watch.ts'
 import { startWorker, type Worker } from './worker.ts'
 
-/** One whose entry is broken, one whose key is gone, one whose runs are killed; all others are well. */
+/** One has a broken entry, one has no key, the runs of one are killed; all others are healthy. */
 const TROUBLED = ['broken', 'keyless', 'killed'] as const
 type Troubled = (typeof TROUBLED)[number]
 
 const KILL_EVERY_MS = 50
-/** An alert about the file waits until all workers can have read it, and is looked for each half minute. */
+/** An alert about the file waits until all workers can have read it; alerts are checked every half minute. */
 const NAMED_WITHIN_MS = 120_000
 
-/** Many companies in one file, three of them in trouble, on one worker. */
+/** Many companies in one file, three of them failing, on one worker. */
 export type Many = {
   readonly companies: number
-  /** From the start of the worker to the end of the last good first run. */
+  /** From the start of the worker to the end of the last healthy company's first run. */
   readonly seconds: number
-  /** From the start to the end of each good first run. */
+  /** From the start to the end of each healthy company's first run. */
   readonly waits: readonly number[]
-  /** Of the three: those that `status`, /metrics and exactly one alert name. */
+  /** Those of the three that `status`, /metrics and exactly one alert report. */
   readonly named: readonly string[]
-  /** Companies besides them that an alert names. */
+  /** Other companies with an alert. */
   readonly others: number
   readonly metricsSeconds: number
   readonly health: Health
@@ -41,7 +41,7 @@ export async function measureMany(options: {
   const { companies, place, onStep } = options
   await makeTrouble(place, companies)
   const [broken, keyless, killed, ...good] = companies.map(({ slug }) => slug) as [string, string, string]
-  onStep(`${companies.length} companies, three of them in trouble`)
+  onStep(`${companies.length} companies, three of them failing`)
   const fromMs = Date.now()
   const worker = await startWorker(place)
   const health = watchHealth(worker)
@@ -51,7 +51,7 @@ export async function measureMany(options: {
   const ended = worker.runs.filter(({ company }) => (good as readonly string[]).includes(company))
   const waits = ended.map(({ finished_at }) => (Date.parse(finished_at ?? '') - fromMs) / 1000)
   const measured = { health: await health.end(), memory: memory.end() }
-  onStep('waiting until the three are named')
+  onStep('waiting until the three are reported')
   const troubled = { broken, keyless, killed }
   const metricsSeconds = await untilNamed(worker, troubled)
   const metrics = await worker.metrics()
@@ -70,7 +70,7 @@ export async function measureMany(options: {
   }
 }
 
-/** The first three of the companies get into it. */
+/** Breaks the first two of the companies; the runs of the third are killed later. */
 async function makeTrouble(place: Place, companies: readonly Configured[]): Promise<void> {
   const [broken, keyless] = companies as [Configured, Configured]
   const file = join(place.directory, 'companies.yaml')
@@ -82,7 +82,7 @@ async function makeTrouble(place: Place, companies: readonly Configured[]): Prom
 async function untilAllRan(worker: Worker, good: readonly string[]): Promise<void> {
   for (const left = new Set(good); left.size > 0; ) {
     for (const { company, status, error } of worker.runs) {
-      if (status !== 'ok') throw new Error(`The run of ${company} ended ${status}: ${error}`)
+      if (status !== 'ok') throw new Error(`The run of ${company} ended with ${status}: ${error}`)
       left.delete(company)
     }
     if (left.size > 0) await worker.next()
@@ -108,7 +108,7 @@ function killRunsOf(worker: Worker, company: string): AbortController {
   return ending
 }
 
-/** @returns how long the answer took that named all of them, in seconds; of the last one if they never are. */
+/** @returns the time in seconds of the /metrics answer that reports all of them, or else of the last answer. */
 async function untilNamed(worker: Worker, troubled: Readonly<Record<Troubled, string>>): Promise<number> {
   const deadlineMs = Date.now() + NAMED_WITHIN_MS
   for (;;) {
@@ -121,14 +121,14 @@ async function untilNamed(worker: Worker, troubled: Readonly<Record<Troubled, st
   }
 }
 
-/** By exactly one alert, and by its own gauge. */
+/** True if exactly one alert and its own gauge report the company. */
 function isNamed(metrics: string, slug: string): boolean {
   const isOnce = alertsIn(metrics).filter(company => company === slug).length === 1
   const gauge = `(editais_entry_broken\\{company="${slug}"|editais_last_run_status\\{company="${slug}",status="failed")\\} 1`
   return isOnce && new RegExp(`^${gauge}$`, 'm').test(metrics)
 }
 
-/** Companies of alerts; one that has several is there as often. */
+/** Companies with alerts, once per alert. */
 function alertsIn(metrics: string): string[] {
   return [...metrics.matchAll(/^editais_alerts\{alert="\w+",company="([^"]+)"\} (\d+)$/gm)].flatMap(
     ([, company = '', count]) => Array.from({ length: Number(count) }, () => company),
@@ -144,10 +144,10 @@ const REASONS: Readonly<Record<Troubled, RegExp>> = {
 async function statusNames(place: Place, how: Troubled, slug: string): Promise<boolean> {
   const { nodeOptions, file, args } = await commandOf('status')
   const about = { cwd: place.directory, env: place.env, nodeOptions }
-  // Of a company without a snapshot it fails, saying the same.
-  const said = await run(file, [...args, '--company', slug], about).then(
+  // For a company without a snapshot the command fails, but prints the same.
+  const output = await run(file, [...args, '--company', slug], about).then(
     ({ stdout }) => stdout,
     (error: Error) => error.message,
   )
-  return REASONS[how].test(said)
+  return REASONS[how].test(output)
 }

@@ -7,7 +7,7 @@ import type { Server } from '../processes.ts'
 import type { About } from '../world.ts'
 
 const SOURCE_TIMEZONE = 'America/Sao_Paulo'
-/** Nothing is due while the bench runs, but the first run of each company. */
+/** During the benchmark only the first run of each company is due. */
 const ONCE_A_YEAR = '0 0 1 1 *'
 
 export type Configured = {
@@ -17,7 +17,7 @@ export type Configured = {
   readonly apiKey: string
 }
 
-/** So many companies that differ from each other; the same ones for the same seed, but for their keys. */
+/** `count` different companies; the same seed gives the same ones, but with new keys. */
 export function companiesOf(count: number, about: { notices: number; seed: string }): Configured[] {
   return Array.from({ length: count }, (_, index) => ({
     slug: `company-${String(index + 1).padStart(2, '0')}`,
@@ -34,7 +34,7 @@ export type Place = {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Writes the companies' file and keys into a new directory, as an installation has them. */
+/** Writes the companies file and keys into a new directory, as in an installation. */
 export async function preparePlace(
   directory: string,
   options: { companies: readonly Configured[]; server: Server; redisUrl: string; redisPrefix: string },
@@ -62,7 +62,7 @@ export async function preparePlace(
   return { directory, dataDir, env }
 }
 
-/** Tables whose latest snapshot has other rows than the API's documents, as `company: table`. */
+/** Tables whose rows in the latest snapshot differ from the API's documents, as `company: table`. */
 export async function wrongTables(
   { dataDir }: Place,
   companies: readonly Configured[],

@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { FatalError } from '#src/platform/errors.ts'
 
-/** Of a page and of a clock tick, where Linux counts in them; the same on all that Node runs on. */
+/** Linux's units for memory and CPU time in /proc; the same on all platforms that Node supports. */
 const PAGE_BYTES = 4096
 const TICKS_PER_SECOND = 100
 
-/** Throws FatalError where there is nothing to measure processes of others with. */
+/** Throws FatalError if the system has no `/proc`. */
 export function checkProc(): void {
   if (existsSync('/proc/self/statm')) return
-  throw new FatalError("The bench of the daemon reads what processes use from Linux's /proc; run it there.")
+  throw new FatalError('This bench reads the memory and CPU time of processes from /proc. Run it on Linux.')
 }
 
 /** Null for a process that has ended. */
@@ -20,29 +20,29 @@ function read(pid: number, file: string): string | null {
   }
 }
 
-/** What a process has in memory now, code that it shares with others included; 0 when it has ended. */
+/** Current memory of a process, including code shared with others; 0 if it has ended. */
 export function rssBytes(pid: number): number {
   return Number(read(pid, 'statm')?.split(' ')[1] ?? 0) * PAGE_BYTES
 }
 
-/** User and system time of all threads since its start; not that of its children. */
+/** User and system time of all threads since the start, without children. */
 export function cpuSeconds(pid: number): number {
   const [user, system] = statOf(pid).slice(11, 13).map(Number)
   return ((user ?? 0) + (system ?? 0)) / TICKS_PER_SECOND
 }
 
-/** One that nobody has collected yet runs no more. */
+/** A zombie does not count as running. */
 export function isRunning(pid: number): boolean {
   return !['', 'Z', 'X'].includes(statOf(pid)[0] ?? '')
 }
 
-/** What stands behind the name, from the state on. */
+/** The fields after the name, starting with the state. */
 function statOf(pid: number): string[] {
   const text = read(pid, 'stat') ?? ''
   return text.slice(text.lastIndexOf(')') + 2).split(' ')
 }
 
-/** Processes that its main thread started and that were not collected yet. */
+/** Processes that its main thread started, including zombies. */
 export function childrenOf(pid: number): number[] {
   const text = read(pid, `task/${pid}/children`) ?? ''
   return text.split(' ').filter(Boolean).map(Number)

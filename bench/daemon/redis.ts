@@ -6,8 +6,8 @@ import { beforeKillAll } from '../processes.ts'
 export type Redis = { readonly url: string; close(): Promise<void> }
 
 /**
- * Starts the machine's redis-server on a port of its own, set as the daemon needs it.
- * @throws FatalError when there is none.
+ * Starts the machine's redis-server on a free port, with the settings that the daemon needs.
+ * @throws FatalError if redis-server is not installed.
  */
 export async function startRedis(directory: string): Promise<Redis> {
   await mkdir(directory)
@@ -28,6 +28,6 @@ export async function startRedis(directory: string): Promise<Redis> {
 function explained(error: unknown): unknown {
   if (!/redis-server.*not found/.test(String(error))) return error
   return new FatalError(
-    'The bench of the daemon starts a Redis of its own, and redis-server is not on PATH. Install it (apt-get install redis-server, brew install redis), then run this again.',
+    'The bench of the daemon starts its own Redis, but redis-server is not on PATH. Install it (apt-get install redis-server, brew install redis) and run this again.',
   )
 }

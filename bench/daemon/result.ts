@@ -3,7 +3,7 @@ import type { Verdict } from '../bars.ts'
 import { describeMachine, type Machine, round, verdictCells } from '../result.ts'
 import { FIGURES, type Figures, type Measured, spread } from './figures.ts'
 
-/** What the bench found of the daemon. */
+/** Results of the daemon benchmark. */
 export type DaemonBench = {
   readonly machine: Machine
   readonly settings: { readonly companies: number; readonly notices: number; readonly backfill: number }
@@ -12,7 +12,7 @@ export type DaemonBench = {
   readonly bars: readonly Verdict[]
 }
 
-/** The one object that `--json` prints: the figures by their keys, and of each run what was measured. */
+/** The object that `--json` prints: the figures by key, and the measurements of each run. */
 export function toJson({ machine, settings, runs, figures, bars }: DaemonBench): object {
   return {
     machine,
@@ -23,7 +23,7 @@ export function toJson({ machine, settings, runs, figures, bars }: DaemonBench):
   }
 }
 
-/** The same for a person to read. */
+/** The same as text. */
 export function describeDaemon({ machine, settings, runs, figures, bars }: DaemonBench): string {
   const { companies, notices, backfill } = settings
   const several = runs.length > 1

@@ -10,7 +10,7 @@ import { startWorker, type Worker } from './worker.ts'
 export type Moment = {
   readonly key: string
   readonly label: string
-  /** What the API was asked for by then, out of so many notices. */
+  /** The requests that the API has received by then, for this number of notices. */
   readonly mark: (notices: number) => Mark
 }
 
@@ -19,7 +19,7 @@ const analyses = (share: number) => (notices: number) => ({
   requests: Math.max(1, Math.floor(share * notices)),
 })
 
-/** When the worker is told to stop. */
+/** When the worker is stopped. */
 export const MOMENTS: readonly Moment[] = [
   {
     key: 'scan',
@@ -30,21 +30,21 @@ export const MOMENTS: readonly Moment[] = [
   { key: 'third', label: 'at 30 %', mark: analyses(0.3) },
   { key: 'middle', label: 'at 60 %', mark: analyses(0.6) },
   { key: 'late', label: 'at 95 %', mark: analyses(0.95) },
-  { key: 'last', label: 'at the last one', mark: analyses(1) },
+  { key: 'last', label: 'at the last analysis', mark: analyses(1) },
 ]
 
-/** A worker that is stopped in the middle of a backfill, and the next one. */
+/** A worker that is stopped during a backfill, and its successor. */
 export type Stop = {
   /** From SIGTERM to the exit. */
   readonly seconds: number
   readonly leftBehind: number
-  /** Analyses that were loaded and published by then. */
+  /** Analyses loaded and published before the exit. */
   readonly committed: number
-  /** Those of them that the next run asked for again. */
+  /** Those of them that the next run requested again. */
   readonly repeated: number
 }
 
-/** @throws Error when something else than that happened, or the data is not what the API has in the end. */
+/** @throws Error if anything else happened, or the data finally differs from the API. */
 export async function measureStop(
   moment: Moment,
   options: { server: Server; company: Configured; place: Place },
@@ -54,7 +54,7 @@ export async function measureStop(
   const worker = await startWorker(place)
   await server.reached(moment.mark(company.notices))
   const { seconds, runs, leftBehind } = await worker.stop()
-  if (runs !== 1) throw new Error(`${runs} runs were under way ${moment.label}`)
+  if (runs !== 1) throw new Error(`${runs} runs instead of 1 were in progress ${moment.label}`)
   const committed = await committedIds(place, company)
   await server.counters()
   const next = await startWorker(place)
@@ -62,17 +62,17 @@ export async function measureStop(
   const { analysed } = await server.counters()
   await next.stop()
   const wrong = await wrongTables(place, [company], server.about)
-  if (wrong.length > 0) throw new Error(`Not the rows that the API has: ${wrong.join(', ')}`)
+  if (wrong.length > 0) throw new Error(`Rows differ from the API: ${wrong.join(', ')}`)
   const repeated = analysed.filter(id => committed.has(id)).length
   return { seconds, leftBehind, committed: committed.size, repeated }
 }
 
-/** Whose analyses the worker left in the latest snapshot, which must be all that its run says it loaded. */
+/** Ids of the analyses in the latest snapshot. They must be as many as the run reported as loaded. */
 async function committedIds(place: Place, { slug }: Configured): Promise<ReadonlySet<string>> {
   const paths = companyPaths(place.dataDir, slug)
   const loaded = (await readState(paths))?.last_run.loaded ?? 0
   const published = (await readManifest(latestLink(paths.lake)))?.tables.analyses?.rows ?? 0
-  if (loaded !== published) throw new Error(`${loaded} analyses were loaded, ${published} published`)
+  if (loaded !== published) throw new Error(`${loaded} analyses were loaded, but ${published} published`)
   if (published === 0) return new Set()
   const { nodeOptions, file, args } = await commandOf('query')
   const sql = 'SELECT edital_id FROM analyses'
@@ -84,11 +84,11 @@ async function committedIds(place: Place, { slug }: Configured): Promise<Readonl
   return new Set((JSON.parse(stdout) as { edital_id: string }[]).map(({ edital_id }) => edital_id))
 }
 
-/** What was put back goes on by itself; a run that was just about to end leaves nothing to go on with. */
+/** A requeued run restarts by itself. A run that had just finished leaves nothing to restart, so request one. */
 async function untilWhole(worker: Worker, { place, company }: { place: Place; company: Configured }) {
   const state = await readState(companyPaths(place.dataDir, company.slug))
   const ended = worker.next()
   if (state?.last_run.status === 'ok') await worker.requestSync(company.slug)
   const { status, error } = await ended
-  if (status !== 'ok') throw new Error(`The next run ended ${status}: ${error}`)
+  if (status !== 'ok') throw new Error(`The next run ended with ${status}: ${error}`)
 }

@@ -7,11 +7,11 @@ import type { Worker } from './worker.ts'
 const ASK_EVERY_MS = 20
 const LOOP_EVERY_MS = 10
 const SAMPLE_EVERY_MS = 100
-/** An answer that takes longer is none. */
+/** A slower answer counts as failed. */
 const ANSWER_WITHIN_MS = 5000
 const POLL_MS = 1000
 
-/** How a worker answered `/healthz`; milliseconds. */
+/** Response times of a worker's `/healthz`; milliseconds. */
 export type Health = {
   readonly asked: number
   readonly failed: number
@@ -20,7 +20,7 @@ export type Health = {
   readonly max: number
 }
 
-/** Of a worker, at its highest; the daemon's process with those of its runs, and alone. */
+/** Peak memory of a worker: the daemon with the processes of its runs, and the daemon alone. */
 export type Memory = {
   readonly peakBytes: number
   readonly daemonPeakBytes: number
@@ -28,15 +28,15 @@ export type Memory = {
 }
 
 /**
- * Asks a worker whether it is alive, again and again, whatever became of the questions before.
- * @param connections that are open already if there are any, or a new one for each question.
+ * Requests `/healthz` of a worker at an interval, without waiting for earlier answers.
+ * @param connections `kept` reuses open connections; `new` opens one for each request.
  */
 export function watchHealth(
   { url }: Pick<Worker, 'url'>,
   connections: 'kept' | 'new' = 'kept',
 ): { end(): Promise<Health> } {
   const dispatcher = new Agent({
-    // None is left open for another question.
+    // 0: no connection is kept open.
     pipelining: connections === 'kept' ? 1 : 0,
     connect: { timeout: ANSWER_WITHIN_MS },
     bodyTimeout: ANSWER_WITHIN_MS,
@@ -71,20 +71,20 @@ export function watchHealth(
   }
 }
 
-/** How late our own event loop was: the 99th percentile, in milliseconds. */
+/** Delay of our own event loop: the 99th percentile, in milliseconds. */
 export function watchOwnDelay(): { end(): number } {
   const loop = monitorEventLoopDelay({ resolution: LOOP_EVERY_MS })
   loop.enable()
   return {
     end() {
       loop.disable()
-      // What is recorded is the time between two timers.
+      // The histogram records the time between two timers.
       return Math.max(0, loop.percentile(99) / 1e6 - LOOP_EVERY_MS)
     },
   }
 }
 
-/** Samples what a worker and its runs have in memory. */
+/** Samples the memory of a worker and its runs. */
 export function watchMemory({ pid }: Worker): { end(): Memory } {
   let [peakBytes, daemonPeakBytes, maxRuns] = [0, 0, 0]
   const sample = () => {
@@ -106,7 +106,7 @@ export function watchMemory({ pid }: Worker): { end(): Memory } {
   }
 }
 
-/** The value that this share of all does not exceed. Expects one value at least. */
+/** The value that this share of the values does not exceed. Expects at least one value. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] as number

@@ -10,25 +10,25 @@ const ADMIN_TOKEN = 'adm_of_the_bench_only'
 const LAST_LINES = 20
 /** No run of the bench takes longer. */
 const RUN_WITHIN_MS = 10 * 60_000
-/** What the worker says of a run that it cannot begin, as another one holds the company. */
+/** The worker's log message if it cannot start a run because another process holds the company. */
 const HELD = /^It is held by /
 
-/** A run's report, as its last log line tells it. */
+/** A run's report, as in its last log line. */
 export type Run = RunReport & { readonly company: string }
 
 /** A worker as `npm start` starts it. */
 export type Worker = {
   readonly pid: number
   readonly url: string
-  /** Those that ended so far. */
+  /** Runs that have ended so far. */
   readonly runs: readonly Run[]
-  /** How often a run met a company that was held. */
+  /** How often a run found its company held. */
   readonly held: () => number
-  /** Messages of its log, and its runs', that are errors. */
+  /** Messages of level error in its log and those of its runs. */
   readonly errors: readonly string[]
-  /** Resolves at the next run that ends. @throws Error when the worker ends before, or none ends in time. */
+  /** Resolves when the next run ends. @throws Error if the worker ends first, or no run ends in time. */
   next(): Promise<Run>
-  /** Asks for a company's sync over HTTP. */
+  /** Requests a sync of a company over HTTP. */
   requestSync(company: string): Promise<void>
   /** The text of `/metrics`. */
   metrics(): Promise<string>
@@ -39,14 +39,14 @@ export type Worker = {
 export type Stopped = {
   /** From the signal to the exit. */
   readonly seconds: number
-  /** Runs that were under way at the signal, and that outlived it. */
+  /** Runs in progress at the signal, and those of them that outlived the worker. */
   readonly runs: number
   readonly leftBehind: number
 }
 
 /**
- * Starts a worker on a free port, and resolves when it listens. Nothing of the caller's settings holds.
- * @throws Error with what it said, when it ends instead.
+ * Starts a worker on a free port and resolves when it listens. It gets none of the caller's settings.
+ * @throws Error with the end of its log if it ends instead.
  */
 export async function startWorker(options: {
   directory: string
@@ -66,9 +66,9 @@ export async function startWorker(options: {
   const exited = once(child, 'exit').then(() => performance.now())
   const log = collect(createInterface({ input: child.stderr }))
   const early = exited.then(() => {
-    throw new Error(`The worker ended (${child.exitCode ?? child.signalCode}):\n${log.last.join('\n')}`)
+    throw new Error(`The worker exited with ${child.exitCode ?? child.signalCode}:\n${log.last.join('\n')}`)
   })
-  // Met by whoever waits for a run; an end that was asked for is met by nobody.
+  // A caller that waits for a run sees the rejection; after a requested end nothing handles it.
   early.catch(() => {})
   const url = await Promise.race([log.listening, early])
   const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' }
@@ -108,25 +108,25 @@ async function soon<T>(awaited: Promise<T>, { last }: { last: readonly string[] 
   }
 }
 
-/** Without their worker they would end by themselves, but write on until then. */
+/** Without their worker runs would end by themselves, but keep writing until then. */
 function killRuns(pid: number): void {
   for (const run of childrenOf(pid)) {
     try {
       process.kill(run, 'SIGKILL')
     } catch {
-      // It has just ended.
+      // It has already ended.
     }
   }
 }
 
 type Line = Partial<Run> & { readonly msg?: string; readonly level?: string }
 
-/** Follows the log of a worker, which is that of its runs too. */
+/** Follows the log of a worker, which includes those of its runs. */
 function collect(lines: AsyncIterable<string> & NodeJS.EventEmitter) {
   const { promise: listening, resolve: listens } = Promise.withResolvers<string>()
   let waiting = Promise.withResolvers<Run>()
-  const said = { runs: [] as Run[], errors: [] as string[], last: [] as string[], held: 0 }
-  const log = { ...said, listening, next: () => waiting.promise }
+  const found = { runs: [] as Run[], errors: [] as string[], last: [] as string[], held: 0 }
+  const log = { ...found, listening, next: () => waiting.promise }
   lines.on('line', (text: string) => {
     log.last.push(text)
     if (log.last.length > LAST_LINES) log.last.shift()

@@ -9,7 +9,7 @@ import type { MonthBench } from './result.ts'
 
 export type MonthOptions = { readonly notices: number; readonly hours: number; readonly seed: string }
 
-/** Lets a company live for so many hours, with a run in each; progress goes to stderr unless told elsewhere. */
+/** Simulates a company for some hours, with one run in each; by default, progress goes to stderr. */
 export async function benchMonth(
   options: MonthOptions,
   directory: string,

@@ -6,22 +6,22 @@ import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { rawLogSize } from '#src/store/rawlog/files.ts'
 import { Database, identifier } from '#src/store/warehouse/database.ts'
 
-/** What a company takes on the disk, and its rows; bytes. */
+/** Disk usage of a company in bytes, and its rows. */
 export type Disk = {
   readonly segments: number
   readonly rawBytes: number
   readonly warehouseBytes: number
-  /** Of these, what no row needs any more and DuckDB writes to next. */
+  /** Of these, blocks that no row uses any more and DuckDB reuses first. */
   readonly warehouseFreeBytes: number
   readonly snapshots: number
-  /** Of all files of all snapshots; one that several share counts once. */
+  /** Of all files of all snapshots; a shared file counts once. */
   readonly snapshotBytes: number
-  /** Of the latest one alone. */
+  /** Of the latest snapshot. */
   readonly latestBytes: number
   readonly rows: Readonly<Record<string, number>>
 }
 
-/** Expects that nobody writes meanwhile. */
+/** Expects no writer at the same time. */
 export async function measureDisk(paths: CompanyPaths): Promise<Disk> {
   const raw = await rawLogSize(paths.raw)
   const snapshots = (await readdir(snapshotsDirectory(paths.lake))).sort()

@@ -1,7 +1,7 @@
 import { type Figure, type Figures, median } from '../figures.ts'
 import { DAY_HOURS, type Hour, type Measured } from './measure.ts'
 
-/** With fewer there is no end that is another one than the first day's. */
+/** With fewer hours, the last day would overlap the first. */
 const COMPARED_FROM_HOURS = 2 * DAY_HOURS
 const DAYS_A_YEAR = 365
 
@@ -13,8 +13,8 @@ const lowest = (values: readonly number[]) => Math.min(...values)
 const rss = ({ held }: Hour) => megabytes(held.rssBytes)
 
 /**
- * The runs of the first day, and of the last 24 hours. Between two runs the heap grows by garbage and shrinks
- * again, by 100 MB: only a day's runs together say what a process holds. Null where both are the same day.
+ * The runs of the first day, and of the last 24 hours. Garbage makes the heap grow and shrink by 100 MB between
+ * two runs, so only all runs of a day show what a process holds. Null if the two days overlap.
  */
 const firstDayRuns = ({ hours }: Measured) =>
   hours.length < COMPARED_FROM_HOURS ? null : hours.slice(0, DAY_HOURS)
@@ -34,7 +34,7 @@ function afterDayAndEnd(
   ]
 }
 
-/** Of the last day to the first, in what a process holds between two runs. */
+/** Ratio of the last day to the first, of the memory that a process holds between two runs. */
 function ratio(measured: Measured, middle: (values: readonly number[]) => number): number | null {
   const first = firstDayRuns(measured)
   const rss = (runs: readonly Hour[]) => middle(runs.map(({ held }) => held.rssBytes))
@@ -44,31 +44,31 @@ function ratio(measured: Measured, middle: (values: readonly number[]) => number
 const lastDay = ({ days }: Measured) => days.at(-1) as Measured['days'][number]
 const firstDay = ({ days }: Measured) => days[0] as Measured['days'][number]
 
-/** What grew a day, from the end of the first one on; null with one day only. */
+/** Growth per day since the end of the first day; null if there is only one day. */
 function daily(measured: Measured, of: (day: Measured['days'][number]) => number): number | null {
   const [first, last] = [firstDay(measured), lastDay(measured)]
   return last.hour > first.hour ? ((of(last) - of(first)) / (last.hour - first.hour)) * DAY_HOURS : null
 }
 
-/** Times of a tenth of the segments of the hourly runs: those of the first sync and of the full run are larger. */
+/** Times of a tenth of the hourly runs' segments; the segments of the first sync and the full run are larger. */
 function segmentsOf(measured: Measured, which: 'first' | 'last'): readonly number[] {
   const segments = measured.rebuilt.segmentMs.slice(measured.first.segments, lastDay(measured).segments)
   const few = Math.max(1, Math.round(segments.length / 10))
   return which === 'first' ? segments.slice(0, few) : segments.slice(-few)
 }
 
-/** All figures, in the order in which they are printed. */
+/** All figures, in the order they are printed. */
 export const FIGURES: readonly Figure<Measured>[] = [
   { key: 'runs', label: 'runs', digits: 0, of: ({ hours }) => hours.length },
   {
     key: 'bad_hours',
-    label: '  with something wrong with the API',
+    label: '  with API faults',
     digits: 0,
     of: ({ hours }) => hours.filter(({ networkFaults }) => networkFaults !== 'fair').length,
   },
   {
     key: 'not_ok',
-    label: '  that ended otherwise than ok',
+    label: '  that did not end ok',
     digits: 0,
     of: ({ hours }) => hours.filter(({ status }) => status !== 'ok').length,
   },
@@ -77,21 +77,21 @@ export const FIGURES: readonly Figure<Measured>[] = [
   { key: 'loaded', label: 'analyses fetched', digits: 0, of: ({ hours }) => sum(hours.map(h => h.loaded)) },
   {
     key: 'unconserved',
-    label: 'reports that are not conserved',
+    label: 'reports whose outcomes do not add up',
     digits: 0,
     of: ({ first, hours, full }) => [first, ...hours, full].filter(({ conserved }) => !conserved).length,
   },
   {
     key: 'complaints',
-    label: 'reports that say something else than they must',
+    label: 'reports with unexpected values',
     digits: 0,
     of: ({ first, hours, full }) => [first, ...hours, full].filter(h => h.complaints.length > 0).length,
   },
-  { key: 'wrong_notices', label: 'notices that are not as in the world', digits: 0, of: m => m.wrongNotices },
+  { key: 'wrong_notices', label: 'notices that differ from the world', digits: 0, of: m => m.wrongNotices },
   { key: 'runs_amiss', label: 'runs without their row in sync_runs', digits: 0, of: m => m.runsAmiss },
   {
     key: 'tables_differ',
-    label: 'tables that a rebuild makes otherwise',
+    label: 'tables that differ after a rebuild',
     digits: 0,
     of: ({ rebuilt }) => rebuilt.differs.length,
   },
@@ -100,7 +100,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
   ...afterDayAndEnd('rss_lowest_megabytes', 'RSS between runs, lowest, MB', 1, rss, lowest),
   { key: 'rss_lowest_ratio', label: '  last day / first day', digits: 3, of: m => ratio(m, lowest) },
   ...afterDayAndEnd('rss_highest_megabytes', 'RSS between runs, highest, MB', 1, rss, worst),
-  ...afterDayAndEnd('peak_rss_megabytes', 'RSS in a run, at its highest, median, MB', 1, ({ held }) =>
+  ...afterDayAndEnd('peak_rss_megabytes', 'peak RSS of a run, median, MB', 1, ({ held }) =>
     megabytes(held.peakRssBytes),
   ),
   ...afterDayAndEnd('heap_megabytes', 'heap, MB', 1, ({ held }) => megabytes(held.heapBytes)),
@@ -111,7 +111,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
   ...afterDayAndEnd('files', 'open files', 0, ({ held }) => held.files),
   {
     key: 'files_more',
-    label: '  most since the first day, beyond the most of it',
+    label: '  highest after the first day, above the highest in it',
     digits: 0,
     of: ({ hours }) => {
       const most = (some: readonly Hour[]) => worst(some.map(({ held }) => held.files))
@@ -131,7 +131,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
   ...afterDayAndEnd('run_cpu_seconds', '  CPU, s', 2, h => h.cpuSeconds),
   ...afterDayAndEnd('open_seconds', '  to its first request, s', 3, h => h.openSeconds),
   ...afterDayAndEnd('publish_seconds', '  publish, s', 2, h => h.publishSeconds),
-  { key: 'full_seconds', label: 'everything again: wall, s', digits: 2, of: m => m.full.wallSeconds },
+  { key: 'full_seconds', label: 'full run at the end: wall, s', digits: 2, of: m => m.full.wallSeconds },
   { key: 'segments', label: 'raw log: segments', digits: 0, of: m => lastDay(m).segments },
   { key: 'segments_a_day', label: '  a day', digits: 1, of: m => daily(m, day => day.segments) },
   { key: 'raw_megabytes', label: 'raw log: MB', digits: 2, of: m => megabytes(lastDay(m).rawBytes) },
@@ -143,7 +143,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
   },
   {
     key: 'warehouse_after_day_megabytes',
-    label: 'warehouse: MB after a day',
+    label: 'warehouse: MB after the first day',
     digits: 2,
     of: m => megabytes(firstDay(m).warehouseBytes),
   },
@@ -161,7 +161,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
   },
   {
     key: 'warehouse_rebuilt_megabytes',
-    label: '  made again',
+    label: '  after a rebuild',
     digits: 2,
     of: m => megabytes(m.rebuilt.warehouseBytes),
   },
@@ -213,7 +213,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
   },
   {
     key: 'year_rebuild_seconds',
-    label: '  rebuild, s, at what the last segments took',
+    label: '  rebuild, s, at the time of the last segments',
     digits: 0,
     of(m) {
       const segments = perYear(daily(m, day => day.segments))

@@ -3,37 +3,37 @@ import { FatalError } from '#src/platform/errors.ts'
 
 const STATUS = '/proc/self/status'
 
-/** What this process holds; bytes. */
+/** Memory (bytes), open files and threads of this process. */
 export type Held = {
   readonly rssBytes: number
   /** The highest since `forgetPeak`. */
   readonly peakRssBytes: number
-  /** Of the RSS, what is backed by no file: heap, DuckDB's and other native memory. */
+  /** Of the RSS, memory not backed by a file: heap, DuckDB's and other native memory. */
   readonly anonymousBytes: number
   readonly heapBytes: number
   readonly heapUsedBytes: number
-  /** Memory outside of the heap that objects in it stand for, such as buffers. */
+  /** Memory outside the heap that belongs to objects in it, such as buffers. */
   readonly externalBytes: number
   readonly files: number
   readonly threads: number
 }
 
-/** Throws FatalError where there is nothing to measure a process with. */
+/** Throws FatalError if the system has no `/proc`. */
 export function checkHeld(): void {
   if (existsSync(STATUS)) return
-  throw new FatalError("The bench of a month reads what its process holds from Linux's /proc; run it there.")
+  throw new FatalError('The bench of a month reads the memory of its process from /proc. Run it on Linux.')
 }
 
-/** The peak is counted from now on; where the kernel does not allow that, from the start. */
+/** Counts the peak from now on; if the kernel does not allow that, from the process's start. */
 export function forgetPeak(): void {
   try {
     writeFileSync('/proc/self/clear_refs', '5')
   } catch {
-    // Said above.
+    // See above.
   }
 }
 
-/** Collects no garbage before: that is what a process holds. */
+/** Does not collect garbage first: garbage is part of what a process holds. */
 export function readHeld(): Held {
   const status = readFileSync(STATUS, 'utf8')
   const number = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0)
@@ -45,7 +45,7 @@ export function readHeld(): Held {
     heapBytes: heapTotal,
     heapUsedBytes: heapUsed,
     externalBytes: external,
-    // Without the one of the directory that is read.
+    // Except the one that reads this directory.
     files: readdirSync('/proc/self/fd').length - 1,
     threads: number('Threads'),
   }

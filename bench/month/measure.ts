@@ -12,17 +12,17 @@ import type { Ran, Rebuilt, WorkerCalls } from './worker.ts'
 export const DAY_HOURS = 24
 const HOUR_MS = 3_600_000
 const COMPANY = 'bench'
-/** In the middle of a month, so that another one begins meanwhile. */
+/** In the middle of a month, so that a new month begins during the simulation. */
 const START = Date.parse('2026-09-15T00:00:00Z')
 /**
- * A world of 5,000 notices has 1,840 of its last 30 days, two and a half an hour, and a tick brings half a
- * one: with five ticks an hour it goes on as it came about. They also move some ten notices an hour.
+ * A world of 5,000 notices has 1,840 from its last 30 days: two and a half an hour. A tick adds half a notice
+ * on average, so five ticks an hour continue at that rate. They also change about ten notices an hour.
  */
 const NOTICES_FOR_A_TICK = 1000
-/** Short, for the clock of retries is the real one. */
+/** Short, because retries wait in real time. */
 const RETRY_MS = 10
 
-/** One run, and what it left. */
+/** One run, and the state after it. */
 export type Hour = Omit<Ran, 'report'> & {
   readonly hour: number
   readonly run_id: string
@@ -31,28 +31,28 @@ export type Hour = Omit<Ran, 'report'> & {
   readonly listed: number
   readonly loaded: number
   readonly requests: number
-  /** What happened in the world before it. */
+  /** Changes in the world before it. */
   readonly changes: number
   readonly conserved: boolean
-  /** What of its report is not as it must be. */
+  /** Unexpected values in its report. */
   readonly complaints: readonly string[]
 }
 
 export type Day = Disk & { readonly hour: number }
 
 export type Measured = {
-  /** The first run, in a process of its own: its memory is no cover for what the others may lose. */
+  /** The first run, in its own process: its memory must not hide a leak of the others. */
   readonly first: Hour & { readonly segments: number }
   readonly hours: readonly Hour[]
-  /** At the end of each day, and of the last one, whole or not. */
+  /** At the end of each day; the last day may be partial. */
   readonly days: readonly Day[]
-  /** The quiet run at the end that fetches everything again. */
+  /** The run at the end, without faults, that fetches everything again. */
   readonly full: Hour
   readonly changes: number
   /** At the end. */
   readonly notices: number
   readonly wrongNotices: number
-  /** Runs without the one row in `sync_runs` that is theirs, and rows without a run. */
+  /** Runs without exactly one row in `sync_runs`, and rows without a run. */
   readonly runsAmiss: number
   readonly rebuilt: Rebuilt
 }
@@ -70,9 +70,9 @@ const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const instant = (hour: number) => new Date(START + hour * HOUR_MS).toISOString()
 
 /**
- * A first sync, a run for each hour that the world lives, and a full one; then everything is compared with
- * the world, and the warehouse made again from its log.
- * @throws Error when a run did not come to its end.
+ * A first sync, a run for each simulated hour, and a full one. Then everything is compared with the world, and
+ * the warehouse is rebuilt from its log.
+ * @throws Error if a run did not finish.
  */
 export async function measureMonth(options: MeasureOptions): Promise<Measured> {
   const { notices, hours, seed, apiKey, dataDir, onStep } = options
@@ -92,7 +92,7 @@ export async function measureMonth(options: MeasureOptions): Promise<Measured> {
   const { segments } = await rawLogSize(paths.raw)
   const all = await withWorker(environment, async worker => {
     const month = await live(options, { server, worker })
-    onStep('everything again')
+    onStep('full run')
     const full = await runOnce({ server, worker }, { hour: hours + 1, full: true })
     onStep('comparing with the world')
     const facts = await server.call('facts', undefined)
@@ -145,7 +145,7 @@ async function live(
   return { hours: runs, days, changes }
 }
 
-/** Lets the world live for so many ticks, and then makes a run. */
+/** Advances the world by some ticks, then makes a run. */
 async function runOnce(
   { server, worker }: Both,
   about: { hour: number; full: boolean; ticks?: number; networkFaults?: NetworkFaults },

@@ -2,12 +2,12 @@ import type { Fault } from '#src/sandbox/faults.ts'
 import { fractionOf } from '#src/sandbox/random.ts'
 import type { RunReport, RunStatus } from '#src/store/run_report.ts'
 
-/** Share of the hours in which something goes wrong with the API. */
+/** Share of the hours with network faults. */
 const SHARE_OF_HOURS = 0.05
-/** Of so many analyses half arrives, where so many are asked for. */
+/** This many analyses are cut in half, if as many are requested. */
 const TRUNCATED = 2
 
-/** What goes wrong with the API in an hour, and how the run of that hour must end. */
+/** The network faults of an hour, and how the run of that hour must end. */
 export type NetworkFaults = {
   readonly name: 'fair' | 'refused' | 'cut' | 'truncated' | 'failing' | 'away'
   readonly faults: readonly Fault[]
@@ -18,15 +18,15 @@ const attempted = ({ loaded, gone, quarantined, failed }: RunReport) => loaded +
 
 export const FAIR: NetworkFaults = { name: 'fair', faults: [], ends: () => 'ok' }
 
-/** Each as often as it stands here. */
+/** Each is drawn in proportion to its number of entries. */
 const BAD: readonly NetworkFaults[] = [
-  // A burst of refusals, which are waited out.
+  // A burst of 503 answers: the run waits and retries.
   ...twice({
     ...FAIR,
     name: 'refused',
     faults: [{ fault: 'status', status: 503, skip: 10, first: 5 }],
   }),
-  // Connections that are reset before or in the middle of an answer: asked again.
+  // Connections reset before or during an answer: the run retries.
   ...twice({
     ...FAIR,
     name: 'cut',
@@ -35,19 +35,19 @@ const BAD: readonly NetworkFaults[] = [
       { fault: 'reset', when: 'mid_body', probability: 0.05 },
     ],
   }),
-  // Half of an analysis is set aside, and asked for again an hour later.
+  // Half an analysis is quarantined and requested again an hour later.
   ...twice({
     name: 'truncated',
     faults: [{ fault: 'truncate', kinds: ['analysis'], first: TRUNCATED }],
     ends: report => (attempted(report) > 0 ? 'partial' : 'ok'),
   }),
-  // No analysis is to be had: all wait for the next hour.
+  // No analysis is available: all wait for the next hour.
   ...twice({
     name: 'failing',
     faults: [{ fault: 'status', status: 500, kinds: ['analysis'] }],
     ends: report => (attempted(report) > 0 ? 'partial' : 'ok'),
   }),
-  // Nothing is to be had.
+  // Nothing is available.
   { name: 'away', faults: [{ fault: 'status', status: 500 }], ends: () => 'failed' },
 ]
 
@@ -55,13 +55,13 @@ function twice(networkFaults: NetworkFaults): readonly [NetworkFaults, NetworkFa
   return [networkFaults, networkFaults]
 }
 
-/** The same for the same seed. */
+/** The network faults of an hour; the same seed gives the same faults. */
 export function networkFaultsAt(seed: string, hour: number): NetworkFaults {
   const at = fractionOf(`${seed} weather ${hour}`) / SHARE_OF_HOURS
   return BAD[Math.floor(at * BAD.length)] ?? FAIR
 }
 
-/** What of a report is not as it must be in this networkFaults, with so many notices in the world. */
+/** Values of a report that are unexpected with these network faults and this number of notices. */
 export function complaints(
   report: RunReport,
   about: { networkFaults: NetworkFaults; notices: number; requests: number },
@@ -84,7 +84,7 @@ export function complaints(
   })
 }
 
-/** Invariant I1, summed up without the code that is measured. */
+/** Invariant I1, computed without the measured code. */
 export function isConserved(report: RunReport): boolean {
   const { unchanged, loaded, deferred, gone, quarantined, failed, not_attempted } = report
   return report.listed === unchanged + loaded + deferred + gone + quarantined + failed + not_attempted

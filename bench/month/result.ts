@@ -5,10 +5,10 @@ import { describeMachine, type Machine, round, verdictCells } from '../result.ts
 import { FIGURES } from './figures.ts'
 import { DAY_HOURS, type Measured } from './measure.ts'
 
-/** Of what is not as it must be; more would only say the same again. */
-const COMPLAINTS_TOLD = 10
+/** Maximum number of complaints printed; more would only repeat these. */
+const COMPLAINTS_SHOWN = 10
 
-/** What the bench found of a month. */
+/** Results of the benchmark of a month. */
 export type MonthBench = {
   readonly machine: Machine
   readonly settings: { readonly notices: number; readonly hours: number; readonly seed: string }
@@ -17,7 +17,7 @@ export type MonthBench = {
   readonly bars: readonly Verdict[]
 }
 
-/** The one object that `--json` prints: the figures by their keys, and everything that was measured. */
+/** The object that `--json` prints: the figures by key, and all measurements. */
 export function toJson({ machine, settings, measured, figures, bars }: MonthBench): object {
   return {
     ...{ machine, settings },
@@ -27,24 +27,24 @@ export function toJson({ machine, settings, measured, figures, bars }: MonthBenc
   }
 }
 
-/** The same for a person to read: a line a day, then all of it, then every bar. */
+/** The same as text: one line per day, then all figures, then every bar. */
 export function describeMonth({ machine, settings, measured, figures, bars }: MonthBench): string {
   const { notices, hours, seed } = settings
   const rows = FIGURES.map(({ key, label, digits }) => ({
     figure: label,
     value: shown(figures, key, digits) ?? '-',
   }))
-  const told = [measured.first, ...measured.hours, measured.full].flatMap(({ complaints }) => complaints)
+  const all = [measured.first, ...measured.hours, measured.full].flatMap(({ complaints }) => complaints)
   return [
     `${describeMachine(machine)}; ${notices.toLocaleString('en-US')} notices, ${hours} hours, seed ${seed}; all runs in one process`,
     renderTable(Object.keys(dayRows(measured)[0] ?? {}), dayRows(measured)),
     renderTable(['figure', 'value'], rows),
     renderTable(['bar', 'value', 'limit', 'verdict'], bars.map(verdictCells)),
-    ...told.slice(0, COMPLAINTS_TOLD).map(complaint => `${complaint}\n`),
+    ...all.slice(0, COMPLAINTS_SHOWN).map(complaint => `${complaint}\n`),
   ].join('\n')
 }
 
-/** Medians of a day's runs, and what it left; sizes in MB. */
+/** Medians of a day's runs, and the state at its end; sizes in MB. */
 function dayRows({ hours, days }: Measured) {
   return days.map((day, index) => {
     const runs = hours.slice(index * DAY_HOURS, day.hour)

@@ -7,19 +7,19 @@ import { answerCalls } from './calls.ts'
 import { type Facts, factsOf } from './truth.ts'
 
 /*
- * The sandbox with a world that lives as fast as it is told to, in a process of its own.
+ * The sandbox with a world that changes as fast as its caller wants, in a separate process.
  */
 
-/** What the one argument says, as JSON. */
+/** The only argument, as JSON. */
 export type ServerOptions = {
   readonly notices: number
   readonly seed: string
   readonly apiKey: string
-  /** When the world begins: nothing in it is younger. */
+  /** Start of the world: nothing in it is newer. */
   readonly start: string
 }
 
-/** An hour that ends at `at`, in which the world lives so many ticks; the faults strike the run after it. */
+/** An hour that ends at `at` and has this many ticks; the faults affect the run after it. */
 export type Passing = { readonly at: string; readonly ticks: number; readonly faults: readonly Fault[] }
 export type Passed = { readonly notices: number; readonly changes: number }
 
@@ -41,7 +41,7 @@ const calls = {
     sandbox.requests.reset()
     return { notices: world.size, changes: changes.length }
   },
-  /** Requests since the hour passed. */
+  /** Requests since the last `pass`. */
   counted: () => sandbox.requests.total,
   facts: (): Facts[] => factsOf(world),
 }

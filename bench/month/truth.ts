@@ -2,7 +2,7 @@ import type { World } from '#src/sandbox/world.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { openSnapshot } from '#src/store/lake/read.ts'
 
-/** Fields of the list that the warehouse keeps as they are. */
+/** List fields that the warehouse stores unchanged. */
 const TEXTS = [
   ...['pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'pncp_url', 'status', 'discard_reason'],
   ...['valor_estimado', 'participation_confirmed'],
@@ -11,10 +11,10 @@ const TEXTS = [
 const TIMES = ['created_at', 'updated_at', 'committed_at'] as const
 const CHILDREN = ['requirements', 'items', 'alerts'] as const
 
-/** What the warehouse must say of one live notice: list fields, instants, depth and counts of child rows. */
+/** What the warehouse must hold for one live notice: list fields, instants, analysis level, counts of child rows. */
 export type Facts = Readonly<Record<string, string | number | boolean | null>>
 
-/** Of every live notice of the world. */
+/** The facts of every live notice of the world. */
 export function factsOf(world: World): Facts[] {
   return world.ids().map(id => {
     const { edital, analysis } = world.entry(id) ?? {}
@@ -28,7 +28,7 @@ export function factsOf(world: World): Facts[] {
   })
 }
 
-/** Ids of the notices of which the latest snapshot says something else than the world, or that one of them lacks. */
+/** Ids of the notices that differ between the latest snapshot and the world, or are only in one of them. */
 export async function wrongNotices(
   dataDir: string,
   company: string,
@@ -44,13 +44,13 @@ export async function wrongNotices(
        FROM editais e LEFT JOIN analyses a USING (edital_id)
        WHERE e.deleted_at IS NULL AND e.analysis_state = 'current'`,
     )
-    const told = new Map(rows.map(row => [row.edital_id, JSON.stringify(row)]))
+    const stored = new Map(rows.map(row => [row.edital_id, JSON.stringify(row)]))
     const wrong = facts.flatMap(({ edital_id, ...rest }) => {
-      const same = told.get(edital_id as string) === JSON.stringify({ edital_id, ...rest })
-      told.delete(edital_id as string)
+      const same = stored.get(edital_id as string) === JSON.stringify({ edital_id, ...rest })
+      stored.delete(edital_id as string)
       return same ? [] : [String(edital_id)]
     })
-    return [...wrong, ...[...told.keys()].map(String)]
+    return [...wrong, ...[...stored.keys()].map(String)]
   } finally {
     db.close()
   }
@@ -58,7 +58,7 @@ export async function wrongNotices(
 
 type Run = { readonly run_id: string; readonly status: string }
 
-/** Runs that have not exactly one row with their status in the latest snapshot, and rows that are of none. */
+/** Runs without exactly one row with their status in the latest snapshot, and rows without a run. */
 export async function runsAmiss(dataDir: string, company: string, runs: readonly Run[]): Promise<string[]> {
   const { db } = await openSnapshot(companyPaths(dataDir, company).lake)
   try {

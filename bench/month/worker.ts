@@ -15,23 +15,23 @@ import { answerCalls } from './calls.ts'
 import { forgetPeak, type Held, readHeld } from './held.ts'
 
 /*
- * Makes one run after another in itself, as the command line makes one and the daemon makes each in a process
- * of its own; only the clock is simulated.
+ * Makes one run after another in this process, as the command line makes one (the daemon uses a process for
+ * each); only the clock is simulated.
  */
 
-/** A run at an instant, over everything; `full` fetches each analysis again. */
+/** A run at an instant, without filters; `full` fetches each analysis again. */
 export type RunAt = { readonly at: string; readonly full: boolean }
 
 export type Ran = {
   readonly report: RunReport
   readonly wallSeconds: number
   readonly cpuSeconds: number
-  /** Until the list was asked for: lock, directories, warehouse, what the log begins with. */
+  /** Until the list is requested: lock, directories, warehouse, start of the log. */
   readonly openSeconds: number
   readonly publishSeconds: number
-  /** When all was closed again. */
+  /** After everything was closed. */
   readonly held: Held
-  /** Of the one signal that all runs share: those that a run left there. */
+  /** Listeners that runs left on the signal that they share. */
   readonly listeners: number
 }
 
@@ -39,20 +39,20 @@ export type Rebuilt = {
   readonly segments: number
   readonly openSeconds: number
   readonly rebuildSeconds: number
-  /** Of the file that it made. */
+  /** Size of the rebuilt file. */
   readonly warehouseBytes: number
-  /** From the beginning of one segment to that of the next. */
+  /** From the start of one segment to the start of the next. */
   readonly segmentMs: readonly number[]
-  /** Tables whose rows are others than before. */
+  /** Tables whose rows differ from before. */
   readonly differs: readonly string[]
 }
 
 const environment = JSON.parse(process.argv[2] as string) as Record<string, string>
 const settings = readSettings(environment)
 const silent: Listener = { progress: () => {}, note: () => {} }
-/** One for all runs, so that a listener which a run leaves there is seen. */
+/** One for all runs, to detect listeners that a run leaves on it. */
 const { signal } = new AbortController()
-// Every request under way listens for it.
+// Every open request adds a listener.
 setMaxListeners(0, signal)
 
 function contextAt(at: string): RunContext {
@@ -85,7 +85,7 @@ async function run({ at, full }: RunAt): Promise<Ran> {
   }
 }
 
-/** Opens the warehouse, then makes it again from the raw log; publishes nothing. */
+/** Opens the warehouse, then rebuilds it from the raw log; publishes nothing. */
 async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
   const context = contextAt(at)
   return await holdingCompany(context, silent, { what: 'bench', waitSeconds: 0 }, async () => {
@@ -110,7 +110,7 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
   })
 }
 
-/** Of each table, whatever the order of its rows: how many, and a hash over all of them. */
+/** For each table: the number of rows, and a hash over them that does not depend on their order. */
 async function fingerprints(db: Database): Promise<Record<string, string>> {
   const pairs: [string, string][] = []
   for (const { name } of TABLES) {

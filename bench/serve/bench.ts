@@ -12,7 +12,7 @@ export type ServeOptions = {
   readonly seed: string
 }
 
-/** Measures what the mirror answers of one company; progress goes to stderr. */
+/** Measures the mirror with one company; progress goes to stderr. */
 export async function benchServe(options: ServeOptions, directory: string): Promise<ServeBench> {
   checkProc()
   const { notices, seed } = options

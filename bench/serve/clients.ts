@@ -1,23 +1,23 @@
 import { Pool } from 'undici'
 
 /**
- * Clients that ask one after another, each the next thing as soon as it has its answer.
+ * Clients that send one request after another, each as soon as the previous one is answered.
  * Usage: node clients.ts '{"url": ...}'; prints one JSON object.
  */
 export type Load = {
   readonly url: string
   readonly key: string
-  /** What is asked for, in turn. */
+  /** The requested paths, in turn. */
   readonly paths: readonly string[]
   readonly clients: number
   readonly seconds: number
-  /** Whether they take compressed answers, as most do. */
+  /** Whether they accept compressed answers, as most clients do. */
   readonly gzip: boolean
 }
 
 export type Loaded = {
   readonly requests: number
-  /** Answers that were not 200, or none. */
+  /** Requests without an answer, or with one other than 200. */
   readonly errors: number
   readonly perSecond: number
   readonly bytes: number
@@ -62,7 +62,7 @@ async function ask({ url, key, paths, clients, seconds, gzip }: Load): Promise<L
   }
 }
 
-/** With nothing between the connection and the count: what the clients take is missing to the server. */
+/** Does as little as possible: CPU time of the clients is taken from the server. */
 function askOnce(
   pool: Pool,
   path: string,

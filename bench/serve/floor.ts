@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /**
- * The least that an answer takes: Node's own server, which sends the same bytes to everybody.
- * Usage: node floor.ts BYTES, with an IPC channel; says its port.
+ * The least time that an answer can take: Node's own server, which always sends the same bytes.
+ * Usage: node floor.ts BYTES, with an IPC channel; sends its port.
  */
 const body = Buffer.alloc(Number(process.argv[2]), 'x')
 const headers = { 'content-type': 'application/json', 'content-length': String(body.length) }

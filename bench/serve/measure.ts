@@ -17,18 +17,18 @@ const FLOOR = fileURLToPath(new URL('floor.ts', import.meta.url))
 const PAGE = 200
 const READY_WITHIN_MS = 300_000
 
-/** What is asked for. */
+/** The kinds of requests. */
 export const KINDS = ['page', 'page, gzip', 'notice', 'analysis'] as const
 export type Kind = (typeof KINDS)[number]
 
-/** Answers of the mirror, and of the floor with bodies of the same size. */
+/** Results of the mirror, and of the floor with bodies of the same size. */
 export type Side = { readonly served: Loaded; readonly floor: Loaded; readonly bodyBytes: number }
 
 export type Measured = {
   readonly kinds: Readonly<Record<Kind, Side>>
-  /** From its start to the first answer. */
+  /** From the server's start to its first answer. */
   readonly readySeconds: number
-  /** Most that the server had in memory, and the process that prepares a snapshot for it. */
+  /** Peak memory of the server, and of the process that prepares a snapshot for it. */
   readonly peakRssBytes: number
   readonly builderRssBytes: number
 }
@@ -37,14 +37,14 @@ export type MeasureOptions = {
   readonly server: Server
   readonly notices: number
   readonly apiKey: string
-  /** Empty; everything is written below it. */
+  /** An empty directory for everything that is written. */
   readonly directory: string
   readonly clients: number
   readonly seconds: number
   readonly onStep: (step: string) => void
 }
 
-/** A full sync, and then what is served of it, to clients on the same machine. */
+/** Makes a full sync, then serves it to clients on the same machine. */
 export async function measureServe(options: MeasureOptions): Promise<Measured> {
   const { server, apiKey, directory, onStep } = options
   const env = {
@@ -94,8 +94,9 @@ async function startServing(
   const pid = child.pid as number
   let builderRssBytes = 0
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`serve ended: ${readFileSync(logPath, 'utf8')}`)
-    if (performance.now() - startedMs > READY_WITHIN_MS) throw new Error('nothing is served')
+    if (child.exitCode !== null) throw new Error(`serve exited: ${readFileSync(logPath, 'utf8')}`)
+    if (performance.now() - startedMs > READY_WITHIN_MS)
+      throw new Error(`serve did not answer within ${READY_WITHIN_MS / 1000} s`)
     for (const builder of childrenOf(pid)) builderRssBytes = Math.max(builderRssBytes, rssBytes(builder))
     const url = /http:\S+?(?=;)/.exec(readFileSync(logPath, 'utf8'))?.[0]
     if (url && (await isReady(url, key))) {
@@ -139,7 +140,7 @@ async function measureKind(
   return { served, floor: least, bodyBytes }
 }
 
-/** Every page; or some hundred notices of all over the list. */
+/** Every page, or some hundred notices from all over the list. */
 async function pathsOf(
   kind: Kind,
   { url, key, notices }: { url: string; key: string; notices: number },

@@ -4,7 +4,7 @@ import { describeMachine, type Machine, round, verdictCells } from '../result.ts
 import type { ServeOptions } from './bench.ts'
 import { KINDS, type Measured } from './measure.ts'
 
-/** The size that the bars are stated for. */
+/** The company size for which the bars are set. */
 const STATED_FOR = 20_000
 
 export type ServeBench = {
@@ -16,7 +16,7 @@ export type ServeBench = {
 
 export function judgeServe({ notices }: ServeOptions, { kinds, peakRssBytes }: Measured): Verdict[] {
   const errors = KINDS.reduce((sum, kind) => sum + kinds[kind].served.errors, 0)
-  const always = [verdict('answers that were no 200', errors, 'most', 0)]
+  const always = [verdict('answers other than 200', errors, 'most', 0)]
   if (notices > STATED_FOR) return always
   return [
     ...always,

@@ -6,11 +6,11 @@ import type { Fault, RawAnswer } from './faults.ts'
 import { fractionOf } from './random.ts'
 import { requestUrl, type SandboxRequest } from './requests.ts'
 
-/** The API under the faults. */
+/** The API without faults. */
 export type Answering = {
-  /** Answers as the API would, in the fastest way. */
+  /** Answers as the API would, by the fastest way. */
   readonly serve: () => Promise<void>
-  /** The API's answer, not sent yet. */
+  /** Returns the API's answer without sending it. */
   readonly ask: () => Promise<Response>
 }
 
@@ -20,7 +20,7 @@ type Exchange = {
   readonly request: SandboxRequest
 }
 
-/** Answers a request with the API's answer, as far as the faults that strike it leave it whole. */
+/** Sends the API's answer, changed or replaced by the faults that apply. */
 export async function answerWithFaults(
   api: Answering,
   { incoming, outgoing, request }: Exchange,
@@ -43,7 +43,7 @@ export async function answerWithFaults(
   sendRaw(outgoing, answer)
 }
 
-/** Sends exactly these bytes; `content-length` is theirs unless the headers claim another. */
+/** Sends exactly these bytes; `content-length` is their number unless the headers set it. */
 export function sendRaw(outgoing: ServerResponse, { status, headers, body }: RawAnswer): void {
   outgoing.writeHead(status, {
     'content-type': 'application/json',
@@ -53,7 +53,7 @@ export function sendRaw(outgoing: ServerResponse, { status, headers, body }: Raw
   outgoing.end(body)
 }
 
-/** In the order in which they are applied: what parses the body comes before what breaks it. */
+/** In the order they are applied: faults that parse the body come before those that break it. */
 const BENDS: readonly Fault['fault'][] = ['mutate', 'total', 'pretty', 'bom', 'truncate', 'reset']
 
 function replacesAnswer(fault: Fault): boolean {

@@ -1,21 +1,21 @@
 import type { RouteKind } from '#src/api/server/route_of.ts'
 import type { Fault, FaultEffect, FaultScope } from './faults.ts'
 
-/** How faults are written on the command line, for `--help`. */
+/** Syntax of faults on the command line, for `--help`. */
 export const FAULT_HELP = `Faults, as NAME[=VALUE][,KEY=VALUE...]:
-  latency=MS or MS-MS      answer late
-  status=CODE              answer with this status; with retry_after=SECONDS, as=date, body=html
-  reset=before_headers     reset the connection; or reset=mid_body
+  latency=MS or MS-MS      answer after this time, or a time in this range
+  status=CODE              answer with this status; optional: retry_after=SECONDS, as=date, body=html
+  reset=before_headers     reset the connection before the headers; or reset=mid_body
   truncate                 200 with half of the JSON
-  wrong_type=FIELD         send FIELD with a value of another type
-  ignore_offset            always answer with the first page
-  clamp_limit=MAX          pages of at most MAX notices
-  total=N                  report N notices too many (or, negative, too few)
+  wrong_type=FIELD         send FIELD with the wrong type
+  ignore_offset            always return the first page
+  clamp_limit=MAX          return at most MAX notices a page
+  total=N                  add N to the reported total; N may be negative
   hang                     never answer
-  oversize=BYTES           a JSON body of this size
-  redirect=ORIGIN          302 to the same path at another origin
-  pretty, bom              indented JSON; a byte order mark before it
-Which requests: kind=list|notice|analysis, id=ID, company=SLUG, probability=0..1, first=N, skip=N`
+  oversize=BYTES           return a JSON body of this size
+  redirect=ORIGIN          redirect (302) to the same path at another origin
+  pretty, bom              indent the JSON; start it with a byte order mark
+Limit a fault to some requests: kind=list|notice|analysis, id=ID, company=SLUG, probability=0..1, first=N, skip=N`
 
 type Parameters = ReadonlyMap<string, string>
 
@@ -58,16 +58,16 @@ const EFFECTS: Readonly<Record<string, (value: string, parameters: Parameters) =
 
 const SCOPE_KEYS = ['kind', 'id', 'company', 'probability', 'first', 'skip']
 
-/** Reads one fault in the form of `FAULT_HELP`. Throws an Error whose message is one sentence. */
+/** Parses one fault as `FAULT_HELP` describes it. Throws an Error with a one-sentence message. */
 export function parseFault(text: string): Fault {
   const [head = '', ...rest] = text.split(',')
   const [name, value] = splitPair(head)
   const parameters = new Map(rest.map(splitPair))
   const effect = Object.hasOwn(EFFECTS, name) ? EFFECTS[name] : undefined
-  if (!effect) fail(`There is no fault "${name}"; there are ${Object.keys(EFFECTS).join(', ')}`)
+  if (!effect) fail(`There is no fault "${name}"; use one of ${Object.keys(EFFECTS).join(', ')}`)
   const own = name === 'status' ? ['retry_after', 'as', 'body'] : []
   const odd = [...parameters.keys()].find(key => !SCOPE_KEYS.includes(key) && !own.includes(key))
-  if (odd !== undefined) fail(`The fault "${name}" knows no "${odd}"`)
+  if (odd !== undefined) fail(`The fault "${name}" does not take "${odd}"`)
   return { ...effect(value, parameters), ...scopeOf(parameters) }
 }
 
@@ -101,14 +101,14 @@ function numberBetween(text: string, min: number, max: number, whole = true): nu
 }
 
 function oneOf<const T extends string>(text: string, allowed: readonly T[]): T {
-  return allowed.find(value => value === text) ?? fail(`"${text}" is none of ${allowed.join(', ')}`)
+  return allowed.find(value => value === text) ?? fail(`"${text}" is not one of ${allowed.join(', ')}`)
 }
 
 function fail(message: string): never {
   throw new Error(`${message}.`)
 }
 
-/** Numbers and booleans become text, text a number, objects text, in the document or in every listed notice. */
+/** Turns text into a number and anything else into text, in the document or in every listed notice. */
 function withWrongType(body: unknown, field: string): unknown {
   if (typeof body !== 'object' || body === null) return body
   if ('editais' in body && Array.isArray(body.editais)) {

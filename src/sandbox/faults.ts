@@ -2,23 +2,23 @@ import type { RouteKind } from '#src/api/server/route_of.ts'
 import { fractionOf } from './random.ts'
 import type { SandboxRequest } from './requests.ts'
 
-/** Which requests a fault strikes; without any of these, all. */
+/** Which requests a fault affects; all if no field is set. */
 export type FaultScope = {
   readonly kinds?: readonly RouteKind[]
   readonly ids?: readonly string[]
   readonly company?: string
-  /** Share of the requests, 0 to 1. Drawn by what is asked for and how often, not by order of arrival. */
+  /** Share of the requests, 0 to 1. Drawn by what is requested and how often, not by order of arrival. */
   readonly probability?: number
-  /** Only so many of the requests in scope, counted from the first (or from the first after `skip`). */
+  /** Affects only the first `first` requests in scope, counted after `skip`. */
   readonly first?: number
-  /** Lets so many requests in scope pass before. */
+  /** Lets this many requests in scope pass first. */
   readonly skip?: number
 }
 
 export type FaultEffect =
-  /** Answers late: fixed, or anywhere between two bounds. */
+  /** Delays the answer: by `ms`, or by a time between `ms` and `toMs`. */
   | { readonly fault: 'latency'; readonly ms: number; readonly toMs?: number }
-  /** Answers with a status of its own, for example 429, 503 or 500. */
+  /** Answers with this status, for example 429, 503 or 500. */
   | {
       readonly fault: 'status'
       readonly status: number
@@ -27,9 +27,9 @@ export type FaultEffect =
       readonly body?: 'json' | 'html'
     }
   | { readonly fault: 'reset'; readonly when: 'before_headers' | 'mid_body' }
-  /** 200 and a well-formed HTTP message, but half of the JSON. */
+  /** 200 and a well-formed HTTP message, but only half of the JSON. */
   | { readonly fault: 'truncate' }
-  /** Changes the parsed body; for example to wrong types. */
+  /** Changes the parsed body, for example to wrong types. */
   | { readonly fault: 'mutate'; readonly mutate: (body: unknown, request: SandboxRequest) => unknown }
   | { readonly fault: 'ignore_offset' }
   | { readonly fault: 'clamp_limit'; readonly max: number }
@@ -37,7 +37,7 @@ export type FaultEffect =
   | { readonly fault: 'total'; readonly by: number }
   /** Never answers; the connection stays open. */
   | { readonly fault: 'hang' }
-  /** 200, and a JSON body of so many bytes whose length is not announced. */
+  /** 200 and a JSON body of this many bytes, without a `content-length`. */
   | { readonly fault: 'oversize'; readonly bytes: number }
   /** 302 to the same path at another origin. */
   | { readonly fault: 'redirect'; readonly origin: string }
@@ -53,13 +53,13 @@ export type RawAnswer = {
 }
 
 /**
- * What goes wrong in a sandbox; tests change it while it runs. How the list is ordered is no fault but a
+ * What goes wrong in a sandbox; tests change it while it runs. The order of the list is not a fault but a
  * property of the world: `world.setOrder`.
  */
 export type Faults = {
-  /** Every fault of the plan that is in scope strikes; of several that replace the answer, the first. */
+  /** Every fault in scope applies; if several replace the answer, the first one does. */
   plan: Fault[]
-  /** Awaited before a request is answered: may change the world between two requests. */
+  /** Awaited before each answer, so it may change the world between two requests. */
   onRequest: ((request: SandboxRequest) => void | Promise<void>) | undefined
   /** Answers with these bytes instead of the API, unless it returns undefined. */
   respond: ((request: SandboxRequest) => RawAnswer | undefined | Promise<RawAnswer | undefined>) | undefined
@@ -70,8 +70,8 @@ export function noFaults(): Faults {
 }
 
 /**
- * Returns a function that tells which faults of the plan strike a request. Each call counts as one
- * request. With the same seed the same questions are struck, in whatever order they arrive.
+ * Returns a function that selects the planned faults for a request. Each call counts as one request.
+ * The same seed affects the same requests, in whatever order they arrive.
  */
 export function createStrikes(
   faults: Faults,

@@ -9,20 +9,20 @@ import { type Entry, World } from './world.ts'
 type Status = (typeof STATUSES)[number]
 
 const DAY_MS = 86_400_000
-/** Notices are at most this old when the world starts; most are much younger. */
+/** Maximum age of a notice at the world's start; most are much younger. */
 const MAX_AGE_DAYS = 365
 
 export type WorldOptions = {
-  /** The market: companies with the same seed follow tenders of the same market, half of them in common. */
+  /** The market: companies with the same seed follow tenders of one market and share half of them. */
   readonly seed: string | number
-  /** The company's slug; decides which tenders it follows, how far it got, and its ids. */
+  /** The company's slug; decides which tenders it follows, their phases and their ids. */
   readonly company: string
   readonly notices: number
-  /** Nothing in the world is younger than this. */
+  /** Nothing in the world is newer than this. */
   readonly start: Date
 }
 
-/** Makes up the whole world of a company. The same options give the same world, document for document. */
+/** Generates a company's whole world. The same options give the same documents. */
 export function generateWorld({ seed, company, notices, start }: WorldOptions): World {
   return new World(
     Array.from({ length: notices }, (_, position) => {
@@ -48,7 +48,7 @@ export type EntryOptions = {
   readonly now: Date
 }
 
-/** One notice as the company sees it at `now`: public facts, its phase, and an analysis as deep as the phase. */
+/** One notice as the company sees it at `now`: public facts, phase, and an analysis as deep as the phase. */
 export function generateEntry(options: EntryOptions): Entry {
   const { seed, company, sequence, publishedAt, now } = options
   const random = createRandom(`${seed} ${company} ${sequence}`)
@@ -79,7 +79,7 @@ export function generateEntry(options: EntryOptions): Entry {
   return { edital, analysis: generateAnalysis(edital, phase.level) }
 }
 
-/** The number of the tender that a company follows at a position: each position chooses one of two. */
+/** The number of the tender that a company follows at a position: one of two per position. */
 export function sequenceAt(company: string, position: number): number {
   return 1 + 2 * position + (fractionOf(`${company} choice ${position}`) < 0.5 ? 0 : 1)
 }
@@ -89,9 +89,9 @@ type Phase = { status: Status; level: Level; confirmed: boolean }
 type Circumstances = {
   /** The session is over. */
   closed: boolean
-  /** Found too recently for anybody to have acted on it. */
+  /** Found too recently for the company to have acted on it. */
   fresh: boolean
-  /** Nobody prices what they were advised against. */
+  /** False if the analysis advises against it: such a notice is not priced. */
   advised: boolean
 }
 
@@ -151,7 +151,7 @@ function between(random: Random, from: Date, to: Date): Date {
   return new Date(from.getTime() + Math.floor(random.next() * (to.getTime() - from.getTime())))
 }
 
-/** The same instant as the API's several writers spell it: milliseconds, microseconds or an offset. */
+/** The instant in one of the forms that the API's writers use: milliseconds, microseconds or an offset. */
 function instantText(random: Random, instant: Date): string {
   const iso = instant.toISOString()
   return random.weighted([

@@ -9,9 +9,9 @@ type Recommendation = keyof typeof REASONS
 type Colour = keyof typeof NOTES
 
 /**
- * The analysis of a notice at a level, lawful by the level rules (docs/contract.md#phases-and-levels). It depends on
- * the notice's `id`, public facts and level alone: a deeper level repeats what a shallower one said.
- * `tenderItems` are the notice's items, where they are known and must not be made up.
+ * The analysis of a notice at a level, valid by the level rules (docs/contract.md#phases-and-levels). It depends only on
+ * the notice's `id`, public facts and level: a deeper level keeps the values of a shallower one.
+ * @param tenderItems the notice's items if they are already known; else they are generated.
  */
 export function generateAnalysis(
   edital: Edital,
@@ -51,7 +51,7 @@ export function generateAnalysis(
   })
 }
 
-/** What the evaluation of this notice advises, at whatever level it is asked. */
+/** The recommendation for this notice, the same at every level. */
 export function recommendationOf(id: string): Recommendation {
   return createRandom(`${id} recommendation`).weighted([
     ['participar', 40],
@@ -258,7 +258,7 @@ function brl(value: number): string {
   return BRL.format(value)
 }
 
-/** Without the properties that have no value: an absent field is absent, not null. */
+/** Drops undefined properties: an absent field is absent, not null. */
 function defined(document: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(document).filter(([, value]) => value !== undefined))
 }

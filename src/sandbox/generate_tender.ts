@@ -18,7 +18,7 @@ export type Tender = {
   readonly pncp_url: string
 }
 
-/** One element of an analysis' `items` (docs/contract.md#item), as far as the tender itself determines it. */
+/** The fields of an element of `items` (docs/contract.md#item) that depend on the tender alone. */
 export type TenderItem = {
   readonly numero_item: number
   readonly descricao: string
@@ -32,7 +32,7 @@ export type TenderItem = {
 }
 
 /**
- * Makes up a tender that reads like one from the national portal, oddities included.
+ * Generates a tender that reads like one from the national portal, oddities included.
  * `sequence` is its number at the buyer; the same seed, sequence and day give the same tender.
  */
 export function generateTender(seed: string, sequence: number, publishedAt: Date): Tender {
@@ -59,7 +59,7 @@ export function generateTender(seed: string, sequence: number, publishedAt: Date
   }
 }
 
-/** The segment that an object's words belong to; an unknown object gets one by its length. */
+/** The segment that matches an object's words; an unknown object gets one by its length. */
 export function segmentOf(objeto: unknown): MarketSegment {
   const text = String(objeto ?? '').replace(/\s+/gu, ' ')
   const segment = SEGMENTS.find(({ words }) => words.test(text)) ?? SEGMENTS[text.length % SEGMENTS.length]
@@ -67,10 +67,10 @@ export function segmentOf(objeto: unknown): MarketSegment {
   return segment
 }
 
-/** A tender's items: nothing but its `pncp_id` and its segment determine them. */
+/** A tender's items. They depend only on its `pncp_id` and segment. */
 export function generateItems(pncpId: string, segment: MarketSegment): TenderItem[] {
   const random = createRandom(`${pncpId} items`)
-  // Log-normal: the median is the segment's, one tender in a hundred has twenty times as many.
+  // Log-normal: the median is the segment's; one tender in a hundred has twenty times as many.
   const count = Math.min(360, Math.max(1, Math.round(segment.items * Math.exp(random.normal() * 1.15))))
   const lots = random.chance(0.3) ? random.int(1, Math.ceil(count / 4)) : 0
   const first = random.chance(0.02) ? random.int(1_000_000, 1_700_000) : 1
@@ -133,7 +133,7 @@ function numberText(random: Random, year: number): string {
   ])
 }
 
-/** Portals do not clean text: these are found in real objects, in about these shares. */
+/** Portals do not clean text: real objects have these oddities, in about these shares. */
 function withOddities(random: Random, text: string): string {
   let odd = text
   if (random.chance(0.06))
@@ -161,7 +161,7 @@ function itemText(random: Random, segment: MarketSegment, [name]: Product): stri
 }
 
 function amounts(random: Random, [, unit, price]: Product) {
-  // The dearer the product, the fewer: from tens of thousands of ampoules to a handful of centrifuges.
+  // The more expensive the product, the fewer: from tens of thousands of ampoules to a few centrifuges.
   const scale = Math.max(1.5, 8 - 0.7 * Math.log(price))
   const quantity = random.chance(0.02)
     ? Math.round(random.next() * 1e6 + 1) / 1e4
@@ -192,7 +192,7 @@ function cents(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** Session days or weeks after publication; rarely before it, rarely years ahead, sometimes not set. */
+/** The session is days or weeks after publication; rarely before it or years ahead; sometimes not set. */
 function sessionText(random: Random, publishedAt: Date): string | null {
   const days = random.weighted([
     [random.int(8, 35), 960],

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 
 export type Keyring<T> = {
-  /** Who a key belongs to; null for an unknown or revoked one. */
+  /** The holder of a key; null if the key is unknown or revoked. */
   find(key: string): T | null
-  /** From now on the key is refused. */
+  /** The key is rejected from now on. */
   revoke(key: string): void
 }
 
-/** Keys are looked up by their hash, so that the time of a refusal tells nothing about any key. */
+/** Keys are looked up by their hash, so the time of a rejection reveals nothing about any key. */
 export function createKeyring<T>(
   holders: readonly { key: string; holder: T }[],
   revoked: readonly string[] = [],

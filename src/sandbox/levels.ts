@@ -4,7 +4,7 @@ export type Level = (typeof ANALYSIS_LEVELS)[number]
 
 const DEPTH: Readonly<Record<Level, number>> = { none: 0, simple: 1, medium: 2, deep: 3 }
 
-/** True when an evaluation of the first level includes what the second one yields. */
+/** True if an evaluation at the first level includes the results of the second. */
 export function reaches(level: Level, needed: Level): boolean {
   return DEPTH[level] >= DEPTH[needed]
 }
@@ -15,8 +15,8 @@ export function deeper(level: Level): Level | null {
 }
 
 /**
- * What an analysis says that its level forbids (docs/contract.md#phases-and-levels), in words; empty for a lawful one.
- * `analyzed` is false iff the level is none, no overview before simple, no pricing and no projected
+ * Describes how an analysis violates the rules of its level (docs/contract.md#phases-and-levels); empty if it does not.
+ * `analyzed` is false iff the level is none; no verdict or overview before simple; no pricing, projected
  * requirements or items before medium.
  */
 export function levelViolations(analysis: Readonly<Record<string, unknown>>): string[] {

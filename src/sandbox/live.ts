@@ -14,7 +14,7 @@ export const CHANGES = [
 
 export type Change = { readonly what: (typeof CHANGES)[number]; readonly id: string }
 
-/** Tries to find a notice that has something to do; a world in which all are closed stays quiet. */
+/** How many random notices are tried for a change; a world in which all are closed stays quiet. */
 const NOTICES_LOOKED_AT = 12
 const MAX_MOVES_PER_TICK = 3
 const HOUR_MS = 3_600_000
@@ -133,7 +133,7 @@ function change(
   return what
 }
 
-/** Items that an earlier evaluation found are facts of the notice: a deeper one only judges them. */
+/** Items found by an earlier evaluation are facts of the notice: a deeper one only judges them. */
 function deepened({ edital, analysis }: Entry, level: Level) {
   const items = analysis?.items
   return generateAnalysis(edital, level, Array.isArray(items) && items.length > 0 ? items : undefined)

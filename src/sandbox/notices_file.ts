@@ -7,7 +7,7 @@ import type { Entry } from './world.ts'
 
 const GZIP_MAGIC = 0x1f8b
 
-/** What the sandbox itself needs of a line; everything else is sent as it is. */
+/** The fields that the sandbox itself needs; everything else is sent as it is. */
 const entry = z.object({
   edital: z.looseObject({
     id: z.string().min(1),
@@ -20,9 +20,9 @@ const entry = z.object({
 })
 
 /**
- * Reads notices from a file of lines `{"edital": …, "analysis": …}`, plain or gzipped (told by the
- * content, not by the name). Empty lines are skipped. Throws FatalError, with exit code 2, for a file
- * that cannot be read and for a line that is no such object, naming path and line.
+ * Reads notices from a file of lines `{"edital": …, "analysis": …}`, plain or gzipped (detected by the
+ * content, not by the name). Skips empty lines. Throws FatalError with exit code 2 if the file cannot be
+ * read or a line is not such an object; the message names path and line.
  */
 export async function readNoticesFile(path: string): Promise<Entry[]> {
   const entries: Entry[] = []
@@ -36,7 +36,7 @@ export async function readNoticesFile(path: string): Promise<Entry[]> {
     seen.set(read.edital.id, index + 1)
     entries.push(read)
   }
-  if (entries.length === 0) throw badFile(`${path} holds no notices.`)
+  if (entries.length === 0) throw badFile(`${path} contains no notices.`)
   return entries
 }
 

@@ -6,7 +6,7 @@ export type Random = {
   int(min: number, max: number): number
   /** True with this probability (0 to 1). */
   chance(probability: number): boolean
-  /** One element of a list that is not empty. */
+  /** One element of a non-empty list. */
   pick<T>(list: readonly T[]): T
   /** One value of `[value, weight]` pairs. */
   weighted<T>(choices: readonly (readonly [T, number])[]): T
@@ -48,7 +48,7 @@ export function createRandom(seed: string | number): Random {
   }
 }
 
-/** Number in [0, 1) that depends on nothing but the text. */
+/** Number in [0, 1) that depends only on the text. */
 export function fractionOf(text: string): number {
   return sfc32(text)()
 }
@@ -72,7 +72,7 @@ function sfc32(seed: string): () => number {
     c = (((c << 21) | (c >>> 11)) + sum) | 0
     return (sum >>> 0) / 0x1_0000_0000
   }
-  // Similar seeds start with similar states; twelve rounds take them apart.
+  // Similar seeds start with similar states; twelve rounds separate them.
   for (let round = 0; round < 12; round += 1) next()
   return next
 }

@@ -6,10 +6,10 @@ import { requestPath } from '#src/platform/http/request_target.ts'
 /** A request as faults and tests see it. Never holds the key. */
 export type SandboxRequest = {
   readonly kind: RouteKind
-  /** Slug of the key's company; null when the key is missing, unknown or revoked. */
+  /** Slug of the key's company; null if the key is missing, unknown or revoked. */
   readonly company: string | null
   readonly id: string | null
-  /** As asked for; null when absent or no number. */
+  /** As requested; null if absent or not a number. */
   readonly offset: number | null
   readonly limit: number | null
   readonly statuses: string | null
@@ -17,23 +17,23 @@ export type SandboxRequest = {
   readonly at: Date
 }
 
-/** What the sandbox was asked, for tests that count effects. */
+/** The requests that the sandbox received, for tests that count them. */
 export type RequestLog = {
   total: number
   readonly byKind: Record<RouteKind, number>
   /** Requests by notice id. */
   readonly byId: Map<string, { notice: number; analysis: number }>
-  /** Answers by HTTP status; requests that got no answer are not in it. */
+  /** Answers by HTTP status; requests without an answer are not counted. */
   readonly byStatus: Map<number, number>
   /** The latest requests, oldest first. */
   readonly recent: SandboxRequest[]
   concurrent: number
   peakConcurrent: number
-  /** Forgets everything but the requests that are under way. */
+  /** Clears everything except the requests in progress. */
   reset(): void
 }
 
-/** Enough for any test to look at, and a bound for a sandbox that runs for weeks. */
+/** Enough for any test, and a bound for a sandbox that runs for weeks. */
 const RECENT_REQUESTS = 10_000
 
 export function createRequestLog(): RequestLog {
@@ -56,7 +56,7 @@ export function createRequestLog(): RequestLog {
   }
 }
 
-/** Counts a request in; the returned function counts it out, with its status if it was answered. */
+/** Counts a request as started; the returned function counts it as ended, with its status if it was answered. */
 export function recordRequest(log: RequestLog, request: SandboxRequest): (status: number | null) => void {
   log.total += 1
   log.byKind[request.kind] += 1
@@ -66,7 +66,7 @@ export function recordRequest(log: RequestLog, request: SandboxRequest): (status
     log.byId.set(request.id, counts)
   }
   log.recent.push(request)
-  // Cut rarely and by much: shifting one by one would cost more than the request.
+  // Trim rarely and a lot: shifting one by one would cost more than the request.
   if (log.recent.length >= 2 * RECENT_REQUESTS) log.recent.splice(0, RECENT_REQUESTS)
   log.concurrent += 1
   log.peakConcurrent = Math.max(log.peakConcurrent, log.concurrent)
@@ -76,7 +76,7 @@ export function recordRequest(log: RequestLog, request: SandboxRequest): (status
   }
 }
 
-/** Reads from the request line and headers what a request asks for, and for whom. */
+/** Reads what is requested, and for which company, from the request line and headers. */
 export function describeRequest(
   incoming: IncomingMessage,
   companyOfKey: (key: string) => string | null,
@@ -97,7 +97,7 @@ export function describeRequest(
   }
 }
 
-/** The URL of a request; the host is of no interest. */
+/** The URL of a request, with a placeholder host. */
 export function requestUrl(incoming: IncomingMessage): URL {
   const path = incoming.url ?? '/'
   return URL.parse(`http://sandbox.invalid${path}`) ?? new URL('http://sandbox.invalid/')

@@ -14,36 +14,36 @@ export type SandboxCompany = {
   readonly slug: string
   readonly key: string
   readonly world: NoticeSource
-  /** Keys that once were this company's. */
+  /** The company's former keys: rejected. */
   readonly revokedKeys?: readonly string[]
 }
 
 export type SandboxOptions = {
   readonly companies: readonly SandboxCompany[]
   readonly faults?: Faults
-  /** Decides which requests a fault with a probability strikes. */
+  /** Decides which requests a fault with a probability affects. */
   readonly seed?: string | number
   readonly host?: string
-  /** 0 takes a free one. */
+  /** 0 picks a free port. */
   readonly port?: number
 }
 
 export type Sandbox = {
-  /** Origin, without a slash at the end: the client's API_BASE_URL. */
+  /** Origin without a trailing slash: the client's API_BASE_URL. */
   readonly url: string
   readonly port: number
   /** May be changed at any time; the next request sees it. */
   readonly faults: Faults
   readonly requests: RequestLog
-  /** From now on the key is refused. */
+  /** The key is rejected from now on. */
   revoke(key: string): void
-  /** Stops at once: requests under way lose their connection. */
+  /** Stops at once: open requests lose their connection. */
   close(): Promise<void>
 }
 
 /**
- * Serves the whole API of the contract for several companies, on this machine alone.
- * Throws FatalError with exit code 2 when the port is taken or not allowed.
+ * Serves the contract's whole API for several companies, by default on the loopback address only.
+ * Throws FatalError with exit code 2 if the port is taken or not allowed.
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { companies, faults = noFaults(), host = '127.0.0.1', port = 0 } = options
@@ -94,18 +94,18 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 
 const SANDBOX_EXTRAS: Extras = {
   about: `
-This is the sandbox: companies and notices are made up. Faults (\`--fault\`) may answer anything else.
+This is the sandbox: companies and notices are made up. With \`--fault\`, answers may differ from this description.
 `,
   ...{ parameters: [], responses: {}, headers: {}, localSessions: true },
 }
 
 const CONTENTS = {
-  'GET /api/v1/editais': 'notices, page by page; with an API key, which the sandbox printed',
-  'GET /api/v1/editais/{id}': 'one of them',
+  'GET /api/v1/editais': 'notices, page by page; needs an API key, which the sandbox prints at startup',
+  'GET /api/v1/editais/{id}': 'one notice',
   'GET /api/v1/editais/{id}/analysis': 'its analysis',
-  'GET /openapi.json': 'the description of all that, OpenAPI 3.1',
-  'GET /docs': 'the same for a browser',
-  'GET /healthz': 'whether this process is alive',
+  'GET /openapi.json': 'description of this API, OpenAPI 3.1',
+  'GET /docs': 'the same description for a browser',
+  'GET /healthz': 'liveness of this process',
 }
 
 function toRequest(incoming: IncomingMessage): Request {

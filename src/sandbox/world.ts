@@ -1,6 +1,6 @@
 import type { NoticeFilter, NoticeSource } from '#src/api/server/source.ts'
 
-/** A notice as the API sends it (docs/contract.md#notice); fields beyond these are whatever a test puts there. */
+/** A notice as the API sends it (docs/contract.md#notice); tests may add any other fields. */
 export type Edital = {
   readonly id: string
   readonly pncp_id: string
@@ -15,19 +15,19 @@ export type AnalysisDocument = { readonly [field: string]: unknown }
 
 export type Entry = {
   readonly edital: Edital
-  /** Null answers 404 on the analysis alone, which the contract does not foresee. */
+  /** Null: only the analysis answers 404, which the contract does not provide for. */
   readonly analysis: AnalysisDocument | null
 }
 
-/** What "most recent" means to the list: newest first by a time, by id, or as put. */
+/** What "most recent" means in the list: newest first by a time, by id, or in the order of `put`. */
 export const ORDERS = ['created_at', 'updated_at', 'id', 'none'] as const
 export type Order = (typeof ORDERS)[number]
 
 export type Patch = {
-  /** Fields to set; `undefined` makes a field absent. Fields that both documents have follow in the analysis. */
+  /** Fields to set; `undefined` removes a field. Fields that both documents have are also set in the analysis. */
   readonly edital?: Readonly<Record<string, unknown>>
   readonly analysis?: Readonly<Record<string, unknown>> | null
-  /** Moves `updated_at` to this instant; without it the change is silent. */
+  /** Sets `updated_at` to this instant; without it the change is silent. */
   readonly updatedAt?: Date
 }
 
@@ -55,7 +55,7 @@ export class World implements NoticeSource {
     return this.#entries.size
   }
 
-  /** Ids of the live notices, in the order they were put. */
+  /** Ids of the live notices, in the order of `put`. */
   ids(): string[] {
     return [...this.#entries.keys()]
   }
@@ -75,7 +75,7 @@ export class World implements NoticeSource {
     this.#listings.clear()
   }
 
-  /** Changes a live notice. Throws RangeError for an id that is not there. */
+  /** Changes a live notice. Throws RangeError if there is no such notice. */
   update(id: string, patch: Patch): Entry {
     const { edital, analysis } = this.#live(id)
     const stamp = patch.updatedAt ? { updated_at: patch.updatedAt.toISOString() } : {}
@@ -92,14 +92,14 @@ export class World implements NoticeSource {
     return changed
   }
 
-  /** Makes a notice unknown to the company. Throws RangeError for an id that is not there. */
+  /** Removes a notice. Throws RangeError if there is no such notice. */
   remove(id: string): void {
     this.#removed.set(id, this.#live(id))
     this.#entries.delete(id)
     this.#listings.clear()
   }
 
-  /** Brings a removed notice back as it was. Throws RangeError for an id that was not removed. */
+  /** Restores a removed notice unchanged. Throws RangeError if it was not removed. */
   restore(id: string): void {
     const entry = this.#removed.get(id)
     if (!entry) throw new RangeError(`Notice ${id} was not removed.`)

@@ -7,24 +7,24 @@ import { EXIT, messageOf } from '#src/platform/errors.ts'
 import { type Served, Servers } from './servers.ts'
 import { obtainTester, type Tester, testApi, type Verdict } from './tester.ts'
 
-/** Each way to present the key, as docs/contract.md#authentication has it. */
+/** The ways to send the key (docs/contract.md#authentication). */
 const HEADERS: Readonly<Record<string, (key: string) => readonly [string, string]>> = {
   'X-API-Key': key => ['X-API-Key', key],
   'Authorization: Bearer': key => ['Authorization', `Bearer ${key}`],
 }
 
-/** An API that the worker cannot sync from has no mirror; its own test says what is wrong with it. */
+/** Result of a mirror that could not start because the sync failed; the sandbox's own test shows the cause. */
 const NOT_STARTED = { passed: false, cases: 0, failures: 0, seconds: 0 }
 
 type Options = { readonly seed: number; readonly cases: number; readonly counts?: string }
 
 const program = new Command('npm run test:api --')
   .description(
-    'Tests sandbox and mirror against their own description (/openapi.json) with schemathesis: all checks, all phases, by both headers.',
+    'Tests sandbox and mirror against their own description (/openapi.json) with schemathesis: all checks, all phases, both key headers.',
   )
-  .option('--seed <number>', 'decides what is asked', wholeNumber(0), 1)
-  .option('--cases <number>', 'how much is asked of each operation in a phase, at most', wholeNumber(1), 100)
-  .option('--counts <file>', 'write how many runs passed and failed, as JSON')
+  .option('--seed <number>', 'seed of the requests', wholeNumber(0), 1)
+  .option('--cases <number>', 'maximum number of requests per operation and phase', wholeNumber(1), 100)
+  .option('--counts <file>', 'write the number of passed and failed runs as JSON')
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
   .parse()
@@ -54,15 +54,16 @@ async function testAll(): Promise<boolean> {
   const sandbox = await servers.startSandbox()
   const { seed } = options
   process.stdout.write(
-    `schemathesis ${tester.version}, all checks, seed ${seed}; other questions: --seed ${seed + 1}\n`,
+    `schemathesis ${tester.version}, all checks, seed ${seed}; for other requests: --seed ${seed + 1}\n`,
   )
-  // Side by side: one asks while the other thinks.
+  // In parallel: one sends requests while the other generates them.
   const mirrored = servers.startMirror(sandbox).then(
     mirror => testServer(tester, mirror),
-    (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, said: messageOf(error) }],
+    (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, output: messageOf(error) }],
   )
   const results = (await Promise.all([testServer(tester, sandbox), mirrored])).flat()
-  for (const { title, said, passed } of results) if (!passed) process.stdout.write(`\n${title}\n\n${said}\n`)
+  for (const { title, output, passed } of results)
+    if (!passed) process.stdout.write(`\n${title}\n\n${output}\n`)
   for (const result of results) process.stdout.write(`${summary(result)}\n`)
   const failed = results.filter(({ passed }) => !passed).length
   if (options.counts) {

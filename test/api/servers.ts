@@ -7,10 +7,10 @@ const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
 const WITHIN_MS = 60_000
 const POLL_MS = 100
 const LIST = '/api/v1/editais'
-/** The ids of some notices of the company, and of some of another one. */
+/** Number of ids of the company's notices, and of another company's. */
 const [OWN_IDS, FOREIGN_IDS] = [12, 4]
 
-/** A server to test, as its command starts it. */
+/** A server to test, started by its command. */
 export type Served = {
   readonly name: string
   readonly url: string
@@ -18,9 +18,9 @@ export type Served = {
   readonly ids: readonly string[]
 }
 
-type Started = { readonly child: ChildProcess; readonly said: () => string }
+type Started = { readonly child: ChildProcess; readonly output: () => string }
 
-/** The sandbox, and a mirror of its first company, both below a directory of their own. */
+/** The sandbox, and a mirror of its first company, both below one directory. */
 export class Servers {
   readonly #directory: string
   readonly #children: ChildProcess[] = []
@@ -30,18 +30,18 @@ export class Servers {
   }
 
   async startSandbox(): Promise<Served> {
-    const { said, child } = this.#start(['sandbox', '--port', '0'])
-    const ready = async () => /API_BASE_URL=(\S+)\nAPI_KEY=(\S+)/.exec(said())
-    const [, url = '', key = ''] = await until(ready, { child, said, what: 'The sandbox does not start' })
-    const foreignKey = [...said().matchAll(/notices\s+(\S+)$/gm)]
+    const { output, child } = this.#start(['sandbox', '--port', '0'])
+    const ready = async () => /API_BASE_URL=(\S+)\nAPI_KEY=(\S+)/.exec(output())
+    const [, url = '', key = ''] = await until(ready, { child, output, what: 'The sandbox did not start' })
+    const foreignKey = [...output().matchAll(/notices\s+(\S+)$/gm)]
       .map(([, one]) => one)
       .find(one => one !== key)
-    if (!foreignKey) throw new Error(`The sandbox has one company only: ${said()}`)
+    if (!foreignKey) throw new Error(`The sandbox has only one company: ${output()}`)
     const ids = [...(await idsOf(url, key, OWN_IDS)), ...(await idsOf(url, foreignKey, FOREIGN_IDS))]
     return { name: 'sandbox', url, key, ids }
   }
 
-  /** Syncs once, makes a key and serves. */
+  /** Syncs once, creates a key and serves. */
   async startMirror(sandbox: Served): Promise<Served> {
     const environment = {
       ...{ API_BASE_URL: sandbox.url, API_KEY: sandbox.key, COMPANY: 'mirrored' },
@@ -49,14 +49,14 @@ export class Servers {
     }
     await this.#run(['sync', '--full'], environment)
     const key = (await this.#run(['keys', 'create', '--description', 'test:api'], environment)).trim()
-    const { said, child } = this.#start(['serve'], environment)
+    const { output, child } = this.#start(['serve'], environment)
     const ready = async () => {
-      const url = /Listening on (http:\S+?);/.exec(said())?.[1]
+      const url = /Listening on (http:\S+?);/.exec(output())?.[1]
       if (!url) return null
       const { status } = await fetch(`${url}${LIST}`, { headers: { 'x-api-key': key } })
       return status === 200 ? url : null
     }
-    const url = await until(ready, { child, said, what: 'The mirror does not answer' })
+    const url = await until(ready, { child, output, what: 'The mirror did not answer' })
     return { ...sandbox, name: 'mirror', url, key }
   }
 
@@ -75,27 +75,27 @@ export class Servers {
     const { PATH = '', HOME = '' } = process.env
     const child = spawn(process.execPath, [MAIN, ...args], {
       cwd: this.#directory,
-      // Nothing of the caller's settings.
+      // Without the caller's settings.
       env: { PATH, HOME, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#children.push(child)
-    let said = ''
+    let text = ''
     for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', text => {
-        // Of a log that goes on only the beginning is read.
-        if (said.length < 100_000) said += text
+      stream.setEncoding('utf8').on('data', part => {
+        // Only the beginning of a long log is needed.
+        if (text.length < 100_000) text += part
       })
     }
-    return { child, said: () => said }
+    return { child, output: () => text }
   }
 
-  /** Runs a command to its end; resolves to its first line, which is what it is asked for. */
+  /** Runs a command to its end; resolves to the key that it printed, if any. */
   async #run(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string> {
-    const { child, said } = this.#start(args, environment)
+    const { child, output } = this.#start(args, environment)
     const [code] = await once(child, 'close')
-    if (code !== 0) throw new Error(`${args[0]} ended with ${code}: ${said().slice(-2000)}`)
-    return /^edk_\S+$/m.exec(said())?.[0] ?? ''
+    if (code !== 0) throw new Error(`${args[0]} exited with ${code}: ${output().slice(-2000)}`)
+    return /^edk_\S+$/m.exec(output())?.[0] ?? ''
   }
 }
 
@@ -107,12 +107,12 @@ async function idsOf(url: string, key: string, count: number): Promise<string[]>
 
 async function until<T>(
   look: () => Promise<T | null>,
-  { child, said, what }: Started & { what: string },
+  { child, output, what }: Started & { what: string },
 ): Promise<T> {
   for (let waitedMs = 0; waitedMs < WITHIN_MS && child.exitCode === null; waitedMs += POLL_MS) {
     const found = await look()
     if (found !== null) return found
     await sleep(POLL_MS)
   }
-  throw new Error(`${what}: ${said().slice(-2000)}`)
+  throw new Error(`${what}: ${output().slice(-2000)}`)
 }

@@ -8,27 +8,27 @@ import { findOnPath, installPackages, type Packages, say } from '#test/support/s
 
 const REQUIREMENTS = join(import.meta.dirname, 'requirements.txt')
 const CACHE = join(import.meta.dirname, '../../node_modules/.cache')
-/** What schemathesis of that version needs. */
+/** The oldest Python that this version of schemathesis supports. */
 const LEAST_PYTHON = '3.11'
 const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11']
 const PACKAGES: Packages = {
   'apt-get': ['python3', 'python3-venv'],
   ...{ dnf: ['python3'], apk: ['python3'], brew: ['python'] },
 }
-/** Succeeds if an environment can be made with this Python. */
+/** Succeeds if this Python can create an environment. */
 const PROBE = `import sys, venv, ensurepip; sys.exit(sys.version_info < (${LEAST_PYTHON.replace('.', ', ')}))`
 const INSTALL_TIMEOUT_MS = 300_000
-/** A run takes some 15 s; one that takes so long hangs. */
+/** A run takes about 15 s; one that takes longer than this hangs. */
 const RUN_TIMEOUT_MS = 240_000
 
-/** schemathesis in an environment of its own. */
+/** schemathesis in its own environment. */
 export type Tester = { readonly python: string; readonly version: string }
 
 export type TestedApi = {
   readonly url: string
-  /** The header that has the key. */
+  /** The header with the key. */
   readonly header: readonly [name: string, value: string]
-  /** Ids to ask for beside made-up ones. */
+  /** Existing ids to request, in addition to generated ones. */
   readonly ids: readonly string[]
 }
 
@@ -38,10 +38,10 @@ export type Verdict = {
   readonly failures: number
   readonly seconds: number
   /** What schemathesis printed. */
-  readonly said: string
+  readonly output: string
 }
 
-/** What is read of its report. */
+/** The parts of its report that are used. */
 type Report = {
   readonly complete: boolean
   readonly running_time: number
@@ -52,8 +52,8 @@ type Report = {
 }
 
 /**
- * The pinned schemathesis, installed from PyPI below `node_modules/.cache` unless it is there.
- * @throws Error in a sentence or two, if there is no way to it.
+ * Returns the pinned schemathesis; installs it from PyPI below `node_modules/.cache` if necessary.
+ * @throws Error with a short message if it cannot be installed.
  */
 export async function obtainTester(): Promise<Tester> {
   const requirements = await readFile(REQUIREMENTS, 'utf8')
@@ -69,7 +69,7 @@ export async function obtainTester(): Promise<Tester> {
     await run(python, ['-m', 'venv', unfinished])
     await run(join(unfinished, 'bin/python'), [
       ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input'],
-      // Nothing is built here: no code runs that is not of a published wheel.
+      // Wheels only: nothing is built, so no setup code runs.
       ...['--require-hashes', '--only-binary', ':all:', '--requirement', REQUIREMENTS],
     ])
     await copyFile(REQUIREMENTS, join(unfinished, 'requirements.txt'))
@@ -85,7 +85,7 @@ export async function obtainTester(): Promise<Tester> {
   return tester
 }
 
-/** Of these requirements, and with a Python that is still there. */
+/** True if it matches these requirements and its Python still works. */
 async function isInstalled({ python }: Tester, directory: string, requirements: string): Promise<boolean> {
   const installed = await readFile(join(directory, 'requirements.txt'), 'utf8').catch(() => null)
   return installed === requirements && (await succeeds(python, ['-c', 'import schemathesis']))
@@ -104,7 +104,7 @@ async function installPython(): Promise<string> {
   const python = problem === null ? await findPython() : null
   if (python) return python
   throw new Error(
-    `The test of the API needs Python ${LEAST_PYTHON} or later with venv and pip, and ${problem ?? 'what the system has is older'}. Install it (apt-get install python3 python3-venv) and run it again.`,
+    `The test of the API needs Python ${LEAST_PYTHON} or later with venv and pip, but ${problem ?? 'the installed Python is older'}. Install it (apt-get install python3 python3-venv) and run this again.`,
   )
 }
 
@@ -119,18 +119,18 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   await promisify(execFile)(command, args, { timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 << 20 })
 }
 
-/** pip explains an error in lines that follow it. */
+/** pip prints explanations after the error line. */
 function reasonOf(error: unknown): string {
   const lines = String((error as { stderr?: unknown }).stderr ?? '')
     .trim()
     .split('\n')
-  const said = lines.findLast(line => line.startsWith('ERROR:')) ?? lines.at(-1)
-  return said?.replace(/\.$/, '') || systemCode(error) || 'it took too long'
+  const line = lines.findLast(one => one.startsWith('ERROR:')) ?? lines.at(-1)
+  return line?.replace(/\.$/, '') || systemCode(error) || 'timed out'
 }
 
 /**
- * Lets it test all operations with all its checks.
- * @param directory of this run: for what it writes.
+ * Tests all operations with all checks.
+ * @param directory for the files of this run.
  */
 export async function testApi(
   { python }: Tester,
@@ -144,10 +144,10 @@ export async function testApi(
       ...['[headers]', `${text(name)} = ${text(value)}`],
       ...['[dictionaries.ids]', `values = ${text(ids)}`],
       ...['[parameters]', '"path.id" = { dictionary = "ids", probability = 0.3 }'],
-      // Else most requests would carry a second, made-up key, and get 401.
+      // Otherwise most requests would also send a generated key and get 401.
       ...['[generation]', 'with-security-parameters = false', 'database = "none"'],
       ...['[cache]', 'enabled = false'],
-      // It warns if an operation is never answered with 2xx, or only with 401: then nothing was tested.
+      // It warns if an operation is never answered with 2xx, or always with 401: then nothing was tested.
       ...['[warnings]', 'fail-on = true'],
     ].join('\n'),
     { mode: 0o600 },
@@ -163,10 +163,10 @@ export async function testApi(
     ],
     { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], timeout: RUN_TIMEOUT_MS, killSignal: 'SIGKILL' },
   )
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', piece => {
-      said += piece
+      output += piece
     })
   }
   const [code] = await once(child, 'close')
@@ -176,7 +176,7 @@ export async function testApi(
     cases: report?.test_cases.generated ?? 0,
     failures: report?.test_cases.unique_failures ?? 0,
     seconds: Math.round(report?.running_time ?? 0),
-    said,
+    output,
   }
 }
 

@@ -35,8 +35,8 @@ test('a stray alias in the file stops no company: runs continue, and /readyz and
   expect(JSON.stringify(daemon.lines)).not.toMatch(/fault of the program/)
   expect(await daemon.stop()).toBe(0)
 
-  // At the start it exits, as with any invalid setting.
-  await expect(startDaemon(environment)).rejects.toThrow(/^the daemon ended with 2:\n.*line 3: \*timeout/)
+  // At the start it exits as with any other wrong setting.
+  await expect(startDaemon(environment)).rejects.toThrow(/^the daemon exited with 2:\n.*line 3: \*timeout/)
 })
 
 test('a broken entry affects no other company, at the start or later, and its alert names it', async () => {

@@ -288,15 +288,15 @@ describe('a fault on the command line', () => {
   })
 
   test.each([
-    ['explode', /^There is no fault "explode"; there are latency, .*bom\.$/],
+    ['explode', /^There is no fault "explode"; use one of latency, .*bom\.$/],
     ['constructor', /^There is no fault "constructor"/],
     ['latency=fast', '"fast" is not MS or MS-MS.'],
     ['status=1000', '"1000" is not a whole number from 200 to 599.'],
     ['status=', '"" is not a whole number from 200 to 599.'],
-    ['reset=later', '"later" is none of before_headers, mid_body.'],
+    ['reset=later', '"later" is not one of before_headers, mid_body.'],
     ['hang,probability=2', '"2" is not a number from 0 to 1.'],
-    ['hang,kind=page', '"page" is none of list, notice, analysis.'],
-    ['hang,retry_after=1', 'The fault "hang" knows no "retry_after".'],
+    ['hang,kind=page', '"page" is not one of list, notice, analysis.'],
+    ['hang,retry_after=1', 'The fault "hang" does not take "retry_after".'],
     ['wrong_type', 'needs a field.'],
     ['redirect=nowhere', '"nowhere" is not a URL.'],
   ])('%s is refused in one sentence', (text, message) => {

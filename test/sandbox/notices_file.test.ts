@@ -46,7 +46,7 @@ test('a missing, empty or broken file is reported in one clear sentence', async 
     exitCode: 2,
     message: expect.stringMatching(/^Cannot read the notices in \/nowhere\/notices\.ndjson: ENOENT/),
   })
-  await expect(readNoticesFile(await fileOf('\n'))).rejects.toThrow('holds no notices')
+  await expect(readNoticesFile(await fileOf('\n'))).rejects.toThrow('contains no notices')
   const cut = gzipSync(lines.join('\n')).subarray(0, 60)
   await expect(readNoticesFile(await fileOf(cut, 'x.gz'))).rejects.toMatchObject({ exitCode: 2 })
 })

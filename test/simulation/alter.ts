@@ -1,7 +1,7 @@
 import type { Random } from '#src/sandbox/random.ts'
 import type { AnalysisDocument, Edital } from '#src/sandbox/world.ts'
 
-/** A document as it is sent, and as it must be read: null where it can only be set aside. */
+/** A document as sent, and as it must be read; null if it can only be quarantined. */
 export type Altered<T> = { readonly sent: unknown; readonly read: T | null }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -14,10 +14,10 @@ const NULLED = (name: string, value: unknown): Alteration => ({
 const KEPT = (fields: Fields): Alteration => ({ sent: fields, read: fields })
 const REFUSED = (fields: Fields): Alteration => ({ sent: fields, read: null })
 
-/** The company's key; a server may repeat it anywhere. */
+/** The company's key; a server may repeat it in any text. */
 export const KEY = 'edk_simulated_9b1c5e7d3f0a2468'
 
-/** By docs/contract.md#notice and ARCHITECTURE.md#validation. */
+/** How each is read follows docs/contract.md#notice and ARCHITECTURE.md#validation. */
 const NOTICES: readonly Alteration[] = [
   { sent: { dias_restantes: 3, novo: { a: [1] } }, read: {} },
   { sent: { eco: `chave ${KEY}` }, read: {} },
@@ -43,7 +43,7 @@ const ANALYSES: readonly Alteration[] = [
   REFUSED({ analyzed: undefined }),
 ]
 
-/** A few of all notices as a careless server would send them. */
+/** Alters this share of the notices, as a careless server would. */
 export function alterNotice(edital: Edital, random: Random, share: number): Altered<Edital> {
   return alter(edital, random, share, NOTICES) as Altered<Edital>
 }

@@ -1,4 +1,4 @@
-/** What must hold did not. */
+/** An invariant does not hold. */
 export class Violation extends Error {
   override readonly name = 'Violation'
 }

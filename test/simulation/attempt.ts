@@ -15,7 +15,7 @@ import { count, type Play } from './play.ts'
 import { checkDurableFirst, checkImmutable, checkLatest, latestOf } from './snapshots.ts'
 import { readStored, type Stored } from './stored.ts'
 
-/** A run sleeps for nothing in the real world, so one that takes longer hangs. */
+/** A simulated run never waits long in real time, so one that takes longer hangs. */
 const MAX_RUN_MS = 60_000
 
 export type Attempt = {
@@ -25,7 +25,7 @@ export type Attempt = {
   readonly trusted: boolean
 }
 
-/** One run of the real program, and what the oracle says to what it left. */
+/** Makes one run of the real program and lets the oracle check the result. */
 export async function attempt(
   play: Play,
   { operation, networkFaults, crashPoint, trusted }: Attempt,
@@ -43,17 +43,19 @@ export async function attempt(
     interrupt: () => controller.abort(),
     check: () => checkLatest(paths, kept !== null),
   })
-  play.tell(describeAttempt(play, { operation, networkFaults, crashPoint, trusted }))
+  play.log(describeAttempt(play, { operation, networkFaults, crashPoint, trusted }))
   const { report, error } = await inTime(
     perform(play, operation, { signal: controller.signal, trusted }),
     operation,
   )
   observeSteps(null)
-  play.tell(`    ${watched.struck ? `struck; ` : ''}${error ? String(error) : JSON.stringify(report)}`)
+  play.log(
+    `    ${watched.triggered ? `crash point reached; ` : ''}${error ? String(error) : JSON.stringify(report)}`,
+  )
   countSteps(play, watched, crashPoint)
   if (watched.wrong) throw watched.wrong
   if (watched.copy) await fallBack(paths, watched.copy)
-  if (error) checkError(error, operation, watched.struck ? crashPoint : null)
+  if (error) checkError(error, operation, watched.triggered ? crashPoint : null)
   play.powerFailed ||= watched.copy !== null && crashPoint?.kind === 'power fails'
   checkImmutable(paths, play.seen, play.powerFailed)
   for (const name of watched.copy ? [] : staying)
@@ -84,8 +86,8 @@ function describeAttempt(
   const faults = networkFaults.plan.map(({ fault, kinds }) => `${fault} ${kinds ?? ''}`)
   const what = crashPoint
     ? `${crashPoint.kind} ${crashPoint.when} ${crashPoint.step} (${crashPoint.nth})`
-    : 'nothing happens'
-  return `${runs}. ${clock.now.toISOString()} ${company.world.size} notices: ${operation}; ${what}; ${faults.join(', ') || 'calm'}`
+    : 'no crash'
+  return `${runs}. ${clock.now.toISOString()} ${company.world.size} notices: ${operation}; ${what}; ${faults.join(', ') || 'no network faults'}`
 }
 
 type Finished = {
@@ -108,32 +110,32 @@ function checkRun(play: Play, { operation, report, stored, networkFaults }: Fini
   if (report.status === 'interrupted' || report.status === 'failed') return
   assertHolds(
     report.requests === requests,
-    () => `the report says ${report.requests} requests, the server had ${requests}`,
+    () => `the report counts ${report.requests} requests, the server ${requests}`,
   )
   if (operation === 'replay') return
   oracle.checkNothingPending(stored, report)
   if (operation === 'restart') oracle.checkRefetched(stored, company.ledger, report)
   const isWhole = !networkFaults.losesAnswers && report.mode !== 'filtered'
   if (isWhole) oracle.checkFresh(stored, company.ledger)
-  // What is shown broken, or twice, has no single outcome to count.
+  // Documents sent broken or twice have no single outcome to count.
   if (isWhole && play.settled && company.alterations === 0 && report.status === 'ok')
     oracle.checkCounts(kept, stored, company.ledger, report)
 }
 
-/** A run ends with an error only where something befell it, and then with one that says so. */
+/** A run may throw only if something was injected, and then only the matching error. */
 function checkError(error: unknown, operation: Operation, crashPoint: CrashPoint | null): void {
-  const said = explained(error)
+  const text = explained(error)
   const isItsOwn =
     crashPoint?.kind === 'killed' ||
     crashPoint?.kind === 'power fails' ||
     (crashPoint?.kind === 'interrupted' && explain(error).exitCode === EXIT.interrupted) ||
-    (crashPoint?.kind.startsWith('disk') && /ENOSPC|EIO|disk is full/.test(said))
-  assertHolds(isItsOwn === true, () => `${operation} ended with: ${said}`)
+    (crashPoint?.kind.startsWith('disk') && /ENOSPC|EIO|disk is full/.test(text))
+  assertHolds(isItsOwn === true, () => `${operation} ended with: ${text}`)
 }
 
 type Ended = { readonly report: RunReport | null; readonly error: unknown }
 
-/** A run that never ends is as wrong as one that lies. */
+/** A run that never ends is a violation, too. */
 async function inTime(running: Promise<RunReport | null>, operation: Operation): Promise<Ended> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(
@@ -153,19 +155,19 @@ async function inTime(running: Promise<RunReport | null>, operation: Operation):
   }
 }
 
-/** What an operator would read. */
+/** The message that an operator would see, and the stack. */
 function explained(error: unknown): string {
   return `${explain(error).message} ${error instanceof Error ? error.stack : ''}`
 }
 
-/** The process died: what it left is what the next one finds. */
+/** The process died: the next one finds the state that it left. */
 async function fallBack({ root }: CompanyPaths, copy: string): Promise<void> {
   await rm(root, { recursive: true, force: true })
   await rename(copy, root)
 }
 
-function countSteps(play: Play, { steps, struck }: Watch, crashPoint: CrashPoint | null): void {
-  if (struck && crashPoint)
-    count(play, `crashPoint: ${crashPoint.kind} ${crashPoint.when} ${crashPoint.step}`)
+function countSteps(play: Play, { steps, triggered }: Watch, crashPoint: CrashPoint | null): void {
+  if (triggered && crashPoint)
+    count(play, `crash point: ${crashPoint.kind} ${crashPoint.when} ${crashPoint.step}`)
   for (const [step, times] of steps) count(play, `step: ${step}`, times)
 }

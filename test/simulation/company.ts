@@ -8,31 +8,31 @@ const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'exp
 const LEVELS = ['none', 'simple', 'medium', 'deep'] as const
 const HOUR_MS = 3_600_000
 
-/** A document that was shown, and when: `seq` counts everything that the API answered. */
+/** A document that the API sent, and when: `seq` counts everything that the API answered. */
 export type Shown = {
   readonly seq: number
-  /** As it must be read; null where it could only be set aside. */
+  /** As it must be read; null if it can only be quarantined. */
   readonly entry: Entry | null
 }
 
-/** What the API said, for the oracle. */
+/** What the API answered, for the oracle. */
 export type Ledger = {
   seq: number
-  /** Ids that a `GET /editais/{id}` did not find, since the last state that was looked at. */
+  /** Ids for which `GET /editais/{id}` answered 404 since the last checked state. */
   readonly absent: Set<string>
-  /** Forgotten at the start of a run. */
+  /** Cleared at the start of each run. */
   readonly ofRun: {
     readonly notices: Map<string, Shown[]>
-    /** Ids that a page of the list showed. */
+    /** Ids on a page of the list. */
     readonly listed: Set<string>
-    /** Ids of which something was shown that cannot be used. */
+    /** Ids with an unusable document. */
     readonly unusable: Set<string>
-    /** The `seq` at its start. */
+    /** The `seq` at the start of the run. */
     since: number
   }
   readonly notices: Map<string, Shown[]>
   readonly analyses: Map<string, Shown[]>
-  /** By what happened, for the summary. */
+  /** Counts of changes by kind, for the summary. */
   readonly counts: Map<string, number>
 }
 
@@ -47,7 +47,7 @@ export function newLedger(): Ledger {
   }
 }
 
-/** @param settled no run died or failed since the last state that was looked at. */
+/** @param settled no run died or failed since the last checked state. */
 export function beginRun({ ofRun, absent, seq }: Ledger, settled: boolean): void {
   if (settled) absent.clear()
   ofRun.notices.clear()
@@ -56,13 +56,13 @@ export function beginRun({ ofRun, absent, seq }: Ledger, settled: boolean): void
   ofRun.since = seq
 }
 
-/** A company that lives while it is read, shows broken documents when told to, and notes all that it shows. */
+/** A company that changes while it is read, can send broken documents, and records everything that it sends. */
 export class SimulatedCompany implements NoticeSource {
   readonly world: World
   readonly ledger = newLedger()
-  /** Share of the documents that are shown broken. */
+  /** Share of the documents that are sent broken. */
   alterations = 0
-  /** How many changes there are before an answer, on average. */
+  /** Average number of changes before an answer. */
   changesPerAnswer = 0
   readonly #random: Random
   readonly #now: () => Date
@@ -97,13 +97,13 @@ export class SimulatedCompany implements NoticeSource {
     const { editais, total } = await this.world.list(filter)
     const shown: unknown[] = []
     for (const edital of editais) {
-      // One that is left out, though it is there.
+      // Leaves out a notice that exists.
       if (this.#random.chance(this.alterations / 2)) continue
       const { id } = edital as Entry['edital']
       this.ledger.ofRun.listed.add(id)
       shown.push(this.#showNotice(id))
     }
-    // One that is shown twice.
+    // Sends a notice twice.
     if (shown.length > 1 && this.#random.chance(this.alterations)) shown.push(shown[0])
     return { editais: shown, total }
   }
@@ -172,7 +172,7 @@ export class SimulatedCompany implements NoticeSource {
       ...(this.#random.chance(0.4) && { status: this.#random.pick(STATUSES) }),
       ...(this.#random.chance(0.3) && { valor_estimado: this.#random.int(0, 1000) / 4 }),
       ...(this.#random.chance(0.1) && { orgao: undefined }),
-      // Its rows move to another file.
+      // Another month: its rows move to another file.
       ...(moved && { created_at: new Date(Date.UTC(2026, this.#random.int(7, 11), 5)).toISOString() }),
       ...(this.#random.chance(0.85) && { updated_at: this.#time() }),
     }
@@ -187,7 +187,7 @@ export class SimulatedCompany implements NoticeSource {
     this.#count('analysed deeper')
   }
 
-  /** Nothing tells of it but the analysis itself. */
+  /** Changes only the analysis: nothing else shows it. */
   #changeSilently(): void {
     const id = this.#any()
     if (!id) return
@@ -235,7 +235,7 @@ export class SimulatedCompany implements NoticeSource {
     return this.#random.sample(this.world.ids(), 1)[0]
   }
 
-  /** When a notice says that it was updated: now, as another one, long ago, or in one of the forms of time. */
+  /** An `updated_at`: now, the same as another notice's, long ago, or in another time format. */
   #time(): string {
     const now = this.#now()
     const other = this.world.entry(this.#any() ?? '')?.edital.updated_at

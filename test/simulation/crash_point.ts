@@ -4,7 +4,7 @@ import type { Random } from '#src/sandbox/random.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { SimulatedDisk } from './disk.ts'
 
-/** What happens to the process, or to its disk, the n-th time that it comes to a step. */
+/** What happens to the process, or to its disk, the n-th time that it reaches a step. */
 export type CrashPoint = {
   readonly kind: 'killed' | 'power fails' | 'disk is full' | 'disk fails' | 'interrupted'
   readonly step: DurableStep
@@ -12,7 +12,7 @@ export type CrashPoint = {
   readonly when: 'before' | 'after'
 }
 
-/** Null for most: nothing happens. */
+/** Null in about a third of the runs: no crash. */
 export function drawCrashPoint(random: Random): CrashPoint | null {
   if (random.chance(0.35)) return null
   const kind = random.weighted<CrashPoint['kind']>([
@@ -26,15 +26,15 @@ export function drawCrashPoint(random: Random): CrashPoint | null {
   return { kind, step: random.pick(DURABLE_STEPS), nth: random.pick([1, 1, 1, 2, 2, 5]), when }
 }
 
-/** Ends what is dead: nothing of it may reach the disk any more. */
+/** Thrown in a dead process: it must not write to the disk any more. */
 class Dead extends Error {}
 
 export type Watch = {
-  /** Whether the run came so far. */
-  struck: boolean
-  /** What the process left when it died, where it did; the directory itself is no longer of use. */
+  /** Whether the run reached the crash point. */
+  triggered: boolean
+  /** A copy of the directory as the process left it, if it died; the directory itself must not be used any more. */
   copy: string | null
-  /** What was wrong in between; thrown where it is seen, but a run may have to end first. */
+  /** A violation seen during the run; thrown after the run has ended. */
   wrong: Error | null
   readonly steps: Map<DurableStep, number>
 }
@@ -45,17 +45,17 @@ export type WatchOptions = {
   readonly paths: CompanyPaths
   readonly random: Random
   readonly interrupt: () => void
-  /** Looks, after each step, whether what readers see is whole. */
+  /** Checks after each step that readers see a complete snapshot. */
   readonly check: () => void
 }
 
-/** Watches the steps of a run, tells the disk of them, and lets the crashPoint strike. */
+/** Watches the steps of a run, records them on the disk, and triggers the crash point. */
 export function watch(options: WatchOptions): Watch {
   const { crashPoint, disk, paths } = options
-  const state: Watch = { struck: false, copy: null, wrong: null, steps: new Map() }
+  const state: Watch = { triggered: false, copy: null, wrong: null, steps: new Map() }
 
-  function strike(): void {
-    state.struck = true
+  function trigger(): void {
+    state.triggered = true
     if (crashPoint?.kind === 'interrupted') {
       options.interrupt()
       return
@@ -72,7 +72,7 @@ export function watch(options: WatchOptions): Watch {
   observeSteps((step, when, operation) => {
     if (state.copy) throw new Dead()
     if (when === 'before') state.steps.set(step, (state.steps.get(step) ?? 0) + 1)
-    else tell(disk, step, operation, paths)
+    else recordOn(disk, step, operation, paths)
     if (when === 'after' && state.wrong === null) {
       try {
         options.check()
@@ -82,13 +82,13 @@ export function watch(options: WatchOptions): Watch {
     }
     const due =
       crashPoint?.step === step && crashPoint.when === when && crashPoint.nth === state.steps.get(step)
-    if (due && !state.struck) strike()
+    if (due && !state.triggered) trigger()
     if (when === 'before') disk.before(operation)
   })
   return state
 }
 
-function tell(disk: SimulatedDisk, step: DurableStep, operation: Operation, paths: CompanyPaths): void {
+function recordOn(disk: SimulatedDisk, step: DurableStep, operation: Operation, paths: CompanyPaths): void {
   disk.after(operation)
   const rebuilding = existsSync(paths.nextWarehouse)
   if (step === 'rebuilt.rename' || (step === 'warehouse.checkpoint' && !rebuilding))

@@ -17,15 +17,15 @@ import { basename, dirname, join, relative } from 'node:path'
 import type { Operation } from '#src/platform/durable.ts'
 import type { Random } from '#src/sandbox/random.ts'
 
-/** What a published file has; it never changes, so a copy of the directory may share it. */
+/** The mode of published files; they never change, so a copy of the directory may share them. */
 const READ_ONLY = 0o444
 
-/** A name that the disk may still forget, and how it would be without that operation. */
+/** An operation on a name that is not durable yet, and how to undo it. */
 type Unsettled = { readonly directory: string; undo(root: string): void }
 
 /**
- * What the disk under a company's directory holds for certain, as the operations of `src/platform/durable.ts` made it so.
- * Everything else may be there, be there in part, or not be there after the power failed.
+ * What the disk below a company's directory holds for certain, by the operations of `src/platform/durable.ts`.
+ * Everything else may be complete, partial or missing after a power failure.
  */
 export class SimulatedDisk {
   readonly #root: string
@@ -35,7 +35,7 @@ export class SimulatedDisk {
   #unsettled: Unsettled[] = []
   #saved = 0
 
-  /** @param aside a directory on the same file system, for what may have to come back. */
+  /** @param aside a directory on the same file system, for files that may have to be restored. */
   constructor(root: string, aside: string) {
     this.#root = root
     this.#aside = aside
@@ -51,7 +51,7 @@ export class SimulatedDisk {
   after(operation: Operation): void {
     if (operation.kind === 'sync') this.#synced.add(operation.path)
     if (operation.kind === 'link') this.#synced.add(operation.path)
-    // Where there was a file of that name before, the name itself stays: it is one or the other.
+    // If a file had that name before, the name itself survives: it is the old file or the new one.
     if (operation.kind === 'rename') this.#moved(operation.from, operation.path)
     if (operation.kind === 'remove') this.#removed(operation.path)
     if (operation.kind === 'sync_directory' && existsSync(operation.path)) {
@@ -60,19 +60,19 @@ export class SimulatedDisk {
     }
   }
 
-  /** The warehouse is as durable as DuckDB makes it: whole, as of a checkpoint. */
+  /** The warehouse is as durable as DuckDB makes it: complete, as of a checkpoint. */
   checkpointed(path: string): void {
     if (!existsSync(path)) return
     this.#synced.add(path)
     copyFileSync(path, this.#checkpoint)
   }
 
-  /** Copies the directory as it is at this moment: what a process that is killed now leaves. */
+  /** Copies the directory as it is now: what a process killed now leaves. */
   copyTo(path: string): void {
     copyTree(this.#root, path)
   }
 
-  /** Takes from a copy what the power may take. */
+  /** Removes from a copy what a power failure may lose. */
   losePower(copy: string, random: Random): void {
     for (const { undo } of this.#unsettled.toReversed()) if (random.chance(0.5)) undo(copy)
     this.#unsettled = []
@@ -95,7 +95,7 @@ export class SimulatedDisk {
       for (const name of known) if (name === path || name.startsWith(`${path}/`)) known.delete(name)
   }
 
-  /** @param below path of a directory from the root. */
+  /** @param below path of a directory, relative to the root. */
   #loseBelow(copy: string, below: string, random: Random): void {
     for (const entry of readdirSync(join(copy, below), { withFileTypes: true }).sort(byName)) {
       const name = join(below, entry.name)
@@ -112,7 +112,7 @@ export class SimulatedDisk {
     }
   }
 
-  /** What is there after a power failure is on the disk. */
+  /** Everything that survived a power failure is durable. */
   #settle(copy: string): void {
     for (const name of readdirSync(copy, { recursive: true }) as string[]) {
       this.#synced.add(join(this.#root, name))
@@ -148,7 +148,7 @@ export class SimulatedDisk {
         if (existsSync(here)) return
         mkdirSync(dirname(here), { recursive: true })
         linkSync(kept, here)
-        // What was durable before it was removed comes back whole.
+        // A file that was durable before its removal comes back complete.
         if (wasSynced) this.#synced.add(path)
       },
     })
@@ -157,7 +157,7 @@ export class SimulatedDisk {
   #keep(path: string): string {
     this.#saved += 1
     const kept = join(this.#aside, String(this.#saved))
-    // The warehouse is written to in place; all other files are only replaced.
+    // The warehouse is written in place; all other files are only replaced.
     if (basename(path).startsWith('warehouse')) copyFileSync(path, kept)
     else linkSync(path, kept)
     return kept
@@ -168,7 +168,7 @@ export class SimulatedDisk {
   }
 }
 
-/** Copies a directory; files that nobody may write to are shared, as nothing changes them. */
+/** Copies a directory; read-only files are shared, because nothing changes them. */
 function copyTree(from: string, to: string): void {
   mkdirSync(to)
   for (const entry of readdirSync(from, { withFileTypes: true })) {
@@ -180,7 +180,7 @@ function copyTree(from: string, to: string): void {
   }
 }
 
-/** Leaves a file with only so many of its bytes; another name of it keeps them all. */
+/** Truncates a file to a random size; its other hard links keep the content. */
 function loseBytes(path: string, random: Random): void {
   const { size, mode } = lstatSync(path)
   const bytes = random.chance(0.5) ? 0 : random.int(0, size)

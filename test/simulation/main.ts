@@ -7,15 +7,15 @@ import { PLANTED, tryPlanted } from './planted.ts'
 import { simulate } from './simulate.ts'
 import { describeCounts, describeFailure } from './summary.ts'
 
-/** A worker is replaced after so many seeds: DuckDB keeps some memory of each instance. */
+/** A worker is replaced after this many seeds: DuckDB keeps some memory of each instance. */
 const SEEDS_PER_WORKER = 100
 const PROGRESS_MS = 60_000
-/** What a failure says in a list of many; all of it when it is replayed. */
-const SAID_LENGTH = 300
-/** One that says nothing for so long hangs. */
+/** Length of a failure's text in a list; a replay prints it whole. */
+const SHOWN_LENGTH = 300
+/** A seed that takes longer hangs. */
 const MAX_SEED_MS = 300_000
 
-/** What a worker says of a seed. */
+/** A worker's result for a seed. */
 export type Outcome = {
   readonly seed: string
   readonly failure: string | null
@@ -23,18 +23,13 @@ export type Outcome = {
 }
 
 const program = new Command('npm run simulate --')
-  .description(
-    'Runs the sync in simulated worlds, each out of a seed, and looks whether the invariants hold.',
-  )
-  .option('--seeds <number>', 'how many worlds', wholeNumber(1), 100)
-  .option('--from <number>', 'the first seed', wholeNumber(1), 1)
-  .option('--seed <seed>', 'replay one seed and tell what happened in it')
-  .option('--workers <number>', 'processes side by side', wholeNumber(1), availableParallelism())
+  .description('Runs the sync in simulated worlds, one per seed, and checks the invariants.')
+  .option('--seeds <number>', 'number of worlds', wholeNumber(1), 100)
+  .option('--from <number>', 'first seed', wholeNumber(1), 1)
+  .option('--seed <seed>', 'replay one seed and log each of its runs')
+  .option('--workers <number>', 'number of parallel processes', wholeNumber(1), availableParallelism())
   .option('--until-failure', 'stop at the first failure')
-  .option(
-    '--planted [names...]',
-    'plant known bugs one after another, and tell after how many seeds each is caught',
-  )
+  .option('--planted [names...]', 'plant known bugs one by one and print the seed that catches each')
   .addOption(new Option('--worker', 'take seeds from the parent process').hideHelp())
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
@@ -60,9 +55,9 @@ function work(): void {
   process.on('disconnect', () => process.exit())
 }
 
-async function outcomeOf(seed: string, tell?: (line: string) => void): Promise<Outcome> {
+async function outcomeOf(seed: string, log?: (line: string) => void): Promise<Outcome> {
   try {
-    return { seed, failure: null, counts: [...(await simulate(seed, tell))] }
+    return { seed, failure: null, counts: [...(await simulate(seed, log))] }
   } catch (error) {
     return { seed, failure: describeFailure(error), counts: [] }
   }
@@ -70,7 +65,7 @@ async function outcomeOf(seed: string, tell?: (line: string) => void): Promise<O
 
 async function replayOne(seed: string): Promise<void> {
   const { failure, counts } = await outcomeOf(seed, line => process.stdout.write(`${line}\n`))
-  process.stdout.write(failure === null ? `${describeCounts(counts)}Seed ${seed} is well.\n` : `${failure}\n`)
+  process.stdout.write(failure === null ? `${describeCounts(counts)}Seed ${seed} passed.\n` : `${failure}\n`)
   process.exitCode = failure === null ? 0 : 1
 }
 
@@ -93,7 +88,7 @@ async function simulateMany(): Promise<void> {
         if (failure === null) return
         failed += 1
         process.stdout.write(
-          `Seed ${seed}: ${failure.split('\n')[0]?.slice(0, SAID_LENGTH)} (npm run simulate -- --seed ${seed})\n`,
+          `Seed ${seed}: ${failure.split('\n')[0]?.slice(0, SHOWN_LENGTH)} (npm run simulate -- --seed ${seed})\n`,
         )
       }),
     ),
@@ -107,13 +102,13 @@ async function simulateMany(): Promise<void> {
   process.exitCode = failed === 0 ? 0 : 1
 }
 
-/** Gives seeds to a process of its own, one at a time, until there are none. */
-async function employ(take: () => string | undefined, tell: (outcome: Outcome) => void): Promise<void> {
+/** Runs seeds in a child process, one at a time, until none are left. */
+async function employ(take: () => string | undefined, report: (outcome: Outcome) => void): Promise<void> {
   for (let seed = take(); seed !== undefined; ) {
     const worker = fork(import.meta.filename, ['--worker'], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     for (let seeds = 0; seed !== undefined && seeds < SEEDS_PER_WORKER; seeds += 1) {
       const outcome: Outcome = await ask(worker, seed)
-      tell(outcome)
+      report(outcome)
       seed = take()
       if (outcome.counts.length === 0) break
     }
@@ -124,7 +119,10 @@ async function employ(take: () => string | undefined, tell: (outcome: Outcome) =
 function ask(worker: ReturnType<typeof fork>, seed: string): Promise<Outcome> {
   return new Promise(resolve => {
     const fail = (failure: string) => end({ seed, failure, counts: [] })
-    const late = setTimeout(() => fail(`nothing came within ${MAX_SEED_MS} ms`), MAX_SEED_MS)
+    const late = setTimeout(
+      () => fail(`the process did not answer within ${MAX_SEED_MS / 1000} s`),
+      MAX_SEED_MS,
+    )
     const died = () => fail('the process died')
     function end(outcome: Outcome): void {
       clearTimeout(late)
@@ -139,11 +137,13 @@ function ask(worker: ReturnType<typeof fork>, seed: string): Promise<Outcome> {
 async function plantAll(names: readonly string[]): Promise<void> {
   const unknown = names.find(name => !PLANTED.some(bug => bug.name === name))
   if (unknown)
-    program.error(`There is no planted bug ${unknown}. There are ${PLANTED.map(bug => bug.name).join(', ')}.`)
+    program.error(
+      `There is no planted bug ${unknown}; use one of ${PLANTED.map(bug => bug.name).join(', ')}.`,
+    )
   for (const bug of PLANTED.filter(({ name }) => names.length === 0 || names.includes(name))) {
-    const { seeds, said } = await tryPlanted(bug, options.seeds)
+    const { seeds, output } = await tryPlanted(bug, options.seeds)
     const caught = seeds === null ? `NOT CAUGHT in ${options.seeds} seeds` : `caught by seed ${seeds}`
-    process.stdout.write(`${bug.invariant} ${bug.name}: ${caught}\n    ${said}\n`)
+    process.stdout.write(`${bug.invariant} ${bug.name}: ${caught}\n    ${output}\n`)
     if (seeds === null) process.exitCode = 1
   }
 }

@@ -2,10 +2,10 @@ import type { Fault, Faults } from '#src/sandbox/faults.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
 
-/** What goes wrong on the way to the API in one run. */
+/** The network faults of one run. */
 export type NetworkFaults = {
   readonly plan: readonly Fault[]
-  /** Whether an answer about the list may not arrive as it was given. */
+  /** Whether answers of the list, or about a single notice, may be lost. */
   readonly losesAnswers: boolean
 }
 
@@ -13,12 +13,12 @@ export const CALM: NetworkFaults = { plan: [], losesAnswers: false }
 
 const REQUESTS = ['list', 'notice', 'analysis'] as const
 
-/** @param pageSize what the server gives at most of the list; null for as many as are asked for. */
+/** @param pageSize the most notices that the server returns per page; null for as many as requested. */
 export function drawNetworkFaults(random: Random, pageSize: number | null): NetworkFaults {
   const page: Fault[] = pageSize === null ? [] : [{ fault: 'clamp_limit', max: pageSize }]
   const latency: Fault[] = random.chance(0.3) ? [{ fault: 'latency', ms: 0, toMs: 3 }] : []
-  const storms = random.chance(0.4) ? [] : Array.from({ length: random.int(1, 3) }, () => drawFault(random))
-  return { plan: [...page, ...latency, ...storms], losesAnswers: storms.some(losesAnswers) }
+  const drawn = random.chance(0.4) ? [] : Array.from({ length: random.int(1, 3) }, () => drawFault(random))
+  return { plan: [...page, ...latency, ...drawn], losesAnswers: drawn.some(losesAnswers) }
 }
 
 function losesAnswers({ fault, kinds = REQUESTS }: Fault): boolean {
@@ -33,7 +33,7 @@ function drawFault(random: Random): Fault {
   const where = random.chance(0.5) ? scope : burst
   return random.weighted<Fault>([
     [{ ...where, fault: 'status', status: random.pick([500, 502, 408, 403]) }, 3],
-    // Of a notice itself it would be the truth to whoever asks.
+    // For a notice itself, a 404 would mean that it is deleted.
     [{ ...where, kinds: ['analysis'], fault: 'status', status: 404 }, 1],
     [{ ...where, fault: 'status', status: random.pick([429, 503]), retryAfterSeconds: 0 }, 2],
     [{ ...where, fault: 'status', status: 500, body: 'html' }, 1],
@@ -51,8 +51,8 @@ function drawFault(random: Random): Fault {
 }
 
 /**
- * Lets requests be answered one after another, in an order drawn by what is asked and not by when it came: with
- * the same seed the same world is seen.
+ * Answers requests one after another, in an order that depends on what they request and not on when they arrive,
+ * so the same seed gives the same simulation.
  */
 export function serialise(faults: Faults, random: Random): void {
   const waiting: { request: SandboxRequest; answer: () => void }[] = []

@@ -12,7 +12,7 @@ import { type SyncRequest, sync } from '#src/sync.ts'
 import { assertHolds } from './assertions.ts'
 import { OTHER_KEY, type Play } from './play.ts'
 
-/** What an operator, or the clock, has done. */
+/** What an operator, or the schedule, does. */
 export type Operation =
   | 'sync'
   | 'full'
@@ -38,7 +38,7 @@ export function drawOperation(random: Random): Operation {
   ])
 }
 
-/** @returns the report, where the operation has one. */
+/** @returns the report, if the operation has one. */
 export async function perform(
   play: Play,
   operation: Operation,
@@ -48,7 +48,7 @@ export async function perform(
     operation === 'other key' ? { ...play.environment, API_KEY: OTHER_KEY } : play.environment
   const context = contextOf(play, environment, signal)
   return await holdingCompany(context, SILENT, { what: operation, waitSeconds: 0 }, async () => {
-    // The other one waits a little for the lock, so not each time.
+    // Not each time: the second process waits a little for the lock.
     if (play.random.chance(0.15)) await checkHeld(context)
     if (operation === 'publish' || operation === 'rebuild') {
       const open = operation === 'publish' ? openWarehouse : rebuildWarehouse
@@ -68,7 +68,7 @@ export async function perform(
 
 const SILENT = { progress() {}, note() {} }
 
-/** I8: nobody else gets the company meanwhile. */
+/** I8: no other process gets the company at the same time. */
 async function checkHeld(context: RunContext): Promise<void> {
   const refused = await holdingCompany(
     context,
@@ -78,7 +78,7 @@ async function checkHeld(context: RunContext): Promise<void> {
   ).catch(error => error)
   assertHolds(
     refused instanceof FatalError && refused.exitCode === EXIT.held,
-    () => 'I8: a second process got the company while the first one holds it',
+    () => 'I8: a second process got the company while the first one held it',
   )
 }
 
@@ -94,7 +94,7 @@ export function contextOf(
   return {
     paths,
     settings,
-    // Time goes on while a run works; a slow minute seals a segment early.
+    // Time passes during a run; a slow minute seals a segment early.
     now: () => {
       clock.now = new Date(clock.now.getTime() + (ticking.chance(0.01) ? 61_000 : ticking.int(0, 20)))
       return clock.now

@@ -5,7 +5,7 @@ import { assertHolds } from './assertions.ts'
 import type { Ledger, Shown } from './company.ts'
 import { analysisText, noticeText, type Stored, type StoredNotice } from './stored.ts'
 
-/** I1, I9: each listed notice has one outcome, and the server was asked no more than that takes. */
+/** I1, I9: each listed notice has one outcome, and the run sent no more requests than that takes. */
 export function checkReport(
   report: RunReport,
   server: { requests: number; peakConcurrent: number },
@@ -20,51 +20,52 @@ export function checkReport(
   const counts = Object.entries(report).filter(([, value]) => typeof value === 'number')
   assertHolds(
     counts.every(([, value]) => Number(value) >= 0),
-    () => `I1: less than nothing: ${JSON.stringify(report)}`,
+    () => `I1: a negative count: ${JSON.stringify(report)}`,
   )
   assertHolds(
     report.status !== 'ok' || quarantined + failed + not_attempted === 0,
-    () => `I1: the run is ok, but not all was attempted: ${JSON.stringify(report)}`,
+    () => `I1: the run is ok, but not everything was loaded: ${JSON.stringify(report)}`,
   )
   assertHolds(
     server.peakConcurrent <= concurrency,
-    () => `I9: ${server.peakConcurrent} requests at once, ${concurrency} allowed`,
+    () => `I9: ${server.peakConcurrent} concurrent requests, ${concurrency} allowed`,
   )
   const most = (4 * (listed + 60) + 200) * (retries + 11)
   assertHolds(server.requests <= most, () => `I9: ${server.requests} requests for ${listed} notices`)
 }
 
-/** Every row is justified by a document that the API showed, and an analysis is one document, whole. */
+/** Each row matches a document that the API sent, and all rows of an analysis match one document. */
 export function checkJustified(stored: Stored, ledger: Ledger): void {
   for (const [id, notice] of stored.notices) {
     const shown = ledger.notices.get(id) ?? []
     assertHolds(
       shown.some(({ entry }) => entry && noticeText(entry) === notice.text),
-      () => `the row of ${id} is none that was shown: ${notice.text}`,
+      () => `the row of ${id} matches no document that the API sent: ${notice.text}`,
     )
   }
   for (const [id, text] of stored.analyses) {
     const seqs = showings(ledger.analyses.get(id), text)
     assertHolds(
       seqs.length > 0,
-      () => `I2: the analysis of ${id} with its rows is none that was shown: ${text}`,
+      () => `I2: the analysis of ${id} and its rows match no document that the API sent: ${text}`,
     )
     const notice = stored.notices.get(id)
     assertHolds(notice !== undefined, () => `the analysis of ${id} has no notice`)
     if (notice.state !== 'current') continue
     assertHolds(
       stored.sources.get(id) === notice.updatedAt,
-      () => `I3: the analysis of ${id} is called current, but is that of another updated_at`,
+      () => `I3: the analysis of ${id} is marked current, but belongs to another updated_at`,
     )
     const since = firstShown(ledger.notices.get(id), notice.updatedAt)
     assertHolds(
       seqs.some(seq => seq > since),
-      () => `I3: the analysis of ${id} is called current, but was last read before its updated_at was shown`,
+      () =>
+        `I3: the analysis of ${id} is marked current, but was last read before its updated_at was first sent`,
     )
   }
   for (const [id, { state }] of stored.notices)
     if (state === 'current')
-      assertHolds(stored.analyses.has(id), () => `I3: ${id} is current without an analysis`)
+      assertHolds(stored.analyses.has(id), () => `I3: ${id} is marked current, but has no analysis`)
 }
 
 function showings(shown: readonly Shown[] | undefined, text: string): number[] {
@@ -76,22 +77,22 @@ function firstShown(shown: readonly Shown[] | undefined, updatedAt: number): num
   return first?.seq ?? Number.POSITIVE_INFINITY
 }
 
-/** After a run that went through the whole list, and whose answers all arrived. */
+/** Checks a run that read the whole list and lost no answers. */
 export function checkFresh(stored: Stored, { ofRun }: Ledger): void {
   for (const id of ofRun.notices.keys()) {
     if (ofRun.unusable.has(id)) continue
     const notice = stored.notices.get(id)
-    assertHolds(notice !== undefined, () => `${id} was shown, but has no row`)
-    assertHolds(!notice.deleted, () => `I4: ${id} was shown in this run, and is marked deleted`)
+    assertHolds(notice !== undefined, () => `${id} was sent in this run, but has no row`)
+    assertHolds(!notice.deleted, () => `I4: ${id} was sent in this run, but is marked deleted`)
     const shown = ofRun.notices.get(id) ?? []
     assertHolds(
       shown.some(({ entry }) => entry && noticeText(entry) === notice.text),
-      () => `${id} was shown, but its row is not what was shown in this run: ${notice.text}`,
+      () => `${id}: its row matches no document that was sent in this run: ${notice.text}`,
     )
   }
 }
 
-/** I3: a run that says that it went well left no analysis behind. */
+/** I3: a run that reports ok leaves no analysis pending. */
 export function checkNothingPending(stored: Stored, report: RunReport): void {
   const { status, mode, deferred, quarantined, failed, not_attempted, gone } = report
   if (status !== 'ok' || (mode !== 'full' && mode !== 'incremental')) return
@@ -103,19 +104,16 @@ export function checkNothingPending(stored: Stored, report: RunReport): void {
     )
 }
 
-/** After a `--full` that went well, every analysis was read again. */
+/** A `--full` run that reports ok has read every analysis again. */
 export function checkRefetched(stored: Stored, { analyses, ofRun }: Ledger, report: RunReport): void {
   if (report.status !== 'ok' || report.deferred + report.gone > 0) return
   for (const [id, { deleted }] of stored.notices) {
     const last = analyses.get(id)?.at(-1)?.seq ?? 0
-    assertHolds(
-      deleted || last > ofRun.since,
-      () => `--full went well, but the analysis of ${id} was not read`,
-    )
+    assertHolds(deleted || last > ofRun.since, () => `--full was ok, but the analysis of ${id} was not read`)
   }
 }
 
-/** I4, I10: deleted is only what was not listed and answered 404, and never more than can be believed. */
+/** I4, I10: only notices that were not listed and answered 404 are deleted, and never implausibly many. */
 export function checkDeleted(
   before: Stored | null,
   after: Stored,
@@ -129,7 +127,7 @@ export function checkDeleted(
   for (const [id] of fresh) {
     assertHolds(absent.has(id), () => `I4: ${id} is marked deleted, but no answer was 404`)
     assertHolds(
-      // What was listed without its id was not listed for who reads it.
+      // A notice listed without a usable id counts as not listed.
       losesAnswers || !settled || ofRun.unusable.has(id) || !ofRun.listed.has(id),
       () => `I4: ${id} is marked deleted, but was listed in this run`,
     )
@@ -137,13 +135,13 @@ export function checkDeleted(
   const most = trusted ? Number.POSITIVE_INFINITY : Math.max(20, live * 0.05)
   assertHolds(
     !settled || fresh.length <= most,
-    () => `I10: ${fresh.length} of ${live} notices marked deleted at once`,
+    () => `I10: ${fresh.length} of ${live} notices were marked deleted at once`,
   )
 }
 
 /** I10: a run with another company's key changes nothing. */
 export function checkUntouched(before: Stored | null, after: Stored, { status }: RunReport): void {
-  assertHolds(status === 'failed', () => `I10: a run with another company's key is ${status}`)
+  assertHolds(status === 'failed', () => `I10: a run with another company's key ended ${status}`)
   assertHolds(
     JSON.stringify([...(before?.notices ?? [])].sort()) === JSON.stringify([...after.notices].sort()) &&
       JSON.stringify([...(before?.analyses ?? [])].sort()) === JSON.stringify([...after.analyses].sort()),
@@ -151,23 +149,20 @@ export function checkUntouched(before: Stored | null, after: Stored, { status }:
   )
 }
 
-/** I6: what was published once is never lost. */
+/** I6: published data is never lost. */
 export function checkKept(before: Stored | null, after: Stored): void {
   for (const id of before?.notices.keys() ?? [])
-    assertHolds(after.notices.has(id), () => `I6: ${id} was published and has no row any more`)
+    assertHolds(after.notices.has(id), () => `I6: ${id} was published, but has no row any more`)
   for (const id of before?.analyses.keys() ?? [])
     assertHolds(
       after.analyses.has(id),
-      () => `I6: the analysis of ${id} was published and has no row any more`,
+      () => `I6: the analysis of ${id} was published, but has no row any more`,
     )
   for (const version of before?.history ?? [])
-    assertHolds(
-      after.history.has(version),
-      () => `I6: a version was published and is there no more: ${version}`,
-    )
+    assertHolds(after.history.has(version), () => `I6: a published version is missing: ${version}`)
 }
 
-/** What the report counts is what the rows show, where nothing that was shown was lost or broken. */
+/** The report's counts match the rows, provided that no document was lost or broken. */
 export function checkCounts(
   before: Stored | null,
   after: Stored,
@@ -187,7 +182,7 @@ export function checkCounts(
     )
 }
 
-/** The end of the story: with nothing wrong any more, the warehouse says what the company has. */
+/** At the end, without faults, the warehouse matches the company. */
 export function checkTruth(
   stored: Stored,
   world: { ids(): string[]; entry(id: string): Entry | undefined },
@@ -196,27 +191,27 @@ export function checkTruth(
   const live = [...stored.notices].filter(([, { deleted }]) => !deleted).map(([id]) => id)
   assertHolds(
     String(live.sort()) === String(world.ids().sort()),
-    () => `live are ${live.sort()}, the company has ${world.ids().sort()}`,
+    () => `live notices are ${live.sort()}, but the company has ${world.ids().sort()}`,
   )
   for (const id of live) {
     const entry = world.entry(id) as Entry
     const notice = stored.notices.get(id) as StoredNotice
     assertHolds(
       notice.text === noticeText(entry),
-      () => `${id} is ${noticeText(entry)}, its row says ${notice.text}`,
+      () => `${id} is ${noticeText(entry)}, but its row is ${notice.text}`,
     )
-    assertHolds(!stored.quarantined.has(`notice ${id}`), () => `${id} is well, and still set aside`)
+    assertHolds(!stored.quarantined.has(`notice ${id}`), () => `${id} is valid, but still quarantined`)
     if (isExcluded(entry.edital.status)) continue
     assertHolds(
       !stored.quarantined.has(`analysis ${id}`),
-      () => `the analysis of ${id} is well, and still set aside`,
+      () => `the analysis of ${id} is valid, but still quarantined`,
     )
     assertHolds(notice.state === 'current', () => `the analysis of ${id} is ${notice.state} at the end`)
     if (!silentChangesSeen) continue
     const text = analysisText(entry)
     assertHolds(
       stored.analyses.get(id) === text,
-      () => `the analysis of ${id} is ${text}, its rows say ${stored.analyses.get(id)}`,
+      () => `the analysis of ${id} is ${text}, but its rows are ${stored.analyses.get(id)}`,
     )
   }
 }

@@ -3,7 +3,7 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A bug that somebody could make, as a replacement in one file; `from` stands there exactly once. */
+/** A plausible bug, as a replacement in one file; `from` occurs in it exactly once. */
 export type Planted = {
   readonly invariant: string
   readonly name: string
@@ -12,7 +12,7 @@ export type Planted = {
   readonly to: string
 }
 
-/** At least one for each invariant: the simulation must catch them all. */
+/** At least one per invariant: the simulation must catch them all. */
 export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I1',
@@ -189,26 +189,27 @@ const COPIED = ['package.json', 'config', 'schema', 'src', 'jobs', 'test'] as co
 
 /**
  * Runs the simulation on a copy of the project with the bug in it.
- * @returns the seed that caught it, null where none of so many did, and what was said.
+ * @returns the seed that caught it, or null if none did, and the printed failure.
  */
 export async function tryPlanted(
   { file, from, to }: Planted,
   seeds: number,
-): Promise<{ seeds: number | null; said: string }> {
+): Promise<{ seeds: number | null; output: string }> {
   const copy = await mkdtemp(join(tmpdir(), 'editais-sync-planted-'))
   try {
     for (const name of COPIED) await cp(join(PROJECT, name), join(copy, name), { recursive: true })
     await symlink(join(PROJECT, 'node_modules'), join(copy, 'node_modules'))
     const path = join(copy, file)
     const text = await readFile(path, 'utf8')
-    if (text.split(from).length !== 2) throw new Error(`${file} does not hold once: ${from}`)
+    if (text.split(from).length !== 2)
+      throw new Error(`${file} does not contain this text exactly once: ${from}`)
     await writeFile(
       path,
       text.replace(from, () => to),
     )
-    const output = await runSimulation(copy, ['--until-failure', '--seeds', String(seeds)])
-    const [, seed, said] = /^Seed (\d+): (.*) \(npm run simulate/m.exec(output) ?? []
-    return { seeds: seed === undefined ? null : Number(seed), said: said ?? output.trim() }
+    const printed = await runSimulation(copy, ['--until-failure', '--seeds', String(seeds)])
+    const [, seed, failure] = /^Seed (\d+): (.*) \(npm run simulate/m.exec(printed) ?? []
+    return { seeds: seed === undefined ? null : Number(seed), output: failure ?? printed.trim() }
   } finally {
     await rm(copy, { recursive: true, force: true })
   }

@@ -12,10 +12,10 @@ import type { Stored } from './stored.ts'
 
 export const OTHER_KEY = 'edk_simulated_of_another_company_77'
 
-/** Everything of one seeded run. */
+/** The state of one simulation. */
 export type Play = {
   readonly random: Random
-  /** How time goes on while a run works. */
+  /** How time passes during a run. */
   readonly ticking: Random
   readonly company: SimulatedCompany
   readonly sandbox: Sandbox
@@ -24,18 +24,18 @@ export type Play = {
   readonly environment: Readonly<Record<string, string>>
   readonly clock: { now: Date }
   readonly seen: Seen
-  /** How often what happened, for the summary. */
+  /** Number of events by kind, for the summary. */
   readonly counts: Map<string, number>
-  readonly tell: (line: string) => void
-  /** What was published last, and so must never be lost. */
+  readonly log: (line: string) => void
+  /** The last published state, which must never be lost. */
   kept: Stored | null
-  /** Whether `kept` is all that there is: no run since died or failed half-way. */
+  /** Whether `kept` is the complete state: no run since then died or failed. */
   settled: boolean
   powerFailed: boolean
   runs: number
 }
 
-export async function openPlay(random: Random, place: string): Promise<Omit<Play, 'tell'>> {
+export async function openPlay(random: Random, place: string): Promise<Omit<Play, 'log'>> {
   const clock = { now: new Date('2026-11-20T12:00:00Z') }
   const now = () => clock.now
   const notices = random.weighted([
@@ -43,7 +43,7 @@ export async function openPlay(random: Random, place: string): Promise<Omit<Play
     [random.int(9, 24), 3],
     [random.int(25, 60), 2],
   ])
-  // Streams of their own: what one of them draws more or less does not move the others.
+  // Separate streams: if one draws more or less, the others do not change.
   const of = (what: string) => createRandom(`${what} ${random.hex(16)}`)
   const company = new SimulatedCompany({ random: of('company'), now, notices, prefix: 'n' })
   const other = new SimulatedCompany({ random: of('other'), now, notices: 3, prefix: 'x' })
@@ -73,7 +73,7 @@ export async function openPlay(random: Random, place: string): Promise<Omit<Play
   }
 }
 
-/** Of what happens, for the summary. */
+/** Counts an event for the summary. */
 export function count({ counts }: Play, what: string, times = 1): void {
   counts.set(what, (counts.get(what) ?? 0) + times)
 }

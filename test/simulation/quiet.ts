@@ -17,20 +17,20 @@ import { checkSameTables, countRuns } from './tables.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Nothing is wrong any more, nothing changes: now the warehouse must be right. */
+/** Without faults and changes, the warehouse must become correct. */
 export async function quietEnd(play: Play): Promise<void> {
   const { company, clock, environment } = play
   Object.assign(company, { alterations: 0, changesPerAnswer: 0 })
-  // Later than any clock was, so that nothing waits for its next attempt.
+  // Later than any earlier time, so that nothing waits for its next attempt.
   clock.now = new Date(clock.now.getTime() + 60 * 24 * HOUR_MS)
   const quiet: Play = { ...play, environment: { ...environment, API_TIMEOUT_MS: '20000' } }
   const excluded = environment.ANALYSIS_STATUSES?.split(',')
   const isExcluded = (status: string) => (excluded ? !excluded.includes(status) : false)
-  // All that is old enough is read again, and so what changed silently; only where that is off it takes a `--full`.
+  // Old analyses are read again, including silent changes; if ANALYSIS_MAX_AGE is off, this takes a `--full`.
   const agesOut = environment.ANALYSIS_MAX_AGE !== 'off'
   for (const operation of agesOut ? (['sync'] as const) : (['sync', 'restart'] as const)) {
     const report = await attempt(quiet, { operation, networkFaults: CALM, crashPoint: null, trusted: true })
-    assertHolds(report?.status === 'ok', () => `with nothing wrong, the run is ${JSON.stringify(report)}`)
+    assertHolds(report?.status === 'ok', () => `without faults, the run is not ok: ${JSON.stringify(report)}`)
     const silentChangesSeen = agesOut || operation === 'restart'
     oracle.checkTruth(quiet.kept as Stored, company.world, { isExcluded, silentChangesSeen })
   }
@@ -50,7 +50,7 @@ async function checkNothingToDo(play: Play): Promise<void> {
   const { listed, unchanged, deferred, added, changed, tombstoned } = report as RunReport
   assertHolds(
     unchanged + deferred === listed && added + changed + tombstoned === 0,
-    () => `nothing changed, but the run says ${JSON.stringify(report)}`,
+    () => `nothing changed, but the run reports ${JSON.stringify(report)}`,
   )
   const after = await readdir(join(play.paths.lake, 'snapshots'))
   assertHolds(
@@ -59,7 +59,7 @@ async function checkNothingToDo(play: Play): Promise<void> {
   )
 }
 
-/** I6: the log alone gives the same warehouse. */
+/** I6: a rebuild from the log gives the same warehouse. */
 async function checkRebuild(play: Play): Promise<void> {
   const { paths } = play
   const undisturbed = `${paths.warehouse}.before`
@@ -74,7 +74,7 @@ async function checkRebuild(play: Play): Promise<void> {
     for await (const line of readLines(segmentPath(directory, number)))
       runs.add((JSON.parse(line) as { run_id: string }).run_id)
   const stored = await countRuns(paths.warehouse)
-  assertHolds(stored === runs.size, () => `the log tells of ${runs.size} runs, sync_runs of ${stored}`)
+  assertHolds(stored === runs.size, () => `the log has ${runs.size} runs, sync_runs has ${stored}`)
 }
 
 /** I7: the key is in no file. */

@@ -12,27 +12,27 @@ import { quietEnd } from './quiet.ts'
 
 const HOUR_MS = 3_600_000
 
-/** With so many live notices another company's key is recognised (`src/pipeline/missing.ts`). */
+/** From this many live notices on, another company's key is detected (`src/pipeline/missing.ts`). */
 const GUARDED_FROM = 20
 
 /**
- * One life of a warehouse, out of a seed: a company that changes between and during the requests, an API that
- * fails, a disk that fails, a process that dies, an operator. After each run the oracle looks at what there is,
- * and at the end, when all is well again, whether it is the truth.
- * @param tell is told of each run, for whoever wants to follow.
- * @returns how often what happened.
- * @throws Violation of an invariant.
+ * Simulates the life of a warehouse from a seed: a company that changes between and during requests, network
+ * faults, crash points of process and disk, and the operations of an operator. The oracle checks the state after
+ * each run. At the end, without faults, the warehouse must match the company.
+ * @param log receives lines that describe each run.
+ * @returns the number of events by kind.
+ * @throws Violation if an invariant does not hold.
  */
 export async function simulate(
   seed: string,
-  tell: (line: string) => void = () => {},
+  log: (line: string) => void = () => {},
 ): Promise<ReadonlyMap<string, number>> {
   const random = createRandom(`simulation ${seed}`)
   const place = await mkdtemp(join(tmpdir(), 'editais-sync-simulation-'))
   const drawn = Math.random
-  // Backoff has jitter; with the same seed the same one.
+  // Backoff has jitter; the same seed must give the same jitter.
   Math.random = createRandom(`jitter ${seed}`).next
-  const play = { ...(await openPlay(random, place)), tell }
+  const play = { ...(await openPlay(random, place)), log }
   try {
     for (let runs = random.int(1, 4); runs > 0; runs -= 1)
       await (random.chance(0.15) ? relapse(play) : oneRun(play))
@@ -47,7 +47,7 @@ export async function simulate(
   }
 }
 
-/** Time passes, the company changes, and then somebody does something, in some networkFaults. */
+/** Time passes, the company changes, and then an operation runs with some network faults. */
 async function oneRun(play: Play): Promise<void> {
   const { random, company } = play
   passTime(play)
@@ -69,7 +69,7 @@ async function oneRun(play: Play): Promise<void> {
   })
 }
 
-/** Some analyses cannot be read for once, and then are what they were; nothing else is new. */
+/** Some analyses are truncated once, and are unchanged when read again; nothing else changes. */
 async function relapse(play: Play): Promise<void> {
   Object.assign(play.company, { alterations: 0, changesPerAnswer: 0 })
   passTime(play)
@@ -77,7 +77,7 @@ async function relapse(play: Play): Promise<void> {
     plan: [{ fault: 'truncate', kinds: ['analysis'], probability: 0.3 }],
     losesAnswers: false,
   }
-  // Soon after one another: an hour later there would be a new snapshot anyway.
+  // In quick succession: an hour later there would be a new snapshot anyway.
   for (const networkFaults of [broken, CALM])
     await attempt(play, { operation: 'restart', networkFaults, crashPoint: null, trusted: false })
 }
@@ -87,7 +87,7 @@ function isGuarded({ kept, settled }: Play): boolean {
   return settled && live.length >= GUARDED_FROM
 }
 
-/** Minutes, hours or weeks; now and then the clock is put back. */
+/** Minutes, hours or weeks pass; sometimes the clock goes back. */
 function passTime({ random, clock }: Play): void {
   const hours = random.weighted([
     [random.next(), 4],

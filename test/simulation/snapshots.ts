@@ -6,15 +6,15 @@ import type { Manifest } from '#src/store/lake/manifest.ts'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
 import { assertHolds } from './assertions.ts'
 
-/** I5: snapshots as they were first seen, by path. */
+/** I5: hashes of snapshot files when first seen, by path. */
 export type Seen = Map<string, string>
 
-/** I5: `latest` resolves to a whole snapshot, or to none yet. Cheap: it is asked after each step. */
+/** I5: `latest` resolves to a complete snapshot, or does not exist yet. Cheap, because it runs after each step. */
 export function checkLatest({ lake }: Pick<CompanyPaths, 'lake'>, published: boolean): Manifest | null {
   const link = join(lake, 'latest')
   const target = linkTarget(link)
   if (target === null) {
-    assertHolds(!published, () => 'I5: there is no latest snapshot any more')
+    assertHolds(!published, () => 'I5: the latest snapshot has disappeared')
     return null
   }
   const path = join(lake, target, 'manifest.json')
@@ -25,14 +25,14 @@ export function checkLatest({ lake }: Pick<CompanyPaths, 'lake'>, published: boo
       const at = join(lake, target, file.path)
       assertHolds(
         existsSync(at) && statSync(at).size === file.bytes,
-        () => `I5: ${file.path} of ${target} is not whole`,
+        () => `I5: ${file.path} of ${target} is missing or has the wrong size`,
       )
     }
   assertHolds(existsSync(join(lake, target, 'catalog.duckdb')), () => `I5: ${target} has no catalog`)
   return manifest
 }
 
-/** I5: no file of a finished snapshot differs from its manifest, or from what it was when it was first seen. */
+/** I5: no file of a finished snapshot differs from its manifest, or from its content when first seen. */
 export function checkImmutable({ lake }: CompanyPaths, seen: Seen, powerFailed: boolean): void {
   const directory = join(lake, 'snapshots')
   for (const name of existsSync(directory) ? readdirSync(directory) : []) {
@@ -45,22 +45,22 @@ export function checkImmutable({ lake }: CompanyPaths, seen: Seen, powerFailed: 
     ]
     for (const file of expected) {
       const at = join(directory, name, file.path)
-      // A snapshot that is being removed loses its manifest first; power may bring that back.
+      // The removal of a snapshot starts with its manifest; a power failure may bring that back.
       if (!existsSync(at) && powerFailed) continue
-      assertHolds(existsSync(at), () => `I5: ${name}/${file.path} is not there`)
+      assertHolds(existsSync(at), () => `I5: ${name}/${file.path} is missing`)
       const hash = createHash('sha256').update(readFileSync(at)).digest('hex')
-      assertHolds(hash === file.sha256, () => `I5: ${name}/${file.path} is not what its manifest says`)
+      assertHolds(hash === file.sha256, () => `I5: ${name}/${file.path} does not match its manifest`)
       assertHolds(
         (seen.get(at) ?? hash) === hash,
         () => `I5: ${name}/${file.path} was changed after it was published`,
       )
       seen.set(at, hash)
-      assertHolds((statSync(at).mode & 0o222) === 0, () => `I5: ${name}/${file.path} may be written to`)
+      assertHolds((statSync(at).mode & 0o222) === 0, () => `I5: ${name}/${file.path} is writable`)
     }
   }
 }
 
-/** I6: nothing that can be read says more than the log does. */
+/** I6: no snapshot is ahead of the log. */
 export async function checkDurableFirst({ lake, raw }: CompanyPaths, published = false): Promise<void> {
   const manifest = checkLatest({ lake }, published)
   const sealed = (await sealedSegments(raw)).length
@@ -70,7 +70,7 @@ export async function checkDurableFirst({ lake, raw }: CompanyPaths, published =
   )
 }
 
-/** I5: the latest snapshot; it stays also when there is a newer one. */
+/** I5: the latest snapshot; a run must keep it even if it publishes a newer one. */
 export function latestOf({ lake }: CompanyPaths): string[] {
   const directory = join(lake, 'snapshots')
   const names = existsSync(directory) ? readdirSync(directory) : []

@@ -8,16 +8,16 @@ import { alertRows, analysisRow, editalRow, itemRows, type Row, requirementRows 
 import { checkLatest } from './snapshots.ts'
 import { checkPublished, OF_THE_RUN } from './tables.ts'
 
-/** A company's published tables as they are in a file, in a form that can be compared with documents. */
+/** A company's published tables, in a form that can be compared with documents. */
 export type Stored = {
   readonly notices: ReadonlyMap<string, StoredNotice>
-  /** An analysis with all that belongs to it, as one text, by notice. */
+  /** Each analysis with its child rows, as one text, by notice. */
   readonly analyses: ReadonlyMap<string, string>
-  /** The notice's `updated_at` for which each analysis was fetched; microseconds. */
+  /** The notice's `updated_at` for which each analysis was fetched, in microseconds. */
   readonly sources: ReadonlyMap<string, number>
-  /** Each row of the tables that only grow. */
+  /** All rows of the append-only tables. */
   readonly history: ReadonlySet<string>
-  /** What is set aside and not resolved, by `kind` and notice. */
+  /** Open quarantine records, as `kind` and notice. */
   readonly quarantined: ReadonlySet<string>
 }
 
@@ -32,8 +32,8 @@ export type StoredNotice = {
 const PARTS = ['requirements', 'items', 'alerts'] as const
 
 /**
- * What the latest snapshot says.
- * @throws Violation unless that is the warehouse's state, all tables together (I5).
+ * Reads the latest snapshot.
+ * @throws Violation unless all its tables match one state of the warehouse (I5).
  */
 export async function readStored(paths: CompanyPaths): Promise<Stored> {
   const manifest = checkLatest(paths, true) as Manifest
@@ -97,7 +97,7 @@ function inOrder(rows: Row[]): Row[] {
 
 const texts = new WeakMap<object, string>()
 
-/** By its documents: many showings share them. */
+/** Cached by document, because documents are sent many times. */
 function remembered(document: object, make: () => string): string {
   const text = texts.get(document) ?? make()
   texts.set(document, text)

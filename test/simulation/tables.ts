@@ -4,7 +4,7 @@ import type { Manifest } from '#src/store/lake/manifest.ts'
 import { Database, literal } from '#src/store/warehouse/database.ts'
 import { assertHolds } from './assertions.ts'
 
-/** What depends on the run that wrote a row, and not on a document. */
+/** Columns that depend on the run that wrote the row, and not on a document. */
 export const OF_THE_RUN = [
   'company',
   'run_id',
@@ -14,11 +14,11 @@ export const OF_THE_RUN = [
   'source_updated_at',
 ]
 
-/** I5: all tables together, the latest snapshot is the warehouse's state. */
+/** I5: all tables of the latest snapshot match the warehouse. */
 export async function checkPublished(db: Database, paths: CompanyPaths, manifest: Manifest): Promise<void> {
   await db.run(`ATTACH ${literal(paths.warehouse)} AS w (READ_ONLY)`)
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM w.meta')
-  // What only dates what is known does not make a snapshot at once.
+  // Updates of dates alone do not make a new snapshot at once.
   const same = applied === manifest.applied_segment
   const compared = TABLES.filter(({ name }) => same || !['sync_runs', 'schema_drift'].includes(name))
   const columns = new Map(
@@ -35,7 +35,7 @@ export async function checkPublished(db: Database, paths: CompanyPaths, manifest
 
 const NOTHING = { columns: [], tables: [] }
 
-/** I6: two warehouses of the same log hold the same rows. Each has an id of its own. */
+/** I6: two warehouses of the same log hold the same rows. Only their ids differ. */
 export async function checkSameTables(
   a: string,
   b: string,
@@ -62,7 +62,7 @@ function list(texts: readonly string[]): string {
   return texts.map(literal).join(', ')
 }
 
-/** Tables whose rows, in whatever order, differ between two databases. */
+/** Tables whose rows differ between two databases, in any order. */
 async function differingTables(
   db: Database,
   columns: ReadonlyMap<string, readonly string[]>,

@@ -10,7 +10,7 @@ import type { Environment } from './project.ts'
 import { openRedis } from './redis.ts'
 import { startWebhook, type Webhook } from './webhook.ts'
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only a test moves. */
 export type Clock = { (): Date; pass(ms: number): void; at(time: string): void }
 
 export function startClock(time = '2026-11-21T12:00:00.000Z'): Clock {
@@ -25,7 +25,7 @@ export function startClock(time = '2026-11-21T12:00:00.000Z'): Clock {
   })
 }
 
-/** Alerts as one worker has them: on a connection of its own. */
+/** The alerts of one worker, on its own connection. */
 export type Alerter = Alerts & {
   readonly redis: Redis
   /** Lines of its log. */
@@ -71,7 +71,7 @@ export async function setUpAlerts(): Promise<Scene> {
   }
 }
 
-/** A company as a worker has it in its registry. */
+/** A company as in a worker's registry. */
 export function configured(environment: Environment): Company {
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)

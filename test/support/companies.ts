@@ -13,21 +13,21 @@ type Settings = Readonly<Record<string, string>>
 /** Several companies of one sandbox, as `config/companies.yaml` configures them. */
 export type Companies = {
   readonly sandbox: Sandbox
-  /** For a worker: where the file and the data are. No key is in it. */
+  /** Settings of a worker: the paths of the file and the data, but no key. */
   readonly environment: Environment
   /** The companies' file. */
   readonly file: string
-  /** Writes the file anew: these companies, each with settings of its own (in lower case). */
+  /** Rewrites the file with these companies and their settings (in lower case). */
   configure(companies: Readonly<Record<string, Settings>>): Promise<void>
-  /** Where the key of a company is read from. */
+  /** The file with the key of a company. */
   keyFile(slug: string): string
-  /** The key that the sandbox takes. */
+  /** The key that the sandbox accepts. */
   keyOf(slug: string): string
-  /** A company as a test looks at it from outside, with the environment of its own commands. */
+  /** A company for a test's own commands, with their environment. */
   company(slug: string): SyncedCompany
 }
 
-/** Serves these companies, each with notices of its own; none is configured yet. */
+/** Serves these companies, each with its own notices; none is configured yet. */
 export async function startCompanies(
   slugs: readonly string[],
   entriesOf: (slug: string) => Iterable<Entry> = () => notices(1, 30),
@@ -46,7 +46,7 @@ export async function startCompanies(
   const { API_KEY: _, COMPANY: __, ...shared } = settingsFor({ url: sandbox.url, key: '', dataDir })
   return {
     ...{ sandbox, file, keyFile, keyOf },
-    // What a test holds does not give up.
+    // Requests that a test holds must not time out.
     environment: { ...shared, API_TIMEOUT_MS: '60000', COMPANIES_FILE: file },
     async configure(companies) {
       const all = Object.entries(companies).map(([slug, settings]) => [
@@ -69,7 +69,7 @@ function keyOf(slug: string): string {
   return `edk_${slug}_4c81f07ae25d`
 }
 
-/** Ids that the sandbox was asked for with the company's key since its last reset; each as often, sorted. */
+/** Ids requested with the company's key since the last reset, sorted, with duplicates. */
 export function askedFor({ requests }: Sandbox, company: string, kind: RouteKind): string[] {
   return requests.recent
     .filter(request => request.company === company && request.kind === kind)

@@ -4,17 +4,17 @@ import { gzipSync } from 'node:zlib'
 import { parse } from 'yaml'
 
 /*
- * The cases below `test/corpus/`: a file each, of what is expected and the body that is served. README.md there says
- * how one is written.
+ * The cases below `test/corpus/`: each file has the expectations and the body that is served. README.md there
+ * describes the format.
  */
 
 const DIRECTORY = join(import.meta.dirname, '../corpus')
 
-/** `list`: an element of the list, or a page; `notice`: the answer for one notice; `analysis`: that for its analysis. */
+/** `list`: an element of the list, or a page; `notice`: the answer for one notice; `analysis`: an analysis. */
 export type Place = 'list' | 'notice' | 'analysis'
 
 export type Case = {
-  /** The file's name without its ending. */
+  /** The file's name without its extension. */
   readonly name: string
   readonly place: Place
   /** `<place>-<name>`: the case's notice, unless its body says otherwise. */
@@ -28,17 +28,17 @@ type Values = Readonly<Record<string, unknown>>
 type Expected = {
   /** One sentence. */
   readonly what: string
-  /** `loads`: rows; `quarantined`: set aside with its bytes; `failed`: this request, or for a page the run. */
+  /** `loads`: has rows; `quarantined`: with its bytes; `failed`: the request fails, or for a page the run. */
   readonly expect: 'loads' | 'quarantined' | 'failed'
-  /** Of `list` only: the body is a whole page. */
+  /** Only in `list`: the body is a whole page. */
   readonly page?: true
-  /** The id that the body gives its notice, where it is not the case's. */
+  /** The id that the body gives its notice, if it is not the case's id. */
   readonly id?: string
   readonly reason?: string
   readonly path?: string
-  /** Part of what the report says of a page that fails. */
+  /** Part of the report's error for a page that fails. */
   readonly error?: string
-  /** Records of a page that must be in the raw log as they are written here. */
+  /** Records of a page that must be in the raw log exactly as written here. */
   readonly kept?: readonly string[]
   /** Values that must be in the notice's row, in its analysis, and in the rows of its lists. */
   readonly row?: Values
@@ -46,11 +46,11 @@ type Expected = {
   readonly requirements?: readonly Values[]
   readonly items?: readonly Values[]
   readonly alerts?: readonly Values[]
-  /** How many rows a list has, where not all are written down. */
+  /** Number of rows of a table, if not all are written down. */
   readonly counts?: Readonly<Record<string, number>>
-  /** All that is reported of the body, as `<kind> <path>`. */
+  /** All reported drift of the body, as `<kind> <path>`. */
   readonly drift?: readonly string[]
-  /** Whether the bytes are kept beside the document, for it does not say all that they said. */
+  /** Whether the bytes are kept with the document, because it does not hold everything in them. */
   readonly raw?: boolean
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -75,7 +75,7 @@ const KEYS = [
   ...['alerts', 'counts', 'drift', 'raw', 'status', 'headers', 'encode'],
 ]
 
-/** All cases of a place, by name. Throws for a file that is no case. */
+/** All cases of a place, by name. Throws if a file is not a valid case. */
 export function readCases(place: Place): Case[] {
   const directory = join(DIRECTORY, place)
   return readdirSync(directory)
@@ -85,22 +85,23 @@ export function readCases(place: Place): Case[] {
 
 function readCase(place: Place, path: string): Case {
   const [, head, template] = /^---\n(.*?)\n---\n(.*)$/s.exec(readFileSync(path, 'utf8')) ?? []
-  if (head === undefined || template === undefined) throw new Error(`${path}: --- what is expected --- body`)
+  if (head === undefined || template === undefined)
+    throw new Error(`${path} must have "---", expectations, "---" and a body`)
   const expected = parse(head) as Expected
   const unknown = Object.keys(expected).filter(key => !KEYS.includes(key))
-  if (unknown.length > 0) throw new Error(`${path}: ${unknown} means nothing`)
-  if (!expected.what || !expected.expect) throw new Error(`${path}: what? and what is expected?`)
-  // Editors end a file with a newline; it is no part of the body.
+  if (unknown.length > 0) throw new Error(`${path}: unknown properties: ${unknown}`)
+  if (!expected.what || !expected.expect) throw new Error(`${path}: "what" and "expect" are required`)
+  // Editors end a file with a newline; it is not part of the body.
   const name = basename(path, '.case')
   return { name, place, id: `${place}-${name}`, expected, template: template.replace(/\n$/, '') }
 }
 
-/** What a body is made of besides what stands in its file. */
+/** Values for the placeholders of a body. */
 export type Ingredients = {
   readonly id: string
-  /** A good document in its place. */
+  /** A valid document for its place. */
   readonly healthy: Values
-  /** Of a page: the good elements of the list, as JSON texts. */
+  /** Of a page: the valid elements of the list, as JSON texts. */
   readonly elements?: readonly string[]
 }
 
@@ -131,7 +132,7 @@ function ingredient(name: string, { id, healthy, elements = [] }: Ingredients): 
   if (name === 'bom') return '\ufeff'
   if (name.startsWith('bytes ')) return Buffer.from(name.slice('bytes '.length).replaceAll(' ', ''), 'hex')
   const [, but = ''] = /^healthy(?: but (.*))?$/.exec(name) ?? [undefined]
-  if (!name.startsWith('healthy')) throw new Error(`{{${name}}} means nothing`)
+  if (!name.startsWith('healthy')) throw new Error(`Unknown placeholder {{${name}}}`)
   const left = but.split(/,\s*/)
   const members = Object.fromEntries(Object.entries(healthy).filter(([key]) => !left.includes(key)))
   return JSON.stringify(members).slice(1, -1)
@@ -205,7 +206,7 @@ export function healthyAnalysis(id: string): Values {
 
 const WRONG: readonly unknown[] = [null, true, 1.5, '7', [], {}]
 
-/** The document once for each of its places, and each value that may be wrong there. */
+/** Yields the document once for each of its places and each value that is wrong there. */
 export function* wrongEverywhere(document: Values): Generator<Values> {
   for (const path of placesIn(document)) {
     for (const wrong of WRONG) {

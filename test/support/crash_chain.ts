@@ -25,14 +25,14 @@ const PRELOAD = join(import.meta.dirname, 'end_at_step.ts')
 
 type Step = (typeof DURABLE_STEPS)[number]
 
-/** A company whose every run ends early: each finds what the one before left, and news of its own. */
+/** A company whose runs all end early: each starts from the state that the previous one left, with new changes. */
 export type CrashChain = {
   readonly paths: CompanyPaths
-  /** Runs `sync` in a process that gets a signal when it comes to a step. */
+  /** Runs `sync` in a process that gets a signal when it reaches a step. */
   runUntil(
     at: NonNullable<EndAtStep['at']>,
   ): Promise<{ code: number | null; stderr: string; reached: boolean }>
-  /** An undisturbed run; then all must be as if none had ever been disturbed. */
+  /** Makes an undisturbed run; the result must be as if none had been disturbed. */
   expectConverged(): Promise<void>
   close(): Promise<void>
 }
@@ -51,7 +51,7 @@ export async function startCrashChain(): Promise<CrashChain> {
     paths,
     async runUntil(at) {
       runs += 1
-      // Only beside a snapshot that was finished are there files to link.
+      // Files can be linked only if there is a finished snapshot.
       if (at.step === 'parquet.link') expect((await syncHere(environment)).report.status).toBe('ok')
       change(world, runs, at.step)
       await prepare(paths, at.step as Step)
@@ -75,7 +75,7 @@ export async function startCrashChain(): Promise<CrashChain> {
   }
 }
 
-/** A notice changes, and sometimes one arrives or goes; of one month, where it must not be of several. */
+/** Changes a notice, and sometimes adds or removes one; for some steps also a notice of another month. */
 function change(world: World, run: number, step: string): void {
   world.update(idOf(1), { edital: { objeto: `Objeto v${run}` } })
   if (run % 3 === 1) world.put(bareNotice(2 * run + 99))
@@ -84,7 +84,7 @@ function change(world: World, run: number, step: string): void {
   world.update(idOf(2), { analysis: { alerts: [] }, updatedAt: new Date(Date.UTC(2026, 10, 20, 0, run)) })
 }
 
-/** Without it a run has no reason to come to the step. */
+/** Prepares what makes a run reach the step. */
 async function prepare({ raw, lake, warehouse, temporary }: CompanyPaths, step: Step): Promise<void> {
   await mkdir(raw, { recursive: true })
   if (step === 'directories.sync') await rm(temporary, { recursive: true, force: true })
@@ -94,7 +94,7 @@ async function prepare({ raw, lake, warehouse, temporary }: CompanyPaths, step: 
   if (step.startsWith('rebuilt.')) await rm(warehouse, { force: true })
 }
 
-/** What is stopped ends by itself, so that its process need not be its own. */
+/** A run that gets SIGTERM ends by itself, so it can use the shared process. */
 async function runCommandAt(environment: Environment, end: EndAtStep) {
   const own = { ...environment, TEST_END_AT_STEP: JSON.stringify(end) }
   if (end.at?.signal === 'SIGTERM') return await runShared(['sync', '--json'], own)

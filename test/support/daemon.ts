@@ -8,51 +8,51 @@ import { onTestFinished } from 'vitest'
 import { type Environment, surroundings, temporaryDirectory } from './project.ts'
 
 const MAIN = join(import.meta.dirname, '../../jobs/main.ts')
-/** What does not come within this does not come; what does mostly takes a second or two. */
+/** Events that take longer count as missing; most take a second or two. */
 const WITHIN_MS = 50_000
-/** Longer than a daemon gives itself. */
+/** Longer than a daemon's own limit for stopping. */
 const STOP_WITHIN_MS = 65_000
-/** Also while Redis is away it answers. */
+/** The daemon answers even while Redis is down. */
 const ANSWER_WITHIN_MS = 20_000
 const POLL_MS = 100
 
-/** For tests of daemons, which wait for several things, on machines that may be slow. */
+/** For tests of daemons: they wait for several events, and machines may be slow. */
 export const DAEMON_TEST = { testTimeout: 150_000 }
 
 export const ADMIN_TOKEN = 'adm_2b8e6f0d1c7a4953'
 
-/** A line of the log; what is no JSON stands in `msg`. */
+/** A line of the log; a line that is not JSON is in `msg`. */
 export type LogLine = Readonly<Record<string, unknown>> & {
   readonly msg: string
   readonly level?: string
   readonly company?: string
 }
 
-/** A worker as `npm start` starts it. */
+/** A worker, started as by `npm start`. */
 export type Daemon = {
   readonly pid: number
-  /** Where it listens. */
+  /** The address that it listens on. */
   readonly url: string
-  /** Its log and its runs', so far. */
+  /** The log lines of the worker and its runs so far. */
   readonly lines: readonly LogLine[]
-  /** The first line that fits, `after` so many others; also one that is there already. */
+  /** The first matching line after the first `after` lines; it may exist already. */
   waitFor(fits: (line: LogLine) => boolean, options?: WaitOptions): Promise<LogLine>
-  /** Asks it over HTTP, with the admin token. */
+  /** Sends it an HTTP request with the admin token. */
   ask(path: string, init?: RequestInit): Promise<Response>
   /** SIGTERM; resolves with its exit code. */
   stop(): Promise<number | null>
-  /** SIGKILL, to this process alone; resolves when it is gone. */
+  /** SIGKILL to this process alone; resolves when it has ended. */
   kill(): Promise<void>
-  /** Processes of the runs that are under way. */
+  /** Processes of the runs in progress. */
   runs(): Promise<number[]>
 }
 
 type WaitOptions = { readonly after?: number; readonly withinMs?: number }
 
 /**
- * Starts a worker (of `main`, for another version) on a free port, in a directory without a `.env`, and waits until it listens. When the test
- * ends it is killed, and what it started.
- * @throws Error with what it said, when it ends instead.
+ * Starts a worker on a free port, in a directory without a `.env`, and waits until it listens. `main` starts
+ * another version. The worker and its children are killed when the test ends.
+ * @throws Error with the end of its log if it ends instead.
  */
 export async function startDaemon(
   environment: Environment,
@@ -81,7 +81,7 @@ export async function startDaemon(
   }
   const listening = waitFor(({ msg }) => msg.startsWith('Listening on http'))
   const early = exited.then(code => {
-    throw new Error(`the daemon ended with ${code}:\n${tail(lines)}`)
+    throw new Error(`the daemon exited with ${code}:\n${tail(lines)}`)
   })
   const url = /http:\S+?(?=;)/.exec((await Promise.race([listening, early])).msg)?.[0] ?? ''
   early.catch(() => {})
@@ -96,7 +96,7 @@ export async function startDaemon(
     async stop() {
       child.kill('SIGTERM')
       await until(() => child.exitCode !== null || child.signalCode !== null, {
-        what: () => `the end of the daemon after SIGTERM; it said\n${tail(lines)}`,
+        what: () => `the end of the daemon after SIGTERM; its log ends with\n${tail(lines)}`,
         withinMs: STOP_WITHIN_MS,
       })
       return await exited
@@ -136,7 +136,7 @@ export async function childrenOf(pid: number): Promise<number[]> {
   return text.split(' ').filter(Boolean).map(Number)
 }
 
-/** SIGKILL; resolves when it is gone. */
+/** SIGKILL; resolves when it has ended. */
 export async function killProcess(pid: number): Promise<void> {
   signal(pid, 'SIGKILL')
   await until(async () => !(await isRunning(pid)), { what: `the end of process ${pid}` })
@@ -146,19 +146,19 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }
 
-/** A zombie that nobody has collected yet runs no more. */
+/** A zombie does not count as running. */
 async function isRunning(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   return stat !== '' && !/^\d+ \(.*\) [ZX]/.test(stat)
 }
 
 /**
- * Waits for what becomes true (or anything but undefined, null, false) before long.
- * @throws Error saying what did not come.
+ * Waits until `look` returns anything but undefined, null or false.
+ * @throws Error that names `what`, after `withinMs`.
  */
 export async function until<T>(
   look: () => T | Promise<T>,
@@ -171,7 +171,7 @@ export async function until<T>(
       return seen as Exclude<T, undefined | null | false>
     }
     if (Date.now() > deadlineMs) {
-      throw new Error(`within ${withinMs / 1000} s there was not ${typeof what === 'string' ? what : what()}`)
+      throw new Error(`waited ${withinMs / 1000} s in vain for ${typeof what === 'string' ? what : what()}`)
     }
     await sleep(POLL_MS)
   }

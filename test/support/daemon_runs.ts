@@ -8,19 +8,19 @@ import type { Environment, Started } from './project.ts'
 import { openRedis } from './redis.ts'
 import { type SyncedCompany, startCompany } from './synced.ts'
 
-/** Schedules: once at the start and not again in a test, and every two seconds. */
+/** Schedules: only once, at the start; and every two seconds. */
 export const NEVER = '0 0 1 1 *'
 export const OFTEN = '*/2 * * * * *'
 
-/** Where a worker of this test finds its place in the Redis of all tests. */
+/** Settings for a worker of this test in the Redis that all tests share. */
 export async function redisSettings(): Promise<{ REDIS_URL: string; REDIS_PREFIX: string }> {
   const { url, prefix } = await openRedis()
   return { REDIS_URL: url, REDIS_PREFIX: prefix }
 }
 
 /**
- * A company, and the environment of its workers: one that fell silent is noticed soon, and requests that a
- * test holds do not give up.
+ * A company, and the environment of its workers: a worker that stops responding is noticed soon, and requests
+ * that a test holds do not time out.
  */
 export async function startAcme(
   entries: Iterable<Entry>,
@@ -31,14 +31,14 @@ export async function startAcme(
   return { company, environment: { ...company.environment, ...(await redisSettings()) } }
 }
 
-/** What a run's last log line says. */
+/** The last log line of a run. */
 export type RunLine = LogLine & RunReport & { readonly job: string }
 
 export function isRun(line: LogLine, company?: string): line is RunLine {
   return line.msg === 'run finished' && (company === undefined || line.company === company)
 }
 
-/** Runs that have ended, in the order of their beginning. */
+/** Runs that have ended, in order of their start. */
 export function runsOf(daemons: Daemon | readonly Daemon[], company?: string): RunLine[] {
   return [daemons]
     .flat()
@@ -46,7 +46,7 @@ export function runsOf(daemons: Daemon | readonly Daemon[], company?: string): R
     .sort((a, b) => Date.parse(a.started_at) - Date.parse(b.started_at))
 }
 
-/** The next run of the company to end, from now on, or after so many lines. */
+/** The next run of the company to end, from now on or after `after` lines. */
 export async function nextRun(
   daemon: Daemon,
   company?: string,
@@ -55,7 +55,7 @@ export async function nextRun(
   return (await daemon.waitFor(line => isRun(line, company), { after })) as RunLine
 }
 
-/** Each begins after the one before has ended. */
+/** Each run must begin after the previous one has ended. */
 export function expectNoOverlap(runs: readonly Pick<RunReport, 'started_at' | 'finished_at'>[]): void {
   for (const [index, { started_at }] of runs.entries()) {
     const before = runs[index - 1]
@@ -63,7 +63,7 @@ export function expectNoOverlap(runs: readonly Pick<RunReport, 'started_at' | 'f
   }
 }
 
-/** How many runs the queue holds: under way, and still to come. */
+/** Runs in the queue: active and waiting. */
 export async function queuedRuns(daemon: Daemon): Promise<{ active: number; waiting: number }> {
   const counts = await until(
     async () => {
@@ -81,7 +81,7 @@ export async function queuedRuns(daemon: Daemon): Promise<{ active: number; wait
   }
 }
 
-/** Resolves when no run is under way or to come. */
+/** Resolves when no run is active or waiting. */
 export async function untilIdle(daemon: Daemon): Promise<void> {
   await until(
     async () => {
@@ -92,13 +92,13 @@ export async function untilIdle(daemon: Daemon): Promise<void> {
   )
 }
 
-/** The schedulers in Redis: by name, the pattern and the time zone. */
+/** The schedulers in Redis, by name: pattern and time zone. */
 export async function schedulersIn(environment: Environment): Promise<Record<string, string>> {
   const schedulers = await queuesOf(environment).ticks.getJobSchedulers(0, -1, true)
   return Object.fromEntries(schedulers.map(({ key, pattern, tz }) => [key, `${pattern} ${tz}`]))
 }
 
-/** Runs that are under way as far as the queue knows, for when no worker can be asked. */
+/** Active runs according to the queue, if no worker can answer. */
 export async function activeIn(environment: Environment): Promise<number> {
   return await queuesOf(environment).runs.getActiveCount()
 }
@@ -109,7 +109,7 @@ function queuesOf({ REDIS_URL: url = '', REDIS_PREFIX: prefix = '' }: Environmen
   return queues
 }
 
-/** As `ask`, once the worker has reached its Redis. */
+/** Like `ask`, but waits until the worker has reached its Redis. */
 async function askReady(daemon: Daemon, path: string, init: RequestInit = {}): Promise<Response> {
   return await until(
     async () => {
@@ -120,7 +120,7 @@ async function askReady(daemon: Daemon, path: string, init: RequestInit = {}): P
   )
 }
 
-/** Asks for a run over HTTP; gives the job's id. */
+/** Requests a run over HTTP; returns the job's id. */
 export async function requestSync(
   daemon: Daemon,
   company: string,
@@ -136,7 +136,7 @@ export async function requestSync(
   return (answer as { job: string }).job
 }
 
-/** Why the jobs failed that are on the board, as it says. */
+/** The failure reasons of the jobs on the board. */
 export async function failedJobs(daemon: Daemon): Promise<string[]> {
   const response = await askReady(
     daemon,
@@ -148,11 +148,11 @@ export async function failedJobs(daemon: Daemon): Promise<string[]> {
   return queues.filter(({ name }) => name === 'runs').flatMap(({ jobs }) => jobs.map(job => job.failedReason))
 }
 
-/** What a command has said on stderr so far. */
+/** Returns a function for the command's stderr so far. */
 export function listenTo({ child }: Started): () => string {
-  let said = ''
+  let output = ''
   child.stderr?.on('data', (text: string) => {
-    said += text
+    output += text
   })
-  return () => said
+  return () => output
 }

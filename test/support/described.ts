@@ -4,8 +4,8 @@ import addFormats from 'ajv-formats'
 type Schemas = Readonly<Record<string, object>>
 
 /**
- * Judges bodies by the description that an address gives of itself, with a validator that is not ours.
- * @returns for the name of a schema and a body what is wrong with it; null where nothing is.
+ * Validates bodies against the OpenAPI description that a server publishes, with an independent validator.
+ * @returns a function from a schema's name and a body to its errors; null if there are none.
  */
 export async function describedAt(url: string): Promise<(schema: string, body: unknown) => string | null> {
   const response = await fetch(`${url}/openapi.json`)
@@ -15,7 +15,7 @@ export async function describedAt(url: string): Promise<(schema: string, body: u
   ajv.addSchema(description, 'api')
   return (schema, body) => {
     const judge = ajv.getSchema(`api#/components/schemas/${schema}`)
-    if (!judge) throw new Error(`${url} describes no ${schema}`)
+    if (!judge) throw new Error(`${url}/openapi.json has no schema ${schema}`)
     return judge(body) ? null : ajv.errorsText(judge.errors)
   }
 }

@@ -9,7 +9,7 @@ export const DEMO_FILE = join(PROJECT, 'docker-compose.demo.yml')
 export const DOCKERFILE = join(PROJECT, 'Dockerfile')
 export const METABASE_DOCKERFILE = join(PROJECT, 'config/metabase/Dockerfile')
 
-/** What the tests look at in a service, as it stands in the file once its anchors are merged. */
+/** The properties of a service that tests use, after anchors are merged. */
 export type Service = {
   readonly image?: string
   readonly pull_policy?: string
@@ -42,7 +42,7 @@ export type Service = {
   readonly logging?: { readonly driver: string; readonly options: Readonly<Record<string, string>> }
 }
 
-/** A mount in words: of a part of a volume. */
+/** A mount in long form: part of a volume. */
 export type Mount = {
   readonly type: string
   readonly source: string
@@ -68,16 +68,16 @@ type ServiceName =
   | 'metabase-db'
 type DemoName = 'redis-password' | 'redis' | 'sandbox' | 'worker'
 
-/** A variable that Compose replaces, with what it is where it is not set: `${NAME:-default}`. */
+/** A variable that Compose replaces, with its default: `${NAME:-default}`. */
 export const VARIABLE = /\$\{(\w+):-([^}]*)\}/g
 
-/** As Compose has it, with these variables in `.env`. */
+/** The file as Compose reads it, with these variables in `.env`. */
 export async function readCompose(variables: Readonly<Record<string, string>> = {}): Promise<Compose> {
   const parsed = parse(await readFile(COMPOSE_FILE, 'utf8'), { merge: true })
   return replaceVariables(parsed, variables) as Compose
 }
 
-/** The demonstration, as Compose has it; a service that extends one of docker-compose.yml is that one. */
+/** The demo as Compose reads it; a service that extends one of docker-compose.yml is replaced by it. */
 export async function readDemo(): Promise<Compose<DemoName>> {
   const { services } = await readCompose()
   const parsed = parse(await readFile(DEMO_FILE, 'utf8'), { merge: true })
@@ -88,17 +88,17 @@ export async function readDemo(): Promise<Compose<DemoName>> {
 
 type Extending = Service & { readonly extends?: { readonly file: string; readonly service: ServiceName } }
 
-/** @throws TypeError for a service that extends another one and changes it: Compose's rules for that are not here. */
+/** @throws TypeError if a service extends another one and changes it: that is not implemented here. */
 function extended(service: Extending, others: Compose['services']): Service {
   if (service.extends === undefined) return service
   const { file, service: name } = service.extends
   if (Object.keys(service).length > 1 || file !== 'docker-compose.yml') {
-    throw new TypeError(`this does not know a service that extends ${name} of ${file} and more`)
+    throw new TypeError(`not implemented: a service that extends ${name} of ${file} and changes it`)
   }
   return others[name]
 }
 
-/** In texts alone, and after they are read: a number stays one, and what is put in is no YAML. */
+/** Replaces only in strings, after parsing: numbers stay numbers, and values are not parsed as YAML. */
 function replaceVariables(value: unknown, variables: Readonly<Record<string, string>>): unknown {
   if (typeof value === 'string') {
     return value
@@ -118,15 +118,15 @@ export type Instruction = {
   readonly keyword: string
   /** `--from=x` as `from: 'x'`. */
   readonly flags: Readonly<Record<string, string>>
-  /** Its words; those of a JSON array where it is one. */
+  /** Its words, or the elements of its JSON array. */
   readonly words: readonly string[]
-  /** Everything after keyword and flags, as it is written. */
+  /** Everything after keyword and flags, as written. */
   readonly text: string
 }
 
 export type Stage = { readonly name: string; readonly instructions: readonly Instruction[] }
 
-/** The stages in their order; the last one is the image. */
+/** The stages in order; the last one is the image. */
 export async function readDockerfile(path = DOCKERFILE): Promise<Stage[]> {
   const stages: { name: string; instructions: Instruction[] }[] = []
   for (const parsed of DockerfileParser.parse(await readFile(path, 'utf8')).getInstructions()) {
@@ -152,14 +152,14 @@ function instructionOf(parsed: Parsed): Instruction {
 }
 
 /**
- * The patterns of the files that a build may see.
- * @throws TypeError when `.dockerignore` is not what this reads: everything is left out, but for these.
+ * The patterns of the files in the build context.
+ * @throws TypeError unless `.dockerignore` excludes everything and then lists exceptions.
  */
 export async function readBuildContext(): Promise<string[]> {
   const text = await readFile(join(PROJECT, '.dockerignore'), 'utf8')
   const [all, ...but] = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
   if (all !== '*' || !but.every(line => line.startsWith('!'))) {
-    throw new TypeError('.dockerignore must be * and then what is not left out, each with a !')
+    throw new TypeError('.dockerignore must be * followed by exceptions that start with !')
   }
   return but.map(line => line.slice(1))
 }

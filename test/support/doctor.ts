@@ -14,19 +14,19 @@ import { contextHere, syncHere } from './here.ts'
 import { idOf, notices } from './notices.ts'
 import { companyDirectory, type Environment, settingsFor } from './project.ts'
 
-/** A company's directory that can be spoilt and be as it was again. */
+/** A company's directory that can be damaged and restored. */
 export type Prepared = {
   readonly environment: Environment
   readonly directory: string
   restore(): Promise<void>
-  /** Only what the log and the warehouse are: quicker, for tests that spoil nothing else. */
+  /** Restores only the log and the warehouse: faster, for tests that damage nothing else. */
   restoreLog(): Promise<void>
   remove(): Promise<void>
 }
 
 const KEY = 'edk_test_3f9c1d7a5b'
 
-/** Two runs over nine notices of two months, for all tests of a file; the API is gone afterwards. */
+/** Makes two runs over nine notices of two months, for all tests of a file; then the API is closed. */
 export async function prepareDirectory(): Promise<Prepared> {
   const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-doctor-test-')))
   const world = new World(notices(1, 9))
@@ -40,7 +40,7 @@ export async function prepareDirectory(): Promise<Prepared> {
     await sandbox.close()
   }
   const directory = companyDirectory(environment)
-  // As a command leaves it, which holds the company.
+  // The lock file that a command leaves.
   await writeFile(join(directory, 'lock'), '', { mode: 0o600 })
   const kept = join(dataDir, 'kept')
   const copy = (from: string, to: string) =>
@@ -63,7 +63,7 @@ export async function prepareDirectory(): Promise<Prepared> {
   }
 }
 
-/** Looks as the command does, in this process. */
+/** Diagnoses as the command does, in this process. */
 export async function diagnoseHere(environment: Environment, quick = false): Promise<Diagnosis> {
   const { paths, settings, signal } = contextHere(environment)
   return await diagnose({
@@ -81,7 +81,7 @@ export function warningsOf({ findings }: Diagnosis): Finding[] {
   return findings.filter(({ status }) => status === 'warning')
 }
 
-/** What may be named as a way to mend, and does it; the paths in it are the test's own. */
+/** The commands that a finding may recommend, and their execution; only on paths of the test. */
 const COMMANDS: Readonly<Record<string, (environment: Environment, path: string) => Promise<unknown>>> = {
   'npm run rebuild -- --salvage': async environment => {
     await salvage(contextHere(environment))
@@ -96,12 +96,12 @@ const COMMANDS: Readonly<Record<string, (environment: Environment, path: string)
 const COMMAND =
   /(npm run rebuild -- --salvage|npm run rebuild|npm run publish|rm -r|rm|chmod 444)\b ?(\/[^,\s]+)?/g
 
-/** Does what the findings say, each command once, in their order. */
+/** Runs the commands that the findings recommend, each once, in order. */
 export async function mend(environment: Environment, findings: readonly Finding[]): Promise<void> {
   const commands = new Map<string, readonly [string, string]>()
   for (const finding of findings) {
     const found = [...(finding.mend ?? '').matchAll(COMMAND)]
-    if (found.length === 0) throw new Error(`no command to mend with: ${JSON.stringify(finding)}`)
+    if (found.length === 0) throw new Error(`the finding recommends no command: ${JSON.stringify(finding)}`)
     for (const [all, command = '', path = ''] of found) commands.set(all, [command, path])
   }
   for (const [command, path] of commands.values()) await COMMANDS[command]?.(environment, path)
@@ -119,7 +119,7 @@ export async function publishHere(environment: Environment): Promise<void> {
   await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
 }
 
-/** The latest snapshot's directory, and its files of notices. */
+/** The latest snapshot's directory and its notice files. */
 export async function latestOf(directory: string): Promise<{ path: string; notices: string[] }> {
   const lake = join(directory, 'lake')
   const path = join(lake, 'snapshots', (await latestName(lake)) as string)
@@ -127,7 +127,7 @@ export async function latestOf(directory: string): Promise<{ path: string; notic
   return { path, notices: names.map(name => join(path, 'editais', name)) }
 }
 
-/** Does something to a database file that the program would not. */
+/** Runs statements on a database file that the program would not run. */
 export async function inDatabase(path: string, ...statements: readonly string[]): Promise<void> {
   const db = await Database.open(path, { threads: 1 })
   try {

@@ -1,8 +1,9 @@
 import type { AnalysisDocument, Edital } from '#src/sandbox/world.ts'
 
 /**
- * Documents in a form in which two that say the same are equal: an optional field that is null is absent, a time with an
- * offset and at most six decimals is an instant, any other is its text, and what the contract does not name is left out. By the contract alone, not by the project's schema.
+ * Brings equivalent documents into the same form: optional fields that are null are omitted; a time with an offset and
+ * at most six decimals becomes an instant, any other stays text; fields that the contract does not name are omitted.
+ * Depends only on the contract, not on the project's schema.
  */
 
 type Fields = Readonly<Record<string, unknown>>
@@ -57,7 +58,7 @@ function some(fields: Fields, names: readonly string[]): Fields {
   return Object.fromEntries(present.map(name => [name, fields[name]]))
 }
 
-/** Microseconds, or the text of what they cannot say. */
+/** Microseconds, or the text if it is not such a time. */
 function instant(text: unknown): bigint | string | null {
   if (typeof text !== 'string') return null
   if (!/(Z|[+-]\d\d:\d\d)$/.test(text) || /\.\d{7}/.test(text)) return text

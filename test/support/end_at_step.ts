@@ -2,11 +2,11 @@ import { appendFileSync } from 'node:fs'
 import { type DurableStep, observeSteps } from '#src/platform/durable.ts'
 
 /**
- * Loaded before a command (`node --import`, or in a shared process): notes each durable step that it comes to, and sends the process a
- * signal at one of them, the first time. `TEST_END_AT_STEP` says which, as JSON.
+ * Loaded before a command (`node --import`, or in a shared process): logs each durable step that it reaches, and
+ * sends the process a signal the first time it reaches one of them. `TEST_END_AT_STEP` has the settings, as JSON.
  */
 export type EndAtStep = {
-  /** File that gets a line for each step. */
+  /** File that gets one line per step. */
   readonly log: string
   readonly at: {
     readonly step: DurableStep

@@ -2,8 +2,8 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 
 /**
- * Loaded before a command (`node --import`): the disk is full for a file whose path ends as `TEST_FULL_DISK` says. What
- * is written to it goes to /dev/full, which only Linux has.
+ * Loaded before a command (`node --import`): simulates a full disk for files whose path ends with `TEST_FULL_DISK`, by
+ * writing to /dev/full instead. Only Linux has that device.
  */
 const ending = process.env.TEST_FULL_DISK ?? ''
 const actual = (path: fs.PathLike) => (String(path).endsWith(ending) ? '/dev/full' : path)
@@ -14,7 +14,7 @@ const { open: openAsync } = fs.promises
 fs.promises.open = (path, ...rest) => openAsync(actual(path), ...(writing(path, rest) as []))
 syncBuiltinESMExports()
 
-/** The device is there, so it cannot be made. */
+/** The device exists, so it cannot be created exclusively. */
 function writing<T extends unknown[]>(path: fs.PathLike, [flags, ...rest]: T): T {
   return [actual(path) === path ? flags : 'w', ...rest] as T
 }

@@ -3,14 +3,14 @@ import { obtainRedis } from './redis_server.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of the Redis that all tests share. */
+    /** URL of the Redis that all tests share. */
     redisUrl: string
-    /** Path of `redis-server`; null where the machine has none (Docker, REDIS_URL). */
+    /** Path of `redis-server`; null if it is not installed (Docker, REDIS_URL). */
     redisBinary: string | null
   }
 }
 
-/** Runs once before the tests; what it returns, after them. */
+/** Runs once before the tests; the returned function runs after them. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const redis = await obtainRedis(process.env.REDIS_URL)
   project.provide('redisUrl', redis.url)

@@ -3,16 +3,15 @@ import type { Sandbox } from '#src/sandbox/server.ts'
 
 /** Requests that the sandbox has not answered yet. */
 export type Held = {
-  /** Resolves when so many wait. */
+  /** Resolves when the expected number of requests are waiting. */
   readonly reached: Promise<void>
-  /** Answers them, and all that come. */
+  /** Answers these and all later requests. */
   release(): void
 }
 
 /**
- * Lets so many requests of a kind pass, and holds those after them until they are released: so a run stays
- * under way for as long as a test likes. When as many are held as the client has connections, it has taken
- * all answers of before.
+ * Answers some requests of a kind and holds later ones until they are released, so a test decides how long a run
+ * takes. When as many are held as the client has connections, it has received all earlier answers.
  */
 export function holdAfter(
   { faults }: Pick<Sandbox, 'faults'>,

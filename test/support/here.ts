@@ -13,7 +13,7 @@ const EVERYTHING: SyncRequest = {
   ...{ statuses: null, ids: null },
 }
 
-/** One run as the command does it, in this process: for tests of many runs, where starting costs most. */
+/** One run as the command does it, in this process: for tests of many runs, where starting processes takes longest. */
 export async function syncHere(
   environment: Environment,
   request: Partial<SyncRequest> = {},
@@ -29,7 +29,7 @@ export async function syncHere(
 }
 
 /**
- * The report of one run in this process.
+ * Returns the report of one run in this process.
  * @throws Error with the report unless the command would end with `code`.
  */
 export async function reportHere(
@@ -39,11 +39,11 @@ export async function reportHere(
 ): Promise<RunReport> {
   const { report, causes } = await syncHere(environment, request)
   const ended = exitOf(report, causes)
-  if (ended !== code) throw new Error(`sync ends with ${ended}, not ${code}: ${JSON.stringify(report)}`)
+  if (ended !== code) throw new Error(`sync would exit with ${ended}, not ${code}: ${JSON.stringify(report)}`)
   return report
 }
 
-/** What a run needs besides the API. */
+/** The context of a run, without the API. */
 export function contextHere(environment: Environment): RunContext {
   const settings = readSettings(environment)
   const paths = companyPaths(settings.dataDir, settings.company)

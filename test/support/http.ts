@@ -19,7 +19,7 @@ export const NOW = new Date('2026-11-21T12:00:00Z')
 export const SYNC = '/companies/acme/sync'
 export const STATUS = '/companies/acme/status'
 
-/** A worker's HTTP without the worker: its queues are real, and nobody takes from them. */
+/** A worker's HTTP server without the worker: the queues are real, but no jobs are processed. */
 export type Worker = {
   readonly url: string
   readonly queues: Queues
@@ -27,11 +27,11 @@ export type Worker = {
   readonly metrics: Metrics
   /** What was logged, as JSON. */
   readonly logged: readonly string[]
-  /** Asks with the token, unless the headers say otherwise. */
+  /** Sends a request with the token, unless the headers override it. */
   ask(path: string, init?: RequestInit): Promise<Response>
   post(path: string, body?: string, headers?: Record<string, string>): Promise<Response>
   company(slug: string): Company
-  /** Makes these the companies, as an edit of the file would. */
+  /** Sets the companies, as an edit of the file would. */
   configure(slugs: readonly string[]): Promise<void>
 }
 
@@ -99,7 +99,7 @@ function companiesYaml(slugs: readonly string[]): string {
   return slugs.length > 0 ? `companies:\n${companies.join('\n')}\n` : 'companies: {}\n'
 }
 
-/** What the last run of a company left, an hour before NOW. */
+/** Writes the state of a last run, an hour before NOW. */
 export async function leaveState({ paths }: Company, changes: Partial<CompanyState> = {}): Promise<void> {
   await makeDirectories(paths)
   await writeState(paths, {
@@ -119,7 +119,7 @@ export async function leaveSnapshot({ paths }: Company): Promise<void> {
   await mkdir(join(paths.lake, 'latest'), { recursive: true })
 }
 
-/** Asks as a browser would, with headers that `fetch` does not let a program set. */
+/** Sends a request as a browser would, with headers that `fetch` does not allow. */
 export function askWith(
   url: string,
   options: { method: string; headers: Record<string, string> },
@@ -134,12 +134,12 @@ export function askWith(
   })
 }
 
-/** What a browser sends for a user who logged in. */
+/** The header that a browser sends for a logged-in user. */
 export function basic(user: string, password: string): { authorization: string } {
   return { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
 }
 
-/** The body of a refusal. */
+/** The body of an error answer. */
 export async function errorOf(response: Response): Promise<{ error: string; detail: string }> {
   expect(response.headers.get('content-type')).toMatch(/^application\/json/)
   return (await response.json()) as { error: string; detail: string }

@@ -20,35 +20,35 @@ import { onTestFinished } from 'vitest'
 import { type Instruction, PROJECT, readBuildContext, readDockerfile, type Stage } from './docker.ts'
 import type { Ended, Environment, Started } from './project.ts'
 
-/** The image's user, as `USER` and `chown` have it. */
+/** The image's user, as in `USER` and `chown`. */
 const IMAGE_USER = { uid: 1000, gid: 1000 } as const
 const OWNER = '1000:1000'
-/** Where the official image has Node.js, and this one. */
+/** Path of Node.js in the official image and in this one. */
 const NODE = 'usr/local/bin/node'
 const asRoot = process.getuid?.() === 0
 
-/** What is installed here already, to the version, `installProduction` need not fetch again. */
+/** `installProduction` replaces this command: the same versions are already installed here. */
 const INSTALLATION = 'npm ci --omit=dev --ignore-scripts'
 
-/** What the Dockerfile's steps make, in a directory that stands for the file system's root. */
+/** The result of the Dockerfile's steps, in a directory that represents the root of the file system. */
 export type Image = {
-  /** Where a path of the image lies on this machine: `/data`. */
+  /** The path on this machine for a path of the image, such as `/data`. */
   inside(path: string): string
   readonly command: readonly string[]
   readonly healthcheck: readonly string[]
   /**
-   * Starts a process as a container would, but for the init: with the image's user, directory and variables,
-   * and with no others but `environment`. Absolute paths in variables are the image's.
+   * Starts a process as a container would, but without an init process: with the image's user, directory and
+   * variables plus `environment`. Absolute paths in variables are paths of the image.
    */
   start(command: readonly string[], environment?: Environment): Started
   remove(): Promise<void>
 }
 
 /**
- * Carries out the Dockerfile without Docker. What it installs from the system's packages is left out, and npm's
- * are those of this project that the lock file has for production; all else is done as it is written: what is
- * copied, the rights, the user where this is root's process. Throws TypeError at an instruction that it does not
- * know.
+ * Builds the Dockerfile without Docker. System packages are skipped. npm packages are copied from this project, as
+ * far as the lock file lists them for production. Everything else is done as written: copies, permissions, and the
+ * user if this process is root's.
+ * @throws TypeError at an instruction that it does not support.
  */
 export async function buildImage(): Promise<Image> {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-image-')))
@@ -65,7 +65,7 @@ export async function buildImage(): Promise<Image> {
   return imageOf(root, stages.at(-1) as Stage)
 }
 
-/** What its base image has: the same Node as everywhere here, readable for all. */
+/** Provides the base image's Node: the one that runs the tests, readable for all. */
 async function provideNode(path: string): Promise<void> {
   await copyFile(process.execPath, path)
   await chmod(path, 0o755)
@@ -93,7 +93,7 @@ async function carryOut(instruction: Instruction, building: Building): Promise<v
     case 'LABEL':
       return
     default:
-      throw new TypeError(`this does not know ${instruction.keyword} yet`)
+      throw new TypeError(`not implemented: ${instruction.keyword}`)
   }
 }
 
@@ -112,14 +112,14 @@ async function copy({ words, flags }: Instruction, building: Building): Promise<
   const sources = words
     .slice(0, -1)
     .flatMap(word => globSync(isAbsolute(word) ? `.${word}` : word, { cwd: from }))
-  if (sources.length === 0) throw new Error(`there is nothing to COPY: ${words.join(' ')}`)
+  if (sources.length === 0) throw new Error(`no files to COPY: ${words.join(' ')}`)
   for (const source of sources) {
-    if (from === PROJECT && !allowed.has(source)) throw new Error(`.dockerignore leaves out ${source}`)
+    if (from === PROJECT && !allowed.has(source)) throw new Error(`.dockerignore excludes ${source}`)
     await copyOne(join(from, source), destination, { move: from !== PROJECT && !existsSync(destination) })
   }
 }
 
-/** A directory of a stage that is over need not be there twice. */
+/** A directory of a finished stage may be moved instead of copied. */
 async function copyOne(source: string, destination: string, { move }: { move: boolean }): Promise<void> {
   const isDirectory = (await stat(source)).isDirectory()
   if (isDirectory && move) return await rename(source, destination)
@@ -128,12 +128,12 @@ async function copyOne(source: string, destination: string, { move }: { move: bo
   else await copyFile(source, join(destination, basename(source)))
 }
 
-/** With their rights; for thousands of files at a tenth of what Node takes. */
+/** Copies with permissions; for thousands of files, ten times as fast as Node. */
 async function copyAll(paths: readonly string[], directory: string): Promise<void> {
   await promisify(execFile)('cp', ['-R', '-p', ...paths, directory])
 }
 
-/** One shell for all of it, as in a build; what is about the system and not about us is left out. */
+/** Runs the commands in one shell, as a build does; commands for the system are skipped. */
 async function run(text: string, building: Building): Promise<void> {
   const commands = text
     .replaceAll(/\\\n/g, ' ')
@@ -147,28 +147,28 @@ async function run(text: string, building: Building): Promise<void> {
     else if (program === 'chown') await giveToUser(words, path)
     else if (program === 'ln') await link(words, building)
     else if (command === INSTALLATION) await installProduction(workdirOf(building))
-    else if (/(?:^|\s)\//.test(command)) throw new TypeError(`this cannot run on another system: ${command}`)
+    else if (/(?:^|\s)\//.test(command)) throw new TypeError(`not implemented outside the image: ${command}`)
     else await shell(command, building)
   }
 }
 
-/** Where both are in the image: `ln -s TARGET PATH`. */
+/** `ln -s TARGET PATH`, with both paths in the image. */
 async function link(words: readonly string[], { root, stage }: Building): Promise<void> {
   const [option, target = '', path = ''] = words
-  if (option !== '-s') throw new TypeError(`this does not know ln ${option} yet`)
+  if (option !== '-s') throw new TypeError(`not implemented: ln ${option}`)
   await symlink(join(root, stage.name, target), join(root, stage.name, path))
 }
 
 async function giveToUser([owner]: readonly string[], path: string): Promise<void> {
-  if (owner !== OWNER) throw new TypeError(`this does not know ${owner} yet`)
+  if (owner !== OWNER) throw new TypeError(`not implemented: chown ${owner}`)
   if (asRoot) await chown(path, IMAGE_USER.uid, IMAGE_USER.gid)
 }
 
 type Locked = { readonly version: string; readonly dev?: true; readonly optional?: true }
 
 /**
- * What `npm ci` makes of the lock file: its packages that are not for development, from this project's own.
- * @throws Error where this project's are others.
+ * Does the work of `npm ci --omit=dev`: copies the lock file's production packages from this project.
+ * @throws Error if this project has other versions.
  */
 async function installProduction(workdir: string): Promise<void> {
   const { packages } = JSON.parse(await readFile(join(workdir, 'package-lock.json'), 'utf8')) as {
@@ -178,10 +178,11 @@ async function installProduction(workdir: string): Promise<void> {
   for (const [path, { version, dev, optional }] of Object.entries(packages)) {
     if (path === '' || dev) continue
     const installed = await versionOf(join(PROJECT, path))
-    // One for another system.
+    // An optional package for another system.
     if (installed === null && optional) continue
-    if (installed !== version) throw new Error(`${path} is ${installed}, not ${version}: run \`npm ci\``)
-    // What lies in another package comes with it.
+    if (installed !== version)
+      throw new Error(`${path} has version ${installed}, not ${version}. Run \`npm ci\`.`)
+    // Nested packages are copied with their parent.
     if (path.lastIndexOf('node_modules/') > 0) continue
     const parent = dirname(path)
     copied.set(parent, [...(copied.get(parent) ?? []), join(PROJECT, path)])
@@ -227,7 +228,7 @@ function imageOf(root: string, stage: Stage): Image {
       })
     },
     async remove() {
-      // Nobody but root can remove what lies in a directory that cannot be written.
+      // Only root can remove files from a read-only directory.
       if (!asRoot) await promisify(execFile)('chmod', ['-R', 'u+w', root])
       await rm(root, { recursive: true, force: true })
     },

@@ -6,26 +6,26 @@ import { DuckDBInstance } from '@duckdb/node-api'
 export type Orders = {
   readonly uid: number
   readonly gid: number
-  /** It knows them beforehand, so it need not list a directory to find what is in it. */
+  /** Known in advance, so that it need not list directories. */
   readonly paths: readonly string[]
 }
 
-/** What a user of the machine got at, by path. */
+/** What another user of the machine could access, by path. */
 export type Loot = {
-  /** Directories whose names it saw, and those that it put a file in. */
+  /** Directories that it could list, and those in which it created a file. */
   readonly listed: readonly string[]
   readonly entered: readonly string[]
-  /** Files that it opened to read, and to write. */
+  /** Files that it could open for reading, and for writing. */
   readonly read: readonly string[]
   readonly written: readonly string[]
-  /** Databases that it keeps a read lock on until it is killed. */
+  /** Databases on which it holds a read lock until it is killed. */
   readonly held: readonly string[]
 }
 
-/** Kept, so that nothing is collected that holds a lock. */
+/** Keeps databases with locks from being garbage-collected. */
 const databases: unknown[] = []
 
-// A process of its own. All that it needs is loaded by root, who may read it wherever it lies.
+// A separate process. Root loads all modules first, because root may read them anywhere.
 if (import.meta.main) {
   const { uid, gid, paths } = JSON.parse(process.argv[2] ?? '') as Orders
   const isDirectory = new Map(paths.map(path => [path, lstatSync(path).isDirectory()]))

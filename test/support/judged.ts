@@ -4,7 +4,7 @@ import { type Tree, treeOf } from './mutations.ts'
 import { judge, microsOf, type Root } from './oracle.ts'
 import { fullAnalysis } from './prepared.ts'
 
-/** Valid documents to be mutated: notices of every phase; analyses of every level, most of them small. */
+/** Valid documents to mutate: notices of every phase, analyses of every level, most of them small. */
 export function validDocuments(): Readonly<Record<Root, readonly Tree[]>> {
   const world = generateWorld({
     seed: 11,
@@ -27,7 +27,7 @@ const everyField = {
   ...{ discard_reason: 'Preço', committed_at: '2026-02-01T12:00:00Z' },
 }
 
-/** Lists of two elements: where a third one breaks, a second one does. */
+/** Shortens lists to two elements: a third would find no other bugs than a second. */
 function shortened(analysis: object): object {
   return Object.fromEntries(
     Object.entries(analysis).map(([name, value]) => [name, Array.isArray(value) ? value.slice(0, 2) : value]),
@@ -39,7 +39,7 @@ const MOMENTS = ['data_sessao', 'committed_at', 'created_at', 'updated_at']
 
 /**
  * Validates a body and compares the verdict with the oracle's judgement.
- * @throws Error with what differs.
+ * @throws Error with the difference.
  */
 export function checkVerdict(bytes: Buffer, root: Root, id: string): void {
   const sent = Buffer.from(bytes)
@@ -47,7 +47,7 @@ export function checkVerdict(bytes: Buffer, root: Root, id: string): void {
 }
 
 /**
- * The same for a notice as an element of a list, between two good ones that it must not disturb.
+ * The same for a notice as an element of a list, between two valid ones that it must not affect.
  * @param bytes JSON.
  */
 export function checkListed(bytes: Buffer, good: Buffer): void {
@@ -55,10 +55,7 @@ export function checkListed(bytes: Buffer, good: Buffer): void {
   const page = validatePage(list)
   if (typeof page === 'string') throw new Error(`the page cannot be read: ${page}`)
   const [before, verdict, after] = page.notices as [Verdict, Verdict, Verdict]
-  expected(
-    before.ok && after.ok && before.document === after.document,
-    'its neighbours are not what they were',
-  )
+  expected(before.ok && after.ok && before.document === after.document, 'its neighbours have changed')
   compareVerdict(verdict, bytes, 'notice', null)
 }
 
@@ -74,7 +71,7 @@ function compareVerdict(verdict: Verdict, sent: Buffer, root: Root, id: string |
     expected(!verdict.ok, `it is accepted, with faults at ${[...judgement.faults].slice(0, 5)}`)
     expected(
       judgement.faults.has(verdict.path),
-      `the fault is said to be at ${verdict.path}, not at ${[...judgement.faults].slice(0, 5)}`,
+      `the fault is reported at ${verdict.path}, not at ${[...judgement.faults].slice(0, 5)}`,
     )
     expected(verdict.raw.equals(sent), 'its bytes are not kept')
     return
@@ -98,7 +95,7 @@ function compareVerdict(verdict: Verdict, sent: Buffer, root: Root, id: string |
   const drift = new Set(verdict.drift.map(({ kind, path }) => `${kind} ${path}`))
   if (drift.size >= 50 || judgement.drift.size >= 50) return
   const differing = [...drift.symmetricDifference(judgement.drift)]
-  expected(differing.length === 0, `${differing} is reported by one and not by the other`)
+  expected(differing.length === 0, `drift that only one of the two reports: ${differing}`)
 }
 
 function expected(condition: boolean, otherwise: string): asserts condition {

@@ -26,20 +26,20 @@ const EVERYTHING: SyncRequest = {
   ...{ statuses: null, ids: null },
 }
 
-/** What an API that may be hostile says of one notice: its element of the list, and its analysis. */
+/** The answers of a possibly hostile API for one notice: its element of the list, and its analysis. */
 export type Said = {
   readonly notice: Buffer
   readonly analysis: Buffer
-  /** The id that it is asked for by, where it is not the list that tells it. */
+  /** The id used in requests, if it does not come from the list. */
   readonly key?: string
-  /** Where the client does not come to see the whole analysis. */
+  /** Set if the client does not get the whole analysis. */
   readonly seen?: 'nothing' | 'too much'
 }
 
-/** Two mutations, of a notice and of its analysis. Bytes of a list are one text, so its elements stay JSON. */
+/** Mutations of a notice and its analysis. The list is one JSON text, so its elements are not mutated as bytes. */
 export const mutatedPair = fc.tuple(mutation({ bytes: false }), mutation({ bytes: true }))
 
-/** What is said of the notices n0, n1, … by such pairs. */
+/** The answers for the notices n0, n1, … that such pairs give. */
 export function saidBy(pairs: readonly (readonly [Mutation, Mutation])[]): Said[] {
   const bases = validDocuments()
   return pairs.map(([ofNotice, ofAnalysis], position) => ({
@@ -49,7 +49,7 @@ export function saidBy(pairs: readonly (readonly [Mutation, Mutation])[]): Said[
 }
 
 export type Judged = Said & {
-  /** What the run goes by: the id, or for a record without a usable one its text. */
+  /** Identifies the record: its id, or its text if the id is unusable. */
   readonly key: string
   readonly asNotice: Judgement
   readonly asAnalysis: Judgement
@@ -58,9 +58,9 @@ export type Judged = Said & {
 export type Loaded = { readonly documents: number; readonly quarantined: number; readonly rows: number }
 
 /**
- * Runs the whole sync on what is said, all but HTTP, into an empty directory, and compares every row of every data
- * table of its snapshot with what the oracle says the documents justify: no other value, no other row, none missing.
- * @throws Error with what differs, and the documents.
+ * Runs the whole sync, except HTTP, on these answers into an empty directory, and compares every row of every data
+ * table in its snapshot with the rows that the oracle derives: no other value, no other row, none missing.
+ * @throws Error with the difference and the documents.
  */
 export async function loadAndCompare(said: readonly Said[], dataDir: string): Promise<Loaded> {
   const judged = distinct(said)
@@ -88,7 +88,7 @@ export async function readSnapshot<T>(dataDir: string, read: (db: Database) => P
   }
 }
 
-/** What the oracle says of each. A list shows each notice once; what mutation made equal is left out. */
+/** The oracle's judgement of each. A list has each notice once, so notices that became equal are left out. */
 export function distinct(said: readonly Said[]): Judged[] {
   const byKey = new Map<string, Judged>()
   for (const each of said) {
@@ -124,7 +124,7 @@ function apiThatSays(judged: readonly Judged[]): Api {
     notice: async () => absent,
     async analysis(id) {
       const each = byKey.get(id)
-      if (!each?.asNotice.usable) throw new RequestError(`nobody may ask for ${id}`)
+      if (!each?.asNotice.usable) throw new RequestError(`unexpected request for ${id}`)
       return { kind: 'body', bytes: Buffer.from(each.analysis) }
     },
     estimateSeconds: () => 0,
@@ -132,7 +132,7 @@ function apiThatSays(judged: readonly Judged[]): Api {
   }
 }
 
-/** Every listed notice has the outcome that is due to it. */
+/** Checks that every listed notice has the expected outcome. */
 export function compareReport(report: RunReport, judged: readonly Judged[]): void {
   const usable = judged.filter(({ asNotice }) => asNotice.usable)
   const failed = usable.filter(({ seen }) => seen === 'nothing').length
@@ -152,7 +152,7 @@ export function compareReport(report: RunReport, judged: readonly Judged[]): voi
 
 export type Row = Readonly<Record<string, unknown>> & { readonly edital_id: string | null }
 
-/** The rows of every data table of a snapshot, by notice; those of a list in its order. */
+/** The rows of every data table of a snapshot, by notice; child rows in order. */
 export type Tables = ReadonlyMap<string, ReadonlyMap<string | null, readonly Row[]>>
 
 export async function readTables(db: Database): Promise<Tables> {
@@ -169,7 +169,7 @@ export async function readTables(db: Database): Promise<Tables> {
   return tables
 }
 
-/** Compares every row. @returns how many there are. */
+/** Compares every row. @returns the number of rows. */
 export function compareTables(tables: Tables, judged: readonly Judged[]): number {
   let rows = 0
   const compare = (table: string, expectedOf: (each: Judged) => readonly ExpectedRow[]) => {
@@ -187,7 +187,8 @@ export function compareTables(tables: Tables, judged: readonly Judged[]): number
         if (differs) throw failure(each, `${table}, row ${index}: ${differs}`)
       }
     }
-    if (actual.size > 0) throw new Error(`${table}: rows of ${[...actual.keys()]}, which nobody said`)
+    if (actual.size > 0)
+      throw new Error(`${table} has rows of ${[...actual.keys()]}, which the API never sent`)
   }
   compare('editais', each => (each.asNotice.usable ? [noticeRow(each, each.asNotice.document)] : []))
   compare('analyses', each => documentOf(each).map(document => analysisRowOf(each, document)))
@@ -210,7 +211,7 @@ function stateOf({ asAnalysis, seen }: Judged): 'current' | 'quarantined' | 'pen
   return asAnalysis.usable ? 'current' : 'quarantined'
 }
 
-/** The analysis, where it is to be loaded. */
+/** The analysis, if it must be loaded. */
 function documentOf(each: Judged): Document[] {
   const { asNotice, asAnalysis } = each
   return asNotice.usable && asAnalysis.usable && stateOf(each) === 'current' ? [asAnalysis.document] : []
@@ -225,11 +226,11 @@ function analysisRowOf({ asNotice }: Judged, document: Document): ExpectedRow {
   return { ...analysisRow(document), source_updated_at: listed.updated_at ?? null }
 }
 
-/** Times as microseconds, which a Date cannot hold. */
+/** Reads times as microseconds, which a Date cannot hold. */
 async function readTable(db: Database, table: string, order: string): Promise<Row[]> {
   const columns = await db.rows<{ column_name: string; column_type: string }>(`DESCRIBE FROM ${table}`)
   const select = columns.map(({ column_name: name, column_type: type }) => {
-    // DuckDB's client takes a byte order mark at the beginning of a text away; so there is always something before it.
+    // DuckDB's client removes a byte order mark at the start of a text, so a dot is put before every text.
     if (type === 'VARCHAR') return `'.' || ${name} AS ${name}`
     return type.startsWith('TIMESTAMP') ? `epoch_us(${name}) AS ${name}` : name
   })
@@ -247,7 +248,7 @@ function compareQuarantine(rows: readonly Row[], judged: readonly Judged[]): voi
     const [kind, judgement] = asNotice.usable ? ['analysis', asAnalysis] : ['notice', asNotice]
     if (judgement.usable || (asNotice.usable && each.seen === 'nothing')) continue
     expected += 1
-    // Records without a usable id cannot be told apart.
+    // Records without a usable id cannot be distinguished.
     if (!asNotice.usable && key === String(notice)) continue
     const path = String(byId.get(`${kind} ${key}`)?.path)
     if (!judgement.faults.has(path)) throw failure(each, `the ${kind} is quarantined for ${path}`)

@@ -1,11 +1,11 @@
 import { accessSync, constants, statfsSync } from 'node:fs'
 
-/** Where Linux keeps files in memory. */
+/** Linux's directory for files in memory. */
 const SHARED_MEMORY = '/dev/shm'
-/** The tests' files of a moment take some 300 MB; Docker gives 64 MB unless told otherwise. */
+/** The tests use about 300 MB at a time; Docker's default is 64 MB. */
 const LEAST_FREE_BYTES = 2e9
 
-/** A place for the tests' files that is not a disk: they are synced thousands of times. Null where there is none. */
+/** A directory in memory for the tests' files, because they are synced thousands of times. Null if there is none. */
 export function memoryDirectory(): string | null {
   try {
     accessSync(SHARED_MEMORY, constants.W_OK)

@@ -8,22 +8,22 @@ import { Database } from '#src/store/warehouse/database.ts'
 import { BODIES, PUBLIC, QUERIES } from './metabase_api.ts'
 
 /**
- * A stand-in for Metabase that is stricter than it: what its API description does not name (`src/present/metabase/answers.ts`
- * says where that is) is refused with 400 and remembered. It opens catalogs with DuckDB and reads their schema with
- * the driver's own queries.
+ * A stand-in for Metabase that is stricter than Metabase: it rejects everything that Metabase's API description does
+ * not name with 400, and records it (`src/present/metabase/answers.ts` has the source of the description). It opens
+ * catalogs with DuckDB and reads their schema with the driver's own queries.
  */
 export type StandIn = {
   readonly url: string
   readonly state: State
   /** Every request that was answered, as `PUT /api/card/3`. */
   readonly requests: { readonly what: string; readonly headers: IncomingMessage['headers'] }[]
-  /** What a real one would have refused, or not understood. */
+  /** Requests that Metabase would have rejected or not understood. */
   readonly violations: string[]
-  /** How long reading a schema takes. */
+  /** Delay before a schema is read. */
   syncMs: number
-  /** Answers in place of the API where it returns true. */
+  /** Answers instead of the API if it returns true. */
   intercept: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** Those that change something since the last call of this. */
+  /** Requests that changed something since the last call. */
   writes(): string[]
   stop(): Promise<void>
 }
@@ -55,7 +55,7 @@ class Refusal extends Error {
   }
 }
 
-/** Starts one that nobody has set up yet; it ends with the test. */
+/** Starts one without a user; it stops when the test ends. */
 export async function startMetabase(): Promise<StandIn> {
   const state: State = {
     ...{ user: null, setupToken: randomUUID(), sessions: new Set(), apiKeys: [], settings: new Map() },
@@ -110,7 +110,7 @@ export async function startMetabase(): Promise<StandIn> {
     const { route, id } = routeOf(request.method ?? '', url.pathname)
     const handler = HANDLERS[route]
     if (!handler) {
-      standIn.violations.push(`${request.method} ${url.pathname} is no endpoint`)
+      standIn.violations.push(`${request.method} ${url.pathname} is not an endpoint`)
       throw new Refusal(404, 'API endpoint does not exist.')
     }
     if (!PUBLIC.has(route)) checkIdentity(request)
@@ -144,7 +144,7 @@ export async function startMetabase(): Promise<StandIn> {
     )
   }
 
-  /** Reads the schema as the driver does, later: the test may be over by then, and its snapshot gone. */
+  /** Reads the schema as the driver does, after a delay: the test may have ended by then, and its snapshot be gone. */
   function sync(database: Entity): void {
     setTimeout(() => void readSchema(database).catch(() => {}), standIn.syncMs)
   }
@@ -174,7 +174,7 @@ export async function startMetabase(): Promise<StandIn> {
     database.initial_sync_status = 'complete'
   }
 
-  /** The one with these properties, or a new one; a comment becomes the description where there is none. */
+  /** The entity with these properties, or a new one; a comment becomes the description if there is none. */
   function orNew<T extends Entity>(
     those: T[],
     same: Record<string, unknown>,
@@ -360,7 +360,7 @@ export async function startMetabase(): Promise<StandIn> {
 
 type Query = { database: number; native: { query: string; 'template-tags': object } }
 
-/** A card as it comes since v57 unless asked otherwise: its query in MBQL 5. */
+/** A card as Metabase returns it by default since v57: its query in MBQL 5. */
 function modern(card: Entity): Entity {
   const { database, native } = card.dataset_query as Query
   const stage = {

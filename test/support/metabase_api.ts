@@ -1,16 +1,16 @@
 import { z } from 'zod'
 
 /**
- * What the endpoints of Metabase that are used here accept, by its sources (`src/present/metabase/answers.ts` names them). The
- * newest have closed maps, which refuse any other property; here all are closed, and narrower than Metabase where what
- * is sent would mean nothing to it.
+ * What the used endpoints of Metabase accept, by its sources (`src/present/metabase/answers.ts` names them). The
+ * newest have closed maps, which reject any other property. Here all are closed, and narrower than in Metabase if it
+ * would ignore a value.
  */
 
 const positive = z.int().positive()
 const nonBlank = z.string().trim().min(1)
 const settingsMap = z.record(z.string(), z.unknown())
 
-/** `sensitive`: what Metabase asks of a password by default (`ms/ValidPassword`). */
+/** `sensitive`: Metabase's default rule for passwords (`ms/ValidPassword`). */
 const password = z.string().min(6).regex(/\d/)
 
 const templateTag = z.strictObject({
@@ -20,7 +20,7 @@ const templateTag = z.strictObject({
   type: z.enum(['text', 'number', 'date', 'boolean']),
 })
 
-/** `::lib-be.schema/maybe-legacy-query`, of which the native form. */
+/** The native form of `::lib-be.schema/maybe-legacy-query`. */
 const legacyQuery = z
   .strictObject({
     database: positive,
@@ -39,7 +39,7 @@ const legacyQuery = z
 const target = z.tuple([z.literal('variable'), z.tuple([z.literal('template-tag'), nonBlank])])
 const parameter = z.strictObject({
   id: nonBlank,
-  // Those that a text variable takes (`lib.schema.parameter/types`, `:allowed-for`).
+  // The types allowed for a text variable (`lib.schema.parameter/types`, `:allowed-for`).
   type: z.enum(['string/=', 'category', 'text']),
   name: z.string(),
   slug: z.string(),
@@ -70,7 +70,7 @@ const dashcard = z.strictObject({
   series: z.array(z.strictObject({ id: positive })).nullish(),
 })
 
-/** The driver's (`resources/metabase-plugin.yaml`); others would go to DuckDB as unknown options. */
+/** The driver's properties (`resources/metabase-plugin.yaml`); others would go to DuckDB as unknown options. */
 const details = z.strictObject({
   database_file: nonBlank,
   read_only: z.boolean().optional(),
@@ -130,7 +130,7 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
     display_name: nonBlank.nullish(),
     description: nonBlank.nullish(),
     fk_target_field_id: positive.nullish(),
-    // Those of `metabase.types` that are semantic or relation types, as far as they are used.
+    // The semantic and relation types of `metabase.types` that are used.
     semantic_type: z
       .literal([
         ...(['type/PK', 'type/FK', 'type/Category', 'type/State', 'type/Company', 'type/URL'] as const),

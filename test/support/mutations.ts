@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 
 /*
- * Documents that nobody would write: valid ones with a few edits. An edit is data (what is done, and at which of the
- * nodes), so that fast-check can shrink a failing document to the one edit that matters.
+ * Mutated documents: valid ones with a few edits. An edit is data (the operation and the node), so that fast-check can
+ * shrink a failing document to the one edit that matters.
  */
 
 /**
- * A JSON text taken apart: a scalar as it is written, an object's members in their order, each with its key as it is
- * written. It holds what no JavaScript value can: duplicate keys, 1e400, escapes.
+ * A parsed JSON text: scalars and keys as written, members in order. It can hold what a JavaScript value cannot:
+ * duplicate keys, 1e400, escapes.
  */
 export type Tree = string | Members | Elements
 type Members = { readonly members: readonly Member[] }
@@ -27,7 +27,7 @@ export function textOf(tree: Tree): string {
   return `{${tree.members.map(([key, value]) => `${key}:${textOf(value)}`).join(',')}}`
 }
 
-/** JSON texts that readers of JSON, of numbers, of dates, of CSV, of SQL and of paths are known to trip over. */
+/** JSON texts known to break parsers of JSON, numbers, dates, CSV, SQL and paths. */
 const VALUES: readonly string[] = [
   ...['null', 'true', 'false', '{}', '[]', '[null]', '[[]]', '[{}]', '{"a":1}', '["a"]', '[5]', '""', '" "'],
   ...[
@@ -139,7 +139,7 @@ const VALUES: readonly string[] = [
   ...['"12345678901234-2026-9223372036854775808"', '"12345678901234-2026-000012"', '"1-2-3"'],
 ]
 
-/** Names, as JSON writes them, that are close to those of the contract, or that mean something to JavaScript. */
+/** Names, as JSON writes them, that are similar to the contract's or have a meaning in JavaScript. */
 const KEYS: readonly string[] = [
   ...[
     '"id"',
@@ -208,7 +208,7 @@ const PIECES: readonly string[] = [
 
 export type Edit = {
   readonly do: 'replace' | 'remove' | 'repeat' | 'insert' | 'copy' | 'nest' | 'rename' | 'splice'
-  /** Which node, in the order of the text, counted round. */
+  /** Index of the node in text order, modulo their number. */
   readonly at: number
   /** A second number: another node, a depth, a position in a text. */
   readonly to: number
@@ -218,16 +218,16 @@ export type Edit = {
 
 export type ByteEdit = {
   readonly do: 'flip' | 'cut' | 'insert' | 'drop'
-  /** Where: a share of the length. */
+  /** Position as a share of the length. */
   readonly at: number
   readonly byte: number
 }
 
 export type Mutation = {
-  /** Which of the valid documents, counted round. */
+  /** Index of the valid document, modulo their number. */
   readonly base: number
   readonly edits: readonly Edit[]
-  /** Done to the encoded text, afterwards. */
+  /** Applied to the encoded text, after the edits. */
   readonly bytes: readonly ByteEdit[]
 }
 
@@ -265,7 +265,7 @@ const byteEdit: fc.Arbitrary<ByteEdit> = fc.record({
   byte: fc.nat(255),
 })
 
-/** @param bytes whether some are also edited as bytes: such a text need not be JSON any more. */
+/** @param bytes whether some are also edited as bytes; the result may then be invalid JSON. */
 export function mutation({ bytes }: { bytes: boolean }): fc.Arbitrary<Mutation> {
   const structural = fc.constant<ByteEdit[]>([])
   return fc.record({
@@ -280,7 +280,7 @@ export function mutation({ bytes }: { bytes: boolean }): fc.Arbitrary<Mutation> 
   })
 }
 
-/** The bytes of a mutated document. @param bases valid documents, at least one; made to be about `id`. */
+/** The bytes of a mutated document. @param bases at least one valid document; its id is replaced by `id`. */
 export function mutated({ base, edits, bytes }: Mutation, bases: readonly Tree[], id: string): Buffer {
   const tree = edits.reduce(edited, withId(bases[base % bases.length] as Tree, id))
   return bytes.reduce(editedBytes, Buffer.from(textOf(tree)))
@@ -298,7 +298,7 @@ function edited(tree: Tree, edit: Edit): Tree {
   return replaced(tree, place, node => change(tree, node, edit)) ?? 'null'
 }
 
-/** Members that take the place of a member, or elements that of an element; undefined removes it. */
+/** Returns the members that replace a member, or the elements that replace an element. */
 type Change = (node: Node) => Node[]
 type Node = { readonly key: string | null; readonly value: Tree }
 
@@ -376,7 +376,7 @@ function nodeAt(tree: Tree, place: { left: number }): Tree {
   return tree
 }
 
-/** Mostly a few levels; some of just about as many as are allowed, and some of far more. */
+/** Mostly a few levels; sometimes close to the limit, sometimes far more. */
 function nested(value: Tree, { to, key }: Edit): Tree {
   const levels = [1, 2, 3, 95, 97, 98, 99, 100, 101, 1500][to % 10] as number
   const [open, close] = to % 3 === 0 ? ['[', ']'] : [`{${key}:`, '}']

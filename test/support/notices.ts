@@ -2,7 +2,7 @@ import type { Entry } from '#src/sandbox/world.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Id of the notice with this number; ids sort as numbers do. */
+/** Id of the notice with this number; ids sort like numbers. */
 export function idOf(number: number): string {
   return `n${String(number).padStart(5, '0')}`
 }
@@ -14,7 +14,7 @@ export function notices(from: number, to: number, fields: Fields = {}): Entry[] 
 
 /**
  * A notice with a medium analysis of 2 requirements, 3 items and 1 alert, in October or November 2026. All
- * its values follow from its number; the list shows higher numbers first.
+ * its values depend on its number; the list has higher numbers first.
  */
 export function noticeEntry(number: number, fields: Fields = {}, analysis: Fields = {}): Entry {
   const id = idOf(number)
@@ -50,7 +50,7 @@ export function noticeEntry(number: number, fields: Fields = {}, analysis: Field
   }
 }
 
-/** A notice of which nothing but the list is of interest: its analysis is empty. */
+/** A notice with an empty analysis, for tests of the list. */
 export function bareNotice(number: number, fields: Fields = {}): Entry {
   return noticeEntry(number, fields, {
     ...{ analysis_level: 'none', analyzed: false, verdict: {}, overview: undefined, pricing: null },

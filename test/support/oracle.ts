@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 
 /*
- * What must become of a document, by the contract (docs/contract.md) and by the rules for what is not
- * exactly so (ARCHITECTURE.md#validation). It shares no code with `src/` or `schema/`: where the two differ,
- * one of them is wrong.
+ * The expected result for a document, by the contract (docs/contract.md) and by the rules for deviations
+ * (ARCHITECTURE.md#validation). It shares no code with `src/` or `schema/`: if the two differ, one of them is
+ * wrong.
  */
 
 type Kind = 'text' | 'number' | 'integer' | 'boolean' | 'moment' | 'id'
@@ -12,7 +12,7 @@ type Spec =
   | { readonly is: Kind; readonly words?: readonly string[] }
   | { readonly is: 'object'; readonly members: Members }
   | { readonly is: 'list'; readonly each: Spec }
-  /** Whatever stands there is kept; what is not of this kind, or a member that is not of its own, is reported. */
+  /** Any value is kept; another kind, or a member that is not listed, is reported. */
   | { readonly is: 'free'; readonly kind: 'object' | 'text'; readonly members?: Members }
 
 /** Names of required members end in `!`. */
@@ -94,26 +94,26 @@ const ANALYSIS: Members = {
 
 const MEMBERS = { notice: NOTICE, analysis: ANALYSIS }
 
-/** A document's own limit is 100 levels of brackets. */
+/** A document may have at most 100 levels of brackets. */
 const MAX_LEVELS = 100
 
 export type Root = 'notice' | 'analysis'
 export type Document = Record<string, unknown>
 
 export type Judgement =
-  /** Any of these places is a good answer to where the fault is. */
+  /** Any of these places is a correct location of the fault. */
   | { readonly usable: false; readonly faults: ReadonlySet<string> }
   | {
       readonly usable: true
-      /** Strings well formed, wrong types null; date-times as they were written. */
+      /** Strings are well formed, wrong types null, date-times as written. */
       readonly document: Document
-      /** `<kind> <path>` of everything that is not in the contract. */
+      /** `<kind> <path>` of every deviation from the contract. */
       readonly drift: ReadonlySet<string>
-      /** Whether the document says all that the bytes said. */
+      /** Whether the document holds everything in the bytes. */
       readonly whole: boolean
     }
 
-/** @param expectedId the notice that was asked for; null where the document itself says which one it is. */
+/** @param expectedId the requested notice; null if the document itself identifies it. */
 export function judge(bytes: Buffer, root: Root, expectedId: string | null): Judgement {
   const sent = new TextDecoder('utf-8').decode(bytes)
   const value = parsed(sent)
@@ -140,7 +140,7 @@ function parsed(sent: string): unknown {
   }
 }
 
-/** Levels of brackets; counts no further than is of interest, so that depth costs no stack. */
+/** Levels of brackets; stops counting beyond the limit, so that a deep document cannot overflow the stack. */
 function levels(value: unknown, above: number): number {
   if (typeof value !== 'object' || value === null) return above
   if (above > MAX_LEVELS) return above
@@ -160,7 +160,7 @@ function wellFormed(value: unknown): unknown {
 }
 
 type Found = { readonly faults: Set<string>; readonly drift: Set<string>; nulled: boolean }
-/** The place in this document, its name in reports, and whether unknown members are nothing to report. */
+/** The place in this document, its name in reports, and whether unknown members are allowed there. */
 type Place = { readonly exact: string; readonly name: string; readonly open: boolean }
 
 function checkMembers(object: Document, members: Members, place: Place, found: Found): void {
@@ -191,7 +191,7 @@ function checkMembers(object: Document, members: Members, place: Place, found: F
   }
 }
 
-/** False when the value as a whole is not what the contract says. */
+/** False if the value as a whole violates the contract. */
 function check(value: unknown, spec: Spec, at: Place, found: Found): boolean {
   if (spec.is === 'list') {
     if (!Array.isArray(value)) {
@@ -250,8 +250,8 @@ const LOCAL = 'America/Sao_Paulo'
 const known = new Map<string, readonly bigint[] | null>()
 
 /**
- * Microseconds since 1970. Two where the clocks showed the local time twice, or skipped it: either is a reading of it.
- * Null for what names no moment.
+ * Microseconds since 1970. Two values if the clocks showed the local time twice, or skipped it: both are valid.
+ * Null if the text is not a moment.
  */
 export function microsOf(written: string): readonly bigint[] | null {
   let micros = known.get(written)
@@ -290,7 +290,7 @@ function readMoment(written: string): readonly bigint[] | null {
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[-+.0-9eE]+|true|false|null|[{}[\]:,]/g
 
-/** Whether two valid JSON texts say the same: duplicates, their order, and every digit included. */
+/** Whether two valid JSON texts are equivalent, including duplicates, their order, and every digit. */
 function sameTokens(a: string, b: string): boolean {
   if (a === b) return true
   const [left, right] = [a.match(TOKEN) ?? [], b.match(TOKEN) ?? []]
@@ -305,7 +305,7 @@ function meant(token: string): string {
   return /^[-\d]/.test(token) ? exact(token) : token
 }
 
-/** The sign, the digits without zeros around them, and the power of ten of the last one. */
+/** The sign, the digits without leading and trailing zeros, and the power of ten of the last digit. */
 function exact(token: string): string {
   const [, sign, whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(token) ?? []
@@ -316,11 +316,11 @@ function exact(token: string): string {
   return `${sign}${significant}e${last}`
 }
 
-/** A value of a column: an array is any of these, `json` is JSON text that says this. */
+/** A value of a column: an array means any of its values, `json` means equivalent JSON text. */
 export type Expected = string | number | boolean | null | readonly bigint[] | { readonly json: unknown }
 export type ExpectedRow = Readonly<Record<string, Expected>>
 
-/** The row of `editais` that a notice justifies; without what depends on the run. */
+/** The row of `editais` for a notice, without columns that depend on the run. */
 export function editalRow(document: Document): ExpectedRow {
   const [, cnpj = null, year, sequence] =
     /^(\d{14})-(\d{4})-(\d+)$/.exec(String(document.pncp_id)) ?? ([] as string[])
@@ -335,7 +335,7 @@ export function editalRow(document: Document): ExpectedRow {
   }
 }
 
-/** The row of `analyses` that an analysis justifies. */
+/** The row of `analyses` for an analysis. */
 export function analysisRow(document: Document): ExpectedRow {
   const part = (name: string) => (isObject(document[name]) ? (document[name] as Document) : {})
   const overview = part('overview')
@@ -377,7 +377,7 @@ const CHILDREN = {
 export type ChildTable = keyof typeof CHILDREN
 export const CHILD_TABLES = Object.keys(CHILDREN) as readonly ChildTable[]
 
-/** The rows of a child table that an analysis justifies, in order. */
+/** The rows of a child table for an analysis, in order. */
 export function childRows(document: Document, table: ChildTable): ExpectedRow[] {
   return (document[table] as readonly Document[]).map((element, index) => ({
     ordinal: index + 1,
@@ -407,13 +407,13 @@ function prefixed(prefix: string, row: ExpectedRow): ExpectedRow {
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [prefix + name, value]))
 }
 
-/** SQL has no -0 of its own in a comparison, and JSON's is written as 0. */
+/** SQL does not distinguish -0 in comparisons, and JSON.stringify writes it as 0. */
 function plain(value: unknown): Expected {
   if (value === undefined || value === null) return null
   return value === 0 ? 0 : (value as Expected)
 }
 
-/** JSON has no number beyond a double's range: it is null there. */
+/** A number beyond a double's range becomes null in JSON. */
 function json(value: unknown): Expected {
   const isNull = value === undefined || value === null || value === Infinity || value === -Infinity
   return isNull ? null : { json: value }
@@ -424,7 +424,7 @@ function asWorded(value: unknown): Expected {
   return typeof value === 'string' ? value : json(value)
 }
 
-/** The first difference between a row and what is expected of it, as text; null when there is none. */
+/** The first difference between a row and the expected row, as text; null if there is none. */
 export function difference(expected: ExpectedRow, actual: Readonly<Record<string, unknown>>): string | null {
   for (const [name, value] of Object.entries(expected)) {
     if (!fits(value, actual[name])) {
@@ -450,7 +450,7 @@ function fits(expected: Expected, actual: unknown): boolean {
   )
 }
 
-/** DuckDB writes a double in its own way where it takes a value out of a free-form object. */
+/** DuckDB formats doubles differently when it extracts a value from a free-form object. */
 function sameDoubles(actual: string, value: unknown): boolean {
   const read = parsed(actual)
   return read !== undefined && JSON.stringify(read) === JSON.stringify(value)

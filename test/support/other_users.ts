@@ -9,12 +9,12 @@ import { type Ended, type Environment, surroundings } from './project.ts'
 const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
 const INTRUDER = join(import.meta.dirname, 'intruder.ts')
 
-/** Only root can be others. */
+/** Only root can switch to another user. */
 export const isRoot = process.getuid?.() === 0
 
-/** Whom the worker is run as; root where an ordinary user cannot read the project. */
+/** The worker's user; root if an ordinary user cannot read the project. */
 export const WORKER = isRoot && canRun(1000) ? 1000 : (process.getuid?.() ?? 0)
-/** Nobody, who is a member of nothing. */
+/** The user `nobody`, a member of no group. */
 export const STRANGER = 65_534
 
 function canRun(id: number): boolean {
@@ -24,7 +24,7 @@ function canRun(id: number): boolean {
   return status === 0
 }
 
-/** Starts a command as the worker's user. Where files are to be private, no umask may be needed for it. */
+/** Starts a command as the worker's user. Files must be private whatever the umask is. */
 export function startWorker(args: readonly string[], environment: Environment): ChildProcess {
   const { NODE_COMPILE_CACHE: _, ...own } = surroundings()
   const command = ['-c', 'umask 000; exec "$@"', 'sh', process.execPath, MAIN, ...args]
@@ -50,7 +50,7 @@ export async function runWorker(args: readonly string[], environment: Environmen
   return { code, stdout, stderr }
 }
 
-/** What another user gets at below a directory. It holds the locks that it could take until it leaves. */
+/** Tries to access a directory as another user. Holds the locks that it could take until `leave`. */
 export async function intrude(
   directory: string,
   user: { uid: number; gid: number },
@@ -64,12 +64,12 @@ export async function intrude(
     child.kill('SIGKILL')
     await once(child, 'close')
   }
-  let said = ''
+  let output = ''
   for await (const part of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
-    said += part
-    if (said.endsWith('\n')) return { ...(JSON.parse(said) as Loot), leave }
+    output += part
+    if (output.endsWith('\n')) return { ...(JSON.parse(output) as Loot), leave }
   }
-  throw new Error('the intruder ended early')
+  throw new Error('the intruder process ended early')
 }
 
 export async function pathsBelow(directory: string): Promise<string[]> {

@@ -6,19 +6,19 @@ import { onTestFinished } from 'vitest'
 import { type Ended, type Environment, temporaryDirectory } from './project.ts'
 
 const PROJECT = join(import.meta.dirname, '../..')
-/** What a command needs to run; no test and no data. */
+/** The files that commands need; no tests and no data. */
 const COPIED = ['package.json', 'config', 'jobs', 'schema', 'src'] as const
-/** A developer's own companies are no part of a version. */
+/** A developer's own companies are not part of a version. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['companies.yaml'])
 
-/** `from` stands exactly once in `file`, a path from the project's root. */
+/** `from` must occur exactly once in `file`, a path from the project's root. */
 export type Replacement = { readonly file: string; readonly from: string; readonly to: string }
 
 /**
- * Another version of the program: a copy of this one with some texts replaced, gone after the test. Libraries are
- * this one's.
+ * Makes another version of the program: a copy of this one with some texts replaced, removed after the test. It uses
+ * this one's libraries.
  * @returns its directory; `runIn` runs its commands.
- * @throws Error naming the file in which a text does not stand exactly once.
+ * @throws Error that names the file if a text does not occur exactly once.
  */
 export async function patchedCopy(replacements: readonly Replacement[]): Promise<string> {
   const copy = await temporaryDirectory()
@@ -29,7 +29,7 @@ export async function patchedCopy(replacements: readonly Replacement[]): Promise
     const path = join(copy, file)
     const parts = (await readFile(path, 'utf8')).split(from)
     if (parts.length !== 2) {
-      throw new Error(`${file}: expected once, stands there ${parts.length - 1} times: ${from}`)
+      throw new Error(`${file}: expected once, found ${parts.length - 1} times: ${from}`)
     }
     await writeFile(path, parts.join(to))
   }
@@ -39,7 +39,7 @@ export async function patchedCopy(replacements: readonly Replacement[]): Promise
 /** Runs a command of such a copy to its end, in a directory without a `.env`. */
 export function runIn(copy: string, args: readonly string[], environment: Environment): Promise<Ended> {
   const system = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: tmpdir() }
-  // Of its own: what is compiled of a copy is of no use afterwards.
+  // Its own cache: compiled code of a copy is useless afterwards.
   const env = { ...system, NODE_COMPILE_CACHE: join(copy, 'compiled'), ...environment }
   const main = join(copy, 'src/cli/main.ts')
   return new Promise(resolve => {

@@ -11,22 +11,22 @@ import { companyDirectory, type Environment, settingsFor, temporaryDirectory } f
 
 export const KEY = 'edk_acme_5f0c2d7e91b34a68'
 
-/** A company of its own sandbox whose answers can be prepared, and the settings to sync it with. */
+/** A company in its own sandbox whose answers a test can prepare, and the settings to sync it. */
 export type PreparedCompany = {
   readonly world: World
   readonly sandbox: Sandbox
   readonly environment: Environment
-  /** Its notices at the start. */
+  /** The ids of its notices at the start. */
   readonly ids: readonly string[]
-  /** Bodies that the sandbox gives for an analysis instead of the world's, by notice. */
+  /** Bodies that replace the world's analyses, by notice. */
   readonly bodies: Map<string, string | Uint8Array>
-  /** Texts that stand in the list instead of the world's notices; those of unknown ids come last. */
+  /** JSON texts that replace the world's notices in the list; those with unknown ids come last. */
   readonly listTexts: Map<string, string>
   /** Further properties of each page of the list. */
   readonly pageExtras: Record<string, unknown>
 }
 
-/** Starts a company that follows so many notices (200 at most: one page), all with an analysis. */
+/** Starts a company with this many notices (at most 200: one page), all with an analysis. */
 export async function openCompany(notices: number, settings: Environment = {}): Promise<PreparedCompany> {
   const world = generateWorld({ seed: 7, company: 'acme', notices, start: new Date('2026-01-01T00:00:00Z') })
   const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
@@ -59,7 +59,8 @@ function prepared(company: PreparedCompany, { kind, id }: SandboxRequest): RawAn
 /** The id at a position of the company's notices. */
 export function idAt({ ids }: Pick<PreparedCompany, 'ids'>, position: number): string {
   const id = ids[position]
-  if (id === undefined) throw new RangeError(`there are only ${ids.length} notices`)
+  if (id === undefined)
+    throw new RangeError(`position ${position} is out of range: there are ${ids.length} notices`)
   return id
 }
 
@@ -80,7 +81,7 @@ export type FullAnalysis = AnalysisDocument & {
   readonly orgao_report: Part
 }
 
-/** An analysis of this notice with one element in each list and every optional part, all by the contract. */
+/** A valid analysis of this notice with one element in each list and every optional part. */
 export function fullAnalysis(company: Pick<PreparedCompany, 'world'>, id: string): FullAnalysis {
   const { pncp_id, status } = editalOf(company, id)
   return {
@@ -96,12 +97,12 @@ export function fullAnalysis(company: Pick<PreparedCompany, 'world'>, id: string
   }
 }
 
-/** The document's JSON text with further members, also such as no JavaScript object can hold. */
+/** The document's JSON text with further members, even ones that a JavaScript object cannot hold. */
 export function textWith(document: object, members: string): string {
   return `${JSON.stringify(document).slice(0, -1)},${members}}`
 }
 
-/** A line of the raw log as it stands there. */
+/** A line of the raw log. */
 export type LogLine = Readonly<Record<string, unknown>> & {
   readonly type: string
   readonly edital_id?: string

@@ -11,14 +11,14 @@ const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
 export type Environment = Readonly<Record<string, string>>
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 
-/** A directory of the test's own, gone afterwards. */
+/** A directory for the test, removed afterwards. */
 export async function temporaryDirectory(): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-test-')))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   return directory
 }
 
-/** The settings of a test: quick retries, and nothing of the developer's own environment. */
+/** The settings of a test: quick retries, and nothing from the developer's environment. */
 export function settingsFor(options: {
   url: string
   key: string
@@ -38,8 +38,8 @@ export function settingsFor(options: {
 }
 
 /**
- * What every process of a test has in its environment. The compile cache is the one that commands make by
- * themselves: named here, it also holds the first module, and what reads TypeScript need not be loaded for it.
+ * The environment of every process of a test. It names the compile cache that commands use anyway: if it is set
+ * here, it also has the first module, so Node need not load its TypeScript parser for it.
  */
 export function surroundings(): Environment {
   const { PATH = '', HOME = '' } = process.env
@@ -78,7 +78,7 @@ export async function runCommand(args: readonly string[], environment: Environme
   return await startCommand(args, environment, environment.DATA_DIR ?? tmpdir()).ended
 }
 
-/** Runs `sync --json`. Throws with all that it said unless it ends with `code`. */
+/** Runs `sync --json`. Throws an Error with its output unless it exits with `code`. */
 export async function syncOnce(
   environment: Environment,
   args: readonly string[] = [],
@@ -87,7 +87,7 @@ export async function syncOnce(
 ): Promise<RunReport> {
   const ended = await run(['sync', '--json', ...args], environment)
   if (ended.code !== code) {
-    throw new Error(`sync ended with ${ended.code}, not ${code}:\n${ended.stdout}\n${ended.stderr}`)
+    throw new Error(`sync exited with ${ended.code}, not ${code}:\n${ended.stdout}\n${ended.stderr}`)
   }
   return JSON.parse(ended.stdout) as RunReport
 }
@@ -107,7 +107,7 @@ export async function queryLatest<T extends Row>(environment: Environment, sql: 
   }
 }
 
-/** Every file below a directory, as bytes by path. */
+/** The bytes of every file below a directory, by path. */
 export async function filesBelow(directory: string): Promise<Map<string, Buffer>> {
   const files = new Map<string, Buffer>()
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {

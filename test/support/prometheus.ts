@@ -5,19 +5,19 @@ export type Scraped = ReadonlyMap<
   {
     readonly type: string
     readonly help: string
-    /** By labels, as in `company=acme,status=ok`; of a histogram its buckets (`…,le=5`), `…,sum` and `…,count`. */
+    /** By labels, such as `company=acme,status=ok`; for a histogram: buckets (`…,le=5`), `…,sum` and `…,count`. */
     readonly values: Readonly<Record<string, number>>
   }
 >
 
 /**
- * Reads Prometheus' text format.
- * @throws Error where the text is wrong, or says something twice.
+ * Parses Prometheus' text format.
+ * @throws Error if the text is invalid or has something twice.
  */
 export async function readMetrics(text: string): Promise<Scraped> {
   const lines = text.split('\n').filter(line => line !== '')
   refuseRepeated(lines.map(line => line.replace(/ [^ ]*$/, '')))
-  // The parser does not know NaN, which is what Node says of its loop before it has measured it.
+  // The parser does not accept NaN, which Node returns for its event loop before the first measurement.
   const metrics = await getMetricsFromIterator(lines.filter(line => !/ NaN$/i.test(line)).values())
   return new Map(
     Object.entries(metrics).map(([name, metric]) => [
@@ -27,16 +27,16 @@ export async function readMetrics(text: string): Promise<Scraped> {
   )
 }
 
-function refuseRepeated(said: readonly string[]): void {
-  const repeated = said.find((what, index) => said.indexOf(what) !== index)
-  if (repeated !== undefined) throw new Error(`${repeated} is there twice.`)
+function refuseRepeated(names: readonly string[]): void {
+  const repeated = names.find((name, index) => names.indexOf(name) !== index)
+  if (repeated !== undefined) throw new Error(`${repeated} occurs twice.`)
 }
 
 function valuesOf(datum: PromMetric['data'][number]): [string, number][] {
   const labels = Object.entries(datum.labels).map(([name, value]) => `${name}=${value}`)
   const at = (...more: string[]) => [...labels, ...more].join(',')
   if ('value' in datum) return [[at(), datum.value]]
-  if (!('buckets' in datum)) throw new Error('A summary: there should be none.')
+  if (!('buckets' in datum)) throw new Error('Unexpected metric type: summary.')
   const buckets = Object.entries(datum.buckets).map(
     ([le, count]) => [at(`le=${le}`), count] as [string, number],
   )

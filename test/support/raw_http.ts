@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** A connection on which a test sends what no HTTP client would. */
+/** A connection on which a test can send anything, even what no HTTP client would. */
 export type RawConnection = {
   readonly socket: Socket
-  /** All that came so far. */
+  /** Everything received so far. */
   readonly received: () => string
-  /** Resolves to all that came when the server has closed it. */
+  /** Resolves to everything received when the server closes the connection. */
   readonly closed: Promise<string>
-  /** Resolves when so many answers have begun. */
+  /** Resolves when this many answers have begun. */
   answers(count: number): Promise<string>
 }
 
@@ -24,7 +24,7 @@ export async function rawConnection(url: string, from = '127.0.0.1'): Promise<Ra
     text += chunk
     for (const listener of listeners) listener()
   })
-  // A reset is an end as any other here.
+  // A reset counts as a close here.
   socket.on('error', () => {})
   await once(socket, 'connect')
   return {
@@ -47,14 +47,14 @@ export async function rawConnection(url: string, from = '127.0.0.1'): Promise<Ra
   }
 }
 
-/** Sends a text and returns all that comes until the server closes the connection. */
+/** Sends a text and returns everything received until the server closes the connection. */
 export async function exchange(url: string, text: string, from?: string): Promise<string> {
   const connection = await rawConnection(url, from)
   connection.socket.write(text, 'latin1')
   return await connection.closed
 }
 
-/** What of an answer most tests look at. */
+/** The parts of an answer that most tests check. */
 export function parsed(answer: string): {
   status: number
   headers: Readonly<Record<string, string>>

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Database } from '#src/store/warehouse/database.ts'
 
 /**
- * A process that reads snapshots on and on, as BI does, until its parent goes or tells it to stop. Each message to the
- * parent is one query: the version that every row says, or what was wrong.
+ * A process that keeps reading snapshots, as BI does, until its parent ends or stops it. Each message to the parent is
+ * the result of one query: the version in every row, or the inconsistency.
  * Usage: node reader.ts <lake> <patient|reopening|path>
  */
 export type Read = { readonly version: number } | { readonly wrong: string }
@@ -13,7 +13,7 @@ export type Read = { readonly version: number } | { readonly wrong: string }
 const BETWEEN_MS = 250
 const [lake = '', how = ''] = process.argv.slice(2)
 
-/** All tables of one state say the same number, in each of 6 notices, 18 items and 6 alerts. */
+/** In a consistent state all tables have the same number: 6 notices, 18 items and 6 alerts. */
 const TORN = `SELECT any_value(valor_estimado)::INT AS version, count(DISTINCT valor_estimado) AS versions,
   count(*) AS joined, sum(quantidade) AS items, list(DISTINCT title) AS alerts
   FROM editais JOIN items USING (company, edital_id) JOIN alerts USING (company, edital_id)`

@@ -5,7 +5,7 @@ import { inject, onTestFinished } from 'vitest'
 import { freePort, type RedisProcess, startRedisProcess } from '#tools/redis_process.ts'
 import { temporaryDirectory } from './project.ts'
 
-/** A place in the Redis of all tests that no other test uses; its keys are gone afterwards. */
+/** A key prefix of this test in the shared Redis; its keys are removed afterwards. */
 export async function openRedis(): Promise<{ readonly url: string; readonly prefix: string }> {
   const url = inject('redisUrl')
   const prefix = `test-${randomBytes(6).toString('hex')}`
@@ -13,21 +13,21 @@ export async function openRedis(): Promise<{ readonly url: string; readonly pref
   return { url, prefix }
 }
 
-/** Whether tests can have a Redis of their own; for `test.skipIf(!canOwnRedis)`. */
+/** Whether tests can start their own Redis; for `test.skipIf(!canOwnRedis)`. */
 export const canOwnRedis = inject('redisBinary') !== null
 
-/** A Redis of the test's own, which it may take away and bring back. */
+/** A test's own Redis, which it may stop and restart. */
 export type OwnRedis = {
   readonly url: string
-  /** Ends it in order (SIGTERM): it saves and closes. */
+  /** Stops it properly (SIGTERM): it saves and closes. */
   stop(): Promise<void>
-  /** Ends it as a crash would (SIGKILL): up to a second of writes may be lost. */
+  /** Kills it like a crash (SIGKILL): up to a second of writes may be lost. */
   kill(): Promise<void>
-  /** Brings it back on the same port, with what its append-only file holds. */
+  /** Restarts it on the same port, with the data in its append-only file. */
   start(): Promise<void>
 }
 
-/** Starts an empty Redis that lives as long as the test; its `url` does not hold the password. */
+/** Starts an empty Redis for the duration of the test; its `url` does not contain the password. */
 export async function startOwnRedis({
   password,
   args = [],
@@ -36,7 +36,7 @@ export async function startOwnRedis({
   args?: readonly string[]
 } = {}): Promise<OwnRedis> {
   const binary = inject('redisBinary')
-  if (binary === null) throw new Error('There is no redis-server here: test.skipIf(!canOwnRedis).')
+  if (binary === null) throw new Error('redis-server is not installed. Use test.skipIf(!canOwnRedis).')
   const options = {
     ...{ binary, port: await freePort(), directory: await temporaryDirectory() },
     ...(password === undefined ? {} : { password }),
@@ -60,8 +60,8 @@ export async function startOwnRedis({
 }
 
 /**
- * All keys that begin with the prefix and all that they hold (of every type: string, hash, list, set, sorted
- * set, stream), as text: a line a value, `<key> <type> <value as JSON>`, in the order of the keys.
+ * All keys with this prefix and their values (string, hash, list, set, sorted set, stream) as text: one line per
+ * value, `<key> <type> <value as JSON>`, in the order of the keys.
  */
 export async function scanAll(url: string, prefix: string): Promise<string> {
   return await withClient(url, async client => {
@@ -89,10 +89,10 @@ async function valuesOf(client: Redis, key: string, type: string): Promise<reado
       return pairs(await client.zrange(key, 0, '-1', 'WITHSCORES'))
     case 'stream':
       return await client.xrange(key, '-', '+')
-    case 'none': // Expired since it was listed.
+    case 'none': // Expired after it was listed.
       return []
     default:
-      throw new TypeError(`the key ${key} is of a type unknown here: ${type}`)
+      throw new TypeError(`the key ${key} has an unsupported type: ${type}`)
   }
 }
 
@@ -114,7 +114,7 @@ async function deleteAll(client: Redis, prefix: string): Promise<void> {
   if (keys.length > 0) await client.unlink(keys)
 }
 
-/** Does something on a connection of its own, which is closed afterwards. */
+/** Runs a function with its own connection, which is closed afterwards. */
 export async function withClient<T>(url: string, use: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url)
   try {
@@ -124,22 +124,22 @@ export async function withClient<T>(url: string, use: (client: Redis) => Promise
   }
 }
 
-/** A way to a Redis that can be cut, and go wrong in other ways. */
+/** A proxy to a Redis that can fail in several ways. */
 export type RedisProxy = {
   readonly url: string
   /** Resets all connections and refuses new ones. */
   cut(): Promise<void>
-  /** Passes nothing on, and keeps it for `mend`, as a Redis that is stopped. */
+  /** Forwards nothing and keeps everything for `mend`, like a stopped Redis. */
   freeze(): void
-  /** Loses what is sent, without a word: also after `mend`, connections of before stay open and dead. */
+  /** Silently drops everything; the current connections stay open and dead, even after `mend`. */
   swallow(): void
-  /** Leads elsewhere: connections of before are reset. */
+  /** Forwards to another address; the current connections are reset. */
   leadTo(url: string): void
-  /** All is as in the beginning, but for connections that are dead. */
+  /** Works as at the start, except for dead connections. */
   mend(): Promise<void>
 }
 
-/** Listens on a port of 127.0.0.1 and passes everything on to the Redis of `url`, until the test ends. */
+/** Listens on a port of 127.0.0.1 and forwards everything to the Redis of `url`, until the test ends. */
 export async function startProxy(url: string): Promise<RedisProxy> {
   let target = new URL(url)
   let state: 'open' | 'frozen' | 'swallowing' = 'open'

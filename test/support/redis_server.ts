@@ -6,7 +6,7 @@ import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from '#tools/redis_process.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
-/** Valkey, where it has taken Redis's place, speaks the same protocol. */
+/** Valkey replaces Redis on some systems and speaks the same protocol. */
 const BINARIES = ['redis-server', 'valkey-server']
 const PING_TIMEOUT_MS = 5000
 
@@ -15,25 +15,25 @@ const PACKAGES: Packages = {
   ...{ dnf: ['redis'], apk: ['redis'], brew: ['redis'] },
 }
 
-/** The Redis of a run of the tests. */
+/** The Redis of a test run. */
 export type SuiteRedis = {
   readonly url: string
-  /** The path of `redis-server`, for tests that stop and start one of their own; null where there is none. */
+  /** The path of `redis-server`, for tests that stop and start their own; null if it is not installed. */
   readonly binary: string | null
   stop(): Promise<void>
 }
 
 /**
- * A Redis for the tests: the one of `url` if that is given; else one of their own on a free port, from the
- * machine's redis-server, a Docker engine, or a redis-server that it installs. What else runs on the machine,
- * such as a system's own Redis on 6379, is not touched.
- * @throws Error in one sentence, when there is no way to a Redis.
+ * A Redis for the tests: the one at `url` if given; else their own on a free port, from the machine's redis-server,
+ * Docker, or a redis-server that it installs. Anything else on the machine, such as a system's Redis on 6379, is not
+ * touched.
+ * @throws Error with a one-sentence message if no Redis is available.
  */
 export async function obtainRedis(url: string | undefined): Promise<SuiteRedis> {
   const found = await findOnPath(BINARIES)
   if (url) {
     await checkAnswers(url)
-    say(`The tests use the Redis of REDIS_URL (${withoutPassword(url)}).`)
+    say(`The tests use the Redis at REDIS_URL (${withoutPassword(url)}).`)
     return { url, binary: found, stop: async () => {} }
   }
   if (found) return await ownServer(found)
@@ -70,7 +70,7 @@ async function checkAnswers(url: string): Promise<void> {
   } catch (error) {
     const why = systemCode(problem ?? error) ?? messageOf(problem ?? error)
     throw new Error(
-      `The Redis of REDIS_URL (${withoutPassword(url)}) does not answer: ${why}. Start it, or unset REDIS_URL and the tests start one of their own.`,
+      `The Redis at REDIS_URL (${withoutPassword(url)}) does not answer: ${why}. Start it, or unset REDIS_URL: the tests then start their own.`,
     )
   } finally {
     redis.disconnect()
@@ -81,12 +81,12 @@ function withoutPassword(url: string): string {
   return url.replace(/\/\/[^/]*@/, '//')
 }
 
-/** Installs redis-server with the system's package manager, and gives its path. */
+/** Installs redis-server with the system's package manager and returns its path. */
 async function installRedis(): Promise<string> {
   const problem = await installPackages('Redis', PACKAGES)
   const binary = problem === null ? await findOnPath(BINARIES) : null
   if (binary) return binary
   throw new Error(
-    `The tests need Redis, and ${problem ?? 'no redis-server was there after its installation'}. Install redis-server, start Docker, or set REDIS_URL to a running one.`,
+    `The tests need Redis, but ${problem ?? 'redis-server is not on PATH after its installation'}. Install redis-server, start Docker, or set REDIS_URL to a running one.`,
   )
 }

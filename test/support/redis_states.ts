@@ -17,35 +17,35 @@ import { asked, expectTruth } from './truth.ts'
 
 const TOTAL = 20
 const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
-/** After the cure, all goes on within this. */
+/** Runs must continue within this time after the cure. */
 const CURED_WITHIN_MS = 30_000
 const USER = 'worker'
 const PASSWORD = 'pw_5d1c'
-/** As README has it. */
+/** The rights that README lists. */
 export const SMALLEST_RIGHTS =
   '~states:* &* +@all -@admin -@dangerous +info +client|setname +client|list'.split(' ')
 
-/** A Redis, a way to it that can go wrong, and an administrator who can do the rest. */
+/** A Redis, a proxy to it that can fail, and an administrator for everything else. */
 export type Place = {
   readonly redis: OwnRedis
   readonly proxy: RedisProxy
   admin<T>(use: (client: Redis) => Promise<T>): Promise<T>
 }
 
-/** One way for Redis to be no use, and back. */
+/** One way for Redis to become unusable, and to recover. */
 export type BadState = {
   readonly name: string
-  /** What a worker and `sync --enqueue` say of it. */
+  /** The message of a worker and of `sync --enqueue`. */
   readonly sentence: RegExp
   spoil(place: Place): Promise<unknown> | unknown
   cure(place: Place): Promise<unknown> | unknown
-  /** The certificate of the authority, if Redis is reached by TLS. */
+  /** Whether Redis is reached by TLS. */
   readonly tls?: boolean
 }
 
 /**
- * In mid-run and at the start: the run goes on, each worker says once what is wrong, /readyz says so too, and within
- * 30 s of the cure runs are made again. Nothing is fetched twice.
+ * During a run and at startup: the run continues, each worker logs the problem once, /readyz reports it too, and
+ * within 30 s of the cure runs are made again. Nothing is fetched twice.
  */
 export async function expectToSurvive(state: BadState): Promise<void> {
   const { place, environment, company } = await startPlace(state)
@@ -68,7 +68,7 @@ export async function expectToSurvive(state: BadState): Promise<void> {
   for (const daemon of both) {
     await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'ready', withinMs: left() })
   }
-  // /readyz asks by itself, and may know it first.
+  // /readyz checks by itself, and may report the recovery first.
   await Promise.all(both.map(daemon => daemon.waitFor(({ msg }) => msg === 'Redis answers again.')))
   expect(runsOf(both).slice(1)).toMatchObject(
     Array(runsOf(both).length - 1).fill({ status: 'ok', unchanged: TOTAL }),
@@ -105,7 +105,7 @@ async function expectNotReady(daemon: Daemon, { sentence }: BadState): Promise<v
   expect(post.status).toBe(503)
 }
 
-/** The command says the same and ends. */
+/** The command reports the same and exits. */
 async function expectNothingHandedOver(environment: Environment, { sentence }: BadState): Promise<void> {
   const { code, stdout, stderr } = await runCommand(['sync', '--enqueue'], environment)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -114,7 +114,7 @@ async function expectNothingHandedOver(environment: Environment, { sentence }: B
   expect(stderr).not.toMatch(/\n {4}at |Unexpected|pw_5d1c/)
 }
 
-/** Nothing else is wrong, and no library speaks for itself. */
+/** No other error is logged, and no library prints its own. */
 function expectOneSentence(lines: readonly LogLine[], { sentence }: BadState): void {
   const errors = lines.filter(({ level }) => level === undefined || level === 'error')
   const isAboutTheJob = ({ msg }: LogLine) => /^Redis was away for longer than JOB_LOCK_MS/.test(msg)
@@ -127,7 +127,7 @@ function expectOneSentence(lines: readonly LogLine[], { sentence }: BadState): v
 
 export type Authority = { readonly key: string; readonly certificate: string }
 
-/** A certificate that signs itself; negative days are over. */
+/** A self-signed certificate; with negative days it has expired. */
 export async function makeAuthority({
   days = 2,
   name = 'IP:127.0.0.1',
@@ -151,7 +151,7 @@ export async function makeAuthority({
   return { key, certificate }
 }
 
-/** A Redis that speaks TLS only; its url says redis:// all the same, for the proxy. */
+/** A Redis that accepts only TLS; its url still begins with redis://, for the proxy. */
 export async function startTlsRedis({ key, certificate }: Authority): Promise<OwnRedis> {
   const binary = inject('redisBinary') ?? ''
   const port = await freePort()
@@ -165,7 +165,7 @@ export async function startTlsRedis({ key, certificate }: Authority): Promise<Ow
   return { url: `redis://127.0.0.1:${port}`, stop: running.stop, kill: running.kill, start: async () => {} }
 }
 
-/** A web server where Redis should be. */
+/** A web server in place of Redis. */
 export async function startWebServer(): Promise<string> {
   const server = createServer((_, response) => response.end('hello'))
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

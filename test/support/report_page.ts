@@ -1,6 +1,6 @@
 /** The report as its reader sees it. */
 
-/** What a reader sees: no markup, entities as their characters, white space as one. */
+/** The visible text: without markup, entities decoded, white space collapsed. */
 export function textOf(markup: string): string {
   const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
   return markup
@@ -11,25 +11,25 @@ export function textOf(markup: string): string {
     .trim()
 }
 
-/** The text of each row of the table with this caption, the heads first. */
+/** The text of each row of the table with this caption, including the header row. */
 export function rowsOf(page: string, caption: string): string[] {
   const [, rest = ''] = page.split(`<caption>${caption}`)
   const [body = ''] = rest.split('</table>')
   return [...body.matchAll(/<tr\b.*?<\/tr>/gs)].map(([row]) => textOf(row))
 }
 
-/** The values of the tiles at the top, by their names. */
+/** The values of the tiles at the top, by name. */
 export function tilesOf(page: string): Record<string, string> {
   const tiles = page.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*?) <small>/g)
   return Object.fromEntries([...tiles].map(([, name, value]) => [name, value?.replaceAll(/\s/g, ' ')]))
 }
 
-/** Whatever stands in a block of its own: sentences, captions, rows, tiles, and what charts say they show. */
+/** All blocks of text: sentences, captions, rows, tiles, and labels of charts. */
 const BLOCKS = /<(p|h[1-3]|caption|tr|li|a)\b.*?<\/\1>|<div[^>]*><dt>.*?<\/div>|aria-label="[^"]*"/gs
 
 /**
- * The blocks of a part of the page that tell a figure, and all rows of its tables, from top to bottom; cells are
- * parted by ` | `. What no block holds is added at the end, so that no figure is missed.
+ * The blocks of a part of the page that contain a figure, and all rows of its tables, from top to bottom; cells are
+ * separated by ` | `. Text outside of blocks is added at the end, so that no figure is missed.
  */
 export function figuresOf(part: string): string[] {
   const markup = part.replaceAll(/<svg\b.*?<\/svg>/gs, '')
@@ -41,7 +41,7 @@ export function figuresOf(part: string): string[] {
 }
 
 function blockText(marked: string): string {
-  // What is set off within a sentence is no word of its own.
+  // Markup within a sentence does not separate words.
   const block = marked.replaceAll(/<\/?(b|small|span|a|code)\b[^>]*>/g, '')
   const [, label] = /^aria-label="([^"]*)"$/.exec(block) ?? []
   if (label !== undefined) return textOf(label)
@@ -49,7 +49,7 @@ function blockText(marked: string): string {
   return cells.length > 0 ? cells.join(' | ') : textOf(block)
 }
 
-/** The markup of each part: `topo`, each section by its id, and `fim`, what stands below the last one. */
+/** The markup of each part: `topo`, each section by its id, and `fim`, the text below the last section. */
 export function partsOf(page: string): Record<string, string> {
   const [, body = ''] = page.split('<body>')
   const sections = [...body.matchAll(/<section id="(\w+)".*?<\/section>/gs)]
@@ -61,14 +61,14 @@ export function partsOf(page: string): Record<string, string> {
   }
 }
 
-/** What the wide drawings of a part write, drawing by drawing. */
+/** The texts in each wide drawing of a part. */
 export function writtenIn(part: string): string[][] {
   return drawingsOf(part).map(svg => [...svg.matchAll(/<text\b.*?<\/text>/gs)].map(([text]) => textOf(text)))
 }
 
 /**
- * The lengths of the bars of a part's first wide drawing, by the colour of their layer and from the top down, in
- * shares of all bars together.
+ * The lengths of the bars of a part's first wide drawing, by the colour of their layer and from the top down, as
+ * shares of the sum of all bars.
  */
 export function barsOf(part: string): Record<string, number[]> {
   const [svg = ''] = drawingsOf(part)
@@ -80,7 +80,7 @@ export function barsOf(part: string): Record<string, number[]> {
   )
 }
 
-/** How long the bars below the values of a part's table are, in percent. */
+/** The lengths of the bars below the values of a part's table, in percent. */
 export function sharesOf(part: string): number[] {
   return [...part.matchAll(/style="width:(\d+)%"/g)].map(([, percent]) => Number(percent))
 }

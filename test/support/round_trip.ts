@@ -9,13 +9,13 @@ import { type Environment, queryLatest, temporaryDirectory } from './project.ts'
 import { serveApi } from './serve.ts'
 import type { SyncedCompany } from './synced.ts'
 
-/** What depends on the run, and not on a document. */
+/** Columns that depend on the run, and not on a document. */
 const OF_THE_RUN: Readonly<Record<string, string>> = {
   editais: 'run_id, first_seen_at, changed_at',
   analyses: 'run_id, fetched_at',
 }
 
-/** What was synced comes out of the mirror as it went in, and a second worker that syncs from it has the same tables. */
+/** The mirror returns the documents that were synced, and a second worker that syncs from it gets the same tables. */
 export async function expectRoundTrip(company: SyncedCompany): Promise<void> {
   const { environment, world, sandbox } = company
   const wrong = await describedAt(sandbox.url)
@@ -41,7 +41,7 @@ export async function expectRoundTrip(company: SyncedCompany): Promise<void> {
   expect(await queryLatest(second, 'FROM schema_drift')).toEqual([])
 }
 
-/** With our own client, which validates nothing and retries nothing here. */
+/** Uses our own client, without validation and retries. */
 async function expectDocuments(environment: Environment, entries: readonly Entry[]): Promise<void> {
   const { signal } = new AbortController()
   const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })

@@ -1,8 +1,8 @@
 import type { Entry } from '#src/sandbox/world.ts'
 
 /**
- * What the published rows of a notice must say, straight from its documents: a mapping of its own, that shares
- * nothing with `schema/tables.ts`. Without the columns that depend on the run.
+ * The expected published rows of a notice, directly from its documents: an independent mapping that shares nothing
+ * with `schema/tables.ts`. Without the columns that depend on the run.
  */
 
 type Document = Readonly<Record<string, unknown>>
@@ -18,7 +18,7 @@ function micros(text: unknown): bigint | null {
   return instant.epochNanoseconds / 1000n
 }
 
-/** Of those that are no instant in microseconds: a date, a local time, more decimals. */
+/** The times that are not an instant in microseconds: dates, local times, more decimals. */
 function timesAsSent(edital: Document): string | null {
   const names = ['data_sessao', 'committed_at', 'created_at', 'updated_at']
   const kept = names.filter(name => {

@@ -14,11 +14,11 @@ export type SandboxCase = {
   readonly key: string
   /** The world and key of a second company. */
   readonly other: { readonly world: World; readonly key: string }
-  /** GET below `/api/v1/editais`, with the first company's key unless told otherwise. */
+  /** GET below `/api/v1/editais`, by default with the first company's key. */
   get(path?: string, headers?: Record<string, string>): Promise<Response>
 }
 
-/** A sandbox with two companies that lives as long as the test. */
+/** A sandbox with two companies for the duration of the test. */
 export async function openSandbox({ notices = 30, seed = 7 } = {}): Promise<SandboxCase> {
   const [one, two] = (['aurora', 'boreal'] as const).map(slug => ({
     slug,

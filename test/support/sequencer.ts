@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** First the files that take longest, of which those of daemons mostly wait: the others fill the gaps. */
+/** Runs the longest files first. Those of daemons mostly wait, so the others fill the gaps. */
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)

@@ -16,7 +16,7 @@ import type { Environment } from './project.ts'
 export type Answer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** As it came: not decompressed. */
+  /** As received: not decompressed. */
   readonly body: Buffer
 }
 
@@ -24,7 +24,7 @@ type Question = {
   readonly method?: string
   readonly key?: string | null
   readonly headers?: Readonly<Record<string, string>>
-  /** An address of this machine to ask from: 127.0.0.1 unless it is to be another. */
+  /** The local address of the client; default 127.0.0.1. */
   readonly from?: string
 }
 
@@ -34,30 +34,30 @@ export type ServedApi = {
   readonly keys: Readonly<Record<string, string>>
   readonly store: KeyStore
   readonly served: ServedCompanies
-  /** What another server of the same company is made of. */
+  /** The options for another server of the same companies. */
   readonly parts: ServeRoutesOptions
   /** Lines of its log. */
   readonly lines: readonly string[]
-  /** Ends it before the test does. */
+  /** Stops it before the end of the test. */
   close(): Promise<void>
-  /** Asks with the key of `acme`, unless there is to be another, or none (null). */
+  /** Sends a request with the key of `acme`, another key, or none (null). */
   ask(path: string, question?: Question): Promise<Answer>
   /** The body of a 200, as JSON. */
   json<T>(path: string, question?: Question): Promise<T>
 }
 
 type Options = {
-  /** Each has a key. */
+  /** Companies that have a key. */
   readonly companies?: readonly string[]
   /** Those of them that have a snapshot. */
   readonly ready?: readonly string[]
-  /** What the server takes for the time. */
+  /** The server's clock. */
   readonly now?: () => Date
   readonly maxRps?: number
   readonly corsOrigins?: readonly string[]
 }
 
-/** Serves what is below `DATA_DIR`, until the test ends. */
+/** Serves the data below `DATA_DIR` until the test ends. */
 export async function serveApi(environment: Environment, options: Options = {}): Promise<ServedApi> {
   const { companies = ['acme'], ready = companies, maxRps = null, corsOrigins = [] } = options
   const { now = () => new Date() } = options
@@ -88,7 +88,7 @@ export async function serveApi(environment: Environment, options: Options = {}):
   onTestFinished(endOnce)
   for (const slug of ready) {
     await until(() => isThere(served, slug), {
-      what: () => `a snapshot of ${slug}; the log says\n${lines.join('')}`,
+      what: () => `a snapshot of ${slug}; the log is\n${lines.join('')}`,
     })
   }
   const ask: ServedApi['ask'] = (path, { key = keys.acme, headers = {}, method = 'GET', from } = {}) =>
@@ -100,7 +100,7 @@ export async function serveApi(environment: Environment, options: Options = {}):
     ...{ url, keys, store, served, parts, lines, ask, close: endOnce },
     async json(path, question) {
       const { status, body } = await ask(path, question)
-      if (status !== 200) throw new Error(`${path} was answered with ${status}: ${body}`)
+      if (status !== 200) throw new Error(`${path} answered ${status}: ${body}`)
       return JSON.parse(body.toString())
     },
   }
@@ -114,7 +114,7 @@ function isThere(served: ServedCompanies, company: string): boolean {
   }
 }
 
-/** Asks as nothing but HTTP: nothing is added, followed or decompressed. */
+/** Sends a plain HTTP request: no added headers, redirects or decompression. */
 export function askAt(
   url: string,
   options: {

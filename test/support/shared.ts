@@ -6,17 +6,17 @@ import { type Ended, type Environment, surroundings } from './project.ts'
 import { END, type Order } from './shared_process.ts'
 
 const SHARED = join(import.meta.dirname, 'shared_process.ts')
-/** After what the command itself wrote. */
+/** The end mark after the command's own output. */
 const CODE = new RegExp(`${END}(\\d+)${END}$`)
 
-/** Started for the first command of this worker; null when it has ended. */
+/** Started for the first command of this test worker; null if it has ended. */
 let running: ChildProcessWithoutNullStreams | null = null
 let last: Promise<unknown> = Promise.resolve()
 
 /**
- * As `runCommand`, but in a process that this worker's commands share, one after another: to start one costs
- * ten times what a small command does. Not for what only a process of its own shows: signals, two commands at
- * once, whether it ends by itself.
+ * Like `runCommand`, but in a process that this worker's commands share, one after another: starting a process takes
+ * ten times as long as a small command. Not for tests that need a separate process: signals, two commands at once,
+ * whether it ends by itself.
  */
 export async function runShared(
   args: readonly string[],
@@ -35,28 +35,28 @@ export async function runShared(
   return await ended
 }
 
-/** A process that ends meanwhile has ended as the command's own would have. */
+/** If the shared process ends, the result is the same as if the command's own process had. */
 function carryOut(order: Order): Promise<Ended> {
   running ??= start()
   const child = running
   return new Promise((resolve, reject) => {
-    const said = { stdout: '', stderr: '' }
+    const output = { stdout: '', stderr: '' }
     const finish = (ended: Ended) => {
       child.stdout.off('data', hearStdout)
       child.stderr.off('data', hearStderr)
       child.off('close', onClose).off('error', reject)
       resolve(ended)
     }
-    const hear = (name: keyof typeof said, text: string) => {
-      said[name] += text
-      const [end, code] = CODE.exec(said.stdout) ?? []
-      if (end === undefined || !said.stderr.endsWith(END)) return
-      const stdout = said.stdout.slice(0, -end.length)
-      finish({ code: Number(code), stdout, stderr: said.stderr.slice(0, -END.length) })
+    const hear = (name: keyof typeof output, text: string) => {
+      output[name] += text
+      const [end, code] = CODE.exec(output.stdout) ?? []
+      if (end === undefined || !output.stderr.endsWith(END)) return
+      const stdout = output.stdout.slice(0, -end.length)
+      finish({ code: Number(code), stdout, stderr: output.stderr.slice(0, -END.length) })
     }
     const hearStdout = (text: string) => hear('stdout', text)
     const hearStderr = (text: string) => hear('stderr', text)
-    const onClose = (code: number | null) => finish({ code, ...said })
+    const onClose = (code: number | null) => finish({ code, ...output })
     child.stdout.on('data', hearStdout)
     child.stderr.on('data', hearStderr)
     child.once('close', onClose).once('error', reject)
@@ -64,7 +64,7 @@ function carryOut(order: Order): Promise<Ended> {
   })
 }
 
-/** It ends when this worker does, with the pipe of its standard input, and keeps it from nothing. */
+/** It ends with this worker, when its stdin closes, and does not keep the worker alive. */
 function start(): ChildProcessWithoutNullStreams {
   const child = spawn(process.execPath, [SHARED], { env: surroundings() })
   child.once('exit', () => {

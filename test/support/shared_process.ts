@@ -2,9 +2,9 @@ import { enableCompileCache } from 'node:module'
 import { createInterface } from 'node:readline'
 
 /**
- * A process that carries out one command after another, each as `src/cli/main.ts` would in a process of its
- * own: with nothing in its environment but what it is given. It ends with its standard input.
- * Usage: node shared_process.ts, with a JSON line for each command.
+ * A process that runs one command after another, each as `src/cli/main.ts` would in its own process: with only the
+ * given environment. It ends when its stdin closes.
+ * Usage: node shared_process.ts, with a JSON line for each command on stdin.
  */
 export type Order = {
   readonly args: readonly string[]
@@ -12,12 +12,12 @@ export type Order = {
   readonly cwd: string
 }
 
-/** Ends what a command wrote, on both streams; on stdout it holds the exit code. */
+/** Marks the end of a command's output on both streams; on stdout, with the exit code. */
 export const END = '\0'
 
 if (import.meta.main) {
   enableCompileCache()
-  // Each command listens for what a process of its own would listen for once.
+  // Each command adds the listeners that its own process would add once.
   for (const emitter of [process, process.stdout]) emitter.setMaxListeners(0)
   const [node = '', here = ''] = process.argv
   let count = 0
@@ -29,10 +29,10 @@ if (import.meta.main) {
     process.argv = [node, here, ...args]
     process.exitCode = undefined
     count += 1
-    // A process of its own would have only those of its own command.
+    // Removes the listeners of earlier commands.
     for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal)
     if (environment.TEST_END_AT_STEP) await import(`./end_at_step.ts?${count}`)
-    // The program runs when it is loaded; under another name it is loaded again, and what it needs is not.
+    // Loading the program runs it. Another URL loads it again, but not the modules that it imports.
     await import(`../../src/cli/program.ts?${count}`)
     process.stderr.write(END)
     process.stdout.write(`${END}${process.exitCode ?? 0}${END}`)

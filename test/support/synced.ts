@@ -11,15 +11,15 @@ import { runShared } from './shared.ts'
 
 export const KEY = 'edk_test_3f9c1d7a5b'
 
-/** A company in a sandbox, and the place where its notices are synced to. */
+/** A company in a sandbox, and the directory that its notices are synced to. */
 export type SyncedCompany = {
   readonly world: World
   readonly sandbox: Sandbox
   readonly faults: Faults
   readonly environment: Environment
   /**
-   * Runs `sync --json` in the shared process, forgetting the requests of before, and checks what is true of every report: each
-   * listed notice has one outcome, and the sandbox saw as many requests as the report says.
+   * Clears the request log, runs `sync --json` in the shared process, and checks what every report must satisfy: each
+   * listed notice has one outcome, and the report counts as many requests as the sandbox.
    */
   sync(args?: readonly string[], code?: number): Promise<RunReport>
   /** The same in this process, for tests of many runs. */
@@ -28,7 +28,7 @@ export type SyncedCompany = {
   query<T extends Row>(sql: string): Promise<T[]>
 }
 
-/** Serves the entries as company `acme`, and gives it an empty data directory. */
+/** Serves the entries as company `acme` and creates an empty data directory for it. */
 export async function startCompany(
   entries: Iterable<Entry> | World,
   settings: Environment = {},
@@ -41,7 +41,7 @@ export async function startCompany(
   return companyAt(sandbox, world, environment)
 }
 
-/** The same for a sandbox and settings of the test's own. */
+/** The same for a given sandbox and settings. */
 export function companyAt(sandbox: Sandbox, world: World, environment: Environment): SyncedCompany {
   async function checked(run: () => Promise<RunReport>): Promise<RunReport> {
     sandbox.requests.reset()

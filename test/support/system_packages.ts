@@ -10,9 +10,9 @@ const INSTALL_TIMEOUT_MS = 300_000
 type Tool = { readonly command: string; readonly args: readonly string[] }
 type PackageManager = {
   readonly install: readonly string[]
-  /** Fetches the list of packages, if an installation does not do so itself. */
+  /** Updates the list of packages, unless an installation does so itself. */
   readonly update?: readonly string[]
-  /** Its installation is the user's own: it refuses to be run as root. */
+  /** Installs for the user and refuses to run as root. */
   readonly asUser?: true
 }
 
@@ -42,9 +42,9 @@ export async function findOnPath(names: readonly string[]): Promise<string | nul
 }
 
 /**
- * Installs what the tests need with the system's package manager, and says so.
- * @param what its name for people.
- * @returns null, or why it could not be installed.
+ * Installs packages for the tests with the system's package manager, and reports it on stderr.
+ * @param what the name to print.
+ * @returns null, or the reason why the installation failed.
  */
 export async function installPackages(what: string, packages: Packages): Promise<string | null> {
   for (const [name, manager] of Object.entries<PackageManager>(PACKAGE_MANAGERS)) {
@@ -58,15 +58,15 @@ export async function installPackages(what: string, packages: Packages): Promise
     await run(command(prefix, name, manager.update))
     return await run(install)
   }
-  return 'there is no package manager known here'
+  return 'no supported package manager was found'
 }
 
-/** Says on stderr what the tests do beside testing. */
+/** Reports side effects of the tests on stderr. */
 export function say(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-/** What stands before a command that root must run; null when this user cannot. */
+/** The prefix to run a command as root; null if this user cannot. */
 async function asRoot(): Promise<string[] | null> {
   if (process.getuid?.() === 0) return []
   return (await run({ command: 'sudo', args: ['-n', 'true'] })) === null ? ['sudo', '-n'] : null
@@ -83,7 +83,7 @@ async function run({ command, args }: Tool): Promise<string | null> {
     await promisify(execFile)(command, args, { env, timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 << 20 })
     return null
   } catch (error) {
-    const said = String((error as { stderr?: unknown }).stderr ?? '').trim()
-    return `${command} failed (${said.split('\n').at(-1) || messageOf(error)})`
+    const output = String((error as { stderr?: unknown }).stderr ?? '').trim()
+    return `${command} failed (${output.split('\n').at(-1) || messageOf(error)})`
   }
 }

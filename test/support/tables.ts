@@ -3,13 +3,12 @@ import { TABLES } from '#schema/tables.ts'
 import { Database, type Row } from '#src/store/warehouse/database.ts'
 import { companyDirectory, type Environment } from './project.ts'
 
-/** Rows as text, by table, each table's rows in an order of their own. */
+/** Rows as text, by table, sorted. */
 export type Tables = Readonly<Record<string, readonly string[]>>
 
 /**
- * Every table of the warehouse file, also the columns and tables that are not published. Only when no
- * process has it open.
- * @param without columns to leave out.
+ * Every table of the warehouse file, including unpublished columns and tables. No process may have the file open.
+ * @param without columns to omit.
  */
 export async function warehouseTables(
   environment: Environment,
@@ -32,13 +31,13 @@ export async function warehouseTables(
   })
 }
 
-/** The published ones among them but `sync_runs`: what every run adds to. */
+/** The published tables except `sync_runs`, to which every run adds a row. */
 export function dataTables(tables: Tables): Tables {
   const names = TABLES.map(table => table.name).filter(name => name !== 'sync_runs')
   return Object.fromEntries(names.map(name => [name, tables[name] ?? []]))
 }
 
-/** Rows of the warehouse file, for what is not published at once. */
+/** Rows of the warehouse file, for data that is not published at once. */
 export async function queryWarehouse<T extends Row>(environment: Environment, sql: string): Promise<T[]> {
   return await withWarehouse(environment, db => db.rows<T>(sql))
 }

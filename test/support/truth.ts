@@ -5,18 +5,18 @@ import type { World } from '#src/sandbox/world.ts'
 import { companyDirectory, type Environment } from './project.ts'
 import type { SyncedCompany } from './synced.ts'
 
-/** Ids of the notices, or analyses, that the sandbox was asked for since the last run began; each as often. */
+/** Ids of the notices or analyses requested since the last run began, with duplicates. */
 export function asked(company: SyncedCompany, kind: 'notice' | 'analysis'): string[] {
   const { byId } = company.sandbox.requests
   return [...byId].flatMap(([id, counts]) => Array(counts[kind]).fill(id)).sort()
 }
 
-/** Names of the snapshots that are there. */
+/** Names of the existing snapshots. */
 export async function snapshots(environment: Environment): Promise<string[]> {
   return await readdir(join(companyDirectory(environment), 'lake/snapshots'))
 }
 
-/** The live notices are the world's, with its list fields and as many child rows as its analyses have. */
+/** Checks that the live notices match the world: ids, list fields, and number of child rows. */
 export async function expectTruth(company: SyncedCompany): Promise<void> {
   const rows = await company.query<Record<string, unknown>>(
     `SELECT edital_id, objeto, numero, status, epoch_ms(updated_at) AS updated_at, deleted_at,

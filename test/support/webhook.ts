@@ -8,15 +8,15 @@ export type Message = ReturnType<typeof messageOf>
 
 /** A receiver of alerts. */
 export type Webhook = {
-  /** With a path and a query, as those have that are secret. */
+  /** With a path and a query, as secret URLs have. */
   readonly url: string
   readonly token: string
-  /** All that arrived, in that order, whatever was answered. */
+  /** All received messages in order, whatever the answer was. */
   readonly messages: Message[]
   readonly requests: IncomingMessage[]
-  /** How a message is answered; 200 at first. */
+  /** How a message is answered; default 200. */
   answer: (message: Message, response: ServerResponse) => void | Promise<void>
-  /** Refuses connections until it is started again. */
+  /** Refuses connections until `start`. */
   stop(): Promise<void>
   start(): Promise<void>
 }
@@ -64,12 +64,12 @@ export function told({ messages }: Pick<Webhook, 'messages'>): `${AlertName} ${s
   return messages.map(({ alert, state }) => `${alert} ${state}` as const)
 }
 
-/** Answers with a status of its own. */
+/** Answers with this status. */
 export function refusing(status: number, headers = {}): Webhook['answer'] {
   return (_, response) => void response.writeHead(status, headers).end('no')
 }
 
-/** Keeps each request waiting for its answer. */
+/** Holds each request without an answer. */
 export function holding(webhook: Webhook): { readonly waiting: ServerResponse[] } {
   const waiting: ServerResponse[] = []
   webhook.answer = (_, response) => void waiting.push(response)

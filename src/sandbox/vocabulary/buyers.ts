@@ -1,4 +1,4 @@
-/** Places where buyers sit: city and UF, written as the national portal writes them. */
+/** Places of buyers: city and UF, spelled as in the national portal. */
 export const CITIES: readonly (readonly [city: string, uf: string])[] = [
   ['Rio Branco', 'AC'],
   ['Maceió', 'AL'],
@@ -57,7 +57,7 @@ export const CITIES: readonly (readonly [city: string, uf: string])[] = [
   ['Palmas', 'TO'],
 ]
 
-/** Kinds of buying body with their share; `{c}` is the city, `{C}` in capitals without accents, `{uf}` the UF. */
+/** Kinds of buyers with their weights; `{c}` is the city, `{C}` the city in capitals without accents, `{uf}` the UF. */
 export const BUYER_KINDS: readonly (readonly [name: string, weight: number])[] = [
   ['MUNICIPIO DE {C}', 34],
   ['PREFEITURA MUNICIPAL DE {C}', 12],
@@ -78,7 +78,7 @@ export const BUYER_KINDS: readonly (readonly [name: string, weight: number])[] =
   ['COMANDO DO EXERCITO - GUARNICAO DE {C}', 2],
 ]
 
-/** Procurement modalities as portals spell them: an open list, in which one thing has several names. */
+/** Procurement modalities as portals spell them: an open list in which one modality has several names. */
 export const MODALITIES: readonly (readonly [name: string, weight: number])[] = [
   ['Pregão - Eletrônico', 720],
   ['Dispensa', 60],
@@ -98,7 +98,7 @@ export const MODALITIES: readonly (readonly [name: string, weight: number])[] = 
   ['Manifestação de Interesse', 1],
 ]
 
-/** Why a company gives a notice up. */
+/** Why a company discards a notice. */
 export const DISCARD_REASONS: readonly string[] = [
   'Fora do nosso ramo de atuação.',
   'Valor estimado abaixo do mínimo para participar.',

@@ -2,7 +2,7 @@ export type Demand = {
   readonly category: string
   readonly title: string
   readonly required: string
-  /** What the company has, by the requirement's colour. */
+  /** The company's current state, by the requirement's colour. */
   readonly current: Readonly<Record<'green' | 'yellow' | 'red', string>>
 }
 
@@ -12,7 +12,7 @@ const papers = {
   red: 'Documento não localizado no cadastro da empresa.',
 } as const
 
-/** Requirements over every category of docs/contract.md#requirement. */
+/** Requirements in every category of docs/contract.md#requirement. */
 export const DEMANDS: readonly Demand[] = [
   {
     category: 'habilitacao_juridica',
@@ -290,7 +290,7 @@ export const ALERTS: readonly AlertTemplate[] = [
   },
 ]
 
-/** Reasons of a verdict, by recommendation. */
+/** Reasons for a verdict, by recommendation. */
 export const REASONS = {
   participar: [
     'Habilitação completa e objeto aderente ao histórico da empresa.',
@@ -306,7 +306,7 @@ export const REASONS = {
   ],
 } as const
 
-/** Points of a verdict; each is true of any notice of its recommendation. */
+/** Bullets of a verdict; each fits any notice, whatever its recommendation. */
 export const BULLETS: readonly string[] = [
   'Objeto aderente às atividades do CNAE principal.',
   'Atestados existentes cobrem parte das parcelas de maior relevância.',

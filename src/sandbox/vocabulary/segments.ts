@@ -1,16 +1,16 @@
 export type Product = readonly [description: string, unit: string, unitPriceBrl: number]
 
-/** One line of business: what is bought and in which words. */
+/** One line of business: the products and the wording of its notices. */
 export type MarketSegment = {
   readonly name: string
-  /** Recognises the segment in the object of a notice; no two segments recognise the same template. */
+  /** Matches the object of the segment's notices; no two segments match the same template. */
   readonly words: RegExp
-  /** Buyers of such things; absent where every body buys them. */
+  /** Matches the segment's buyers; absent if any buyer may buy. */
   readonly boughtBy?: RegExp
   readonly materialOrService: 'M' | 'S'
   /** Median number of items. */
   readonly items: number
-  /** `{city}` and `{months}` are filled in. */
+  /** Templates with `{city}` and `{months}`. */
   readonly objects: readonly string[]
   readonly products: readonly Product[]
   readonly specifications: readonly string[]

@@ -1,9 +1,9 @@
 /** Local time, and the business days of Brazil. */
 
 const ZONE = 'America/Sao_Paulo'
-/** Sessions before and after these years are slips of the keyboard: no calendar has them. */
+/** Sessions outside these years are typing errors: no calendar has them. */
 const YEARS = { first: 2010, last: 2060 } as const
-/** Law 14.133/2021, article 164: so many business days before the session one may still contest. */
+/** Law 14.133/2021, article 164: a notice may be contested up to this many business days before the session. */
 const BUSINESS_DAYS_TO_CONTEST = 3
 
 type Day = Temporal.PlainDate
@@ -17,19 +17,19 @@ export function localDay(instant: Date): Day {
   return localTime(instant).toPlainDate()
 }
 
-/** How the API's text for a moment reads on a clock there: without an offset it is local already. */
+/** Local time for the API's text of a moment; a text without an offset is already local. */
 export function localTimeOf(text: string): Local {
   if (!/T.*(Z|[+-]\d{2}:\d{2})$/.test(text)) return Temporal.PlainDateTime.from(text)
   return Temporal.Instant.from(text).toZonedDateTimeISO(ZONE).toPlainDateTime()
 }
 
-/** Null where nobody can mean that year. */
+/** Null if the year is implausible. */
 export function sessionOf(text: string | null): Local | null {
   const local = text === null ? null : localTimeOf(text)
   return local && local.year >= YEARS.first && local.year <= YEARS.last ? local : null
 }
 
-/** As the driver and the page hold local days and times: the same digits, in UTC. */
+/** Local days and times as the driver and the page hold them: the same digits, in UTC. */
 export function inUtc(local: Day | Local): Date {
   return new Date(local.toZonedDateTime('UTC').epochMilliseconds)
 }
@@ -42,7 +42,7 @@ export function mondayOf(day: Day): Day {
   return day.subtract({ days: day.dayOfWeek - 1 })
 }
 
-/** The last day on which a session may be contested. */
+/** The last day on which a notice with this session may be contested. */
 export function lastDayToContest(session: Day): Day {
   let day = session
   for (let left = BUSINESS_DAYS_TO_CONTEST; left > 0; left -= isBusinessDay(day) ? 1 : 0) {
@@ -51,7 +51,7 @@ export function lastDayToContest(session: Day): Day {
   return day
 }
 
-/** A session that may be contested on this day for the last time; null for a day on which nothing ends. */
+/** A session whose last day to contest is this day; null if there is none. */
 export function sessionContestedUntil(day: Day): Day | null {
   const ahead = Array.from({ length: 14 }, (_, days) => day.add({ days: days + 1 }))
   return ahead.find(session => lastDayToContest(session).equals(day)) ?? null

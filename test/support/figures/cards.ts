@@ -12,12 +12,12 @@ import {
 } from './lists.ts'
 import { type Notice, PHASES, type Picture, phasesOf } from './picture.ts'
 
-/** A number that is told rounded, or grows while one looks: no further from this one than that. */
+/** A number that is rounded, or grows during the test: at most `within` away from `about`. */
 export type About = { readonly about: number; readonly within: number }
 export type Cell = string | number | Date | null | About
 export type Row = Readonly<Record<string, Cell>>
 
-/** What a card must show of the notices of a picture. */
+/** The rows that a card must show for a picture. */
 export type Card = (picture: Picture) => Row[]
 
 const DAY_MS = 86_400_000
@@ -30,10 +30,10 @@ type Local = Temporal.PlainDate | Temporal.PlainDateTime
 const date = (local: Local | null): Date | null => local && inUtc(local)
 const days = (day: Temporal.PlainDate | null, picture: Picture) => day && daysTo(day, picture)
 const number = (name: string, value: number): Row[] => [{ [name]: value }]
-/** Cards tell ages to one decimal, and are asked seconds after the picture was taken. */
+/** Cards round ages to one decimal, and are queried seconds after the picture was taken. */
 const roundedDays = (ms: number | null): Cell => (ms === null ? null : { about: ms / DAY_MS, within: 0.051 })
 
-/** What is to come first, the nearest first; then what is past; what has no day comes last. */
+/** Future days first, then past ones, each nearest first; elements without a day come last. */
 function byNearness<T>(distance: (element: T) => number | null): Order<T>[] {
   const far = (element: T) => {
     const days = distance(element)
@@ -46,7 +46,7 @@ function byNearness<T>(distance: (element: T) => number | null): Order<T>[] {
   return [past, far]
 }
 
-/** How many elements have each name, the most frequent first. */
+/** Number of elements per name, the most frequent first. */
 function frequencies(names: readonly string[]): { name: string; count: number }[] {
   const counts = [...Map.groupBy(names, name => name)].map(([name, same]) => ({ name, count: same.length }))
   return sorted(
@@ -302,5 +302,5 @@ const risks: Readonly<Record<string, Card>> = {
       })),
 }
 
-/** By the card's key, for every card there is. */
+/** All cards, by key. */
 export const CARDS: Readonly<Record<string, Card>> = { ...funnel, ...agenda, ...risks }

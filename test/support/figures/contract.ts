@@ -1,4 +1,4 @@
-/** The documents of docs/contract.md, as far as a figure depends on where one differs from them. */
+/** The documents of docs/contract.md, as far as figures depend on deviations from them. */
 
 type Shape =
   | 'text'
@@ -95,12 +95,12 @@ export const ANALYSIS: Contract = {
   },
 }
 
-/** A document without a required field cannot be used. */
+/** A document is usable if it has every required field. */
 export function isUsable(document: Document, { required }: Contract): boolean {
   return required.every(field => (document[field] ?? null) !== null)
 }
 
-/** The fields of a document that the contract knows, as text: what tells one version of it from the next. */
+/** The document's fields that the contract knows, as text; a new version has a different text. */
 export function contractText(document: Document, { fields }: Contract): string {
   return JSON.stringify(Object.keys(fields).map(field => document[field] ?? null))
 }
@@ -110,7 +110,7 @@ export type Departure = {
   readonly kind: 'unknown_field' | 'unknown_enum' | 'wrong_type'
 }
 
-/** Each place where a document is not what the contract says; one that stands in a list as often as there. */
+/** Every place where a document deviates from the contract; a place in a list once per element. */
 export function departures(document: Document, { root, fields }: Contract): Departure[] {
   return inObject(document, fields, root)
 }
@@ -123,7 +123,7 @@ function inObject(object: Document, fields: Readonly<Record<string, Shape>>, pat
   })
 }
 
-/** Absent and null are the same thing. */
+/** Absent and null are the same. */
 function inValue(value: unknown, shape: Shape, path: string): Departure[] {
   if (value === undefined || value === null || shape === 'any') return []
   if (typeof shape === 'object' && 'each' in shape) {
@@ -143,7 +143,7 @@ function isOf(value: unknown, shape: 'text' | 'number' | 'flag' | 'time' | reado
   return shape === 'text' || shape.includes(value)
 }
 
-/** What stands in a field, where it is what the contract says; anything else is nothing. */
+/** The text of a field; null if it is not text. */
 export function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }

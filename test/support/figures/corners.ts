@@ -4,23 +4,23 @@ import { localDay, sessionContestedUntil } from './calendar.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Where most of them are: a state of which cards are asked by itself. */
+/** The state of most corner cases; tests also query cards for this state alone. */
 export const STATE = 'RN'
-/** Another state, so that what is asked about the first is never all there is. */
+/** Another state, so that a filter by the first one always leaves something out. */
 const ELSEWHERE = { uf: 'RR' }
-/** The days to a session that has alerts. */
+/** Days to a session that has alerts. */
 export const MONTH_AHEAD = 30
 const CNPJ = '08241747000143'
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 
-/** A notice in progress, with fields and an analysis of its own; `number` makes it the only one of its kind. */
+/** Makes a notice in progress, with these fields and analysis; `number` makes it unique. */
 type Make = (number: number, fields?: Fields, analysis?: Fields) => Entry
 
 /**
- * What generated notices never are, as it is served to the run with this index, 0 to 2. All of them is there from
- * the first run on, unless it is about what changes.
- * @param now what days ahead are counted from.
+ * Corner cases that generated notices never have, as served to the run with this index, 0 to 2. All exist from the
+ * first run on, except those about changes.
+ * @param now start of the days ahead.
  */
 export function cornersOf(run: number, now: Date): Entry[] {
   const make: Make = (number, fields = {}, analysis = {}) =>
@@ -50,13 +50,13 @@ export function cornersOf(run: number, now: Date): Entry[] {
   ]
 }
 
-/** Days ahead as the API writes a day. */
+/** The day this many days ahead, in the API's format. */
 type Ahead = (days: number) => string
 
 function values(make: Make): Entry[] {
   const secret = [0, undefined, null]
   const suspect = [0.01, -5, 99_999_999, 99_999_999.99, 9_999_999_999_999.99, 1e11, 3e12]
-  // The last two are of one value.
+  // The last two have the same value.
   const believable = [1, 999_999.99, 99_999_998.99, 4_000_000, 4_000_000]
   return [...secret, ...suspect, ...believable].map((valor_estimado, index) =>
     make(100 + index, { valor_estimado, status: 'pricing' }),
@@ -67,7 +67,7 @@ function places(make: Make): Entry[] {
   return [
     make(120, { uf: undefined, modalidade: undefined }),
     make(121, { uf: ' ', modalidade: '  ', valor_estimado: 700 }),
-    // Of one value.
+    // With the same value.
     ...['XA', 'XB', 'XC'].map((uf, index) =>
       make(122 + index, { uf, modalidade: uf, valor_estimado: 12_345 }),
     ),
@@ -76,17 +76,17 @@ function places(make: Make): Entry[] {
 
 function sessions(make: Make, ahead: Ahead): Entry[] {
   const times = [
-    // Today, whatever time it is: at midnight, which is a day without a time, and in the last minute.
+    // Today at any time: at midnight (a day without a time), and in the last minute.
     ahead(0),
     `${ahead(0)}T23:59:00`,
-    // Late in the evening: in UTC it is the day after.
+    // Late in the evening: in UTC, the next day.
     `${ahead(4)}T02:30:00Z`,
-    // Of one time and one buyer.
+    // With the same time and buyer.
     `${ahead(6)}T09:00:00-03:00`,
     `${ahead(6)}T09:00`,
-    // The bounds of a week, of the list, and beyond them.
+    // At the bounds of a week and of the list, and beyond them.
     ...[-1, 7, 8, 30, 31].map(days => `${ahead(days)}T10:00:00`),
-    // Slips of the keyboard.
+    // Typing errors.
     ...['0206-05-04T09:00:00', '2206-05-04T09:00:00'],
     undefined,
   ]
@@ -96,7 +96,7 @@ function sessions(make: Make, ahead: Ahead): Entry[] {
       const verdict = index % 4 === 0 ? {} : { recommendation: 'cautela' }
       return make(140 + index, { data_sessao, status, participation_confirmed: index % 3 === 0 }, { verdict })
     }),
-    // At the same time as two of these; first by its buyer's name, last by its id.
+    // At the same time as two of these; sorted first by its buyer's name, last by its id.
     make(155, { data_sessao: `${ahead(6)}T09:00:00`, orgao: 'AUTARQUIA', ...ELSEWHERE }),
   ]
 }
@@ -123,7 +123,7 @@ function demands(make: Make, ahead: Ahead): Entry[] {
       161,
       { data_sessao: undefined },
       {
-        // Twice in one notice is no pattern.
+        // Twice in one notice is not a pattern.
         requirements: [
           ...[1, 2].map(() => demand('red', 'Só aqui', 'amostras')),
           demand('red', 'Certidão de Natal', 'outros'),
@@ -149,7 +149,7 @@ function alerts(make: Make, ahead: Ahead, endingToday: string | undefined): Entr
     alert('risk', 'critical', 'impugnacao'),
     alert('risk', 'low', 'contrarrazao'),
   ]
-  // The last day to contest is to come, past, not known, today where it can be, and that of MONTH_AHEAD.
+  // The last day to contest is future, past, unknown, today if possible, and that of MONTH_AHEAD.
   const sessions = [...[8, 5, 1, -5].map(ahead), undefined, endingToday, ahead(MONTH_AHEAD)]
   return [
     ...sessions.map((data_sessao, index) => make(180 + index, { data_sessao }, { alerts: all })),
@@ -168,7 +168,7 @@ function buyers(make: Make, ahead: Ahead): Entry[] {
   const of = (digit: number, number: number) => ({ pncp_id: `${String(digit).repeat(14)}-2026-${number}` })
   const large = (value: number) => ({ valor_estimado: value * 1e6, ...ELSEWHERE })
   return [
-    // Without a CNPJ: two of one name are one buyer, and those without a name are one as well.
+    // Without a CNPJ: two with the same name are one buyer; those without a name are one buyer, too.
     make(
       200,
       { pncp_id: 'processo 200', orgao: 'CONSÓRCIO', ...large(9) },
@@ -181,27 +181,27 @@ function buyers(make: Make, ahead: Ahead): Entry[] {
       { ...risk('critico', ''), ...grave(6) },
     ),
     make(214, { pncp_id: 'processo 214', orgao: undefined, uf: undefined }, grave(2)),
-    // Two of one name, known by their CNPJ.
+    // Two with the same name, distinguished by their CNPJ.
     make(203, { ...of(1, 203), orgao: 'CÂMARA', ...large(7) }, { ...risk('', 'baixo'), ...grave(5) }),
     make(
       204,
       { ...of(2, 204), orgao: 'CÂMARA', ...large(6), uf: 'AC' },
       { ...risk('medio', null), ...grave(4) },
     ),
-    // One that was called otherwise, and is nameless in its latest notice.
+    // One that had another name before, and has none in its latest notice.
     make(205, { ...of(3, 205), orgao: 'ANTIGA', ...large(5) }, risk('alto', 'desconhecido')),
     make(206, { ...of(3, 206), orgao: 'NOVA', ...large(4), uf: 'AP' }, risk('critico', null)),
     make(207, { ...of(3, 207), orgao: undefined, uf: undefined, status: 'discarded' }),
-    // One of which it was known once, and one of which it never was.
+    // One with a risk that was known once, and one with a risk that was never known.
     make(215, { ...of(8, 215), ...large(1.5) }, risk('alto', null)),
     make(216, { ...of(8, 216), ...large(1.25) }, risk('', 'desconhecido')),
     make(208, { ...of(4, 208), ...large(3) }, risk('', 'desconhecido')),
-    // Those that moved: into the state that is asked for, and out of it.
+    // Buyers that moved: into STATE and out of it.
     make(209, { ...of(6, 209), uf: 'CE', orgao: 'MUDADA' }, risk('medio', null)),
     make(210, { ...of(6, 210), orgao: 'MUDADA' }),
     make(211, { ...of(7, 211), orgao: 'PARTIDA' }, risk('medio', null)),
     make(212, { ...of(7, 212), uf: 'CE', orgao: 'PARTIDA' }),
-    // Nothing of it is in progress.
+    // A buyer without notices in progress.
     make(213, { ...of(5, 213), ...large(2), status: 'expired' }, risk('baixo', 'baixo')),
   ]
 }
@@ -210,12 +210,12 @@ function reasons(make: Make): Entry[] {
   const given = ['Longe demais', ' Longe demais ', 'Longe demais', '', undefined, 'Caro', 'Pequeno', 'Tarde']
   return [
     ...given.map((discard_reason, index) => make(220 + index, { discard_reason, status: 'discarded' })),
-    // Of another phase: it does not count.
+    // In another phase: it does not count.
     make(230, { discard_reason: 'Caro', status: 'screening' }),
   ]
 }
 
-/** By their phase in each run; null where they are not there. */
+/** Phases of these notices in each run; null if the notice is absent. */
 function moves(make: Make, run: number): Entry[] {
   const stories = [
     ['screening', 'analysis', 'pricing'],
@@ -235,27 +235,27 @@ function moves(make: Make, run: number): Entry[] {
   })
 }
 
-/** When a notice that is different in each run says that it was updated. */
+/** An `updated_at` that differs in each run. */
 function movedAt(run: number): Fields {
   return { updated_at: new Date(Date.UTC(2026, 0, 1 + run)).toISOString() }
 }
 
-/** Records that cannot be used in some of the runs. */
+/** Records that are unusable in some of the runs. */
 function broken(make: Make, run: number): Entry[] {
   const red = { category: 'outros', title: 'Vale ainda', status: 'red' }
   const good = { requirements: [red] }
   const bad = { requirements: undefined }
   return [
-    // An analysis that never was any good, and one that is by now.
+    // An analysis that was never usable, and one that became usable.
     make(260, {}, bad),
     make(261, {}, run === 0 ? bad : good),
-    // One that broke when its notice changed, and one that broke in silence: what they said before is still there.
+    // One that broke when its notice changed, and one that broke silently: their earlier rows are kept.
     make(262, run === 2 ? movedAt(run) : {}, run === 2 ? bad : good),
     make(263, {}, run === 0 ? good : bad),
-    // Notices that broke, that never were any good, and that were bad when they were last seen.
+    // Notices that broke, that were never usable, and that were unusable when last seen.
     make(264, run === 0 ? { valor_estimado: 123_456 } : { valor_estimado: 1, pncp_id: undefined }),
     make(265, { pncp_id: undefined }),
-    // Notices whose analysis is nowhere to be found.
+    // Notices whose analysis does not exist.
     ...['screening', 'expired', 'suspended'].map((status, index) => ({
       ...make(268 + index, { status }),
       analysis: null,
@@ -264,11 +264,11 @@ function broken(make: Make, run: number): Entry[] {
   ]
 }
 
-/** Documents that are not what the contract says, but can be used. */
+/** Documents that deviate from the contract, but are usable. */
 function strangers(make: Make, run: number): Entry[] {
   return [
     make(280, { prioridade: 'alta' }, { score: 0.5 }),
-    // Seen again whenever the notice changes.
+    // Reported again whenever the notice changes.
     make(281, { prioridade: 'baixa', objeto: `Objeto ${run}`, ...movedAt(run) }),
     make(282, { valor_estimado: 'R$ 10,00', data_sessao: 'a definir' }),
     make(

@@ -9,22 +9,22 @@ import {
   NOTICE,
 } from './contract.ts'
 
-/** What the API served to a run; null where it refused to. */
+/** What the API served to a run; null if it answered with errors. */
 export type Reading = { readonly at: Date; readonly served: readonly Entry[] | null }
 
-/** A notice as far as it is known after all runs. */
+/** The known state of a notice after all runs. */
 export type Followed = {
-  /** The last usable documents of it. */
+  /** Its last usable documents. */
   edital: Document
   analysis: Document | null
   /** The `updated_at` for which that analysis was read. */
   analysedFor: unknown
-  /** The phases it was seen in, and since which run. */
+  /** The phases in which it was seen, and since which run. */
   readonly phases: { readonly status: string; readonly since: Date }[]
   goneAt: Date | null
 }
 
-/** A record that could not be used when it was last read. */
+/** A record that was unusable when last read. */
 export type SetAside = { readonly id: string; readonly kind: 'notice' | 'analysis'; readonly at: Date }
 
 export type Drift = Departure & { readonly count: number; readonly lastAt: Date }
@@ -36,11 +36,11 @@ export type History = {
   /** The last run, and the last one that read everything. */
   readonly lastRun: { readonly at: Date; readonly failed: boolean }
   readonly lastGoodAt: Date
-  /** Phases whose analyses the last run would have asked for. */
+  /** Phases whose analyses the last run would have requested. */
   readonly analysed: readonly string[]
 }
 
-/** What one knows who read these documents at these times, and nothing else. */
+/** The knowledge that follows from reading these documents at these times, and nothing else. */
 export function historyOf(readings: readonly Reading[], analysed: readonly string[]): History {
   const followed = new Map<string, Followed>()
   const setAside = new Map<string, SetAside>()
@@ -53,7 +53,7 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
     }
   }
 
-  /** True where the record is usable; else it is set aside until one is. */
+  /** True if the record is usable; otherwise it is set aside until it is. */
   function take(id: string, document: Document, contract: typeof NOTICE, at: Date): boolean {
     const key = `${contract.root} ${id}`
     const usable = isUsable(document, contract)
@@ -95,7 +95,7 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
     miss(new Set(served.map(({ edital }) => edital.id)), at)
   }
   const [last, good] = [readings.at(-1), readings.findLast(({ served }) => served)]
-  if (!last || !good) throw new RangeError('nothing was ever read')
+  if (!last || !good) throw new RangeError('no reading was successful')
   return {
     ...{ followed, analysed, setAside: [...setAside.values()], drift: [...drift.values()] },
     lastRun: { at: last.at, failed: last.served === null },

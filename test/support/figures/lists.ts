@@ -2,7 +2,7 @@ import { known, sorted, sum } from './arithmetic.ts'
 import { daysBetween } from './calendar.ts'
 import type { Alert, Notice, Picture, Requirement } from './picture.ts'
 
-/** The lists that cards and report have in common. */
+/** The lists that cards and report share. */
 
 export type Session = Notice & {
   readonly session: Temporal.PlainDateTime
@@ -15,7 +15,7 @@ export function daysTo(day: Temporal.PlainDate, { today }: Picture): number {
   return daysBetween(today, day)
 }
 
-/** Notices in progress with a session today or later, but not more than so many days ahead. */
+/** Notices in progress with a session from today to at most `days` ahead. */
 export function sessionsAhead(picture: Picture, days = Number.POSITIVE_INFINITY): Session[] {
   return picture.open
     .filter((notice): notice is Session => notice.session !== null)
@@ -33,19 +33,19 @@ export function alertsOf(notices: readonly Notice[]): Of<Alert>[] {
   return notices.flatMap(notice => notice.alerts.map(alert => ({ ...alert, notice })))
 }
 
-/** An opportunity is no risk, however large; anything else is one. */
+/** An opportunity is never a risk, whatever its severity; every other alert is. */
 export function isGrave({ type, severity }: Alert, severities: readonly string[]): boolean {
   return type !== 'opportunity' && severity !== null && severities.includes(severity)
 }
 
-/** Summed up in cents, whose sum is exact in whatever order. */
+/** Summed in cents, so that the sum is exact in any order. */
 export function worthOf(notices: readonly Notice[]): number {
   return sum(known(notices.map(({ value }) => value)).map(value => Math.round(value * 100))) / 100
 }
 
 export type Portion = { readonly name: string; readonly notices: readonly Notice[]; readonly value: number }
 
-/** What is in progress, by state or by modality. */
+/** Notices in progress, by state or by modality. */
 export function portionsOf({ open }: Picture, name: (notice: Notice) => string | null): Portion[] {
   const parts = Map.groupBy(open, notice => name(notice)?.trim() || 'não informada')
   return [...parts].map(([name, notices]) => ({ name, notices, value: worthOf(notices) }))
@@ -62,7 +62,7 @@ export type Buyer = {
   readonly nextSession: Temporal.PlainDate | null
 }
 
-/** Buyers with a notice in progress. A buyer is its CNPJ; where that is not known, its name. */
+/** Buyers with a notice in progress. A buyer is identified by its CNPJ or, if that is unknown, by its name. */
 export function buyersOf(picture: Picture): Buyer[] {
   const buyers = Map.groupBy(picture.live, ({ cnpj, orgao }) => cnpj ?? orgao)
   return [...buyers.values()].map(notices => buyerOf(notices, picture)).filter(({ open }) => open.length > 0)
@@ -78,7 +78,7 @@ function buyerOf(notices: readonly Notice[], picture: Picture): Buyer {
     cnpj: notices[0]?.cnpj ?? null,
     orgao: latest(({ orgao }) => orgao),
     uf: latest(({ uf }) => uf),
-    // One that is not known says nothing against one that was.
+    // An unknown risk does not replace a known one.
     risk: latest(({ risk }) => (risk === 'desconhecido' ? null : risk)) ?? latest(({ risk }) => risk),
     nextSession: ahead[0]?.sessionDay ?? null,
   }

@@ -3,17 +3,17 @@ import { lastDayToContest, localDay, sessionOf } from './calendar.ts'
 import { type Document, numberOf, textOf, timeOf } from './contract.ts'
 import type { Followed, History } from './history.ts'
 
-/** What the documents say at an instant, in the words of the data dictionary. */
+/** The state of the documents at an instant, in the terms of the data dictionary. */
 export type Picture = {
   readonly now: Date
   readonly today: Temporal.PlainDate
   readonly history: History
-  /** Live notices: all that the API still shows. */
+  /** Live notices: all that the API still returns. */
   readonly live: readonly Notice[]
-  /** Those of them that are neither discarded nor expired, and of the state, where one is asked for. */
+  /** Live notices that are neither discarded nor expired; of `state` only, if it is set. */
   readonly open: readonly Notice[]
   readonly state: string | null
-  /** Of all notices, also of those that are gone. */
+  /** Of all notices, including those that are gone. */
   readonly stays: readonly Stay[]
 }
 
@@ -33,12 +33,12 @@ export const PHASES: readonly Phase[] = [
   { status: 'expired', name: 'Vencido', order: 6, open: false },
 ]
 
-/** A phase that is new in the API goes by its own name, last, and nothing says that it is closed. */
+/** A phase that the contract does not name keeps its own name, comes last, and counts as open. */
 export function phaseOf(status: string): Phase {
   return PHASES.find(phase => phase.status === status) ?? { status, name: status, order: 9, open: true }
 }
 
-/** Every phase of the contract, and those that only the notices know. */
+/** Every phase of the contract, and other phases of the notices. */
 export function phasesOf(notices: readonly { readonly phase: Phase }[]): Phase[] {
   const all = new Map([...PHASES, ...notices.map(({ phase }) => phase)].map(phase => [phase.status, phase]))
   return sorted(
@@ -60,7 +60,7 @@ export type Notice = {
   readonly phase: Phase
   readonly confirmed: boolean
   readonly discardReason: string | null
-  /** The estimated value, where one can believe it. */
+  /** The estimated value, if it is plausible. */
   readonly value: number | null
   readonly suspect: boolean
   readonly session: Temporal.PlainDateTime | null
@@ -74,7 +74,7 @@ export type Notice = {
   readonly recommendation: string | null
   readonly requirements: readonly Requirement[]
   readonly alerts: readonly Alert[]
-  /** The payment risk that its analysis names. */
+  /** The payment risk from its analysis. */
   readonly risk: string | null
 }
 
@@ -92,18 +92,18 @@ export type Alert = {
   readonly ordinal: number
   readonly type: string | null
   readonly severity: string | null
-  /** As readers call them; what the contract does not know as it is. */
+  /** The name for readers; a severity that the contract does not name stays as it is. */
   readonly severityName: string | null
   readonly severityOrder: number
   readonly title: string | null
   readonly description: string | null
   readonly action: string | null
   readonly thesis: string | null
-  /** Of those actions that come before the session. */
+  /** For actions that must come before the session. */
   readonly deadline: Temporal.PlainDate | null
 }
 
-/** How long a notice was seen in a phase; `to` is null while it is there. */
+/** The time in which a notice was seen in a phase; `to` is null while it is there. */
 export type Stay = { readonly phase: Phase; readonly from: Date; readonly to: Date | null }
 
 export function pictureAt(history: History, now: Date): Picture {
@@ -116,7 +116,7 @@ export function pictureAt(history: History, now: Date): Picture {
   }
 }
 
-/** The same for who asks about one state. */
+/** The same picture for one state. */
 export function inState(picture: Picture, state: string): Picture {
   return { ...picture, state, open: picture.open.filter(({ uf }) => uf === state) }
 }
@@ -165,7 +165,7 @@ function noticeOf(followed: Followed, history: History): Notice {
   }
 }
 
-/** Whether the analysis is the one for the notice as it is, and else why not. */
+/** Whether the analysis belongs to the current notice, and if not, why. */
 function analysisStateOf(
   { edital, analysis, analysedFor }: Followed,
   { setAside, analysed }: History,
@@ -175,7 +175,7 @@ function analysisStateOf(
   return analysed.includes(String(edital.status)) ? 'pending' : 'excluded'
 }
 
-/** Negative, symbolic, of nines only, or more than anything ever cost. */
+/** Negative, symbolic, only nines, or implausibly large. */
 function isSuspect(value: number): boolean {
   const onlyNines = /^9{8,}\.(00|99)$/.test(value.toFixed(2))
   return value < 0 || (value > 0 && value < 1) || value >= 100e9 || onlyNines
@@ -214,7 +214,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   contrarrazao: 'Contrarrazão',
   none: 'Nenhuma',
 }
-/** Appeals follow the session, nobody knows when. */
+/** Actions before the session; appeals follow it, at an unknown time. */
 const BEFORE_THE_SESSION: readonly (string | null)[] = ['impugnacao', 'esclarecimento']
 
 function alertOf(element: Document, index: number, contestUntil: Notice['contestUntil']): Alert {

@@ -14,15 +14,15 @@ import { type Notice, type Phase, type Picture, phasesOf } from './picture.ts'
 import { isSoon, momentOf, more, SOON, sentences, table } from './report_lines.ts'
 import { alerts, buyers, demands, sessions } from './report_lists.ts'
 
-/** What each part of the report tells, line by line, as `figuresOf` reads it from the page. */
+/** The text of each part of the report, line by line, as `figuresOf` reads it from the page. */
 export type Told = Readonly<Record<string, readonly string[]>>
 
 const DAY_MS = 86_400_000
-/** How long the lists get. */
+/** Maximum length of the lists. */
 const PROBLEMS = 10
 const BARS = 10
 
-/** What no document knows: the name of the snapshot, and what the last run said of itself. */
+/** Facts that are in no document: the snapshot's name and the last run's message. */
 export type RunItself = { readonly snapshot: string; readonly error: string }
 
 export function reportOf(picture: Picture, run: RunItself): Told {
@@ -105,7 +105,7 @@ function funnel(picture: Picture): string[] {
   ]
 }
 
-/** What the funnel's drawing writes: the names of its bars, then what stands at their ends. */
+/** The texts in the funnel's drawing: the names of its bars, then the labels at their ends. */
 export function funnelDrawing(picture: Picture): string[] {
   const phases = byPhase(picture)
   return [
@@ -163,7 +163,7 @@ const nameOf = ({ name }: Portion) => (name === 'não informada' ? 'Não informa
 const barTextOf = ({ value, notices }: Portion) =>
   `${value > 0 ? shortMoney(value) : 'sem valor'} · ${number(notices.length)}`
 
-/** What the drawings of states and modalities write. */
+/** The texts in the drawings of states and modalities. */
 export function portionDrawings(picture: Picture): string[][] {
   return [statesOf(picture), modalitiesOf(picture)].map(all => {
     const bars = all.slice(0, BARS)
@@ -206,7 +206,7 @@ function quarantine({ setAside }: Picture['history']): string[] {
     ([kind]) => kind,
   ).map(([kind, those]) => [
     recordKindName(kind),
-    // Nothing else is wrong with any of them.
+    // All of them have only this fault.
     'a required field is missing',
     number(those.length),
     momentOf(latestOf(those.map(({ at }) => at))),

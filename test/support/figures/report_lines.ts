@@ -2,13 +2,13 @@ import { counted, day, dayAndTime, NONE } from '#src/present/report/format.ts'
 import { inUtc, localTime } from './calendar.ts'
 import type { Picture } from './picture.ts'
 
-/** How the report says things, so that its parts say nothing but their figures. */
+/** How the report formats texts, so that its parts only need to give their figures. */
 
 /** How far the report looks ahead, in days. */
 export const DAYS_AHEAD = 30
 export const SOON = 7
 
-/** A row's cells; null where there is nothing to say. */
+/** A row's cells; null for an empty cell. */
 type Row = readonly (string | null)[]
 
 export function dayOf(local: Temporal.PlainDate | null): string {
@@ -27,12 +27,12 @@ export function isSoon(distance: number): boolean {
   return distance >= 0 && distance <= SOON
 }
 
-/** What there is of these, with a sign between them; null for nothing. */
+/** The non-empty parts, joined by `sign`; null if there are none. */
 export function joined(parts: readonly (string | null | false)[], sign = ' '): string | null {
   return parts.filter(Boolean).join(sign) || null
 }
 
-/** Those that tell a figure; the others are left to other tests. */
+/** The texts that contain a figure; other tests cover the rest. */
 export function sentences(...texts: readonly (string | null | false)[]): string[] {
   return texts.flatMap(text => (text && /\d/.test(text) ? [oneLine(text)] : []))
 }
@@ -42,7 +42,7 @@ export function table(caption: string, head: string, rows: readonly Row[]): stri
   return [...sentences(caption), head, ...lines]
 }
 
-/** What stands below a list that was cut. */
+/** The line below a shortened list. */
 export function more(count: number, one: string, many: string, where = ''): string[] {
   return count > 0 ? sentences(`… e mais ${counted(count, one, many)}${where}.`) : []
 }

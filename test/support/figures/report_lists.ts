@@ -29,7 +29,7 @@ import {
 import type { Alert, Notice, Picture, Requirement } from './picture.ts'
 import { DAYS_AHEAD, dayOf, isSoon, joined, lastDayOf, more, SOON, sentences, table } from './report_lines.ts'
 
-/** How long the lists get, and their texts. */
+/** Maximum length of the lists, and of their texts. */
 const LENGTH = { sessions: 50, deadlines: 30, buyers: 20, missing: 8, stacks: 12 } as const
 const CHARACTERS = { name: 80, object: 120, description: 140, code: 30 } as const
 
@@ -95,7 +95,7 @@ function problemsOf({ requirements, alerts }: Notice): string | null {
   ])
 }
 
-/** The requirements of a category by their colours: red, yellow, green, and none. */
+/** The requirements of a category by colour: red, yellow, green, none. */
 type Demand = { readonly category: string | null; readonly colours: readonly number[] }
 
 export function demandsOf({ open }: Picture): Demand[] {
@@ -140,7 +140,7 @@ export function demands(picture: Picture): string[] {
   ]
 }
 
-/** What is red in more than one notice, the most frequent first. */
+/** Requirements that are red in more than one notice, the most frequent first. */
 function missing(red: readonly (Requirement & { readonly notice: Notice })[]): string[] {
   const titles = [...Map.groupBy(red, ({ title }) => title?.trim() ?? '')].map(([title, those]) => ({
     ...{ title, category: those[0]?.category ?? null },
@@ -164,7 +164,7 @@ function missing(red: readonly (Requirement & { readonly notice: Notice })[]): s
   )
 }
 
-/** The alerts of a severity: risks, opportunities, and all else. */
+/** The alerts of a severity: risks, opportunities, and others. */
 type Severity = { readonly name: string; readonly kinds: readonly number[] }
 
 export function severitiesOf({ open }: Picture): Severity[] {
@@ -229,7 +229,7 @@ function deadlines(due: readonly (Alert & { readonly notice: Notice })[], pictur
   )
 }
 
-/** The buyers that the report lists, and how many there are. */
+/** The buyers that the report lists, and their total number. */
 function buyersInOrder(picture: Picture): Buyer[] {
   return sorted(
     buyersOf(picture),
@@ -263,14 +263,14 @@ export function buyers(picture: Picture): string[] {
   ]
 }
 
-/** How long the bars below the buyers' values are, in percent of the first. */
+/** Lengths of the bars below the buyers' values, in percent of the first. */
 export function buyerBars(picture: Picture): number[] {
   const shown = buyersInOrder(picture).slice(0, LENGTH.buyers)
   const most = shown[0]?.value ?? 0
   return shown.map(({ value }) => Math.round((100 * value) / most))
 }
 
-/** The lengths of the bars of each layer, in shares of all bars together. */
+/** The lengths of the bars of each layer, as shares of the sum of all bars. */
 export type Bars = Readonly<Record<string, readonly number[]>>
 
 function barsIn(layers: readonly string[], stacks: readonly (readonly number[])[]): Bars {

@@ -4,25 +4,25 @@ import { createRandom } from '#src/sandbox/random.ts'
 import type { Entry, World } from '#src/sandbox/world.ts'
 import { cornersOf } from './corners.ts'
 
-/** What the API serves, run by run; but to the last one it serves nothing. */
+/** What the API serves to each run, except the last run, which gets nothing. */
 export type Story = {
-  /** When the runs are. */
+  /** The times of the runs. */
   readonly times: readonly Date[]
-  /** Makes the world what the run with this index is to read. */
+  /** Sets the world to what the run with this index must read. */
   readonly tell: (world: World, run: number) => void
 }
 
 const HOUR_MS = 3_600_000
-/** The last two are further apart than snapshots are that tell of nothing but a run. */
+/** The last two are further apart than snapshots whose only news is a run. */
 const HOURS_AGO = [144, 60, 2, 0.4]
-/** The phases that the last run is to ask about: what was not read of others is left out from then on. */
+/** The phases that the last run reads analyses of: unread analyses of other phases are left out from then on. */
 export const ANALYSED = ['screening', 'analysis']
 const NOTICES = 200
 const TICKS_BETWEEN_RUNS = 60
 
 /**
- * A generated crowd of notices that lives on from run to run, and among it those made by hand. The first run is
- * when the crowd was made, the last one just before `now`.
+ * Generated notices that change from run to run, and handmade ones among them. The first run is when they are
+ * generated, the last one just before `now`.
  */
 export function storyUntil(now: Date): Story {
   const times = HOURS_AGO.map(hours => new Date(now.getTime() - hours * HOUR_MS))
@@ -50,7 +50,7 @@ export function entriesOf(world: World): Entry[] {
   return world.ids().flatMap(id => world.entry(id) ?? [])
 }
 
-/** Nobody moves what is made by hand: it is shown beside the crowd, and does not live in it. */
+/** Handmade notices must not change by ticks, so they are shown with the generated ones but are not in their world. */
 function show(world: World, entries: readonly Entry[]): void {
   const shown = new Set(entries.map(({ edital }) => edital.id))
   for (const id of world.ids()) if (!shown.has(id)) world.remove(id)
