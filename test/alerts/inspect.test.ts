@@ -195,7 +195,7 @@ test('a good run later than now, from a clock that was ahead, does not count', a
   await becomesStale({ clock, look })
   expect(webhook.messages[0]).toMatchObject({
     message: expect.stringMatching(
-      /since 2026-11-21T12:01:\S+Z, and the last one is noted for 2026-11-22T12:00:00.000Z, later than now: 3/,
+      /since 2026-11-21T12:01:\S+Z, and the last one is recorded for 2026-11-22T12:00:00.000Z, which is in the future: 3/,
     ),
     details: { last_good_at: '2026-11-22T12:00:00.000Z' },
   })
@@ -243,7 +243,7 @@ test('a first run that takes long is no staleness, in whichever worker it goes o
   expect(await look()).toEqual([])
   await job?.moveToCompleted('done', 'token', false)
   expect(await look()).toEqual(['stale raised'])
-  expect(webhook.messages[0]?.message).toContain('nor ever')
+  expect(webhook.messages[0]?.message).toContain('or ever before')
 })
 
 test('a later run that goes on gets one period more: a run has only begun when its time comes', async () => {
@@ -380,8 +380,8 @@ test("of names that are refused the alert does not say that the companies' file 
   clock.pass(MINUTE)
   expect(await look(refused)).toEqual(['wrong_configuration raised'])
   const message = webhook.messages[0]?.message
-  expect(message).toMatch(/^Names in the companies' file cannot be used; .*"Delta" must be a short name/)
-  expect(message).not.toContain('as before it was changed')
+  expect(message).toMatch(/^Names in the companies' file cannot be used\. .*"Delta" must be a short name/)
+  expect(message).not.toContain('previous configuration')
 })
 
 test('a company or a directory that left the configuration is forgotten without a word', async () => {

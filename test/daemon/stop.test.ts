@@ -108,7 +108,7 @@ test('when the process of a run is killed, the job fails with a clear sentence, 
   await expectTruth(company)
 
   const sentence =
-    /^acme: the process of the run died \(SIGKILL\)\. What it made durable stays, and the next run goes on/
+    /^acme: the process of the run died \(SIGKILL\)\. What it stored is kept; the next run continues/
   expect(await failedJobs(daemon)).toEqual([expect.stringMatching(sentence)])
   // The log is where an operator looks first.
   expect(daemon.lines.filter(({ msg }) => sentence.test(msg))).toMatchObject([

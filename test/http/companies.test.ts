@@ -83,7 +83,7 @@ test('a company that is not configured is told with those that are', async () =>
     expect((await errorOf(response)).detail).toBe('gamma is not configured. Known: acme, beta.')
   }
   await configure([])
-  expect((await errorOf(await post(SYNC))).detail).toBe('acme is not configured. No company is.')
+  expect((await errorOf(await post(SYNC))).detail).toBe('acme is not configured. No company is configured.')
 })
 
 test('before a snapshot there is no status', async () => {
