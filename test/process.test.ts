@@ -76,7 +76,9 @@ test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, also as it is thrown, names the l
   const signal = new AbortController().signal
   expect(await inProcess({ company: await acme(), order: ORDER, signal }, refused)).toMatchObject({
     kind: 'failed',
-    message: expect.stringMatching(`could not be started \\(${code}\\)\\. Raise the limits .*pids_limit`),
+    message: expect.stringMatching(
+      `cannot start the process of the run \\(${code}\\)\\. Raise the limits .*pids_limit`,
+    ),
   })
 })
 
