@@ -34,7 +34,7 @@ import { startWorkers, type Workers } from './workers.ts'
 const REFRESH_MS = 2000
 /** Staleness, disks and Redis are checked this often. */
 const INSPECT_MS = 30_000
-/** A process that reads a snapshot for longer is hung. */
+/** A process that takes longer to read a snapshot counts as hung. */
 const ANSWER_WITHIN_MS = 30_000
 /** The process exits this long after SIGTERM, whatever is still running: Docker's grace period is 60 s. */
 const EXIT_WITHIN_MS = 57_000

@@ -140,7 +140,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
   }
   await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the right one again.' })
   if (holder) {
-    log.info(about, `It is held by ${describe(holder)}; retrying later.`)
+    log.info(about, `The company is held by ${describe(holder)}; retrying later.`)
     return await later(job, context, HELD_DELAY_MS)
   }
   const slot = takeSlot(shared.slots, company)
@@ -235,7 +235,7 @@ export async function noteEnd(
   }
 }
 
-/** The run exceeded RUN_TIMEOUT and loaded nothing: a retry would not either. */
+/** The run exceeded RUN_TIMEOUT and loaded nothing; a retry would load nothing either. */
 function isHung({ cut }: Slot, ended: Ended): boolean {
   return cut === 'timeout' && isInterrupted(ended) && !(ended.kind === 'synced' && ended.report.loaded > 0)
 }

@@ -31,7 +31,7 @@ export type Queues = Pick<RedisConnection, 'problem' | 'note'> & {
   close(): Promise<void>
 }
 
-/** Enough to look back a few days on the board; more would only take memory of Redis. */
+/** Enough to look back a few days on the board; more would waste Redis memory. */
 const KEPT_RUNS = { count: 1000, age: 7 * 24 * 3600 } as const
 const CLOSE_WITHIN_MS = 2000
 
@@ -39,7 +39,7 @@ const CLOSE_WITHIN_MS = 2000
 export type RedisPlace = Pick<RedisSettings, 'url' | 'prefix'> & Partial<RedisSettings>
 
 export const RUN_OPTIONS: JobsOptions = {
-  // A run that failed is tried again by the next tick, not by the queue.
+  // The next tick retries a failed run, not the queue.
   attempts: 1,
   // The message of the failure is enough on the board; a stack trace does not help there.
   stackTraceLimit: 0,

@@ -69,7 +69,7 @@ function listen(redis: Redis, status: Status): void {
     isReady = false
     isExplained = false
   })
-  // Each command that a replica refuses ends the connection again, and may add a listener.
+  // Each command that a replica refuses disconnects again, and ioredis then adds a listener to the stream.
   redis.on('connect', () => redis.stream.setMaxListeners(0))
   redis.on('error', error => {
     lost(error)

@@ -82,7 +82,7 @@ function tlsProblem(code: string, host: string): RedisProblem | null {
   }
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     return wrong(
-      `The certificate of Redis is not for ${host}. Use the name in the certificate in REDIS_URL, or give Redis a certificate for this name.`,
+      `The certificate of Redis is not for ${host}. Write the name in the certificate into REDIS_URL, or give Redis a certificate for this name.`,
     )
   }
   if (NO_TLS.test(code)) {

@@ -34,7 +34,7 @@ type Wanted = {
 }
 type Known = Awaited<ReturnType<Queues['ticks']['getJobSchedulers']>>[number]
 
-/** Keeps the schedules in Redis in line with the companies. */
+/** Keeps the schedules in Redis up to date with the companies. */
 export function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
   const { registry, queues } = around
   let reconciled = { version: 0, ms: 0 }
@@ -55,7 +55,8 @@ export function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<
  * would drop a tick that was missed while no worker ran.
  *
  * Schedulers of companies that are not configured are removed only with `removeOthers`: at the start, and after a
- * change of the configuration. Otherwise workers with different configurations would undo each other's changes forever.
+ * change of the configuration. If they always were, workers with different configurations would undo each other's
+ * changes forever.
  */
 async function reconcile(around: Surroundings, { removeOthers }: { removeOthers: boolean }): Promise<void> {
   const { queues, registry, log } = around

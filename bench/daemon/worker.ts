@@ -11,7 +11,7 @@ const LAST_LINES = 20
 /** No run of the bench takes longer. */
 const RUN_WITHIN_MS = 10 * 60_000
 /** What the worker says of a run that it cannot begin, as another one holds the company. */
-const HELD = /^It is held by /
+const HELD = /^The company is held by /
 
 /** A run's report, as its last log line tells it. */
 export type Run = RunReport & { readonly company: string }

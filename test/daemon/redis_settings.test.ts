@@ -131,7 +131,7 @@ test.skipIf(!canOwnRedis)(
       'The certificate of Redis at HOST has expired. Renew it. No run was requested.',
     )
     expect(await askTls({ name: 'DNS:redis.example.com' })).toBe(
-      'The certificate of Redis is not for HOST. Use the name in the certificate in REDIS_URL, or give Redis a certificate for this name. No run was requested.',
+      'The certificate of Redis is not for HOST. Write the name in the certificate into REDIS_URL, or give Redis a certificate for this name. No run was requested.',
     )
     expect(await ask(plain.url.replace('redis:', 'rediss:'), null)).toMatch(
       /If it does not speak TLS, write redis:\/\/\./,
