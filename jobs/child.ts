@@ -20,7 +20,7 @@ export type Order =
   | { readonly kind: 'status' }
   | { readonly kind: 'report' }
 
-/** A request to the API that was answered, or (null) was not. */
+/** A request to the API, with the status of its answer; null if there was none. */
 export type AnswerSeen = { readonly status: number | null; readonly seconds: number }
 
 export type Ended =
@@ -42,10 +42,10 @@ export type Ended =
       readonly cause: Cause | null
     }
 
-/** What a child tells, in this order; exactly one `ended`, unless it is killed. */
+/** What a child reports, in this order; exactly one `ended`, unless it is killed. */
 export type Message =
   | { readonly type: 'ready' }
-  /** What was asked for is durable: a request for `--full` need not be kept elsewhere any more. */
+  /** The request is durable: a request for `--full` no longer needs to be kept elsewhere. */
   | { readonly type: 'begun' }
   | { readonly type: 'news'; readonly progress: Progress | null; readonly answers: readonly AnswerSeen[] }
   | { readonly type: 'ended'; readonly ended: Ended }
@@ -53,8 +53,8 @@ export type Message =
 const NEWS_INTERVAL_MS = 1000
 
 /**
- * A job's process: its memory goes back to the system when it ends, and whatever kills it, kills nothing
- * else. It stops early, keeping what there is, on SIGTERM and when the worker that started it is gone.
+ * Runs a job in this process, which is its own: its memory goes back to the system when it ends, and whatever kills it
+ * kills nothing else. It stops early, and keeps what it has, on SIGTERM and when the worker that started it is gone.
  */
 async function carryOut(order: Order): Promise<Ended> {
   const environment = givenEnvironment()
@@ -76,7 +76,7 @@ async function carryOut(order: Order): Promise<Ended> {
 }
 
 async function renderReport({ paths, now }: RunContext): Promise<Ended> {
-  // Loaded only here: no run should pay for its charts.
+  // Loaded only here, so that no run pays for its charts.
   const { renderLatestReport } = await import('#src/present/report/report.ts')
   return { kind: 'report', html: await renderLatestReport(paths.lake, { now: now() }) }
 }
@@ -94,7 +94,7 @@ async function syncNow(
   const onProgress = (progress: Progress) => {
     if (progress.stage === 'scan' && !begun) {
       begun = true
-      tell({ type: 'begun' })
+      send({ type: 'begun' })
     }
     if (progress.stage === 'fetch') saveTime()
     listener.progress(progress)
@@ -121,13 +121,13 @@ async function syncNow(
   }
 }
 
-/** Gathers what happens, and tells it once a second: the worker's loop is not there for each request. */
+/** Collects news and sends it once a second, so that not every request interrupts the worker. */
 function collectNews() {
   let progress: Progress | null = null
   let answers: AnswerSeen[] = []
   const flush = () => {
     if (!progress && answers.length === 0) return
-    tell({ type: 'news', progress, answers })
+    send({ type: 'news', progress, answers })
     progress = null
     answers = []
   }
@@ -144,10 +144,10 @@ function collectNews() {
   }
 }
 
-/** Resolves when it is on its way: who disconnects before that cuts off what is larger than the pipe. */
-function tell(message: Message): Promise<void> {
+/** Resolves when the message is sent: disconnecting before that cuts off a message larger than the pipe. */
+function send(message: Message): Promise<void> {
   return new Promise(resolve => {
-    // The worker may be gone: then there is nobody to tell.
+    // The worker may be gone.
     if (process.connected && process.send) process.send(message, undefined, undefined, () => resolve())
     else resolve()
   })
@@ -166,9 +166,9 @@ function failed(error: unknown): Ended {
 process.once('message', async (order: Order) => {
   const ended = await carryOut(order).catch(failed)
   process.exitCode = ended.kind === 'failed' ? ended.exitCode : EXIT.ok
-  await tell({ type: 'ended', ended })
+  await send({ type: 'ended', ended })
   if (process.connected) process.disconnect?.()
 })
-// Only now: who stops a process that does not listen yet would kill it.
-if (process.connected) tell({ type: 'ready' })
+// Only now: a stop signal would kill a process that does not listen yet.
+if (process.connected) send({ type: 'ready' })
 else process.exit(EXIT.interrupted)

@@ -11,13 +11,13 @@ import {
 import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
 import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 
-/** What could not be used is read again so much later, also unchanged: what kept it from that may pass. */
+/** A file that could not be used is read again after this, even if unchanged: the cause may be gone. */
 const READ_AGAIN_MS = 60_000
 
 /** A company as it is configured now. */
 export type Company = {
   readonly slug: string
-  /** What holds for it alone; no other company's key, but its own. */
+  /** The environment of this company alone, with its own key and no other company's. */
   readonly environment: Environment
   readonly settings: Settings
   readonly schedule: Schedule
@@ -27,15 +27,15 @@ export type Company = {
 /** The companies of this worker. They change with `config/companies.yaml`, without a restart. */
 export type CompanyRegistry = {
   readonly companies: ReadonlyMap<string, Company>
-  /** Why the file that is there now could not be used: the companies are those of before. Null when it could. */
+  /** Why the current file could not be used; then the companies stay as they were. Null if it could. */
   readonly problem: string | null
-  /** Whether the file that is there now is in use: `problem` is then about names in it that no company can have. */
+  /** Whether the current file is in use; `problem` is then about invalid company names in it. */
   readonly isInUse: boolean
-  /** Companies of the file that cannot be used, and why: those that could be before stay as they were. */
+  /** Companies whose entries cannot be used, and why; those that worked before stay as they were. */
   readonly broken: ReadonlyMap<string, string>
   /** Grows with each change of the companies. */
   readonly version: number
-  /** Reads the file again where it changed. */
+  /** Reads the file again if it has changed. */
   refresh(): Promise<void>
 }
 
@@ -43,13 +43,13 @@ type Read = Pick<CompanyRegistry, 'companies' | 'broken' | 'problem' | 'isInUse'
 
 /**
  * Reads the companies for the first time.
- * @throws FatalError (usage) for a configuration that cannot work; later on it becomes `problem`.
+ * @throws FatalError (usage) for a configuration that cannot work; on later reads it becomes `problem`.
  */
 export async function openCompanyRegistry(environment: Environment): Promise<CompanyRegistry> {
   const file = companiesFile(environment)
   let seen = await signature(file.path)
   let read = await readCompanyRegistry(environment, { mayWait: file.named && seen === null })
-  // By a clock that never goes back, which would put the next reading off.
+  // Not by the system clock: if that goes back, it would delay the next read.
   let readMs = performance.now()
   let version = 1
   let refreshing: Promise<void> | null = null
@@ -64,7 +64,7 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
       if (now !== seen || next.broken.size !== read.broken.size) version += 1
       read = next
     } catch (error) {
-      // Whatever it was: runs go on, and whoever looks after them learns of it.
+      // Whatever the error, runs continue, and `problem` reports it to the operator.
       read = { ...read, problem: sentenceOf(error, file.path), isInUse: false }
     }
     seen = now
@@ -86,7 +86,7 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
       return version
     },
     refresh() {
-      // Whoever comes meanwhile waits for the same reading.
+      // Concurrent calls wait for the same read.
       refreshing ??= refresh().finally(() => {
         refreshing = null
       })
@@ -95,7 +95,7 @@ export async function openCompanyRegistry(environment: Environment): Promise<Com
   }
 }
 
-/** A company whose entry was mistyped goes on as it was configured before. */
+/** A company whose entry is now broken keeps its previous configuration. */
 function keepBroken(next: Read, before: CompanyRegistry['companies']): Read {
   const companies = new Map(next.companies)
   for (const slug of next.broken.keys()) {
@@ -111,14 +111,14 @@ async function readCompanyRegistry(
 ): Promise<Read> {
   const { file, environments, problem, broken: unusable } = await readCompanies(environment)
   if (!file && !environment.API_BASE_URL?.trim()) {
-    // Somebody named a file that is not there yet: it can come without a restart.
+    // The configured file does not exist yet; it can be added without a restart.
     if (mayWait) return { companies: new Map(), broken: new Map(), problem: null, isInUse: true }
     throw new FatalError(
       `${NO_ADDRESS} For several companies, copy config/companies.example.yaml to config/companies.yaml.`,
       EXIT.usage,
     )
   }
-  // The only company's key is looked at now; one of several must not keep the others from starting.
+  // The key of a single company is checked now; a bad key of one of several must not keep the others from starting.
   if (!file) readApiSettings(environment)
   const companies = new Map<string, Company>()
   const broken = new Map(unusable)
@@ -147,7 +147,7 @@ function sentenceOf(error: unknown, path?: string): string {
   return `${path ? `${path}: ` : ''}${messageOf(error)}.`
 }
 
-/** Differs when the file does; null if there is no file. */
+/** Changes when the file does; null if there is no file. */
 async function signature(path: string): Promise<string | null> {
   return await stat(path).then(
     ({ ino, size, mtimeMs, ctimeMs }) => `${ino} ${size} ${mtimeMs} ${ctimeMs}`,

@@ -1,12 +1,12 @@
 import { CronExpressionParser } from 'cron-parser'
 
-/** The schedule names no time after `fromMs` and before `nextMs`. */
+/** The schedule has no time after `fromMs` and before `nextMs`. */
 type Pause = { readonly fromMs: number; readonly nextMs: number }
 
-/** The pause that was asked about last, by schedule; there are few schedules, and they are asked about often. */
+/** A cache of the last pause, by schedule: there are few schedules, and they are looked up often. */
 const pauses = new Map<string, Pause>()
 
-/** When the schedule (a cron expression in its time zone) names its next time after `ms`; since the epoch. */
+/** The next time of the schedule (a cron expression in its time zone) after `ms`, in ms since the epoch. */
 export function nextAfter(ms: number, pattern: string, timezone: string): number {
   const key = `${timezone} ${pattern}`
   const known = pauses.get(key)
@@ -18,10 +18,10 @@ export function nextAfter(ms: number, pattern: string, timezone: string): number
 }
 
 const periods = new Map<string, number>()
-/** Any time will do, as long as all workers take the same. */
+/** Any time works if all workers use the same one. */
 const PERIOD_FROM = new Date('2026-01-01T00:00:00Z')
 
-/** Between two times of the schedule; one that names several distances is taken by its first. */
+/** The time between two runs of the schedule; if its intervals differ, the first one. */
 export function periodMs(pattern: string, timezone: string): number {
   const key = `${timezone} ${pattern}`
   const known = periods.get(key)

@@ -30,18 +30,18 @@ import { keepSchedules, type Surroundings } from './scheduler.ts'
 import type { Slots } from './slots.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
-/** How soon a change of the companies' file is seen. */
+/** The companies' file is checked this often. */
 const REFRESH_MS = 2000
-/** How soon staleness, a full disk or a wrong Redis is noticed. */
+/** Staleness, disks and Redis are checked this often. */
 const INSPECT_MS = 30_000
-/** A process that reads a snapshot for longer hangs. */
+/** A process that takes longer to read a snapshot counts as hung. */
 const ANSWER_WITHIN_MS = 30_000
-/** What does not end by itself after SIGTERM is left behind: Docker's grace period is 60 s. */
+/** The process exits this long after SIGTERM, whatever is still running: Docker's grace period is 60 s. */
 const EXIT_WITHIN_MS = 57_000
 
 /**
- * The scheduled worker: takes ticks and runs from Redis, one company at a time in each of its slots, and
- * answers on HTTP, until SIGTERM or SIGINT.
+ * The scheduled worker: takes ticks and runs from Redis, one company at a time in each of its slots, and serves HTTP,
+ * until SIGTERM or SIGINT.
  */
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
@@ -49,7 +49,9 @@ async function serve(environment: Environment): Promise<void> {
   const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
   logLibraryLines(log)
   const registry = await openCompanyRegistry(environment)
-  const stopping = stopSignal(() => log.info('Stopping: no new runs; those under way keep what they have.'))
+  const stopping = stopSignal(() =>
+    log.info('Stopping: no new runs start. Runs under way end early and keep what they have.'),
+  )
   setMaxListeners(0, stopping)
   const { prefix } = settings.redis
   const now = () => new Date()
@@ -93,7 +95,7 @@ async function serve(environment: Environment): Promise<void> {
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
   if (!settings.adminToken) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
 
-  // First the workers: a tick that was missed is taken before anybody thinks that it was lost.
+  // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
   const loop = {
     signal: stopping,
@@ -105,7 +107,7 @@ async function serve(environment: Environment): Promise<void> {
 
   if (!stopping.aborted) await once(stopping, 'abort')
   setTimeout(() => process.exit(EXIT.failed), EXIT_WITHIN_MS)
-  // Runs may take a while to end: until then it answers, and clients go elsewhere for their next request.
+  // Runs may take a while to end. Until then HTTP answers, and clients send their next request elsewhere.
   http.drain()
   await workers.stop()
   await http.close()
@@ -114,17 +116,19 @@ async function serve(environment: Environment): Promise<void> {
   log.info('Stopped.')
 }
 
-/** Null where the API keys cannot be opened: runs may go well all the same, or say what is wrong. */
+/** Null if the API keys cannot be opened: runs may still succeed, or report the problem themselves. */
 function openServed(options: ServedCompaniesOptions): ServedCompanies | null {
   try {
     return new ServedCompanies(options)
   } catch (error) {
-    options.log.error(`${explain(error).message} Until then the API is not served; restart the worker.`)
+    options.log.error(
+      `${explain(error).message} Then restart the worker; until then it does not serve the API.`,
+    )
     return null
   }
 }
 
-/** Follows the companies' file: also while Redis is away, so that status, readiness and alerts are about what it says. */
+/** Follows the companies' file, even while Redis is away, so that status, readiness and alerts match it. */
 function followFile({ registry, log }: Pick<Surroundings, 'registry' | 'log'>): () => Promise<void> {
   const logNew = logProblems(log)
   return async () => {
@@ -133,7 +137,7 @@ function followFile({ registry, log }: Pick<Surroundings, 'registry' | 'log'>): 
   }
 }
 
-/** Logs what is wrong with the companies' file, each thing once while it lasts. */
+/** Logs each problem of the companies' file once while it lasts. */
 function logProblems(log: Logger): (registry: Pick<CompanyRegistry, 'problem' | 'broken'>) => void {
   let logged = new Set<string>()
   return ({ problem, broken }) => {
@@ -150,7 +154,7 @@ function logProblems(log: Logger): (registry: Pick<CompanyRegistry, 'problem' | 
   }
 }
 
-/** Tells what went wrong, or well again, without a run having shown it. */
+/** Raises and clears the alerts that do not need a run, and sends those that are due. */
 async function keepWatch(
   shared: Shared,
   { workers, startedAt }: { workers: Workers; startedAt: Date },
@@ -173,10 +177,10 @@ async function statusOf(slug: string, shared: Shared, signal: AbortSignal): Prom
 async function reportOf(slug: string, shared: Shared, signal: AbortSignal): Promise<string> {
   const ended = await askProcess(slug, { kind: 'report' }, shared, signal)
   if (ended.kind === 'report') return ended.html
-  throw new FatalError(ended.kind === 'failed' ? ended.message : `The report of ${slug} cannot be made.`)
+  throw new FatalError(ended.kind === 'failed' ? ended.message : `The report of ${slug} cannot be created.`)
 }
 
-/** Asked of a process of its own: to read a snapshot takes DuckDB, and the memory that it keeps. */
+/** Runs the order in its own process: reading a snapshot loads DuckDB, which keeps its memory. */
 async function askProcess(
   slug: string,
   order: Order,

@@ -8,9 +8,9 @@ import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
 
 /**
- * Sees to it that all workers mean the same directory by a company's: the first one to sync it notes its
- * id in Redis. A kernel lock keeps writers apart on one volume; only this does on two.
- * @returns why the company is refused: this worker's directory is another one. Null when it is the known one.
+ * Ensures that all workers use the same directory for a company: the first one to sync it records the directory's id
+ * in Redis. A kernel lock keeps writers apart on one volume; only this does on two.
+ * @returns why the company is refused, if this worker's directory is another one; null if it is the recorded one.
  */
 export async function checkDirectory(
   { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
@@ -22,10 +22,10 @@ export async function checkDirectory(
   await redis.hsetnx(key, slug, id)
   const known = await redis.hget(key, slug)
   if (known === id) return null
-  return `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis know for it (id ${known}). Mount their volume at DATA_DIR. If the data was moved or begun anew on purpose, run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
+  return `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis use for it (id ${known}). Mount their volume at DATA_DIR. If you moved or recreated the data on purpose, run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
 }
 
-/** Made once; two workers that come first at the same time end with the same one. */
+/** Created once. If two workers create it at the same time, both get the same id. */
 async function directoryId(path: string): Promise<string> {
   const known = await readId(path)
   if (known) return known

@@ -12,9 +12,9 @@ import { silent } from './redis_problem.ts'
 import { type Answer, doesCover, openRequests, type RequestNumber, type Requests } from './requests.ts'
 
 const REDIS_WITHIN_MS = 5000
-/** How often Redis is asked how the run stands. */
+/** The state of the run is checked this often. */
 const LOOK_MS = 300
-/** How long a run may take to begin, unless --wait says otherwise; then it may take as long as it needs. */
+/** A run must begin within this, unless --wait is given; once begun, it may take as long as it needs. */
 const BEGIN_WITHIN_SECONDS = 600
 
 export type Followed = Ended & { readonly kind: 'synced' }
@@ -24,7 +24,7 @@ export type EnqueueOptions = {
   readonly company: string
   readonly full: boolean
   readonly restart: boolean
-  /** How long to wait for the end of the run; null: as long as it takes, once it began. */
+  /** How long to wait for the end of the run; null: without limit once it has begun. */
   readonly waitSeconds: number | null
   readonly listener: Listener
   readonly log: Logger
@@ -32,14 +32,14 @@ export type EnqueueOptions = {
 }
 
 /**
- * Hands a request for a run to the daemon, and waits for the end of a run that covers it. The request stays with
- * the daemon, even if this process ends.
- * @throws FatalError when Redis does not answer, the run does not begin or end in time, it failed without a report, or
+ * Sends the daemon a request for a run, and waits for the end of a run that covers it. The daemon keeps the request
+ * even if this process ends.
+ * @throws FatalError if Redis does not answer, the run does not begin or end in time, it failed without a report, or
  *   the daemon does not know the company; InterruptedError.
  */
 export async function enqueue(options: EnqueueOptions): Promise<Followed> {
   const { redis, log, signal } = options
-  // What is wrong with Redis at first is in the error, and need not be logged as well.
+  // A problem with Redis at the start is in the error, so it is not logged too.
   const queuesLog = log.child({}, { level: 'silent' })
   const queues = openQueues(redis, queuesLog)
   let patience: Patience | null = null
@@ -64,30 +64,30 @@ async function answering({ redis, prefix, problem, note }: Queues, { url }: Redi
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
   const { sentence } = problem() ?? silent(url, { ms: REDIS_WITHIN_MS, wasEverReady: false })
-  throw new FatalError(`${sentence} Nothing was handed over.`)
+  throw new FatalError(`${sentence} No run was requested.`)
 }
 
 async function interruptible<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const interrupted = Promise.withResolvers<never>()
   const stop = () =>
-    interrupted.reject(new InterruptedError('Not following any more; the request stays with the daemon.'))
+    interrupted.reject(new InterruptedError('Stopped waiting for the run. The daemon keeps the request.'))
   if (signal.aborted) stop()
   signal.addEventListener('abort', stop, { once: true })
   try {
     return await Promise.race([work, interrupted.promise])
   } finally {
     signal.removeEventListener('abort', stop)
-    // It may still fail, when nobody waits for it any more.
+    // Handles a failure that comes after the wait is over.
     work.catch(() => {})
   }
 }
 
 type Patience = {
-  /** Rejects when it is over; also while Redis is away. */
+  /** Rejects at the timeout, even while Redis is away. */
   readonly over: Promise<never>
   /** The run is under way as this job. */
   begun(job: string): void
-  /** It was put back, and has to begin again. */
+  /** The job was put back and must begin again. */
   putBack(): void
   end(): void
 }
@@ -99,8 +99,8 @@ function startPatience({ company, waitSeconds }: EnqueueOptions): Patience {
   let job: string | null = null
   const giveUp = () => {
     const what = job
-      ? `The run of ${company} (job ${job}) did not end within ${seconds} s. It goes on in the daemon`
-      : `No run of ${company} began within ${seconds} s. The request stays with the daemon`
+      ? `The run of ${company} (job ${job}) did not end within ${seconds} s. It continues in the daemon`
+      : `No run of ${company} began within ${seconds} s. The daemon keeps the request`
     reject(new FatalError(`${what}; see its log.`))
   }
   const start = () => setTimeout(giveUp, seconds * 1000)
@@ -124,15 +124,15 @@ async function follow(queues: Queues, patience: Patience, options: EnqueueOption
   const { company, listener, signal } = options
   const requests = openRequests(queues.redis, queues.prefix, () => new Date())
   let request = await handOver(queues, requests, options)
-  // Some managed Redis services do not list who is connected.
+  // Some managed Redis services do not list their clients.
   if ((await queues.runs.getWorkersCount().catch(() => 1)) === 0) {
-    listener.note('No worker is running (npm start); the request waits for one.')
+    listener.note('No worker is running. The request waits until one is started (npm start).')
   }
   const watch = watchJob(queues, patience, options)
   while (!signal.aborted) {
     const answer = await requests.look(company, request)
     if (answer === 'forgotten') {
-      listener.note('Redis has lost the request; it is handed over again')
+      listener.note('Redis lost the request; sending it again')
       request = await handOver(queues, requests, options)
     } else if (answer !== null) return conclude(answer)
     await watch(request)
@@ -148,41 +148,41 @@ async function handOver(queues: Queues, requests: Requests, options: EnqueueOpti
 }
 
 function conclude(answer: Answer): Followed {
-  if ('skipped' in answer) throw new FatalError(`The daemon did nothing: ${answer.skipped}`)
+  if ('skipped' in answer) throw new FatalError(`The daemon skipped the run: ${answer.skipped}`)
   const { ended } = answer
   if (ended.kind === 'synced') return ended
-  throw new FatalError(ended.kind === 'failed' ? ended.message : 'The daemon did not run.')
+  throw new FatalError(ended.kind === 'failed' ? ended.message : 'The daemon did not run a sync.')
 }
 
-/** Shows how the job stands that will answer the request, as far as one look at a time shows it. */
+/** Shows the state of the job that will answer the request; each call checks once. */
 function watchJob(
   queues: Queues,
   patience: Patience,
   { company, listener }: EnqueueOptions,
 ): (request: RequestNumber) => Promise<void> {
   const { runs } = queues
-  let said = ''
+  let shown = ''
   const note = (text: string) => {
-    if (text !== said) listener.note(text)
-    said = text
+    if (text !== shown) listener.note(text)
+    shown = text
   }
   return async request => {
     const id = await runs.getDeduplicationJobId(`sync-${company}`)
     const job = id === null ? undefined : await runs.getJob(id)
-    // It ended without an answer, or Redis lost it: another one has to begin in time.
+    // The job ended without an answer, or Redis lost it: another one must begin in time.
     if (!id || !job) return patience.putBack()
     const state = await job.getState()
     const news = job.progress as Partial<JobNews>
     if (state === 'active' && (await isAbandoned(queues, id))) {
       patience.putBack()
-      note('Its worker fell silent; another one has to take it')
+      note('The worker of the run stopped responding; waiting for another one to take it')
     } else if (state === 'active' && news.covers && doesCover(news.covers, request)) {
       patience.begun(id)
       note(`The daemon runs it as job ${id}`)
       if (news.progress) listener.progress(news.progress)
     } else if (state !== 'active') {
       patience.putBack()
-      if (state === 'delayed') note('The company is held, or the worker stopped; the run will follow')
+      if (state === 'delayed') note('The company is held, or the worker stopped; the run starts later')
     }
   }
 }

@@ -7,8 +7,8 @@ import type { JobData } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 
 /**
- * A run that could not begin, or died, leaves no report: so it is counted here, noted in the company's directory
- * for `status`, and alerted. Never throws: it is about something that went wrong already.
+ * A run that could not begin, or died, leaves no report. So this counts it, records it in the company's directory for
+ * `status`, and raises an alert. Never throws: it already handles a failure.
  */
 export async function leaveTrace(
   { metrics, alerts, queues, log }: Pick<Shared, 'metrics' | 'alerts' | 'queues' | 'log'>,
@@ -16,20 +16,20 @@ export async function leaveTrace(
   { reason, mode = 'incremental' }: { reason: string; mode?: 'incremental' | 'full' | null },
 ): Promise<void> {
   const { slug, paths } = company
-  // One that left a report is counted by that.
+  // A run that left a report is already counted.
   if (mode !== null) metrics.observeFailure(slug, mode)
   await noteFailure(paths, reason, new Date()).catch(error => {
-    // Mostly the same reason: a directory that cannot be written.
-    log.warn({ company: slug }, `Why the run failed cannot be noted for status: ${messageOf(error)}.`)
+    // Usually for the same reason: the directory is not writable.
+    log.warn({ company: slug }, `The failure cannot be recorded for status: ${messageOf(error)}.`)
   })
-  // Not waited for: Redis may be away, and a slot is no place to wait for it.
+  // Not awaited: Redis may be away, and waiting would block a slot.
   alerts
     .raise({ name: 'run_failed', company: slug, message: `A run could not begin, or died. ${reason}` })
     .then(() => alerts.deliver())
     .catch(queues.note)
 }
 
-/** The same for what kept a run from its beginning; Redis's own trouble is no company's. */
+/** The same for an error that kept a run from beginning. A failure of Redis is not counted against a company. */
 export async function traceOf(
   error: unknown,
   { name }: Pick<Job<JobData>, 'name'>,

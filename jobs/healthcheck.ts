@@ -6,7 +6,7 @@ import { messageOf, systemCode } from '#src/platform/errors.ts'
 /** A worker that is alive answers within milliseconds. */
 const TIMEOUT_MS = 4000
 
-/** Where the worker beside this process is reached: one that listens on every address is so on this one. */
+/** The URL of the worker on this machine; if it listens on every address, it does so on this one. */
 function localAddress(): string {
   const { serve } = readDaemonSettings(loadEnvironment())
   const host = ['0.0.0.0', '::'].includes(serve.host) ? '127.0.0.1' : serve.host
@@ -24,7 +24,7 @@ function statusOf(url: string): Promise<number | undefined> {
   })
 }
 
-/** Null when the worker is alive, else what is wrong. */
+/** Null if the worker is alive, else the problem. */
 async function problem(): Promise<string | null> {
   let url = ''
   try {
@@ -37,7 +37,7 @@ async function problem(): Promise<string | null> {
   }
 }
 
-// For Docker's HEALTHCHECK, which knows the exit codes 0 and 1, and keeps what is said.
+// For Docker's HEALTHCHECK, which expects exit code 0 or 1, and keeps the output.
 const found = await problem()
 if (found !== null) process.stderr.write(`${found}\n`)
 process.exit(found === null ? 0 : 1)

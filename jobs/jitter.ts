@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import type { Company } from './company_registry.ts'
 import { periodMs } from './cron.ts'
 
-/** Nobody who says 8:00 should wait much longer. */
+/** A run scheduled for 8:00 should not start much later. */
 const MAX_SPREAD_MS = 60_000
-/** Of a company's period: what comes every few seconds is spread over less. */
+/** Share of a company's period: a schedule of every few seconds is spread less. */
 const SPREAD_SHARE = 0.1
 
 /**
- * How long after its time a company's tick asks for a run: schedules name the second 0, and a thousand companies that
- * all ask at once would be a burst for the API. Always the same for a company, whichever worker takes the tick; 0 for
- * one that is alone.
+ * How long after its scheduled time a company's tick requests a run. Schedules fire at second 0, and a thousand
+ * companies at once would be a burst for the API. Always the same for a company, whichever worker takes the tick; 0 if
+ * there is only one company.
  */
 export function jitterMs({ slug, schedule }: Company, companies: number): number {
   if (companies <= 1) return 0

@@ -1,6 +1,6 @@
 import type { Queues } from './queue.ts'
 
-/** Ours as before, or ours again where the lock has ended and no other worker has the job. */
+/** Renews our lock, or takes it again if it expired while the job is still active and no other worker has it. */
 const KEEP = `
   local owner = redis.call('GET', KEYS[1])
   if owner and owner ~= ARGV[1] then return 0 end
@@ -8,13 +8,13 @@ const KEEP = `
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
   return 1`
 
-/** The worker that carries it out renews its lock. */
+/** The job is active without a lock; a worker that runs it would renew the lock. */
 const IS_ABANDONED = `
   return redis.call('EXISTS', KEYS[1]) == 0 and redis.call('LPOS', KEYS[2], ARGV[1]) ~= false`
 
 /**
- * Locks of the jobs that this worker carries out. BullMQ gives a job up whose lock ended while Redis was away, although
- * its run goes on: the queue would wait for the job to be found abandoned, and then run it again.
+ * Locks of the jobs that this worker runs. BullMQ gives up a job whose lock expired while Redis was away, although its
+ * run continues: the queue would find the job abandoned, and run it again.
  */
 export type JobLocks = {
   hold(job: string, token: string): void
@@ -37,7 +37,7 @@ export function createJobLocks({ redis, runs }: Pick<Queues, 'redis' | 'runs'>, 
   }
 }
 
-/** Whether it is under way for the queue, while its worker is gone or has no Redis. */
+/** Whether the queue has the job as active, but its worker is gone or cannot reach Redis. */
 export async function isAbandoned(
   { redis, runs }: Pick<Queues, 'redis' | 'runs'>,
   job: string,

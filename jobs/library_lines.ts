@@ -1,15 +1,15 @@
 import type { Logger } from 'pino'
 
-/** ioredis looks whether Redis is still loading; without the right to INFO it takes commands as they come. */
+/** ioredis checks whether Redis is still loading; without permission for INFO it skips the check. */
 const EXPECTED = /^Skipping the ready check because INFO command fails/
 
-/** What libraries write to the console becomes lines of the log, each once: those who read it expect JSON. */
+/** Turns what libraries write to the console into log lines, each once: readers of the log expect JSON. */
 export function logLibraryLines(log: Logger): void {
-  const said = new Set<string>()
+  const logged = new Set<string>()
   const line = (...words: unknown[]) => {
     const text = words.map(String).join(' ').split('\n')[0] ?? ''
-    if (EXPECTED.test(text) || said.has(text)) return
-    said.add(text)
+    if (EXPECTED.test(text) || logged.has(text)) return
+    logged.add(text)
     log.warn(text)
   }
   for (const name of ['log', 'info', 'warn', 'error'] as const) console[name] = line

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Does the work again and again, with a pause after each time, until the signal is aborted. */
+/** Repeats the work, with a pause after each time, until the signal is aborted. */
 export async function every(
   intervalMs: number,
   work: () => Promise<void>,

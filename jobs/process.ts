@@ -9,32 +9,32 @@ import type { Company } from './company_registry.ts'
 import type { Slot } from './slots.ts'
 
 const CHILD = join(import.meta.dirname, 'child.ts')
-/** A run that is asked to stop has sealed, loaded and published well within this; the grace period is 60 s. */
+/** Ample time for a stopping run to seal, load and publish; the grace period is 60 s. */
 const STOP_WITHIN_MS = 50_000
 const END_WITHIN_MS = 10_000
-/** It is ready within a second; an overloaded machine may take many of them. */
+/** Usually it is ready within a second; on an overloaded machine it may take many. */
 const READY_WITHIN_MS = 60_000
-/** What the system answers if it has no room for another process. */
+/** The system's error codes if it has no room for another process. */
 const OF_LIMITS: readonly string[] = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']
-/** Of the system and the runtime, not of this project. */
+/** Variables of the system and the runtime, not of this project. */
 const OWN_VARIABLES =
   /^(PATH|HOME|USER|LANG|LC_.+|TZ|TMPDIR|TERM|COLORTERM|(NO|FORCE)_COLOR|NODE_.+|SSL_CERT_.+)$/
 
 export type ProcessOptions = {
   readonly company: Company
   readonly order: Order
-  /** Aborted to let it end early. */
+  /** Aborted to end it early. */
   readonly signal: AbortSignal
-  /** Of a run: gets the process's id, and is free again when that has ended. */
+  /** The slot of a run: gets the process id, and is released when the process has ended. */
   readonly slot?: Slot
   readonly onBegun?: () => void
   readonly onNews?: (news: { progress: Progress | null; answers: readonly AnswerSeen[] }) => void
 }
 
 /**
- * Carries an order out in a process of its own, whose environment is the company's alone.
- * One that cannot be started, never gets ready or dies without a word has failed.
- * @param start makes the process.
+ * Carries out an order in its own process, whose environment holds only this company's settings and secrets. A process
+ * that cannot be started, never gets ready or dies without a report counts as failed.
+ * @param start creates the process.
  */
 export async function inProcess(options: ProcessOptions, start: typeof fork = fork): Promise<Ended> {
   const { company, slot } = options
@@ -43,7 +43,7 @@ export async function inProcess(options: ProcessOptions, start: typeof fork = fo
       env: environmentFor(company),
       serialization: 'advanced',
       execArgv: [],
-      // Out of reach of a terminal's Ctrl-C, which comes before it listens: this process tells it to stop.
+      // Out of reach of a terminal's Ctrl-C, which may come before it listens: this process stops it.
       detached: true,
     })
     if (slot) slot.pid = child.pid ?? null
@@ -53,7 +53,7 @@ export async function inProcess(options: ProcessOptions, start: typeof fork = fo
     if (code === undefined) throw error
     return { ...FAILED, message: notStarted(company, code) }
   } finally {
-    // Not only when its job ends, which may wait for a Redis that is away: a worker that stops waits for runs alone.
+    // Now, not when the job ends: that may wait for a Redis that is away, and a stopping worker waits only for runs.
     slot?.release()
   }
 }
@@ -69,7 +69,7 @@ async function endOf(child: ChildProcess, { company, order, signal, ...on }: Pro
   }
   const stop = () => {
     if (ended !== null) return
-    // Before it listens, the signal would end it without a report.
+    // Before it listens, the signal would kill it without a report.
     if (isReady) child.kill('SIGTERM')
     killWithin(isReady ? STOP_WITHIN_MS : END_WITHIN_MS)
   }
@@ -83,7 +83,7 @@ async function endOf(child: ChildProcess, { company, order, signal, ...on }: Pro
     else if (message.type === 'news') on.onNews?.(message)
     else {
       ended = message.ended
-      // It has nothing left to do; one that does not end all the same would keep the slot for ever.
+      // It has nothing left to do. If it did not end, it would keep the slot forever.
       killWithin(END_WITHIN_MS)
     }
   })
@@ -101,11 +101,11 @@ async function endOf(child: ChildProcess, { company, order, signal, ...on }: Pro
 
 type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
 
-/** @throws what kept it from being started. */
+/** @throws the error that prevented the start. */
 function exited(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve, reject) => {
     child.on('error', error => {
-      // One that runs may have missed a message or a signal; it ends all the same.
+      // If it has started, only a message or a signal failed, and it still ends.
       if (child.pid === undefined) reject(error)
     })
     // Not 'exit': the last messages may still be on their way then.
@@ -116,29 +116,29 @@ function exited(child: ChildProcess): Promise<Exit> {
 const FAILED = { kind: 'failed', exitCode: EXIT.failed, cause: null } as const
 
 function notStarted({ slug }: Company, code: string): string {
-  const what = `${slug}: the process of the run could not be started (${code}).`
+  const what = `${slug}: cannot start the process of the run (${code}).`
   if (OF_LIMITS.includes(code)) {
     return `${what} Raise the limits of the worker (pids_limit, open files, memory), or lower WORKER_CONCURRENCY.`
   }
-  return `${what} Check that ${process.execPath} is there and may be executed, then restart the worker.`
+  return `${what} Check that ${process.execPath} exists and is executable, then restart the worker.`
 }
 
-/** One that was to stop by then has lost nothing, and can begin again. */
+/** If it was aborted, nothing is lost and it can begin again, so it counts as interrupted. */
 function neverReady({ slug }: Company, { aborted }: AbortSignal): Ended {
-  const message = `${slug}: the process of the run did not get ready, and was killed. Look whether the machine is overloaded, or its disk hangs.`
+  const message = `${slug}: the process of the run did not get ready in time and was killed. Check whether the machine is overloaded or its disk hangs.`
   return { ...FAILED, message, exitCode: aborted ? EXIT.interrupted : EXIT.failed }
 }
 
 function died({ slug }: Company, { code, signal }: Exit): Ended {
   const memory =
     signal === 'SIGKILL'
-      ? ' Was it killed for its memory? Fewer at a time need less: WORKER_CONCURRENCY.'
+      ? ' It may have run out of memory; fewer concurrent runs (WORKER_CONCURRENCY) need less.'
       : ''
-  const message = `${slug}: the process of the run died (${signal ?? `exit code ${code}`}). What it made durable stays, and the next run goes on from there.${memory}`
+  const message = `${slug}: the process of the run died (${signal ?? `exit code ${code}`}). What it stored is kept; the next run continues from there.${memory}`
   return { ...FAILED, message, cause: signal === null ? null : 'killed' }
 }
 
-/** The company's settings, its key, and what any program needs: no secret of the worker or of another company. */
+/** The company's settings, its key, and what any program needs; no secret of the worker or of another company. */
 function environmentFor({ environment }: Company): NodeJS.ProcessEnv {
   const own = Object.entries(environment).filter(([name]) => OWN_VARIABLES.test(name) || isOfCompany(name))
   return { ...Object.fromEntries(own), NODE_COMPILE_CACHE: getCompileCacheDir() }

@@ -22,13 +22,16 @@ import { isLostJob, isOfRedis } from './redis_problem.ts'
 import type { RequestNumber, Requests, Taken } from './requests.ts'
 import { type Slot, type Slots, takeSlot } from './slots.ts'
 
-/** A company that is held, by hand or by its other job, is looked at again so much later. */
+/** A job is retried after this if its company is held, by hand or by its other job. */
 const HELD_DELAY_MS = 10_000
-/** A stopped run goes on with another worker, or with this one when it is back. */
+/** A stopped run is retried after this, by another worker or by this one once it is back. */
 const STOPPED_DELAY_MS = 500
-/** What a worker cannot take is handed on so much later, so many times: to whom is chance. */
+/**
+ * A job that this worker cannot take is offered again after this, as often as MAX_REFUSALS allows. Which worker takes
+ * it is random.
+ */
 const REFUSED_DELAY_MS = 1000
-/** What Redis refuses is tried again so much later. */
+/** A command that Redis refuses is retried after this. */
 const REFUSED_AGAIN_MS = 1000
 const MAX_REFUSALS = { notConfigured: 3, wrongDirectory: 10, newerSchema: 10 } as const
 
@@ -47,10 +50,10 @@ export type Shared = {
 
 type RunJob = Job<JobData>
 
-/** What a job reports while it goes on: the last request that its run covers, and how far it is. */
+/** What a job reports while it runs: the last request that its run covers, and its progress. */
 export type JobNews = { readonly covers: RequestNumber; readonly progress: Progress | null }
 
-/** What a job leaves for the board, and for whoever asked for it. */
+/** The result of a job, for the board and for the requester. */
 export type JobResult = { readonly skipped: string } | { readonly ended: Ended }
 
 export type Context = {
@@ -61,7 +64,7 @@ export type Context = {
   readonly signal: AbortSignal
 }
 
-/** Carries out a job of `runs`. Whoever asked for the run gets the answer before the job ends. */
+/** Processes a job of `runs`. The requester gets the answer before the job ends. */
 export async function processRun(job: RunJob, context: Context): Promise<JobResult> {
   const { locks, token } = context
   const id = job.id ?? ''
@@ -87,7 +90,7 @@ async function answered(job: RunJob, context: Context): Promise<JobResult> {
     await answer(result)
     return result
   } catch (error) {
-    // One that was put back, or that the queue gave to another worker, has no end yet.
+    // A job that was put back, or that the queue gave to another worker, has not ended yet.
     if (!(error instanceof DelayedError || isLostJob(error) || isOfRedis(error))) {
       await answer({ ended: failedWith(error) })
     }
@@ -96,8 +99,8 @@ async function answered(job: RunJob, context: Context): Promise<JobResult> {
 }
 
 /**
- * Does it again while Redis refuses. A job that ended meanwhile would stay under way for the queue, and be run again as
- * one whose worker died.
+ * Retries while Redis refuses. If the job ended meanwhile, the queue would still have it as active, and run it again as
+ * if its worker had died.
  */
 async function untilRedisTakesIt<T>({ shared, signal }: Context, work: () => Promise<T>): Promise<T> {
   for (;;) {
@@ -122,7 +125,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
   if (!registry.companies.has(slug)) await registry.refresh()
   const company = registry.companies.get(slug)
   if (!company) {
-    const skipped = `${slug} is not configured (any more).`
+    const skipped = `${slug} is not configured.`
     await handOn(job, context, MAX_REFUSALS.notConfigured)
     log.warn(about, skipped)
     return { skipped }
@@ -135,9 +138,9 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
     await alerts.raise({ ...wrongDirectory(slug), message: refusal })
     throw new LoggedError(refusal)
   }
-  await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the known one again.' })
+  await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the right one again.' })
   if (holder) {
-    log.info(about, `It is held by ${describe(holder)}; later.`)
+    log.info(about, `The company is held by ${describe(holder)}; retrying later.`)
     return await later(job, context, HELD_DELAY_MS)
   }
   const slot = takeSlot(shared.slots, company)
@@ -153,7 +156,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
 
 type Look = { readonly refusal: string | null; readonly holder: Holder | null }
 
-/** Whether the run may begin: this is the company's directory, and nobody holds it. */
+/** Whether the run may begin: this is the company's directory, and no other process holds it. */
 async function lookBefore(job: RunJob, company: Company, context: Context): Promise<Look> {
   const { shared } = context
   try {
@@ -170,7 +173,7 @@ type InSlot = Context & { readonly taken: Taken; readonly slot: Slot }
 async function carryOut(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
   if (job.name === 'sync') return await syncCompany(job, company, context)
   if (job.name !== 'maintain') {
-    throw new FatalError(`There is no job ${job.name}: only sync and maintain.`)
+    throw new FatalError(`There is no job ${job.name}, only sync and maintain.`)
   }
   const order = { kind: 'maintain', job: job.id ?? '' } as const
   const signal = AbortSignal.any([context.signal, context.slot.signal])
@@ -202,7 +205,7 @@ async function syncCompany(job: RunJob, company: Company, context: InSlot): Prom
   return ended
 }
 
-/** Records for status, metrics, alerts and the heartbeat how a sync ended. */
+/** Records how a sync ended, for status, metrics, alerts and the heartbeat. */
 export async function noteEnd(
   job: RunJob,
   company: Company,
@@ -220,10 +223,10 @@ export async function noteEnd(
     if (wentThrough(ended.report)) void heartbeat(company)
     const state = await readState(company.paths)
     if (state) await afterRun(alerts, company, state)
-    // Not waited for: a webhook that is slow holds up no run.
+    // Not awaited: a slow webhook must not hold up a run.
     alerts.deliver().catch(queues.note)
   } else if (ended.kind === 'failed' && ended.cause === 'newer_schema') {
-    // In a rolling deploy the newer workers do it.
+    // In a rolling deploy the newer workers can take it.
     log.warn({ company: slug, job: job.id }, ended.message)
     await handOn(job, context, MAX_REFUSALS.newerSchema)
     await leaveTrace(context.shared, company, { reason: ended.message })
@@ -232,7 +235,7 @@ export async function noteEnd(
   }
 }
 
-/** It took longer than it may, and that brought nothing: another one like it would not either. */
+/** The run exceeded RUN_TIMEOUT and loaded nothing; a retry would load nothing either. */
 function isHung({ cut }: Slot, ended: Ended): boolean {
   return cut === 'timeout' && isInterrupted(ended) && !(ended.kind === 'synced' && ended.report.loaded > 0)
 }
@@ -240,20 +243,20 @@ function isHung({ cut }: Slot, ended: Ended): boolean {
 function describeHung({ slug, schedule }: Company, job: string): string {
   const limit = `${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT)`
   if (job === 'maintain') {
-    return `${slug}: the nightly maintenance was ended after ${limit}, before it was done. Look whether the disk of DATA_DIR answers; if the company is that large, raise RUN_TIMEOUT.`
+    return `${slug}: the nightly maintenance was stopped after ${limit}, before it finished. Check whether the disk of DATA_DIR responds. If the company is that large, raise RUN_TIMEOUT.`
   }
-  return `${slug}: the run was ended after ${limit}, and had loaded nothing by then. Look whether the API answers; if the company is that large, raise RUN_TIMEOUT.`
+  return `${slug}: the run was stopped after ${limit} and had loaded nothing. Check whether the API responds. If the company is that large, raise RUN_TIMEOUT.`
 }
 
 function describeTimeout({ schedule }: Company): string {
-  return `The run was ended after ${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT). What it fetched stays, and it goes on from there when it is its turn.`
+  return `The run was stopped after ${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT). What it fetched is kept; it continues from there on its next turn.`
 }
 
-/** One that was asked to end and had to be killed was not killed for its memory. */
+/** Corrects the message if the run was killed because it did not stop when asked: memory was not the cause. */
 export function withCut(ended: Ended, { cut, company }: Slot): Ended {
   if (cut === null || ended.kind !== 'failed' || ended.cause !== 'killed') return ended
   const setting = cut === 'timeout' ? 'RUN_TIMEOUT' : 'WORKER_FAIR_SHARE'
-  const message = `${company}: the run was asked to end (${setting}), did not, and was killed. What it made durable stays, and the next run goes on from there.`
+  const message = `${company}: the run did not stop when asked (${setting}), and was killed. What it stored is kept; the next run continues from there.`
   return { ...ended, message }
 }
 
@@ -262,15 +265,15 @@ function isInterrupted(ended: Ended): boolean {
   return ended.kind === 'synced' && ended.report.status === 'interrupted'
 }
 
-/** It ended early because it was asked to; one that was killed, as it did not, is a failure. */
+/** Whether it ended early on request. If it did not and was killed, it is a failure. */
 function wasStopped(ended: Ended, { signal, slot }: InSlot): boolean {
   return signal.aborted || (slot.cut !== null && isInterrupted(ended))
 }
 
-/** Why a job failed, if the log has it already. */
+/** A job's failure that is already in the log. */
 export class LoggedError extends FatalError {}
 
-/** A job fails where its run did, so that the board shows it; everything else is a result. */
+/** A job fails if its run did, so that the board shows it; everything else is a result. */
 function conclude(result: JobResult): JobResult {
   if ('skipped' in result) return result
   const { ended } = result
@@ -292,7 +295,7 @@ async function later(job: RunJob, { token }: Context, delayMs: number): Promise<
   throw new DelayedError()
 }
 
-/** Gives the job back for another worker to take, unless that was done often enough. */
+/** Puts the job back for another worker, unless that has happened `times` times. */
 async function handOn(job: RunJob, context: Context, times: number): Promise<void> {
   const { refusals = 0 } = job.data
   if (refusals >= times) return
@@ -308,7 +311,7 @@ function describe({ what, pid, host }: Holder): string {
   return pid === 0 ? what : `${what} (process ${pid} on ${host})`
 }
 
-/** While one update is on its way, only the latest of the others waits: Redis may be away for a while. */
+/** While one update is being sent, only the latest of the next ones is kept: Redis may be away for a while. */
 function latestOnly<T>(send: (value: T) => Promise<unknown>): (value: T) => void {
   let waiting: readonly [T] | null = null
   let sending = false

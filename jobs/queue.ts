@@ -5,49 +5,49 @@ import type { Logger } from 'pino'
 import { REDIS_TIMEOUT_MS, type RedisSettings } from '#config/daemon.ts'
 import { connectRedis, type RedisConnection } from './redis.ts'
 
-/** What a job is about: `sync` brings the company up to date, `maintain` looks after its disk. */
+/** `sync` brings the company up to date; `maintain` removes expired snapshots and measures the disk. */
 export type JobName = 'sync' | 'maintain'
 export type JobData = {
   readonly company: string
-  /** How often a worker could not take it that another one may. */
+  /** How often a worker could not take the job and put it back for another one. */
   readonly refusals?: number
-  /** Of a tick: it waited its company's share of a minute already. */
+  /** Set for a tick that has already waited for its company's delay (see jitterMs). */
   readonly spread?: true
 }
 
 /**
- * Two queues. A scheduler's job must not be the run itself: BullMQ makes the next one while the last still
- * runs. So `ticks` holds the schedulers' jobs, which end at once: each asks for a run in `runs`, where a
- * company has one that is active and one that waits at most.
+ * Two queues. A scheduler's job must not be the run itself: BullMQ creates the next one while the last still runs. So
+ * `ticks` holds the schedulers' jobs, which end at once: each requests a run in `runs`. There a company has at most one
+ * active run and one waiting.
  */
 export type Queues = Pick<RedisConnection, 'problem' | 'note'> & {
   readonly ticks: Queue<JobData>
   readonly runs: Queue<JobData>
-  /** A connection of our own, for everything that is no job. */
+  /** Our own connection, for everything but jobs. */
   readonly redis: Redis
-  /** In front of every key. */
+  /** The prefix of every key. */
   readonly prefix: string
-  /** Ends at once where Redis is away. */
+  /** Ends at once if Redis is away. */
   close(): Promise<void>
 }
 
-/** Enough to look back a few days on the board, and no more memory of Redis than that. */
+/** Enough to look back a few days on the board; more would waste Redis memory. */
 const KEPT_RUNS = { count: 1000, age: 7 * 24 * 3600 } as const
 const CLOSE_WITHIN_MS = 2000
 
-/** Where Redis is; how it is spoken to has defaults. */
+/** The address of Redis; the other settings have defaults. */
 export type RedisPlace = Pick<RedisSettings, 'url' | 'prefix'> & Partial<RedisSettings>
 
 export const RUN_OPTIONS: JobsOptions = {
-  // A run that failed is tried again by the next tick, not by the queue.
+  // The next tick retries a failed run, not the queue.
   attempts: 1,
-  // The sentence that it fails with says it; where in the code it was is for nobody on the board.
+  // The message of the failure is enough on the board; a stack trace does not help there.
   stackTraceLimit: 0,
   removeOnComplete: KEPT_RUNS,
   removeOnFail: KEPT_RUNS,
 }
 
-/** Connects; a Redis that is away is waited for. */
+/** Connects, and reconnects until Redis is back. */
 export function openQueues(settings: RedisPlace, log: Logger): Queues {
   const { prefix } = settings
   const { redis, problem, note, end } = connectRedis(
@@ -62,7 +62,7 @@ export function openQueues(settings: RedisPlace, log: Logger): Queues {
     ...{ ticks, runs, redis, prefix, problem, note },
     async close() {
       end()
-      // What waits for a Redis that is away fails with this.
+      // Makes commands that wait for Redis fail.
       if (redis.status !== 'ready') redis.disconnect()
       await Promise.race([Promise.allSettled([ticks.close(), runs.close()]), sleep(CLOSE_WITHIN_MS)])
       redis.disconnect()
@@ -70,7 +70,7 @@ export function openQueues(settings: RedisPlace, log: Logger): Queues {
   }
 }
 
-/** A company's run of this kind, unless one waits already; while one is active, another follows it. */
+/** Adds a run of this kind for the company, unless one already waits. If one is active, the new one follows it. */
 export async function requestRun(
   { runs }: Pick<Queues, 'runs'>,
   name: JobName,
@@ -80,7 +80,7 @@ export async function requestRun(
   const deduplication = { id, keepLastIfActive: true }
   const add = async () => await runs.add(name, { company }, { ...RUN_OPTIONS, deduplication })
   const job = await add()
-  // A script that Redis refuses in its middle leaves a job in no list: nobody would take it, nor make room for another.
+  // A script that Redis refuses halfway leaves a job in no list: no worker would take it, and it would block others.
   if ((await job.getState()) !== 'unknown') return job
   await runs.removeDeduplicationKey(id)
   return await add()

@@ -6,37 +6,37 @@ import { refusalAtTheDoor } from './redis_greeting.ts'
 import { probe } from './redis_probe.ts'
 import { isHangUp, isLostJob, lostConnection, type RedisProblem, redisProblem } from './redis_problem.ts'
 
-/** Between two tries to reach a Redis that is away. */
+/** The longest wait between two attempts to reconnect. */
 const MAX_RECONNECT_MS = 2000
-/** BullMQ lets a command block for 10 s at most, so a connection for such ones may be silent for longer by that. */
+/** BullMQ's blocking commands wait up to 10 s, so their connections may be silent for that much longer. */
 const MAX_BLOCK_MS = 10_000
-/** A failover is over soon: what a replica refuses until then is asked of the new master. */
+/** A failover takes less than this; until then a command that a replica refused is sent to the new master. */
 const FAILOVER_WITHIN_MS = 3000
-/** Without another refusal by a replica for so long, the next one is another failover's. */
+/** A refusal by a replica belongs to a new failover if the last one is at least this old. */
 const FAILOVER_OVER_MS = 30_000
-/** A Redis that refuses is asked again so much later. */
+/** A Redis that refuses commands is probed again after this. */
 const PROBE_MS = 2000
-/** An error that did not occur for so long is logged again. */
+/** An error is logged again if it has not occurred for this long. */
 const LOG_AGAIN_MS = 60_000
 
 export type RedisConnection = {
   readonly redis: Redis
-  /** Why Redis cannot be used now, and what to do; null while it can, as far as is known. */
+  /** Why Redis cannot be used now, and what to do; null if no problem is known. */
   problem(): RedisProblem | null
-  /** Takes an error of BullMQ or of a command of ours; logs what is new about it. */
+  /** Handles an error from BullMQ or from one of our commands, and logs it if it is new. */
   note(error: unknown): void
-  /** No more tries, and no more words. */
+  /** Stops probing Redis and logging its problems. */
   end(): void
 }
 
 /**
- * Connects; a Redis that is away is waited for. Each thing that is wrong is logged once, until all is well again. A
- * connection that is silent when an answer is due is replaced: the other side may be gone without a word.
+ * Connects, and reconnects until Redis is back. Logs each problem once until Redis works again. Replaces a connection
+ * that is silent when an answer is due: the other side may be gone without closing it.
  */
 export function connectRedis(settings: RedisSettings, log: Logger): RedisConnection {
   const { url, prefix, timeoutMs, ca } = settings
   const options = {
-    // Commands wait for Redis to come back instead of failing, as BullMQ's workers demand.
+    // BullMQ's workers require this: commands wait for Redis to come back instead of failing.
     maxRetriesPerRequest: null,
     retryStrategy: (tries: number) => Math.min(tries * 100, MAX_RECONNECT_MS),
     reconnectOnError: followFailover(),
@@ -48,7 +48,7 @@ export function connectRedis(settings: RedisSettings, log: Logger): RedisConnect
   const status = trackStatus({ redis, url, prefix, log })
   listen(redis, status)
   const duplicate = redis.duplicate.bind(redis)
-  // BullMQ makes connections of its own like this, for what blocks.
+  // BullMQ duplicates the connection for its blocking commands.
   redis.duplicate = override => {
     const own = duplicate({ ...override, socketTimeout: timeoutMs + MAX_BLOCK_MS })
     own.on('error', error => leaveWrongDatabase(own, error))
@@ -69,7 +69,7 @@ function listen(redis: Redis, status: Status): void {
     isReady = false
     isExplained = false
   })
-  // Each command that a replica refuses ends the connection once more.
+  // Each command that a replica refuses disconnects again, and ioredis then adds a listener to the stream.
   redis.on('connect', () => redis.stream.setMaxListeners(0))
   redis.on('error', error => {
     lost(error)
@@ -80,11 +80,11 @@ function listen(redis: Redis, status: Status): void {
     status.connected()
   })
   redis.on('close', () => {
-    if (!isReady && !isExplained) lost(Object.assign(new Error('it hangs up'), { code: 'ECONNRESET' }))
+    if (!isReady && !isExplained) lost(Object.assign(new Error('the server hung up'), { code: 'ECONNRESET' }))
   })
 }
 
-/** ioredis only reports that there is no such database, and goes on in database 0. */
+/** If SELECT fails, ioredis only reports the error and continues in database 0. */
 function leaveWrongDatabase(redis: Redis, error: unknown): void {
   if (/DB index is out of range|invalid DB index|SELECT is not allowed/.test(messageOf(error))) {
     redis.disconnect(true)
@@ -92,15 +92,15 @@ function leaveWrongDatabase(redis: Redis, error: unknown): void {
 }
 
 /**
- * After a failover the address may lead to another server: connect anew, and ask again, for a while. One that stays a
- * replica refuses, and is connected to anew all the same.
+ * After a failover the address may point to another server: reconnect, and for a while resend the command (2). If the
+ * server stays a replica, still reconnect, but let the command fail (1).
  */
 function followFailover(): (error: Error) => false | 1 | 2 {
   let sinceMs = Number.NEGATIVE_INFINITY
   let lastMs = Number.NEGATIVE_INFINITY
   return error => {
     if (!/\bREADONLY /.test(error.message)) return false
-    // Not the machine's clock, which may go back.
+    // Not the system clock, which may go back.
     const nowMs = performance.now()
     if (nowMs - lastMs > FAILOVER_OVER_MS) sinceMs = nowMs
     lastMs = nowMs
@@ -120,7 +120,7 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
   let isOver = false
   let isChecking = false
   let isAsking = false
-  /** What a probe may explain. */
+  /** A refusal that a running probe may explain. */
   let vague: RedisProblem | null = null
   let wasEverReady = false
   const once = createOnce(log)
@@ -130,17 +130,17 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
     if (!isSaid) once.forget()
     isSaid = true
     problem = next
-    // An outage shows itself by several errors, one after another.
-    if (next.kind === 'away') once.error(`${next.sentence} Trying again until it does.`, next.kind)
+    // One outage causes several different errors in a row.
+    if (next.kind === 'away') once.error(`${next.sentence} Retrying until it answers.`, next.kind)
     else once.error(next.sentence, next.sentence)
   }
 
   /**
-   * Only what is written shows that Redis may be used: a replica, or one that is full, answers too.
-   * @param otherwise what a command met with that the probe may not show.
+   * Only a write shows that Redis can be used: a replica or a full Redis answers reads too.
+   * @param otherwise the problem of a command, reported if the probe finds none.
    */
   async function check(otherwise: RedisProblem | null = null): Promise<void> {
-    // A probe that a replica refused is sent again to its successor: one at a time.
+    // One probe at a time: a probe that a replica refused is resent to the new master.
     if (isOver || isChecking || redis.status !== 'ready') return
     isChecking = true
     vague = otherwise
@@ -162,7 +162,7 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
     isAsking = true
     const text = await refusalAtTheDoor(url)
     isAsking = false
-    // Meanwhile another try may have met with the same, or with something else.
+    // Meanwhile another attempt may have connected, or found another problem.
     if (problem?.kind === 'away' && redis.status !== 'ready')
       became(text === null ? found : lostConnection(new Error(text), url))
   }
@@ -184,12 +184,12 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
 
   function note(error: unknown): void {
     const found = redisProblem(error, url)
-    // Of a script Redis does not say which command it was; the probe finds it, also one that is under way.
+    // Redis does not name the refused command of a script. The probe does, even if it is already running.
     if (found?.kind === 'refused' && found.isVague) {
       if (isChecking) vague ??= found
       else void check(found)
     } else if (found?.kind === 'refused') refused(found)
-    // Other errors of connections are reported by ours: BullMQ's own repeat them.
+    // Our own connection reports the other connection errors; BullMQ's connections only repeat them.
     else if (found === null) once.error(describe(error), isLostJob(error) ? 'lost jobs' : undefined)
   }
 
@@ -199,16 +199,16 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
     lost(error: unknown, { wasReady }: { wasReady: boolean }) {
       const found = lostConnection(error, url, { wasEverReady })
       if (!isHangUp(error)) became(found)
-      // What is known to be wrong there says more than that it hangs up.
+      // A problem already known explains more than the hang-up does.
       else if (problem === null || problem.kind === 'away') {
         problem = found
-        // After one that was ready, the next try shows what it means.
+        // If the connection was ready, the next attempt shows the cause.
         if (!wasReady) void explainHangUp(found)
       }
     },
     connected() {
       wasEverReady = true
-      // One that refuses is asked in its own time: a replica is connected to anew after each refusal.
+      // Wait before probing a Redis that refuses: each refusal by a replica makes us reconnect.
       if (problem?.kind === 'refused') refused(problem)
       else void check()
     },
@@ -221,12 +221,12 @@ function trackStatus({ redis, url, prefix, log }: Watched) {
 
 function describe(error: unknown): string {
   const text = messageOf(error)
-  if (!isLostJob(error)) return `The queue: ${text}`
+  if (!isLostJob(error)) return `Queue error: ${text}`
   const job = /job (\S+?)\.?(?:\s|$)/.exec(text)?.[1] ?? ''
-  return `Redis was away for longer than JOB_LOCK_MS, or lost its data, so job ${job} is no longer with this worker. What its run fetched is kept, and the next run goes on from there.`
+  return `This worker lost job ${job}: Redis was away for longer than JOB_LOCK_MS, or lost its data. What the run fetched is kept; the next run continues from there.`
 }
 
-/** Logs an error again only when it has not occurred for a minute. */
+/** Logs an error again only if it has not occurred for a minute. */
 function createOnce(log: Logger) {
   const saidAtMs = new Map<string, number>()
   return {

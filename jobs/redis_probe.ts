@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis'
 
 /**
- * What BullMQ and we ask of Redis, each command once, on a key that is gone afterwards: one that is full, a replica, in
- * cluster mode (two keys of different slots) or that allows its user too little refuses some of it. Whose command it
- * was is named, as Redis itself does not say it of a script. SET comes first: after another change, a script that runs out
- * of memory may go on.
+ * Runs each command that BullMQ and we use once, on a key that is deleted afterwards. Redis refuses some of them if it
+ * is full, a replica, in cluster mode (the two keys have different slots), or if its user has too few permissions. The
+ * error names the refused command, which Redis itself does not do for scripts. SET comes first: after another write,
+ * a script may continue when memory runs out.
  */
 const PROBE = `
   local key = KEYS[1]
@@ -28,8 +28,8 @@ const PROBE = `
       local answer = redis.pcall(unpack(command))
       if type(answer) == 'table' and answer.err then
         redis.call('DEL', key)
-        local said = string.gsub(answer.err, '^ERR The user executing', 'NOPERM ' .. command[1] .. ': the user executing')
-        return redis.error_reply(said)
+        local message = string.gsub(answer.err, '^ERR The user executing', 'NOPERM ' .. command[1] .. ': the user executing')
+        return redis.error_reply(message)
       end
     end
     redis.call('DEL', key)
@@ -38,9 +38,9 @@ const PROBE = `
 
 const BLOCK_SECONDS = 0.01
 
-/** @throws the refusal of Redis, if it does not let this program do its work. */
+/** @throws the error from Redis if it refuses a command that this program needs. */
 export async function probe(redis: Redis, prefix: string): Promise<void> {
   await redis.eval(PROBE, 2, `${prefix}:ready`, `${prefix}:runs:meta`)
-  // Not allowed in a script. There is nothing to wait for.
+  // Not allowed in a script. The key is empty, so this only waits for the timeout.
   await redis.bzpopmin(`${prefix}:ready`, BLOCK_SECONDS)
 }

@@ -1,15 +1,15 @@
 import { messageOf, redisRefusal, systemCode } from '#src/platform/errors.ts'
 
-/** What keeps this program from using Redis. */
+/** Why this program cannot use Redis. */
 export type RedisProblem = {
   /**
-   * `away`: the connection is lost or never came about. `refused`: Redis answers, but with a no that the next try would
-   * hear as well. `wrong`: what answers there cannot be used until a setting or the server is changed.
+   * `away`: the connection is lost or was never made. `refused`: Redis rejects commands, and would reject a retry too.
+   * `wrong`: the server at this address cannot be used until a setting or the server is changed.
    */
   readonly kind: 'away' | 'refused' | 'wrong'
   /** What happened, and what to do. */
   readonly sentence: string
-  /** It does not say which right is missing. */
+  /** The sentence does not name the missing permission. */
   readonly isVague?: boolean
 }
 
@@ -19,12 +19,12 @@ const NO_TLS = /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EP
 const NEEDS_NO_TLS = ' If it does not speak TLS, write redis://.'
 const NO_DATABASE = /DB index is out of range|invalid DB index/
 const CLUSTER = /SELECT is not allowed in cluster mode/
-/** Of a connection that was lost, or given up by us; codes of files (ENOENT, EACCES) are nobody's of Redis. */
+/** Codes of a connection that was lost, or that we gave up; file errors (ENOENT, EACCES) are not Redis's. */
 const LOST =
   /^(ECONN[A-Z]+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_[A-Z]+|E(HOST|NET)(UNREACH|DOWN)|EADDRNOTAVAIL|EBADF|NR_CLOSED)$/
 const LOST_TEXT = /Connection is closed|^Socket timeout\.|Command aborted due to connection close|^UNBLOCKED /
 
-/** Whether it is a matter of the connection, of Redis' consent, or (null) of neither. */
+/** The problem of the connection or of Redis that the error shows; null if it shows neither. */
 export function redisProblem(error: unknown, url: string): RedisProblem | null {
   const text = textOf(error)
   const code = systemCode(error) ?? ''
@@ -43,7 +43,7 @@ export function redisProblem(error: unknown, url: string): RedisProblem | null {
   const resp = /^Unknown RESP type \d+/.exec(text)?.[0]
   if (resp) {
     return wrong(
-      `What answers at ${host} is not Redis (${resp}). Set REDIS_URL to the address of Redis, then restart.`,
+      `The server at ${host} is not Redis (${resp}). Set REDIS_URL to the address of Redis, then restart.`,
     )
   }
   return (
@@ -51,7 +51,7 @@ export function redisProblem(error: unknown, url: string): RedisProblem | null {
   )
 }
 
-/** Why a connection was lost or did not come about, whatever the error says. */
+/** Why a connection was lost or could not be made; an error that shows no other problem means `away`. */
 export function lostConnection(
   error: unknown,
   url: string,
@@ -62,7 +62,7 @@ export function lostConnection(
   return away(systemCode(error) ?? '', messageOf(error), { url, wasEverReady })
 }
 
-/** A connection that was cut: the next try shows what that means. */
+/** Whether the connection was cut: then the next attempt shows the cause. */
 export function isHangUp(error: unknown): boolean {
   return /^(ECONNRESET|EPIPE)$/.test(systemCode(error) ?? '')
 }
@@ -74,20 +74,20 @@ function wrong(sentence: string): RedisProblem {
 function tlsProblem(code: string, host: string): RedisProblem | null {
   if (NOT_TRUSTED.test(code)) {
     return wrong(
-      `The certificate of Redis at ${host} is not trusted (${code}). Put the certificate of the authority that signed it into a file, and its path into REDIS_CA_FILE; then restart.`,
+      `The certificate of Redis at ${host} is not trusted (${code}). Set REDIS_CA_FILE to a file with the certificate of the authority that signed it, then restart.`,
     )
   }
   if (code === 'CERT_HAS_EXPIRED') {
-    return wrong(`The certificate of Redis at ${host} has expired. Give Redis a new one.`)
+    return wrong(`The certificate of Redis at ${host} has expired. Renew it.`)
   }
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     return wrong(
-      `The certificate of Redis is for another name than ${host}. Write its name in REDIS_URL, or give Redis a certificate for this one.`,
+      `The certificate of Redis is not for ${host}. Write the name in the certificate into REDIS_URL, or give Redis a certificate for this name.`,
     )
   }
   if (NO_TLS.test(code)) {
     return wrong(
-      `What answers at ${host} does not speak TLS (${code}). Write redis:// in REDIS_URL, then restart.`,
+      `The server at ${host} does not speak TLS (${code}). Write redis:// in REDIS_URL, then restart.`,
     )
   }
   return null
@@ -101,14 +101,14 @@ function away(
   const silence = /any in (\d+)ms/.exec(text)?.[1]
   if (silence !== undefined) return silent(url, { ms: Number(silence), wasEverReady })
   const { protocol } = new URL(url)
-  // Redis without TLS waits for the rest of what it takes for a command; with TLS it hangs up on plain text.
+  // Without TLS, Redis takes the TLS greeting for an unfinished command and waits; with TLS it hangs up on plain text.
   let hint = ''
   if (protocol === 'rediss:' && code === 'ETIMEDOUT') hint = NEEDS_NO_TLS
   if (protocol === 'redis:' && code === 'ECONNRESET') hint = ' If it expects TLS, write rediss://.'
   return noAnswer(url, code || text, wasEverReady ? '' : hint)
 }
 
-/** It may be connected, but sent nothing for so long. */
+/** Redis may be connected, but sent nothing for this long. */
 export function silent(
   url: string,
   { ms, wasEverReady }: { ms: number; wasEverReady: boolean },
@@ -122,29 +122,29 @@ function noAnswer(url: string, how: string, hint: string): RedisProblem {
   return { kind: 'away', sentence }
 }
 
-/** BullMQ says first what it was about. */
+/** The message without the prefix that BullMQ adds. */
 function textOf(error: unknown): string {
   return messageOf(error).replace(/^Failed to add repeatable job for next iteration: /, '')
 }
 
 const CODES =
   'OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|MISCONF|LOADING|MASTERDOWN|CLUSTERDOWN|CROSSSLOT|MOVED|NOREPLICAS|DENIED|BUSY'
-/** Before 7.0, an error inside a script stands behind a prefix of the script's. */
+/** Before Redis 7.0, an error inside a script has a prefix. */
 const REFUSAL = new RegExp(
   `^(?:ERR Error running script .*? -?)?(?:${CODES}) |user executing the script can't|^ERR max number of clients|^ERR unknown command`,
 )
 
-/** Redis answers, but with a no that the next try would hear as well. */
+/** Whether Redis rejected the command, and would reject a retry too. */
 export function isRefusal(error: unknown): boolean {
   return REFUSAL.test(textOf(error))
 }
 
-/** Whether it is Redis that keeps a command from being carried out, and not the command itself. */
+/** Whether the error is due to Redis, not to the command itself. */
 export function isOfRedis(error: unknown): boolean {
   return redisProblem(error, 'redis://redis') !== null
 }
 
-/** Redis no longer knows the job as this worker's: it was away for longer than the job's lock, or lost its data. */
+/** This worker no longer owns the job: Redis was away for longer than the job's lock lasts, or lost its data. */
 export function isLostJob(error: unknown): boolean {
   const text = messageOf(error)
   const isLost = /^(Missing (lock|key)|Lock mismatch) for job |^Job \S+ is not in the active state/.test(text)

@@ -2,51 +2,51 @@ import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { JobResult } from './processors.ts'
 
-/** Every analysis of a company is to be fetched again, and no run has that in its raw log yet. */
+/** A request to fetch every analysis of a company again; no run has it in the raw log yet. */
 export type FullRequest = {
   readonly restart: boolean
-  /** As it stands in Redis: a later request, which is another text, stays when this one is removed. */
+  /** The text in Redis. A later request has another text, so it stays when this one is removed. */
   readonly text: string
 }
 
-/** Which request of a company it is. */
+/** Identifies a request of a company. */
 export type RequestNumber = {
-  /** Another one when numbers begin again at 1: after a week without a request or a run, or when Redis lost its data. */
+  /** Changes when numbers start again at 1: after a week without a request or a run, or after Redis lost its data. */
   readonly epoch: string
   readonly number: number
 }
 
-/** What a run sets out to do: it covers every request that was made before it. */
+/** What a run must do. It covers every request that was made before it. */
 export type Taken = {
   /** The last request that it covers. */
   readonly covers: RequestNumber
   readonly full: FullRequest | null
 }
 
-/** How the last run of a company ended that was no longer put back. */
+/** How the last run of a company ended; a run that was put back does not count. */
 export type Answer = JobResult & { readonly covers: RequestNumber }
 
 /**
- * Who asks for a run and waits for its end. The requests of a company are numbered; a run covers those that were made
- * before it began, so the asker waits for an answer that covers its number, whichever job, worker or attempt gives it.
- * The numbers and the answer are one hash of Redis: neither outlives the other.
+ * Requests for runs, and the answers to them. The requests of a company are numbered, and a run covers those that were
+ * made before it began. So a requester waits for an answer that covers its number, whichever job, worker or attempt
+ * gives it. The numbers and the answer are in one Redis hash: neither outlives the other.
  *
- * A request for `--full` is state of its own: a job that is deduplicated loses its data. Once it is in the raw
- * log, later runs work on it without being asked to, so they cover it too.
+ * A request for `--full` is stored separately: a job that is deduplicated loses its data. Once it is in the raw log,
+ * later runs continue it on their own, so they cover it too.
  */
 export type Requests = {
   ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<RequestNumber>
   /** What a run that begins now covers. */
   take(company: string): Promise<Taken>
-  /** A run has made this one durable in the raw log. A later one stays. */
+  /** Removes this request once a run has stored it in the raw log. A later one stays. */
   begun(company: string, full: FullRequest): Promise<void>
-  /** An answer to requests of an earlier epoch is dropped: nobody waits for it. */
+  /** Stores the answer. Drops one to requests of an earlier epoch: no requester waits for it. */
   answer(company: string, answer: Answer): Promise<void>
   /** The answer to this request, null until there is one, `forgotten` if Redis lost its data. */
   look(company: string, request: RequestNumber): Promise<Answer | 'forgotten' | null>
 }
 
-/** For as long as the board keeps jobs; nobody waits longer. */
+/** As long as the board keeps jobs; no requester waits longer. */
 const KEPT_MS = 7 * 24 * 3600_000
 
 const ASK = `
@@ -97,7 +97,7 @@ export function openRequests(redis: Redis, prefix: string, now: () => Date): Req
     },
     async look(company, request) {
       const [epoch, last, text] = await redis.hmget(requestsKey(company), 'epoch', 'number', 'answer')
-      // The same epoch with fewer numbers: of a Redis that lost its last second of writes.
+      // The same epoch with fewer numbers: Redis lost its last second of writes.
       if (epoch !== request.epoch || Number(last) < request.number) return 'forgotten'
       const answer = text ? (JSON.parse(text) as Answer) : null
       return answer && doesCover(answer.covers, request) ? answer : null

@@ -7,14 +7,14 @@ import { jitterMs } from './jitter.ts'
 import { type JobData, type JobName, type Queues, requestRun } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 
-/** Ticks end at once; nobody looks for them afterwards. */
+/** Ticks end at once and are not needed afterwards. */
 const TICK_OPTIONS = {
   ...{ attempts: 1, stackTraceLimit: 0 },
   ...{ removeOnComplete: true, removeOnFail: { count: 20 } },
 } as const
-/** A tick is taken within this, unless it is lost. */
+/** A tick that is not taken within this is lost. */
 const LATE_TICK_MS = 30_000
-/** How soon a scheduler is set again that Redis lost. */
+/** Schedulers are checked this often, and set again if Redis lost them. */
 const RECONCILE_MS = 10_000
 
 export type Surroundings = {
@@ -34,16 +34,16 @@ type Wanted = {
 }
 type Known = Awaited<ReturnType<Queues['ticks']['getJobSchedulers']>>[number]
 
-/** Sees to it that Redis holds the schedules of the companies. */
+/** Keeps the schedules in Redis up to date with the companies. */
 export function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<void> {
   const { registry, queues } = around
   let reconciled = { version: 0, ms: 0 }
   return async () => {
     const { version } = registry
     const changed = version !== reconciled.version
-    // Not by the machine's clock: if that goes back by an hour, no tick comes until a scheduler is set again.
+    // Not by the system clock: if that goes back by an hour, no tick comes until a scheduler is set again.
     if (!changed && performance.now() - reconciled.ms < RECONCILE_MS) return
-    // What would wait for a Redis that is away would then be of another time.
+    // Commands that wait for Redis to come back would then use an outdated time.
     if (reconciled.version !== 0 && queues.redis.status !== 'ready') return
     await reconcile({ ...around, now: new Date() }, { removeOthers: changed })
     reconciled = { version, ms: performance.now() }
@@ -51,11 +51,12 @@ export function keepSchedules(around: Omit<Surroundings, 'now'>): () => Promise<
 }
 
 /**
- * Makes the schedulers in Redis those of the configuration. What agrees is not touched: to set a scheduler
- * again would drop a tick that was missed while no worker ran.
+ * Makes the schedulers in Redis match the configuration. Those that match are not touched: setting a scheduler again
+ * would drop a tick that was missed while no worker ran.
  *
- * Schedulers of companies that are not configured are removed where `removeOthers` says so: at the start and
- * when the configuration changed, not in between, or workers of differing configurations would never rest.
+ * Schedulers of companies that are not configured are removed only with `removeOthers`: at the start, and after a
+ * change of the configuration. If they always were, workers with different configurations would undo each other's
+ * changes forever.
  */
 async function reconcile(around: Surroundings, { removeOthers }: { removeOthers: boolean }): Promise<void> {
   const { queues, registry, log } = around
@@ -63,13 +64,13 @@ async function reconcile(around: Surroundings, { removeOthers }: { removeOthers:
   const known = new Map(schedulers.map(scheduler => [scheduler.key, scheduler]))
   const asked = await queues.redis.hgetall(askedKey(queues))
   for (const company of registry.companies.values()) {
-    // One company's trouble is not the others'.
+    // A failure for one company must not affect the others.
     try {
       await scheduleCompany(company, { known, asked: asked[company.slug] }, around)
     } catch (error) {
-      // That is the trouble of all.
+      // A failure of Redis affects all of them.
       if (isOfRedis(error)) throw error
-      log.error({ company: company.slug }, `It could not be scheduled: ${explain(error).message}`)
+      log.error({ company: company.slug }, `The company could not be scheduled: ${explain(error).message}`)
     }
   }
   const present = new Set([...registry.companies.values()].flatMap(schedulersOf).map(({ id }) => id))
@@ -106,7 +107,7 @@ function schedulersOf(company: Company): Wanted[] {
   ]
 }
 
-/** As configured, and its next tick neither lost nor put off by a clock that was ahead. */
+/** As configured, and its next tick is neither lost nor set too late by a clock that was ahead. */
 function isRight(
   known: Known | undefined,
   { pattern, company }: Wanted,
@@ -121,12 +122,12 @@ function isRight(
 async function forget(id: string, data: JobData | undefined, { queues, log }: Surroundings): Promise<void> {
   await queues.ticks.removeJobScheduler(id)
   if (data?.company) await queues.redis.hdel(askedKey(queues), data.company)
-  log.info(`${id} is scheduled no more: the company is not configured.`)
+  log.info(`${id} is no longer scheduled: the company is not configured.`)
 }
 
 /**
- * Asks for the run that a tick should have brought and did not: of a new company, of one whose schedule was
- * set again, or after Redis lost its data.
+ * Requests a run if its tick did not: for a new company, for one whose schedule was set again, or after Redis lost its
+ * data.
  */
 async function catchUp(
   company: Company,
@@ -135,16 +136,19 @@ async function catchUp(
   const { queues, log, now, asked } = around
   const { slug, paths } = company
   if (!isDue(company, asked, around)) return
-  // Of a run by hand Redis knows nothing.
+  // Redis does not know about runs started by hand.
   const state = await readState(paths)
   if (state && !isDue(company, state.last_run.started_at, around)) return
   if (await isQueued(queues, `sync-${slug}`)) return
   if (!(await isFirst(queues, slug))) return
-  log.info({ company: slug }, state ? 'A run that was due did not come: it runs now.' : 'Its first run.')
+  log.info(
+    { company: slug },
+    state ? 'A run was due but did not start; requesting it now.' : 'Requesting the first run.',
+  )
   await requestDueRun(queues, slug, now)
 }
 
-/** Whether the schedule has named a time since the last run, long enough ago that its tick is not on its way. */
+/** Whether a run has been due since the last one, for so long that its tick is not still on its way. */
 function isDue(
   company: Company,
   lastRun: string | undefined,
@@ -152,25 +156,25 @@ function isDue(
 ): boolean {
   const { schedule } = company
   const lastMs = Date.parse(lastRun ?? '')
-  // What lies in the future was written by a clock that was ahead, and proves nothing.
+  // A time in the future was written by a clock that was ahead, and proves nothing.
   if (!(lastMs <= now.getTime())) return true
   const due = nextAfter(lastMs, schedule.syncCron, schedule.timezone)
   const patienceMs = LATE_TICK_MS + jitterMs(company, registry.companies.size)
   return (fresh ? due : Math.max(due, startedAt.getTime()) + patienceMs) <= now.getTime()
 }
 
-/** A run waits or is under way; what only says so, of a job that is over or lost, does not count. */
+/** Whether a run waits or is under way; a key left by a job that has ended or was lost does not count. */
 async function isQueued({ runs }: Queues, deduplicationId: string): Promise<boolean> {
   const id = await runs.getDeduplicationJobId(deduplicationId)
   return id !== null && !['unknown', 'completed', 'failed'].includes(await runs.getJobState(id))
 }
 
-/** Of several workers that see it at once, one asks; should it die before it does, others see it again. */
+/** If several workers see a missing run at once, one requests it; if that one dies first, the others see it again. */
 async function isFirst({ redis, prefix }: Queues, slug: string): Promise<boolean> {
   return (await redis.set(`${prefix}:catching-up:${slug}`, '1', 'PX', LATE_TICK_MS, 'NX')) !== null
 }
 
-/** Asks for a run because its time has come, and notes that afterwards: what is noted was surely asked for. */
+/** Requests a run that is due, and records the request afterwards, so that a recorded one was surely made. */
 export async function requestDueRun(queues: Queues, slug: string, now: Date): Promise<void> {
   await requestRun(queues, 'sync', slug)
   await queues.redis.hset(askedKey(queues), slug, now.toISOString())

@@ -10,12 +10,12 @@ export class RedisAwayError extends Error {
 }
 
 /**
- * What is asked of Redis, where somebody waits for the answer: our connection keeps commands for a Redis that
- * is away, so one that is given up here would still be carried out when it is back. So none is given to it.
- * @throws RedisAwayError at once while it is away, and after `ms` when it does not answer.
+ * Asks Redis for a caller that waits for the answer. Our connection keeps commands while Redis is away, so a command
+ * that is given up here would still run when Redis is back. So none is sent while it is away.
+ * @throws RedisAwayError at once if Redis is away, and after `ms` if it does not answer.
  */
 export async function fromRedis<T>(redis: Redis, ms: number, ask: () => Promise<T>): Promise<T> {
-  if (redis.status !== 'ready') throw new RedisAwayError('it is away')
+  if (redis.status !== 'ready') throw new RedisAwayError('not connected')
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new RedisAwayError(`nothing within ${ms / 1000} s`)), ms)
   try {
@@ -27,7 +27,7 @@ export async function fromRedis<T>(redis: Redis, ms: number, ask: () => Promise<
 
 const firstTries = new WeakMap<Redis, Promise<void>>()
 
-/** Resolves when the first try to connect has ended, well or not: until then nobody knows whether Redis is away. */
+/** Resolves when the first attempt to connect has ended, or after `ms`: until then it is unknown if Redis is away. */
 export async function firstTry(redis: Redis, ms: number): Promise<void> {
   const known = firstTries.get(redis)
   if (known) return await known

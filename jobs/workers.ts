@@ -12,19 +12,19 @@ import { requestDueRun } from './scheduler.ts'
 import { SHARE_LOOK_MS, type Slot, type Slots, shareSlots } from './slots.ts'
 import { fromRedis } from './within.ts'
 
-/** Ticks only ask for runs. */
+/** Ticks only request runs. */
 const TICKS_AT_A_TIME = 8
-/** A worker that dies in the middle of a job this often takes the job with it; the next tick brings another. */
+/** A job fails if workers died this often while running it; the next tick requests another. */
 const MAX_DEATHS = 5
-/** Whether a Redis that refused takes commands again, is looked at so often; BullMQ itself would ask at once, and for ever. */
+/** A Redis that refused commands is checked this often; BullMQ itself would retry at once, forever. */
 const REFUSED_PAUSE_MS = 1000
-const DIED_TOO_OFTEN = `${MAX_DEATHS} workers died, or fell silent for JOB_LOCK_MS, in the middle of this run. See their logs for why; the next run goes on from what is durable.`
-/** Redis has been away for so many looks, each so long after the other: then nothing can be put back. */
+const DIED_TOO_OFTEN = `${MAX_DEATHS} workers died during this run, or did not respond for JOB_LOCK_MS. See their logs for the cause. The next run continues from what is stored.`
+/** If Redis is away in this many checks in a row, LOOK_MS apart, no job can be put back. */
 const AWAY_LOOKS = 3
 const LOOK_MS = 500
 
 export type Workers = {
-  /** Takes no more jobs, and lets those under way end early. */
+  /** Takes no more jobs, and ends those under way early. */
   stop(): Promise<void>
   /** The runs under way here. */
   readonly slots: ReadonlySet<Slot>
@@ -50,7 +50,8 @@ export function startWorkers(shared: Shared): Workers {
   })
   const runs = new Worker<JobData>(
     'runs',
-    // BullMQ gives a signal to functions of three parameters. One that comes while it closes gets none from it.
+    // BullMQ passes a signal only to functions with three parameters, and does not abort it for a job that comes
+    // while it closes.
     (job, token, signal) =>
       processRun(job, {
         ...{ shared, locks, token: token as string },
@@ -60,7 +61,7 @@ export function startWorkers(shared: Shared): Workers {
   )
   for (const worker of [ticks, runs]) {
     worker.on('error', error => {
-      // Of a run that goes on, the job may be kept.
+      // The run continues, and its job may still be kept.
       if (!isLostRenewal(error)) queues.note(error)
       if (isRefusal(error)) rest(worker, queues, stopping.signal)
     })
@@ -68,7 +69,7 @@ export function startWorkers(shared: Shared): Workers {
   runs.on('lockRenewalFailed', async jobs => {
     for (const job of jobs) await locks.keep(job).catch(queues.note)
   })
-  // Whatever it was, also before its run began: the board keeps it, but at 3 a.m. one reads the log.
+  // Log every failure, even one before the run began: the board shows it too, but at 3 a.m. people read the log.
   runs.on('failed', (job, error) => {
     const about = { company: job?.data.company, job: job?.id }
     if (isLostJob(error) || isOfRedis(error)) queues.note(error)
@@ -93,12 +94,15 @@ export function startWorkers(shared: Shared): Workers {
   }
 }
 
-/** BullMQ fails a job that took too many workers with it, and lets nobody take it: so its trace and its answer come from here. */
+/**
+ * BullMQ fails a job whose workers died too often without giving it to another worker. So its trace and its answer come
+ * from here.
+ */
 async function endForAll({ data }: Job<JobData>, shared: Shared): Promise<void> {
   const { requests, registry } = shared
   const company = registry.companies.get(data.company)
   if (company) await leaveTrace(shared, company, { reason: DIED_TOO_OFTEN })
-  // Also to requests that came after its last attempt began: BullMQ may have added no other job for them.
+  // Also answers requests that came after its last attempt began: BullMQ may have added no other job for them.
   const { covers } = await requests.take(data.company)
   const ended = { kind: 'failed', message: DIED_TOO_OFTEN, exitCode: EXIT.failed, cause: null } as const
   await requests.answer(data.company, { ended, covers })
@@ -113,7 +117,7 @@ async function rest(worker: Worker, queues: Queues, signal: AbortSignal): Promis
   if (!signal.aborted) worker.resume()
 }
 
-/** No job can be put back while Redis is away: others will find it abandoned. So the runs' end must do. */
+/** While Redis is away no job can be put back; other workers will find it abandoned. Then wait only for the runs. */
 async function untilNothingIsLeft(queues: Queues, slots: Slots): Promise<void> {
   for (let away = 0; away < AWAY_LOOKS; await sleep(LOOK_MS)) {
     const answers = await fromRedis(queues.redis, LOOK_MS, () => queues.redis.ping()).catch(() => null)
@@ -132,7 +136,7 @@ async function tick(job: Job<JobData>, token: string, { registry, queues, log }:
     throw new DelayedError()
   }
   // The run goes to a worker that knows the company, if there is one.
-  if (!company) log.warn({ company: data.company }, 'It is scheduled, but not configured here.')
+  if (!company) log.warn({ company: data.company }, 'The company is scheduled, but not configured here.')
   if (name === 'maintain') await requestRun(queues, name, data.company)
   else await requestDueRun(queues, data.company, new Date())
 }

@@ -64,7 +64,7 @@ test('a process that cannot be started is a failed run with the reason, and free
   const signal = new AbortController().signal
   expect(await inProcess({ company, order: ORDER, signal, slot })).toMatchObject({
     ...{ kind: 'failed', exitCode: EXIT.failed },
-    message: `acme: the process of the run could not be started (ENOENT). Check that ${process.execPath} is there and may be executed, then restart the worker.`,
+    message: `acme: cannot start the process of the run (ENOENT). Check that ${process.execPath} exists and is executable, then restart the worker.`,
   })
   expect(release).toHaveBeenCalled()
 })
@@ -76,7 +76,9 @@ test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, even if thrown, names the limits'
   const signal = new AbortController().signal
   expect(await inProcess({ company: await acme(), order: ORDER, signal }, refused)).toMatchObject({
     kind: 'failed',
-    message: expect.stringMatching(`could not be started \\(${code}\\)\\. Raise the limits .*pids_limit`),
+    message: expect.stringMatching(
+      `cannot start the process of the run \\(${code}\\)\\. Raise the limits .*pids_limit`,
+    ),
   })
 })
 
@@ -89,7 +91,7 @@ test('a process that never gets ready is killed soon after a stop, without count
   await vi.advanceTimersByTimeAsync(10_000)
   expect(await ending).toMatchObject({
     ...{ kind: 'failed', exitCode: EXIT.interrupted },
-    message: expect.stringContaining('did not get ready, and was killed'),
+    message: expect.stringContaining('did not get ready in time and was killed'),
   })
 })
 
@@ -103,7 +105,7 @@ test('a process that is not ready after a minute is killed, and counts as failed
   await vi.advanceTimersByTimeAsync(1)
   expect(await ending).toMatchObject({
     ...{ kind: 'failed', exitCode: EXIT.failed },
-    message: expect.stringContaining('did not get ready, and was killed'),
+    message: expect.stringContaining('did not get ready in time and was killed'),
   })
 })
 
@@ -137,7 +139,7 @@ test.each([
     const ended = await ending
     expect(ended).toMatchObject({ kind: 'failed', cause: 'killed' })
     expect(withCut(ended, slot)).toMatchObject({
-      message: `acme: the run was asked to end (${setting}), did not, and was killed. What it made durable stays, and the next run goes on from there.`,
+      message: `acme: the run did not stop when asked (${setting}), and was killed. What it stored is kept; the next run continues from there.`,
     })
   },
 )
@@ -152,6 +154,6 @@ test('a run killed from outside does not count as asked to end', async () => {
   expect(withCut(ended, slot)).toEqual({
     ...{ kind: 'failed', exitCode: EXIT.failed, cause: 'killed' },
     message:
-      'acme: the process of the run died (SIGKILL). What it made durable stays, and the next run goes on from there. Was it killed for its memory? Fewer at a time need less: WORKER_CONCURRENCY.',
+      'acme: the process of the run died (SIGKILL). What it stored is kept; the next run continues from there. It may have run out of memory; fewer concurrent runs (WORKER_CONCURRENCY) need less.',
   })
 })

@@ -10,8 +10,8 @@ const ADMIN_TOKEN = 'adm_of_the_bench_only'
 const LAST_LINES = 20
 /** No run of the bench takes longer. */
 const RUN_WITHIN_MS = 10 * 60_000
-/** The worker's log message if it cannot start a run because another process holds the company. */
-const HELD = /^It is held by /
+/** What the worker says of a run that it cannot begin, as another one holds the company. */
+const HELD = /^The company is held by /
 
 /** A run's report, as in its last log line. */
 export type Run = RunReport & { readonly company: string }

@@ -2,12 +2,12 @@ import { broughtNothing, type CompanyState } from '#src/store/state.ts'
 import type { Company } from '../company_registry.ts'
 import type { Alerts } from './alerts.ts'
 
-/** What a run's own result shows; `state` is what it left. */
+/** Raises and clears the alerts that a run's own result shows; `state` is what the run left. */
 export async function afterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
   const { slug } = company
-  // One that hangs and gives its slot to others leaves a report as well: the alert would come and go for ever.
+  // A run that hangs and gives its slot to others leaves a report too: the alert would come and go forever.
   if (!broughtNothing(state.last_run)) {
-    await alerts.clear({ name: 'run_failed', company: slug, message: 'A run came to its end again.' })
+    await alerts.clear({ name: 'run_failed', company: slug, message: 'Runs finish again.' })
   }
   await judgeKey(alerts, company, state)
   await judgeGuard(alerts, company, state)
@@ -24,7 +24,7 @@ async function judgeKey(
     await alerts.raise({
       ...about,
       message:
-        "The API refuses the key (401): it is missing, invalid or revoked. Create a new key in the app's settings and put it into the file of API_KEY_FILE, which the next run reads; as API_KEY it takes a restart.",
+        "The API rejects the key (401): it is missing, invalid or revoked. Create a new key in the app's settings and put it into the file of API_KEY_FILE; the next run reads it. If you set API_KEY instead, restart the worker.",
     })
   } else if (wasListed(last_run) || causes.includes('identity_guard')) {
     await alerts.clear({ ...about, message: 'The API accepts the key again.' })
@@ -38,15 +38,15 @@ async function judgeGuard(alerts: Alerts, { slug }: Company, state: CompanyState
   if (causes.includes('identity_guard')) {
     await alerts.raise({
       ...about,
-      message: `The API lists none of the notices that are stored: is this the key of another company, or an empty answer? Nothing was changed. Check the key; ${believe}.`,
+      message: `The API lists none of the stored notices. The key may belong to another company, or the answer may be empty by mistake. Nothing was changed. Check the key; ${believe}.`,
     })
   } else if (causes.includes('mass_deletion_held')) {
     await alerts.raise({
       ...about,
-      message: `More notices are gone from the API than can be believed, so none was marked deleted: is this the key of another company? Check the key; ${believe}.`,
+      message: `Too many notices are gone from the API at once, so none was marked deleted. The key may belong to another company. Check the key; ${believe}.`,
     })
   } else if (wasListed(last_run) && last_run.mode !== 'filtered' && !causes.includes('missing_unverified')) {
-    await alerts.clear({ ...about, message: 'The API shows the stored notices again.' })
+    await alerts.clear({ ...about, message: 'The API lists the stored notices again.' })
   }
 }
 
@@ -58,15 +58,15 @@ async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: Company
   if (open > baseline) {
     await alerts.raise({
       ...about,
-      message: `${open} records are in quarantine, ${baseline} before this run. \`npm run query -- --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows them; they are tried again by themselves.`,
+      message: `${open} records are in quarantine; before this run there were ${baseline}. \`npm run query -- --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows them. They are retried automatically.`,
       details: { open, baseline },
     })
-  } else await alerts.clear({ ...about, message: `The quarantine is back at ${open} records.` })
+  } else await alerts.clear({ ...about, message: `The quarantine is back to ${open} records.` })
 }
 
 /**
- * The whole list was read, and what it does not show was asked for. A run that failed or was stopped before
- * that knows neither whether the key is accepted nor what it may see.
+ * The whole list was read, and notices missing from it were requested. A run that failed or was stopped before that
+ * does not know whether the key is accepted, or what it may see.
  */
 function wasListed({ scan_passes }: CompanyState['last_run']): boolean {
   return scan_passes > 0

@@ -16,32 +16,32 @@ import { type Outbox, openOutbox } from './outbox.ts'
 import { openSpareOutbox } from './spare_outbox.ts'
 import { type Answer, post } from './webhook.ts'
 
-/** After a failure a message waits so long, then twice as long, up to the maximum. */
+/** After a failure a message waits this long, then twice as long each time, up to the maximum. */
 const FIRST_DELAY_MS = 30_000
 const MAX_DELAY_MS = 15 * 60_000
 
 /**
- * What is wrong now, in Redis, and the webhook that is told once when something goes wrong and once when it
- * is well again. All workers share it: who raises what is raised already, or clears what is not, changes
- * nothing, and of several who deliver one sends. Without Redis each worker goes on by itself.
+ * The current alerts, in Redis, and the webhook, which gets one message when an alert is raised and one when it
+ * recovers. All workers share the alerts: raising a raised one, or clearing one that is not raised, changes nothing,
+ * and if several workers deliver, one sends. Without Redis each worker continues on its own.
  */
 export type Alerts = {
-  /** Something is wrong. @returns whether that is new. */
+  /** Raises an alert. @returns whether that is new. */
   raise(news: News & { readonly details?: Details }): Promise<boolean>
-  /** It is well again. @returns whether that is new. */
+  /** Clears an alert. @returns whether that is new. */
   clear(news: News): Promise<boolean>
-  /** What is wrong now. */
+  /** The raised alerts. */
   active(): Promise<Alert[]>
-  /** Removes, without a word, all about a company, or a subject such as a directory, that is no more. */
-  forget(whom: string): Promise<void>
-  /** Sends what was not told yet. A webhook that fails is tried again by a later call; it never throws for that. */
+  /** Removes, without a message, all alerts about a company or a subject (such as a directory) that is gone. */
+  forget(what: string): Promise<void>
+  /** Sends what is not delivered yet. If the webhook fails, this does not throw, and a later call retries. */
   deliver(): Promise<void>
 }
 
 export type AlertsOptions = {
   readonly redis: Redis
   readonly prefix: string
-  /** May hold a token: only its host is ever shown. Null: alerts are kept and logged, and sent nowhere. */
+  /** May hold a token: only its host is ever shown. Null: alerts are kept and logged, but not sent. */
   readonly webhookUrl: string | null
   readonly log: Logger
   readonly now: () => Date
@@ -71,9 +71,9 @@ export function createAlerts(options: AlertsOptions): Alerts {
       if (!news.isLogged) log.info(about(news), news.message)
       return true
     },
-    async forget(whom) {
+    async forget(what) {
       const all = await outbox.all()
-      await outbox.remove(all.filter(({ company, subject }) => company === whom || subject === whom))
+      await outbox.remove(all.filter(({ company, subject }) => company === what || subject === what))
     },
   }
 }
@@ -84,7 +84,7 @@ function about({ name, company }: News) {
 
 type Delivery = AlertsOptions & { readonly webhookUrl: string; readonly outbox: Outbox }
 
-/** Remembers which messages failed, and since when the webhook does. */
+/** Remembers which messages failed, and whether the webhook does. */
 function createDelivery(options: Delivery): () => Promise<void> {
   const { webhookUrl, outbox, log, now } = options
   const { host } = new URL(webhookUrl)
@@ -96,20 +96,20 @@ function createDelivery(options: Delivery): () => Promise<void> {
     delays.set(id, { ms, untilMs: now().getTime() + ms })
   }
 
-  function observe(ok: boolean, said: string): void {
+  function observe(ok: boolean, result: string): void {
     if (!ok && !failing) {
       log.error(
-        `The alert webhook at ${host} ${said}. Check ALERT_WEBHOOK_URL. Alerts are kept and sent later.`,
+        `The alert webhook at ${host} ${result}. Check ALERT_WEBHOOK_URL. Alerts are kept and sent later.`,
       )
     }
-    if (ok && failing) log.info(`The alert webhook at ${host} takes alerts again.`)
+    if (ok && failing) log.info(`The alert webhook at ${host} accepts alerts again.`)
     failing = !ok
   }
 
   return async function deliver() {
-    const untold = (await outbox.all()).filter(isUntold)
-    forgetDelays(delays, untold)
-    const due = untold.filter(alert => isDue(alert, { delays, now: now() })).sort(byTime)
+    const pending = (await outbox.all()).filter(isUntold)
+    forgetDelays(delays, pending)
+    const due = pending.filter(alert => isDue(alert, { delays, now: now() })).sort(byTime)
     for (const [index, alert] of due.entries()) {
       const answer = await send(alert, options)
       if (!answer) continue
@@ -117,14 +117,14 @@ function createDelivery(options: Delivery): () => Promise<void> {
       if (answer.outcome === 'delivered') continue
       postpone(alert)
       if (answer.outcome === 'refused') continue
-      // Where nobody answers, nobody would answer the others.
+      // A webhook that does not answer would not answer the others either.
       for (const other of due.slice(index + 1)) postpone(other)
       return
     }
   }
 }
 
-/** @returns null when it is no longer to be sent, or another worker sends it. */
+/** @returns null if it no longer needs to be sent, or another worker sends it. */
 async function send(alert: Alert, { webhookUrl, outbox, timeoutMs }: Delivery): Promise<Answer | null> {
   const token = randomUUID()
   if (!(await outbox.claim(alert, token))) return null
@@ -151,7 +151,7 @@ function byTime(a: Alert, b: Alert): number {
   return Date.parse(a.at) - Date.parse(b.at)
 }
 
-function forgetDelays(delays: Map<string, unknown>, untold: readonly Alert[]): void {
-  const ids = new Set(untold.map(({ id }) => id))
+function forgetDelays(delays: Map<string, unknown>, pending: readonly Alert[]): void {
+  const ids = new Set(pending.map(({ id }) => id))
   for (const id of delays.keys()) if (!ids.has(id)) delays.delete(id)
 }

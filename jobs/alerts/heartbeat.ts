@@ -9,8 +9,8 @@ const PAUSES_MS = [1000, 5000]
 export type Heartbeat = (company: Pick<Company, 'slug' | 'schedule'>) => Promise<void>
 
 /**
- * Asks a company's HEARTBEAT_URL after a good run. Who expects that is alarmed when it stops, whatever stopped it: this
- * worker, its machine, Redis or the API. Never throws.
+ * Requests a company's HEARTBEAT_URL after a good run. Its receiver alerts when the requests stop, whatever the cause:
+ * this worker, its machine, Redis or the API. Never throws.
  */
 export function createHeartbeat({
   log,
@@ -25,7 +25,7 @@ export function createHeartbeat({
   return async ({ slug, schedule: { heartbeatUrl } }) => {
     if (heartbeatUrl === null) return
     const about = { company: slug }
-    // Of the address, which may hold a token, no more is shown.
+    // Only the host is shown: the address may hold a token.
     const { host } = new URL(heartbeatUrl)
     let answer = await visit(heartbeatUrl, timeoutMs)
     for (const pauseMs of pausesMs) {
@@ -34,7 +34,7 @@ export function createHeartbeat({
       answer = await visit(heartbeatUrl, timeoutMs)
     }
     if (answer.outcome === 'delivered') {
-      if (failing.delete(slug)) log.info(about, `The heartbeat at ${host} is taken again.`)
+      if (failing.delete(slug)) log.info(about, `The heartbeat at ${host} is accepted again.`)
     } else if (!failing.has(slug)) {
       failing.add(slug)
       log.error(about, `The heartbeat at ${host} ${answer.said}. Check HEARTBEAT_URL.`)

@@ -16,19 +16,19 @@ import type { Alerts } from './alerts.ts'
 import { type Misread, noteMisread } from './misread.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
 
-/** Between the two a disk is neither low nor well: it would change with every snapshot. */
+/** Between the two, the alert stays as it is; with a single limit it would change with every snapshot. */
 const LOW_SHARE = 0.1
 const WELL_SHARE = 0.11
 
-/** Longer than workers take to see a changed file: until then some still look at the one before. */
+/** Longer than workers take to see a changed file: until then some still use the old one. */
 const SETTLE_MS = 20_000
 
-/** Workers that were away for fewer due times of a company than these were there all the time. */
+/** An absence of all workers counts as a pause if at least this many runs of a company were due in it. */
 const PAUSE_PERIODS = 2
 /** Clocks of several machines differ a little. */
 const CLOCK_SKEW_MS = 60_000
 
-/** A restart of Redis is no news. */
+/** A restart of Redis needs no alert. */
 const REDIS_SETTLE_MS = 30_000
 const REDIS_WITHIN_MS = 5000
 
@@ -45,17 +45,20 @@ export type Inspection = {
   readonly queues: Pick<Queues, 'redis' | 'runs' | 'problem'>
   readonly alerts: Alerts
   readonly log: Logger
-  /** When this worker began. */
+  /** When this worker started. */
   readonly startedAt: Date
   readonly now: Date
   /** Whether this worker has a run of the company under way. */
   readonly isActive: (slug: string) => boolean
   readonly readSpace?: (path: string) => Promise<Space>
-  /** Tells this worker from the others. */
+  /** Identifies this worker among the others. */
   readonly worker?: string
 }
 
-/** What shows without a run; never throws. Every worker looks, and all come to the same; without Redis to what it knows. */
+/**
+ * Checks what can be seen without a run; never throws. Every worker checks, and all reach the same result; without
+ * Redis, each relies on what it knows.
+ */
 export async function inspect(inspection: Inspection): Promise<void> {
   const { settings, registry, queues, log, startedAt, now } = inspection
   const isPause = (what: string, from: Date, until: Date) => {
@@ -75,16 +78,15 @@ export async function inspect(inspection: Inspection): Promise<void> {
     ...directories.map(directory => inspectDisk(directory, inspection)),
     inspectAges(companies, { ...inspection, seen: seen ?? NOTHING_SEEN }),
   ]
-  // One that cannot be had says nothing about the others.
+  // A check that fails must not affect the others.
   for (const look of await Promise.allSettled(looks)) {
-    if (look.status === 'rejected')
-      log.error(`What may be wrong could not be seen: ${messageOf(look.reason)}`)
+    if (look.status === 'rejected') log.error(`A check for alerts failed: ${messageOf(look.reason)}`)
   }
 }
 
 const NOTHING_SEEN: Seen = { since: () => null }
 
-/** Null while Redis is away or refuses, so that this keeps nobody from looking at the rest. */
+/** Null while Redis is away or refuses, so that the other checks still run. */
 async function inRedis<T>({ queues }: Inspection, ask: () => Promise<T>): Promise<T | null> {
   await firstTry(queues.redis, REDIS_WITHIN_MS)
   try {
@@ -95,19 +97,19 @@ async function inRedis<T>({ queues }: Inspection, ask: () => Promise<T>): Promis
   }
 }
 
-/** Without a word: nobody waits for news of a company that was taken out. */
+/** Without a message: a company that was removed needs no recovery. */
 async function forgetWhatIsGone({ alerts, now }: Inspection, seen: Seen): Promise<void> {
   for (const { name, company, subject, at } of await alerts.active()) {
-    const whom = name === 'disk_low' ? subject : company
+    const what = name === 'disk_low' ? subject : company
     const isNew = now.getTime() - Date.parse(at) <= GONE_AFTER_MS
-    if (whom !== null && !isNew && seen.since(whom) === null) await alerts.forget(whom)
+    if (what !== null && !isNew && seen.since(what) === null) await alerts.forget(what)
   }
 }
 
 const FILE_REFUSED =
-  "The companies' file cannot be used; until it is mended, all goes on as before it was changed."
+  "The companies' file cannot be used. Until it is fixed, the previous configuration stays in use."
 const NAMES_REFUSED =
-  "Names in the companies' file cannot be used; what stands below them is not synced, all else in it is in use."
+  "Names in the companies' file cannot be used. Their entries are not synced; the rest of the file is in use."
 
 async function inspectConfiguration(inspection: Inspection): Promise<void> {
   const { alerts, registry, queues, settings, now, worker = THIS_WORKER } = inspection
@@ -137,9 +139,9 @@ async function inspectEntries({
   const about = { name: 'wrong_configuration', settleMs: SETTLE_MS } as const
   for (const [company, why] of registry.broken) {
     const until = registry.companies.has(company)
-      ? 'until it is mended, the company goes on as it was configured before'
-      : 'until it is mended, the company is not synced'
-    const message = `Its entry in the companies' file cannot be used; ${until}. ${why}`
+      ? 'its previous configuration stays in use'
+      : 'the company is not synced'
+    const message = `Its entry in the companies' file cannot be used. Until it is fixed, ${until}. ${why}`
     await alerts.raise({ ...about, company, message, details: { host: hostname() } })
   }
   for (const { name, company } of await alerts.active()) {
@@ -156,7 +158,7 @@ async function inspectRedis({ alerts, queues }: Inspection): Promise<void> {
   else {
     await alerts.raise({
       ...about,
-      message: `A worker cannot use Redis, so it begins no runs. ${problem.sentence}`,
+      message: `A worker cannot use Redis, so it starts no runs. ${problem.sentence}`,
     })
   }
 }
@@ -165,21 +167,21 @@ async function inspectEviction(inspection: Inspection): Promise<void> {
   const { alerts, queues } = inspection
   const info = await inRedis(inspection, () => queues.redis.info('memory').catch(refusesInfo))
   const policy = /^maxmemory_policy:(\S+)/m.exec(info ?? '')?.[1]
-  // Some that are managed by others do not tell.
+  // Some managed Redis services do not report it.
   if (!policy) return
   const about = { name: 'redis_evicts', company: null } as const
   if (policy === 'noeviction') {
-    await alerts.clear({ ...about, message: 'Redis keeps everything again (maxmemory-policy noeviction).' })
+    await alerts.clear({ ...about, message: 'Redis no longer drops data (maxmemory-policy noeviction).' })
     return
   }
   await alerts.raise({
     ...about,
-    message: `Redis may drop jobs when its memory is full (maxmemory-policy ${policy}). Run \`redis-cli -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction\`, and set it in Redis's own configuration, so that it stays.`,
+    message: `Redis may drop jobs when its memory is full (maxmemory-policy ${policy}). Run \`redis-cli -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction\`, and set it in Redis's own configuration, so that a restart keeps it.`,
     details: { maxmemory_policy: policy },
   })
 }
 
-/** It is of use, but not needed. */
+/** INFO is useful, but not required. */
 function refusesInfo(error: unknown): string {
   if (isRefusal(error)) return ''
   throw error
@@ -187,7 +189,7 @@ function refusesInfo(error: unknown): string {
 
 async function inspectDisk(directory: string, { alerts, readSpace = statfs }: Inspection): Promise<void> {
   const space = await readSpace(directory).catch(error => {
-    // The first run makes it.
+    // The first run creates it.
     if (systemCode(error) === 'ENOENT') return null
     throw error
   })
@@ -200,7 +202,7 @@ async function inspectDisk(directory: string, { alerts, readSpace = statfs }: In
   } else if (share < LOW_SHARE) {
     await alerts.raise({
       ...about,
-      message: `The disk of ${directory} has only ${percent} free. Free some space, or add some: old snapshots go with a shorter SNAPSHOT_KEEP.`,
+      message: `The disk of ${directory} has only ${percent} free. Free some space or add some; a shorter SNAPSHOT_KEEP removes old snapshots.`,
       details: { directory, free_share: share },
     })
   }
@@ -211,7 +213,7 @@ async function inspectAges(
   inspection: Inspection & { seen: Seen },
 ): Promise<void> {
   const active = await inspection.alerts.active()
-  // That a company's runs fail says why it is stale: one alert is enough.
+  // If a company's runs fail, that explains why it is stale: one alert is enough.
   const failing = new Set(active.flatMap(({ name, company }) => (name === 'run_failed' ? [company] : [])))
   const looks = companies.map(company => inspectAge(company, { ...inspection, failing }))
   for (const look of await Promise.allSettled(looks)) if (look.status === 'rejected') throw look.reason
@@ -220,21 +222,21 @@ async function inspectAges(
 async function inspectAge(company: Company, inspection: Age): Promise<void> {
   const { alerts, settings, registry, startedAt, seen } = inspection
   const { slug, schedule } = company
-  // Its ticks come so much after the times of its schedule.
+  // Its ticks come this much after the times of its schedule.
   const now = new Date(inspection.now.getTime() - jitterMs(company, registry.companies.size))
   const periods = settings.alertAfterPeriods
   const state = await readState(company.paths)
   const lastGood = lastGoodOf(state, inspection.now)
   const about = { name: 'stale', company: slug } as const
   if (lastGood && !isOver(schedule, lastGood, periods, now)) {
-    await alerts.clear({ ...about, message: `A run went through at ${lastGood.toISOString()}.` })
+    await alerts.clear({ ...about, message: `A good run ended at ${lastGood.toISOString()}.` })
     return
   }
-  // No run was due before any worker was there for it.
+  // While no worker was running, no run was due.
   const from = latest([lastGood, seen.since(slug) ?? startedAt])
   if (!isOver(schedule, from, periods, now) || hasJustBegun(company, inspection, now)) return
   if (await isUnderWay(slug, inspection)) {
-    // The first one may take hours, a later one a period more: it has only begun when its time comes.
+    // The first run may take hours. A later one gets one more period: it only begins when its time comes.
     if (!lastGood || !isOver(schedule, from, periods + 1, now)) return
   }
   if (inspection.failing.has(slug)) return
@@ -245,18 +247,18 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   })
 }
 
-/** Null also for one later than now: a clock that was ahead must not keep a company from becoming stale. */
+/** Null also for a time later than now: a clock that was ahead must not keep a company from becoming stale. */
 function lastGoodOf(state: CompanyState | null, now: Date): Date | null {
   const lastGood = state?.last_good_at ? new Date(state.last_good_at) : null
   return lastGood && lastGood.getTime() - now.getTime() <= CLOCK_SKEW_MS ? lastGood : null
 }
 
-/** It may still be catching up what was due before. */
+/** Whether the worker has just started, and may still be catching up on runs that were due before. */
 function hasJustBegun({ schedule }: Company, { startedAt }: Inspection, now: Date): boolean {
   return startedAt <= now && !isOver(schedule, startedAt, 1, now)
 }
 
-/** Whether the schedule named so many times, or more, after `from`. */
+/** Whether at least `periods` times of the schedule have passed since `from`. */
 function isOver({ syncCron, timezone }: Schedule, from: Date, periods: number, now: Date): boolean {
   let ms = from.getTime()
   for (let period = 0; period < periods; period += 1) {
@@ -272,7 +274,7 @@ function latest(dates: readonly (Date | null)[]): Date {
 
 type Age = Inspection & { readonly seen: Seen; readonly failing: ReadonlySet<string | null> }
 
-/** In any worker. */
+/** Whether a run of the company is under way in any worker. */
 async function isUnderWay(slug: string, inspection: Inspection): Promise<boolean> {
   const { isActive, queues } = inspection
   if (isActive(slug)) return true
@@ -290,12 +292,13 @@ function describeAge(
   }: { state: CompanyState | null; lastGood: Date | null; from: Date; periods: number },
 ): string {
   const noted = state?.last_good_at ?? null
-  const before = noted === null ? 'nor ever' : `and the last one is noted for ${noted}, later than now`
+  const before =
+    noted === null ? 'or ever before' : `and the last one is recorded for ${noted}, which is in the future`
   const since = lastGood
-    ? `No run went through since ${lastGood.toISOString()}`
-    : `No run went through since ${from.toISOString()}, ${before}`
+    ? `No good run since ${lastGood.toISOString()}`
+    : `No good run since ${from.toISOString()}, ${before}`
   const what = `${since}: ${periods === 1 ? 'a period' : `${periods} periods`} of ${schedule.syncCron}.`
   const error = state?.last_run.error
-  const why = error ? `The last one said: ${error}` : "See the worker's log for why."
+  const why = error ? `The last run reported: ${error}` : "See the worker's log for the cause."
   return `${what} ${why} \`npm run status -- --company ${slug}\` shows more.`
 }

@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis'
 import { GONE_AFTER_MS } from './seen.ts'
 
-/** What of the companies' file cannot be used: a company's entry, or null for the file itself. */
+/** A part of the companies' file that cannot be used: a company's entry, or null for the file itself. */
 export type Misread = string | null
 
 type Note = { readonly at: string; readonly misread: readonly Misread[] }
 
 /**
- * Notes in Redis what of its file this worker cannot use: a worker may have a file of its own, and one whose file is right
- * must not take another's for mended.
- * @returns what some worker could not use lately, this one included.
+ * Records in Redis what this worker cannot use of its file. Each worker may have its own file, and one with a correct
+ * file must not clear the alert of another.
+ * @returns what any worker, including this one, recently could not use.
  */
 export async function noteMisread(
   redis: Redis,
@@ -23,7 +23,7 @@ export async function noteMisread(
   const gone: string[] = []
   for (const [who, text] of Object.entries(await redis.hgetall(key))) {
     const { at, misread: theirs } = who === worker ? note : (JSON.parse(text) as Note)
-    // A worker that died cannot note that its file was mended.
+    // A worker that died cannot record that its file was fixed.
     const isRecent = now.getTime() - Date.parse(at) <= GONE_AFTER_MS
     if (isRecent && theirs.length > 0) for (const what of theirs) all.add(what)
     else gone.push(who)

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis'
 import { type Alert, type AlertName, subjectOf } from './alert.ts'
 
-/** A worker that dies while it sends leaves its claim; several times what sending may take. */
+/** A worker that dies while sending leaves its claim. This is several times the longest time that sending takes. */
 const CLAIM_MS = 30_000
 
-/** Nobody's change is lost: who wrote after we read makes us look again. */
+/** Compare and set, so that no change is lost: if another worker wrote after our read, we read again. */
 const REPLACE = `
   if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
   if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1])
@@ -19,13 +19,13 @@ export type Key = { readonly name: AlertName; readonly company: string | null; r
 /** The alerts that all workers share: a hash in Redis. */
 export type Outbox = {
   all(): Promise<Alert[]>
-  /** Replaces an alert by what `next` makes of it (null: there is none), against all other workers. */
+  /** Replaces an alert by what `next` makes of it (null: no alert), atomically among all workers. */
   change(
     key: Key,
     next: (before: Alert | null) => Alert | null,
   ): Promise<{ readonly before: Alert | null; readonly after: Alert | null }>
   remove(alerts: readonly Alert[]): Promise<void>
-  /** False when somebody else has it; it ends by itself if its holder dies. */
+  /** False if another sender has it; a claim expires if its holder dies. */
   claim(key: Key, token: string): Promise<boolean>
   release(key: Key, token: string): Promise<void>
 }

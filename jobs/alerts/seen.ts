@@ -1,34 +1,34 @@
 import type { Redis } from 'ioredis'
 
-/** Workers read a changed configuration at different moments; what none of them has seen for so long is gone. */
+/** Workers read a changed configuration at different times; what none of them has seen for this long is gone. */
 export const GONE_AFTER_MS = 2 * 60_000
 
 type Span = {
   readonly first: string
   readonly last: string
-  /** Since when some worker was there without a pause; absent from those of older versions. */
+  /** Since when a worker was present without a pause; absent from spans of older versions. */
   readonly attended?: string
 }
 
-/** Since when the workers know what they are configured for, without a pause: companies by slug, directories by path. */
+/** Since when the workers have known what is configured, without a pause: companies by slug, directories by path. */
 export type Seen = {
-  /** Null for what no worker has seen lately. */
+  /** Null for what no worker has seen recently. */
   since(what: string): Date | null
 }
 
-/** Always present: if it is not there, Redis has lost its data, or is new. */
+/** Always present: if it is missing, Redis has lost its data, or is new. */
 const WORKERS = '*'
 
-/** What a worker notes: what it is configured for, and how long it has been there itself. */
+/** What a worker records: what it is configured for, and since when it has been running. */
 export type Present = {
   readonly present: readonly string[]
   readonly startedAt: Date
   readonly now: Date
-  /** Whether it matters that no worker was there in between. */
+  /** Whether the time in between, without a worker, counts as a pause. */
   readonly isPause: (what: string, from: Date, until: Date) => boolean
 }
 
-/** Notes in Redis, for all workers, what this one is configured for, and drops what none is any more. */
+/** Records in Redis, for all workers, what this one is configured for, and drops what no worker is any more. */
 export async function noteSeen(redis: Redis, prefix: string, seen: Present): Promise<Seen> {
   const { now } = seen
   const present = [WORKERS, ...seen.present]
@@ -38,7 +38,7 @@ export async function noteSeen(redis: Redis, prefix: string, seen: Present): Pro
   for (const [what, text] of Object.entries(await redis.hgetall(key))) {
     const span = JSON.parse(text) as Span
     const isRecent = now.getTime() - Date.parse(span.last) <= GONE_AFTER_MS
-    // What is present stays, also when nobody could look for a while.
+    // What is present stays, even if no worker could record it for a while.
     if (isRecent || present.includes(what)) spans.set(what, span)
     else gone.push(what)
   }
@@ -57,20 +57,20 @@ export async function noteSeen(redis: Redis, prefix: string, seen: Present): Pro
   }
 }
 
-/** Up to now. A time later than now is of a clock that was ahead; ISO times are in the order of their texts. */
+/** Extends the span to now. A time later than now comes from a clock that was ahead; ISO times sort as text. */
 function extended(
   before: Span | undefined,
   { what, lost, startedAt, now, isPause }: Present & { what: string; lost: boolean },
 ): Span {
   const at = now.toISOString()
   const began = earliest(startedAt.toISOString(), at)
-  // What was there before Redis lost its data is not new.
+  // What existed before Redis lost its data is not new.
   if (!before) return { first: lost ? began : at, last: at, attended: began }
   const { first, last, attended = began } = before
   return {
     first: earliest(first, at),
     last: at,
-    // This worker was there all the time since it began; before that it takes the others' word.
+    // This worker has been present since it started; for the time before, it relies on the others.
     attended: isPause(what, new Date(last), new Date(began)) ? began : earliest(attended, began),
   }
 }

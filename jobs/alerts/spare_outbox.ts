@@ -4,20 +4,20 @@ import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alert } from './alert.ts'
 import { fieldOf, type Key, type Outbox } from './outbox.ts'
 
-/** What raises alerts is a run that ended, or a look at everything: neither should wait for long. */
+/** Alerts are raised after a run or by an inspection; neither should wait for long. */
 const REDIS_WITHIN_MS = 5000
 
 type Entry = { readonly key: Key; readonly alert: Alert | null }
 
 /**
- * The alerts that all workers share, and without Redis those that this worker knows of: it goes on from the last state
- * that it saw, so what is known already is not sent again. Each worker sends its own then, as none knows of the others.
- * What changed meanwhile is entered when Redis is back.
+ * The alerts that all workers share, and without Redis those that this worker knows. It continues from the last state
+ * that it saw, so known alerts are not sent again. Each worker then sends its own, as none knows those of the others.
+ * Changes made meanwhile are stored when Redis is back.
  */
 export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
   const copy = new Map<string, Entry>()
   const changed = new Set<string>()
-  /** What this worker is sending: with or without Redis it sends nothing twice at a time. */
+  /** What this worker is sending: with or without Redis, it never sends the same alert twice at a time. */
   const sending = new Set<string>()
 
   async function handBack(): Promise<void> {
@@ -29,7 +29,7 @@ export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
   }
 
   async function either<T>(inRedis: () => Promise<T>, inCopy: () => T): Promise<T> {
-    // Closed by ourselves: there is nothing to go on with.
+    // We closed the connection, so there is nothing to continue.
     if (redis.status === 'end') return await inRedis()
     await firstTry(redis, REDIS_WITHIN_MS)
     try {
@@ -88,7 +88,7 @@ export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
       sending.add(field)
       let claimed = false
       try {
-        // No other worker could be kept from sending without Redis.
+        // Without Redis, no other worker could be kept from sending.
         claimed = await either(
           () => shared.claim(key, token),
           () => true,

@@ -2,18 +2,18 @@ import { request } from 'undici'
 import { systemCode } from '#src/platform/errors.ts'
 import type { Outcome } from './alert.ts'
 
-/** A receiver that takes longer is as good as down. */
+/** A receiver that takes longer counts as down. */
 export const WEBHOOK_TIMEOUT_MS = 10_000
-/** Nobody reads the answer; so much is taken so that the connection can be used again. */
+/** The answer is not used. Up to this much is read, so that the connection can be reused. */
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** Errors that come before anything was sent. */
+/** Errors that occur before anything is sent. */
 const UNREACHED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.+|.*CERT.*)$/
 
 export type Answer = {
   readonly outcome: Outcome
-  /** What happened, for the log; nothing of the address but its host, nothing of the answer but its status. */
+  /** What happened, for the log; no part of the address, and only the status of the answer. */
   readonly said: string
 }
 
@@ -23,7 +23,7 @@ export async function post(url: string, message: object, timeoutMs = WEBHOOK_TIM
   return await ask(url, { method: 'POST', headers, body: JSON.stringify(message) }, timeoutMs)
 }
 
-/** Asks for it, as a browser would. Never throws, follows no redirect, and ends within the timeout. */
+/** Sends a GET request, as a browser would. Never throws, follows no redirect, and ends within the timeout. */
 export async function visit(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Promise<Answer> {
   return await ask(url, { method: 'GET', headers: {}, body: null }, timeoutMs)
 }
@@ -42,26 +42,26 @@ async function ask(url: string, { headers, ...question }: Question, timeoutMs: n
       headers: { ...headers, 'user-agent': 'editais-sync', ...login(url) },
       signal,
     })
-    // The status is the answer, whatever becomes of the rest.
+    // Only the status counts, even if the rest cannot be read.
     await body.dump({ limit: MAX_ANSWER_BYTES, signal }).catch(() => {})
     return judge(statusCode)
   } catch (error) {
     if (signal.aborted) {
       return { outcome: 'unanswered', said: `did not answer within ${timeoutMs / 1000} s` }
     }
-    // Its message might repeat the address, and with it a token.
+    // The error's message might contain the address, and with it a token.
     const code = systemCode(error) ?? 'unknown error'
     return { outcome: UNREACHED.test(code) ? 'unreached' : 'unanswered', said: `did not answer (${code})` }
   }
 }
 
 function judge(status: number): Answer {
-  if (status >= 200 && status < 300) return { outcome: 'delivered', said: `took it (${status})` }
+  if (status >= 200 && status < 300) return { outcome: 'delivered', said: `accepted it (${status})` }
   const hint = status >= 300 && status < 400 ? ', a redirect, which is not followed' : ''
-  return { outcome: 'refused', said: `refused it (${status}${hint})` }
+  return { outcome: 'refused', said: `rejected the request (${status}${hint})` }
 }
 
-/** undici does not use a name and password that stand in the address. */
+/** undici does not use a name and password in the address. */
 function login(url: string): Readonly<Record<string, string>> {
   const { username, password } = new URL(url)
   if (!username && !password) return {}

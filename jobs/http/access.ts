@@ -14,9 +14,9 @@ type AccessOptions = {
 }
 
 /**
- * Lets through requests with the token: as `Authorization: Bearer`, or as the password of any user, which is what
- * a browser can ask for. Without a token to compare with, none. After ten wrong tokens an address has to wait
- * before another one is compared: people choose tokens, and some can be guessed.
+ * Accepts requests with the token: as `Authorization: Bearer`, or as the password of any user, which a browser can
+ * prompt for. Rejects all if no token is configured. After ten wrong tokens an address must wait before another one is
+ * compared: people choose tokens, and some can be guessed.
  */
 export function adminOnly(
   adminToken: string | null,
@@ -45,7 +45,7 @@ export function adminOnly(
         if (wrongTokens.waitSeconds(address) > 0)
           log.warn(
             { address },
-            'Too many wrong ADMIN_TOKENs: this address has to wait before each further one',
+            'Too many wrong ADMIN_TOKENs: this address must wait before each further attempt',
           )
       }
       c.header('WWW-Authenticate', 'Basic realm="editais-sync: ADMIN_TOKEN is the password", charset="UTF-8"')
@@ -57,7 +57,7 @@ export function adminOnly(
   }
 }
 
-/** Of one length, whatever was given: a comparison in constant time needs that. */
+/** Always of the same length, which a constant-time comparison needs. */
 function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
@@ -68,23 +68,25 @@ function tokenOf(request: Request): string | null {
 }
 
 /**
- * A browser that is logged in sends the password with whatever any page makes it ask. So what changes
- * something must come from a page of ours, or from no page at all.
+ * A browser that is logged in sends the password with every request, even one that another site's page triggers. So a
+ * request that changes something must come from one of our own pages, or from no page at all.
  */
 export const fromOurOwnPages: MiddlewareHandler = async (c, next) => {
   const changes = !['GET', 'HEAD'].includes(c.req.method)
   if (changes && isFromElsewhere(c.req.raw.headers)) {
-    throw new HTTPException(403, { message: 'This was asked by a page of another site, and is refused.' })
+    throw new HTTPException(403, {
+      message: 'This request comes from a page of another site and is refused.',
+    })
   }
   await next()
 }
 
 function isFromElsewhere(headers: Headers): boolean {
-  // The browser's own word, which no page can forge; it says it wherever it was told over a safe connection.
+  // Set by the browser, and no page can forge it. Browsers send it only over a secure connection.
   const site = headers.get('sec-fetch-site')
   if (site !== null) return site !== 'same-origin' && site !== 'none'
   const origin = headers.get('origin')
   if (origin === null) return false
-  // Without the scheme: a proxy in front of us may speak TLS.
+  // Compared without the scheme: a proxy in front of us may speak TLS.
   return !URL.canParse(origin) || new URL(origin).host !== headers.get('host')
 }

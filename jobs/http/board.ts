@@ -3,13 +3,13 @@ import { HTTPException } from 'hono/http-exception'
 import { messageOf } from '#src/platform/errors.ts'
 import type { JobData, Queues } from '../queue.ts'
 
-/** Status, and a headline that the page knows in the reader's language. */
+/** Status, and the key of a headline that the page translates. */
 const REFUSED = [403, 'ERRORS.FORBIDDEN'] as const
 const FAILED = [500, 'ERRORS.INTERNAL_SERVER_ERROR'] as const
 
 /**
  * Bull Board below `basePath`: shows what is in the queues, and lets an operator retry, remove and pause.
- * Loaded when it is first looked at: an idle worker stays small without it.
+ * Loaded on first use, so that an idle worker stays small.
  */
 export async function createBoard(
   { ticks, runs }: Pick<Queues, 'ticks' | 'runs'>,
@@ -26,14 +26,14 @@ export async function createBoard(
   const serverAdapter = new HonoAdapter(serveStatic).setBasePath(basePath)
   const queues = [
     new BullMQAdapter(runs, { description: "Runs: a company's sync or its maintenance" }),
-    new BullMQAdapter(ticks, { description: 'Schedules: each tick only asks for a run' }),
+    new BullMQAdapter(ticks, { description: 'Schedules: each tick only requests a run' }),
   ]
   for (const queue of queues) {
     queue.setFormatter('name', (job: { name: string; data?: JobData }) => `${job.name} ${job.data?.company}`)
     queue.addJob = refuseJob
   }
   createBullBoard({ queues, serverAdapter, options: { uiConfig: { boardTitle: 'editais-sync' } } })
-  // Its own handler shows stacks where NODE_ENV says that somebody develops.
+  // Its own handler shows stack traces if NODE_ENV is development.
   serverAdapter.setErrorHandler(error => {
     const [status, key] = error instanceof HTTPException ? REFUSED : FAILED
     return { status, body: { error: { key }, message: messageOf(error) } }
@@ -41,9 +41,9 @@ export async function createBoard(
   return new Hono({ strict: false }).route(basePath, serverAdapter.registerPlugin())
 }
 
-/** Only what asks for a run sees to it that no company has two that wait. */
+/** Only requestRun ensures that no company has two waiting runs. */
 async function refuseJob(): Promise<never> {
   throw new HTTPException(403, {
-    message: 'Jobs are not added here: run a scheduler now, or POST /companies/{company}/sync.',
+    message: 'Jobs cannot be added here. Run a scheduler now, or POST /companies/{company}/sync.',
   })
 }

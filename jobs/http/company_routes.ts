@@ -10,12 +10,12 @@ import type { Company, CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { fromRedis } from '../within.ts'
 
-/** Long enough for a Redis that is busy. */
+/** Long enough for a busy Redis. */
 const REDIS_WITHIN_MS = 5000
-/** Each is a process with DuckDB in it. */
+/** Each one is a process that loads DuckDB. */
 const MAX_STATUSES = 2
 
-/** What an operator may ask about a company. */
+/** What an operator may request for a company. */
 export type CompanyRequests = {
   requestSync(company: string, options: { readonly full: boolean }): Promise<{ readonly job: string }>
   /** What `status --json` prints. */
@@ -28,17 +28,17 @@ type Options = CompanyRequests & {
   readonly log: Logger
 }
 
-/** Adds the routes below `/companies`; who may use them is decided before. */
+/** Adds the routes below `/companies`; access is checked before them. */
 export function routeCompanies(app: Hono, { registry, queues, requestSync, log, ...options }: Options): void {
   const status = sharing(MAX_STATUSES, options.status)
   app.post('/companies/:company/sync', async c => {
     const { slug } = companyOf(c, registry)
     const full = await readFull(c)
     const { redis } = queues
-    // Asked first: what is given to a Redis that then goes away may be carried out or not.
+    // Ping first: if Redis goes away after a command is sent, the command may or may not run.
     await fromRedis(redis, REDIS_WITHIN_MS, () => redis.ping())
     const { job } = await fromRedis(redis, REDIS_WITHIN_MS, () => requestSync(slug, { full }))
-    log.info({ company: slug, job, full }, 'A run was asked for over HTTP.')
+    log.info({ company: slug, job, full }, 'A run was requested over HTTP.')
     return c.json({ company: slug, full, job }, 202)
   })
   app.get('/companies/:company/status', async c => {
@@ -47,10 +47,10 @@ export function routeCompanies(app: Hono, { registry, queues, requestSync, log, 
     if (published === null) {
       const failure = await readFailure(paths)
       const last = failure
-        ? `The last one ${describeFailure(failure)}`
-        : '/queues shows how the last one ended.'
+        ? `The last run ${describeFailure(failure)}`
+        : '/queues shows how the last run ended.'
       throw new HTTPException(409, {
-        message: `${slug} has no snapshot yet. POST /companies/${slug}/sync asks for a run. ${last}`,
+        message: `${slug} has no snapshot yet. POST /companies/${slug}/sync requests a run. ${last}`,
       })
     }
     return c.body(await status(slug), 200, { 'Content-Type': 'application/json' })
@@ -67,13 +67,13 @@ export function companyOf(
   if (company) return company
   const problem = broken.get(slug)
   if (problem !== undefined) throw new HTTPException(409, { message: problem })
-  const known = companies.size > 0 ? `Known: ${namesOf([...companies.keys()])}.` : 'No company is.'
+  const known = companies.size > 0 ? `Known: ${namesOf([...companies.keys()])}.` : 'No company is configured.'
   throw new HTTPException(404, { message: `${slug} is not configured. ${known}` })
 }
 
 const syncBody = z.strictObject({ full: z.boolean().default(false) })
 
-/** No body asks for what is due. */
+/** Without a body, the run is incremental. */
 async function readFull(c: Context): Promise<boolean> {
   const text = (await c.req.text()).trim()
   if (text === '') return false
@@ -94,7 +94,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Equal questions get the same answer while it is looked for; others wait for a place. */
+/** Concurrent calls about the same thing share one answer; at most `places` calls run, and others wait. */
 export function sharing(places: number, ask: (about: string) => Promise<string>): typeof ask {
   const answers = new Map<string, Promise<string>>()
   let taken = 0
@@ -106,7 +106,7 @@ export function sharing(places: number, ask: (about: string) => Promise<string>)
       return await ask(about)
     } finally {
       answers.delete(about)
-      // Whoever is next takes the place over.
+      // The next one takes over the place.
       const next = waiting.shift()
       if (next) next()
       else taken -= 1

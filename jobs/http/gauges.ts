@@ -12,20 +12,20 @@ const NOW = 'Of this worker, now: sum over the workers.'
 const EACH = 'Of each worker.'
 const SAME = 'Here every worker shows the same, so take the max over them.'
 const REDIS_WITHIN_MS = 1000
-/** Of a page of memory, in which Linux counts; the same on all that Node runs on. */
+/** The size of a memory page, the unit of statm in Linux; the same on everything that Node runs on. */
 const PAGE_BYTES = 4096
 
 export type Watched = {
   readonly registry: Pick<CompanyRegistry, 'companies'> & Partial<Pick<CompanyRegistry, 'problem' | 'broken'>>
   readonly redis: Queues['redis']
-  /** What keeps Redis from being used, though it may answer. */
+  /** Why Redis cannot be used, even if it answers. */
   readonly redisProblem: Queues['problem']
   readonly slots?: Slots
   readonly concurrency?: number
   readonly alerts?: Pick<Alerts, 'active'>
 }
 
-/** Gauges of the worker itself, and of what it depends on. @returns what brings them up to date. */
+/** Gauges of the worker itself, and of what it depends on. @returns a function that updates them. */
 export function createWorkerGauges(registry: Registry, watched: Watched): () => Promise<void> {
   const gauges = define(registry)
   gauges.version.set({ version: versionOfProgram() }, 1)
@@ -35,7 +35,7 @@ export function createWorkerGauges(registry: Registry, watched: Watched): () => 
       disksOf(watched.registry),
       alertsOf(watched),
     ])
-    // From here on without a pause: two who scrape at once must not see one another's gaps.
+    // No await from here on: one of two concurrent scrapes must not see gauges that the other has just reset.
     showConfiguration(gauges, watched)
     showSlots(gauges, watched, memory)
     gauges.redis.set(watched.redis.status === 'ready' && watched.redisProblem() === null ? 1 : 0)
@@ -60,33 +60,35 @@ function define(registry: Registry) {
     redis: gauge('editais_redis_up', `1 while Redis is connected and can be used, 0 otherwise. ${EACH}`),
     configuration: gauge(
       'editais_configuration_ok',
-      `1 where all of the companies' file can be used, 0 where it, or an entry, is broken. ${EACH}`,
+      `1 if the whole companies' file can be used, 0 if it or an entry is broken. ${EACH}`,
     ),
     broken: gauge(
       'editais_entry_broken',
       `1 for a company whose entry in the companies' file cannot be used, 0 for the others. ${EACH}`,
       ['company'],
     ),
-    slots: gauge('editais_slots', `Runs that may be under way at once (WORKER_CONCURRENCY). ${NOW}`),
-    slotsUsed: gauge('editais_slots_used', `Runs that are under way. ${NOW}`),
+    slots: gauge('editais_slots', `Limit of concurrent runs (WORKER_CONCURRENCY). ${NOW}`),
+    slotsUsed: gauge('editais_slots_used', `Runs under way. ${NOW}`),
     started: gauge(
       'editais_run_started_timestamp_seconds',
-      `When the run of the company began that is under way; absent while none is. ${NOW}`,
+      `When the company's current run began; absent without one. ${NOW}`,
       ['company'],
     ),
     memory: gauge(
       'editais_run_memory_bytes',
-      `Resident memory of the run that is under way; absent while none is, and outside Linux. ${NOW}`,
+      `Resident memory of the company's current run; absent without one, and outside Linux. ${NOW}`,
       ['company'],
     ),
     alerts: gauge(
       'editais_alerts',
-      `Alerts that are raised, by name and company; the company is empty where it concerns none. Absent while Redis is away. ${SAME}`,
+      `Raised alerts by name and company; the company is empty if the alert concerns none. Absent while Redis is away. ${SAME}`,
       ['alert', 'company'],
     ),
-    diskFree: gauge('editais_disk_free_bytes', `What this user may still write in DATA_DIR. ${SAME}`, [
-      'directory',
-    ]),
+    diskFree: gauge(
+      'editais_disk_free_bytes',
+      `Space on the file system of DATA_DIR that this user may still use. ${SAME}`,
+      ['directory'],
+    ),
     diskSize: gauge('editais_disk_size_bytes', `Size of the file system of DATA_DIR. ${SAME}`, ['directory']),
   }
 }
@@ -110,7 +112,7 @@ function showSlots(gauges: Gauges, watched: Watched, memory: ReadonlyMap<string,
   for (const [company, bytes] of memory) gauges.memory.set({ company }, bytes)
 }
 
-/** Bytes that each run has in memory, by company. */
+/** Resident bytes of each run, by company. */
 async function memoryOf(slots: Slots): Promise<ReadonlyMap<string, number>> {
   const found = await Promise.all(
     [...slots].map(async ({ company, pid }) => {

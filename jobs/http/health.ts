@@ -10,12 +10,12 @@ import { isRefusal } from '../redis_problem.ts'
 import { fromRedis } from '../within.ts'
 
 const REDIS_WITHIN_MS = 1000
-/** With less of a file system free, runs are about to fail; long before that there is an alert. */
+/** With a smaller share of the file system free, runs are about to fail; an alert comes long before that. */
 const MIN_FREE = 0.01
-/** Of companies whose entries are broken: a wrong default breaks all of them. */
+/** Limit of the broken entries shown: a wrong default breaks all of them. */
 const MAX_SHOWN = 10
 
-/** `detail` says what is wrong, and what to do. */
+/** `detail` is the problem, and what to do. */
 export type Check = { readonly ok: boolean; readonly detail?: string }
 
 /** Whether this worker can take runs. */
@@ -33,7 +33,7 @@ type Checked = {
   readonly spaceOf?: (path: string) => Promise<Space>
 }
 
-/** Looks at all that a run needs; never throws, and ends within a second or so. */
+/** Checks everything that a run needs; never throws, and ends within a second or so. */
 export async function checkReadiness({ registry, queues, spaceOf = statfs }: Checked): Promise<Readiness> {
   const directories = new Set([...registry.companies.values()].map(({ settings }) => settings.dataDir))
   const checks = {
@@ -51,7 +51,7 @@ function verdict(problems: readonly (string | null)[]): Check {
 
 async function checkRedis({ redis, prefix, problem, ticks, runs }: Checked['queues']): Promise<Check> {
   try {
-    // Written and not only asked: one that is full, or a replica, answers as well.
+    // Probed with writes: a full Redis or a replica answers reads too.
     await fromRedis(redis, REDIS_WITHIN_MS, () => probe(redis, prefix))
     const paused = await fromRedis(redis, REDIS_WITHIN_MS, () => pausedOf([ticks, runs]))
     return verdict(paused.map(name => `The queue ${name} is paused, so nothing runs: resume it on /queues.`))
@@ -77,19 +77,19 @@ function configurationProblems({ companies, problem, broken }: Checked['registry
 async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Space>): Promise<string | null> {
   try {
     const present = await nearestPresent(dataDir)
-    if (!(await stat(present)).isDirectory()) return `${dataDir} is no directory. Set DATA_DIR to one.`
+    if (!(await stat(present)).isDirectory()) return `${dataDir} is not a directory. Set DATA_DIR to one.`
     await access(present, constants.W_OK | constants.X_OK)
     const { blocks, bavail } = await spaceOf(present)
-    // Some file systems do not say how large they are.
+    // Some file systems do not report their size.
     if (blocks === 0 || bavail / blocks >= MIN_FREE) return null
-    return `The disk of ${dataDir} is full: under ${MIN_FREE * 100} % is free. Free some space; old snapshots go with a shorter SNAPSHOT_KEEP.`
+    return `The disk of ${dataDir} is full: under ${MIN_FREE * 100} % is free. Free some space; a shorter SNAPSHOT_KEEP removes old snapshots.`
   } catch (error) {
     const code = systemCode(error) ?? messageOf(error)
-    return `${dataDir} cannot be written (${code}). Set DATA_DIR to a directory that this user may write.`
+    return `${dataDir} is not writable (${code}). Set DATA_DIR to a directory that this user may write.`
   }
 }
 
-/** The first run makes the directory; until then what it would be made in must do. */
+/** The path, or until the first run creates it, the nearest parent that exists. */
 async function nearestPresent(path: string): Promise<string> {
   try {
     await stat(path)

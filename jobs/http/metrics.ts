@@ -12,18 +12,18 @@ import type { Slots } from '../slots.ts'
 import { fromRedis } from '../within.ts'
 import { createWorkerGauges, type Watched } from './gauges.ts'
 
-/** Who scrapes waits some ten seconds at most; a Redis that is away must not cost the rest of the answer. */
+/** A scraper waits some ten seconds at most; a Redis that is away must not cost the other metrics. */
 const REDIS_WITHIN_MS = 1000
 /** From a run that finds nothing to the first one of a large company. */
 const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600]
-/** Up to the longest wait that API_TIMEOUT_MS has by default. */
+/** Up to the longest wait that the default API_TIMEOUT_MS allows. */
 const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
-/** Each 10 ms, the library's default, costs an idle worker half of a hundredth of a core. */
+/** Sampling every 10 ms, the library's default, costs an idle worker 0.5 % of a core. */
 const LOOP_SAMPLE_MS = 50
 
 const MODES: readonly RunReport['mode'][] = ['incremental', 'full']
 const STATUSES: readonly RunReport['status'][] = ['ok', 'partial', 'failed', 'interrupted']
-/** `listed`, and what became of it (I1); then what else a run counts. */
+/** `listed` and its outcomes (I1); then the other counts of a run. */
 const OUTCOMES = [
   ...([
     'listed',
@@ -42,15 +42,15 @@ const OWN = 'Of this worker, since it started: sum over the workers.'
 const SHARED = 'Read from the data directory: every worker shows the same, so take the max over them.'
 
 export type Metrics = {
-  /** Of the API that this worker serves. */
+  /** Metrics of the API that this worker serves. */
   readonly service: ServiceMetrics
-  /** Requests to the API that were answered, or (status null) were not. */
+  /** Requests to the API; the status is null if there was no answer. */
   observeAnswers(company: string, answers: readonly AnswerSeen[]): void
-  /** A run that ended, after so many seconds; without them until its report was written. */
+  /** A run that ended, and how long it took; by default, until its report was written. */
   observeRun(company: string, report: RunReport, seconds?: number | null): void
   /** A run that left no report: it could not begin, or died. */
   observeFailure(company: string, mode: RunReport['mode']): void
-  /** All of it in Prometheus' text format. */
+  /** All metrics in Prometheus' text format. */
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
@@ -64,7 +64,7 @@ export type MetricsOptions = {
   readonly now: () => Date
 }
 
-/** Counts what runs tell, and reads the rest when it is asked for. */
+/** Counts what runs report, and reads the rest on each scrape. */
 export function createMetrics({ registry, queues, now, ...watched }: MetricsOptions): Metrics {
   const exposition = new Registry()
   collectDefaultMetrics({ register: exposition, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
@@ -113,32 +113,32 @@ function createCounters(registry: Registry) {
   return {
     runs: new Counter({
       name: 'editais_runs_total',
-      help: `Runs that ended, or could not begin, or died (failed). ${OWN}`,
+      help: `Runs by how they ended; runs that could not begin or died count as failed. ${OWN}`,
       labelNames: ['company', 'mode', 'status'],
       registers,
     }),
     runSeconds: new Histogram({
       name: 'editais_run_duration_seconds',
-      help: `How long runs took, with publishing. ${OWN}`,
+      help: `Duration of runs, including publishing. ${OWN}`,
       labelNames: ['company', 'mode'],
       buckets: RUN_SECONDS,
       registers,
     }),
     notices: new Counter({
       name: 'editais_notices_total',
-      help: `Notices by what became of them in runs: listed = unchanged + loaded + deferred + gone + quarantined + failed + not_attempted; the others are counted besides. ${OWN}`,
+      help: `Notices by outcome in runs: listed = unchanged + loaded + deferred + gone + quarantined + failed + not_attempted; the other outcomes are counted in addition. ${OWN}`,
       labelNames: ['company', 'outcome'],
       registers,
     }),
     requests: new Counter({
       name: 'editais_api_requests_total',
-      help: `Requests to the API by the answer's status code; none where no answer came. ${OWN}`,
+      help: `Requests to the API by the status code of the answer; none if there was no answer. ${OWN}`,
       labelNames: ['company', 'code'],
       registers,
     }),
     requestSeconds: new Histogram({
       name: 'editais_api_request_duration_seconds',
-      help: `How long the API took to answer, or not to. ${OWN}`,
+      help: `Duration of requests to the API, answered or not. ${OWN}`,
       labelNames: ['company'],
       buckets: REQUEST_SECONDS,
       registers,
@@ -152,29 +152,29 @@ function createGauges(registry: Registry) {
   return {
     freshness: ofCompany(
       'editais_freshness_seconds',
-      'Time since the last run ended that went through everything listed; absent before the first.',
+      'Time since the end of the last run that went through everything listed; absent before the first.',
     ),
     lastSuccess: ofCompany(
       'editais_last_success_timestamp_seconds',
-      'When the last run ended that went through everything listed; absent before the first.',
+      'End of the last run that went through everything listed; absent before the first.',
     ),
     withoutGood: ofCompany(
       'editais_without_good_run',
-      '1 for a company of which no run ever went through everything listed, 0 for the others.',
+      '1 for a company without any run that went through everything listed, 0 for the others.',
     ),
     lastStatus: new Gauge({
       name: 'editais_last_run_status',
-      help: `1 for the status of the last run, 0 for the others; failed also where it could not begin or died. Absent before the first. ${SHARED}`,
+      help: `1 for the status of the last run, 0 for the others; failed also if it could not begin or died. Absent before the first. ${SHARED}`,
       labelNames: ['company', 'status'],
       registers: [registry],
     }),
-    quarantined: ofCompany('editais_quarantined_records', 'Records in quarantine, unresolved.'),
+    quarantined: ofCompany('editais_quarantined_records', 'Unresolved records in quarantine.'),
     rawBytes: ofCompany('editais_raw_log_bytes', 'Size of the raw log.'),
     rawSegments: ofCompany('editais_raw_log_segments', 'Segments of the raw log.'),
     snapshotBytes: ofCompany('editais_snapshot_bytes', 'Size of the latest snapshot.'),
     metabase: ofCompany(
       'editais_metabase_current',
-      '1 where Metabase reads the latest snapshot, 0 where the last try to point it there failed; absent without Metabase.',
+      '1 if Metabase reads the latest snapshot, 0 if the last attempt to point it there failed; absent without Metabase.',
     ),
     jobs: new Gauge({
       name: 'editais_queue_jobs',
@@ -195,7 +195,7 @@ async function showCompanies(gauges: Gauges, companies: readonly Company[], now:
     })),
   )
   const { jobs: _, ...ofCompanies } = gauges
-  // From here on without a pause: two who scrape at once must not see one another's gaps.
+  // No await from here on: one of two concurrent scrapes must not see gauges that the other has just reset.
   for (const gauge of Object.values(ofCompanies)) gauge.reset()
   for (const { company, state, failure, metabase } of states) {
     gauges.withoutGood.set({ company }, state?.last_good_at ? 0 : 1)
@@ -227,7 +227,7 @@ async function showQueues({ jobs }: Gauges, { ticks, runs, redis }: MetricsOptio
   }
 }
 
-/** What appears only with its first event has no increase to be seen, and alerts would miss it. */
+/** A series that appears only with its first event shows no increase, so alerts would miss that event. */
 function beginAtZero({ runs, notices }: Counters, companies: readonly Company[]): void {
   for (const { slug: company } of companies) {
     for (const mode of MODES) for (const status of STATUSES) runs.inc({ company, mode, status }, 0)
@@ -235,7 +235,7 @@ function beginAtZero({ runs, notices }: Counters, companies: readonly Company[])
   }
 }
 
-/** What is left of companies that are not configured any more. */
+/** Removes the series of companies that are no longer configured. */
 async function forgetOthers(
   metric: Counter | Histogram,
   { companies }: MetricsOptions['registry'],

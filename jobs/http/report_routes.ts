@@ -6,11 +6,11 @@ import { latestLink } from '#src/store/lake/manifest.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { companyOf, sharing } from './company_routes.ts'
 
-/** Each is a process with DuckDB in it. */
+/** Each one is a process that loads DuckDB. */
 const MAX_REPORTS = 2
-/** Each can have two megabytes. */
+/** Each one can take two megabytes. */
 const MAX_KEPT = 8
-/** It counts days until sessions and deadlines, so it grows old without a new snapshot as well. */
+/** A report counts days until sessions and deadlines, so it goes out of date even without a new snapshot. */
 const FRESH_MS = 10 * 60_000
 
 export type ReportRequests = {
@@ -20,20 +20,20 @@ export type ReportRequests = {
 
 type Options = ReportRequests & {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'broken'>
-  /** Decides who may see it. */
+  /** Decides who may see a report. */
   readonly access: MiddlewareHandler
-  /** For who asks for no report: what else there is. */
+  /** The list of routes, for clients that do not want a report. */
   readonly contents: () => object
 }
 
 /**
- * The company's report at `/` (of several, a list of them), and each at `/companies/<company>/report`. Who comes to `/`
- * without credentials, and not with a browser, is told what else there is.
+ * The company's report at `/` (for several companies, a list of them), and each at `/companies/<company>/report`. At
+ * `/`, a client without credentials that is not a browser gets the list of routes.
  */
 export function routeReports(app: Hono, { registry, access, contents, report }: Options): void {
   const show = remembering(sharing(MAX_REPORTS, report))
   app.get('/', async (c, next) => {
-    // Two things stand here; which one depends on these.
+    // These headers decide which of two answers is sent.
     c.header('Vary', 'Accept, Authorization')
     const wanted = c.req.header('authorization') ?? /text\/html/.test(c.req.header('accept') ?? '')
     if (!wanted) return c.json(contents())
@@ -60,14 +60,14 @@ async function answer(c: Context, company: Company, show: Show): Promise<Respons
   return c.html(await show(company, snapshot))
 }
 
-/** A report is kept while its snapshot is the latest, and not for long: one a company. */
+/** Keeps one report per company, while its snapshot is the latest and for FRESH_MS at most. */
 function remembering(report: ReportRequests['report']): Show {
   const kept = new Map<string, { readonly snapshot: string; readonly atMs: number; readonly text: string }>()
   return async ({ slug }, snapshot) => {
     const known = kept.get(slug)
     if (known?.snapshot === snapshot && performance.now() - known.atMs < FRESH_MS) return known.text
     const text = await report(slug)
-    // Those of companies that nobody looks at any more go first.
+    // The one that was rendered longest ago goes first.
     kept.delete(slug)
     if (kept.size >= MAX_KEPT) kept.delete(kept.keys().next().value as string)
     kept.set(slug, { snapshot, atMs: performance.now(), text })

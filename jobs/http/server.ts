@@ -21,7 +21,7 @@ import type { Metrics } from './metrics.ts'
 import { type ReportRequests, routeReports } from './report_routes.ts'
 
 const MAX_BODY_BYTES = 10_000
-/** Bull Board asks for many things at once; that it waits for a Redis that is away helps nobody. */
+/** Bull Board sends many requests at once; there is no point in letting them wait for a Redis that is away. */
 const BOARD_WITHIN_MS = 5000
 
 export type HttpOptions = CompanyRequests &
@@ -29,14 +29,14 @@ export type HttpOptions = CompanyRequests &
     readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'>
     readonly queues: Queues
     readonly metrics: Pick<Metrics, 'render' | 'service'>
-    /** The API out of the latest snapshots. */
+    /** The API, served from the latest snapshots. */
     readonly api: ReturnType<typeof createServeRoutes> | null
-    /** Null turns off all that needs it. */
+    /** Null turns off everything that needs it. */
     readonly adminToken: string | null
     readonly log: Logger
   }
 
-/** What an operator, a scheduler of containers and Prometheus ask of a worker. */
+/** The routes of a worker for operators, container orchestrators and Prometheus. */
 export function createHttp(options: HttpOptions): Service {
   const { registry, queues, metrics, adminToken, api, log } = options
   const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
@@ -44,16 +44,20 @@ export function createHttp(options: HttpOptions): Service {
   app.onError((error, c) => {
     const refusal = sendRefusal(c, error)
     if (refusal) return refusal
-    if (error instanceof RedisAwayError) return sendError(c, 503, `${error.message} Ask again when it does.`)
+    if (error instanceof RedisAwayError) return sendError(c, 503, `${error.message} Retry when it does.`)
     if (isRefusal(error)) {
-      return sendError(c, 503, `${redisRefusal(messageOf(error))} Nothing was asked for; ask again then.`)
+      return sendError(
+        c,
+        503,
+        `${redisRefusal(messageOf(error))} No run was requested. Retry when Redis works again.`,
+      )
     }
     const { message } = explain(error)
     log.error({ method: c.req.method, path: shownPath(c.req.path) }, message)
     return error instanceof FatalError ? sendError(c, 500, message) : sendFault(c)
   })
 
-  // Nobody needs a token for these.
+  // These need no token.
   const [check, render] = [shared(() => checkReadiness({ registry, queues })), shared(() => metrics.render())]
   app.get('/readyz', async c => {
     const readiness = await check()
@@ -87,23 +91,23 @@ function routeBoard(app: Hono, queues: HttpOptions['queues']): void {
   })
 }
 
-/** Errors of the board are answered as all others are. */
+/** Passes errors of the board to the handler of all other errors. */
 function rethrow(error: Error): never {
   throw error
 }
 
 function contents(adminToken: string | null) {
   return {
-    'GET /': "the company's report, for a browser; of several companies, a list of theirs",
+    'GET /': "the company's report, for a browser; for several companies, a list of reports",
     'GET /healthz': 'whether the worker is alive',
     'GET /readyz': 'whether it can take runs: Redis, directories, configuration',
     'GET /metrics': 'metrics for Prometheus',
-    'GET /queues': 'what is in the queues, for a browser',
+    'GET /queues': 'the queues, for a browser',
     'POST /companies/{company}/sync':
-      'asks for a run; the body {"full": true} for one that fetches everything again',
-    'GET /companies/{company}/status': 'how the company stands',
-    'GET /companies/{company}/report': 'its report, for a browser',
-    'GET /api/v1/editais': 'the API, out of the latest snapshot; keys: `npm run keys`',
+      'requests a run; with the body {"full": true}, one that fetches everything again',
+    'GET /companies/{company}/status': 'the status of the company',
+    'GET /companies/{company}/report': "the company's report, for a browser",
+    'GET /api/v1/editais': 'the API, served from the latest snapshot; keys: `npm run keys`',
     token: adminToken
       ? 'The report, /queues and /companies need ADMIN_TOKEN: as bearer token, or as the password of any user.'
       : 'The report, /queues and /companies are off: ADMIN_TOKEN is not set.',

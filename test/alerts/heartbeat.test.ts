@@ -70,13 +70,15 @@ test('a failed heartbeat is retried and logged once, and logged again when it re
       level: 'error',
       company: 'acme',
       msg: expect.stringMatching(
-        /^The heartbeat at 127\.0\.0\.1:\d+ refused it \(503\)\. Check HEARTBEAT_URL\.$/,
+        /^The heartbeat at 127\.0\.0\.1:\d+ rejected the request \(503\)\. Check HEARTBEAT_URL\.$/,
       ),
     },
   ])
   receiver.answer = (_, response) => void response.end('ok')
   await heartbeat(acme)
-  expect(lines.slice(1)).toMatchObject([{ level: 'info', msg: expect.stringMatching(/is taken again\.$/) }])
+  expect(lines.slice(1)).toMatchObject([
+    { level: 'info', msg: expect.stringMatching(/is accepted again\.$/) },
+  ])
   expect(JSON.stringify(lines)).not.toContain(TOKEN)
   await heartbeat({ slug: 'boreal', schedule: readSchedule({ COMPANY: 'boreal' }) })
   expect(receiver.asked).toHaveLength(7)

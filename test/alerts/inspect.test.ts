@@ -195,7 +195,7 @@ test('a good run in the future, from a clock that was ahead, does not count', as
   await becomesStale({ clock, look })
   expect(webhook.messages[0]).toMatchObject({
     message: expect.stringMatching(
-      /since 2026-11-21T12:01:\S+Z, and the last one is noted for 2026-11-22T12:00:00.000Z, later than now: 3/,
+      /since 2026-11-21T12:01:\S+Z, and the last one is recorded for 2026-11-22T12:00:00.000Z, which is in the future: 3/,
     ),
     details: { last_good_at: '2026-11-22T12:00:00.000Z' },
   })
@@ -243,7 +243,7 @@ test('a long first run is not stale, whichever worker continues it', async () =>
   expect(await look()).toEqual([])
   await job?.moveToCompleted('done', 'token', false)
   expect(await look()).toEqual(['stale raised'])
-  expect(webhook.messages[0]?.message).toContain('nor ever')
+  expect(webhook.messages[0]?.message).toContain('or ever before')
 })
 
 test('a later run under way gets one more period: a run only starts at its due time', async () => {
@@ -380,8 +380,8 @@ test("for refused names the alert does not claim that the companies' file is not
   clock.pass(MINUTE)
   expect(await look(refused)).toEqual(['wrong_configuration raised'])
   const message = webhook.messages[0]?.message
-  expect(message).toMatch(/^Names in the companies' file cannot be used; .*"Delta" must be a short name/)
-  expect(message).not.toContain('as before it was changed')
+  expect(message).toMatch(/^Names in the companies' file cannot be used\. .*"Delta" must be a short name/)
+  expect(message).not.toContain('previous configuration')
 })
 
 test('alerts of a company or directory that left the configuration are dropped silently', async () => {

@@ -43,7 +43,7 @@ test('a webhook that is down is retried at growing intervals, gets its alerts la
       'error',
       expect.stringMatching(/^The alert webhook at 127\.0\.0\.1:\d+ did not answer \(ECONNREFUSED\)/),
     ],
-    ['info', expect.stringContaining('takes alerts again')],
+    ['info', expect.stringContaining('accepts alerts again')],
   ])
 })
 
@@ -221,7 +221,7 @@ test('a redirect is not followed', async () => {
   await alerts.deliver()
   expect(webhook.messages).toHaveLength(1)
   expect(elsewhere.messages).toEqual([])
-  expect(alerts.lines.at(-1)?.msg).toMatch(/refused it \(307, a redirect, which is not followed\)/)
+  expect(alerts.lines.at(-1)?.msg).toMatch(/rejected the request \(307, a redirect, which is not followed\)/)
 })
 
 test("the webhook's token is in no Redis value and no log line, whatever happens", async () => {

@@ -99,7 +99,7 @@ test('an outage of Redis alerts once it lasts, and its end sends the recovery', 
   expect(told(webhook).sort()).toEqual(['redis_unusable raised', 'wrong_configuration raised'])
   const about = webhook.messages.find(({ alert }) => alert === 'redis_unusable')
   expect(about?.message).toMatch(
-    /^A worker cannot use Redis, so it begins no runs\. Redis at 127\.0\.0\.1:\d+ does not answer \(\w+\)\. Start it, or set REDIS_URL\./,
+    /^A worker cannot use Redis, so it starts no runs\. Redis at 127\.0\.0\.1:\d+ does not answer \(\w+\)\. Start it, or set REDIS_URL\./,
   )
   await proxy.mend()
   await expect.poll(queues.problem, { timeout: 10_000 }).toBeNull()

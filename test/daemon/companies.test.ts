@@ -194,7 +194,7 @@ test("a manual sync and a worker's run wait for each other", async () => {
   const holding = startCommand(['sync', '--json'], byHand, byHand.DATA_DIR ?? '')
   await heldByHand.reached
   await requestSync(worker, 'acme')
-  const { msg } = await worker.waitFor(line => /^It is held by sync --company acme/.test(line.msg))
+  const { msg } = await worker.waitFor(line => /^The company is held by sync --company acme/.test(line.msg))
   expect(msg).toContain(`process ${holding.child.pid}`)
   expect(await queuedRuns(worker)).toEqual({ active: 0, waiting: 1 })
   heldByHand.release()

@@ -25,13 +25,13 @@ test('sync --enqueue submits a request, follows its run and ends like it; Ctrl-C
     runCommand(['sync', '--enqueue'], { ...environment, REDIS_URL: 'redis://127.0.0.1:9' }),
   ])
   expect(alone).toMatchObject({ code: 1, stdout: '' })
-  expect(alone.stderr).toContain('No worker is running (npm start); the request waits for one.')
-  expect(alone.stderr).toContain('No run of acme began within 3 s. The request stays with the daemon')
+  expect(alone.stderr).toContain('No worker is running. The request waits until one is started (npm start).')
+  expect(alone.stderr).toContain('No run of acme began within 3 s. The daemon keeps the request')
   expect(usage).toMatchObject({ code: 2, stdout: '' })
   expect(usage.stderr).toContain('--enqueue takes only --full and --restart')
   expect(noRedis).toMatchObject({ code: 1, stdout: '' })
   expect(noRedis.stderr).toContain(
-    'Redis at 127.0.0.1:9 does not answer (ECONNREFUSED). Start it, or set REDIS_URL. Nothing was handed over.',
+    'Redis at 127.0.0.1:9 does not answer (ECONNREFUSED). Start it, or set REDIS_URL. No run was requested.',
   )
   expect(noRedis.stderr.match(/does not answer/g)).toHaveLength(1)
   expect(noRedis.stderr).not.toContain('    at ')
@@ -65,7 +65,7 @@ async function expectNothingDone(environment: Environment): Promise<void> {
   )
   expect({ code, stderr }).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('The daemon did nothing: zebra is not configured (any more).'),
+    stderr: expect.stringContaining('The daemon skipped the run: zebra is not configured.'),
   })
 }
 
@@ -82,7 +82,7 @@ async function expectLeft(worker: Daemon, company: SyncedCompany, environment: E
   child.kill('SIGINT')
   const { code, stderr } = await ended
   expect(code).toBe(130)
-  expect(stderr).toContain('the request stays with the daemon')
+  expect(stderr).toContain('The daemon keeps the request')
   held.release()
   expect(await nextRun(worker, 'acme')).toMatchObject({ mode: 'full', loaded: TOTAL })
   await untilIdle(worker)
@@ -94,7 +94,7 @@ test('Ctrl-C ends sync --enqueue even while Redis is down', async () => {
   const settings = { ...environment, REDIS_URL: proxy.url }
   const following = startCommand(['sync', '--enqueue'], settings, environment.DATA_DIR ?? '')
   const said = listenTo(following)
-  await until(() => said().includes('the request waits for one'), { what: 'the request' })
+  await until(() => said().includes('The request waits until one is started'), { what: 'the request' })
   await proxy.cut()
   await until(() => said().includes('does not answer'), { what: 'a line about Redis' })
   following.child.kill('SIGINT')

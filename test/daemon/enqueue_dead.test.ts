@@ -63,7 +63,7 @@ test('sync --enqueue ends with the reason if too many workers die during its run
   await queues.redis.hset(queues.runs.toKey(job.id ?? ''), 'stc', MAX_DEATHS)
   await loseLock({ queues, job })
   const worker = await startDaemon(environment)
-  expect(await request.ended).toMatch(/^5 workers died, or fell silent for JOB_LOCK_MS, in the middle/)
+  expect(await request.ended).toMatch(/^5 workers died during this run, or did not respond for JOB_LOCK_MS\./)
   const about = worker.lines.filter(line => line.company === 'acme' && line.job === job.id)
   expect(about).toMatchObject([{ level: 'error', msg: expect.stringMatching(/^5 workers died/) }])
   expect(JSON.stringify(worker.lines)).not.toContain('fault of the program')
@@ -76,9 +76,11 @@ test("sync --enqueue reports that its run's worker went silent, and waits for an
   await until(() => request.notes.includes(`The daemon runs it as job ${run.job.id}`), { what: 'its run' })
   await loseLock(run)
   expect(await request.ended).toBe(
-    'No run of acme began within 4 s. The request stays with the daemon; see its log.',
+    'No run of acme began within 4 s. The daemon keeps the request; see its log.',
   )
-  expect(request.notes.at(-1)).toBe('Its worker fell silent; another one has to take it')
+  expect(request.notes.at(-1)).toBe(
+    'The worker of the run stopped responding; waiting for another one to take it',
+  )
 })
 
 test('… even if the job of its run is gone', async () => {
@@ -88,6 +90,6 @@ test('… even if the job of its run is gone', async () => {
   await until(() => request.notes.includes(`The daemon runs it as job ${job.id}`), { what: 'its run' })
   await queues.runs.removeDeduplicationKey('sync-acme')
   expect(await request.ended).toBe(
-    'No run of acme began within 4 s. The request stays with the daemon; see its log.',
+    'No run of acme began within 4 s. The daemon keeps the request; see its log.',
   )
 })

@@ -110,7 +110,7 @@ test('--wait ends it after the given seconds, even while another run is under wa
   // Only after this may the run go on.
   const { code, stdout, stderr } = await enqueueFull(environment, '--wait', '2').ended
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toContain('No run of acme began within 2 s. The request stays with the daemon; see its log.')
+  expect(stderr).toContain('No run of acme began within 2 s. The daemon keeps the request; see its log.')
   held.release()
 })
 
@@ -126,7 +126,7 @@ test('--wait ends it even if its own run has started', async () => {
   expect({ code, stderr }).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
-      /The run of acme \(job \d+\) did not end within 8 s\. It goes on in the daemon/,
+      /The run of acme \(job \d+\) did not end within 8 s\. It continues in the daemon/,
     ),
   })
   const { length } = worker.lines
@@ -139,7 +139,7 @@ test.skipIf(!canOwnRedis)('a request that Redis lost is submitted again', async 
   const settings = { REDIS_URL: redis.url, REDIS_PREFIX: 'lost' }
   const { worker, held, request } = await startHeldFull(settings)
   await withClient(redis.url, client => client.flushall())
-  await until(() => request.said().includes('it is handed over again'), { what: 'the request again' })
+  await until(() => request.said().includes('sending it again'), { what: 'the request again' })
   held.release()
   const report = reportOf(await request.ended)
   expect(report).toMatchObject({ status: 'ok' })

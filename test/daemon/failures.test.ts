@@ -92,9 +92,9 @@ test('a run whose process cannot be started leaves the same trace', async () => 
   const daemon = await startDaemon(environment, { env: { NODE_OPTIONS: `--import=${preload}` } })
   await until(() => told().length > 0, { what: 'an alert' })
   expect(told()).toEqual(['run_failed acme raised'])
-  expect(webhook.messages[0]?.message).toContain('could not be started (ENOENT)')
+  expect(webhook.messages[0]?.message).toContain('cannot start the process of the run (ENOENT)')
   expect(await counted(daemon, 'acme')).toEqual({ ok: 0, failed: 1 })
-  expect((await statusOf(companies, 'acme')).stderr).toContain('could not be started (ENOENT)')
+  expect((await statusOf(companies, 'acme')).stderr).toContain('cannot start the process of the run (ENOENT)')
   expect(JSON.stringify(daemon.lines)).not.toMatch(/fault of the program/)
 })
 

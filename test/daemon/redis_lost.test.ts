@@ -42,14 +42,14 @@ const STATES: readonly BadState[] = [
     name: 'using a certificate of an unknown authority',
     tls: true,
     sentence:
-      /^The certificate of Redis at 127\.0\.0\.1:\d+ is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. Put the certificate of the authority that signed it into a file, and its path into REDIS_CA_FILE/,
+      /^The certificate of Redis at 127\.0\.0\.1:\d+ is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. Set REDIS_CA_FILE to a file with the certificate of the authority that signed it/,
     spoil: async ({ proxy }) => proxy.leadTo((await startTlsRedis(await makeAuthority())).url),
     cure: ({ proxy }) => proxy.mend(),
   },
   {
     name: 'not Redis at all',
     sentence:
-      /^What answers at 127\.0\.0\.1:\d+ is not Redis \(Unknown RESP type 72\)\. Set REDIS_URL to the address of Redis/,
+      /^The server at 127\.0\.0\.1:\d+ is not Redis \(Unknown RESP type 72\)\. Set REDIS_URL to the address of Redis/,
     spoil: async ({ proxy }) => proxy.leadTo(await startWebServer()),
     cure: ({ proxy }) => proxy.mend(),
   },

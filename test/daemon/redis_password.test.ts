@@ -92,7 +92,7 @@ test.skipIf(!canOwnRedis)(
       expect(await ready.json()).toMatchObject({ checks: { redis: { ok: false, detail: sentence } } })
       const { code, stdout, stderr } = await runCommand(ENQUEUE, settings)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-      expect(stderr).toContain(`${sentence} Nothing was handed over.`)
+      expect(stderr).toContain(`${sentence} No run was requested.`)
       expect(daemon.lines.filter(({ msg }) => msg === sentence)).toHaveLength(1)
       expect(daemon.lines.filter(({ msg }) => /does not answer/.test(msg))).toEqual([])
       expectNowhere(WRONG_PASSWORD, {

@@ -101,7 +101,7 @@ test('a Redis in protected mode is reported, with what to do', async () => {
   const enqueued = await runCommand(ENQUEUE, environment)
   expect(enqueued).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`${sentence} Nothing was handed over.`),
+    stderr: expect.stringContaining(`${sentence} No run was requested.`),
   })
   expect(daemon.lines.filter(({ level }) => level === 'error')).toMatchObject([{ msg: sentence }])
 })
@@ -128,10 +128,10 @@ test.skipIf(!canOwnRedis)(
       return await ask(url.replace('redis:', 'rediss:'), authority.certificate)
     }
     expect(await askTls({ days: -1 })).toBe(
-      'The certificate of Redis at HOST has expired. Give Redis a new one. Nothing was handed over.',
+      'The certificate of Redis at HOST has expired. Renew it. No run was requested.',
     )
     expect(await askTls({ name: 'DNS:redis.example.com' })).toBe(
-      'The certificate of Redis is for another name than HOST. Write its name in REDIS_URL, or give Redis a certificate for this one. Nothing was handed over.',
+      'The certificate of Redis is not for HOST. Write the name in the certificate into REDIS_URL, or give Redis a certificate for this name. No run was requested.',
     )
     expect(await ask(plain.url.replace('redis:', 'rediss:'), null)).toMatch(
       /If it does not speak TLS, write redis:\/\/\./,
@@ -139,7 +139,7 @@ test.skipIf(!canOwnRedis)(
     // The command gives up before the connection times out.
     const patient = await ask(plain.url.replace('redis:', 'rediss:'), null, { REDIS_TIMEOUT_MS: '10000' })
     expect(patient).toBe(
-      'Redis at HOST does not answer (nothing within 5 s). Start it, or set REDIS_URL. If it does not speak TLS, write redis://. Nothing was handed over.',
+      'Redis at HOST does not answer (nothing within 5 s). Start it, or set REDIS_URL. If it does not speak TLS, write redis://. No run was requested.',
     )
     const { url } = await startTlsRedis(await makeAuthority())
     expect(await ask(url, null)).toMatch(/If it expects TLS, write rediss:\/\/\./)

@@ -72,7 +72,7 @@ test('a hung run is ended after RUN_TIMEOUT: the next company runs, and an alert
   await held.reached
   await companies.configure({ acme: { ...once, run_timeout: '3s' }, boreal: once })
   expect(await nextRun(worker, 'boreal', 0)).toMatchObject({ status: 'ok' })
-  const sentence = 'acme: the run was ended after 3s (RUN_TIMEOUT), and had loaded nothing by then.'
+  const sentence = 'acme: the run was stopped after 3s (RUN_TIMEOUT) and had loaded nothing.'
   expect(await failedJobs(worker)).toEqual([expect.stringContaining(sentence)])
   await until(() => webhook.messages.length > 0, { what: 'an alert' })
   expect(webhook.messages).toMatchObject([
@@ -89,7 +89,7 @@ test('a run longer than RUN_TIMEOUT that makes progress continues in as many run
   const first = await nextRun(worker, 'acme', 0)
   expect(first).toMatchObject({ status: 'interrupted', loaded: 30 })
   held.release()
-  await worker.waitFor(({ msg }) => msg.includes('ended after 4s (RUN_TIMEOUT). What it fetched stays'))
+  await worker.waitFor(({ msg }) => msg.includes('stopped after 4s (RUN_TIMEOUT). What it fetched is kept'))
   const second = await worker.waitFor(line => isRun(line) && line.status === 'ok')
   expect(second).toMatchObject({ loaded: 30, unchanged: 30 })
   await expectTruth(company)

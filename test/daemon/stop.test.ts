@@ -108,7 +108,7 @@ test("if a run's process is killed, the job fails with a clear sentence, and the
   await expectTruth(company)
 
   const sentence =
-    /^acme: the process of the run died \(SIGKILL\)\. What it made durable stays, and the next run goes on/
+    /^acme: the process of the run died \(SIGKILL\)\. What it stored is kept; the next run continues/
   expect(await failedJobs(daemon)).toEqual([expect.stringMatching(sentence)])
   // Operators look into the log first.
   expect(daemon.lines.filter(({ msg }) => sentence.test(msg))).toMatchObject([

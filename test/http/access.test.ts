@@ -106,7 +106,7 @@ test('after ten wrong tokens an address must wait, whatever it sends; others nee
   const warnings = logged.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Wrong ADMIN_TOKEN')
   expect(warnings).toHaveLength(10)
   expect(warnings[0]).toMatchObject({ address: '127.0.0.1', method: 'GET', path: STATUS })
-  expect(logged.join('')).toContain('has to wait')
+  expect(logged.join('')).toContain('must wait')
   expect(logged.join('')).not.toContain('tok_0000')
   expect((await metrics.render()).body).toContain('editais_refused_credentials_total{credential="token"} 12')
 })

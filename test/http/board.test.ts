@@ -32,7 +32,7 @@ test('jobs can be removed on the board but not added; unknown paths are not foun
   })
   expect([added.status, await added.json()]).toEqual([
     403,
-    expect.objectContaining({ message: expect.stringContaining('Jobs are not added here') }),
+    expect.objectContaining({ message: expect.stringContaining('Jobs cannot be added here') }),
   ])
   expect(await queues.runs.count()).toBe(0)
   const { id } = await requestRun(queues, 'sync', 'acme')

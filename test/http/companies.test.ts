@@ -83,7 +83,7 @@ test('a company that is not configured is answered with the configured ones', as
     expect((await errorOf(response)).detail).toBe('gamma is not configured. Known: acme, beta.')
   }
   await configure([])
-  expect((await errorOf(await post(SYNC))).detail).toBe('acme is not configured. No company is.')
+  expect((await errorOf(await post(SYNC))).detail).toBe('acme is not configured. No company is configured.')
 })
 
 test('there is no status before the first snapshot', async () => {

@@ -29,8 +29,8 @@ test("an unusable companies' file or data directory makes a worker not ready", a
   const file = join(directory, 'file')
   await writeFile(file, '')
   for (const [dataDir, why] of [
-    [file, 'is no directory'],
-    [join(file, 'below'), 'cannot be written (ENOTDIR)'],
+    [file, 'is not a directory'],
+    [join(file, 'below'), 'is not writable (ENOTDIR)'],
   ] as const) {
     const { url, configure } = await serveWorker({ dataDir })
     await configure(['ACME!'])

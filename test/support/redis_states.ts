@@ -109,7 +109,7 @@ async function expectNotReady(daemon: Daemon, { sentence }: BadState): Promise<v
 async function expectNothingHandedOver(environment: Environment, { sentence }: BadState): Promise<void> {
   const { code, stdout, stderr } = await runCommand(['sync', '--enqueue'], environment)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toContain('Nothing was handed over.')
+  expect(stderr).toContain('No run was requested.')
   expect(stderr).toMatch(new RegExp(sentence.source.replace('^', '')))
   expect(stderr).not.toMatch(/\n {4}at |Unexpected|pw_5d1c/)
 }
@@ -117,7 +117,7 @@ async function expectNothingHandedOver(environment: Environment, { sentence }: B
 /** No other error is logged, and no library prints its own. */
 function expectOneSentence(lines: readonly LogLine[], { sentence }: BadState): void {
   const errors = lines.filter(({ level }) => level === undefined || level === 'error')
-  const isAboutTheJob = ({ msg }: LogLine) => /^Redis was away for longer than JOB_LOCK_MS/.test(msg)
+  const isAboutTheJob = ({ msg }: LogLine) => /^This worker lost job/.test(msg)
   expect(errors.filter(line => !isAboutTheJob(line)).map(({ msg }) => msg)).toEqual([
     expect.stringMatching(sentence),
   ])
