@@ -239,15 +239,15 @@ function addFetched(run: Run, fetched: Fetched): void {
     worsen(
       report,
       'partial',
-      `${fetched.failed} analyses could not be fetched, the last one ${fetched.lastFailure}.`,
+      `${fetched.failed} analyses could not be fetched. Last failure: ${fetched.lastFailure}.`,
     )
   }
   if (fetched.excluded > 0) {
-    // As where ANALYSIS_STATUSES excludes them here: that is no failure.
+    // Not a failure, just as when ANALYSIS_STATUSES excludes them.
     worsen(
       report,
       'ok',
-      `${fetched.excluded} analyses are not offered, the last one ${fetched.lastExcluded}. Set ANALYSIS_STATUSES here to the phases that are, and the others are not asked for.`,
+      `The API does not offer ${fetched.excluded} analyses. Last one: ${fetched.lastExcluded}. To skip them, set ANALYSIS_STATUSES here to the phases that it offers.`,
     )
   }
   if (fetched.stopped) conclude(run, fetched.stopped)
@@ -259,7 +259,7 @@ function conclude({ report, causes }: Run, error: unknown): void {
     worsen(
       report,
       'failed',
-      `The API could not be read: ${error.message}. Nothing was concluded; run again later.`,
+      `The API could not be read: ${error.message}. Nothing was changed. Run again later.`,
     )
     return
   }
@@ -289,7 +289,7 @@ function explainMissing({ report, causes }: Run, { held, unverified }: Missing):
     worsen(
       report,
       'partial',
-      'More notices are gone from the API than can be believed (is this the key of another company?), so none was marked deleted. If it is right, run with --allow-mass-delete.',
+      'Too many notices disappeared from the API at once, so none was marked as deleted. Check that API_KEY is the key of this company. If the deletions are real, run with --allow-mass-delete.',
     )
   }
   const [first] = unverified
@@ -299,7 +299,7 @@ function explainMissing({ report, causes }: Run, { held, unverified }: Missing):
     worsen(
       report,
       'partial',
-      `${unverified.length} notices missing from the list could not be asked for, such as ${id}: ${reason}.`,
+      `${unverified.length} notices that the list no longer shows could not be checked, such as ${id}: ${reason}.`,
     )
   }
 }
@@ -317,14 +317,14 @@ function explainScan(report: RunReport, { failed, total }: Scan): void {
     worsen(
       report,
       'partial',
-      `The list says that it holds ${total} notices, but only ${report.listed} were to be found. The API is at fault; the next run looks again.`,
+      `The list reports ${total} notices but returned only ${report.listed}. The API is at fault; the next run tries again.`,
     )
   }
 }
 
 function anotherCompany(): FatalError {
   return new FatalError(
-    'The API lists none of the notices that this warehouse holds: is this the key of another company, or an empty answer? Nothing was changed. Check API_KEY and COMPANY; if it is right, run with --allow-mass-delete.',
+    'The API lists none of the notices in this warehouse. Either the key belongs to another company, or the list is empty. Nothing was changed. Check API_KEY and COMPANY; if the list is correct, run with --allow-mass-delete.',
     EXIT.failed,
     { why: 'identity_guard' },
   )

@@ -80,7 +80,7 @@ test('asking for missing notices ends after twenty failures in a row, and conclu
   company.sandbox.requests.reset()
   const report = await company.syncHere()
   expect(report).toMatchObject({ status: 'partial', listed: 20, tombstoned: 0 })
-  expect(report.error).toMatch(/could not be asked for/)
+  expect(report.error).toMatch(/could not be checked/)
   // Twenty, and what the other worker had under way.
   expect(company.sandbox.requests.byKind.notice).toBeGreaterThanOrEqual(20)
   expect(company.sandbox.requests.byKind.notice).toBeLessThanOrEqual(21)

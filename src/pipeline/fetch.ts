@@ -165,7 +165,7 @@ function rejectedLine({ editalId, reason, path, raw }: Rejected, updatedAt: stri
 
 function circuitOpened(error: Error): FatalError {
   return new FatalError(
-    `${CIRCUIT_FAILURES} requests failed in a row, the last one because ${messageOf(error)}. What was loaded stays; the next run goes on from there.`,
+    `${CIRCUIT_FAILURES} requests failed in a row. Last failure: ${messageOf(error)}. Loaded data is kept; the next run continues from there.`,
     EXIT.partial,
   )
 }

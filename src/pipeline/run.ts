@@ -174,7 +174,7 @@ export function openOptions(context: RunContext): WarehouseOptions {
     newId,
     signal,
     onApply: ({ reason, done, total }) => {
-      const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply what an earlier run sealed'
+      const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply segments from an earlier run'
       context.onProgress({ stage: 'open', done, total, note })
     },
   }

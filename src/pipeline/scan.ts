@@ -128,7 +128,7 @@ async function readPage(options: ScanOptions, pass: Pass, offset: number): Promi
   const page = validatePage(body)
   if (typeof page === 'string') {
     throw new FatalError(
-      `The list page at offset ${offset} cannot be read: ${page}. Check API_BASE_URL; if it is right, the API is at fault.`,
+      `The list page at offset ${offset} cannot be read: ${page}. Check API_BASE_URL; if it is correct, the API is at fault.`,
     )
   }
   pass.read += 1
@@ -145,7 +145,7 @@ function note(pass: Pass, page: Page, asked: number): void {
     const before = pass.pages.get(content)
     if (before !== undefined && before !== asked) {
       throw new FatalError(
-        `The API ignores offset: the pages at ${before} and ${asked} show the same notices. The list cannot be read whole, so nothing was concluded from it.`,
+        `The API ignores offset: the pages at ${before} and ${asked} show the same notices. The whole list cannot be read, so nothing was changed.`,
       )
     }
     pass.pages.set(content, asked)
@@ -177,7 +177,7 @@ function isWhole({ edges, totals, shown }: Pass): boolean {
 
 function endless(pages: number): FatalError {
   return new FatalError(
-    `The list did not end after ${pages} pages. The API is at fault; nothing was concluded from it.`,
+    `The list did not end after ${pages} pages. The API is at fault; nothing was changed.`,
   )
 }
 

@@ -86,9 +86,9 @@ export function validatePage(bytes: Buffer): Page | string {
   const page = noticePage.safeParse(body)
   if (!page.success) {
     const [issue] = page.error.issues
-    return `"${issue?.path.join('.')}" is missing or not what the contract says`
+    return `"${issue?.path.join('.')}" is missing or does not match the contract`
   }
-  if (page.data.total > MAX_TOTAL) return `"total" is ${page.data.total}, more than any company follows`
+  if (page.data.total > MAX_TOTAL) return `"total" is ${page.data.total}, more than the limit of ${MAX_TOTAL}`
   const { editais, total, limit, offset, count: _count, ...unknown } = page.data
   // The page is only taken apart where one of its notices needs its own bytes. In Latin-1 a character is
   // a byte, so the parts are exact in any encoding that writes JSON's own signs as ASCII does.
@@ -272,7 +272,7 @@ function expectsArray(issue: Issue): boolean {
 function reasonOf(issue: Issue, at: unknown): string {
   if (at === undefined || at === null) return 'a required field is missing'
   if (issue.code === 'invalid_type') return `expected ${issue.expected}`
-  return issue.code === 'custom' ? `the value ${issue.message}` : 'the value is not what the contract says'
+  return issue.code === 'custom' ? `the value ${issue.message}` : 'the value does not match the contract'
 }
 
 function drift(path: string, kind: Drift['kind'], value: unknown): Drift {

@@ -50,9 +50,9 @@ export function isTrusted(path: string, { uid }: Pick<Stats, 'uid'>): boolean {
 export function setMode(path: string, wanted: number): string | null {
   const mode = modeOf(path)
   if (mode === null || (mode & PERMISSIONS) === wanted) return null
-  const differs = `${path} has the mode ${octal(mode)} instead of ${octal(wanted)}, and`
+  const differs = `${path} has mode ${octal(mode)} instead of ${octal(wanted)} and`
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
-    return `${differs} is a link: its target is left as it is. Run \`npm run doctor\`.`
+    return `${differs} is a link, so its target was not changed. Run \`npm run doctor\`.`
   try {
     chmodSync(path, wanted | (mode & SPECIAL))
     return null
@@ -60,7 +60,7 @@ export function setMode(path: string, wanted: number): string | null {
     // A run that ended meanwhile has removed it.
     if (systemCode(error) === 'ENOENT') return null
     if (!isNotChangeable(error)) throw error
-    return `${differs} this user cannot change it (${systemCode(error)}). Run \`npm run doctor\`.`
+    return `${differs} cannot be changed by this user (${systemCode(error)}). Run \`npm run doctor\`.`
   }
 }
 
@@ -88,7 +88,7 @@ export function giveToGroup(path: string, group: number): void {
   } catch (error) {
     if (!isNotChangeable(error)) throw error
     throw new FatalError(
-      `LAKE_GROUP: ${path} cannot be given to the group with the id ${group} (${systemCode(error)}). Make this user a member of it, or leave LAKE_GROUP out.`,
+      `LAKE_GROUP: the group of ${path} cannot be set to ${group} (${systemCode(error)}). Make this user a member of that group, or unset LAKE_GROUP.`,
       EXIT.usage,
     )
   }
@@ -108,7 +108,7 @@ export function refuseForeignLink(path: string): void {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about?.isSymbolicLink() || isTrusted(path, about)) return
   throw new FatalError(
-    `${path} is a link that the user with the id ${about.uid} made, so it is not followed. Remove it, and run again.`,
+    `${path} is a link created by user ${about.uid}, so it is not followed. Remove it and run again.`,
     EXIT.usage,
   )
 }
@@ -141,19 +141,19 @@ function sharesInode({ nlink, mode }: Stats, allowed: number): boolean {
 }
 
 function secondName(path: string): string {
-  return `${path} has a second name (a hard link) and can be opened by others, so it is left as it is. Make it a file of its own: cp it and mv the copy over it.`
+  return `${path} has another hard link and others can open it, so it was left unchanged. Replace it with a copy: cp it, then mv the copy over it.`
 }
 
 /** @throws FatalError (usage) unless it is a file that may be ours; a missing one may be. */
 export function refuseStrange(path: string): void {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about) return
-  const what = about.isSymbolicLink() ? 'a link' : 'no file'
+  const what = about.isSymbolicLink() ? 'a link' : 'not a file'
   if (!about.isFile()) throw new FatalError(`${path} is ${what}, so it is not opened. Remove it.`, EXIT.usage)
   if (sharesInode(about, PRIVATE_FILE)) throw new FatalError(secondName(path), EXIT.usage)
   if (isTrusted(path, about)) return
   throw new FatalError(
-    `${path} belongs to the user with the id ${about.uid}, so it is not opened. Remove it, or give it to this user.`,
+    `${path} belongs to user ${about.uid}, so it is not opened. Remove it, or chown it to this user.`,
     EXIT.usage,
   )
 }

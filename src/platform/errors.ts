@@ -81,7 +81,7 @@ export function explain(error: unknown): { readonly message: string; readonly ex
   if (systemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
     return {
       message:
-        'The disk is full. What was loaded before is safe. Free some space (old snapshots go with a shorter SNAPSHOT_KEEP), then run again.',
+        'The disk is full. Data already loaded is safe. Free some space (a shorter SNAPSHOT_KEEP removes old snapshots), then run again.',
       exitCode: EXIT.failed,
     }
   }
@@ -89,36 +89,36 @@ export function explain(error: unknown): { readonly message: string; readonly ex
     return { message: redisRefusal(text), exitCode: EXIT.failed }
   }
   if (['EACCES', 'EROFS', 'EPERM'].includes(systemCode(error) ?? '')) {
-    return { message: `${text}. Check that this user may write DATA_DIR.`, exitCode: EXIT.usage }
+    return { message: `${text}. Check that this user can write to DATA_DIR.`, exitCode: EXIT.usage }
   }
   return {
-    message: `Unexpected: ${text}. This is a fault of the program; the data is as the last run left it.`,
+    message: `Unexpected: ${text}. This is a bug in editais-sync; the data is as the last run left it.`,
     exitCode: EXIT.failed,
   }
 }
 
 const NO_RIGHT =
-  'its user has too few rights. README.md ("Redis") has the smallest that do; set them with ACL SETUSER'
+  'its user lacks permissions. README.md ("Redis") lists the ones it needs; grant them with ACL SETUSER'
 const IN_A_CLUSTER =
-  'it runs in cluster mode, which BullMQ does not work with here. Set REDIS_URL to one that does not'
+  'it runs in cluster mode, which is not supported. Set REDIS_URL to a Redis without cluster mode'
 
 const REDIS_REFUSALS: Readonly<Record<string, string>> = {
-  OOM: 'its memory is full. Give it more (maxmemory)',
+  OOM: 'its memory is full. Raise maxmemory',
   READONLY: 'it is a replica. Set REDIS_URL to the master',
-  NOAUTH: 'it needs a password. Put it into a file, and its path into REDIS_PASSWORD_FILE; then restart',
+  NOAUTH: 'it requires a password. Write it to a file, set REDIS_PASSWORD_FILE to the path, then restart',
   WRONGPASS:
     'the password (or the user in REDIS_URL) is wrong. Correct REDIS_PASSWORD_FILE, REDIS_PASSWORD or REDIS_URL, then restart',
   NOPERM: NO_RIGHT,
-  MISCONF: 'it cannot write its file. Look at its disk',
-  LOADING: 'it is still reading its file; that passes',
-  MASTERDOWN: 'it is a replica without its master. Set REDIS_URL to the master',
+  MISCONF: 'it cannot write its data file. Check its disk',
+  LOADING: 'it is still loading its data. Wait until it is done',
+  MASTERDOWN: 'it is a replica that cannot reach its master. Set REDIS_URL to the master',
   CLUSTERDOWN: IN_A_CLUSTER,
   CROSSSLOT: IN_A_CLUSTER,
   MOVED: IN_A_CLUSTER,
-  NOREPLICAS: 'too few of its replicas are there (min-replicas-to-write). Start them',
+  NOREPLICAS: 'too few of its replicas are connected (min-replicas-to-write). Start them',
   DENIED:
-    'it is in protected mode: without a password it takes connections from its own machine only. Give it one (requirepass), and put it into the file of REDIS_PASSWORD_FILE; then restart',
-  BUSY: 'a script keeps it busy. Wait for it, or end it with SCRIPT KILL',
+    'it is in protected mode: without a password it accepts connections only from its own machine. Set one (requirepass), write it to the file of REDIS_PASSWORD_FILE, then restart',
+  BUSY: 'a script is blocking it. Wait, or stop the script with SCRIPT KILL',
 }
 
 /** What an answer of Redis that is an error means, and what to do. */
@@ -126,9 +126,9 @@ export function redisRefusal(text: string): string {
   const plain = text.replace(/^ERR Error running script .*? -?(?=[A-Z]+ )/, '')
   const code = /user executing the script can't/.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')
   const meaning = REDIS_REFUSALS[code]
-  if (!meaning) return `Redis refuses: ${plain}.`
+  if (!meaning) return `Redis rejected the command: ${plain}.`
   // Which right is missing is worth knowing.
   const which = /'([\w|]+)' (sub)?command|^NOPERM ([A-Z]+):/.exec(plain)
   const right = code === 'NOPERM' && which ? `, ${(which[1] ?? which[3] ?? '').toUpperCase()}` : ''
-  return `Redis refuses (${code}${right}): ${meaning}.`
+  return `Redis rejected the command (${code}${right}): ${meaning}.`
 }

@@ -84,11 +84,11 @@ function codeOf(error: unknown): number | null {
 function lockFailed(path: string, error: unknown): FatalError {
   if (codeOf(error) === SQLITE_FULL) {
     return new FatalError(
-      `The lock ${path} cannot be taken: the disk is full. Free some space (old snapshots go with a shorter SNAPSHOT_KEEP), then run again.`,
+      `The lock ${path} cannot be taken: the disk is full. Free some space (a shorter SNAPSHOT_KEEP removes old snapshots), then run again.`,
     )
   }
   return new FatalError(
-    `The lock ${path} cannot be taken: ${messageOf(error)}. Check the disk of DATA_DIR, and that this user may write there.`,
+    `The lock ${path} cannot be taken: ${messageOf(error)}. Check the disk of DATA_DIR, and that this user can write to it.`,
   )
 }
 
@@ -98,7 +98,7 @@ function openLockFile(path: string): DatabaseSync {
     return new DatabaseSync(path, { timeout: BUSY_MS })
   } catch (error) {
     throw new FatalError(
-      `The lock ${path} cannot be opened: ${messageOf(error)}. Check that DATA_DIR can be written.`,
+      `The lock ${path} cannot be opened: ${messageOf(error)}. Check that DATA_DIR is writable.`,
       EXIT.usage,
     )
   }
@@ -137,5 +137,5 @@ function heldMessage(holder: Holder | null): string {
   const who = holder
     ? `${holder.what} (process ${holder.pid} on ${holder.host}, since ${holder.since})`
     : 'another process'
-  return `This company is held by ${who}. Wait for it to end, or give --wait SECONDS.`
+  return `The lock of this company is held by ${who}. Wait for it to end, or use --wait SECONDS.`
 }

@@ -102,7 +102,7 @@ function stayNonBlocking(): void {
 
 function gapLine(count: number): string {
   const time = new Date().toISOString()
-  const msg = `${count} log lines were dropped here: nobody read them in time.`
+  const msg = `${count} log lines were dropped here because stderr was not read in time.`
   return `${JSON.stringify({ level: 'warn', time, dropped: count, msg })}\n`
 }
 

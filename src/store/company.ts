@@ -73,7 +73,7 @@ async function makeDirectory(path: string, mode: number, isNew: boolean): Promis
   if (await madeOrThere(path, mode, isNew)) return
   await makeDirectory(dirname(path), PASSED_DIRECTORY, isNew)
   if (!(await madeOrThere(path, mode, isNew)))
-    throw Object.assign(new Error(`${path} cannot be made`), { code: 'ENOENT' })
+    throw Object.assign(new Error(`${path} cannot be created`), { code: 'ENOENT' })
 }
 
 /** False where its parent was missing; that may be there by now. */
@@ -86,7 +86,7 @@ async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<
     if (code !== 'EEXIST') throw error
     refuseForeignLink(path)
     if (!(await stat(path)).isDirectory())
-      throw Object.assign(new Error(`${path} is no directory`), { code: 'ENOTDIR' })
+      throw Object.assign(new Error(`${path} is not a directory`), { code: 'ENOTDIR' })
     // Until there is a warehouse, one that was killed may have made it and not come to the next step.
     if (!isNew) return true
   }
@@ -166,7 +166,7 @@ function unwritable(path: string, error: unknown): unknown {
   const code = systemCode(error)
   if (code === 'ENOSPC') return error
   return new FatalError(
-    `${path} cannot be written (${code}). Set DATA_DIR to a directory that this user may write.`,
+    `${path} cannot be written (${code}). Set DATA_DIR to a directory that this user may write to.`,
     EXIT.usage,
   )
 }

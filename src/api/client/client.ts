@@ -279,7 +279,7 @@ function refusedAlone(
   const asked = header(response, 'retry-after')
   const later = asked === undefined ? '' : `, Retry-After: ${asked.slice(0, 40)}`
   return new RequestError(
-    `the API refuses this one (${response.statusCode}${later}) while it answers others${errorDetail(body)}`,
+    `the API rejects this request (${response.statusCode}${later}) but answers others${errorDetail(body)}`,
     isTransient,
   )
 }

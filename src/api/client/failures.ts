@@ -27,15 +27,13 @@ export function refusal(status: number, response: Dispatcher.ResponseData, body:
     )
   }
   if (status === 400) {
-    return new FatalError(
-      `The API does not accept the request (400)${detail}. Check the settings.`,
-      EXIT.usage,
-      { why: 'wrong_settings' },
-    )
+    return new FatalError(`The API rejected the request (400)${detail}. Check the settings.`, EXIT.usage, {
+      why: 'wrong_settings',
+    })
   }
   if (status >= 300 && status < 400) {
     return new RequestError(
-      `the API redirects (${status}) to ${redirectTarget(response)}; redirects are not followed, so that the key goes nowhere else. Set API_BASE_URL to the final address`,
+      `the API redirects (${status}) to ${redirectTarget(response)}. Redirects are not followed, so that no other server receives the key. Set API_BASE_URL to the final address`,
     )
   }
   return new RequestError(`the API answered ${status}${detail}`)
@@ -94,7 +92,7 @@ export function explain(error: unknown, baseUrl: string): unknown {
   if (code === undefined) return error
   if (/^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(VERIFY|GET))/.test(code)) {
     return new FatalError(
-      `${baseUrl}: the connection cannot be trusted (${code}). Check API_BASE_URL and the certificates.`,
+      `${baseUrl}: the TLS connection cannot be trusted (${code}). Check API_BASE_URL and the certificates.`,
     )
   }
   const meaning = NETWORK_ERRORS[code]
@@ -104,16 +102,16 @@ export function explain(error: unknown, baseUrl: string): unknown {
 }
 
 const NETWORK_ERRORS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing answers at this address',
-  ENOTFOUND: 'this host name is not known',
-  EAI_AGAIN: 'this host name could not be looked up',
-  ECONNRESET: 'the connection was cut',
-  EPIPE: 'the connection was cut',
+  ECONNREFUSED: 'the connection was refused',
+  ENOTFOUND: 'the host name is unknown',
+  EAI_AGAIN: 'the host name lookup failed',
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was closed',
   ETIMEDOUT: 'the connection timed out',
-  EHOSTUNREACH: 'the host cannot be reached',
-  ENETUNREACH: 'the network cannot be reached',
-  UND_ERR_SOCKET: 'the connection was cut',
+  EHOSTUNREACH: 'the host is unreachable',
+  ENETUNREACH: 'the network is unreachable',
+  UND_ERR_SOCKET: 'the connection was closed',
   UND_ERR_CONNECT_TIMEOUT: 'no connection within API_TIMEOUT_MS',
   UND_ERR_HEADERS_TIMEOUT: 'no answer within API_TIMEOUT_MS',
-  UND_ERR_BODY_TIMEOUT: 'the answer stopped for longer than API_TIMEOUT_MS',
+  UND_ERR_BODY_TIMEOUT: 'the answer stalled for longer than API_TIMEOUT_MS',
 }

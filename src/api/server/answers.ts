@@ -34,13 +34,17 @@ export function sendError(
 /** For every address that has no route, in whatever process. */
 export function sendNoSuchRoute(context: Context): Response {
   const path = context.req.path.slice(0, MAX_SHOWN_PATH)
-  return sendError(context, 404, `There is nothing at ${path}. GET / says what there is.`)
+  return sendError(context, 404, `There is nothing at ${path}. GET / lists what there is.`)
 }
 
 export function sendWrongMethod(context: Context, methods: readonly string[]): Response {
   const allowed = methods.join(', ')
   context.header('Allow', allowed)
-  return sendError(context, 405, `${context.req.method} is not for ${context.req.path}; it takes ${allowed}.`)
+  return sendError(
+    context,
+    405,
+    `${context.req.path} does not support ${context.req.method}. Use ${allowed}.`,
+  )
 }
 
 /** The answer to what a route refused; null if it did not refuse but fail. */
@@ -53,5 +57,5 @@ export function sendRefusal(context: Context, error: Error): Response | null {
 
 /** A fault of the program; what it was is in the log. */
 export function sendFault(context: Context): Response {
-  return sendError(context, 500, 'Something went wrong; see the log.')
+  return sendError(context, 500, 'Something went wrong. See the log.')
 }

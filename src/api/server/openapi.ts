@@ -87,7 +87,8 @@ function describeSchemas(schemas: Node, { localSessions }: Extras): void {
     // A time without an offset does not match the format `date-time`.
     properties.data_sessao = {
       type: 'string',
-      description: 'Date of the public session; without an offset it is local time, and it may have no time.',
+      description:
+        'Date of the public session. Without an offset it is local time; the time of day may be missing.',
     }
   }
 }

@@ -318,7 +318,7 @@ function refuse(error: Error, socket: Duplex): void {
 function portProblem({ host, port }: HttpSettings): (code: string) => string {
   return code =>
     code === 'EADDRINUSE'
-      ? `Port ${port} of ${host} is already in use: does another worker run here? Set HTTP_PORT to another.`
+      ? `Port ${port} on ${host} is already in use, perhaps by another worker. Set HTTP_PORT to a free port.`
       : `Cannot listen on ${host}:${port} (${code}). Set HTTP_HOST and HTTP_PORT to an address of this machine.`
 }
 

@@ -78,7 +78,7 @@ async function createTableViews(db: Database, sources: readonly CatalogSource[])
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {
   const companies = sources.map(({ company }) => company).join(', ')
   return new FatalError(
-    `The latest snapshots (${companies}) are of an earlier version, without columns that this one shows. Run \`npm run publish -- --company <company>\` for each.`,
+    `The latest snapshots (${companies}) were written by an earlier version and lack columns. Run \`npm run publish -- --company <company>\` for each.`,
   )
 }
 

@@ -36,7 +36,7 @@ export async function askFenced(db: Database, sql: string): Promise<Answer> {
   const admit = (kind: StatementKind) => {
     if (!ADMITTED.includes(kind)) throw off(`A query may not be ${article(kind)} statement.`)
     if (kind === 'EXPLAIN' && EXPLAINED_WRITES.test(sql))
-      throw off('EXPLAIN may not name COPY or EXPORT, for it may carry them out.')
+      throw off('EXPLAIN may not name COPY or EXPORT, because EXPLAIN ANALYZE would run them.')
   }
   return await db.ask(sql, admit).catch(error => {
     if (error instanceof FatalError) throw error
@@ -52,7 +52,7 @@ export function failed(error: unknown): FatalError {
 
 function off(what: string): FatalError {
   return new FatalError(
-    `${what} Queries read the snapshot and nothing else; for SQL that you trust, --allow-files turns other files, extensions and settings on.`,
+    `${what} Queries can read only the snapshot. For SQL that you trust, --allow-files permits other files, extensions and settings.`,
   )
 }
 

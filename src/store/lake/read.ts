@@ -61,7 +61,7 @@ export async function latestSources(lakes: readonly string[]): Promise<CatalogSo
   const old = manifests.find(({ source_timezone }) => !source_timezone)
   if (old) {
     throw new FatalError(
-      `The latest snapshot of ${old.company} is of an earlier version. Run \`npm run publish -- --company ${old.company}\` to write one of this version.`,
+      `The latest snapshot of ${old.company} was written by an earlier version. Run \`npm run publish -- --company ${old.company}\` to write a new one.`,
     )
   }
   return manifests.map(sourceOf)
@@ -91,7 +91,7 @@ async function readLatest(lake: string): Promise<Manifest | null> {
   // The way there may lead over links.
   if ((await realpath(manifest.directory).catch(() => null)) !== directory) {
     throw new FatalError(
-      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write one for this place.`,
+      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write a new one here.`,
     )
   }
   return manifest

@@ -52,7 +52,7 @@ function strayAmong(directory: string, numbers: readonly number[]): { path: stri
   const index = numbers.findIndex((number, before) => number - 1 - before > MAX_MISSING)
   const number = numbers[index]
   if (number === undefined) return null
-  const why = `cannot be of this log: ${number - 1 - index} segments are missing before it`
+  const why = `cannot belong to this log: ${number - 1 - index} segments are missing before it`
   return { path: segmentPath(directory, number), why }
 }
 
@@ -68,7 +68,7 @@ export async function examineLog(options: {
   const { directory, onSegment } = options
   const numbers = await segmentNumbers(directory)
   const stray = strayAmong(directory, numbers)
-  if (stray !== null) throw new FatalError(`${stray.path} ${stray.why}. Move it away, and run again.`)
+  if (stray !== null) throw new FatalError(`${stray.path} ${stray.why}. Move it away and run again.`)
   const present = new Set(numbers)
   const total = numbers.at(-1) ?? 0
   const all: { number: number; path: string; contents: Contents | null }[] = []
@@ -137,11 +137,10 @@ export function foreignness(signs: {
 }): string | null {
   const { number, company, otherNumber, otherLog, unknownRun } = signs
   const whose = company === null ? '' : ` of ${company}`
-  if (otherLog !== null) return `is not of this log: it is of one${whose} that began with run ${otherLog}`
-  if (otherNumber !== null)
-    return `is not in its place: it was written as number ${otherNumber}, not ${number}`
+  if (otherLog !== null) return `belongs to another log${whose}, which began with run ${otherLog}`
+  if (otherNumber !== null) return `is misplaced: it was written as number ${otherNumber}, not ${number}`
   if (unknownRun !== null)
-    return `is not of this log: it goes on with run ${unknownRun}, which did not begin in it`
+    return `belongs to another log: it continues run ${unknownRun}, which did not start in this one`
   return null
 }
 
@@ -234,7 +233,7 @@ export async function readContents(
       onLine(text, line)
     }
   }
-  if (last === 0) damage ??= 'it holds no line'
+  if (last === 0) damage ??= 'it has no lines'
   const [firstRun = null] = runs.keys()
   return { kinds, runs, begun, firstRun, claims, damage }
 }

@@ -46,7 +46,7 @@ export function numberOf(name: string): number | null {
 
 /** The ways out of a log that cannot be read to its end. */
 export const WAYS_OUT =
-  'Put the right file back from a backup; or run `npm run rebuild -- --salvage`, which goes on with what can be read'
+  'Restore the file from a backup, or run `npm run rebuild -- --salvage` to keep what can be read'
 
 /** @param what of it cannot be used, such as `is missing`. */
 export function unusableSegment(path: string, what: string): FatalError {

@@ -44,10 +44,10 @@ export function cutShort(bytes: Buffer): string | null {
 }
 
 function damageAt(bytes: Buffer, start: number, end: number | null): string {
-  if (end !== null) return `its bytes ${start} to ${end} are not what was written`
+  if (end !== null) return `bytes ${start} to ${end} are corrupted`
   return bytes.subarray(start, start + MAGIC.length).equals(MAGIC)
-    ? `it is cut off: what begins at byte ${start} has no end`
-    : `its bytes from ${start} on are not what was written`
+    ? `it is truncated: the frame at byte ${start} has no end`
+    : `bytes from ${start} on are corrupted`
 }
 
 async function decompressed(frame: Buffer): Promise<Buffer | null> {

@@ -104,7 +104,7 @@ export function readLine(text: string): ReadLine | { readonly wrong: string } {
     return { wrong: 'is not JSON' }
   }
   if (line === null || typeof line !== 'object' || !Number.isSafeInteger(line.seq)) {
-    return { wrong: 'has no number' }
+    return { wrong: 'has no seq' }
   }
   const type = String(line.type)
   const document = type === 'notice' || type === 'analysis' ? [type] : []

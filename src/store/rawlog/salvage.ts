@@ -70,10 +70,10 @@ function lostLines(about: {
   keptLines: number
 }): LostLine[] {
   const { runId, now, one, examined, log, keptLines } = about
-  const stay = keptLines === 0 ? 'nothing of it is left' : `${keptLines} of its lines stay`
+  const stay = keptLines === 0 ? 'none of its lines were kept' : `${keptLines} of its lines were kept`
   const own: LostLine = {
     ...{ run_id: `${runId}-${one.number}`, at: now().toISOString(), type: 'lost', mode: 'salvage' },
-    reason: `Segment ${basename(one.path)} of the raw log ${one.why}; ${stay}. What was lost of notices and analyses is fetched again by the next run.`,
+    reason: `Segment ${basename(one.path)} of the raw log ${one.why}; ${stay}. The next run fetches lost notices and analyses again.`,
     ...(one.number === 1 && log !== null ? { log } : {}),
   }
   const runs = new Map<string, string>()
@@ -87,7 +87,7 @@ function lostLines(about: {
     ...[...runs].map(
       ([run_id, at]): LostLine => ({
         ...{ run_id, at, type: 'lost' },
-        reason: `What this run logged first is lost with segment ${basename(one.path)}.`,
+        reason: `The first lines of this run were lost with segment ${basename(one.path)}.`,
       }),
     ),
   ]

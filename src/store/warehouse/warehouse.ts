@@ -135,7 +135,7 @@ export async function refuseNewer(db: Database, { company, warehouse }: CompanyP
   const made = await storedVersion(db)
   if (made <= SCHEMA_VERSION) return
   throw new FatalError(
-    `${warehouse} was made by a newer version of editais-sync (its tables are version ${made}, this program's are ${SCHEMA_VERSION}). Nothing was changed. Update this installation or stop it; to return to this version for good, stop the newer ones and run \`npm run rebuild -- --company ${company}\`.`,
+    `${warehouse} was made by a newer version of editais-sync (its tables are version ${made}, this program's are ${SCHEMA_VERSION}). Nothing was changed. Update this installation or stop it. To go back to this version, stop the newer ones and run \`npm run rebuild -- --company ${company}\`.`,
     EXIT.failed,
     { why: 'newer_schema' },
   )
@@ -163,7 +163,7 @@ async function applyMissing(
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
   if (applied > sealed.length) {
     throw new FatalError(
-      `The warehouse was built from ${applied} segments, but ${paths.raw} holds ${sealed.length}. Put the missing ones back from a backup, or accept what is left with \`npm run rebuild\`.`,
+      `The warehouse was built from ${applied} segments, but ${paths.raw} holds ${sealed.length}. Restore the missing ones from a backup, or rebuild from what is left with \`npm run rebuild\`.`,
     )
   }
   const missing = sealed.slice(applied, upTo)
@@ -197,12 +197,12 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
   } catch (error) {
     if (/Conflicting lock|Could not set lock/.test(messageOf(error))) {
       throw new FatalError(
-        `${paths.warehouse} is open in another process. Close it there, and run again.`,
+        `${paths.warehouse} is open in another process. Close it there and run again.`,
         EXIT.held,
       )
     }
     throw new FatalError(
-      `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`npm run rebuild\` makes it again from the raw log, without a request.`,
+      `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`npm run rebuild\` recreates it from the raw log, without calling the API.`,
     )
   }
 }
