@@ -99,7 +99,7 @@ describe('a segment of the raw log', () => {
     const refused = await rebuiltNotices().then(() => 'not refused', String)
     expect(refused).toMatch(said)
     expect(refused).toContain(`Segment ${segment(number)} of the raw log`)
-    expect(refused).toContain('back from a backup; or run `npm run rebuild -- --salvage`')
+    expect(refused).toContain('from a backup, or run `npm run rebuild -- --salvage`')
     expect((await readFile(join(prepared.directory, 'warehouse.duckdb'))).equals(before)).toBe(true)
   }
 
@@ -356,7 +356,7 @@ describe('rebuild --salvage', () => {
 
     const refused = await runShared(['rebuild'], environment)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toMatch(new RegExp(`^Segment ${segment(4)} of the raw log is missing\\. Put`))
+    expect(refused.stderr).toMatch(new RegExp(`^Segment ${segment(4)} of the raw log is missing\\. Restore`))
 
     const { code, stdout } = await runShared(['rebuild', '--salvage'], environment)
     expect(code).toBe(0)
