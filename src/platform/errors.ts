@@ -3,7 +3,7 @@ export const EXIT = { ok: 0, failed: 1, usage: 2, partial: 3, held: 4, interrupt
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
-/** What a machine should know about why something went wrong; people read the message. */
+/** Why something went wrong, for programs; people read the message. */
 export type Cause =
   | 'key_refused'
   | 'identity_guard'
@@ -14,8 +14,8 @@ export type Cause =
   | 'killed'
 
 /**
- * Ends a command or a run: going on cannot help. The message says what happened and what to do, and is
- * all that the user sees.
+ * Ends a command or a run, because continuing cannot help. The message says what happened and what to do, and
+ * is all that the user sees.
  */
 export class FatalError extends Error {
   override readonly name = 'FatalError'
@@ -33,10 +33,10 @@ export class FatalError extends Error {
   }
 }
 
-/** Concerns one request, and so at most one notice: the run goes on without it and a later run tries again. */
+/** Affects one request, so at most one notice. The run continues without it, and a later run retries. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
-  /** The server or the network failed, and went on failing; the request itself was not refused. */
+  /** The server or the network kept failing; the request itself was not rejected. */
   readonly transient: boolean
 
   constructor(message: string, transient = false) {
@@ -45,10 +45,10 @@ export class RequestError extends Error {
   }
 }
 
-/** The API has the notice and, by its own settings, not its analysis: nothing went wrong, and nothing is to be had. */
+/** The API has the notice but, by its settings, not its analysis. Not a failure; a retry would not help. */
 export class ExcludedError extends RequestError {}
 
-/** The run was asked to stop; what is durable stays and the next run goes on from there. */
+/** The run was asked to stop. Durable data is kept, and the next run continues from there. */
 export class InterruptedError extends FatalError {
   constructor(message = 'Interrupted.') {
     super(message, EXIT.interrupted)
@@ -60,7 +60,7 @@ export function throwIfInterrupted(signal: AbortSignal): void {
   if (signal.aborted) throw new InterruptedError()
 }
 
-/** The operating system's code of an error (`ENOSPC`, `ECONNREFUSED`, …), also where it is wrapped. */
+/** The system error code (`ENOSPC`, `ECONNREFUSED`, …), even if the error is wrapped. */
 export function systemCode(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string') return cause.code
@@ -68,13 +68,13 @@ export function systemCode(error: unknown): string | undefined {
   return undefined
 }
 
-/** One line about any thrown value, without a stack. */
+/** A one-line message for any thrown value, without a stack. */
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   return message.split('\n')[0] ?? message
 }
 
-/** One clear sentence about any thrown value, and the exit code that says the same; never a stack trace. */
+/** A clear message for any thrown value, and the matching exit code. Never a stack trace. */
 export function explain(error: unknown): { readonly message: string; readonly exitCode: ExitCode } {
   if (error instanceof FatalError) return { message: error.message, exitCode: error.exitCode }
   const text = messageOf(error)
@@ -121,13 +121,13 @@ const REDIS_REFUSALS: Readonly<Record<string, string>> = {
   BUSY: 'a script is blocking it. Wait, or stop the script with SCRIPT KILL',
 }
 
-/** What an answer of Redis that is an error means, and what to do. */
+/** What an error reply from Redis means, and what to do. */
 export function redisRefusal(text: string): string {
   const plain = text.replace(/^ERR Error running script .*? -?(?=[A-Z]+ )/, '')
   const code = /user executing the script can't/.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')
   const meaning = REDIS_REFUSALS[code]
   if (!meaning) return `Redis rejected the command: ${plain}.`
-  // Which right is missing is worth knowing.
+  // Name the missing permission.
   const which = /'([\w|]+)' (sub)?command|^NOPERM ([A-Z]+):/.exec(plain)
   const right = code === 'NOPERM' && which ? `, ${(which[1] ?? which[3] ?? '').toUpperCase()}` : ''
   return `Redis rejected the command (${code}${right}): ${meaning}.`
