@@ -2,7 +2,7 @@ import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
 import { EXAMPLES } from './examples.ts'
 
 /*
- * What sandbox, `npm run serve` and daemon do alike where the contract is silent; see `createApiRoutes` in `routes.ts`
+ * What sandbox, `npm run serve` and daemon all do where the contract is silent; see `createApiRoutes` in `routes.ts`
  * and `src/platform/http/`.
  */
 
@@ -18,7 +18,7 @@ Where the contract is silent, this server decides:
 
 const STATUS = `(?:${STATUSES.join('|')})`
 
-/** By name: what each parameter of the contract accepts here. */
+/** What each parameter of the contract accepts here, by name. */
 export const PARAMETERS: Readonly<Record<string, object>> = {
   status: {
     description: `Comma-separated list of status values (shape \`<status>,<status>\`). The first unknown status is named in a 400.

@@ -5,15 +5,15 @@ import type { RouteKind } from './route_of.ts'
 
 const OWN = 'Of this worker, since it started: sum over the workers.'
 const NOW = 'Of this worker, now: sum over the workers.'
-/** From a page that is in memory to a large analysis over a slow line. */
+/** From a page in memory to a large analysis over a slow line. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-/** One answer of the API, or one that its client did not wait for. */
+/** One answer of the API, or a request whose client did not wait for it. */
 export type Answered = {
   readonly route: RouteKind
-  /** Null if the client was gone first. */
+  /** Null if the client disconnected first. */
   readonly status: number | null
-  /** Empty if no key said whose. */
+  /** Empty if no key identified the company. */
   readonly company: string
   readonly seconds: number
   readonly bytes: number
@@ -23,11 +23,11 @@ export type ServiceMetrics = {
   answered(answer: Answered): void
   /** A wrong API key, or a wrong ADMIN_TOKEN. */
   refused(credential: 'key' | 'token'): void
-  /** Where the figures of connections come from, once there are any. */
+  /** Sets the source of the connection figures. */
   watch(connections: () => ConnectionFigures): void
 }
 
-/** Figures of the API that we serve, of whoever asked it, and of the log. */
+/** Metrics of the served API, its clients, and the log. */
 export function createServiceMetrics(registry: Registry): ServiceMetrics {
   const registers = [registry]
   let figures: (() => ConnectionFigures) | null = null

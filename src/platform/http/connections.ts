@@ -16,7 +16,7 @@ const MAX_PIPELINED_IN_ALL = 10_000
  * bytes are cut; above `most`, its other connections too, oldest first.
  */
 const UNREAD_BYTES = { wanted: 128 * 1024 * 1024, most: 160 * 1024 * 1024 }
-/** Each of these extends an answer's time limit by the base time. The default is about 64 kB/s, so slow lines are served. */
+/** Each of these extends an answer's time limit once: by default 64 kB/s, so that slow lines are served. */
 const BYTES_IN_TIME = 2 * 1024 * 1024
 /** Per turn of the event loop, requests may start within this time; the others wait. */
 const BEGIN_WITHIN_MS = 2

@@ -85,7 +85,7 @@ export type Intercept = (
   serve: () => Promise<void>,
 ) => Promise<void>
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever its routes share among them
+// biome-ignore lint/suspicious/noExplicitAny: the routes may share any variables
 type App = Pick<Hono<any>, 'fetch'>
 
 type Options = Partial<HttpSettings> & {
@@ -179,7 +179,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
 
 const isNever = () => false
 
-/** Large bodies are written in pieces: the kernel takes megabytes at once, and all clients wait while it copies them. */
+/** Large bodies are written in pieces: the kernel takes megabytes at once, and all clients wait for the copy. */
 const PIECE_BYTES = 256 * 1024
 
 /** Adds its exchange's headers and the security headers, and closes the connection if it is the last answer on it. */
@@ -193,7 +193,7 @@ export class Outgoing extends ServerResponse {
   #bodyBytes = 0
   #onEnd: (() => void) | undefined
 
-  /** When the last piece was written. */
+  /** When the most recent piece was written. */
   lastPieceMs = 0
 
   /** Bytes held for a client that has not read its whole answer: the whole body, until its last piece is written. */
