@@ -162,7 +162,7 @@ function keyOf(verdict: Verdict): string {
   return verdict.editalId ?? hashOf(verdict.ok ? verdict.document : verdict.raw)
 }
 
-/** `total` never changed and equals the number of notices; each page starts with the last notice of the previous one. */
+/** `total` is constant and equals the number of notices; each page starts with the previous page's last notice. */
 function isWhole({ edges, totals, shown }: Pass): boolean {
   const [total] = totals
   if (totals.size !== 1 || total !== shown.size) return false

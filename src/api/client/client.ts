@@ -96,7 +96,7 @@ export function createApiClient(options: ApiOptions): Api {
   })
   const headers = {
     accept: 'application/json',
-    // No compressed bodies: their decompressed size cannot be bounded while reading.
+    // No compressed bodies: a bound on the bytes received would not bound what they decompress to.
     'accept-encoding': 'identity',
     'user-agent': 'editais-sync',
     ...(options.authHeader === 'authorization'
