@@ -324,7 +324,7 @@ function explainScan(report: RunReport, { failed, total }: Scan): void {
 
 function anotherCompany(): FatalError {
   return new FatalError(
-    'The API lists none of the notices in this warehouse. Either the key belongs to another company, or the list is empty. Nothing was changed. Check API_KEY and COMPANY; if the list is correct, run with --allow-mass-delete.',
+    'The API lists none of the notices in this warehouse. Either the key belongs to another company, or the list is incomplete. Nothing was changed. Check API_KEY and COMPANY; if the list is correct, run with --allow-mass-delete.',
     EXIT.failed,
     { why: 'identity_guard' },
   )

@@ -108,7 +108,7 @@ test('an empty list is not believed of 20 live notices, unless one says so', asy
   for (const id of world.ids()) world.remove(id)
   const report = await company.syncHere()
   expect(report).toMatchObject({ status: 'failed', tombstoned: 0, listed: 0, requests: 1 })
-  expect(report.error).toMatch(/the list is empty/)
+  expect(report.error).toMatch(/the list is incomplete/)
   expect(await tables(company)).toEqual(before)
 
   expect(await company.syncHere({ allowMassDelete: true })).toMatchObject({ status: 'ok', tombstoned: 20 })

@@ -96,11 +96,11 @@ export async function verifyMissing(options: {
   const gone: string[] = []
   let found = 0
   let failuresInARow = 0
-  const goOn = () => gone.length <= bound && failuresInARow < GIVE_UP_FAILURES
+  const mayContinue = () => gone.length <= bound && failuresInARow < GIVE_UP_FAILURES
   const unverified: { id: string; reason: string }[] = []
 
   async function work(stopped: () => boolean): Promise<void> {
-    for (let next = missing.pop(); next && goOn() && !stopped(); next = missing.pop()) {
+    for (let next = missing.pop(); next && mayContinue() && !stopped(); next = missing.pop()) {
       throwIfInterrupted(options.signal)
       const { id } = next
       try {

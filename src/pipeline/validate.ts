@@ -191,7 +191,7 @@ function validate({ value: parsed, escaped, source, plain = false, schema }: Can
   const accepted = value as Record<string, unknown>
   const updatedAt = String(accepted.updated_at ?? '')
   const asArrived = JSON.stringify(accepted)
-  const lossless = !repaired.changed && (plain || saysTheSame(source(), asArrived))
+  const lossless = !repaired.changed && (plain || meansTheSame(source(), asArrived))
   return {
     ok: true,
     editalId: id as string,
@@ -202,7 +202,7 @@ function validate({ value: parsed, escaped, source, plain = false, schema }: Can
   }
 }
 
-function saysTheSame(bytes: Buffer, document: string): boolean {
+function meansTheSame(bytes: Buffer, document: string): boolean {
   return isUtf8(bytes) && sameMeaning(decode(bytes), document)
 }
 

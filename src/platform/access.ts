@@ -26,7 +26,7 @@ export function isNotChangeable(error: unknown): boolean {
   return CANNOT_CHANGE.includes(systemCode(error))
 }
 
-/** As `chmod` takes it. */
+/** In the notation of `chmod`. */
 export function octal(mode: number): string {
   return (mode & PERMISSIONS).toString(8).padStart(4, '0')
 }
@@ -132,7 +132,7 @@ export function claimFile(path: string, companions: readonly string[] = []): voi
 export function restrictFile(path: string, allowed = PRIVATE_FILE): string | null {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about?.isFile()) return null
-  return sharesInode(about, allowed) ? secondName(path) : restrict(path, allowed)
+  return sharesInode(about, allowed) ? hardLinkMessage(path) : restrict(path, allowed)
 }
 
 /** If the file is already closed, another hard link grants nothing. Some kernels let any user create one. */
@@ -140,7 +140,7 @@ function sharesInode({ nlink, mode }: Stats, allowed: number): boolean {
   return nlink > 1 && excess(mode, allowed) !== 0
 }
 
-function secondName(path: string): string {
+function hardLinkMessage(path: string): string {
   return `${path} has another hard link and others can open it, so it was left unchanged. Replace it with a copy: cp it, then mv the copy over it.`
 }
 
@@ -150,7 +150,7 @@ export function refuseStrange(path: string): void {
   if (!about) return
   const what = about.isSymbolicLink() ? 'a link' : 'not a file'
   if (!about.isFile()) throw new FatalError(`${path} is ${what}, so it is not opened. Remove it.`, EXIT.usage)
-  if (sharesInode(about, PRIVATE_FILE)) throw new FatalError(secondName(path), EXIT.usage)
+  if (sharesInode(about, PRIVATE_FILE)) throw new FatalError(hardLinkMessage(path), EXIT.usage)
   if (isTrusted(path, about)) return
   throw new FatalError(
     `${path} belongs to user ${about.uid}, so it is not opened. Remove it, or chown it to this user.`,

@@ -1,4 +1,4 @@
-/** Exit codes of every command; others build scripts on them. */
+/** Exit codes of every command. Users' scripts rely on them. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, partial: 3, held: 4, interrupted: 130 } as const
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]

@@ -212,7 +212,7 @@ function sameNumber(a: Place, b: Place): boolean {
   return k === length || sameDecimal(a.units, from, a.at, b.units, fromB, b.at)
 }
 
-/** Compares by sign, by the power of ten of the first digit that is not 0, and by the digits from there. */
+/** Compares the sign, the power of ten of the first nonzero digit, and the digits from there. */
 function sameDecimal(
   a: Uint16Array,
   from: number,
@@ -283,7 +283,7 @@ function scratch(slot: 0 | 1, length: number): Buffer {
   const size = 2 * (length + 1)
   let bytes = kept[slot] ?? Buffer.alloc(0)
   if (bytes.length >= size) return bytes
-  // Not from Buffer's pool, where the offset need not be even.
+  // Not from Buffer's pool, where the offset may be odd.
   bytes = Buffer.from(new ArrayBuffer(Math.max(size, Math.min(2 * bytes.length, KEPT_SCRATCH_BYTES))))
   if (bytes.length <= KEPT_SCRATCH_BYTES) kept[slot] = bytes
   return bytes

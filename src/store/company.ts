@@ -32,7 +32,7 @@ export type CompanyPaths = {
   readonly lake: string
   /** Files that are not needed after a run. */
   readonly temporary: string
-  /** Where the server prepares what it serves (`src/present/serve/company.ts`). */
+  /** Where the server prepares its documents (`src/present/serve/company.ts`). */
   readonly mirror: string
   readonly lock: string
   /** The state after the last run, as JSON (`src/store/state.ts`). */

@@ -11,7 +11,7 @@ const failure = z.object({ at: z.string(), since: z.string(), times: z.number(),
  */
 export type Failure = {
   readonly at: string
-  /** When the first of them failed. */
+  /** When the first of these runs failed. */
   readonly since: string
   readonly times: number
   /** Reason of the latest failure. */

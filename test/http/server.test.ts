@@ -21,7 +21,7 @@ test('nothing is found elsewhere, and a wrong method is told the right ones', as
   expect(nowhere.status).toBe(404)
   expect(await errorOf(nowhere)).toEqual({
     error: 'not_found',
-    detail: 'There is nothing at /nowhere. GET / lists what there is.',
+    detail: 'There is nothing at /nowhere. GET / lists what is available.',
   })
   const wrong = await post('/metrics')
   expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, HEAD'])

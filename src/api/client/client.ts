@@ -46,7 +46,7 @@ export type Api = {
 }
 
 export type ApiOptions = {
-  /** Origin and path before `/api/v1`, without a slash at the end. */
+  /** Origin and path before `/api/v1`, without a trailing slash. */
   baseUrl: string
   apiKey: string
   authHeader: 'authorization' | 'x-api-key'

@@ -34,7 +34,7 @@ export function sendError(
 /** For every path without a route, in any process. */
 export function sendNoSuchRoute(context: Context): Response {
   const path = context.req.path.slice(0, MAX_SHOWN_PATH)
-  return sendError(context, 404, `There is nothing at ${path}. GET / lists what there is.`)
+  return sendError(context, 404, `There is nothing at ${path}. GET / lists what is available.`)
 }
 
 export function sendWrongMethod(context: Context, methods: readonly string[]): Response {

@@ -26,7 +26,7 @@ const CUTS = { atOnce: 20, refillMs: 1000 }
 const AFTER_CUTS = { atOnce: 8, refillMs: 100 }
 /** More connections than operators, health checks and a few clients open. */
 const CROWD = 32
-/** Slow readers are checked for this often. */
+/** How often to check for slow readers. */
 const LOOK_EVERY_MS = 1000
 
 export type ConnectionLimits = {

@@ -66,7 +66,7 @@ export type ConnectionFigures = ConnectionCounts &
   Readonly<Record<'open' | 'unreadBytes' | 'waiting', number>>
 
 export type Listening = {
-  /** Origin, without a slash at the end. */
+  /** Origin, without a trailing slash. */
   readonly url: string
   readonly port: number
   readonly connections: () => ConnectionFigures

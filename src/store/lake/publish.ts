@@ -35,7 +35,7 @@ export type Published = PublishedFigures & { readonly manifest: Manifest }
 /** The figures of a publish that are reported. */
 export type PublishedFigures = {
   readonly directory: string
-  /** False when the latest snapshot was already the warehouse's state. */
+  /** False if the latest snapshot already matched the warehouse. */
   readonly written: boolean
   readonly bytesWritten: number
   /** Size of the whole snapshot, including files shared with earlier ones. */
@@ -139,7 +139,7 @@ async function writeSnapshot(
   await mkdir(directory, PRIVATE_DIRECTORY)
   const target = { directory, company, previousDirectory, access }
   const files = new Map<string, readonly SnapshotFile[]>()
-  // One transaction: every table as of the same committed state.
+  // One transaction, so that all tables show the same committed state.
   await db.transaction(async () => {
     const versions = await db.rows<{ table_name: string; month: string; version: number }>(
       'FROM month_versions',

@@ -21,7 +21,7 @@ type DatabaseOptions = { threads?: number; temporaryDirectory?: string }
 type Parameters = Record<string, DuckDBValue>
 export type Row = Record<string, unknown>
 export type Answer = { readonly columns: string[]; readonly rows: Row[] }
-/** As DuckDB names them. */
+/** DuckDB's names. */
 export type StatementKind = keyof typeof StatementType
 
 /** Owns one DuckDB instance and its single connection. Statements run one after another. */
