@@ -23,31 +23,31 @@ export type SyncRequest = {
   /** Fetch every analysis again, resuming an unfinished `--full` unless `restart`. */
   readonly full: boolean
   readonly restart: boolean
-  /** Only notices of these phases; null for all. A filtered run concludes nothing about the others. */
+  /** Only notices in these phases; null for all. A filtered run draws no conclusions about the others. */
   readonly statuses: readonly string[] | null
   /** Only these notices, whether they changed or not; null for all. */
   readonly ids: readonly string[] | null
   readonly allowMassDelete: boolean
 }
 
-/** While a list changes, a few notices more or less are no reason to doubt what it says. */
+/** The list may change while it is read, so a small difference is no reason to distrust it. */
 const FEW_NOT_SHOWN = 20
 const SHARE_NOT_SHOWN = 0.05
 
 export type SyncContext = RunContext & { readonly api: Api }
 
 /**
- * One run for one company, from its list to its snapshot; the caller holds the company's lock.
+ * One run for one company, from its list to its snapshot. The caller holds the company's lock.
  *
- * A run that fails or is interrupted still loads and publishes what it has, and says so in its report.
- * @throws what leaves no report to write: a full disk, a damaged log, a bug.
+ * A run that fails or is interrupted still loads and publishes what it has, and its report says so.
+ * @throws if no report can be written: a full disk, a damaged log, a bug.
  */
 export async function sync(request: SyncRequest, context: SyncContext): Promise<RunResult> {
   return await withRun(context, modeOf(request), async run => {
     const { warehouse, loader, report } = run
     const refetch = await decideRefetch(request, warehouse)
     await loader.append(runStarted(request, context, refetch, await logName(warehouse)))
-    // What was asked for must outlive this process, also one that dies while the list is read.
+    // The request must survive this process, even if it dies while reading the list.
     if (refetch.anew) await loader.settle()
     const drift = await mirror({ ...request, refetch }, context, run).catch(error => {
       conclude(run, error)
@@ -60,8 +60,8 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
 }
 
 /**
- * Scan, detect, fetch, load: makes the warehouse say what the API says.
- * @returns where the list's own envelope differs from the contract.
+ * Scan, detect, fetch, load: makes the warehouse match the API.
+ * @returns where the list's envelope differs from the contract.
  */
 async function mirror(request: SurveyRequest, context: SyncContext, run: Run): Promise<readonly Drift[]> {
   const { loader, report } = run
@@ -84,7 +84,7 @@ async function mirror(request: SurveyRequest, context: SyncContext, run: Run): P
   for (const edital_id of missing.gone) await loader.append({ type: 'gone', edital_id })
   for (const record of unlisted) await loader.append({ type: 'gone', ...record })
   report.tombstoned = missing.gone.length
-  // BI sees new and changed notices before their analyses are fetched.
+  // Load now, so that BI sees new and changed notices before their analyses are fetched.
   if (plan.toFetch > 0) await loader.settle()
 
   const fetched = await fetchAnalyses({
@@ -108,8 +108,8 @@ export type Survey = {
 }
 
 /**
- * Reads what the API lists and decides what is to be done; changes nothing but temporary tables and files.
- * @throws FatalError when the list cannot be read, or is none of this company's (identity guard).
+ * Reads the API's list and decides what to do. Changes only temporary tables and files.
+ * @throws FatalError if the list cannot be read or belongs to another company (identity guard).
  */
 export async function survey(
   request: SurveyRequest,
@@ -167,13 +167,13 @@ function isFiltered({ statuses, ids }: SyncRequest): boolean {
 }
 
 export type Refetch = {
-  /** Analyses received up to this segment of the raw log are due again; its order is no matter of clocks. */
+  /** Analyses received up to this segment of the raw log are due again. Segment order does not depend on clocks. */
   readonly segment: number | null
-  /** This run says so, in its first segment; otherwise an earlier one did. */
+  /** True if this run sets it, in its first segment; false if an earlier run did. */
   readonly anew: boolean
 }
 
-/** What `--full` asks for: an unfinished one goes on, unless it is to begin anew. */
+/** Resolves `--full`: continues an unfinished one unless `restart` is set. */
 export async function decideRefetch(request: SyncRequest, { db }: Pick<Warehouse, 'db'>): Promise<Refetch> {
   const { segment, next, unfinished } = await db.row<{
     segment: number | null
@@ -184,7 +184,7 @@ export async function decideRefetch(request: SyncRequest, { db }: Pick<Warehouse
   return { segment: anew ? next : segment, anew }
 }
 
-/** `--full` is a fact in the log, not in this process: whichever run comes next goes on with it. */
+/** `--full` is recorded in the log, not in this process, so any later run continues it. */
 function runStarted(
   request: SyncRequest,
   { paths, settings, now }: SyncContext,
@@ -239,27 +239,27 @@ function addFetched(run: Run, fetched: Fetched): void {
     worsen(
       report,
       'partial',
-      `${fetched.failed} analyses could not be fetched, the last one ${fetched.lastFailure}.`,
+      `${fetched.failed} analyses could not be fetched. Last failure: ${fetched.lastFailure}.`,
     )
   }
   if (fetched.excluded > 0) {
-    // As where ANALYSIS_STATUSES excludes them here: that is no failure.
+    // Not a failure, just as when ANALYSIS_STATUSES excludes them.
     worsen(
       report,
       'ok',
-      `${fetched.excluded} analyses are not offered, the last one ${fetched.lastExcluded}. Set ANALYSIS_STATUSES here to the phases that are, and the others are not asked for.`,
+      `The API does not offer ${fetched.excluded} analyses. Last one: ${fetched.lastExcluded}. To skip them, set ANALYSIS_STATUSES here to the phases that it offers.`,
     )
   }
   if (fetched.stopped) conclude(run, fetched.stopped)
 }
 
-/** Turns what ended a run early into its status; a bug or a full disk passes through. */
+/** Turns the error that ended a run early into its status. Rethrows a bug or a full disk. */
 function conclude({ report, causes }: Run, error: unknown): void {
   if (error instanceof RequestError) {
     worsen(
       report,
       'failed',
-      `The API could not be read: ${error.message}. Nothing was concluded; run again later.`,
+      `The API could not be read: ${error.message}. Nothing was changed. Run again later.`,
     )
     return
   }
@@ -268,7 +268,7 @@ function conclude({ report, causes }: Run, error: unknown): void {
   worsen(report, statusOfExit(error.exitCode), error.message)
 }
 
-/** What could not be loaded is no longer loaded; anything set aside makes the run partial. */
+/** Counts records that could not be loaded as quarantined. Any quarantined record makes the run partial. */
 function setAside(report: RunReport, poisoned: readonly string[]): void {
   const moved = Math.min(new Set(poisoned).size, report.loaded)
   report.loaded -= moved
@@ -289,7 +289,7 @@ function explainMissing({ report, causes }: Run, { held, unverified }: Missing):
     worsen(
       report,
       'partial',
-      'More notices are gone from the API than can be believed (is this the key of another company?), so none was marked deleted. If it is right, run with --allow-mass-delete.',
+      'Too many notices disappeared from the API at once, so none was marked as deleted. Check that API_KEY is the key of this company. If the deletions are real, run with --allow-mass-delete.',
     )
   }
   const [first] = unverified
@@ -299,7 +299,7 @@ function explainMissing({ report, causes }: Run, { held, unverified }: Missing):
     worsen(
       report,
       'partial',
-      `${unverified.length} notices missing from the list could not be asked for, such as ${id}: ${reason}.`,
+      `${unverified.length} notices that the list no longer shows could not be checked, such as ${id}: ${reason}.`,
     )
   }
 }
@@ -317,14 +317,14 @@ function explainScan(report: RunReport, { failed, total }: Scan): void {
     worsen(
       report,
       'partial',
-      `The list says that it holds ${total} notices, but only ${report.listed} were to be found. The API is at fault; the next run looks again.`,
+      `The list reports ${total} notices but returned only ${report.listed}. The API is at fault; the next run tries again.`,
     )
   }
 }
 
 function anotherCompany(): FatalError {
   return new FatalError(
-    'The API lists none of the notices that this warehouse holds: is this the key of another company, or an empty answer? Nothing was changed. Check API_KEY and COMPANY; if it is right, run with --allow-mass-delete.',
+    'The API lists none of the notices in this warehouse. Either the key belongs to another company, or the list is incomplete. Nothing was changed. Check API_KEY and COMPANY; if the list is correct, run with --allow-mass-delete.',
     EXIT.failed,
     { why: 'identity_guard' },
   )

@@ -112,7 +112,7 @@ describe('a mistake', () => {
       },
       'nothing listens': {
         ...{ args: ['sync'], settings: { API_BASE_URL: await closedAddress() }, code: 1 },
-        says: [/nothing answers at this address \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
+        says: [/the connection was refused \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
       },
       'a web site': {
         ...{ args: ['sync'], settings: { API_BASE_URL: `${site}/home` }, code: 1 },
@@ -187,7 +187,7 @@ describe('another sync of the company', () => {
     await expectMistakes(company, {
       'not waiting': {
         ...{ args: ['sync', '--wait', '0'], code: 4 },
-        says: [`held by sync --company acme (process ${first.child.pid} on `, 'give --wait SECONDS'],
+        says: [`held by sync --company acme (process ${first.child.pid} on `, 'use --wait SECONDS'],
       },
     })
     expect(await first.ended).toMatchObject({ code: 0 })

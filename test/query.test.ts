@@ -149,7 +149,7 @@ describe.each([{ args: [] }, { args: ['--all'] }])('a query $args', ({ args }) =
 test('SQL that is off is refused in one sentence with the flag that turns it on, and the flag works', async () => {
   const { file, query } = await published()
   const out = join(await temporaryDirectory(), 'out.parquet')
-  const hint = '--allow-files turns other files, extensions and settings on.'
+  const hint = '--allow-files permits other files, extensions and settings.'
   const read = await query(`FROM read_csv('${file}')`)
   expect([read.code, read.stdout]).toEqual([1, ''])
   expect(read.stderr).toContain(`Cannot access file "${file}"`)
@@ -157,7 +157,7 @@ test('SQL that is off is refused in one sentence with the flag that turns it on,
   expect((await query('SET threads = 1')).stderr).toContain(hint)
   const copy = `COPY (FROM editais) TO '${out}'`
   expect((await query(copy)).stderr).toContain(
-    'file system operations are disabled by configuration. Queries read the snapshot and nothing else; for SQL',
+    'file system operations are disabled by configuration. Queries can read only the snapshot. For SQL',
   )
   expect((await query('PREPARE p AS SELECT 1')).stderr).toContain(
     'A query may not be a PREPARE statement. Queries',

@@ -46,25 +46,25 @@ const flip = (bytes: Buffer, at: number) => bytes.with(at, (bytes[at] as number)
 const DAMAGES: Readonly<Record<string, { spoil: Spoil; said: RegExp }>> = {
   'with a changed byte': {
     spoil: (path, bytes) => writeFile(path, flip(bytes, bytes.length >> 1)),
-    said: /is damaged: its bytes 0 to \d+ are not what was written/,
+    said: /is damaged: bytes 0 to \d+ are corrupted/,
   },
   'with a changed first byte': {
     spoil: (path, bytes) => writeFile(path, flip(bytes, 0)),
-    said: /is damaged: its bytes from 0 on are not what was written/,
+    said: /is damaged: bytes from 0 on are corrupted/,
   },
   'cut off': {
     spoil: (path, bytes) => writeFile(path, bytes.subarray(0, bytes.length >> 1)),
-    said: /is damaged: it is cut off: what begins at byte 0 has no end/,
+    said: /is damaged: it is truncated: the frame at byte 0 has no end/,
   },
   // DuckDB reads all of its lines without an error.
   'without its checksum': {
     spoil: (path, bytes) => writeFile(path, bytes.subarray(0, -2)),
-    said: /is damaged: it is cut off: what begins at byte 0 has no end/,
+    said: /is damaged: it is truncated: the frame at byte 0 has no end/,
   },
   empty: { spoil: path => writeFile(path, ''), said: /is damaged: it is empty/ },
   'with more bytes at the end': {
     spoil: (path, bytes) => writeFile(path, Buffer.concat([bytes, Buffer.from('more')])),
-    said: /is damaged: its bytes from \d+ on are not what was written/,
+    said: /is damaged: bytes from \d+ on are corrupted/,
   },
   'without a line': {
     spoil: async path => writeSegment(path, (await linesOfSegment(path)).toSpliced(1, 1)),
@@ -99,7 +99,7 @@ describe('a segment of the raw log', () => {
     const refused = await rebuiltNotices().then(() => 'not refused', String)
     expect(refused).toMatch(said)
     expect(refused).toContain(`Segment ${segment(number)} of the raw log`)
-    expect(refused).toContain('back from a backup; or run `npm run rebuild -- --salvage`')
+    expect(refused).toContain('from a backup, or run `npm run rebuild -- --salvage`')
     expect((await readFile(join(prepared.directory, 'warehouse.duckdb'))).equals(before)).toBe(true)
   }
 
@@ -182,24 +182,24 @@ describe('a segment of the raw log', () => {
     const foreign: Readonly<Record<string, { from: string; to: number; said: RegExp; named?: number }>> = {
       'their first one after ours': {
         ...{ from: their(1), to: 7 },
-        said: /is not in its place: it was written as number 1, not 7/,
+        said: /is misplaced: it was written as number 1, not 7/,
       },
       'a later one of theirs': {
         ...{ from: their(4), to: 4 },
-        said: /is not of this log: it is of one of boreal that began with run of-boreal-/,
+        said: /belongs to another log of boreal, which began with run of-boreal-/,
       },
       'one of theirs without the start of a run': {
         ...{ from: their(2), to: 2 },
-        said: /is not of this log: it goes on with run of-boreal-\S+, which did not begin in it/,
+        said: /belongs to another log: it continues run of-boreal-\S+, which did not start in this one/,
       },
       'ours at another place': {
         ...{ from: segment(2), to: 7 },
-        said: /is not in its place: it was written as number 2, not 7/,
+        said: /is misplaced: it was written as number 2, not 7/,
       },
       // Only the other segments show that the first one is foreign.
       'their first one in place of ours': {
         ...{ from: their(1), to: 1, named: 2 },
-        said: /is not of this log: it goes on with run /,
+        said: /belongs to another log: it continues run /,
       },
     }
     for (const [name, { from, to, said, named = to }] of Object.entries(foreign)) {
@@ -253,7 +253,7 @@ describe('a segment of the raw log', () => {
   ])('of another company $state is found, and nothing of it stays', async ({ spoil, foreign }) => {
     await spoil(await writeTheirs([1, 2, 3, 4, 5]))
     await expect(rebuiltNotices()).rejects.toThrow(/rebuild -- --salvage/)
-    const found = (await findings()).filter(({ what }) => what.startsWith('is not of this log'))
+    const found = (await findings()).filter(({ what }) => what.startsWith('belongs to another log'))
     expect(found.map(({ subject }) => subject)).toEqual(foreign.map(segment))
 
     await salvage(contextHere(prepared.environment))
@@ -272,7 +272,7 @@ describe('a segment of the raw log', () => {
       { status: 'problem', subject: stray, what: expect.stringContaining('999999992 segments are missing') },
     ])
     await expect(salvage(contextHere(prepared.environment))).rejects.toThrow(
-      `${stray} cannot be of this log: 999999992 segments are missing before it. Move it away, and run again.`,
+      `${stray} cannot belong to this log: 999999992 segments are missing before it. Move it away and run again.`,
     )
     await rm(stray)
     expect(await findings()).toEqual([])
@@ -356,12 +356,12 @@ describe('rebuild --salvage', () => {
 
     const refused = await runShared(['rebuild'], environment)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toMatch(new RegExp(`^Segment ${segment(4)} of the raw log is missing\\. Put`))
+    expect(refused.stderr).toMatch(new RegExp(`^Segment ${segment(4)} of the raw log is missing\\. Restore`))
 
     const { code, stdout } = await runShared(['rebuild', '--salvage'], environment)
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /000002\.ndjson\.zst is damaged: its bytes 0 to \d+ are not what was written\.\n {2}kept +12 analysis/,
+      /000002\.ndjson\.zst is damaged: bytes 0 to \d+ are corrupted\.\n {2}kept +12 analysis/,
     )
     expect(stdout).toContain(`  moved to  ${join(raw, 'damaged/000002.ndjson.zst')}`)
     expect(stdout).toContain(`Segment ${segment(4)} is missing.\n  kept      nothing of it\n`)

@@ -6,8 +6,8 @@ import { type Database, literal } from '#src/store/warehouse/database.ts'
 import type { ListedFile } from './listed.ts'
 
 /**
- * The newest notices come first, but in so many strides through all of them, others in each run: a few
- * that always fail can so not stand together and open the circuit before the rest had its turn.
+ * Newest notices come first, but in this many strides that differ in each run. Otherwise a few notices that
+ * always fail could be adjacent and open the circuit before the rest are fetched.
  */
 const STRIDES = 8
 
@@ -16,19 +16,19 @@ const OPEN_STATUSES = ['screening', 'analysis', 'pricing', 'ready']
 
 export type DetectOptions = {
   readonly db: Database
-  /** What is behind the table `listed`. */
+  /** The file behind the table `listed`. */
   readonly listed: Pick<ListedFile, 'lines'>
   readonly now: Date
   readonly analysisStatuses: readonly string[]
   /** Analyses received up to this segment of the raw log are due again (`--full`). */
   readonly refetchSegment: number | null
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
-  /** Every analysis is fetched, also one that is current or whose next attempt is not due. */
+  /** Fetch every analysis, even if it is current or its next attempt is not due. */
   readonly force: boolean
   readonly temporaryDirectory: string
 }
 
-/** What a run is about to do; counts of listed notices. */
+/** What a run will do; the counts are of listed notices. */
 export type Plan = {
   readonly listed: number
   readonly added: number
@@ -38,7 +38,7 @@ export type Plan = {
   readonly deferred: number
   readonly rejected: number
   readonly toFetch: number
-  /** Files with the records to log and the analyses to fetch, one JSON object a line. */
+  /** Files with the records to log and the analyses to fetch, one JSON object per line. */
   readonly recordsPath: string
   readonly workPath: string
 }
@@ -60,15 +60,15 @@ export type ListedRecord = {
 export type Work = {
   readonly edital_id: string
   readonly updated_at: string
-  /** Hash of the stored analysis; null when there is none. */
+  /** Hash of the stored analysis; null if there is none. */
   readonly hash: string | null
-  /** Whether the stored analysis is the one for this `updated_at`, as it was last listed. */
+  /** Whether the stored analysis was fetched for the `updated_at` last listed. */
   readonly same_version: boolean
 }
 
 /**
- * Compares the table `listed` with the warehouse. What is to be done goes to files, not into memory:
- * `readPlan` streams them while the warehouse is busy loading.
+ * Compares the table `listed` with the warehouse. The plan goes to files, not into memory: `readPlan` streams
+ * them while the warehouse is loading.
  */
 export async function detect(options: DetectOptions): Promise<Plan> {
   const { db, temporaryDirectory } = options
@@ -135,26 +135,26 @@ function compare(options: DetectOptions): string {
     )`
 }
 
-/** No list excludes nothing: a phase that the contract does not know yet has analyses too. */
+/** An empty list excludes nothing: phases not yet in the contract have analyses too. */
 function isExcluded({ analysisStatuses }: DetectOptions): string {
   if (analysisStatuses.length === 0) return 'false'
   return `NOT list_contains([${analysisStatuses.map(literal).join(', ')}], status)`
 }
 
-/** Until its next attempt, unless it was set aside in the future: then the clock was wrong, now or at the time. */
+/** Waits until its next attempt. Not if `observed_at` is in the future: the clock was wrong, then or now. */
 function isWaiting(q: string): string {
   return `(${q}.observed_at <= $now::TIMESTAMPTZ AND $now::TIMESTAMPTZ < ${q}.next_attempt_at)`
 }
 
-/** Also one from the future is doubtful: a clock that was ahead must not keep an analysis for a year. */
+/** A date far in the future counts as old too: a clock that was ahead must not keep an analysis for a year. */
 function isOld(options: DetectOptions): string {
   const age = maxAge(options)
   return `NOT ($now::TIMESTAMPTZ > a.fetched_at - ${age} AND $now::TIMESTAMPTZ < a.fetched_at + ${age})`
 }
 
 /**
- * How old an analysis may grow. Each notice has its own share, between half and all of the maximum, so
- * that what was fetched together is not due together for ever.
+ * The maximum age of an analysis. Each notice gets its own share, between half and all of the maximum, so
+ * that analyses fetched together do not stay due together.
  */
 function maxAge({ analysisMaxAge: { openMs, closedMs } }: DetectOptions): string {
   const open = OPEN_STATUSES.map(literal).join(', ')

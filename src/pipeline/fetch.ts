@@ -15,10 +15,10 @@ import type { Work } from './detect.ts'
 import type { Loader } from './load.ts'
 import { type Rejected, validateAnalysis } from './validate.ts'
 
-/** So many failures with no success between them are the API's, not the notices': asking on is no use. */
+/** This many failures in a row mean that the API is failing, not single notices: stop fetching. */
 const CIRCUIT_FAILURES = 20
 
-/** What became of the analyses, a count for each outcome. */
+/** How many analyses had each outcome. */
 export type Fetched = {
   loaded: number
   gone: number
@@ -27,9 +27,9 @@ export type Fetched = {
   /** The API does not offer them. */
   excluded: number
   silentChanges: number
-  /** Why fetching ended early; null when all was attempted. */
+  /** Why fetching ended early; null if everything was attempted. */
   stopped: Error | null
-  /** The last reason of a failure, to tell the user about. */
+  /** Reason for the last failure, for the user. */
   lastFailure: string | null
   lastExcluded: string | null
 }
@@ -43,9 +43,9 @@ export type FetchOptions = {
 }
 
 /**
- * Fetches, checks and logs the analyses of `work`, many at a time. Ends early on a refused key, an open
- * circuit or the signal; what was logged until then stays.
- * @throws only what is no fault of the API: the disk, or a bug.
+ * Fetches, validates and logs the analyses in `work`, many at a time. Ends early if the key is refused, the
+ * circuit opens or the signal is aborted; what was logged until then is kept.
+ * @throws only for faults other than the API's: the disk, or a bug.
  */
 export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
   const { api, work, signal } = options
@@ -80,7 +80,7 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
       if (!(error instanceof RequestError)) throw error
       fetched.failed += 1
       fetched.lastFailure = `${next.edital_id}: ${messageOf(error)}`
-      // An API that refuses one notice is well; only what failed of itself speaks against asking on.
+      // An API that rejects one notice is healthy. Only transient failures count towards the circuit.
       failuresInARow = error.transient ? failuresInARow + 1 : 0
       if (failuresInARow >= CIRCUIT_FAILURES) fetched.stopped ??= circuitOpened(error)
     }
@@ -98,8 +98,8 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
       options.onProgress(fetched)
     }
   }
-  // While one works on an answer, another's request waits for the connection that has become free; with a
-  // concurrency of one there is no other.
+  // While one worker handles an answer, another's request takes the freed connection. With a concurrency of
+  // one there is only one worker.
   await runConcurrently(api.concurrency * 2 - 1, worker)
   await work.return?.()
   return fetched
@@ -138,7 +138,7 @@ async function fetchOne({ api, loader }: FetchOptions, work: Work, fetched: Fetc
   fetched.loaded += 1
 }
 
-/** An analysis without its notice would be a fault; only both absent mean that the notice went away. */
+/** A notice without its analysis is a fault of the API. The notice is gone only if both are absent. */
 async function confirmGone(api: Pick<Api, 'notice'>, id: string): Promise<void> {
   const answer = await api.notice(id)
   if (answer.kind !== 'absent')
@@ -165,7 +165,7 @@ function rejectedLine({ editalId, reason, path, raw }: Rejected, updatedAt: stri
 
 function circuitOpened(error: Error): FatalError {
   return new FatalError(
-    `${CIRCUIT_FAILURES} requests failed in a row, the last one because ${messageOf(error)}. What was loaded stays; the next run goes on from there.`,
+    `${CIRCUIT_FAILURES} requests failed in a row. Last failure: ${messageOf(error)}. Loaded data is kept; the next run continues from there.`,
     EXIT.partial,
   )
 }

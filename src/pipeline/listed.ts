@@ -8,12 +8,12 @@ import { type Database, literal } from '#src/store/warehouse/database.ts'
 import { documentStructure, fingerprint, flatten } from '#src/store/warehouse/sql.ts'
 import type { Verdict } from './validate.ts'
 
-/** DuckDB's reader sets its buffers by the longest line; smaller ones would only make it slower. */
+/** DuckDB sizes its read buffers by the longest line; smaller buffers only make it slower. */
 const MIN_BUFFER_BYTES = 128 * 1024
 
 /**
- * Collects what the list showed in a file, for DuckDB to read: the rows of a large company never stand
- * in memory as JavaScript objects.
+ * Collects the listed notices in a file for DuckDB to read, so that the rows of a large company are never
+ * all in memory as JavaScript objects.
  */
 export class ListedFile {
   readonly path: string
@@ -24,7 +24,7 @@ export class ListedFile {
   constructor(path: string) {
     this.path = path
     this.#stream = newStream(path)
-    // Reported by the `add` or `flush` that meets it.
+    // The next `add` or `flush` reports it.
     this.#stream.on('error', () => {})
   }
 
@@ -49,7 +49,7 @@ export class ListedFile {
   }
 
   async close(): Promise<void> {
-    // Not by `once`: a write that was under way then fails, and would hide why the list was given up.
+    // Not `once`: it would reject if a pending write fails, and hide why the list was abandoned.
     const closed = new Promise(resolve => this.#stream.once('close', resolve))
     this.#stream.destroy()
     if (!this.#stream.closed) await closed
@@ -78,9 +78,9 @@ function stagedLine(verdict: Verdict, read: number): string {
 }
 
 /**
- * The temporary table `listed`: one row for each notice that was shown, as it was last read, or, where it
- * could not be used, with `reason` and `hash`. `read` is its line in the file, where its document stays:
- * most notices did not change, and nobody will ask for it.
+ * The temporary table `listed`: one row for each listed notice, as last read. If it cannot be used, the row
+ * has `reason` and `hash`. `read` is its line in the file. The document stays there, because most notices
+ * did not change and their documents are not needed.
  */
 export async function stageListed(
   db: Database,

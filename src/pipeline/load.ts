@@ -4,26 +4,26 @@ import { applySegment, type Projection } from '#src/store/warehouse/apply.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 
 /**
- * A segment is sealed at the first of these bounds: what a crash can cost is one of them. They also
- * bound what DuckDB holds of a segment in memory, and how long a slow API's answers stay unseen.
+ * A segment is sealed at the first of these bounds, so a crash loses at most that much. They also bound how
+ * much of a segment DuckDB holds in memory, and how long the answers of a slow API stay unseen.
  */
 const MAX_SEGMENT = { bytes: 64 * 1024 * 1024, documents: 3000, ageMs: 60_000 }
-/** One being applied and one waiting for it, while the next is written; then fetching waits. */
+/** One segment being applied and one waiting, while the next is written. Beyond that, fetching waits. */
 const MAX_SEGMENTS_WAITING = 2
 
 export type Loader = {
-  /** Adds a line to the raw log; resolves when there is room for more. */
+  /** Adds a line to the raw log. Resolves when there is room for more. */
   append(line: Line, document?: Document): Promise<void>
-  /** Seals what there is, and resolves when every sealed segment is in the warehouse. */
+  /** Seals the current segment. Resolves when every sealed segment is in the warehouse. */
   settle(): Promise<void>
-  /** Resolves when nothing is being applied any more, well or not: the warehouse may be closed. */
+  /** Resolves when nothing is being applied, whether it succeeded or failed. Then the warehouse may be closed. */
   idle(): Promise<void>
-  /** Notices whose line no statement could load; they were quarantined instead. */
+  /** Notices whose lines could not be loaded and were quarantined instead. */
   readonly poisoned: readonly string[]
 }
 
 /**
- * The way from a line to the warehouse's rows: durable first, derived after (invariant I6). While DuckDB
+ * Moves lines into the warehouse: first durable in the log, then applied (invariant I6). While DuckDB
  * applies one segment, the next one fills.
  */
 export function createLoader(options: {
@@ -48,7 +48,7 @@ export function createLoader(options: {
       waiting -= 1
       options.onLoaded(documents)
     })
-    // A failure stays in the chain and is met by the next `append` or `settle` that waits for it.
+    // A failure stays in the chain. The next `append` or `settle` that waits for it throws it.
     applied.catch(() => {})
   }
 
@@ -59,7 +59,7 @@ export function createLoader(options: {
       const { bytes, documents, ageMs } = log.unsealed
       if (bytes < MAX_SEGMENT.bytes && documents < MAX_SEGMENT.documents && ageMs < MAX_SEGMENT.ageMs) return
       if (waiting >= MAX_SEGMENTS_WAITING) await applied
-      // Whoever waited with us may have rotated already.
+      // Another caller that waited too may have rotated already.
       else rotate()
     },
     async settle() {

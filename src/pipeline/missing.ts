@@ -6,20 +6,20 @@ import type { Database } from '#src/store/warehouse/database.ts'
 import type { ListedFile } from './listed.ts'
 import { validateNotice } from './validate.ts'
 
-/** With fewer live notices than this, an empty list may simply be true. */
+/** With fewer live notices than this, an empty list is plausible. */
 const GUARD_FROM_LIVE = 20
-/** More verified deletions than this share of the live notices, or this many, are not believed. */
+/** Verified deletions above both this share of the live notices and this count are held back. */
 const GUARD_SHARE = 0.05
 const GUARD_COUNT = 20
 
-/** So many failures with no answer between them: asking for the rest is no use in this run. */
+/** After this many failures in a row, the rest are not checked in this run. */
 const GIVE_UP_FAILURES = 20
-/** A key that can read none of so many stored notices is another company's. */
+/** A key that can read none of this many stored notices belongs to another company. */
 const SAMPLED_NOTICES = 3
 
 /**
- * Invariant I10 for a filtered list, which need not show what the warehouse holds: true when it shows
- * only notices that are unknown here, and stored ones do not exist for this key, or are others of the same id.
+ * Invariant I10 for a filtered list, which need not show what the warehouse holds. True if the list shows only
+ * unknown notices, and stored ones do not exist for this key or are different notices with the same id.
  */
 export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Promise<boolean> {
   const { live, known } = await db.row<{ live: number; known: number }>(
@@ -38,7 +38,7 @@ export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Prom
   return true
 }
 
-/** Only where it says so: a body that cannot be read, or a time without an offset, says nothing. */
+/** True only on evidence: an unreadable body or a time without an offset proves nothing. */
 function isAnother(bytes: Buffer, createdMs: number): boolean {
   try {
     const { created_at } = JSON.parse(bytes.toString('utf8')) as { created_at?: unknown }
@@ -49,10 +49,10 @@ function isAnother(bytes: Buffer, createdMs: number): boolean {
   }
 }
 
-/** Ids are a company's own, and those of two may be equal; when each began to follow a notice is not. */
+/** Two companies may have equal ids; but `created_at`, when each began to follow the notice, differs. */
 const SAME_NOTICE = 'coalesce(l.created_at = e.created_at, true)'
 
-/** Invariant I10: true when the list shows none of the notices that the warehouse holds. */
+/** Invariant I10: true if the list shows none of the notices in the warehouse. */
 export async function isAnotherCompany(db: Database): Promise<boolean> {
   const { live, shown } = await db.row<{ live: number; shown: number }>(
     `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live, count(*) AS shown
@@ -63,19 +63,19 @@ export async function isAnotherCompany(db: Database): Promise<boolean> {
 }
 
 export type Missing = {
-  /** Answered 404: their deletion is verified. */
+  /** Answered 404, so their deletion is verified. */
   readonly gone: readonly string[]
-  /** How many exist after all, and were added to `listed`. */
+  /** How many still exist and were added to `listed`. */
   readonly found: number
-  /** The guard held: there are more of them than can be believed, and none is to be tombstoned. */
+  /** The guard held: there are implausibly many, so none gets a tombstone. */
   readonly held: boolean
-  /** Not answered usefully: nothing is concluded about them. */
+  /** No usable answer: nothing is concluded about them. */
   readonly unverified: readonly { id: string; reason: string }[]
 }
 
 /**
- * Asks for each live notice that the list did not show (invariant I4). Those that exist after all are
- * added to `listed`, like any other row. Stops asking once the guard holds.
+ * Requests each live notice that the list did not show (invariant I4). Those that still exist are added to
+ * `listed` like any other row. Stops once the guard holds.
  */
 export async function verifyMissing(options: {
   db: Database
@@ -96,11 +96,11 @@ export async function verifyMissing(options: {
   const gone: string[] = []
   let found = 0
   let failuresInARow = 0
-  const goOn = () => gone.length <= bound && failuresInARow < GIVE_UP_FAILURES
+  const mayContinue = () => gone.length <= bound && failuresInARow < GIVE_UP_FAILURES
   const unverified: { id: string; reason: string }[] = []
 
   async function work(stopped: () => boolean): Promise<void> {
-    for (let next = missing.pop(); next && goOn() && !stopped(); next = missing.pop()) {
+    for (let next = missing.pop(); next && mayContinue() && !stopped(); next = missing.pop()) {
       throwIfInterrupted(options.signal)
       const { id } = next
       try {
@@ -124,8 +124,8 @@ export async function verifyMissing(options: {
 }
 
 /**
- * List items that were set aside, never became a notice here, and are listed no more. Only a whole,
- * unfiltered pass tells.
+ * Quarantined list items that never became a notice here and are no longer listed. Only a complete,
+ * unfiltered pass can show this.
  */
 export async function unlistedRecords(db: Database): Promise<{ edital_id: string | null; hash: string }[]> {
   return await db.rows(

@@ -17,7 +17,7 @@ import {
 } from '#src/store/warehouse/warehouse.ts'
 import { createLoader, type Loader } from './load.ts'
 
-/** What a run tells while it goes on; `total` is 0 while it is not known. */
+/** Progress of a run; `total` is 0 while unknown. */
 export type Progress = {
   readonly stage: 'open' | 'scan' | 'fetch' | 'load' | 'publish'
   readonly done: number
@@ -30,21 +30,21 @@ export type RunContext = {
   readonly paths: CompanyPaths
   readonly settings: Settings
   readonly now: () => Date
-  /** This run's name; sorts by time. */
+  /** Names this run; sorts by time. */
   readonly runId: string
-  /** A name no other run or warehouse has. */
+  /** A name that no other run or warehouse has. */
   readonly newId: () => string
-  /** Aborted to stop early: what is there is sealed, loaded and published. */
+  /** Abort it to stop early: what was fetched is sealed, loaded and published. */
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
   readonly follower: Follower
 }
 
-/** Reads the lake, and must be pointed to each new snapshot: Metabase, if there is one. */
+/** A reader of the lake that must be pointed to each new snapshot: Metabase, if configured. */
 export type Follower = {
-  /** Names of the snapshots that it may be reading: they are kept. */
+  /** Names of the snapshots that it may be reading. They are kept. */
   inUse(): Promise<readonly string[]>
-  /** Never throws: if it cannot follow, the data is published all the same. */
+  /** Never throws: if it fails, the data is published anyway. */
   follow(snapshot: Published, run: Pick<RunContext, 'now' | 'signal'>): Promise<void>
 }
 
@@ -59,11 +59,11 @@ export type RunResult = {
   readonly report: RunReport
   readonly causes: ReadonlySet<Cause>
   readonly published: Published
-  /** From the beginning of the run to its end, with publishing; the report is written before that. */
+  /** From start to end, including publishing; the report is written before publishing. */
   readonly seconds: number
 }
 
-/** Opens what a run writes to, and closes it after `work`; the caller holds the company's lock. */
+/** Opens the files that a run writes to, and closes them after `work`. The caller holds the company's lock. */
 export async function withRun<T>(
   context: RunContext,
   mode: RunMode,
@@ -93,7 +93,7 @@ export async function withRun<T>(
   }
 }
 
-/** Ends a run: its report joins the log and the warehouse, and the lake is made to agree with that. */
+/** Ends a run: adds its report to the log and the warehouse, then publishes the lake. */
 export async function finishRun(
   run: Run,
   context: RunContext,
@@ -108,17 +108,17 @@ export async function finishRun(
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
   const published = await publishLake(context, warehouse)
   await rememberRun(run, context, published)
-  // Last, for whatever it does: the run is over.
+  // Last: whatever it does, the run is over.
   await lead(context, published)
   return { report, causes, published, seconds: secondsSince(report, context) }
 }
 
-/** How long the run has taken by now; a clock that was set back makes it 0. */
+/** How long the run has taken so far; 0 if the clock was set back. */
 export function secondsSince({ started_at }: RunReport, { now }: Pick<RunContext, 'now'>): number {
   return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
 }
 
-/** A run that changed nothing else is not in a snapshot at once; and no reader may open the warehouse. */
+/** Needed because a run that changed nothing is not published at once, and readers cannot open the warehouse. */
 async function rememberRun(
   { warehouse, report, causes }: Run,
   { paths }: RunContext,
@@ -142,7 +142,7 @@ async function rememberRun(
 
 type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower'>
 
-/** Makes the lake agree with the warehouse, and its follower with the lake. */
+/** Publishes the warehouse to the lake, then points the follower to the new snapshot. */
 export async function publishWarehouse(
   context: Publishing,
   warehouse: Pick<Warehouse, 'db'>,
@@ -174,7 +174,7 @@ export function openOptions(context: RunContext): WarehouseOptions {
     newId,
     signal,
     onApply: ({ reason, done, total }) => {
-      const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply what an earlier run sealed'
+      const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply segments from an earlier run'
       context.onProgress({ stage: 'open', done, total, note })
     },
   }

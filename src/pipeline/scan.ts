@@ -7,25 +7,25 @@ import type { Drift } from '#src/store/rawlog/line.ts'
 import type { ListedFile } from './listed.ts'
 import { type Page, type Verdict, validateNotice, validatePage } from './validate.ts'
 
-/** A pass that is not whole is repeated once; the next run comes soon. */
+/** An incomplete pass is repeated once; the next run comes soon. */
 const MAX_PASSES = 2
-/** Pages read at once: enough to hide latency, few enough that a pass stays close to one moment. */
+/** Pages read at once: enough to hide latency, few enough that a pass reflects nearly one moment. */
 const PAGES_AT_ONCE = 4
-/** A server that gives less than asked must not make a pass endless. */
+/** A server that returns fewer notices than requested must not make a pass endless. */
 const MAX_PAGES_FACTOR = 4
 const MAX_PAGES_SLACK = 50
-/** Two pages of so many notices are the same only where `offset` is ignored; short ones can be by shifts. */
+/** Two pages of at least this size are equal only if `offset` is ignored; shorter ones can be equal after shifts. */
 const MIN_REPEATED = 20
 
 export type Scan = {
   readonly passes: number
-  /** Whether one pass was verified as whole (ARCHITECTURE.md#the-scan). */
+  /** Whether a pass was verified as complete (section "Scan" of ARCHITECTURE.md); null without a pass. */
   readonly complete: boolean | null
-  /** Notices asked for by id that do not exist for this company. */
+  /** Notices requested by id that do not exist for this company. */
   readonly absent: number
-  /** Those asked for by id for which no useful answer came. */
+  /** Notices requested by id that got no usable answer. */
   readonly failed: readonly { id: string; reason: string }[]
-  /** The most notices that a page of the last pass said there are. */
+  /** The largest `total` that a page of the last pass reported. */
   readonly total: number
   readonly drift: readonly Drift[]
 }
@@ -39,10 +39,10 @@ export type ScanOptions = {
 }
 
 /**
- * Reads the whole list, in no assumed order, and adds every notice it shows to `listed`. Neighbouring
- * pages overlap by one notice: only that shows the one that slipped between two pages while the list
- * changed.
- * @throws FatalError when the list cannot be read, or the server ignores `offset`.
+ * Reads the whole list, assuming no order, and adds every notice it shows to `listed`. Neighbouring pages
+ * overlap by one notice: this is the only way to detect a notice that slipped between two pages while the
+ * list changed.
+ * @throws FatalError if the list cannot be read or the server ignores `offset`.
  */
 export async function scan(options: ScanOptions): Promise<Scan> {
   const drift: Drift[] = []
@@ -73,7 +73,7 @@ type Pass = {
   readonly edges: PageEdges[]
   readonly totals: Set<number>
   readonly shown: Set<string>
-  /** Hash of the ids of each page, to recognise a server that repeats itself. */
+  /** Hash of the ids of each page, to detect a server that repeats pages. */
   readonly pages: Map<string, number>
   readonly drift: Drift[]
   read: number
@@ -87,7 +87,7 @@ async function readPass(
   pass.drift.push(...first.drift)
   const size = first.notices.length
   const maxPages = MAX_PAGES_SLACK + (MAX_PAGES_FACTOR * first.total) / Math.max(1, size - 1)
-  // Ranges of the list that are still to be read; a page that ends early puts its rest back.
+  // Ranges of the list not yet read. If a page ends early, its remainder goes back in.
   let ranges = planRanges(size, first.total)
 
   async function work(stopped: () => boolean): Promise<void> {
@@ -96,7 +96,7 @@ async function readPass(
       const page = await readPage(options, pass, range.from)
       const end = range.from + page.notices.length
       const goal = Math.min(range.to, page.total)
-      // There the list ends, whatever its `total` says.
+      // The list ends here, whatever its `total` is.
       if (page.notices.length === 0) ranges = ranges.filter(({ from }) => from < range.from)
       if (page.notices.length > 0 && end < goal) ranges.push({ from: nextOffset(range.from, end), to: goal })
     }
@@ -106,7 +106,7 @@ async function readPass(
   return { whole: isWhole(pass), drift: pass.drift, total: Math.max(...pass.totals) }
 }
 
-/** Pages after the first, each beginning with the last notice of the one before where it has several. */
+/** Pages after the first. Each starts with the last notice of the previous page, if pages hold several notices. */
 function planRanges(size: number, total: number): { from: number; to: number }[] {
   const overlap = size > 1 ? 1 : 0
   const ranges: { from: number; to: number }[] = []
@@ -117,7 +117,7 @@ function planRanges(size: number, total: number): { from: number; to: number }[]
   return ranges
 }
 
-/** Overlaps with what was read, unless the server gives one notice a page: then there is no overlap to see. */
+/** Overlaps the previous page, unless the server returns one notice per page, where no overlap is possible. */
 function nextOffset(from: number, end: number): number {
   return end - 1 > from ? end - 1 : end
 }
@@ -128,7 +128,7 @@ async function readPage(options: ScanOptions, pass: Pass, offset: number): Promi
   const page = validatePage(body)
   if (typeof page === 'string') {
     throw new FatalError(
-      `The list page at offset ${offset} cannot be read: ${page}. Check API_BASE_URL; if it is right, the API is at fault.`,
+      `The list page at offset ${offset} cannot be read: ${page}. Check API_BASE_URL; if it is correct, the API is at fault.`,
     )
   }
   pass.read += 1
@@ -145,7 +145,7 @@ function note(pass: Pass, page: Page, asked: number): void {
     const before = pass.pages.get(content)
     if (before !== undefined && before !== asked) {
       throw new FatalError(
-        `The API ignores offset: the pages at ${before} and ${asked} show the same notices. The list cannot be read whole, so nothing was concluded from it.`,
+        `The API ignores offset: the pages at ${before} and ${asked} show the same notices. The whole list cannot be read, so nothing was changed.`,
       )
     }
     pass.pages.set(content, asked)
@@ -162,7 +162,7 @@ function keyOf(verdict: Verdict): string {
   return verdict.editalId ?? hashOf(verdict.ok ? verdict.document : verdict.raw)
 }
 
-/** One `total` throughout, as many notices as it says, and every page begins with the one before's last. */
+/** `total` is constant and equals the number of notices; each page starts with the previous page's last notice. */
 function isWhole({ edges, totals, shown }: Pass): boolean {
   const [total] = totals
   if (totals.size !== 1 || total !== shown.size) return false
@@ -177,11 +177,11 @@ function isWhole({ edges, totals, shown }: Pass): boolean {
 
 function endless(pages: number): FatalError {
   return new FatalError(
-    `The list did not end after ${pages} pages. The API is at fault; nothing was concluded from it.`,
+    `The list did not end after ${pages} pages. The API is at fault; nothing was changed.`,
   )
 }
 
-/** Reads single notices as if the list had shown them; `absent` counts those that answer 404. */
+/** Reads single notices as if the list had shown them; `absent` counts 404 answers. */
 export async function readByIds(options: {
   api: Pick<Api, 'notice'>
   ids: readonly string[]

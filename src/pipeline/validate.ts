@@ -7,19 +7,19 @@ import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/platform/json.t
 import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/platform/surrogates.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
 
-/** A usable document: `document` is its normalised JSON text, one line, every string well formed. */
+/** A usable document. `document` is its normalised JSON text: one line, every string well formed. */
 export type Accepted = {
   readonly ok: true
   readonly editalId: string
   readonly document: string
-  /** The notice's `updated_at` exactly as the API wrote it; empty for an analysis, which has none. */
+  /** The notice's `updated_at` exactly as the API sent it; empty for an analysis, which has none. */
   readonly updatedAt: string
   readonly drift: readonly Drift[]
-  /** The bytes that arrived, where the document does not say all that they said. */
+  /** The received bytes, if the document does not hold all their information. */
   readonly raw?: Buffer
 }
 
-/** A record that cannot be used; it is set aside with its bytes. */
+/** A record that cannot be used. It is quarantined with its bytes. */
 export type Rejected = {
   readonly ok: false
   readonly editalId: string | null
@@ -38,14 +38,14 @@ export type Page = {
   readonly drift: readonly Drift[]
 }
 
-/** A document that differs everywhere is described well enough by its first differences. */
+/** For a document that differs everywhere, the first differences are enough. */
 const MAX_DRIFT_PER_DOCUMENT = 50
 const MAX_SAMPLE_CHARACTERS = 200
-/** Far deeper than any contract field; a deeper one would only test the stacks of those who read it. */
+/** Far deeper than any contract field; deeper documents risk overflowing the stacks of their readers. */
 const MAX_DEPTH = 100
-/** JSON.parse takes 120 bytes a level, and so 2 GB for a body of brackets alone. This many are taken apart. */
+/** JSON.parse takes 120 bytes per level, so a body of only brackets would take 2 GB. Deeper bodies are not parsed. */
 const MAX_PARSED_DEPTH = 500_000
-/** A list of any `total` would be planned, page by page, before the second one is read. */
+/** All pages are planned before the second one is read, so `total` needs a bound. */
 const MAX_TOTAL = 1_000_000
 
 type Path = readonly PropertyKey[]
@@ -58,12 +58,12 @@ const NOTICE: Schema = {
 }
 const ANALYSIS: Schema = { root: 'analysis', shape: analysis, dateTimes: ['data_sessao'] }
 
-/** Free-form parts are published as JSON text: whatever stands there is kept, and only reported. */
+/** Free-form parts are published as JSON text: any content is kept, and differences are only reported. */
 const FREE_FORM = /^(overview|operational|requirements\[\]\.metadata)(\.|\[|$)|^verdict\.bullets\[\]/
 
 /**
- * Checks the body of `GET /editais/{id}/analysis` against docs/contract.md#analysis.
- * @param expectedId the notice that was asked for; a body about another one is rejected.
+ * Checks the body of `GET /editais/{id}/analysis` against the contract (docs/contract.md#analysis).
+ * @param expectedId the requested notice; a body about another one is rejected.
  */
 export function validateAnalysis(bytes: Buffer, expectedId: string): Verdict {
   return validateBody(bytes, expectedId, ANALYSIS)
@@ -75,8 +75,8 @@ export function validateNotice(bytes: Buffer, expectedId: string): Verdict {
 }
 
 /**
- * Checks a list response (docs/contract.md#page) and each of its notices by itself.
- * Returns the reason, as a sentence's end, where the page as a whole cannot be read.
+ * Checks a list response (docs/contract.md#page) and each of its notices separately.
+ * @returns the reason, as the end of a sentence, if the page as a whole cannot be read.
  */
 export function validatePage(bytes: Buffer): Page | string {
   const text = decode(bytes)
@@ -86,12 +86,12 @@ export function validatePage(bytes: Buffer): Page | string {
   const page = noticePage.safeParse(body)
   if (!page.success) {
     const [issue] = page.error.issues
-    return `"${issue?.path.join('.')}" is missing or not what the contract says`
+    return `"${issue?.path.join('.')}" is missing or does not match the contract`
   }
-  if (page.data.total > MAX_TOTAL) return `"total" is ${page.data.total}, more than any company follows`
+  if (page.data.total > MAX_TOTAL) return `"total" is ${page.data.total}, more than the limit of ${MAX_TOTAL}`
   const { editais, total, limit, offset, count: _count, ...unknown } = page.data
-  // The page is only taken apart where one of its notices needs its own bytes. In Latin-1 a character is
-  // a byte, so the parts are exact in any encoding that writes JSON's own signs as ASCII does.
+  // The page is split only if one of its notices needs its own bytes. In Latin-1 a character is a byte, so
+  // the parts are exact in any encoding that writes JSON syntax as ASCII.
   let parts: readonly string[] | null | undefined
   const source = (index: number): Buffer => {
     parts ??= elementTexts(withoutMark(bytes).toString('latin1'), 'editais')
@@ -111,7 +111,7 @@ export function validatePage(bytes: Buffer): Page | string {
   }
 }
 
-/** JSON.stringify walks by recursion where an object's keys are numbers: of any depth it would exhaust the stack. */
+/** JSON.stringify recurses if an object's keys are numbers, so unbounded depth would overflow the stack. */
 function isShallow(value: unknown): boolean {
   return !depthExceeds(value, MAX_DEPTH)
 }
@@ -133,7 +133,7 @@ function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdic
   return verdict
 }
 
-/** The bytes without a UTF-8 byte order mark, which Latin-1 does not know. */
+/** The bytes without a UTF-8 byte order mark, which Latin-1 does not recognise. */
 function withoutMark(bytes: Buffer): Buffer {
   return bytes.toString('latin1', 0, 3) === '\u00ef\u00bb\u00bf' ? bytes.subarray(3) : bytes
 }
@@ -143,7 +143,7 @@ function decode(bytes: Buffer): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
 
-/** `escaped`: strings of the value may hold lone surrogates. */
+/** `escaped`: strings in the value may hold lone surrogates. */
 type Parsed = { readonly value: object; readonly escaped: boolean }
 
 function parse(text: string): Parsed | { reason: string } {
@@ -167,9 +167,9 @@ function looksCut(text: string): boolean {
 type Candidate = {
   readonly value: unknown
   readonly escaped: boolean
-  /** The bytes that arrived. */
+  /** The received bytes. */
   readonly source: () => Buffer
-  /** The bytes are known to say no more than the value. */
+  /** The bytes are known to hold no more information than the value. */
   readonly plain?: boolean
   readonly schema: Schema
 }
@@ -184,14 +184,14 @@ function validate({ value: parsed, escaped, source, plain = false, schema }: Can
     raw: source(),
   })
   if (depthExceeds(parsed, MAX_DEPTH)) return reject('the document is nested too deeply', '$')
-  // One notice at a time, and only now: in a page, one that is too deep must not cost the others.
+  // Per notice, after the depth check: one notice that is too deep must not affect the others in its page.
   const value = escaped ? replaceLoneSurrogates(parsed) : parsed
   const repaired = repair(value, schema)
   if ('reason' in repaired) return reject(repaired.reason, repaired.path)
   const accepted = value as Record<string, unknown>
   const updatedAt = String(accepted.updated_at ?? '')
   const asArrived = JSON.stringify(accepted)
-  const lossless = !repaired.changed && (plain || saysTheSame(source(), asArrived))
+  const lossless = !repaired.changed && (plain || meansTheSame(source(), asArrived))
   return {
     ok: true,
     editalId: id as string,
@@ -202,11 +202,11 @@ function validate({ value: parsed, escaped, source, plain = false, schema }: Can
   }
 }
 
-function saysTheSame(bytes: Buffer, document: string): boolean {
+function meansTheSame(bytes: Buffer, document: string): boolean {
   return isUtf8(bytes) && sameMeaning(decode(bytes), document)
 }
 
-/** Rewrites the date-times into the form that SQL reads; true where one was not in it yet. */
+/** Rewrites date-times into the form that SQL reads. True if any changed. */
 function canonicalDates(document: Record<string, unknown>, fields: readonly string[]): boolean {
   let changed = false
   for (const field of fields) {
@@ -226,8 +226,8 @@ function idOf(value: unknown): string | null {
 type Repaired = { drift: readonly Drift[]; changed: boolean } | { reason: string; path: string }
 
 /**
- * Nulls, in place, what has a wrong type and may be null, and reports all that is not in the contract.
- * What may not be null makes the document unusable.
+ * Sets nullable values of a wrong type to null, in place, and reports every difference from the contract.
+ * A wrong value that may not be null makes the document unusable.
  */
 function repair(value: unknown, schema: Schema): Repaired {
   const issues = schema.shape.safeParse(value).error?.issues ?? []
@@ -272,11 +272,11 @@ function expectsArray(issue: Issue): boolean {
 function reasonOf(issue: Issue, at: unknown): string {
   if (at === undefined || at === null) return 'a required field is missing'
   if (issue.code === 'invalid_type') return `expected ${issue.expected}`
-  return issue.code === 'custom' ? `the value ${issue.message}` : 'the value is not what the contract says'
+  return issue.code === 'custom' ? `the value ${issue.message}` : 'the value does not match the contract'
 }
 
 function drift(path: string, kind: Drift['kind'], value: unknown): Drift {
-  // A number beyond a double's range has no JSON of its own any more.
+  // A number beyond a double's range is Infinity here, which JSON cannot represent.
   const sample = typeof value === 'object' ? (JSON.stringify(value) ?? '') : String(value)
   return {
     path: path.slice(0, MAX_SAMPLE_CHARACTERS).toWellFormed(),
@@ -286,14 +286,14 @@ function drift(path: string, kind: Drift['kind'], value: unknown): Drift {
   }
 }
 
-/** `requirements[].status`: the field, wherever in the list it stands. */
+/** `requirements[].status`: the field, at any index of the list. */
 function fieldName(path: Path): string {
   return path
     .map((key, depth) => (typeof key === 'number' ? '[]' : `${depth ? '.' : ''}${String(key)}`))
     .join('')
 }
 
-/** `requirements[3].status`: the place in this document. */
+/** `requirements[3].status`: the exact place in this document. */
 function exactPath(path: Path): string {
   return (
     path

@@ -4,29 +4,29 @@ import { dirname } from 'node:path'
 import { EXIT, FatalError, systemCode } from './errors.ts'
 
 /**
- * Who may open what below DATA_DIR (invariant I11). All is its user's alone, but for the lake, which `LAKE_MODE` and
- * `LAKE_GROUP` open. Modes are given explicitly: what is private does not depend on the umask.
+ * Who may open what in DATA_DIR (invariant I11). Everything is private to its user except the lake, which `LAKE_MODE`
+ * and `LAKE_GROUP` open. Modes are set explicitly, so that privacy does not depend on the umask.
  */
 export const PRIVATE_DIRECTORY = 0o700
 export const PRIVATE_FILE = 0o600
-/** Others pass it on the way to the lake, but cannot list it. */
+/** Others can pass through it to the lake, but cannot list it. */
 export const PASSED_DIRECTORY = 0o711
-/** The most that `LAKE_MODE` gives: what is published is changed by nobody else. */
+/** The most that `LAKE_MODE` can grant: no other user may change published files. */
 export const LAKE_DIRECTORY = 0o755
 
 export const PERMISSIONS = 0o777
-/** Set-user, set-group and sticky: not ours to change. */
+/** Set-user, set-group and sticky bits, which we never change. */
 export const SPECIAL = 0o7000
 
-/** Another user's file, or a file system without modes: nothing that ends a run. */
+/** Another user's file, or a file system without modes. Neither ends a run. */
 const CANNOT_CHANGE: readonly (string | undefined)[] = ['EPERM', 'EACCES', 'EROFS', 'ENOTSUP', 'ENOSYS']
 
-/** Whether the error of a change of mode or group says that this user cannot do it there. */
+/** Whether the error means that this user cannot change the mode or group of this file. */
 export function isNotChangeable(error: unknown): boolean {
   return CANNOT_CHANGE.includes(systemCode(error))
 }
 
-/** As `chmod` takes it. */
+/** In the notation of `chmod`. */
 export function octal(mode: number): string {
   return (mode & PERMISSIONS).toString(8).padStart(4, '0')
 }
@@ -37,34 +37,34 @@ export function excess(mode: number, allowed: number): number {
 }
 
 /**
- * Whether somebody put it there who may: this user, root, or the owner of the directory, who could replace it anyway.
+ * Whether a trusted user owns it: this user, root, or the owner of the directory, who could replace it anyway.
  */
 export function isTrusted(path: string, { uid }: Pick<Stats, 'uid'>): boolean {
   return uid === process.geteuid?.() || uid === 0 || uid === statSync(dirname(path)).uid
 }
 
 /**
- * Gives a file or directory a mode. Not through a link: whoever made it may have led it to a place that others use.
- * @returns why that cannot be done, as a sentence; null where it is so now, or the path is gone.
+ * Sets the mode of a file or directory. Does not follow a link, because its target may be a place that others use.
+ * @returns why this failed, as a sentence; null if the mode is now set or the path is gone.
  */
 export function setMode(path: string, wanted: number): string | null {
   const mode = modeOf(path)
   if (mode === null || (mode & PERMISSIONS) === wanted) return null
-  const differs = `${path} has the mode ${octal(mode)} instead of ${octal(wanted)}, and`
+  const differs = `${path} has mode ${octal(mode)} instead of ${octal(wanted)} and`
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
-    return `${differs} is a link: its target is left as it is. Run \`npm run doctor\`.`
+    return `${differs} is a link, so its target was not changed. Run \`npm run doctor\`.`
   try {
     chmodSync(path, wanted | (mode & SPECIAL))
     return null
   } catch (error) {
-    // A run that ended meanwhile has removed it.
+    // A run that ended in the meantime has removed it.
     if (systemCode(error) === 'ENOENT') return null
     if (!isNotChangeable(error)) throw error
-    return `${differs} this user cannot change it (${systemCode(error)}). Run \`npm run doctor\`.`
+    return `${differs} cannot be changed by this user (${systemCode(error)}). Run \`npm run doctor\`.`
   }
 }
 
-/** Takes from others what `allowed` does not give them, and gives nobody more. Returns as `setMode`. */
+/** Removes the permissions that `allowed` does not include, and adds none. Returns the same as `setMode`. */
 export function restrict(path: string, allowed: number): string | null {
   return setMode(path, (modeOf(path) ?? 0) & allowed)
 }
@@ -74,8 +74,8 @@ function modeOf(path: string): number | null {
 }
 
 /**
- * Gives a directory to a group.
- * @throws FatalError (usage) where this user cannot, or could not give it the files in there.
+ * Sets the group of a directory.
+ * @throws FatalError (usage) if this user cannot set it, or could not set it on the files in the directory.
  */
 export function giveToGroup(path: string, group: number): void {
   const { uid, gid } = statSync(path)
@@ -88,13 +88,13 @@ export function giveToGroup(path: string, group: number): void {
   } catch (error) {
     if (!isNotChangeable(error)) throw error
     throw new FatalError(
-      `LAKE_GROUP: ${path} cannot be given to the group with the id ${group} (${systemCode(error)}). Make this user a member of it, or leave LAKE_GROUP out.`,
+      `LAKE_GROUP: the group of ${path} cannot be set to ${group} (${systemCode(error)}). Make this user a member of that group, or unset LAKE_GROUP.`,
       EXIT.usage,
     )
   }
 }
 
-/** Makes a directory for this user alone, where it is not there yet; its parent is. */
+/** Creates a directory private to this user, if it does not exist. Its parent must exist. */
 export async function makePrivateDirectory(path: string): Promise<void> {
   await mkdir(path, { mode: PRIVATE_DIRECTORY }).catch(error => {
     if (systemCode(error) !== 'EEXIST') throw error
@@ -103,57 +103,57 @@ export async function makePrivateDirectory(path: string): Promise<void> {
   restrict(path, PRIVATE_DIRECTORY)
 }
 
-/** @throws FatalError (usage) for a link that another user put in the place of a directory. */
+/** @throws FatalError (usage) if another user replaced a directory with a link. */
 export function refuseForeignLink(path: string): void {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about?.isSymbolicLink() || isTrusted(path, about)) return
   throw new FatalError(
-    `${path} is a link that the user with the id ${about.uid} made, so it is not followed. Remove it, and run again.`,
+    `${path} is a link created by user ${about.uid}, so it is not followed. Remove it and run again.`,
     EXIT.usage,
   )
 }
 
 /**
- * For a file that a library opens by its path: made for this user alone where it is missing, and closed to others
- * where it is there. What cannot be made is reported by whoever opens it next.
- * @param companions endings of files that the library opens beside it.
- * @throws FatalError (usage) for a link, a directory, or a file of another user: nothing is opened or changed then.
+ * For a file that a library opens by its path: creates it private to this user, or closes an existing one to others.
+ * If it cannot be created, the code that opens it next reports why.
+ * @param companions suffixes of files that the library opens beside it.
+ * @throws FatalError (usage) for a link, a directory, or a file of another user; then nothing is opened or changed.
  */
 export function claimFile(path: string, companions: readonly string[] = []): void {
   for (const one of [path, ...companions.map(ending => path + ending)]) refuseStrange(one)
   try {
-    // Exclusive, so it follows no link, not even one that leads nowhere.
+    // Exclusive, so it follows no link, not even a dangling one.
     closeSync(openSync(path, 'wx', PRIVATE_FILE))
   } catch {}
   for (const one of [path, ...companions.map(ending => path + ending)]) restrictFile(one)
 }
 
-/** As `restrict`, for a file; a link stays as it is, and one with a second name, which may be another file of ours. */
+/** Like `restrict`, for a file. Skips a link, and a file with another hard link, which may be another file of ours. */
 export function restrictFile(path: string, allowed = PRIVATE_FILE): string | null {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about?.isFile()) return null
-  return sharesInode(about, allowed) ? secondName(path) : restrict(path, allowed)
+  return sharesInode(about, allowed) ? hardLinkMessage(path) : restrict(path, allowed)
 }
 
-/** Where it is closed already, a second name gives nobody anything; and some kernels let anybody make one. */
+/** If the file is already closed, another hard link grants nothing. Some kernels let any user create one. */
 function sharesInode({ nlink, mode }: Stats, allowed: number): boolean {
   return nlink > 1 && excess(mode, allowed) !== 0
 }
 
-function secondName(path: string): string {
-  return `${path} has a second name (a hard link) and can be opened by others, so it is left as it is. Make it a file of its own: cp it and mv the copy over it.`
+function hardLinkMessage(path: string): string {
+  return `${path} has another hard link and others can open it, so it was left unchanged. Replace it with a copy: cp it, then mv the copy over it.`
 }
 
-/** @throws FatalError (usage) unless it is a file that may be ours; a missing one may be. */
+/** @throws FatalError (usage) if the path exists and is not a file that may be ours. */
 export function refuseStrange(path: string): void {
   const about = lstatSync(path, { throwIfNoEntry: false })
   if (!about) return
-  const what = about.isSymbolicLink() ? 'a link' : 'no file'
+  const what = about.isSymbolicLink() ? 'a link' : 'not a file'
   if (!about.isFile()) throw new FatalError(`${path} is ${what}, so it is not opened. Remove it.`, EXIT.usage)
-  if (sharesInode(about, PRIVATE_FILE)) throw new FatalError(secondName(path), EXIT.usage)
+  if (sharesInode(about, PRIVATE_FILE)) throw new FatalError(hardLinkMessage(path), EXIT.usage)
   if (isTrusted(path, about)) return
   throw new FatalError(
-    `${path} belongs to the user with the id ${about.uid}, so it is not opened. Remove it, or give it to this user.`,
+    `${path} belongs to user ${about.uid}, so it is not opened. Remove it, or chown it to this user.`,
     EXIT.usage,
   )
 }

@@ -1,6 +1,6 @@
 /**
- * Runs so many workers side by side. When one fails the others are told to stop, and all have ended
- * before its error is thrown: nobody goes on with what the caller is about to close.
+ * Runs `count` workers concurrently. If one fails, the others stop, and its error is thrown only after all
+ * have ended. So no worker still uses what the caller is about to close.
  */
 export async function runConcurrently(
   count: number,

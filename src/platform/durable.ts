@@ -3,8 +3,8 @@ import { copyFile, type FileHandle, link, open, rename, rm, symlink } from 'node
 import { PRIVATE_FILE } from './access.ts'
 
 /**
- * Every step that changes what a later run finds on the disk, in the order of a run. A process may die, or the
- * power fail, before and after each of them: `test/crash/` kills it there, and so does the simulation.
+ * Every step that changes what a later run finds on disk, in the order of a run. A process may die or the power may
+ * fail before and after each step: `test/crash/` and the simulation kill the process there.
  */
 export const DURABLE_STEPS = [
   ...(['directories.sync', 'unsealed.remove', 'rebuilt.remove'] as const),
@@ -17,7 +17,7 @@ export const DURABLE_STEPS = [
   ...(['latest.link', 'latest.rename', 'latest.directory', 'state.rename', 'temporary.remove'] as const),
 ] as const
 
-/** Those of `rebuild --salvage`, which no run takes; it seals what stands in a damaged segment's place as any. */
+/** Steps of `rebuild --salvage` only; it seals the replacement of a damaged segment like any other segment. */
 export const SALVAGE_STEPS = ['damaged.link', 'damaged.directory'] as const
 
 export type DurableStep = (typeof DURABLE_STEPS | typeof SALVAGE_STEPS)[number]
@@ -28,17 +28,17 @@ export type Operation =
   | { readonly kind: 'rename' | 'link' | 'symlink'; readonly from: string; readonly path: string }
   | { readonly kind: 'commit' }
 
-/** Is told before and after each step. What it throws fails the step, as a disk does. */
+/** Called before and after each step. If it throws, the step fails, as on a disk error. */
 export type Observer = (step: DurableStep, when: 'before' | 'after', operation: Operation) => void
 
 let observer: Observer | null = null
 
-/** For tests, which count the steps, or end the process there; null ends it. */
+/** For tests, which count steps or kill the process at one; null removes the observer. */
 export function observeSteps(by: Observer | null): void {
   observer = by
 }
 
-/** Takes a step by itself, where none of the functions below fits. */
+/** Performs a single step, if none of the functions below fits. */
 export async function take<T>(step: DurableStep, operation: Operation, act: () => Promise<T>): Promise<T> {
   observer?.(step, 'before', operation)
   const result = await act()
@@ -56,27 +56,27 @@ export async function syncDirectory(step: DurableStep, path: string): Promise<vo
   await take(step, { kind: 'sync_directory', path }, () => syncPath(path))
 }
 
-/** Puts a file in the place of another, at once. */
+/** Replaces a file with another, atomically. */
 export async function move(step: DurableStep, from: string, path: string): Promise<void> {
   await take(step, { kind: 'rename', from, path }, () => rename(from, path))
 }
 
-/** Gives a file a second name. */
+/** Creates a hard link to a file. */
 export async function linkFile(step: DurableStep, from: string, path: string): Promise<void> {
   await take(step, { kind: 'link', from, path }, () => link(from, path))
 }
 
-/** @param from what the link says, relative to where it is. */
+/** @param from the link's target, relative to the link. */
 export async function linkTo(step: DurableStep, from: string, path: string): Promise<void> {
   await take(step, { kind: 'symlink', from, path }, () => symlink(from, path))
 }
 
-/** Removes a file or a directory with all that is in it; nothing there is well too. */
+/** Removes a file, or a directory with its contents. A missing path is not an error. */
 export async function remove(step: DurableStep, path: string): Promise<void> {
   await take(step, { kind: 'remove', path }, () => rm(path, { recursive: true, force: true }))
 }
 
-/** Makes a file, or the names in a directory, durable where no run builds on it. */
+/** Makes a file, or the names in a directory, durable if no run depends on it. */
 export async function syncPath(path: string): Promise<void> {
   const file = await open(path, 'r')
   try {
@@ -87,16 +87,16 @@ export async function syncPath(path: string): Promise<void> {
 }
 
 /**
- * Opens a new file to write it, for this user alone. What has that name is replaced and never written to: it may be a
- * link, or another name of a file that is not ours.
+ * Opens a new file for writing, private to this user. An existing file of that name is replaced and never written to,
+ * because it may be a link or a hard link to a file that is not ours.
  */
 export async function openNew(path: string): Promise<FileHandle> {
   await rm(path, { force: true })
-  // Exclusive, so what somebody puts there in this instant is not followed either.
+  // Exclusive, so a link created in this instant is not followed either.
   return await open(path, 'wx', PRIVATE_FILE)
 }
 
-/** Writes a new file, as `openNew` opens it. */
+/** Writes a new file, opened with `openNew`. */
 export async function writeNew(path: string, content: string | Buffer): Promise<void> {
   const file = await openNew(path)
   try {
@@ -106,13 +106,13 @@ export async function writeNew(path: string, content: string | Buffer): Promise<
   }
 }
 
-/** A new file to write bit by bit, as `openNew` opens it. */
+/** A stream to a new file, under the same rules as `openNew`. */
 export function newStream(path: string): WriteStream {
   rmSync(path, { force: true })
   return createWriteStream(path, { flags: 'wx', mode: PRIVATE_FILE })
 }
 
-/** Copies a file, with its mode, to a name that nothing has: the error is EEXIST otherwise. */
+/** Copies a file with its mode to a new name. Fails with EEXIST if the name is taken. */
 export async function copyNew(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL)
 }

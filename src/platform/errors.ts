@@ -1,9 +1,9 @@
-/** Exit codes of every command; others build scripts on them. */
+/** Exit codes of every command. Users' scripts rely on them. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, partial: 3, held: 4, interrupted: 130 } as const
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
-/** What a machine should know about why something went wrong; people read the message. */
+/** Why something went wrong, for programs; people read the message. */
 export type Cause =
   | 'key_refused'
   | 'identity_guard'
@@ -14,8 +14,8 @@ export type Cause =
   | 'killed'
 
 /**
- * Ends a command or a run: going on cannot help. The message says what happened and what to do, and is
- * all that the user sees.
+ * Ends a command or a run, because continuing cannot help. The message says what happened and what to do, and
+ * is all that the user sees.
  */
 export class FatalError extends Error {
   override readonly name = 'FatalError'
@@ -33,10 +33,10 @@ export class FatalError extends Error {
   }
 }
 
-/** Concerns one request, and so at most one notice: the run goes on without it and a later run tries again. */
+/** Affects one request, so at most one notice. The run continues without it, and a later run retries. */
 export class RequestError extends Error {
   override readonly name = 'RequestError'
-  /** The server or the network failed, and went on failing; the request itself was not refused. */
+  /** The server or the network kept failing; the request itself was not rejected. */
   readonly transient: boolean
 
   constructor(message: string, transient = false) {
@@ -45,10 +45,10 @@ export class RequestError extends Error {
   }
 }
 
-/** The API has the notice and, by its own settings, not its analysis: nothing went wrong, and nothing is to be had. */
+/** The API has the notice but, by its settings, not its analysis. Not a failure; a retry would not help. */
 export class ExcludedError extends RequestError {}
 
-/** The run was asked to stop; what is durable stays and the next run goes on from there. */
+/** The run was asked to stop. Durable data is kept, and the next run continues from there. */
 export class InterruptedError extends FatalError {
   constructor(message = 'Interrupted.') {
     super(message, EXIT.interrupted)
@@ -60,7 +60,7 @@ export function throwIfInterrupted(signal: AbortSignal): void {
   if (signal.aborted) throw new InterruptedError()
 }
 
-/** The operating system's code of an error (`ENOSPC`, `ECONNREFUSED`, …), also where it is wrapped. */
+/** The system error code (`ENOSPC`, `ECONNREFUSED`, …), even if the error is wrapped. */
 export function systemCode(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string') return cause.code
@@ -68,20 +68,20 @@ export function systemCode(error: unknown): string | undefined {
   return undefined
 }
 
-/** One line about any thrown value, without a stack. */
+/** A one-line message for any thrown value, without a stack. */
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   return message.split('\n')[0] ?? message
 }
 
-/** One clear sentence about any thrown value, and the exit code that says the same; never a stack trace. */
+/** A clear message for any thrown value, and the matching exit code. Never a stack trace. */
 export function explain(error: unknown): { readonly message: string; readonly exitCode: ExitCode } {
   if (error instanceof FatalError) return { message: error.message, exitCode: error.exitCode }
   const text = messageOf(error)
   if (systemCode(error) === 'ENOSPC' || /No space left on device/.test(text)) {
     return {
       message:
-        'The disk is full. What was loaded before is safe. Free some space (old snapshots go with a shorter SNAPSHOT_KEEP), then run again.',
+        'The disk is full. Data already loaded is safe. Free some space (a shorter SNAPSHOT_KEEP removes old snapshots), then run again.',
       exitCode: EXIT.failed,
     }
   }
@@ -89,46 +89,46 @@ export function explain(error: unknown): { readonly message: string; readonly ex
     return { message: redisRefusal(text), exitCode: EXIT.failed }
   }
   if (['EACCES', 'EROFS', 'EPERM'].includes(systemCode(error) ?? '')) {
-    return { message: `${text}. Check that this user may write DATA_DIR.`, exitCode: EXIT.usage }
+    return { message: `${text}. Check that this user can write to DATA_DIR.`, exitCode: EXIT.usage }
   }
   return {
-    message: `Unexpected: ${text}. This is a fault of the program; the data is as the last run left it.`,
+    message: `Unexpected: ${text}. This is a bug in editais-sync; the data is as the last run left it.`,
     exitCode: EXIT.failed,
   }
 }
 
 const NO_RIGHT =
-  'its user has too few rights. README.md ("Redis") has the smallest that do; set them with ACL SETUSER'
+  'its user lacks permissions. README.md ("Redis") lists the ones it needs; grant them with ACL SETUSER'
 const IN_A_CLUSTER =
-  'it runs in cluster mode, which BullMQ does not work with here. Set REDIS_URL to one that does not'
+  'it runs in cluster mode, which is not supported. Set REDIS_URL to a Redis without cluster mode'
 
 const REDIS_REFUSALS: Readonly<Record<string, string>> = {
-  OOM: 'its memory is full. Give it more (maxmemory)',
+  OOM: 'its memory is full. Raise maxmemory',
   READONLY: 'it is a replica. Set REDIS_URL to the master',
-  NOAUTH: 'it needs a password. Put it into a file, and its path into REDIS_PASSWORD_FILE; then restart',
+  NOAUTH: 'it requires a password. Write it to a file, set REDIS_PASSWORD_FILE to the path, then restart',
   WRONGPASS:
     'the password (or the user in REDIS_URL) is wrong. Correct REDIS_PASSWORD_FILE, REDIS_PASSWORD or REDIS_URL, then restart',
   NOPERM: NO_RIGHT,
-  MISCONF: 'it cannot write its file. Look at its disk',
-  LOADING: 'it is still reading its file; that passes',
-  MASTERDOWN: 'it is a replica without its master. Set REDIS_URL to the master',
+  MISCONF: 'it cannot write its data file. Check its disk',
+  LOADING: 'it is still loading its data. Wait until it is done',
+  MASTERDOWN: 'it is a replica that cannot reach its master. Set REDIS_URL to the master',
   CLUSTERDOWN: IN_A_CLUSTER,
   CROSSSLOT: IN_A_CLUSTER,
   MOVED: IN_A_CLUSTER,
-  NOREPLICAS: 'too few of its replicas are there (min-replicas-to-write). Start them',
+  NOREPLICAS: 'too few of its replicas are connected (min-replicas-to-write). Start them',
   DENIED:
-    'it is in protected mode: without a password it takes connections from its own machine only. Give it one (requirepass), and put it into the file of REDIS_PASSWORD_FILE; then restart',
-  BUSY: 'a script keeps it busy. Wait for it, or end it with SCRIPT KILL',
+    'it is in protected mode: without a password it accepts connections only from its own machine. Set one (requirepass), write it to the file of REDIS_PASSWORD_FILE, then restart',
+  BUSY: 'a script is blocking it. Wait, or stop the script with SCRIPT KILL',
 }
 
-/** What an answer of Redis that is an error means, and what to do. */
+/** What an error reply from Redis means, and what to do. */
 export function redisRefusal(text: string): string {
   const plain = text.replace(/^ERR Error running script .*? -?(?=[A-Z]+ )/, '')
   const code = /user executing the script can't/.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')
   const meaning = REDIS_REFUSALS[code]
-  if (!meaning) return `Redis refuses: ${plain}.`
-  // Which right is missing is worth knowing.
+  if (!meaning) return `Redis rejected the command: ${plain}.`
+  // Name the missing permission.
   const which = /'([\w|]+)' (sub)?command|^NOPERM ([A-Z]+):/.exec(plain)
   const right = code === 'NOPERM' && which ? `, ${(which[1] ?? which[3] ?? '').toUpperCase()}` : ''
-  return `Redis refuses (${code}${right}): ${meaning}.`
+  return `Redis rejected the command (${code}${right}): ${meaning}.`
 }

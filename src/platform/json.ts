@@ -1,6 +1,7 @@
 /*
- * JSON as text, for what JSON.parse loses: duplicate keys, digits beyond a double's, 1e400. The walks here go token by token and build no value, so depth costs a small number per
- * open bracket and no call stack. A byte order mark before a text is no part of its meaning.
+ * JSON as text, for what JSON.parse loses: duplicate keys, digits beyond a double's precision, 1e400. The walks here
+ * go token by token and build no value, so depth costs one small number per open bracket and no call stack. A byte
+ * order mark before a text is ignored.
  */
 
 const QUOTE = 0x22
@@ -21,9 +22,9 @@ const SPACE = 0x20
 const BYTE_ORDER_MARK = 0xfeff
 
 /**
- * Where a walk over a text is. The text is copied into UTF-16 units because reading those is three times
- * as fast as charCodeAt, and the copy costs 2 µs for 40 kB. A NUL follows the last unit: no token may
- * hold one, so each stops there without comparing with the length.
+ * The position of a walk over a text. The text is copied into UTF-16 units, which are three times as fast to
+ * read as charCodeAt; the copy costs 2 µs for 40 kB. A NUL follows the last unit. No token may hold one, so
+ * each token stops there without a length check.
  */
 interface Place {
   readonly units: Uint16Array
@@ -32,12 +33,12 @@ interface Place {
 }
 
 /**
- * True when both JSON texts hold the same value, token by token: white space outside strings does not
- * matter, strings compare after unescaping, numbers by their exact decimal value (0 equals -0), members
- * in their order, duplicates included. False when a text is malformed; never throws. The exception to
- * that is an identical pair, which is the same without being read.
+ * True if both JSON texts hold the same value, token by token. White space outside strings is ignored.
+ * Strings compare after unescaping, numbers by their exact decimal value (0 equals -0), and members in
+ * order, including duplicates. False if a text is malformed, unless both texts are identical: those are
+ * not parsed. Never throws.
  *
- * Numbers with exponents of more than 14 digits are equal only when written alike.
+ * Numbers with exponents of more than 14 digits are equal only if written alike.
  */
 export function sameMeaning(original: string, reserialised: string): boolean {
   if (original === reserialised) return true
@@ -49,15 +50,15 @@ export function sameMeaning(original: string, reserialised: string): boolean {
     skipSpace(b)
     const ended = a.at === a.length
     if (ended || b.at === b.length) return ended && b.at === b.length && isComplete(grammar)
-    // One grammar serves both: as long as no token differs, both texts are at the same point of it.
+    // One grammar serves both: until a token differs, both texts are at the same point in it.
     if (!accepts(grammar, unitAt(a)) || !sameToken(a, b)) return false
   }
 }
 
 /**
- * The source text of each element of the array that is the top-level object's `property`, of the last
- * one where it is duplicated, as JSON.parse would have it. Null when the text is malformed or no object
- * with such an array.
+ * The source text of each element of the array in the top-level object's `property`. If the property is
+ * duplicated, the last one counts, as in JSON.parse. Null if the text is malformed or is not an object with
+ * such an array.
  */
 export function elementTexts(text: string, property: string): string[] | null {
   const place = start(text, 0)
@@ -85,7 +86,7 @@ export function elementTexts(text: string, property: string): string[] | null {
   }
 }
 
-/** True when brackets of the JSON text nest deeper than the bound; builds nothing, so that any depth may be asked about. */
+/** True if brackets in the JSON text nest deeper than the bound. Builds nothing, so any depth is safe. */
 export function nestsDeeperThan(text: string, bound: number): boolean {
   // Each level takes two characters.
   if (text.length <= 2 * bound) return false
@@ -104,7 +105,7 @@ export function nestsDeeperThan(text: string, bound: number): boolean {
   return false
 }
 
-/** What the next token may be, given the tokens before it. */
+/** What the next token may be, given the previous ones. */
 interface Grammar {
   expects: number
   /** The closing bracket that each open one waits for. */
@@ -126,7 +127,7 @@ function isComplete(grammar: Grammar): boolean {
   return grammar.expects === AFTER_VALUE && grammar.open.length === 0
 }
 
-/** Takes a token by its first character; false when none like it may stand here. */
+/** Accepts a token by its first character; false if no such token is allowed here. */
 function accepts(grammar: Grammar, first: number): boolean {
   const { expects, open } = grammar
   if (expects === AFTER_KEY) {
@@ -165,12 +166,12 @@ function acceptsValue(grammar: Grammar, first: number): boolean {
   return first === QUOTE || first === MINUS || isDigit(first) || isLetter(first)
 }
 
-/** Passes one token of both; false when they differ or one is malformed. */
+/** Skips one token of both texts; false if they differ or one is malformed. */
 function sameToken(a: Place, b: Place): boolean {
   const first = unitAt(a)
   if (first === MINUS || isDigit(first)) return sameNumber(a, b)
   if (first !== unitAt(b)) return false
-  // The first letter tells the literals apart.
+  // The first letter distinguishes the literals.
   return first === QUOTE ? sameString(a, b) : passToken(a) && passToken(b)
 }
 
@@ -211,7 +212,7 @@ function sameNumber(a: Place, b: Place): boolean {
   return k === length || sameDecimal(a.units, from, a.at, b.units, fromB, b.at)
 }
 
-/** Compares by sign, by the power of ten of the first digit that is not 0, and by the digits from there. */
+/** Compares the sign, the power of ten of the first nonzero digit, and the digits from there. */
 function sameDecimal(
   a: Uint16Array,
   from: number,
@@ -244,14 +245,14 @@ function mantissaEnd(units: Uint16Array, from: number, to: number): number {
   return at
 }
 
-/** Index of the first digit that is not 0, or `end` when the number is zero. */
+/** Index of the first digit that is not 0, or `end` if the number is zero. */
 function firstSignificant(units: Uint16Array, from: number, end: number): number {
   let at = from
   while (at < end && (units[at] ?? 0) <= ZERO) at++
   return at
 }
 
-/** The power of ten of the digit at `first`; NaN, equal to nothing, where a double could not hold it. */
+/** The power of ten of the digit at `first`; NaN, which equals nothing, if a double could not hold it. */
 function power(units: Uint16Array, from: number, to: number, end: number, first: number): number {
   let point = from
   while (point < end && units[point] !== POINT) point++
@@ -265,7 +266,7 @@ function power(units: Uint16Array, from: number, to: number, end: number, first:
   return sign === MINUS ? place - exponent : place + exponent
 }
 
-/** Copies a text into scratch memory: a walk ends before the next of the same `slot` begins. */
+/** Copies a text into scratch memory. A walk must end before the next one with the same `slot` begins. */
 function start(text: string, slot: 0 | 1): Place {
   const bytes = scratch(slot, text.length)
   const units = new Uint16Array(bytes.buffer, bytes.byteOffset, text.length + 1)
@@ -277,12 +278,12 @@ function start(text: string, slot: 0 | 1): Place {
 const KEPT_SCRATCH_BYTES = 2 * 1024 * 1024
 const kept = [Buffer.alloc(0), Buffer.alloc(0)]
 
-/** Room for `length` units and the NUL. A text too large to keep room for pays for its own. */
+/** Room for `length` units and the NUL. A text larger than the kept buffer gets a buffer of its own. */
 function scratch(slot: 0 | 1, length: number): Buffer {
   const size = 2 * (length + 1)
   let bytes = kept[slot] ?? Buffer.alloc(0)
   if (bytes.length >= size) return bytes
-  // Not from Buffer's pool, where the offset need not be even.
+  // Not from Buffer's pool, where the offset may be odd.
   bytes = Buffer.from(new ArrayBuffer(Math.max(size, Math.min(2 * bytes.length, KEPT_SCRATCH_BYTES))))
   if (bytes.length <= KEPT_SCRATCH_BYTES) kept[slot] = bytes
   return bytes
@@ -299,7 +300,7 @@ function skipSpace(place: Place): void {
   place.at = at
 }
 
-/** Passes one token, whose first character the grammar accepted; false when it is malformed. */
+/** Skips one token whose first character the grammar accepted; false if it is malformed. */
 function passToken(place: Place): boolean {
   const first = unitAt(place)
   if (first === QUOTE) return passString(place)
@@ -361,7 +362,7 @@ function digitsEnd(units: Uint16Array, from: number): number {
   return at
 }
 
-/** The UTF-16 unit that the escape at `at` stands for; negative when it is malformed. */
+/** The UTF-16 unit that the escape at `at` encodes; negative if it is malformed. */
 function unescaped(units: Uint16Array, at: number): number {
   const kind = units[at + 1] ?? 0
   if (kind !== LOWER_U) return SIMPLE_ESCAPES.get(kind) ?? -1

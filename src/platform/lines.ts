@@ -1,6 +1,6 @@
 /**
- * Lines of a byte stream, without their line feed. Not `readline`: it also ends lines at U+2028 and the
- * like, which JSON text may hold.
+ * Lines of a byte stream, without their line feeds. Not `readline`: it also splits at U+2028 and similar
+ * characters, which JSON text may hold.
  */
 export async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest: Buffer[] = []

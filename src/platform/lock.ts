@@ -8,10 +8,10 @@ import { EXIT, FatalError, InterruptedError, messageOf } from './errors.ts'
 const POLL_MS = 250
 const SQLITE_BUSY = 5
 const SQLITE_FULL = 13
-/** Who only looks whether it is held takes it for an instant; that must not look like a holder. */
+/** A process that only checks the lock takes it for an instant, and must not look like a holder. */
 const BUSY_MS = 50
 
-/** Who holds a company, for the one who has to wait. */
+/** The holder of a company's lock, shown to a process that waits for it. */
 export type Holder = {
   readonly pid: number
   readonly host: string
@@ -22,10 +22,10 @@ export type Holder = {
 export type Lock = { release(): Promise<void> }
 
 /**
- * Takes the company for this process (invariant I8). The lock is SQLite's on an empty database: a kernel
- * lock on the file, so it is gone the moment its process is, and no stale one can be left behind; within
- * one process SQLite itself refuses the second.
- * @throws FatalError (held) naming the holder, when it is still held after `waitMs`.
+ * Takes the company's lock for this process (invariant I8). It is SQLite's lock on an empty database: a kernel
+ * lock on the file, which ends with its process, so no stale lock can remain. Within one process SQLite itself
+ * refuses a second lock.
+ * @throws FatalError (held) naming the holder, if it is still held after `waitMs`.
  */
 export async function takeLock(
   path: string,
@@ -38,13 +38,13 @@ export async function takeLock(
   },
 ): Promise<Lock> {
   const deadlineMs = options.nowMs() + options.waitMs
-  for (let told = false; ; ) {
+  for (let reported = false; ; ) {
     const lock = await tryLock(path, holder)
     if (lock) return lock
     const current = await readHolder(path)
     if (options.nowMs() >= deadlineMs) throw new FatalError(heldMessage(current), EXIT.held)
-    if (!told) options.onWait?.(current)
-    told = true
+    if (!reported) options.onWait?.(current)
+    reported = true
     await sleep(POLL_MS, undefined, { signal: options.signal }).catch(() => {
       throw new InterruptedError()
     })
@@ -61,7 +61,7 @@ async function tryLock(path: string, holder: Holder): Promise<Lock | null> {
     throw lockFailed(path, error)
   }
   const about = holderPath(path)
-  // Only a courtesy to those who wait: without it they wait as well.
+  // Only informs those who wait; the lock works without it.
   await writeNew(about, JSON.stringify(holder)).catch(() => {})
   return {
     async release() {
@@ -75,7 +75,7 @@ function isBusy(error: unknown): boolean {
   return codeOf(error) === SQLITE_BUSY
 }
 
-/** SQLite's, without what its extended codes add. */
+/** SQLite's primary error code, without the extended bits. */
 function codeOf(error: unknown): number | null {
   const hasCode = error instanceof Error && 'errcode' in error && typeof error.errcode === 'number'
   return hasCode ? Number(error.errcode) & 0xff : null
@@ -84,11 +84,11 @@ function codeOf(error: unknown): number | null {
 function lockFailed(path: string, error: unknown): FatalError {
   if (codeOf(error) === SQLITE_FULL) {
     return new FatalError(
-      `The lock ${path} cannot be taken: the disk is full. Free some space (old snapshots go with a shorter SNAPSHOT_KEEP), then run again.`,
+      `The lock ${path} cannot be taken: the disk is full. Free some space (a shorter SNAPSHOT_KEEP removes old snapshots), then run again.`,
     )
   }
   return new FatalError(
-    `The lock ${path} cannot be taken: ${messageOf(error)}. Check the disk of DATA_DIR, and that this user may write there.`,
+    `The lock ${path} cannot be taken: ${messageOf(error)}. Check the disk of DATA_DIR, and that this user can write to it.`,
   )
 }
 
@@ -98,7 +98,7 @@ function openLockFile(path: string): DatabaseSync {
     return new DatabaseSync(path, { timeout: BUSY_MS })
   } catch (error) {
     throw new FatalError(
-      `The lock ${path} cannot be opened: ${messageOf(error)}. Check that DATA_DIR can be written.`,
+      `The lock ${path} cannot be opened: ${messageOf(error)}. Check that DATA_DIR is writable.`,
       EXIT.usage,
     )
   }
@@ -106,7 +106,7 @@ function openLockFile(path: string): DatabaseSync {
 
 const UNKNOWN_HOLDER: Holder = { pid: 0, host: 'unknown', what: 'another process', since: '' }
 
-/** Who holds the company just now; null when nobody does. It may be taken the moment after. */
+/** The current holder of the lock, or null. It may be taken a moment later. */
 export async function lockHolder(path: string): Promise<Holder | null> {
   const db = openLockFile(path)
   try {
@@ -120,7 +120,7 @@ export async function lockHolder(path: string): Promise<Holder | null> {
   }
 }
 
-/** Who took the company last, as far as is known. */
+/** The last known holder of the lock. */
 export async function readHolder(path: string): Promise<Holder | null> {
   try {
     return JSON.parse(await readFile(holderPath(path), 'utf8')) as Holder
@@ -137,5 +137,5 @@ function heldMessage(holder: Holder | null): string {
   const who = holder
     ? `${holder.what} (process ${holder.pid} on ${holder.host}, since ${holder.since})`
     : 'another process'
-  return `This company is held by ${who}. Wait for it to end, or give --wait SECONDS.`
+  return `The lock of this company is held by ${who}. Wait for it to end, or use --wait SECONDS.`
 }

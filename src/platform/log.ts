@@ -5,18 +5,18 @@ import pino, { type DestinationStream, type Logger } from 'pino'
 import type { LogLevel } from './log_level.ts'
 
 const STDERR = 2
-/** Of lines that nobody has read yet: some thousands. More are dropped, and counted. */
+/** Bound for unread lines, some thousands. Further lines are dropped and counted. */
 const MAX_UNREAD_BYTES = 1024 * 1024
-/** So long the last lines may take at the end. */
+/** At exit, how long to wait for the last lines to be written. */
 const FLUSH_WITHIN_MS = 1000
 const FLUSH_LOOK_MS = 10
 
-/** What ended badly is logged also if only errors are. */
+/** Log level of a run that ended with this status. A failed run is logged even at level `error`. */
 export const LEVEL_OF_STATUS = { ok: 'info', partial: 'warn', interrupted: 'warn', failed: 'error' } as const
 
 /**
- * Lines on stderr, as JSON; stdout belongs to a command's result. `about` is in every line: company, run_id,
- * job. No request headers are ever logged; the redaction is for the day somebody logs an object that holds some.
+ * Writes JSON lines to stderr; stdout is for a command's result. `about` is in every line: company, run_id,
+ * job. Request headers are never logged; the redaction is a safeguard in case an object with headers is logged.
  */
 export function createLogger(
   level: LogLevel,
@@ -39,8 +39,8 @@ export function createLogger(
 }
 
 /**
- * The same logger for thousands of lines a second whose fields are all texts and numbers: to look into each of them for
- * secrets takes four fifths of the time of a line.
+ * The same logger for thousands of lines a second whose fields are all strings and numbers. Searching nested fields
+ * for secrets takes four fifths of the time of a line.
  */
 export function withFlatLines(log: Logger): Logger {
   return log.child({}, { redact: { paths: [...SECRETS, '["x-api-key"]'], remove: true } })
@@ -48,7 +48,7 @@ export function withFlatLines(log: Logger): Logger {
 
 const SECRETS = ['apiKey', 'authorization', 'adminToken', 'webhookUrl', 'password']
 
-/** Lines that were dropped because whoever reads stderr was too slow, or had gone. */
+/** Lines dropped because the reader of stderr was too slow or gone. */
 let dropped = 0
 let isWatched = false
 
@@ -56,10 +56,10 @@ export function droppedLines(): number {
   return dropped
 }
 
-/** A file takes each line at once, and nobody need read it. */
+/** A file takes each line at once and needs no reader. */
 function fileStderr(): DestinationStream {
   const file = pino.destination({ fd: STDERR, sync: true })
-  // The disk is full: lines are lost, and nothing else.
+  // If the disk is full, only log lines are lost.
   file.on('error', () => {
     dropped += 1
   })
@@ -67,14 +67,14 @@ function fileStderr(): DestinationStream {
 }
 
 /**
- * Node's stderr does not wait for the reader of a pipe, but keeps what was not read: so it is bounded here. A log
- * that nobody reads must neither stop a server or a run, nor fill the memory.
+ * Node's stderr does not wait for the reader of a pipe but buffers unread lines, so the buffer is bounded here. An
+ * unread log must neither block a server or a run nor fill the memory.
  */
 function boundedStderr(): DestinationStream {
   const { stderr } = process
   if (!isWatched) {
     isWatched = true
-    // The reader has gone: lines are lost, and nothing else.
+    // If the reader is gone, only log lines are lost.
     stderr.on('error', () => {
       dropped += 1
     })
@@ -94,7 +94,7 @@ function boundedStderr(): DestinationStream {
   }
 }
 
-/** A process that is started with our stderr makes it blocking, for us as well: libuv does that for any child. */
+/** A child process that inherits our stderr makes it blocking, for us too: libuv does that for any child. */
 function stayNonBlocking(): void {
   const { _handle: handle } = process.stderr as { _handle?: { setBlocking?: (isBlocking: boolean) => void } }
   handle?.setBlocking?.(false)
@@ -102,20 +102,20 @@ function stayNonBlocking(): void {
 
 function gapLine(count: number): string {
   const time = new Date().toISOString()
-  const msg = `${count} log lines were dropped here: nobody read them in time.`
+  const msg = `${count} log lines were dropped here because stderr was not read in time.`
   return `${JSON.stringify({ level: 'warn', time, dropped: count, msg })}\n`
 }
 
-/** Waits a little until what was logged is written; for a process that ends itself. */
+/** Waits briefly until the log is written; for a process that is about to exit. */
 export async function flushLog(): Promise<void> {
   const deadlineMs = performance.now() + FLUSH_WITHIN_MS
   while (process.stderr.writableLength > 0 && performance.now() < deadlineMs) await sleep(FLUSH_LOOK_MS)
 }
 
-/** The same for somebody who watches: colours on a terminal, JSON elsewhere. */
+/** A logger for interactive use: colours on a terminal, JSON elsewhere. */
 export async function openLog(level: LogLevel, about: Readonly<Record<string, string>>): Promise<Logger> {
   if (!isatty(STDERR)) return createLogger(level, about)
-  // Loaded for people only. A line each, and no names that only machines look for.
+  // Loaded only for a terminal. One line per entry, without the fields that only programs need.
   const { default: pretty } = await import('pino-pretty')
   const stream = pretty({
     destination: STDERR,

@@ -1,4 +1,4 @@
-/** From the most to the fewest lines. */
+/** From most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 export type LogLevel = (typeof LOG_LEVELS)[number]

@@ -1,9 +1,9 @@
 import { EXIT } from './errors.ts'
 
-/** A second Ctrl-C counts only when it is meant: under npm one press can arrive twice. */
+/** Earlier repeats are ignored: under npm a single Ctrl-C can arrive twice. */
 const SECOND_SIGNAL_AFTER_MS = 1000
 
-/** Aborts on the first SIGINT or SIGTERM, so that what there is can be kept; exits at once on a later one. */
+/** Aborts on the first SIGINT or SIGTERM, so that fetched data can be kept. Exits at once on a later one. */
 export function stopSignal(onStop: () => void): AbortSignal {
   const controller = new AbortController()
   let stoppedAtMs = 0

@@ -1,19 +1,19 @@
-/** Values nest no deeper than this, so that a walk by recursion cannot exhaust the stack. */
+/** Maximum nesting, so that recursion cannot overflow the stack. */
 const MAX_DEPTH = 1000
 
 /**
- * False when JSON.parse of this text cannot yield a lone surrogate. Bytes decoded as UTF-8 hold none, so
- * one can only come from an escape. True says no more than that there is such an escape, as in every
- * escaped pair too. Texts that were not decoded from bytes are out of scope.
+ * False if JSON.parse of this text cannot yield a lone surrogate. Bytes decoded as UTF-8 hold none, so one
+ * can only come from an escape. True means only that there is such an escape; every escaped pair has one too.
+ * Texts that were not decoded from bytes are out of scope.
  */
 export function mayHoldLoneSurrogate(text: string): boolean {
   return text.includes('\\ud') || text.includes('\\uD')
 }
 
 /**
- * The same value (the same reference) when every string and key in it is well formed, else a copy with
- * U+FFFD in place of each lone surrogate; keys that become equal leave the last. Expects what
- * JSON.parse returns. Throws a RangeError for a value nested deeper than 1,000.
+ * Returns the same reference if every string and key in it is well formed. Otherwise returns a copy with each
+ * lone surrogate replaced by U+FFFD; if keys become equal, the last one is kept. Expects what JSON.parse
+ * returns. Throws a RangeError for a value nested deeper than 1,000.
  */
 export function replaceLoneSurrogates(value: unknown): unknown {
   return isWellFormed(value, 0) ? value : wellFormed(value)
@@ -33,12 +33,12 @@ function isWellFormed(value: unknown, depth: number): boolean {
   return sound
 }
 
-/** Needs no bound of its own: `isWellFormed` has gone through the whole value. */
+/** Needs no bound of its own: `isWellFormed` has already walked the whole value. */
 function wellFormed(value: unknown): unknown {
   if (typeof value === 'string') return value.toWellFormed()
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(wellFormed)
-  // Entries define `__proto__` as the member that it is in JSON; assignment would not.
+  // `fromEntries` defines `__proto__` as an ordinary member, as in JSON; assignment would set the prototype.
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => [key.toWellFormed(), wellFormed(each)]),
   )

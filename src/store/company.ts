@@ -17,31 +17,31 @@ import { remove, syncDirectory } from '#src/platform/durable.ts'
 import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
 import { closeDataDirectory } from './data_directory.ts'
 
-/** Leaves the lake as open as it is. */
+/** Leaves the access to the lake unchanged. */
 const AS_IT_IS: LakeSettings = { mode: null, group: null }
 const OTHERS = 0o077
 
-/** Where everything of one company lies; nothing of another company is below it. */
+/** Where all files of one company are (DESIGN section 6). Nothing of another company is below `root`. */
 export type CompanyPaths = {
   readonly company: string
   readonly root: string
   readonly warehouse: string
-  /** A rebuilt warehouse, until it takes the place of the old one: DuckDB makes the file, and not for us alone. */
+  /** A rebuilt warehouse until it replaces the old one. In `tmp`, because DuckDB makes it readable by others. */
   readonly nextWarehouse: string
   readonly raw: string
   readonly lake: string
-  /** Files that mean nothing after a run. */
+  /** Files that are not needed after a run. */
   readonly temporary: string
-  /** Where the server prepares what it serves (`src/present/serve/company.ts`). */
+  /** Where the server prepares its documents (`src/present/serve/company.ts`). */
   readonly mirror: string
   readonly lock: string
-  /** What the last run left, as JSON (`src/store/state.ts`). */
+  /** The state after the last run, as JSON (`src/store/state.ts`). */
   readonly state: string
-  /** Why runs left no report since then, as JSON (`src/store/failure.ts`). */
+  /** Why later runs left no report, as JSON (`src/store/failure.ts`). */
   readonly failure: string
   /** Which snapshot Metabase reads, as JSON (`src/present/metabase/state.ts`). */
   readonly metabase: string
-  /** Names this directory, wherever it is mounted. */
+  /** Identifies this directory, wherever it is mounted. */
   readonly id: string
 }
 
@@ -65,18 +65,18 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
 }
 
 /**
- * Also where others make the same directories at the same moment, as the first runs of many companies do.
- * Not by mkdir's own `recursive`: where a new name in an existing directory is ENOENT (/proc), it never ends.
- * @param mode of a new one, less the umask.
+ * Tolerates other processes creating the same directories at the same time, as the first runs of many companies do.
+ * Not mkdir's own `recursive`: if a new name in an existing directory is ENOENT (/proc), it never ends.
+ * @param mode of a new directory, less the umask.
  */
 async function makeDirectory(path: string, mode: number, isNew: boolean): Promise<void> {
   if (await madeOrThere(path, mode, isNew)) return
   await makeDirectory(dirname(path), PASSED_DIRECTORY, isNew)
   if (!(await madeOrThere(path, mode, isNew)))
-    throw Object.assign(new Error(`${path} cannot be made`), { code: 'ENOENT' })
+    throw Object.assign(new Error(`${path} cannot be created`), { code: 'ENOENT' })
 }
 
-/** False where its parent was missing; that may be there by now. */
+/** False if its parent was missing; the parent may exist by now. */
 async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<boolean> {
   try {
     await mkdir(path, mode)
@@ -86,19 +86,19 @@ async function madeOrThere(path: string, mode: number, isNew: boolean): Promise<
     if (code !== 'EEXIST') throw error
     refuseForeignLink(path)
     if (!(await stat(path)).isDirectory())
-      throw Object.assign(new Error(`${path} is no directory`), { code: 'ENOTDIR' })
-    // Until there is a warehouse, one that was killed may have made it and not come to the next step.
+      throw Object.assign(new Error(`${path} is not a directory`), { code: 'ENOTDIR' })
+    // Until there is a warehouse, a killed process may have created the directory without syncing it.
     if (!isNew) return true
   }
-  // A log whose directory is gone after a power failure, beside a warehouse made from it, would be a riddle. Where
-  // others own the parent it may not be readable, and what is below it is not ours to make durable.
+  // Otherwise a power failure could lose the log's directory but keep the warehouse made from it. A parent that
+  // others own may be unreadable, and its durability is not our concern.
   await syncDirectory('directories.sync', dirname(path)).catch(error => {
     if (!['EACCES', 'EPERM'].includes(systemCode(error) ?? '')) throw error
   })
   return true
 }
 
-/** Makes DATA_DIR itself, where it is not there yet, and closes it. Throws FatalError (usage) when it cannot be. */
+/** Creates DATA_DIR if needed and closes it to others. Throws FatalError (usage) if that fails. */
 export async function makeDataDirectory(dataDir: string): Promise<void> {
   try {
     await makeDirectory(dataDir, PASSED_DIRECTORY, true)
@@ -109,9 +109,9 @@ export async function makeDataDirectory(dataDir: string): Promise<void> {
 }
 
 /**
- * Makes the directories, and closes to others what they need not open (invariant I11).
- * @returns what this user cannot close, a sentence each.
- * @throws FatalError (usage) when DATA_DIR cannot be written, or the group cannot be given the lake.
+ * Creates the directories, and closes to others what they need not open (invariant I11).
+ * @returns a sentence for each path that this user cannot close.
+ * @throws FatalError (usage) if DATA_DIR cannot be written or the lake's group cannot be set.
  */
 export async function makeDirectories(
   paths: CompanyPaths,
@@ -134,7 +134,7 @@ export async function makeDirectories(
   }
 }
 
-/** From above, so that what is closed there is closed at once for all that is below. */
+/** Top down, so that closing a directory at once protects everything below it. */
 function closeCompany(
   { root, raw, lake, temporary, mirror }: CompanyPaths,
   { mode, group }: LakeSettings,
@@ -152,8 +152,8 @@ function closeCompany(
 }
 
 /**
- * Empties the directory of what a run that was killed left, and where others could write into it, of what they did.
- * The caller holds the company's lock.
+ * Empties the directory of what a killed run, or others who could write to it, left there. The caller holds the
+ * company's lock.
  */
 export async function freshTemporary({ temporary }: CompanyPaths): Promise<void> {
   if (!lstatSync(temporary).isSymbolicLink() && readdirSync(temporary).length === 0) return
@@ -166,7 +166,7 @@ function unwritable(path: string, error: unknown): unknown {
   const code = systemCode(error)
   if (code === 'ENOSPC') return error
   return new FatalError(
-    `${path} cannot be written (${code}). Set DATA_DIR to a directory that this user may write.`,
+    `${path} cannot be written (${code}). Set DATA_DIR to a directory that this user may write to.`,
     EXIT.usage,
   )
 }

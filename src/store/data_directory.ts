@@ -10,22 +10,22 @@ import {
   setMode,
 } from '#src/platform/access.ts'
 
-/** What this program makes in DATA_DIR beside the companies' directories, and what belongs to any disk. */
+/** The files that this program creates in DATA_DIR beside the companies' directories. */
 const OUR_FILES =
   /^(api_keys\.sqlite(-wal|-shm|-journal)?|catalog\.duckdb|\.catalog-\w+|\.metabase_api_key(\.part)?|\.editais-sync-demo)$/
-/** Revocations that wait (`src/present/serve/revocations.ts`). */
+/** Pending revocations (`src/present/serve/revocations.ts`). */
 const OUR_DIRECTORY = 'api_keys.revoked'
 const OF_THE_DISK = 'lost+found'
-/** For readers of all lakes; replaced and never written to. */
+/** For readers of all lakes; it is replaced, never written to. */
 const CATALOG = { name: 'catalog.duckdb', mode: 0o644 }
-/** Any of them makes a directory a company's. */
+/** A directory that holds any of these is a company's. */
 const OF_A_COMPANY: readonly string[] = ['raw', 'lake']
 const STICKY = 0o1000
 
 /**
- * Takes from others what they need not have in DATA_DIR: to list it, to write to it, and to read secrets. Never where
- * it is not ours alone: `/tmp`, a home or a checkout may be used by others, who would be locked out.
- * @param isLakeOpen lets others pass on their way to the lake; without it nobody gets a right who has none.
+ * Removes permissions on DATA_DIR that others do not need: to list it, to write to it, and to read secrets. Not if it
+ * is shared: `/tmp`, a home or a checkout may be used by others, who would be locked out.
+ * @param isLakeOpen lets others pass through to the lake; without it no permission is added.
  * @returns what could not be done.
  */
 export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string[] {
@@ -38,14 +38,14 @@ export function closeDataDirectory(dataDir: string, isLakeOpen: boolean): string
   return notes.filter(note => note !== null)
 }
 
-/** This program's files in DATA_DIR, each with the most that may be done with it. */
+/** This program's files in DATA_DIR, each with the widest mode allowed. */
 export function ourFiles(dataDir: string): (readonly [path: string, allowed: number])[] {
   return namesIn(dataDir)
     .filter(name => OUR_FILES.test(name))
     .map(name => [join(dataDir, name), name === CATALOG.name ? CATALOG.mode : PRIVATE_FILE] as const)
 }
 
-/** Where others own the directory this user may not list it. */
+/** If others own the directory, this user may not be able to list it. */
 function namesIn(dataDir: string): string[] {
   try {
     return readdirSync(dataDir)
@@ -65,7 +65,7 @@ export function isOursAlone(dataDir: string): boolean {
   )
 }
 
-/** Not an empty one: it may be a place where a disk will be mounted. */
+/** An empty directory does not count: it may be a mount point. */
 function isCompany(path: string): boolean {
   try {
     return readdirSync(path).some(name => OF_A_COMPANY.includes(name))

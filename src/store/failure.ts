@@ -6,19 +6,19 @@ import type { CompanyPaths } from './company.ts'
 const failure = z.object({ at: z.string(), since: z.string(), times: z.number(), reason: z.string() })
 
 /**
- * Runs that left no report, as they could not begin or died, or that hung: those since the last run that came to its end,
- * or loaded something. Kept beside what that one left, for `status` and metrics. Times are ISO.
+ * Runs that left no report because they could not start, died or hung, since the last run that finished or loaded
+ * something. Stored beside that run's state, for `status` and metrics. Times are ISO.
  */
 export type Failure = {
   readonly at: string
-  /** When the first of them failed. */
+  /** When the first of these runs failed. */
   readonly since: string
   readonly times: number
-  /** Of the latest one. */
+  /** Reason of the latest failure. */
   readonly reason: string
 }
 
-/** Null where the last run came to its end, also where what is there makes no sense. */
+/** Null if the last run finished, or if the file is invalid. */
 export async function readFailure({ failure: path }: Pick<CompanyPaths, 'failure'>): Promise<Failure | null> {
   try {
     return failure.parse(JSON.parse(await readFile(path, 'utf8')))
@@ -27,7 +27,7 @@ export async function readFailure({ failure: path }: Pick<CompanyPaths, 'failure
   }
 }
 
-/** Notes one more, whole or not at all. Throws where nothing can be written. */
+/** Records one more failure, atomically. Throws if nothing can be written. */
 export async function noteFailure(paths: CompanyPaths, reason: string, now: Date): Promise<void> {
   const before = await readFailure(paths)
   const at = now.toISOString()
@@ -36,12 +36,12 @@ export async function noteFailure(paths: CompanyPaths, reason: string, now: Date
   await rename(`${paths.failure}.part`, paths.failure)
 }
 
-/** A run came to its end, or loaded something, and left a report. */
+/** Call when a run finished, or loaded something, and left a report. */
 export async function forgetFailure({ failure: path }: CompanyPaths): Promise<void> {
   await rm(path, { force: true })
 }
 
-/** For people: when it failed, how often, and why. */
+/** For display: when it failed, how often, and why. */
 export function describeFailure({ at, since, times, reason }: Failure): string {
   const often = times > 1 ? `, ${times} times since ${since}` : ''
   return `failed at ${at}${often}: ${reason}`

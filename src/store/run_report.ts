@@ -70,7 +70,7 @@ export function assertConserved(report: RunReport): void {
 
 const SEVERITY: readonly RunStatus[] = ['ok', 'partial', 'interrupted', 'failed']
 
-/** Records that something went wrong; the worst status stands, and every reason is told. */
+/** Records a problem: keeps the worst status and every reason. */
 export function worsen(report: RunReport, status: RunStatus, reason: string): void {
   if (SEVERITY.indexOf(status) > SEVERITY.indexOf(report.status)) report.status = status
   report.error = report.error ? `${report.error} ${reason}` : reason

@@ -4,14 +4,14 @@ import type { Cause } from '#src/platform/errors.ts'
 import type { CompanyPaths } from './company.ts'
 import type { RunReport } from './run_report.ts'
 
-/** What the last run left: enough for `status`, metrics and alerts, without opening a database. */
+/** The state after the last run: enough for `status`, metrics and alerts, without opening a database. */
 export type CompanyState = {
   readonly last_run: RunReport
-  /** Why the last run was not ok, as far as a machine should know. */
+  /** Why the last run was not ok, for programs. */
   readonly causes: readonly Cause[]
-  /** When the last run ended that went through everything listed; null before the first. */
+  /** When the last run ended that attempted everything listed; null before the first. */
   readonly last_good_at: string | null
-  /** Records in quarantine, unresolved: now, and before the last run. */
+  /** Unresolved records in quarantine, now and before the last run. */
   readonly quarantined: number
   readonly quarantined_before: number
   readonly raw_log: { readonly segments: number; readonly bytes: number }
@@ -27,18 +27,18 @@ export async function readState({ state }: CompanyPaths): Promise<CompanyState |
   }
 }
 
-/** Whole or not at all, so that it can be read at any time. */
+/** Written atomically, so that it can be read at any time. */
 export async function writeState({ state: path }: CompanyPaths, state: CompanyState): Promise<void> {
   await writeNew(`${path}.part`, `${JSON.stringify(state)}\n`)
   await move('state.rename', `${path}.part`, path)
 }
 
-/** A run that was ended before it loaded anything: it does not show that runs come to their end again. */
+/** A run interrupted before it loaded anything. It does not show that runs finish again. */
 export function broughtNothing({ status, loaded }: RunReport): boolean {
   return status === 'interrupted' && loaded === 0
 }
 
-/** A run over everything that attempted all that was listed: the data is as fresh as the API. */
+/** An unfiltered run that attempted everything listed: the data is as fresh as the API. */
 export function wentThrough({ mode, status, not_attempted }: RunReport): boolean {
   const everything = mode === 'full' || mode === 'incremental'
   return everything && (status === 'ok' || status === 'partial') && not_attempted === 0

@@ -107,7 +107,7 @@ describe('a planted file', () => {
     const { code, stderr } = await runShared(args, environment)
     expect({ code, stderr: stderr.split('\n').at(-2) }).toEqual({
       code: 2,
-      stderr: expect.stringMatching(`^${join(at(name))} has a second name .*mv the copy over it\\.$`),
+      stderr: expect.stringMatching(`^${join(at(name))} has another hard link .*mv the copy over it\\.$`),
     })
     await expectUntouched(target)
   })
@@ -170,7 +170,7 @@ describe('a planted file', () => {
       const { code, stderr } = await runShared(args, environment)
       expect({ code, stderr }, name).toEqual({
         code: 2,
-        stderr: `${join(at(name))} belongs to the user with the id ${STRANGER}, so it is not opened. Remove it, or give it to this user.\n`,
+        stderr: `${join(at(name))} belongs to user ${STRANGER}, so it is not opened. Remove it, or chown it to this user.\n`,
       })
       await chown(at(name), 0, 0)
     }
@@ -180,7 +180,7 @@ describe('a planted file', () => {
     const { code, stderr } = await runShared(['sync'], environment)
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: `${at('raw')} is a link that the user with the id ${STRANGER} made, so it is not followed. Remove it, and run again.\n`,
+      stderr: `${at('raw')} is a link created by user ${STRANGER}, so it is not followed. Remove it and run again.\n`,
     })
   })
 })

@@ -95,7 +95,7 @@ describe.runIf(isRoot)('another user of the machine', () => {
     const left = join(dataOf(company), 'api_keys.sqlite-shm')
     expect(await runWorker(['keys', 'list'], company.environment)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining(`belongs to the user with the id ${STRANGER}, so it is not opened`),
+      stderr: expect.stringContaining(`belongs to user ${STRANGER}, so it is not opened`),
     })
     for (const path of [left, left.replace(/shm$/, 'wal')]) await rm(path)
 
@@ -148,7 +148,7 @@ describe.runIf(isRoot)('another user of the machine', () => {
       const refused = await runWorker(['sync'], { ...company.environment, ...settings })
       expect(refused).toMatchObject({
         code: 2,
-        stderr: expect.stringMatching(/^.*LAKE_GROUP: .*id 54321 \(EPERM\).*Make this user a member/s),
+        stderr: expect.stringMatching(/^.*LAKE_GROUP: .*set to 54321 \(EPERM\).*Make this user a member/s),
       })
       expect(company.sandbox.requests.total).toBeGreaterThan(0)
     }

@@ -78,9 +78,9 @@ test.skipIf(!canOwnRedis)(
     const { open, environment, file, asAdmin } = await startSecured()
     const wrong = { ...open, REDIS_PASSWORD_FILE: await file('wrong', WRONG_PASSWORD) }
     const noPassword =
-      'Redis refuses (NOAUTH): it needs a password. Put it into a file, and its path into REDIS_PASSWORD_FILE; then restart.'
+      'Redis rejected the command (NOAUTH): it requires a password. Write it to a file, set REDIS_PASSWORD_FILE to the path, then restart.'
     const wrongPassword =
-      'Redis refuses (WRONGPASS): the password (or the user in REDIS_URL) is wrong. Correct REDIS_PASSWORD_FILE, REDIS_PASSWORD or REDIS_URL, then restart.'
+      'Redis rejected the command (WRONGPASS): the password (or the user in REDIS_URL) is wrong. Correct REDIS_PASSWORD_FILE, REDIS_PASSWORD or REDIS_URL, then restart.'
     for (const [settings, sentence] of [
       [open, noPassword],
       [wrong, wrongPassword],

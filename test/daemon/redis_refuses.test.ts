@@ -8,20 +8,20 @@ vi.setConfig(DAEMON_TEST)
 const STATES: readonly BadState[] = [
   {
     name: 'a replica',
-    sentence: /^Redis refuses \(READONLY\): it is a replica\. Set REDIS_URL to the master\./,
+    sentence: /^Redis rejected the command \(READONLY\): it is a replica\. Set REDIS_URL to the master\./,
     spoil: ({ admin }) => admin(client => client.replicaof('127.0.0.1', 1)),
     cure: ({ admin }) => admin(client => client.replicaof('NO', 'ONE')),
   },
   {
     name: 'full',
-    sentence: /^Redis refuses \(OOM\): its memory is full\. Give it more \(maxmemory\)\./,
+    sentence: /^Redis rejected the command \(OOM\): its memory is full\. Raise maxmemory\./,
     spoil: ({ admin }) => admin(client => client.config('SET', 'maxmemory', '1')),
     cure: ({ admin }) => admin(client => client.config('SET', 'maxmemory', '0')),
   },
   {
     name: 'set to another password',
     sentence:
-      /^Redis refuses \(WRONGPASS\): the password \(or the user in REDIS_URL\) is wrong\. Correct REDIS_PASSWORD_FILE/,
+      /^Redis rejected the command \(WRONGPASS\): the password \(or the user in REDIS_URL\) is wrong\. Correct REDIS_PASSWORD_FILE/,
     spoil: ({ admin }) =>
       admin(async client => {
         await client.acl('SETUSER', 'worker', 'resetpass', '>another')
@@ -32,13 +32,13 @@ const STATES: readonly BadState[] = [
   {
     name: 'missing a permission for the user',
     sentence:
-      /^Redis refuses \(NOPERM, XADD\): its user has too few rights\. README\.md \("Redis"\) has the smallest that do/,
+      /^Redis rejected the command \(NOPERM, XADD\): its user lacks permissions\. README\.md \("Redis"\) lists/,
     spoil: ({ admin }) => admin(client => client.acl('SETUSER', 'worker', '-xadd')),
     cure: ({ admin }) => admin(client => client.acl('SETUSER', 'worker', '+xadd')),
   },
   {
     name: 'in cluster mode',
-    sentence: /^Redis refuses \(CROSSSLOT\): it runs in cluster mode, which BullMQ does not work with here\./,
+    sentence: /^Redis rejected the command \(CROSSSLOT\): it runs in cluster mode, which is not supported\./,
     async spoil({ proxy }) {
       const { url } = await startOwnRedis({
         args: ['--cluster-enabled', 'yes'],

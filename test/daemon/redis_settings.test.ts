@@ -92,7 +92,7 @@ test('a Redis in protected mode is reported, with what to do', async () => {
   const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
   const environment = { ...company.environment, REDIS_URL: `redis://127.0.0.1:${port}` }
   const sentence =
-    'Redis refuses (DENIED): it is in protected mode: without a password it takes connections from its own machine only. Give it one (requirepass), and put it into the file of REDIS_PASSWORD_FILE; then restart.'
+    'Redis rejected the command (DENIED): it is in protected mode: without a password it accepts connections only from its own machine. Set one (requirepass), write it to the file of REDIS_PASSWORD_FILE, then restart.'
   const daemon = await startDaemon(environment)
   await daemon.waitFor(({ msg }) => msg === sentence)
   expect(await (await daemon.ask('/readyz')).json()).toMatchObject({

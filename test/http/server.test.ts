@@ -21,11 +21,11 @@ test('an unknown path gets 404, and a wrong method 405 with the allowed ones', a
   expect(nowhere.status).toBe(404)
   expect(await errorOf(nowhere)).toEqual({
     error: 'not_found',
-    detail: 'There is nothing at /nowhere. GET / says what there is.',
+    detail: 'There is nothing at /nowhere. GET / lists what is available.',
   })
   const wrong = await post('/metrics')
   expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
-  expect((await errorOf(wrong)).detail).toBe('POST is not for /metrics; it takes GET, HEAD.')
+  expect((await errorOf(wrong)).detail).toBe('/metrics does not support POST. Use GET, HEAD.')
   const got = await ask(SYNC)
   expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST'])
   expect((await ask('/companies/acme')).status).toBe(404)
@@ -47,7 +47,7 @@ test('a bug is logged, and answered without a stack', async () => {
   expect(response.status).toBe(500)
   expect(await errorOf(response)).toEqual({
     error: 'internal_error',
-    detail: 'Something went wrong; see the log.',
+    detail: 'Something went wrong. See the log.',
   })
   expect(logged.join('')).toContain('fruit is undefined')
   expect(logged.join('')).not.toContain('.ts:')
@@ -74,7 +74,7 @@ test('a port in use is reported in one sentence', async () => {
   expect(failure).toBeInstanceOf(FatalError)
   expect(failure).toMatchObject({
     exitCode: EXIT.usage,
-    message: `Port ${port} of 127.0.0.1 is already in use: does another worker run here? Set HTTP_PORT to another.`,
+    message: `Port ${port} on 127.0.0.1 is already in use, perhaps by another worker. Set HTTP_PORT to a free port.`,
   })
   const elsewhere = await startHttp(new Hono(), { host: '192.0.2.1', port: 0 }).catch(error => error)
   expect(elsewhere).toMatchObject({ exitCode: EXIT.usage, message: expect.stringContaining('HTTP_HOST') })

@@ -180,7 +180,7 @@ describe('everything else', () => {
     expect(response.status).toBe(404)
     expect(await response.json()).toEqual({
       error: 'not_found',
-      detail: 'There is nothing at /api/v2/editais. GET / says what there is.',
+      detail: 'There is nothing at /api/v2/editais. GET / lists what is available.',
     })
   })
 

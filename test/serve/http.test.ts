@@ -73,7 +73,7 @@ test('every request is answered in JSON, with a request id', async () => {
   }
   expect(await answered('/nowhere')).toEqual([
     404,
-    { error: 'not_found', detail: 'There is nothing at /nowhere. GET / says what there is.' },
+    { error: 'not_found', detail: 'There is nothing at /nowhere. GET / lists what is available.' },
   ])
   expect(await answered(`${PATH}/${idOf(1)}/nowhere`)).toEqual([404, { error: 'not_found' }])
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {

@@ -213,5 +213,5 @@ test('keys can be listed and revoked even if no file can be created beside their
   expect(await readdir(waiting)).toEqual([prefix])
   const created = await runShared(['keys', 'create', '--description', 'CRM'], environment)
   expect(created).toMatchObject({ code: 2, stdout: '' })
-  expect(created.stderr).toBe(`${file}-shm is no file, so it is not opened. Remove it.\n`)
+  expect(created.stderr).toBe(`${file}-shm is not a file, so it is not opened. Remove it.\n`)
 })

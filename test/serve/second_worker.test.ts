@@ -41,7 +41,7 @@ test(
     const report = await reportHere(second, {}, 3)
     expect(report).toMatchObject({ status: 'partial', listed: 60, loaded: 58, failed: 2 })
     expect(report.error).toMatch(
-      /^2 analyses could not be fetched, the last one n0000[24]: the API does not have this analysis now: The analysis of this notice .*[^.]\.$/,
+      /^2 analyses could not be fetched\. Last failure: n0000[24]: the API does not have this analysis now: The analysis of this notice .*[^.]\.$/,
     )
     // The list, and each analysis once.
     expect(report.requests).toBe(61)
@@ -71,8 +71,8 @@ test(
     for (const loaded of [10, 0]) {
       const report = await reportHere(second)
       expect(report).toMatchObject({ status: 'ok', listed: 60, loaded, deferred: 50, unchanged: 10 - loaded })
-      expect(report.error).toContain('50 analyses are not offered')
-      expect(report.error).toContain('Set ANALYSIS_STATUSES here')
+      expect(report.error).toContain('The API does not offer 50 analyses')
+      expect(report.error).toContain('set ANALYSIS_STATUSES here')
       expect(report.requests).toBe(1 + 50 + loaded)
       expect(await statesOf(second)).toEqual({ current: 10, pending: 50 })
     }

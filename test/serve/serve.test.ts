@@ -65,7 +65,7 @@ test('settings that serve cannot use are reported in a sentence', async () => {
   await once(taken, 'listening')
   const { port } = taken.address() as AddressInfo
   for (const [settings, said] of [
-    [{ HTTP_PORT: String(port) }, `Port ${port} of 127.0.0.1 is already in use`],
+    [{ HTTP_PORT: String(port) }, `Port ${port} on 127.0.0.1 is already in use`],
     [{ HTTP_PORT: 'many' }, 'HTTP_PORT=many: must be a whole number'],
     [{ SERVE_MAX_RPS: '-1' }, 'SERVE_MAX_RPS=-1: must be a whole number'],
     [{ SERVE_CORS_ORIGINS: 'erp.example' }, 'SERVE_CORS_ORIGINS=erp.example: must be origins'],

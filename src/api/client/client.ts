@@ -6,22 +6,22 @@ import { errorDetail, explain, header, refusal, TransientError, unavailable } fr
 import { createPace, retryAfterMs } from './pace.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 
-/** A real analysis has some 40 kB, the largest known 360 items; a hostile one must not fill the memory. */
+/** A real analysis is about 40 kB; the largest known has 360 items. A hostile one must not fill the memory. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
-/** Kept of a body over the bound, as evidence. */
+/** How much of a body over the bound is kept as evidence. */
 const EXCERPT_BYTES = 2048
-/** A shorter key, as of a test server, could be a word of the documents; real ones are far longer. */
+/** A shorter key, as on a test server, could be a word in the documents. Real keys are far longer. */
 const MIN_MASKED_KEY = 16
-/** A server may trickle a body for ever without one silence longer than the timeout. */
+/** Limits a whole answer: a server could trickle a body forever without any pause longer than the timeout. */
 const MAX_REQUEST_TIMEOUTS = 10
-/** 429 and 503 are load, not failure: so many are waited out before they count as retries. */
+/** 429 and 503 mean load, not failure: this many are waited out before they count as retries. */
 const MAX_REFUSALS = 10
-/** However long the backoff grows, a run does not sleep longer than this between two tries. */
+/** Upper bound of the backoff between two attempts. */
 const MAX_RETRY_DELAY_MS = 30_000
 
 export type Answer =
   | { readonly kind: 'body'; readonly bytes: Buffer }
-  /** 404: unknown to the company, or another company's; the API does not tell which. */
+  /** 404: unknown, or another company's; the API does not distinguish them. */
   | { readonly kind: 'absent' }
   | { readonly kind: 'too_large'; readonly excerpt: Buffer }
 
@@ -31,8 +31,8 @@ export type ApiStats = {
 }
 
 /**
- * The three endpoints of docs/contract.md#endpoints. Every call rejects with FatalError (the run cannot go
- * on), RequestError (this request is lost, after retries) or InterruptedError (the signal was aborted).
+ * The three endpoints of the contract (section 4). Calls reject with FatalError (the run cannot continue),
+ * RequestError (this request failed after retries) or InterruptedError (the signal was aborted).
  */
 export type Api = {
   list(page: { statuses: readonly string[] | null; limit: number; offset: number }): Promise<Buffer>
@@ -40,13 +40,13 @@ export type Api = {
   analysis(id: string): Promise<Answer>
   readonly stats: ApiStats
   readonly concurrency: number
-  /** How long so many more requests would take, by the latency of those that were answered. */
+  /** How long this many more requests would take, estimated from the latency so far. */
   estimateSeconds(requests: number): number
   close(): Promise<void>
 }
 
 export type ApiOptions = {
-  /** Origin and path before `/api/v1`, without a slash at the end. */
+  /** Origin and path before `/api/v1`, without a trailing slash. */
   baseUrl: string
   apiKey: string
   authHeader: 'authorization' | 'x-api-key'
@@ -58,23 +58,23 @@ export type ApiOptions = {
   maxBodyBytes?: number
   signal: AbortSignal
   nowMs: () => number
-  /** Told of each request that was sent: the answer's status, or null where none came. */
+  /** Called for each request sent: the answer's status, or null if there was no answer. */
   onAnswer?: (answer: { status: number | null; seconds: number }) => void
   onRetry?: (notice: { path: string; reason: string; retryDelayMs: number }) => void
 }
 
 type Endpoint = {
   readonly refusals: Refusals
-  /** The last resource that was answered; asking for it again shows whether the server still answers. */
+  /** The last resource that was answered. Requesting it again shows whether the server still answers. */
   known: string | null
   checking: Promise<Endpoint | null> | null
-  /** What that showed, and when, counted as `Refusals` counts. */
+  /** The result of that check, and when, counted in events as in `Refusals`. */
   verdict: { readonly at: number; readonly well: Endpoint | null } | null
 }
 
 const LIST_PATH = '/api/v1/editais'
 
-/** Opens a pool of keep-alive connections to the API; nothing is sent before the first call. */
+/** Opens a pool of keep-alive connections to the API. Sends nothing before the first call. */
 export function createApiClient(options: ApiOptions): Api {
   const { baseUrl, signal } = options
   const { origin, pathname } = new URL(baseUrl)
@@ -87,7 +87,7 @@ export function createApiClient(options: ApiOptions): Api {
   const endpoints = { list: endpoint(), notice: endpoint(), analysis: endpoint() }
   const pool = new Pool(origin, {
     connections: options.concurrency,
-    // HTTP/1.1: one request a connection keeps the concurrency what the operator set.
+    // HTTP/1.1: one request per connection keeps the concurrency at what the operator set.
     allowH2: false,
     pipelining: 1,
     headersTimeout: options.timeoutMs,
@@ -96,7 +96,7 @@ export function createApiClient(options: ApiOptions): Api {
   })
   const headers = {
     accept: 'application/json',
-    // Only what is asked for can be bounded: no compressed bodies.
+    // No compressed bodies: a bound on the bytes received would not bound what they decompress to.
     'accept-encoding': 'identity',
     'user-agent': 'editais-sync',
     ...(options.authHeader === 'authorization'
@@ -104,7 +104,7 @@ export function createApiClient(options: ApiOptions): Api {
       : { 'x-api-key': options.apiKey }),
   }
 
-  /** A server may be well as to one endpoint and not as to another, so each is judged by its own answers. */
+  /** One endpoint of a server may work while another does not, so each is judged by its own answers. */
   function endpoint(): Endpoint {
     return {
       refusals: createRefusals({ firstWaitMs: firstPauseMs }),
@@ -132,14 +132,14 @@ export function createApiClient(options: ApiOptions): Api {
     throw refusal(statusCode, response, body)
   }
 
-  /** One request and its whole answer, whatever it says, at whatever pace. */
+  /** Sends one request and reads its whole answer, whatever the status. Does not wait for the pace. */
   async function send(path: string): Promise<{ response: Dispatcher.ResponseData; answer: Answer }> {
     stats.requests += 1
     const sentMs = options.nowMs()
-    const tell = (status: number | null) =>
+    const report = (status: number | null) =>
       options.onAnswer?.({ status, seconds: (options.nowMs() - sentMs) / 1000 })
     const response = await pool.request({ method: 'GET', path, headers, signal }).catch(error => {
-      tell(null)
+      report(null)
       throw error
     })
     const answer = await readBody(response.body, {
@@ -147,14 +147,14 @@ export function createApiClient(options: ApiOptions): Api {
       deadlineMs: options.nowMs() + options.timeoutMs * MAX_REQUEST_TIMEOUTS,
       nowMs: options.nowMs,
     })
-    tell(response.statusCode)
+    report(response.statusCode)
     timing.requests += 1
     timing.latencyMs += options.nowMs() - sentMs
     stats.bytes += answer.kind === 'body' ? answer.bytes.length : 0
     return { response, answer: withoutKey(answer, secrets) }
   }
 
-  /** Waits as the refusal asks for, all or this one alone; then the request may be tried again. */
+  /** Waits as the refusal requires, all requests or only this one. Then the request may be retried. */
   async function failed(
     to: Endpoint,
     { path, sent }: { readonly path: string; readonly sent: number },
@@ -170,7 +170,7 @@ export function createApiClient(options: ApiOptions): Api {
     const well = meaning === 'unclear' ? await check(to, sent) : meaning === 'own' ? to : null
     if (well) {
       const waitMs = to.refusals.ownWaitMs(path, retryAfter)
-      // Nothing of this endpoint was answered: that may be the API's fault, and not this notice's.
+      // If nothing from this endpoint was answered, the API may be at fault rather than this notice.
       if (waitMs === null) throw refusedAlone(response, body, well !== to)
       await sleep(waitMs, undefined, { signal })
     }
@@ -179,7 +179,7 @@ export function createApiClient(options: ApiOptions): Api {
       : new TransientError(`the API failed (${statusCode})`)
   }
 
-  /** One question for all that were refused together, also for one whose refusal comes after the answer. */
+  /** One check for all requests refused together, including one whose refusal arrives after the check. */
   async function check(to: Endpoint, sent: number): Promise<Endpoint | null> {
     if (to.verdict && to.verdict.at > sent) return to.verdict.well
     to.checking ??= askAgain(to)
@@ -194,9 +194,9 @@ export function createApiClient(options: ApiOptions): Api {
   }
 
   /**
-   * Asks once for what was answered before, of this endpoint if there is any: if it still is, the server is well and
-   * nobody need wait any more.
-   * @returns the endpoint that is well; null if none is, as far as is known.
+   * Requests something once that was answered before, from this endpoint if possible. If it is answered again, the
+   * server is healthy and the pause ends.
+   * @returns the endpoint that works; null if none is known to work.
    */
   async function askAgain(to: Endpoint): Promise<Endpoint | null> {
     const well = [to, ...Object.values(endpoints)].find(({ known }) => known !== null)
@@ -270,7 +270,7 @@ function isFailure(status: number): boolean {
   return status === 408 || status === 429 || status >= 500
 }
 
-/** Given up for this run: the server answers others, so it would be for nothing that they wait too. */
+/** Fails this request for this run. The server answers others, so they need not wait. */
 function refusedAlone(
   response: Dispatcher.ResponseData,
   body: Buffer | null,
@@ -279,12 +279,12 @@ function refusedAlone(
   const asked = header(response, 'retry-after')
   const later = asked === undefined ? '' : `, Retry-After: ${asked.slice(0, 40)}`
   return new RequestError(
-    `the API refuses this one (${response.statusCode}${later}) while it answers others${errorDetail(body)}`,
+    `the API rejects this request (${response.statusCode}${later}) but answers others${errorDetail(body)}`,
     isTransient,
   )
 }
 
-/** Collects a body up to a bound; over it the connection is dropped and the beginning returned. */
+/** Reads a body up to a bound. Over it, drops the connection and returns the beginning. */
 function readBody(
   body: Dispatcher.ResponseData['body'],
   limits: { maxBytes: number; deadlineMs: number; nowMs: () => number },
@@ -311,8 +311,8 @@ function readBody(
 
 /**
  * The pool gives a free connection its next request only two turns of the event loop later. Without this
- * wait the caller would work on this answer first, and all connections would idle in step: at 50 ms
- * latency that cost a tenth of the requests.
+ * wait the caller would process this answer first, and all connections would idle in step. At 50 ms latency
+ * that cost a tenth of the throughput.
  */
 async function connectionReused(): Promise<void> {
   await setImmediate()
@@ -320,8 +320,8 @@ async function connectionReused(): Promise<void> {
 }
 
 /**
- * The key as a server may repeat it: as it was sent, in an address, or in JSON as the encoders of PHP and .NET write
- * it. Mostly all are the same. None where a key is so short that it could be a word of the documents.
+ * The key as a server may repeat it: as sent, in a URL, or in JSON as the encoders of PHP and .NET write it. Usually
+ * they are all equal. Empty for a key so short that it could be a word in the documents.
  */
 function spellings(key: string): readonly string[] {
   if (key.length < MIN_MASKED_KEY) return []
@@ -331,12 +331,12 @@ function spellings(key: string): readonly string[] {
     character => `\\u${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
   )
   const all = [key, encodeURIComponent(key), json, json.replaceAll('/', '\\/'), escaped]
-  // The longest first: it may hold a shorter one.
+  // Longest first, because it may contain a shorter one.
   return [...new Set(all)].sort((a, b) => b.length - a.length)
 }
 
 /**
- * A server may repeat the key, in an error or anywhere else; here is the one place it could come in
+ * A server may repeat the key in an error or anywhere else, and this is the only place where it could enter
  * (invariant I7). Overwritten with as many characters, so that a body keeps its length.
  */
 function withoutKey(answer: Answer, secrets: readonly string[]): Answer {
@@ -347,6 +347,6 @@ function withoutKey(answer: Answer, secrets: readonly string[]): Answer {
       bytes.fill('*', at, at + secret.length)
     }
   }
-  // Cut only now, so that no part of a key is left at the end.
+  // Cut only now, so that no part of a key remains at the end.
   return answer.kind === 'too_large' ? { ...answer, excerpt: bytes.subarray(0, EXCERPT_BYTES) } : answer
 }

@@ -2,10 +2,10 @@ import type { Dispatcher } from 'undici'
 import { UNAVAILABLE } from '#schema/unavailable.ts'
 import { EXIT, ExcludedError, FatalError, messageOf, RequestError, systemCode } from '#src/platform/errors.ts'
 
-/** What explains an error is short; megabytes of brackets would take gigabytes to parse. */
+/** Error bodies are short; parsing megabytes of brackets would take gigabytes. */
 const MAX_ERROR_BYTES = 64 * 1024
 
-/** Worth another try: the server or the network failed, not the request. */
+/** Worth a retry: the server or the network failed, not the request. */
 export class TransientError extends Error {
   override readonly name = 'TransientError'
   readonly refused: boolean
@@ -16,7 +16,7 @@ export class TransientError extends Error {
   }
 }
 
-/** The error for an answer that another try would not change. */
+/** The error for an answer that a retry would not change. */
 export function refusal(status: number, response: Dispatcher.ResponseData, body: Buffer | null): Error {
   const detail = errorDetail(body)
   if (status === 401) {
@@ -27,34 +27,32 @@ export function refusal(status: number, response: Dispatcher.ResponseData, body:
     )
   }
   if (status === 400) {
-    return new FatalError(
-      `The API does not accept the request (400)${detail}. Check the settings.`,
-      EXIT.usage,
-      { why: 'wrong_settings' },
-    )
+    return new FatalError(`The API rejected the request (400)${detail}. Check the settings.`, EXIT.usage, {
+      why: 'wrong_settings',
+    })
   }
   if (status >= 300 && status < 400) {
     return new RequestError(
-      `the API redirects (${status}) to ${redirectTarget(response)}; redirects are not followed, so that the key goes nowhere else. Set API_BASE_URL to the final address`,
+      `the API redirects (${status}) to ${redirectTarget(response)}. Redirects are not followed, so that no other server receives the key. Set API_BASE_URL to the final address`,
     )
   }
   return new RequestError(`the API answered ${status}${detail}`)
 }
 
-/** Only the origin: the rest of the address may repeat what was sent. */
+/** Only the origin: the rest of the URL may repeat what was sent. */
 function redirectTarget(response: Dispatcher.ResponseData): string {
   const location = header(response, 'location') ?? ''
   return URL.canParse(location) ? new URL(location).origin : 'another path'
 }
 
-/** What the server says of it, for a message; nothing if it says nothing that can be read. */
+/** The server's explanation, for a message; empty if there is none that can be read. */
 export function errorDetail(body: Buffer | null): string {
   const { error, detail } = errorOf(body)
-  const said = [error, detail].filter(part => typeof part === 'string').join(': ')
-  return said ? `: ${printable(said)}` : ''
+  const explanation = [error, detail].filter(part => typeof part === 'string').join(': ')
+  return explanation ? `: ${printable(explanation)}` : ''
 }
 
-/** The error if the server says that it lacks this one analysis (`schema/unavailable.ts`); null if it says no such thing. */
+/** The error if the server reports that it lacks this one analysis (`schema/unavailable.ts`); otherwise null. */
 export function unavailable(status: number, body: Buffer | null): RequestError | null {
   if (status !== 503) return null
   const { error, detail } = errorOf(body)
@@ -73,7 +71,7 @@ function errorOf(body: Buffer | null): { readonly error?: unknown; readonly deta
   }
 }
 
-/** Part of a sentence of ours. A terminal would obey control characters. */
+/** Makes text safe inside a message: a terminal would execute control characters. */
 function printable(text: string): string {
   return text
     .slice(0, 200)
@@ -86,7 +84,7 @@ export function header(response: Dispatcher.ResponseData, name: string): string 
   return Array.isArray(value) ? value[0] : value
 }
 
-/** Explains a network error; programming errors pass through unchanged and are never retried. */
+/** Explains a network error. Programming errors are returned unchanged and never retried. */
 export function explain(error: unknown, baseUrl: string): unknown {
   if (error instanceof FatalError || error instanceof RequestError || error instanceof TransientError)
     return error
@@ -94,7 +92,7 @@ export function explain(error: unknown, baseUrl: string): unknown {
   if (code === undefined) return error
   if (/^(CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_(VERIFY|GET))/.test(code)) {
     return new FatalError(
-      `${baseUrl}: the connection cannot be trusted (${code}). Check API_BASE_URL and the certificates.`,
+      `${baseUrl}: the TLS connection cannot be trusted (${code}). Check API_BASE_URL and the certificates.`,
     )
   }
   const meaning = NETWORK_ERRORS[code]
@@ -104,16 +102,16 @@ export function explain(error: unknown, baseUrl: string): unknown {
 }
 
 const NETWORK_ERRORS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing answers at this address',
-  ENOTFOUND: 'this host name is not known',
-  EAI_AGAIN: 'this host name could not be looked up',
-  ECONNRESET: 'the connection was cut',
-  EPIPE: 'the connection was cut',
+  ECONNREFUSED: 'the connection was refused',
+  ENOTFOUND: 'the host name is unknown',
+  EAI_AGAIN: 'the host name lookup failed',
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was closed',
   ETIMEDOUT: 'the connection timed out',
-  EHOSTUNREACH: 'the host cannot be reached',
-  ENETUNREACH: 'the network cannot be reached',
-  UND_ERR_SOCKET: 'the connection was cut',
+  EHOSTUNREACH: 'the host is unreachable',
+  ENETUNREACH: 'the network is unreachable',
+  UND_ERR_SOCKET: 'the connection was closed',
   UND_ERR_CONNECT_TIMEOUT: 'no connection within API_TIMEOUT_MS',
   UND_ERR_HEADERS_TIMEOUT: 'no answer within API_TIMEOUT_MS',
-  UND_ERR_BODY_TIMEOUT: 'the answer stopped for longer than API_TIMEOUT_MS',
+  UND_ERR_BODY_TIMEOUT: 'the answer stalled for longer than API_TIMEOUT_MS',
 }

@@ -1,23 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A server that asks for an hour is asked again sooner: it may have recovered, and a run must end. */
+/** A server that asks for an hour is retried sooner: it may have recovered, and a run must end. */
 const MAX_PAUSE_MS = 5 * 60_000
-/** When a 429 or 503 names no time: one second, then doubling with each further refusal in a row. */
+/** Pause for a 429 or 503 without `Retry-After`: one second, doubled with each further refusal in a row. */
 const FIRST_PAUSE_MS = 1000
 
 /**
- * When the next request may go out: one pause shared by all requests (a server that refuses one request
- * for load would refuse the others too; `refusals.ts` decides which refusals mean load), and an even spacing when a
- * rate is set.
+ * When the next request may be sent: one pause shared by all requests, and even spacing if a rate is set. The pause
+ * is shared because a server that refuses one request under load would refuse the others too; `refusals.ts` decides
+ * which refusals mean load.
  */
 export type Pace = {
   /** Resolves when a request may be sent; rejects when the signal is aborted. */
   turn(signal: AbortSignal): Promise<void>
-  /** All requests wait for so long, or for a growing time where the server named none. */
+  /** All requests wait this long, or for a growing time if the server named none. */
   pause(ms: number | null): void
-  /** The pause is over at once: the server is well after all. */
+  /** Ends the pause at once: the server is healthy after all. */
   resume(): void
-  /** A request was answered: the server is well. */
+  /** A request was answered, so the server is healthy. */
   answered(): void
 }
 
@@ -43,9 +43,9 @@ export function createPace(options: {
           return
         }
         const wasPaused = pausedUntil > now
-        // Whoever waits for the end of a pause takes a slot then: together they would be a burst.
+        // A request that waits for a pause takes its slot afterwards; otherwise they would all go out in a burst.
         if (!wasPaused) nextSlot = slot + spacingMs
-        // A slot of one's own stays one's own, also when a pause is over early.
+        // A request that has a slot keeps it, even if a pause ends early.
         const wake = wasPaused ? AbortSignal.any([signal, resumed.signal]) : signal
         await sleep(slot - now, undefined, { signal: wake }).catch(error => {
           if (signal.aborted) throw error
@@ -55,7 +55,7 @@ export function createPace(options: {
     },
     pause(ms) {
       const now = nowMs()
-      // Requests that were under way together are refused together: that is one refusal.
+      // Requests in flight together are refused together; that counts as one refusal.
       if (ms === null && pausedUntil > now) return
       const growing = firstPauseMs * 2 ** Math.min(refusals, 8)
       refusals += 1
@@ -72,7 +72,7 @@ export function createPace(options: {
   }
 }
 
-/** `Retry-After` as milliseconds from now: seconds or an HTTP date; null when absent or neither. */
+/** `Retry-After` (seconds or an HTTP date) as milliseconds from now; null if absent or invalid. */
 export function retryAfterMs(value: string | undefined, nowMs: number): number | null {
   if (value === undefined) return null
   if (/^\d+$/.test(value.trim())) return Number(value) * 1000

@@ -1,31 +1,31 @@
-/** A pause up to this is cheap: all wait it out, and nobody asks whose fault it is. */
+/** A pause up to this is cheap: all requests wait, without a check of the cause. */
 const SHORT_PAUSE_MS = 5000
-/** How long one resource may be waited for while the others are answered; a later run tries again. */
+/** How long to wait for one resource while others are answered; a later run retries. */
 const PATIENCE_MS = 30_000
-/** So often it is asked for again meanwhile, each time after twice the wait. */
+/** How often it is retried in that time, doubling the wait each time. */
 const OWN_TRIES = 4
 
 /**
- * What a refusal (429, 503, or any failure with `Retry-After`) is about:
+ * What a refusal (429, 503, or any failure with `Retry-After`) means:
  * - `load`: the server wants fewer requests, so all wait;
- * - `own`: this one resource, for the server answers others;
- * - `unclear`: nothing else was answered since. All wait, and something that was answered before tells.
+ * - `own`: it concerns only this resource, because the server answers others;
+ * - `unclear`: nothing else was answered since. All wait, and a request that succeeded before is repeated as a check.
  */
 export type Meaning = 'load' | 'own' | 'unclear'
 
 export type Refusals = {
-  /** A request goes out; `answered` takes what this returns. */
+  /** Call when a request is sent; pass the result to `answered`. */
   sent(): number
-  /** The server answered this resource: whatever it said, it was not a refusal. */
+  /** The server answered this resource with anything but a refusal. */
   answered(resource: string, sent: number): void
-  /** The server refused this resource, and said to come again after so long, or not when. */
+  /** The server refused this resource; `retryAfterMs` is null if it named no time. */
   refused(resource: string, retryAfterMs: number | null): Meaning
-  /** How long to wait before a resource that is refused by itself is asked for again; null to give it up. */
+  /** How long to wait before retrying a resource that is refused by itself; null to stop retrying. */
   ownWaitMs(resource: string, retryAfterMs: number | null): number | null
 }
 
 type Refused = {
-  /** When it was refused for the first and for the last time, counted in events. */
+  /** When it was first and last refused, counted in events. */
   readonly first: number
   last: number
   ownTries: number
@@ -33,15 +33,15 @@ type Refused = {
 }
 
 /**
- * Tells a server that has too much to do from one that cannot give a single resource, by what it answers
- * meanwhile and not by what it says of itself. Pure: it knows an order of events, and no clock.
+ * Distinguishes an overloaded server from one that cannot serve a single resource. It judges by what the server
+ * answers in the meantime, not by what it claims. Pure: it uses the order of events, not a clock.
  *
- * - A short pause is always kept. A resource that is refused again although others, asked for since, were answered is
- *   refused by itself.
- * - Unless others that had been refused were answered since: a limited rate refuses now these, now those, and all in turn.
- * - A long pause is believed only if the server answers nobody.
+ * - A short pause is always respected. A resource is refused by itself if it is refused again although others,
+ *   requested since, were answered.
+ * - The exception: others that had been refused were answered since. A rate limit refuses different requests in turn.
+ * - A long pause is respected only if the server answers nothing else.
  *
- * @param firstWaitMs before a resource of its own is asked for again, if the server does not say.
+ * @param firstWaitMs the wait before retrying a resource refused by itself, if the server names none.
  */
 export function createRefusals({ firstWaitMs }: { firstWaitMs: number }): Refusals {
   const refused = new Map<string, Refused>()
@@ -72,7 +72,7 @@ export function createRefusals({ firstWaitMs }: { firstWaitMs: number }): Refusa
       own.ownTries += 1
       own.waitedMs += waitMs
       if (own.ownTries <= OWN_TRIES && own.waitedMs <= PATIENCE_MS) return waitMs
-      // Whoever asks for it once more in this run begins anew.
+      // Another request for it in this run starts over.
       refused.delete(resource)
       return null
     },

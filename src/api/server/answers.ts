@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from './source.ts'
 
-/** The word in `error`, by status; the contract has its own for 400 (docs/contract.md#unknown-status). */
+/** The `error` code for each status; the contract has its own for 400 (section 7). */
 const ERRORS: Readonly<Record<number, string>> = {
   400: 'bad_request',
   401: 'unauthorized',
@@ -18,7 +18,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   503: 'unavailable',
 }
 
-/** Of a path that is repeated in an answer. */
+/** Maximum length of a path repeated in an answer. */
 const MAX_SHOWN_PATH = 200
 
 /** The Error object (docs/contract.md#error), with a sentence for people in `detail`. */
@@ -31,19 +31,23 @@ export function sendError(
   return context.json({ error: code ?? ERRORS[status] ?? 'internal_error', detail }, status)
 }
 
-/** For every address that has no route, in whatever process. */
+/** For every path without a route, in any process. */
 export function sendNoSuchRoute(context: Context): Response {
   const path = context.req.path.slice(0, MAX_SHOWN_PATH)
-  return sendError(context, 404, `There is nothing at ${path}. GET / says what there is.`)
+  return sendError(context, 404, `There is nothing at ${path}. GET / lists what is available.`)
 }
 
 export function sendWrongMethod(context: Context, methods: readonly string[]): Response {
   const allowed = methods.join(', ')
   context.header('Allow', allowed)
-  return sendError(context, 405, `${context.req.method} is not for ${context.req.path}; it takes ${allowed}.`)
+  return sendError(
+    context,
+    405,
+    `${context.req.path} does not support ${context.req.method}. Use ${allowed}.`,
+  )
 }
 
-/** The answer to what a route refused; null if it did not refuse but fail. */
+/** The answer to an error by which a route refused a request; null if the route failed instead. */
 export function sendRefusal(context: Context, error: Error): Response | null {
   if (error instanceof HTTPException) return sendError(context, error.status, error.message)
   if (!(error instanceof Refusal)) return null
@@ -51,7 +55,7 @@ export function sendRefusal(context: Context, error: Error): Response | null {
   return sendError(context, error.status, error.message, error.code)
 }
 
-/** A fault of the program; what it was is in the log. */
+/** A bug; the log has the details. */
 export function sendFault(context: Context): Response {
-  return sendError(context, 500, 'Something went wrong; see the log.')
+  return sendError(context, 500, 'Something went wrong. See the log.')
 }

@@ -9,7 +9,7 @@ import type { Extras } from './openapi.ts'
 import { createRoutes, type Routes } from './router.ts'
 import { shownPath } from './shown_path.ts'
 
-/** What answers requests, and where other routes than the API's are added. */
+/** Answers requests; routes outside the API are added to `pages`. */
 export type Service = {
   readonly pages: Routes
   readonly fetch: Routes['fetch']
@@ -25,8 +25,8 @@ export type ServiceOptions = {
 }
 
 /**
- * The one app of sandbox, `npm run serve` and daemon: the API below `/api/`, its description, and the same answer
- * to whatever else is asked of any of them. Outside the API a slash at the end is forgiven.
+ * The app shared by sandbox, `npm run serve` and daemon: the API below `/api/`, its description, and the same
+ * answers to any other request. Outside the API a trailing slash is ignored.
  */
 export function createService({ api, extras, log, contents }: ServiceOptions): Service {
   const pages = createRoutes({ forgivesSlash: true })

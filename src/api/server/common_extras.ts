@@ -2,7 +2,7 @@ import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
 import { EXAMPLES } from './examples.ts'
 
 /*
- * What sandbox, `npm run serve` and daemon do alike where the contract is silent; see `createApiRoutes` in `routes.ts`
+ * What sandbox, `npm run serve` and daemon all do where the contract is silent; see `createApiRoutes` in `routes.ts`
  * and `src/platform/http/`.
  */
 
@@ -10,20 +10,20 @@ export const COMMON_ABOUT = `
 Where the contract is silent, this server decides:
 
 - \`HEAD\` is answered as \`GET\`, without the body. Any other method gets 405.
-- The key is checked first: without a valid one, every request below \`/api/v1/editais\` gets 401.
-- Both headers with the same key are accepted; with different keys they get 401.
+- The key is checked first: without a valid one, every request under \`/api/v1/editais\` gets 401.
+- Both key headers may be sent with the same key. With different keys, the request gets 401.
 - Query parameters that are not described here are ignored.
-- Errors are objects with \`error\`, a word for programs, and perhaps \`detail\`, a sentence for people.
+- Errors are objects with \`error\`, a code for programs, and sometimes \`detail\`, a sentence for people.
 `
 
 const STATUS = `(?:${STATUSES.join('|')})`
 
-/** By name: what each parameter of the contract accepts here. */
+/** What each parameter of the contract accepts here, by name. */
 export const PARAMETERS: Readonly<Record<string, object>> = {
   status: {
     description: `Comma-separated list of status values (shape \`<status>,<status>\`). The first unknown status is named in a 400.
-When omitted, notices of every status are included. Spaces around a status and empty elements are ignored; a list of nothing
-else counts as omitted. The parameter may be repeated: the lists are joined.`,
+When omitted, notices of every status are included. Spaces around a status and empty elements are ignored; an empty list
+counts as omitted. If the parameter is repeated, the lists are joined.`,
     schema: {
       type: 'string',
       pattern: `^ *(?:${STATUS} *)?(?:, *(?:${STATUS} *)?)*$`,
@@ -34,8 +34,8 @@ else counts as omitted. The parameter may be repeated: the lists are joined.`,
     },
   },
   limit: {
-    description: `Page size, ${LIST_LIMIT.min} to ${LIST_LIMIT.max}. A number outside is replaced by the nearest bound; anything else but a whole number
-counts as omitted. The page's \`limit\` is the one that was applied. If the parameter is repeated, the first one counts.`,
+    description: `Page size, ${LIST_LIMIT.min} to ${LIST_LIMIT.max}. A number outside that range is replaced by the nearest bound. Anything that is not an
+integer counts as omitted. The page's \`limit\` is the one that was applied. If the parameter is repeated, the first one counts.`,
     schema: { type: ['integer', 'string'], default: LIST_LIMIT.default },
     examples: {
       default: { summary: 'As if omitted', value: LIST_LIMIT.default },
@@ -43,8 +43,8 @@ counts as omitted. The page's \`limit\` is the one that was applied. If the para
     },
   },
   offset: {
-    description: `Paging offset, 0 or more. A negative number counts as 0; anything else but a whole number as omitted. Beyond \`total\`
-the page is empty. The page's \`offset\` is the one that was applied. If the parameter is repeated, the first one counts.`,
+    description: `Paging offset, 0 or more. A negative number counts as 0. Anything that is not an integer counts as omitted. Beyond
+\`total\` the page is empty. The page's \`offset\` is the one that was applied. If the parameter is repeated, the first one counts.`,
     schema: { type: ['integer', 'string'], default: 0 },
     examples: {
       first: { summary: 'The first page', value: 0 },
@@ -61,7 +61,7 @@ the page is empty. The page's \`offset\` is the one that was applied. If the par
 
 export const ERROR_DETAIL = {
   type: 'string',
-  description: 'What happened and what to do, in a sentence for people; its words may change.',
+  description: 'What happened and what to do, in a sentence for people. The wording may change.',
 }
 
 /** Reads that may follow a successful one, by operation. */
@@ -83,22 +83,22 @@ export const COMMON_RESPONSES: Readonly<Record<string, { readonly description: s
   '400': { description: 'A malformed request line or `Host` header.' },
   '405': { description: 'The method is neither `GET` nor `HEAD`.' },
   '408': { description: 'The request was not sent in time. The connection is closed.' },
-  '414': { description: 'Path and query have more than 4,096 characters.' },
-  '431': { description: 'The headers have more than 16 kB. The connection is closed.' },
-  '500': { description: 'Here it is an Error object, without the reason.' },
+  '414': { description: 'The path and query are longer than 4,096 characters.' },
+  '431': { description: 'The headers are larger than 16 kB. The connection is closed.' },
+  '500': { description: 'The body is an Error object that does not give the reason.' },
 }
 
 export const COMMON_HEADERS: Readonly<Record<string, Readonly<Record<string, object>>>> = {
   '401': {
     'WWW-Authenticate': {
-      description: 'The scheme to use; `X-API-Key` does as well.',
+      description: 'The scheme to use. `X-API-Key` also works.',
       required: true,
       schema: { type: 'string', const: 'Bearer' },
     },
   },
   '405': {
     Allow: {
-      description: 'The methods that are answered.',
+      description: 'The supported methods.',
       required: true,
       schema: { type: 'string', const: 'GET, HEAD' },
     },

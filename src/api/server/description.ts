@@ -7,7 +7,7 @@ import { sendJson } from './send_json.ts'
 import { Json } from './source.ts'
 import { tagOf } from './tag.ts'
 
-/** Served from the package, so that the page needs nothing of another server. */
+/** Served from the package, so that the page needs no other server. */
 const UI_FILES: Readonly<Record<string, string>> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
@@ -30,8 +30,8 @@ const PAGE = `<!doctype html>
 `
 const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true, validatorUrl: null })\n`
 /**
- * Adds `GET /openapi.json` and, for a browser, `GET /docs`; neither needs a key. Each is read once: whoever asks a
- * thousand times gets the same bytes.
+ * Adds `GET /openapi.json` and, for a browser, `GET /docs`; neither needs a key. Each file is read once, and later
+ * requests get the same bytes.
  */
 export function describeApi(pages: Routes, extras: Extras): void {
   const description = once(async () => document(await describeServer(extras)))
@@ -48,7 +48,7 @@ export function describeApi(pages: Routes, extras: Extras): void {
   }
 }
 
-/** Reads at the first call; one that fails is tried again by the next. */
+/** Reads at the first call. If that fails, the next call retries. */
 function once<T>(read: () => Promise<T>): () => Promise<T> {
   let value: Promise<T> | null = null
   return () => {

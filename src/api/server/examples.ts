@@ -1,6 +1,6 @@
 /*
- * Examples in the description: a notice that `npm run sandbox` serves, so that its id can be asked for, and an analysis
- * of it, shortened.
+ * Examples in the description: a notice that `npm run sandbox` serves, so that its id works there, and its shortened
+ * analysis.
  */
 
 const EDITAL = {
@@ -108,7 +108,7 @@ const ANALYSIS = {
   operational: { prazo_entrega_dias: 35, parcelamento: 'mensal, por medição' },
 }
 
-/** Of whole documents, for `components.examples`. */
+/** Whole documents, for `components.examples`. */
 export const EXAMPLES = {
   EditalPage: {
     summary: 'A page of one notice',
@@ -135,7 +135,7 @@ const document = (name: keyof typeof EXAMPLES) => ({
 })
 const MALFORMED_HOST = { error: 'bad_request', detail: 'The Host header is malformed.' }
 
-/** By operation (`any`: of each) and status. */
+/** By operation (`any` for all of them) and status. */
 export const BODIES: Readonly<Record<string, Readonly<Record<string, object>>>> = {
   listEditais: {
     '200': document('EditalPage'),

@@ -5,15 +5,15 @@ import type { RouteKind } from './route_of.ts'
 
 const OWN = 'Of this worker, since it started: sum over the workers.'
 const NOW = 'Of this worker, now: sum over the workers.'
-/** From a page that is in memory to a large analysis over a slow line. */
+/** From a page in memory to a large analysis over a slow line. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-/** One answer of the API, or one that its client did not wait for. */
+/** One answer of the API, or a request whose client did not wait for it. */
 export type Answered = {
   readonly route: RouteKind
-  /** Null if the client was gone first. */
+  /** Null if the client disconnected first. */
   readonly status: number | null
-  /** Empty if no key said whose. */
+  /** Empty if no key identified the company. */
   readonly company: string
   readonly seconds: number
   readonly bytes: number
@@ -23,36 +23,36 @@ export type ServiceMetrics = {
   answered(answer: Answered): void
   /** A wrong API key, or a wrong ADMIN_TOKEN. */
   refused(credential: 'key' | 'token'): void
-  /** Where the figures of connections come from, once there are any. */
+  /** Sets the source of the connection figures. */
   watch(connections: () => ConnectionFigures): void
 }
 
-/** Figures of the API that we serve, of whoever asked it, and of the log. */
+/** Metrics of the served API, its clients, and the log. */
 export function createServiceMetrics(registry: Registry): ServiceMetrics {
   const registers = [registry]
   let figures: (() => ConnectionFigures) | null = null
   const requests = new Counter({
     name: 'editais_serve_requests_total',
-    help: `Requests to the served API by route, company and status; the status is "none" if the client left before its answer. ${OWN}`,
+    help: `Requests to the served API by route, company and status; the status is "none" if the client disconnected before its answer. ${OWN}`,
     labelNames: ['route', 'status', 'company'],
     registers,
   })
   const seconds = new Histogram({
     name: 'editais_serve_request_duration_seconds',
-    help: `From the last byte of a request to the last byte of its answer that the system took. ${OWN}`,
+    help: `Time from the last byte of a request until the system accepted the last byte of its answer. ${OWN}`,
     labelNames: ['route'],
     buckets: SECONDS,
     registers,
   })
   const bytes = new Counter({
     name: 'editais_serve_response_bytes_total',
-    help: `Bytes of answers of the API that is served, with headers, as sent. ${OWN}`,
+    help: `Bytes sent in answers of the served API, including headers. ${OWN}`,
     labelNames: ['route', 'company'],
     registers,
   })
   const refused = new Counter({
     name: 'editais_refused_credentials_total',
-    help: `Requests with an API key or an ADMIN_TOKEN that is wrong. ${OWN}`,
+    help: `Requests with a wrong API key or ADMIN_TOKEN. ${OWN}`,
     labelNames: ['credential'],
     registers,
   })
@@ -60,7 +60,7 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
   showConnections(registers, () => figures?.() ?? null)
   new Counter({
     name: 'editais_log_lines_dropped_total',
-    help: `Log lines that were dropped because nobody read them in time. ${OWN}`,
+    help: `Log lines dropped because stderr was not read in time. ${OWN}`,
     registers,
     collect() {
       this.reset()
@@ -83,7 +83,7 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
 function showConnections(registers: Registry[], figures: () => ConnectionFigures | null): void {
   new Gauge({
     name: 'editais_http_connections',
-    help: `Connections that are open. ${NOW}`,
+    help: `Open connections. ${NOW}`,
     registers,
     collect() {
       this.set(figures()?.open ?? 0)
@@ -91,7 +91,7 @@ function showConnections(registers: Registry[], figures: () => ConnectionFigures
   })
   new Gauge({
     name: 'editais_http_unread_bytes',
-    help: `Bytes of answers that clients have not read yet. ${NOW}`,
+    help: `Bytes of answers that clients have not yet read. ${NOW}`,
     registers,
     collect() {
       this.set(figures()?.unreadBytes ?? 0)
@@ -99,7 +99,7 @@ function showConnections(registers: Registry[], figures: () => ConnectionFigures
   })
   new Gauge({
     name: 'editais_http_waiting_requests',
-    help: `Requests that have not begun. ${NOW}`,
+    help: `Requests waiting to start. ${NOW}`,
     registers,
     collect() {
       this.set(figures()?.waiting ?? 0)
@@ -107,7 +107,7 @@ function showConnections(registers: Registry[], figures: () => ConnectionFigures
   })
   new Counter({
     name: 'editais_http_abandoned_requests_total',
-    help: `Requests whose connection was lost before they began. ${OWN}`,
+    help: `Requests whose connection was lost before they started. ${OWN}`,
     registers,
     collect() {
       this.reset()
@@ -116,7 +116,7 @@ function showConnections(registers: Registry[], figures: () => ConnectionFigures
   })
   new Counter({
     name: 'editais_http_connections_closed_total',
-    help: `Connections that were closed to stay within bounds: evicted (idle, for a new one), refused (no room), cut (an answer was not read in time, too many requests at once, or no room for one that waits). ${OWN}`,
+    help: `Connections closed to stay within limits: evicted (an idle one, for a new one), refused (no room), cut (an answer was not read in time, too many requests at once, or no room for a waiting request). ${OWN}`,
     labelNames: ['reason'],
     registers,
     collect() {

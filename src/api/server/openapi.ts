@@ -13,7 +13,7 @@ import { BODIES, EXAMPLES } from './examples.ts'
 // biome-ignore lint/suspicious/noExplicitAny: a JSON document
 type Node = Record<string, any>
 
-/** What one server adds to the contract's own words, beside what all of them add (`common_extras.ts`). */
+/** What one server adds to the contract, besides what all of them add (`common_extras.ts`). */
 export type Extras = {
   /** Further paragraphs of the description, in Markdown. */
   readonly about: string
@@ -21,13 +21,13 @@ export type Extras = {
   readonly parameters: readonly object[]
   /** Further answers of each operation, by status. */
   readonly responses: Readonly<Record<string, object>>
-  /** Headers of answers, by status; an operation without such an answer does not get one. */
+  /** Headers of answers, by status; ignored for an operation without such an answer. */
   readonly headers: Readonly<Record<string, Readonly<Record<string, object>>>>
   /** Whether sessions may be local times, without an offset, as in real notices. */
   readonly localSessions: boolean
 }
 
-/** OpenAPI 3.1 of the server that is asked: `schema/openapi.yaml`, and what this server does where it is silent. */
+/** OpenAPI 3.1 of this server: `schema/openapi.yaml`, plus its behaviour where that is silent. */
 export async function describeServer(extras: Extras): Promise<object> {
   const text = await readFile(new URL('../../../schema/openapi.yaml', import.meta.url), 'utf8')
   const { info, components, paths, ...rest } = parse(text) as Node
@@ -53,7 +53,7 @@ function withExtras(parameter: Node): Node {
   return { ...parameter, ...PARAMETERS[parameter.name] }
 }
 
-/** Each answer of an operation, whole: the contract's shared ones differ between servers by their headers. */
+/** All answers of an operation, inlined: the contract's shared ones have different headers on each server. */
 function answersOf({ operationId, responses }: Node, shared: Node, extras: Extras): Node {
   const own = Object.entries<Node>(responses).map(([status, response]) => {
     const name = response.$ref?.split('/').at(-1)
@@ -87,7 +87,8 @@ function describeSchemas(schemas: Node, { localSessions }: Extras): void {
     // A time without an offset does not match the format `date-time`.
     properties.data_sessao = {
       type: 'string',
-      description: 'Date of the public session; without an offset it is local time, and it may have no time.',
+      description:
+        'Date of the public session. Without an offset it is local time; the time of day may be missing.',
     }
   }
 }

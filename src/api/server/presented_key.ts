@@ -4,8 +4,8 @@ type PresentedKey = {
 }
 
 /**
- * The key that a request presents, or null. The contract wants exactly one header (docs/contract.md#authentication): both
- * with the same key are accepted, both with different keys are refused, as is any scheme but Bearer.
+ * The key that a request sends, or null. The contract requires exactly one header (section 5). Both headers
+ * with the same key are accepted; different keys are refused, as is any scheme but Bearer.
  */
 export function presentedKey({ authorization, xApiKey }: PresentedKey): string | null {
   const bearer = authorization === undefined ? undefined : /^Bearer +(\S+) *$/iu.exec(authorization)?.[1]

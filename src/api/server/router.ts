@@ -2,12 +2,12 @@ import { Hono } from 'hono'
 import { requestPath } from '#src/platform/http/request_target.ts'
 import type { HttpBindings } from '#src/platform/http/server.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever its routes share among them
+// biome-ignore lint/suspicious/noExplicitAny: the routes may share any variables
 export type Routes = Hono<any>
 
 /**
- * Routes by the path that was asked for, to the letter: no dots are resolved.
- * @param forgivesSlash whether one slash at the end makes no difference.
+ * Routes by the exact request path: dots are not resolved.
+ * @param forgivesSlash whether one trailing slash is ignored.
  */
 export function createRoutes({ forgivesSlash = false } = {}): Routes {
   return new Hono({

@@ -12,11 +12,11 @@ export const LIST_PATH = '/api/v1/editais'
 type ServiceEnv<S extends NoticeSource = NoticeSource> = { Variables: { source: S } }
 
 type ApiOptions<S extends NoticeSource, E extends ServiceEnv<S>> = {
-  /** Null for a key that is unknown. */
+  /** Null for an unknown key. */
   readonly companyOfKey: (key: string, context: Context<E>) => S | null
-  /** Before a key that is unknown is refused. */
+  /** Called before an unknown key is refused. */
   readonly onWrongKey?: (context: Context<E>) => Promise<void>
-  /** Answers when it is this source's turn; null if by then nobody waits for the answer. */
+  /** Answers when it is this source's turn; null if the client is gone by then. */
   readonly inTurn?: (
     source: S,
     context: Context<E>,
@@ -24,18 +24,18 @@ type ApiOptions<S extends NoticeSource, E extends ServiceEnv<S>> = {
   ) => Promise<Response | null>
 }
 
-/** No filter and no id of the contract comes near it. */
+/** Far longer than any filter or id in the contract. */
 const MAX_TARGET_LENGTH = 4096
 
 /**
- * The API of the contract over any source of notices. Where the contract says nothing:
+ * The API of the contract over any source of notices. Where the contract is silent:
  *
  * - two auth headers: equal keys are accepted, different ones get 401 (docs/contract.md#authentication);
  * - a URL of more than 4,096 characters gets 414;
- * - the key is judged before anything else under `/api/v1/editais`, so that 401 hides 400, 404 and 405;
- * - `limit` is clamped to 1..200, `offset` to 0 or more; what is no integer counts as absent (docs/contract.md#list);
- * - elements of `status` may have spaces around them, empty ones are ignored; the first unknown one is named in the 400;
- * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (docs/contract.md#errors).
+ * - the key is checked before anything else under `/api/v1/editais`, so that 401 hides 400, 404 and 405;
+ * - `limit` is clamped to 1..200, `offset` to 0 or more; a value that is not an integer counts as absent (4.1.4);
+ * - elements of `status` may have spaces around them; empty ones are ignored; the 400 names the first unknown one;
+ * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (section 7).
  */
 export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> = ServiceEnv<S>>({
   companyOfKey,
@@ -59,7 +59,7 @@ export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> 
     return next()
   })
 
-  /** Has an answer made when it is its source's turn. */
+  /** Wraps a handler so that it runs when it is its source's turn. */
   const answering = (answer: (context: Context<E>) => Promise<Response>) => async (context: Context<E>) => {
     if (!inTurn) return await answer(context)
     return (await inTurn(context.var.source, context, () => answer(context))) ?? context.body(null)
@@ -90,7 +90,7 @@ export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> 
   for (const path of [LIST_PATH, `${LIST_PATH}/:id`, `${LIST_PATH}/:id/analysis`]) {
     api.all(path, context => context.json({ error: 'method_not_allowed' }, 405, { allow: 'GET, HEAD' }))
   }
-  // An address that only looks like a notice's, such as one with a slash at the end.
+  // A path that only resembles a notice's, such as one with a trailing slash.
   api.all(`${LIST_PATH}/*`, notFound)
   api.notFound(notFound)
   api.onError((error, context) => {
@@ -103,12 +103,12 @@ function idOf({ req }: Context): string {
   return req.param('id') ?? ''
 }
 
-/** Of path and query; the host is not part of it. */
+/** Length of path and query, without the host. */
 function targetLength({ env, req }: Context): number {
   return (env as Partial<HttpBindings> | undefined)?.incoming?.url?.length ?? req.url.length
 }
 
-/** The filter that is asked for, or the first status that is none. */
+/** The requested filter, or the first unknown status. */
 function filterOf({ req }: Context): NoticeFilter | { readonly unknown: string } {
   const statuses = statusFilter(req.queries('status') ?? [])
   const unknown = statuses?.find(status => !(STATUSES as readonly string[]).includes(status))
@@ -130,7 +130,7 @@ function statusFilter(values: readonly string[]): string[] | null {
   return statuses.length > 0 ? statuses : null
 }
 
-/** Without those around it: of spaces alone, as the description's `pattern` says. */
+/** Trims only spaces, as the description's `pattern` says. */
 function withoutSpaces(text: string): string {
   let [start, end] = [0, text.length]
   while (text[start] === ' ') start += 1

@@ -6,10 +6,10 @@ import { accepts } from 'hono/accepts'
 import type { Json } from './source.ts'
 import { createTurns } from './turns.ts'
 
-/** Smaller bodies fit into a packet as they are. */
+/** Smaller bodies fit into one packet uncompressed. */
 const COMPRESS_FROM_BYTES = 1400
 
-/** Sends a document: 304 if the ETag matches, compressed if the client accepts that. */
+/** Sends a document: 304 if the ETag matches; compressed if the client accepts it. */
 export async function sendJson(
   context: Context,
   document: Json,
@@ -28,15 +28,15 @@ export async function sendJson(
     ...more,
     'content-type': type,
     etag,
-    // Said also to HEAD, whose body is left out.
+    // Also sent for HEAD, without the body.
     'content-length': String(body.length),
   }
   if (encoding !== 'identity') headers['content-encoding'] = encoding
-  // Not by way of the context, which makes `Headers` of them: that takes as long as all else about a small answer.
+  // Not through the context: its `Headers` object takes as long as everything else in a small answer.
   return new Response(body as Uint8Array<ArrayBuffer>, { headers })
 }
 
-/** The comparison is the weak one (RFC 9110): the bytes may be compressed or not. */
+/** Weak comparison (RFC 9110), because the bytes may be compressed or not. */
 function isKnown(ifNoneMatch: string | undefined, tag: string): boolean {
   if (ifNoneMatch === undefined) return false
   const tags = ifNoneMatch.split(',').map(one => one.trim().replace(/^W\//, ''))
@@ -45,16 +45,16 @@ function isKnown(ifNoneMatch: string | undefined, tag: string): boolean {
 
 const gzipped = promisify(gzip)
 const brotlied = promisify(brotliCompress)
-/** In larger pieces than the usual 16 kB, each of which costs a turn of the event loop. */
+/** Larger than the default of 16 kB, because each chunk costs a turn of the event loop. */
 const CHUNK_BYTES = 256 * 1024
-/** For a document that is asked for once, more would cost more time than it saves. */
+/** For a document that is requested once, a higher quality costs more time than it saves. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 const GZIP = { level: 4 }
 
-/** Of pages, which are asked for again; a document that is made for one answer is gone with it. */
+/** Caches the compressed bytes of pages that are requested again. A document made for one answer is freed with it. */
 const compressions = new WeakMap<Json, Map<string, Promise<Uint8Array>>>()
 
-/** More threads than there are cores would take them from the event loop. */
+/** More threads than cores would take CPU from the event loop. */
 const compressing = createTurns(availableParallelism() + 1)
 
 async function compress(bytes: Uint8Array, encoding: string): Promise<Uint8Array> {

@@ -7,10 +7,10 @@ export type NoticeFilter = {
   readonly offset: number
 }
 
-/** A document that is ready to be sent: JSON, unless it says what else. */
+/** A document ready to send: JSON, unless `type` says otherwise. */
 export class Json {
   readonly bytes: Uint8Array
-  /** Names these bytes; for `ETag`. */
+  /** Identifies these bytes; for `ETag`. */
   readonly tag: string
   readonly type: string
 
@@ -21,13 +21,13 @@ export class Json {
   }
 }
 
-/** No answer now, but before long: there is nothing to answer with yet (503), or too much is asked (429). */
+/** No answer now, but soon: the data is not available yet (503), or there are too many requests (429). */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly status: 429 | 503
-  /** Null where nobody knows. */
+  /** Null if unknown. */
   readonly retryAfterSeconds: number | null
-  /** What `error` of its answer says; null for the usual word for the status. */
+  /** The `error` code of the answer; null for the default code of the status. */
   readonly code: string | null
 
   constructor(
@@ -44,12 +44,12 @@ export class Refusal extends Error {
 }
 
 /**
- * What the API's routes read, one instance per company. Documents are returned as they are to be sent
- * (docs/contract.md#notice, docs/contract.md#analysis), as values or as JSON; `null` means unknown to this company.
- * Each may throw `Refusal`.
+ * The data source of the API's routes, one instance per company. It returns documents in the form to send
+ * (contract docs/contract.md#notice), as values or as JSON; `null` means unknown to this company. Each method may
+ * throw `Refusal`.
  */
 export interface NoticeSource {
-  /** One page, most recent first, and how many notices match the filter; or all of docs/contract.md#page as JSON. */
+  /** One page, most recent first, and the number of matching notices; or the whole body of docs/contract.md#notice as JSON. */
   list(filter: NoticeFilter): Promise<{ editais: readonly unknown[]; total: number } | Json>
   get(id: string): Promise<unknown | Json | null>
   analysis(id: string): Promise<unknown | Json | null>

@@ -6,11 +6,11 @@ type Waiter = { readonly begin: () => void }
 const AT_ONCE = { tryBegin: () => true }
 
 /**
- * Bounds how much is worked on at once, and shares it out: who asks for much waits behind those who ask for
- * little.
- * @param pace bounds how much begins in a turn of the event loop.
- * @returns does the work of `whose` when it is its turn; does nothing and resolves to null if by then nobody
- *   `isWanted` it any more.
+ * Bounds how much work runs at once, and shares it fairly: a client with many requests waits behind clients with
+ * few.
+ * @param pace bounds how much work starts in a turn of the event loop.
+ * @returns a function that runs the work of `whose` when it is its turn. It resolves to null, without running the
+ *   work, if `isWanted` is false by then.
  */
 export function createTurns(
   places: number,

@@ -1,18 +1,18 @@
 import { networkOf } from './client_address.ts'
 
-/** Addresses that are remembered; the one that spent something longest ago is forgotten first. */
+/** Maximum number of remembered addresses; the least recent spender is forgotten first. */
 const MAX_REMEMBERED = 10_000
 
 type Bucket = { left: number; atMs: number }
 
-/** How much of something an address may do: so many at once, and later one more at a time. */
+/** A rate limit per address: a burst of `atOnce`, then one more per `refillMs`. */
 export type Allowance = {
-  /** Seconds until this address has something left; 0 if it has now. */
+  /** Seconds until this address may spend again; 0 if it may now. */
   waitSeconds(address: string): number
   spend(address: string): void
 }
 
-/** By address; an IPv6 network of 64 bits counts as one. */
+/** Counts by address; an IPv6 /64 network counts as one. */
 export function createAllowance(
   { atOnce, refillMs }: { readonly atOnce: number; readonly refillMs: number },
   nowMs = () => performance.now(),
@@ -37,5 +37,5 @@ export function createAllowance(
   }
 }
 
-/** Of wrong credentials: ten in a row are a mistake; more are a search, and are tried ten a minute. */
+/** For wrong credentials: ten in a row are a mistake. More are a guessing attack, and get ten attempts per minute. */
 export const WRONG_CREDENTIALS = { atOnce: 10, refillMs: 6000 } as const

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv6 } from 'node:net'
 
-/** Who sent a request, as far as its connection and the proxies that we trust can say. */
+/** Who sent a request, according to its connection and the trusted proxies. */
 export type Client = {
   /** An IP address. */
   readonly address: string
-  /** Whether the client speaks TLS with a trusted proxy; we never do ourselves. */
+  /** Whether the client uses TLS to a trusted proxy; this server itself never uses TLS. */
   readonly isSecure: boolean
 }
 
@@ -14,14 +14,14 @@ export type ClientAddresses = {
   isTrusted(address: string): boolean
 }
 
-/** Of the end of the header, which proxies write; a client may put anything before that. */
+/** Only the end of the header is read, which proxies write; a client may put anything before that. */
 const MAX_FORWARDED_LENGTH = 1024
 
 /**
- * Reads the client's address from the connection, or, if that comes from a trusted proxy, from the
- * `X-Forwarded-For` that the proxy sent: the last address in it that is not a trusted proxy itself. What stands
- * before that address was written by the client and is not believed.
- * @param trusted addresses and networks (`10.0.0.0/8`), already checked.
+ * Reads the client's address from the connection. If a trusted proxy opened it, reads the proxy's
+ * `X-Forwarded-For` instead: the last address in it that is not itself a trusted proxy. The client can forge
+ * anything before that address, so it is ignored.
+ * @param trusted addresses and networks (`10.0.0.0/8`), already validated.
  */
 export function createClientAddresses(trusted: readonly string[]): ClientAddresses {
   const list = new BlockList()
@@ -39,7 +39,7 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
       const address = peerAddress(incoming.socket)
       if (!isTrusted(address)) return { address, isSecure: false }
       const forwarded = lastUntrusted(incoming.headers['x-forwarded-for'], isTrusted)
-      // Of several the last one is from the proxy that we trust.
+      // If there are several, the trusted proxy wrote the last one.
       const scheme = String(incoming.headers['x-forwarded-proto'] ?? '')
         .split(',')
         .at(-1)
@@ -48,14 +48,14 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
   }
 }
 
-/** The address of the other end; IPv4 also if the socket is one of IPv6. */
+/** The peer's address; an IPv4-mapped IPv6 address is returned as IPv4. */
 export function peerAddress({ remoteAddress = '' }: { remoteAddress?: string | undefined }): string {
   return remoteAddress.startsWith('::ffff:') && remoteAddress.includes('.')
     ? remoteAddress.slice(7)
     : remoteAddress
 }
 
-/** Whoever has an IPv6 address has 2^64 of them: these count as one. */
+/** A client with one IPv6 address usually has 2^64 of them, so a /64 network counts as one. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address
   const [head = '', tail] = address.split('%')[0]?.split('::') ?? []
@@ -75,7 +75,7 @@ function lastUntrusted(
   let last: string | null = null
   for (const part of text.slice(-MAX_FORWARDED_LENGTH).split(',').reverse()) {
     const address = peerAddress({ remoteAddress: withoutPort(part.trim()) })
-    // A proxy that sends something else is not one to be believed further.
+    // Stop trusting the header at anything that is not an address.
     if (isIP(address) === 0) return last
     last = address
     if (!isTrusted(address)) return address

@@ -2,21 +2,21 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LinkedList, Place } from './linked_list.ts'
 
-/** An answer of which nothing was read for so long may make way for somebody else's. */
+/** If nothing of an answer is read for this long, its connection may be closed to make room. */
 const STALLED_MS = 1000
 
-/** What a connection has to know of an answer. */
+/** What a connection needs to know about an answer. */
 export type Answer = ServerResponse & { readonly unreadBytes: number; readonly lastPieceMs: number }
 
 /**
- * `silent` sent no request yet, `idle` was answered and may ask again; the request of a `waiting` one has not begun,
- * that of a `busy` one is being answered.
+ * `silent`: no request yet. `idle`: answered, may send another. `waiting`: its request has not started. `busy`: its
+ * request is being answered.
  */
 type Phase = 'silent' | 'idle' | 'waiting' | 'busy'
 
-/** Connections of one address, or all of them: in each phase those that have been in it longest come first. */
+/** Connections of one address, or of all: in each phase, longest first. */
 export type Group = Readonly<Record<Phase, LinkedList<Connection>>> & {
-  /** Of answers that were not read yet. */
+  /** Bytes of answers not yet read. */
   unreadBytes: number
 }
 
@@ -29,30 +29,30 @@ export function sizeOf({ silent, idle, waiting, busy }: Group): number {
   return silent.size + idle.size + waiting.size + busy.size
 }
 
-/** One that is to be answered. */
+/** A request to answer. */
 export type Request = {
   readonly outgoing: Answer
-  /** Resolves when the whole answer was handed to `outgoing`. */
+  /** Resolves when the whole answer has been passed to `outgoing`. */
   readonly answer: () => Promise<void>
   /** Requests of different clients take turns. */
   readonly client: string
 }
 
-/** What is owed on one connection. */
+/** The requests and the unread answer of one connection. */
 export class Connection {
   readonly socket: Socket
   readonly address: string
-  /** Its request, while that waits. */
+  /** Its request while it waits. */
   request: Request | null = null
   readonly waitingPlace = new Place<Connection>(this)
-  /** Its client sends no more. */
+  /** Its client will send nothing more. */
   hasHungUp = false
-  /** The next requests, which are answered one after another. */
+  /** The next requests, answered one after another. */
   readonly pipelined: Request[] = []
-  /** Bytes of the answer that the client had not read when it was written. */
+  /** Bytes of the answer still unread when it was written. */
   unreadBytes = 0
   unreadSinceMs = 0
-  /** That answer. */
+  /** The answer that is unread. */
   unread: Answer | null = null
   readonly unreadPlace = new Place<Connection>(this)
   readonly #memberships: readonly { readonly group: Group; readonly place: Place<Connection> }[]
@@ -80,12 +80,12 @@ export class Connection {
     this.#phaseSinceMs = performance.now()
   }
 
-  /** Is in no group any more. */
+  /** Removes it from all groups. */
   leave(): void {
     for (const { group, place } of this.#memberships) group[this.#phase].remove(place)
   }
 
-  /** Whether nothing of its answer was read for a while. */
+  /** Whether nothing of its answer was read for `STALLED_MS`. */
   hasStalled(now: number): boolean {
     return now - Math.max(this.unreadSinceMs, this.unread?.lastPieceMs ?? 0) > STALLED_MS
   }

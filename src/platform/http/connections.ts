@@ -7,59 +7,59 @@ import { LinkedList } from './linked_list.ts'
 import { Pace } from './pace.ts'
 import { WaitingRoom } from './waiting_room.ts'
 
-/** Of a client that sends requests without waiting for their answers (pipelining); more than any real one does. */
+/** Requests that a client may send without waiting for answers (pipelining); more than any real client sends. */
 const MAX_PIPELINED = 100
-/** The same of all connections together: a request that waits takes some 4 kB. */
+/** The same for all connections together: a waiting request takes about 4 kB. */
 const MAX_PIPELINED_IN_ALL = 10_000
 /**
- * Answers that clients have not read yet. Beyond `wanted`, those of the address with most of them are cut that have
- * stalled; beyond `most` also others, the oldest first.
+ * Answers that clients have not read yet. Above `wanted`, stalled connections of the address with the most unread
+ * bytes are cut; above `most`, its other connections too, oldest first.
  */
 const UNREAD_BYTES = { wanted: 128 * 1024 * 1024, most: 160 * 1024 * 1024 }
-/** Each of these gives an answer its time once more: by default 64 kB/s, so that slow lines are served. */
+/** Each of these extends an answer's time limit once: by default 64 kB/s, so that slow lines are served. */
 const BYTES_IN_TIME = 2 * 1024 * 1024
-/** Time of a turn of the event loop in which requests may begin; the others wait. */
+/** Per turn of the event loop, requests may start within this time; the others wait. */
 const BEGIN_WITHIN_MS = 2
-/** An address may have so many connections cut before it gets fewer; one a second is forgiven. */
+/** After this many cut connections, an address gets fewer new ones. One cut per second is forgiven. */
 const CUTS = { atOnce: 20, refillMs: 1000 }
-/** New connections of an address that gets fewer. */
+/** Limit on new connections for such an address. */
 const AFTER_CUTS = { atOnce: 8, refillMs: 100 }
-/** More connections than operators, health checks and a few clients have. */
+/** More connections than operators, health checks and a few clients open. */
 const CROWD = 32
-/** How often answers that are read too slowly are looked for. */
+/** How often to check for slow readers. */
 const LOOK_EVERY_MS = 1000
 
 export type ConnectionLimits = {
   readonly maxConnections: number
-  /** Of one address, unless it is exempt. */
+  /** Per address, unless it is exempt. */
   readonly maxPerAddress: number
-  /** A new connection must have sent its first request by then. */
+  /** A new connection must send its first request within this time. */
   readonly requestWithinMs: number
-  /** After an answer the next request must have been sent whole by then. */
+  /** After an answer, the next request must be complete within this time. */
   readonly idleWithinMs: number
-  /** An answer of few bytes must have been read by then; large ones have longer. */
+  /** A small answer must be read within this time; large answers get longer. */
   readonly answerWithinMs: number
-  /** Proxies bring many clients over few addresses. */
+  /** For proxies, which carry many clients over few addresses. */
   readonly isExempt: (address: string) => boolean
-  /** Called when many connections are open, and when they are few again. */
+  /** Called when many connections are open, and again when only a few are. */
   readonly onCrowd: (isCrowd: boolean) => void
 }
 
-/** What was refused, since the start. */
+/** Connections and requests turned away since the start. */
 export type ConnectionCounts = {
-  /** Idle connections that made way for new ones. */
+  /** Idle connections closed for new ones. */
   evicted: number
-  /** New connections that found no room. */
+  /** New connections refused for lack of room. */
   refused: number
-  /** Connections whose answer was not read in time, that pipelined too much, or whose request made way for new ones. */
+  /** Connections that did not read in time or pipelined too much, or whose waiting request was dropped for new ones. */
   cut: number
-  /** Requests whose connection was lost before they began. */
+  /** Requests whose connection was lost before they started. */
   abandoned: number
 }
 
 /**
- * Bounds what clients can make a server hold: connections, requests that wait on one, and answers that nobody
- * reads. A new connection takes the place of an idle one of the same address, so a flood shuts nobody else out.
+ * Bounds what clients can make a server hold: connections, requests waiting on them, and unread answers. A new
+ * connection replaces an idle one of the same address, so a flood does not shut out other clients.
  */
 export class Connections {
   readonly counts: ConnectionCounts = { evicted: 0, refused: 0, cut: 0, abandoned: 0 }
@@ -67,7 +67,7 @@ export class Connections {
   readonly #all = createGroup()
   readonly #byNetwork = new Map<string, Group>()
   readonly #bySocket = new Map<Socket, Connection>()
-  /** Whose answer waits to be read, the longest first. */
+  /** Connections with an unread answer, longest wait first. */
   readonly #unread = new LinkedList<Connection>()
   readonly #cuts = createAllowance(CUTS)
   readonly #afterCuts = createAllowance(AFTER_CUTS)
@@ -89,7 +89,7 @@ export class Connections {
     return this.#bySocket.size
   }
 
-  /** Requests that have not begun, but those that wait behind another on their connection. */
+  /** Requests that have not started, except those queued behind another on their connection. */
   get waiting(): number {
     return this.#waiting.size
   }
@@ -99,7 +99,7 @@ export class Connections {
     return this.#all.unreadBytes
   }
 
-  /** Takes a new connection, perhaps in the place of another, or refuses it. */
+  /** Accepts a new connection, perhaps closing another for it, or refuses it. */
   accept(socket: Socket): void {
     const address = peerAddress(socket)
     const network = networkOf(address)
@@ -118,8 +118,8 @@ export class Connections {
     if (!this.#isCrowd && this.open > CROWD) this.#setCrowd(true)
     socket.on('end', () => this.#hungUp(connection))
     const { stackTraceLimit } = Error
-    // Node makes an error for each request that was still unanswered, and nobody sees them. Of thousands that came
-    // with one packet, their stacks alone would stop the loop for a second.
+    // Node creates an unused error for each unanswered request. For thousands of requests from one packet, their
+    // stack traces alone would block the loop for a second.
     socket.prependOnceListener('close', () => {
       Error.stackTraceLimit = 0
     })
@@ -130,10 +130,10 @@ export class Connections {
     })
   }
 
-  /** Answers a request when those before it on its connection have been answered and read. */
+  /** Answers a request once the previous ones on its connection have been answered and read. */
   answer(incoming: IncomingMessage, request: Request): void {
     const connection = this.#bySocket.get(incoming.socket)
-    // Without a connection, it was closed while this was still in the parser.
+    // The connection was closed while this request was still in the parser.
     if (!connection) return
     if (!isOwed(connection)) this.#enter(connection, request)
     else if (
@@ -145,13 +145,13 @@ export class Connections {
     } else this.#cut(connection)
   }
 
-  /** Whether an answer is owed on it. */
+  /** Whether a request on it awaits its answer. */
   isBusy(socket: unknown): boolean {
     const connection = this.#bySocket.get(socket as Socket)
     return connection !== undefined && isOwed(connection)
   }
 
-  /** Closes connections that have no answer under way. */
+  /** Closes connections that await no answer. */
   closeIdle(): void {
     for (const { socket } of [...this.#all.silent, ...this.#all.idle]) socket.destroy()
   }
@@ -183,7 +183,7 @@ export class Connections {
     this.#cutUnread()
   }
 
-  /** Of the address that has most of them: nobody else is cut for its sake. */
+  /** Cuts only connections of the address with the most unread bytes, so that other clients do not pay for it. */
   #cutUnread(): void {
     const now = performance.now()
     while (this.unreadBytes > UNREAD_BYTES.wanted) {
@@ -205,13 +205,13 @@ export class Connections {
       return
     }
     this.#pipelined -= 1
-    // In another turn: one that asks for much must not keep the others from theirs. It stays busy until then.
+    // In a later turn, so that one client with many requests does not delay the others. It stays busy until then.
     setImmediate(() => {
       if (!connection.socket.destroyed) this.#enter(connection, next)
     })
   }
 
-  /** The client sends no more, and mostly has gone. What is on its way to it goes on; nothing else is made for it. */
+  /** The client will send nothing more and is usually gone. Answers being sent continue; no new ones are started. */
   #hungUp(connection: Connection): void {
     this.#pipelined -= connection.pipelined.length
     connection.pipelined.length = 0
@@ -237,7 +237,7 @@ export class Connections {
       if (now - connection.phaseSinceMs <= this.#limits.requestWithinMs) break
       this.#cut(connection)
     }
-    // Node closes those that are silent; one that sends empty lines begins no request, and stays.
+    // Node closes silent ones, but not a connection that sends only empty lines and never starts a request.
     for (const connection of this.#all.idle) {
       if (now - connection.phaseSinceMs <= this.#limits.idleWithinMs) break
       this.#forget(connection)
@@ -250,7 +250,7 @@ export class Connections {
     this.#limits.onCrowd(isCrowd)
   }
 
-  /** Whether an address may have one more connection, perhaps in the place of another. */
+  /** Whether an address may have one more connection, perhaps by closing another. */
   #isWelcome(address: string, group: Group): boolean {
     const { isExempt, maxPerAddress } = this.#limits
     if (isExempt(address)) return true
@@ -269,7 +269,7 @@ export class Connections {
     connection.socket.destroy()
   }
 
-  /** Closes the connection of a group that misses least: silent, idle, or one whose answer is not read. */
+  /** Closes the least useful connection of a group: silent, idle, or stalled on an unread answer. */
   #makeRoom(group: Group): boolean {
     const connection = group.silent.first ?? group.idle.first
     if (connection) {
@@ -284,7 +284,7 @@ export class Connections {
     return stalled !== null
   }
 
-  /** In the group that has most; if it does nothing but ask, the request that came last makes way. */
+  /** Makes room in the largest group. If all its connections are active, the newest waiting request is cut. */
   #makeRoomForAll(): boolean {
     const group = this.#largestGroup(sizeOf)
     if (this.#makeRoom(group)) return true
@@ -293,19 +293,18 @@ export class Connections {
     return last !== null
   }
 
-  /** Its place is free from now on; may be called again. */
+  /** Frees its place. Safe to call more than once. */
   #forget(connection: Connection): void {
     connection.leave()
     this.#bySocket.delete(connection.socket)
     this.#wasRead(connection)
     if (this.#waiting.leave(connection.waitingPlace)) this.counts.abandoned += 1
     connection.request = null
-    // Nobody is left to answer.
     this.#pipelined -= connection.pipelined.length
     connection.pipelined.length = 0
   }
 
-  /** The address that has most of something; all of them if none has any. */
+  /** The address with the largest measure; all of them if every measure is 0. */
   #largestGroup(measure: (group: Group) => number): Group {
     let largest = this.#all
     let most = 0
@@ -323,9 +322,9 @@ function isOwed({ phase }: Connection): boolean {
 }
 
 /**
- * A packet holds hundreds of requests, and Node goes on to make objects of them though the connection is closed: a
- * hundred connections at once would stop the loop for a second. Its parser has a stop for that; a version that has
- * none is slower.
+ * A packet holds hundreds of requests, and Node keeps creating objects for them after the connection is closed: a
+ * hundred connections at once would block the loop for a second. Pausing the parser prevents that. A Node version
+ * without this method is only slower.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as { parser?: { pause?: () => void } | null }

@@ -1,4 +1,4 @@
-/** The place of a value in one list at a time; made once, and used again. */
+/** A value's node, in at most one list at a time. It is created once and reused. */
 export class Place<T> {
   readonly value: T
   before: Place<T> | null = null
@@ -11,8 +11,8 @@ export class Place<T> {
 }
 
 /**
- * Values in the order in which they came, for what moves with every request. A `Set` keeps that order as well, but
- * leaves its old tables behind, each of which keeps the next alive: the garbage collector then copies megabytes of them.
+ * Values in order of insertion, for values that move with every request. A `Set` keeps that order too, but leaves its
+ * old tables behind, each keeping the next alive, so the garbage collector copies megabytes of them.
  */
 export class LinkedList<T> implements Iterable<T> {
   #first: Place<T> | null = null
@@ -23,7 +23,7 @@ export class LinkedList<T> implements Iterable<T> {
     return this.#size
   }
 
-  /** The one that has been here longest. */
+  /** The value that has been in the list longest. */
   get first(): T | null {
     return this.#first?.value ?? null
   }
@@ -32,12 +32,12 @@ export class LinkedList<T> implements Iterable<T> {
     return this.#first
   }
 
-  /** The one that came last. */
+  /** The value added last. */
   get last(): T | null {
     return this.#last?.value ?? null
   }
 
-  /** Puts it at the end; it leaves the list that it was in. */
+  /** Adds it at the end, after removing it from its current list. */
   add(place: Place<T>): void {
     place.list?.remove(place)
     place.list = this
@@ -48,7 +48,7 @@ export class LinkedList<T> implements Iterable<T> {
     this.#size += 1
   }
 
-  /** @returns whether it was here. */
+  /** @returns whether it was in this list. */
   remove(place: Place<T>): boolean {
     if (place.list !== this) return false
     if (place.before) place.before.after = place.after
@@ -60,13 +60,13 @@ export class LinkedList<T> implements Iterable<T> {
     return true
   }
 
-  /** The first of them that is as asked. */
-  find(isAsAsked: (value: T) => boolean): T | null {
-    for (const value of this) if (isAsAsked(value)) return value
+  /** The first value that matches, or null. */
+  find(matches: (value: T) => boolean): T | null {
+    for (const value of this) if (matches(value)) return value
     return null
   }
 
-  /** The one that is shown may be removed meanwhile. */
+  /** The current value may be removed during iteration. */
   *[Symbol.iterator](): Generator<T> {
     for (let place = this.#first; place; ) {
       const { after, value } = place

@@ -3,16 +3,16 @@ import type { AddressInfo } from 'node:net'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 
 /**
- * Connections that wait to be accepted; the system has a bound of its own. When a thousand come at once, whoever finds no
- * place among them tries again after a second, then two, then four.
+ * Connections that may wait to be accepted; the system also has its own limit. If a thousand arrive at once, clients
+ * that do not fit retry after one second, then two, then four.
  */
 const BACKLOG = 4096
 
 /**
- * Listens on an address of this machine; port 0 takes a free one.
- * @param explain says for a system's code what is wrong and what to do.
+ * Listens on an address of this machine; port 0 picks a free one.
+ * @param explain returns the message for a system error code: what is wrong and what to do.
  * @returns the port.
- * @throws FatalError (usage) when the port is taken, or the address is none of ours.
+ * @throws FatalError (usage) if the port is taken or the address does not belong to this machine.
  */
 export function listen(
   server: Server,

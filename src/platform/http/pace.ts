@@ -1,10 +1,10 @@
-/** While connections keep arriving, at most one batch of work begins in this time. */
+/** While connections keep arriving, at most one batch of work starts per this time. */
 const CROWD_PAUSE_MS = 10
 
-/** Connections that were accepted in this turn of the event loop or the one before. */
+/** Connections accepted in this turn of the event loop or the previous one. */
 let arrivals = 0
 
-/** To be called for each connection that is accepted. */
+/** Call this for each accepted connection. */
 export function countArrival(): void {
   arrivals += 1
   setImmediate(() =>
@@ -15,22 +15,22 @@ export function countArrival(): void {
 }
 
 /**
- * Bounds how much work begins in a turn of the event loop. Each turn accepts one connection, however many wait (libuv):
- * each of them waits for the turns of all before it. So turns are kept short, and while connections arrive most turns
- * do nothing but accept them.
+ * Bounds how much work starts in a turn of the event loop. Each turn accepts only one connection, however many wait
+ * (libuv), so each waits for the turns of all before it. Turns are therefore kept short, and while connections arrive
+ * most turns only accept them.
  */
 export class Pace {
   readonly #budgetMs: number
-  /** When this turn's batch began; null before it. */
+  /** When this turn's batch started; null before that. */
   #beganMs: number | null = null
   #lastMs = Number.NEGATIVE_INFINITY
 
-  /** @param budgetMs no more work begins after so long in a turn; what has begun is not interrupted. */
+  /** @param budgetMs after this long in a turn, no more work starts. Running work is not interrupted. */
   constructor(budgetMs: number) {
     this.#budgetMs = budgetMs
   }
 
-  /** If true, the caller must begin its work now. */
+  /** If true, the caller must start its work now. */
   tryBegin(): boolean {
     const now = performance.now()
     if (this.#beganMs !== null) return now - this.#beganMs < this.#budgetMs

@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Why a request cannot be routed, before any route is looked for. */
+/** Why a request is rejected before routing. */
 export type BadRequest = { readonly status: 400; readonly detail: string }
 
-/** A name (or an address) and perhaps a port, as RFC 9110 has it; no list, no user, no path. */
+/** A name or address, and optionally a port, per RFC 9110; no list, user or path. */
 const HOST = /^(?:[a-z0-9._~!$&'()*+;=%-]{1,255}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i
 
-/** What is wrong with the request's line and its Host; null if nothing is. */
+/** What is wrong with the request line or the Host header, or null. */
 export function badRequest(incoming: IncomingMessage): BadRequest | null {
   const { host } = incoming.headers
-  // Node keeps the first of several.
+  // Node keeps only the first, so the raw headers are counted.
   if (countOf('host', incoming.rawHeaders) > 1) return bad('The request has more than one Host header.')
-  // HTTP/1.0 has none: health checks of load balancers speak it.
+  // HTTP/1.0 does not require one, and load balancers use it for health checks.
   if (host === undefined && incoming.httpVersion !== '1.0') return bad('The request has no Host header.')
   if (host !== undefined && !HOST.test(host)) return bad('The Host header is malformed.')
   return /^(?:\/|https?:\/\/)/i.test(incoming.url ?? '')
@@ -19,7 +19,7 @@ export function badRequest(incoming: IncomingMessage): BadRequest | null {
     : bad('The request target must be a path, such as /api/v1/editais.')
 }
 
-/** @param rawHeaders names and values in turn. */
+/** @param rawHeaders alternating names and values. */
 function countOf(name: string, rawHeaders: readonly string[]): number {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -34,8 +34,8 @@ function bad(detail: string): BadRequest {
 }
 
 /**
- * The path that was asked for, exactly: `/a/.` and `/a/%2e` stay what they are, where a URL parser would make
- * `/a/` of them, another address. Percent-encoded letters are decoded, as every router does.
+ * The exact request path: `/a/.` and `/a/%2e` stay as they are. A URL parser would turn them into `/a/`, a
+ * different path. Percent-encoded letters are decoded, as every router does.
  */
 export function requestPath(target: string): string {
   const [withoutQuery = ''] = target.split(/[?#]/, 1)
@@ -44,7 +44,7 @@ export function requestPath(target: string): string {
     : withoutQuery
   if (!path.includes('%')) return path
   try {
-    // An encoded % stays encoded: ids are decoded once more by their route.
+    // An encoded % stays encoded, because the route decodes ids once more.
     return decodeURI(path.replaceAll('%25', '%2525'))
   } catch {
     return path

@@ -18,7 +18,7 @@ export class Round<T> {
     return this.#size
   }
 
-  /** The one whose turn it is. */
+  /** The next one in turn. */
   get first(): Place<T> | null {
     return this.#queues.values().next().value?.firstPlace ?? null
   }
@@ -30,18 +30,18 @@ export class Round<T> {
     this.#size += 1
   }
 
-  /** Takes the one whose turn it is; then it is the next owner's turn. */
+  /** Takes the next one in turn and moves on to the next owner. */
   take(): T | null {
     const { first } = this
     if (!first) return null
     const queue = first.list as Queue<T>
     this.remove(first)
-    // A map keeps the order of entering.
+    // A map keeps insertion order, so this moves the owner to the end.
     if (this.#queues.delete(queue.owner)) this.#queues.set(queue.owner, queue)
     return first.value
   }
 
-  /** @returns whether it was here. */
+  /** @returns whether it was in this queue. */
   remove(place: Place<T>): boolean {
     const queue = place.list
     if (!(queue instanceof Queue) || this.#queues.get(queue.owner) !== queue) return false

@@ -1,4 +1,4 @@
-/** What no page of ours needs is forbidden: Bull Board asks for fonts of another server, and does without. */
+/** Forbids what our pages do not need. Bull Board requests fonts from another server, but works without them. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'self'",
   "style-src 'self' 'unsafe-inline'",
@@ -9,7 +9,7 @@ const CONTENT_SECURITY_POLICY = [
   "form-action 'self'",
 ].join('; ')
 
-/** In every answer, whatever it is about; a route may set its own values. */
+/** Sent with every answer; a route may override the values. */
 export const SECURITY_HEADERS = {
   'content-security-policy': CONTENT_SECURITY_POLICY,
   'cross-origin-opener-policy': 'same-origin',
@@ -18,5 +18,5 @@ export const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 } as const
 
-/** Besides, if the client speaks TLS with a trusted proxy: it shall go on doing so for a year. */
+/** Also sent if the client uses TLS to a trusted proxy: it must keep using TLS for a year. */
 export const TLS_HEADERS = { 'strict-transport-security': 'max-age=31536000' } as const

@@ -19,29 +19,29 @@ import { badRequest } from './request_target.ts'
 import { SECURITY_HEADERS, TLS_HEADERS } from './security_headers.ts'
 import { HTTP_DEFAULTS, type HttpSettings } from './settings.ts'
 
-/** All headers of a request together; Node's own bound, named here because clients meet it. */
+/** All headers of a request together. This is Node's default, stated here because clients can hit it. */
 const MAX_HEADER_BYTES = 16 * 1024
-/** Of a body that nobody asked for; no route takes so much. */
+/** Limit for an unused request body; no route accepts this much. */
 const MAX_BODY_READ = 64 * 1024
-/** A connection may stay open so long between two requests. */
+/** How long a connection may stay idle between two requests. */
 const KEEP_ALIVE_MS = 30_000
-/** How often requests that are sent too slowly are looked for; Node's 30 s would be most of the time they have. */
+/** How often slow requests are checked for. Node's default of 30 s would exceed most of their time limit. */
 const CHECK_EVERY_MS = 1000
-/** After a stop: a client that keeps its connection may send so much later what it was about to send. */
+/** After a stop, keep-alive clients may still send a request within this time. */
 const LINGER_MS = 300
-/** After a stop: requests that are under way may take so much longer. */
+/** After a stop, running requests may take this much longer. */
 const CLOSE_WITHIN_MS = 5000
-/** So long a client may take to read its answer before the rest of its request is thrown away. */
+/** How long a client may take to read its answer before the rest of its request is discarded. */
 const REFUSAL_WITHIN_MS = 1000
 
-/** One request and its answer, as the connection sees them; what routes know of it is added by them. */
+/** One request and its answer, as the connection sees them. Routes add what they know. */
 export type Exchange = Client & {
   readonly incoming: IncomingMessage
-  /** Of its answer, whoever makes it; names in lower case. An answer's own come before them. */
+  /** Extra headers for its answer; names in lower case. Headers that the answer sets itself take precedence. */
   readonly headers: Record<string, string>
-  /** What the log has of it besides. */
+  /** Extra fields for its log line. */
   readonly notes: Record<string, string>
-  /** Called once, when the answer was sent or its connection lost. */
+  /** Called once, when the answer was sent or the connection was lost. */
   onEnd: ((exchange: Exchange, ended: Ended) => void) | null
 }
 
@@ -51,7 +51,7 @@ export type Ended = {
   /** Whether the whole answer was sent. */
   readonly isWhole: boolean
   readonly ms: number
-  /** As sent, with headers. */
+  /** As sent, including headers. */
   readonly bytes: number
 }
 
@@ -61,44 +61,44 @@ export type HttpBindings = {
   readonly outgoing: Outgoing
 }
 
-/** How many connections there are, and what was refused since the start. */
+/** Current connections, and what was turned away since the start. */
 export type ConnectionFigures = ConnectionCounts &
   Readonly<Record<'open' | 'unreadBytes' | 'waiting', number>>
 
 export type Listening = {
-  /** Origin, without a slash at the end. */
+  /** Origin, without a trailing slash. */
   readonly url: string
   readonly port: number
   readonly connections: () => ConnectionFigures
-  /** From now on each answer is the last on its connection. */
+  /** From now on, each answer is the last on its connection. */
   drain(): void
-  /** Takes no more connections; requests that are under way may take some seconds. */
+  /** Accepts no more connections; running requests get a few seconds. */
   close(): Promise<void>
-  /** Ends at once: requests that are under way lose their connection. */
+  /** Ends at once: running requests lose their connection. */
   abort(): Promise<void>
 }
 
-/** Answers in place of the routes, or has them answer; the sandbox's faults stand here. */
+/** Answers instead of the routes, or lets them answer; used for the sandbox's faults. */
 export type Intercept = (
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   serve: () => Promise<void>,
 ) => Promise<void>
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever its routes share among them
+// biome-ignore lint/suspicious/noExplicitAny: the routes may share any variables
 type App = Pick<Hono<any>, 'fetch'>
 
 type Options = Partial<HttpSettings> & {
   readonly intercept?: Intercept
-  /** Says for a system's code why it cannot listen, and what to do. */
+  /** Returns the message for a system error code: why it cannot listen, and what to do. */
   readonly explain?: (code: string) => string
-  /** Called when many connections are open, and when they are few again. */
+  /** Called when many connections are open, and again when only a few are. */
   readonly onCrowd?: (isCrowd: boolean) => void
 }
 
 /**
- * Serves on an address of this machine; port 0 takes a free one.
- * @throws FatalError (usage) when the port is taken, or the address is none of ours.
+ * Serves on an address of this machine; port 0 picks a free one.
+ * @throws FatalError (usage) if the port is taken or the address does not belong to this machine.
  */
 export async function startHttp(app: App, options: Options): Promise<Listening> {
   const { intercept, explain, onCrowd = () => {}, ...given } = options
@@ -118,10 +118,10 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     requestTimeout: settings.requestTimeoutMs,
     connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, settings.requestTimeoutMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Missing ones are answered below, in JSON.
+    // A missing Host is answered below, in JSON.
     requireHostHeader: false,
   })
-  // Whoever has sent all that it will send is seen to by the connections: its answer may be on its way in pieces.
+  // `Connections` handles half-closed clients: their answers may still be on the way, in pieces.
   Object.assign(server, { httpAllowHalfOpen: true })
   let closing = false
   const isClosing = () => closing
@@ -136,7 +136,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     connections.accept(socket)
   })
   server.on('clientError', (error, socket) => {
-    // What is written now would stand in the place of the answer, or in the middle of it.
+    // Anything written now would replace the answer or end up inside it.
     if (connections.isBusy(socket)) socket.destroy()
     else refuse(error, socket)
   })
@@ -146,7 +146,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     const arrivedMs = performance.now()
     outgoing.exchange = { address, isSecure, incoming, headers: {}, notes: {}, onEnd: null }
     const answer = async () => {
-      // Known when it is written: it may be long in the making.
+      // Evaluated when the answer is written, which may be much later.
       outgoing.isLast = isClosing
       measure(outgoing, { incoming, arrivedMs })
       const wrong = badRequest(incoming)
@@ -156,7 +156,7 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     }
     connections.answer(incoming, { outgoing, answer, client: networkOf(address) })
   })
-  // Node would answer by itself, in its own way: an expectation that is unknown may be ignored (RFC 9110).
+  // Otherwise Node answers by itself. An unknown expectation may be ignored (RFC 9110).
   server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
   const actualPort = await listen(server, { host, port }, code => (explain ?? portProblem(settings))(code))
   return {
@@ -179,24 +179,24 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
 
 const isNever = () => false
 
-/** A large body is written in pieces: the kernel takes megabytes at once, and everybody waits while it copies them. */
+/** Large bodies are written in pieces: the kernel takes megabytes at once, and all clients wait for the copy. */
 const PIECE_BYTES = 256 * 1024
 
-/** Carries its exchange's headers and the security headers, and says so when it is the last on its connection. */
+/** Adds its exchange's headers and the security headers, and closes the connection if it is the last answer on it. */
 export class Outgoing extends ServerResponse {
   exchange: Exchange | null = null
 
   isLast = isNever
 
-  /** What is left of a body that is written in pieces. */
+  /** The rest of a body that is written in pieces. */
   #remaining: Uint8Array | null = null
   #bodyBytes = 0
   #onEnd: (() => void) | undefined
 
-  /** When the system last took a piece. */
+  /** When the most recent piece was written. */
   lastPieceMs = 0
 
-  /** Bytes that are held for a client that has not read all of its answer: the whole body, up to its last piece. */
+  /** Bytes held for a client that has not read its whole answer: the whole body, until its last piece is written. */
   get unreadBytes(): number {
     return this.#remaining ? this.#bodyBytes : this.writableLength
   }
@@ -204,14 +204,14 @@ export class Outgoing extends ServerResponse {
   // biome-ignore lint/suspicious/noExplicitAny: Node's own has three forms
   override end(...given: any[]): this {
     const [body] = given
-    // It is ending already.
+    // Already ending.
     if (this.#remaining) return this
     if (!(body instanceof Uint8Array) || body.length <= PIECE_BYTES) return super.end(...given)
     if (!this.headersSent && !this.hasHeader('content-length')) this.setHeader('content-length', body.length)
     this.#remaining = body
     this.#bodyBytes = body.length
     this.#onEnd = given.find(one => typeof one === 'function')
-    // In another turn: a piece that the system takes at once is drained at once.
+    // In a later turn, because a piece that the system takes at once also drains at once.
     this.on('drain', () => setImmediate(() => this.#writeOn()))
     this.#writeOn()
     return this
@@ -239,14 +239,14 @@ export class Outgoing extends ServerResponse {
   }
 }
 
-/** Whether a request's body may be so large that the connection is better closed than the rest of it read. */
+/** Whether a request's body may be so large that closing the connection is better than reading the rest. */
 function hasLargeBody({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false
   const { 'content-length': length, 'transfer-encoding': encoding } = headers
   return encoding !== undefined || Number(length ?? 0) > MAX_BODY_READ
 }
 
-/** Once it was answered: a socket that is closed with bytes still unread takes the answer back. */
+/** Delays closing after the answer: closing a socket with unread bytes resets it, and the client loses the answer. */
 function closeUnread(socket: Socket): void {
   socket.destroySoon = () => {
     socket.pause()
@@ -266,13 +266,13 @@ function measure(
       status: outgoing.headersSent ? outgoing.statusCode : null,
       isWhole: outgoing.writableFinished,
       ms: performance.now() - arrivedMs,
-      // What was written but not sent has counted as well.
+      // `bytesWritten` includes what is still buffered.
       bytes: Math.max(0, socket.bytesWritten - bytesBefore - socket.writableLength),
     })
   })
 }
 
-/** What the adapter cannot read as a request is the client's fault; all else is ours, and the routes answer that. */
+/** If the adapter cannot read the request, the client is at fault. Anything else is our fault. */
 function answerTo(error: unknown): Response {
   const isWrong = error instanceof Error && error.name === 'RequestError'
   return isWrong
@@ -282,7 +282,7 @@ function answerTo(error: unknown): Response {
 
 function sendError(outgoing: ServerResponse, { status, detail }: { status: number; detail: string }): void {
   const body = JSON.stringify({ error: 'bad_request', detail })
-  // What follows on this connection would be as wrong.
+  // Later requests on this connection would be just as wrong.
   outgoing.shouldKeepAlive = false
   outgoing.writeHead(status, {
     'content-type': 'application/json',
@@ -291,7 +291,7 @@ function sendError(outgoing: ServerResponse, { status, detail }: { status: numbe
   outgoing.end(outgoing.req.method === 'HEAD' ? undefined : body)
 }
 
-/** Answers what Node could not read as a request, in JSON like any other wrong request. */
+/** Answers a request that Node could not parse, in JSON like any other bad request. */
 function refuse(error: Error, socket: Duplex): void {
   if (!socket.writable || systemCode(error) === 'ECONNRESET') {
     socket.destroy()
@@ -309,7 +309,7 @@ function refuse(error: Error, socket: Duplex): void {
     ...SECURITY_HEADERS,
   }
   const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
-  // What it goes on to send is not even read.
+  // Anything more that it sends is not read.
   socket.pause()
   socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)
   setTimeout(() => socket.destroy(), REFUSAL_WITHIN_MS).unref()
@@ -318,17 +318,17 @@ function refuse(error: Error, socket: Duplex): void {
 function portProblem({ host, port }: HttpSettings): (code: string) => string {
   return code =>
     code === 'EADDRINUSE'
-      ? `Port ${port} of ${host} is already in use: does another worker run here? Set HTTP_PORT to another.`
+      ? `Port ${port} on ${host} is already in use, perhaps by another worker. Set HTTP_PORT to a free port.`
       : `Cannot listen on ${host}:${port} (${code}). Set HTTP_HOST and HTTP_PORT to an address of this machine.`
 }
 
-/** Every answer from now on is the last on its connection, so that no client is cut off from one. */
+/** From now on every answer is the last on its connection, so that no client loses an answer. */
 async function close(server: Server, connections: Connections): Promise<void> {
-  // Clients learn it by their next answer, also those that connect just now: closing the door resets them.
+  // Clients learn of it with their next answer, including those connecting now: closing the socket would reset them.
   if (connections.open > 0) await sleep(LINGER_MS)
-  // Not the HTTP server's own: it closes connections that a client may be sending a request on.
+  // Not the HTTP server's own `close`, which closes connections on which a client may be sending a request.
   const closed = new Promise<void>(resolve => TcpServer.prototype.close.call(server, () => resolve()))
-  // After what has arrived meanwhile was read: whose request is there is not idle.
+  // After reading what has arrived: a connection with a pending request is not idle.
   setImmediate(() => connections.closeIdle())
   const late = new AbortController()
   const deadline = sleep(CLOSE_WITHIN_MS, undefined, { signal: late.signal }).then(() =>

@@ -1,20 +1,20 @@
-/** What a server needs to listen, and the bounds of what clients may take of it. */
+/** Where a server listens, and the limits for its clients. */
 export type HttpSettings = {
   readonly host: string
-  /** 0 takes a free one. */
+  /** 0 picks a free port. */
   readonly port: number
-  /** Addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed. */
+  /** Addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. */
   readonly trustedProxies: readonly string[]
   readonly maxConnections: number
-  /** Of one IPv4 address or one IPv6 network of 64 bits; trusted proxies are exempt. */
+  /** Per IPv4 address or IPv6 /64 network; trusted proxies are exempt. */
   readonly maxConnectionsPerAddress: number
-  /** A request must have arrived whole by then. */
+  /** A request must arrive completely within this time. */
   readonly requestTimeoutMs: number
-  /** An answer must have been read by then; large ones have as long again for each 2 MB. */
+  /** The client must read an answer within this time; large answers get this long again for each 2 MB. */
   readonly answerTimeoutMs: number
 }
 
-/** Of a server for this machine alone, on any free port. */
+/** For a server that only this machine can reach, on any free port. */
 export const HTTP_DEFAULTS: HttpSettings = {
   host: '127.0.0.1',
   port: 0,

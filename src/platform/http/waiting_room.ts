@@ -2,17 +2,17 @@ import type { Place } from './linked_list.ts'
 import type { Pace } from './pace.ts'
 import { Round } from './round.ts'
 
-/** Upper bound of a turn; its time mostly ends the batch sooner. */
+/** Upper bound per turn; usually the time budget ends the batch sooner. */
 const BATCH = 16
 
 type Options<T> = {
   readonly pace: Pick<Pace, 'tryBegin'>
-  /** Whether one more may begin. */
+  /** Whether one more may start. */
   readonly hasRoom: () => boolean
   readonly begin: (value: T) => void
 }
 
-/** What waits until the event loop has time for it; the owners take turns. */
+/** Values that wait until the event loop has time for them. Owners take turns. */
 export class WaitingRoom<T> {
   readonly #options: Options<T>
   readonly #round = new Round<T>()
@@ -26,7 +26,7 @@ export class WaitingRoom<T> {
     return this.#round.size
   }
 
-  /** Begins it at once if there is time, or lets it wait. */
+  /** Starts it at once if there is time; otherwise it waits. */
   enter(owner: string, place: Place<T>): void {
     if (this.#round.size === 0 && this.#mayBegin()) {
       this.#options.begin(place.value)
@@ -41,12 +41,12 @@ export class WaitingRoom<T> {
     return this.#round.remove(place)
   }
 
-  /** To be called when there is room again. */
+  /** Call this when there is room again. */
   beginNext(): void {
     if (this.#round.size > 0 && this.#mayBegin()) this.#options.begin(this.#round.take() as T)
     if (this.#scheduled > 0 || !this.#options.hasRoom()) return
     this.#scheduled = Math.min(this.#round.size, BATCH)
-    // One each, so that the time of what they leave to microtasks is counted too.
+    // One immediate each, so that time spent in their microtasks counts too.
     for (let n = 0; n < this.#scheduled; n += 1) {
       setImmediate(() => {
         this.#scheduled -= 1

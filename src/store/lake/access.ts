@@ -6,9 +6,9 @@ import { isNotChangeable, LAKE_DIRECTORY, PERMISSIONS, SPECIAL } from '#src/plat
 const READ = 0o444
 const WRITE = 0o222
 
-/** Who reads a lake: what its own directory shows, which every run makes what the settings say. */
+/** Who may read a lake, as its directory's mode and group show; every run sets those from the settings. */
 export type LakeAccess = {
-  /** Of directories; files get its read bits. */
+  /** Mode of directories; files get its read bits. */
   readonly mode: number
   readonly group: number
 }
@@ -18,12 +18,12 @@ export async function accessOf(lake: string): Promise<LakeAccess> {
   return { mode: mode & LAKE_DIRECTORY, group: gid }
 }
 
-/** Of a published file: read-only, so that nobody changes it by mistake. */
+/** Mode of a published file: read-only, to prevent accidental changes. */
 export function fileMode({ mode }: Pick<LakeAccess, 'mode'>): number {
   return mode & READ
 }
 
-/** Opens one file or directory to those who read the lake. */
+/** Opens one file or directory to the lake's readers. */
 export async function openToReaders(path: string, access: LakeAccess): Promise<void> {
   const about = await lstat(path)
   if (about.isSymbolicLink()) return
@@ -31,14 +31,14 @@ export async function openToReaders(path: string, access: LakeAccess): Promise<v
   await alter(path, about, { mode: wanted, group: access.group })
 }
 
-/** Makes a snapshot as open as the lake is now; its own directory comes last, so it shows that all was done. */
+/** Applies the lake's current access to a snapshot. Its own directory comes last, as a mark that all is done. */
 export async function openSnapshotToReaders(directory: string, access: LakeAccess): Promise<void> {
   const { mode, gid } = await stat(directory)
   if ((mode & PERMISSIONS) === access.mode && gid === access.group) return
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)
     const about = await lstat(path)
-    // Where others could write, it may be a second name of another file: that must not be opened to anybody.
+    // If others could write here, it may be a hard link to another file, which must not be opened to anyone.
     if (about.isFile() && (about.mode & WRITE) !== 0)
       await alter(path, about, { mode: about.mode & fileMode(access), group: about.gid })
     else await openToReaders(path, access)
@@ -46,7 +46,7 @@ export async function openSnapshotToReaders(directory: string, access: LakeAcces
   await openToReaders(directory, access)
 }
 
-/** What this user cannot change stays as it is: whoever made it so by hand has to go on with that. */
+/** Skips what this user cannot change: whoever set it by hand is responsible for it. */
 async function alter(path: string, about: Stats, { mode, group }: LakeAccess): Promise<void> {
   try {
     if (about.gid !== group) await chown(path, about.uid, group)

@@ -13,26 +13,26 @@ import type { SnapshotFile } from './manifest.ts'
 const LOCAL_TIME = 'local_time'
 const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
 
-/** A snapshot that a catalog shows. */
+/** A snapshot shown by a catalog. */
 export type CatalogSource = {
   readonly company: string
   readonly snapshot: string
   readonly publishedAt: string
   readonly sourceTimezone: string
-  /** Final and absolute: views are bound to it when they are made. */
+  /** Final and absolute, because views are bound to it when they are created. */
   readonly directory: string
   /** By table. */
   readonly files: ReadonlyMap<string, readonly SnapshotFile[]>
 }
 
-/** A published catalog, as its manifest tells of it. */
+/** A published catalog, as recorded in its manifest. */
 export type CatalogFile = { readonly path: string; readonly sha256: string }
 
 /**
  * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, and all
- * comments. Opened read-only it is the snapshot, or those of several companies, as a database.
- * @param db any; it is as it was afterwards.
- * @param like a catalog of the same `catalogHash`: its marts are taken over, which costs half as much.
+ * comments. Opened read-only, it presents the snapshot, or those of several companies, as a database.
+ * @param db any database; it is unchanged afterwards.
+ * @param like a catalog with the same `catalogHash`. Its marts are copied, which costs half as much.
  */
 export async function writeCatalog(
   db: Database,
@@ -41,11 +41,11 @@ export async function writeCatalog(
   like: CatalogFile | null = null,
 ): Promise<void> {
   const copied = like !== null && (await copyCatalog(like, path))
-  // One commit: each of some hundred comments would be one of its own otherwise.
+  // One commit; otherwise each of some hundred comments would be its own.
   await db.inFile(path, () => (copied ? createTableViews(db, sources) : createViews(db, sources)))
 }
 
-/** False where it is not what was published: what somebody made in it would be copied for ever. */
+/** False if the file is not what was published: otherwise changes by other users would be copied forever. */
 async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   const bytes = await readFile(from.path).catch(() => null)
   if (bytes === null || hashOf(bytes) !== from.sha256) return false
@@ -53,7 +53,7 @@ async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   return true
 }
 
-/** Makes the views of a catalog, with their comments, in an empty database; within a transaction of the caller's. */
+/** Creates the views of a catalog and their comments in an empty database, in the caller's transaction. */
 export async function createViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
   const marts = await readMarts()
   await db.run(localTime(sources))
@@ -61,7 +61,7 @@ export async function createViews(db: Database, sources: readonly CatalogSource[
   for (const mart of MARTS) await createView(db, mart, marts.get(mart.name) as string)
 }
 
-/** The views that differ from snapshot to snapshot. */
+/** Creates the views that differ between snapshots. */
 async function createTableViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
   for (const table of TABLES) {
     const columns = publishedColumns(table)
@@ -78,11 +78,11 @@ async function createTableViews(db: Database, sources: readonly CatalogSource[])
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {
   const companies = sources.map(({ company }) => company).join(', ')
   return new FatalError(
-    `The latest snapshots (${companies}) are of an earlier version, without columns that this one shows. Run \`npm run publish -- --company <company>\` for each.`,
+    `The latest snapshots (${companies}) were written by an earlier version and lack columns. Run \`npm run publish -- --company <company>\` for each.`,
   )
 }
 
-/** What decides how a catalog looks, beside the files: where it differs, a snapshot is written anew. */
+/** Covers everything that shapes a catalog besides its files. If it differs, a new snapshot is written. */
 export async function catalogHash(sourceTimezone: string): Promise<string> {
   const parts = [localTime([{ company: '', sourceTimezone }]), CATALOG.map(comments), ...(await readMarts())]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
@@ -104,8 +104,8 @@ function parquetOf(table: string, sources: readonly CatalogSource[]): string {
   const paths = sources.flatMap(({ directory, files }) =>
     (files.get(table) ?? []).map(file => literal(join(directory, file.path))),
   )
-  // A directory `name=value` on the way would else be a column of that name. Snapshots of different companies may be
-  // of different versions of the schema.
+  // Otherwise a directory `name=value` in the path would become a column. Snapshots of different companies may have
+  // different schema versions.
   const options = ['hive_partitioning = false', ...(sources.length > 1 ? ['union_by_name = true'] : [])]
   return `read_parquet([${paths.join(', ')}], ${options.join(', ')})`
 }
@@ -120,8 +120,8 @@ function snapshotRows(sources: readonly CatalogSource[]): string {
 }
 
 /**
- * The macro that marts show times with. Time zones stand in it as constants: one that comes from a column
- * costs six times as much.
+ * The macro that marts use for local times. Time zones are constants in it: reading one from a column costs six
+ * times as much.
  */
 function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[]): string {
   const zones = Map.groupBy(sources, ({ sourceTimezone }) => sourceTimezone)
@@ -137,7 +137,7 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
 
 async function createView(db: Database, relation: Relation, sql: string): Promise<void> {
   await db.run(`CREATE OR REPLACE VIEW ${identifier(relation.name)} AS ${sql}`)
-  // At once: to hand over each alone costs as much again.
+  // In one call: separate calls would double the cost.
   await db.run(comments(relation).join(';\n'))
 }
 

@@ -12,24 +12,24 @@ import { exportColumns, month } from '#src/store/warehouse/sql.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
 import type { Manifest, SnapshotFile } from './manifest.ts'
 
-/** Rows of a month are held in memory until a row group is full, and all months are written at once. */
+/** Rows of a month stay in memory until a row group is full, and all months are written at once. */
 const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480`
-/** DuckDB keeps at most 100 partitions open, and would begin a second file of a month beyond that. */
+/** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
 
 type Target = { readonly directory: string; readonly company: string; readonly access: LakeAccess }
 
-/** What of a table must be written, and what the previous snapshot holds already. */
+/** Which parts of a table must be written, and which the previous snapshot already holds. */
 export type TablePlan = {
   readonly table: Table
-  /** Months to write; null for a table that is one file. */
+  /** Months to write; null for a table in a single file. */
   readonly stale: readonly string[] | null
   readonly reused: readonly SnapshotFile[]
 }
 
 /**
- * Decides, without touching a file, which months of each table changed since the previous snapshot.
- * @param previous null when nothing of it can be used: there is none, or it is of another warehouse.
+ * Decides which months of a table changed since the previous snapshot, without touching files.
+ * @param previous null if it cannot be reused: there is none, or it comes from another warehouse.
  */
 export function planTable(
   table: Table,
@@ -46,9 +46,9 @@ export function planTable(
 }
 
 /**
- * Writes the files of one table into the snapshot and links those that did not change.
- * @param target with the rows that the table has.
- * @throws Error when the files do not hold exactly the table's rows.
+ * Writes the files of one table into the snapshot, and links those that did not change.
+ * @param target includes the table's row count.
+ * @throws Error if the files do not hold exactly as many rows as the table.
  */
 export async function writeTable(
   db: Database,
@@ -65,7 +65,7 @@ export async function writeTable(
     await linkOrCopy(previous, join(target.directory, file.path), target.access)
     files.push(file)
   }
-  // A reader of `editais/*.parquet` finds the columns even where there are no rows yet.
+  // So that a reader of `editais/*.parquet` finds the columns even if there are no rows yet.
   if (files.length === 0) files.push(await writeWhole(db, table, target, 'empty'))
   await openToReaders(directory, target.access)
   await syncDirectory('parquet.directory', directory)
@@ -123,7 +123,7 @@ async function writeMonths(
   return files
 }
 
-/** What a small change mostly needs: without partitions, at a third of what they cost. */
+/** For small changes, which usually affect one month: without partitions, at a third of their cost. */
 async function writeMonth(
   db: Database,
   table: Table,
@@ -136,15 +136,15 @@ async function writeMonth(
      TO ${literal(join(target.directory, path))} (${parquet(table)}, RETURN_STATS)`,
   )
   if (count > 0) return [await finish(target, { path, month, rows: count })]
-  // Its notices have moved to other months, or have none of these rows.
+  // Its notices moved to other months, or have no rows in this table.
   await remove('parquet.remove', join(target.directory, path))
   return []
 }
 
-/** A file that `COPY` tells of. */
+/** A file reported by `COPY`. */
 type Written = { filename: string; count: number }
 
-/** The month of a row `t` is that of its notice, `e`. */
+/** The month of a row `t` is the month of its notice `e`. */
 function monthOf(table: Table): string {
   return month(table.name === 'editais' ? 't.created_at' : 'e.created_at')
 }
@@ -158,7 +158,7 @@ function parquet({ compression }: Table): string {
   return `${PARQUET}, COMPRESSION ${compression ?? 'zstd'}`
 }
 
-/** Durable, read-only and with its checksum. */
+/** Makes a file durable and read-only, and computes its checksum. */
 async function finish(
   { directory, access }: Target,
   file: Pick<SnapshotFile, 'path' | 'month' | 'rows'>,

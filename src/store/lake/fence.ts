@@ -2,24 +2,24 @@ import { FatalError, messageOf } from '#src/platform/errors.ts'
 import { type Answer, type Database, literal, type StatementKind } from '#src/store/warehouse/database.ts'
 
 /**
- * What may be asked behind the fence. `COPY` is not, for a file that may be read may also be written over, nor what
- * hides another statement from this list (`PREPARE`, `EXECUTE`).
+ * The statements allowed behind the fence. Not `COPY`, because a file that may be read may also be overwritten, nor
+ * statements that hide another one from this list (`PREPARE`, `EXECUTE`).
  */
 const ADMITTED: readonly StatementKind[] = [
   ...(['SELECT', 'EXPLAIN', 'PRAGMA', 'SET', 'VARIABLE_SET', 'TRANSACTION', 'ANALYZE'] as const),
-  // Of what is temporary: a catalog is read-only.
+  // Only for temporary objects, because a catalog is read-only.
   ...(['CREATE', 'DROP', 'ALTER', 'INSERT', 'UPDATE', 'DELETE', 'MERGE_INTO'] as const),
 ]
-/** `EXPLAIN ANALYZE` carries out what it explains. A keyword cannot be written in another way. */
+/** `EXPLAIN ANALYZE` runs the statement that it explains. A keyword cannot be spelled in another way. */
 const EXPLAINED_WRITES = /\b(copy|export)\b/i
-/** The session's own: no file, no limit. */
+/** Session settings that affect no file and no limit. */
 const FREE_SETTINGS = ['TimeZone']
 
 const IS_OFF = /^Permission Error|configuration has been locked|disabled (by|through) configuration/
 
 /**
- * From now on, and for good, SQL reads these files and the database itself, writes nothing but its temporary directory,
- * and reaches no network, extension or setting.
+ * From now on, irreversibly, SQL can read only these files and the database itself, write only to its temporary
+ * directory, and reach no network, extension or setting.
  */
 export async function fence(db: Database, readable: readonly string[]): Promise<void> {
   await db.run(`SET allowed_paths = [${readable.map(literal).join(', ')}]`)
@@ -29,14 +29,14 @@ export async function fence(db: Database, readable: readonly string[]): Promise<
 }
 
 /**
- * The answer of a fenced database to whatever SQL.
- * @throws FatalError if it cannot be answered, or wants out.
+ * The answer of a fenced database to any SQL.
+ * @throws FatalError if the query fails or the fence forbids it.
  */
 export async function askFenced(db: Database, sql: string): Promise<Answer> {
   const admit = (kind: StatementKind) => {
     if (!ADMITTED.includes(kind)) throw off(`A query may not be ${article(kind)} statement.`)
     if (kind === 'EXPLAIN' && EXPLAINED_WRITES.test(sql))
-      throw off('EXPLAIN may not name COPY or EXPORT, for it may carry them out.')
+      throw off('EXPLAIN may not name COPY or EXPORT, because EXPLAIN ANALYZE would run them.')
   }
   return await db.ask(sql, admit).catch(error => {
     if (error instanceof FatalError) throw error
@@ -45,14 +45,14 @@ export async function askFenced(db: Database, sql: string): Promise<Answer> {
   })
 }
 
-/** What the user is shown of a query that failed. */
+/** The error shown to the user for a failed query. */
 export function failed(error: unknown): FatalError {
   return new FatalError(`The query failed: ${messageOf(error)}`)
 }
 
 function off(what: string): FatalError {
   return new FatalError(
-    `${what} Queries read the snapshot and nothing else; for SQL that you trust, --allow-files turns other files, extensions and settings on.`,
+    `${what} Queries can read only the snapshot. For SQL that you trust, --allow-files permits other files, extensions and settings.`,
   )
 }
 

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 export type SnapshotFile = {
   /** Relative to the snapshot's directory. */
   readonly path: string
-  /** `YYYY-MM` of the notices' `created_at` in UTC; null in a file for all months. */
+  /** `YYYY-MM` of the notices' `created_at` in UTC; null for a file with all months. */
   readonly month: string | null
   readonly rows: number
   readonly bytes: number
@@ -17,16 +17,16 @@ export type Manifest = {
   readonly snapshot: string
   readonly company: string
   readonly created_at: string
-  /** Of the local times that its marts show. */
+  /** Time zone of the local times in its marts. */
   readonly source_timezone: string
   /** Absolute; the catalog's views hold absolute paths too. */
   readonly directory: string
-  /** The warehouse it was written from: a rebuilt one is another. */
+  /** The warehouse that it was written from; a rebuilt warehouse has another id. */
   readonly warehouse_id: string
   readonly schema_hash: string
-  /** Of the views and comments of its catalog. */
+  /** Hash of its catalog's views and comments. */
   readonly catalog_hash: string
-  /** Of the file: one that somebody wrote to is copied by no later snapshot. */
+  /** Hash of the catalog file; if it no longer matches, later snapshots do not copy the file. */
   readonly catalog_sha256: string
   readonly data_version: number
   /** The last segment of the raw log whose changes it holds. */
@@ -45,7 +45,7 @@ export function latestLink(lake: string): string {
   return join(lake, 'latest')
 }
 
-/** The manifest of one snapshot; null where it is absent or not readable. */
+/** The manifest of one snapshot; null if it is missing or unreadable. */
 export async function readManifest(directory: string): Promise<Manifest | null> {
   try {
     return JSON.parse(await readFile(join(directory, 'manifest.json'), 'utf8')) as Manifest
@@ -54,12 +54,12 @@ export async function readManifest(directory: string): Promise<Manifest | null> 
   }
 }
 
-/** Name of the snapshot that `latest` points to; null when there is none. */
+/** Name of the snapshot that `latest` points to; null if there is none. */
 export async function latestName(lake: string): Promise<string | null> {
   return await readlink(latestLink(lake)).then(basename, () => null)
 }
 
-/** The snapshots that were finished, in the order in which they were written: the log's, for clocks can go back. */
+/** The finished snapshots in the order in which they were written: by log position, because clocks can go back. */
 export async function finishedSnapshots(directory: string): Promise<Manifest[]> {
   const manifests = await Promise.all(
     (await readdir(directory)).map(name => readManifest(join(directory, name))),
@@ -75,8 +75,8 @@ export async function finishedSnapshots(directory: string): Promise<Manifest[]> 
 }
 
 /**
- * The snapshot that holds most of this warehouse: by what of the log it holds, for clocks can go back.
- * One of another warehouse, as before a rebuild, only where there is none of this one.
+ * The newest snapshot of this warehouse: by log position, because clocks can go back. Returns one of another
+ * warehouse, as before a rebuild, only if there is none of this one.
  */
 export function newestOf(finished: readonly Manifest[], warehouseId: string): Manifest | null {
   const rank = (manifest: Manifest) => (manifest.warehouse_id === warehouseId ? manifest.applied_segment : -1)

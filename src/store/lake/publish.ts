@@ -27,18 +27,18 @@ import {
 } from './manifest.ts'
 import { removeExpired } from './retention.ts'
 
-/** Where only the runs changed, a snapshot an hour is enough for whoever watches freshness. */
+/** If only `sync_runs` changed, one snapshot per hour is enough to watch freshness. */
 const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
 
 export type Published = PublishedFigures & { readonly manifest: Manifest }
 
-/** What is told of it. */
+/** The figures of a publish that are reported. */
 export type PublishedFigures = {
   readonly directory: string
-  /** False when the latest snapshot was already the warehouse's state. */
+  /** False if the latest snapshot already matched the warehouse. */
   readonly written: boolean
   readonly bytesWritten: number
-  /** Of the whole snapshot, also files that it shares with earlier ones. */
+  /** Size of the whole snapshot, including files shared with earlier ones. */
   readonly bytes: number
 }
 
@@ -48,9 +48,9 @@ type Request = {
   readonly company: string
   readonly now: Date
   readonly keepMs: number
-  /** Snapshots that are read besides the latest, and stay. */
+  /** Snapshots in use besides the latest; they are kept. */
   readonly inUse: readonly (string | null)[]
-  /** Of the local times that the marts show. */
+  /** Time zone of the local times in the marts. */
   readonly sourceTimezone: string
 }
 
@@ -64,9 +64,9 @@ type State = {
 }
 
 /**
- * Reconciles the lake with the warehouse: a whole snapshot of its `data_version` exists, `latest`
- * resolves to it, and snapshots past their time are gone. Does only what is missing, so a publish that
- * was cut short anywhere is finished by the next one.
+ * Reconciles the lake with the warehouse: a complete snapshot of its `data_version` exists, `latest` resolves
+ * to it, and expired snapshots are gone. Does only what is missing, so the next publish finishes one that was
+ * interrupted at any point.
  */
 export async function publish(request: Request): Promise<Published> {
   const { lake, now } = request
@@ -75,7 +75,7 @@ export async function publish(request: Request): Promise<Published> {
   const finished = await finishedSnapshots(directory)
   const newest = newestOf(finished, state.warehouse_id)
   const latest = await latestName(lake)
-  // First, so that a full disk can become less full.
+  // First, to free space on a full disk.
   const keep = { keepMs: request.keepMs, now }
   const inUse = [latest, ...request.inUse]
   const kept = await removeExpired(directory, finished, { ...keep, inUse: [newest?.snapshot, ...inUse] })
@@ -87,7 +87,7 @@ export async function publish(request: Request): Promise<Published> {
   const manifest = fresh ?? (await writeSnapshot({ ...request, access }, state, previous))
   const { snapshot, tables } = manifest
   if (latest !== snapshot) {
-    // One that was killed may have finished it without making the names durable.
+    // A killed publish may have finished it without making the names durable.
     if (fresh) await syncNames(join(directory, snapshot))
     await pointLatestTo(lake, snapshot)
   }
@@ -118,9 +118,9 @@ function isStale(
   return (
     newest.warehouse_id !== state.warehouse_id ||
     newest.data_version !== state.data_version ||
-    // Of another version of the marts.
+    // Written by another version of the marts.
     newest.catalog_hash !== state.catalog_hash ||
-    // The data directory was moved: the views point to where it was.
+    // The data directory was moved, and the views still point to the old path.
     newest.directory !== join(directory, newest.snapshot) ||
     (newest.applied_segment !== state.applied_segment &&
       Math.abs(now.getTime() - Date.parse(newest.created_at)) >= RUNS_ONLY_INTERVAL_MS)
@@ -139,7 +139,7 @@ async function writeSnapshot(
   await mkdir(directory, PRIVATE_DIRECTORY)
   const target = { directory, company, previousDirectory, access }
   const files = new Map<string, readonly SnapshotFile[]>()
-  // One transaction: every table as of the same committed state.
+  // One transaction, so that all tables show the same committed state.
   await db.transaction(async () => {
     const versions = await db.rows<{ table_name: string; month: string; version: number }>(
       'FROM month_versions',
@@ -194,7 +194,7 @@ async function writeSnapshot(
   return manifest
 }
 
-/** By table; all at once, as each question costs as much as many. As subqueries of one row they would be joined. */
+/** Row counts by table, in one query, because each query has a fixed cost. Subqueries of one row would be joined. */
 async function countRows(db: Database): Promise<Record<string, number>> {
   const counts = TABLES.map(
     ({ name }) => `SELECT ${literal(name)} AS name, count(*) AS rows FROM ${identifier(name)}`,
@@ -203,7 +203,7 @@ async function countRows(db: Database): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, rows }) => [name, rows]))
 }
 
-/** Months of a table whose file is not there as the manifest says: written anew, as if they had changed. */
+/** Months whose file is missing or differs from the manifest. They are rewritten as if they had changed. */
 async function lostMonths(previous: Manifest | null, directory: string | null, table: Table) {
   const lost: { table_name: string; month: string; version: number }[] = []
   for (const file of previous?.tables[table.name]?.files ?? []) {
@@ -218,7 +218,7 @@ async function lostMonths(previous: Manifest | null, directory: string | null, t
   return lost
 }
 
-/** The manifest says that the snapshot is whole, so it appears whole and after everything else. */
+/** The manifest marks the snapshot as complete, so it appears atomically and last. */
 async function writeManifest(directory: string, manifest: Manifest, access: LakeAccess): Promise<void> {
   const temporary = join(directory, 'manifest.json.part')
   await writeNew(temporary, `${JSON.stringify(manifest, null, 2)}\n`)
@@ -227,7 +227,7 @@ async function writeManifest(directory: string, manifest: Manifest, access: Lake
   await syncNames(directory)
 }
 
-/** Of a snapshot's files, and its own. */
+/** Makes durable the names of a snapshot's files, and its own. */
 async function syncNames(directory: string): Promise<void> {
   await syncDirectory('manifest.directory', directory)
   await syncDirectory('snapshots.directory', dirname(directory))
@@ -246,7 +246,7 @@ async function pointLatestTo(lake: string, snapshot: string): Promise<void> {
   await syncDirectory('latest.directory', lake)
 }
 
-/** `<UTC time>-<data_version>`; a second snapshot within the second gets a later one. */
+/** `<UTC time>-<data_version>`; a second snapshot in the same second gets a later time. */
 async function freeName(directory: string, now: Date, dataVersion: number): Promise<string> {
   for (let second = 0; ; second += 1) {
     const time = new Date(now.getTime() + second * 1000).toISOString().replace(/[-:]|\.\d+/g, '')
@@ -261,7 +261,7 @@ async function freeName(directory: string, now: Date, dataVersion: number): Prom
   }
 }
 
-/** What a killed publish left: nothing points to it. */
+/** Removes what a killed publish left; nothing points to it. */
 async function removeUnfinished(directory: string, finished: readonly Manifest[]): Promise<void> {
   const whole = new Set(finished.map(manifest => manifest.snapshot))
   for (const name of await readdir(directory)) {

@@ -7,9 +7,9 @@ import { type CatalogSource, createViews } from './catalog.ts'
 import { latestLink, type Manifest, readManifest } from './manifest.ts'
 
 /**
- * Opens the latest snapshot as a database, read-only. The link is resolved once: a snapshot published
- * meanwhile cannot mix with this one.
- * @throws FatalError when nothing was published yet.
+ * Opens the latest snapshot as a read-only database. The link is resolved once, so a snapshot published in the
+ * meantime cannot mix with this one.
+ * @throws FatalError if nothing was published yet.
  */
 export async function openSnapshot(
   lake: string,
@@ -22,7 +22,7 @@ export async function openSnapshot(
 
 /**
  * The manifest of the latest snapshot.
- * @throws FatalError when nothing was published yet, or it was moved since.
+ * @throws FatalError if nothing was published yet, or the snapshot was moved since.
  */
 export async function requireLatest(lake: string): Promise<Manifest> {
   const manifest = await readLatest(lake)
@@ -31,8 +31,8 @@ export async function requireLatest(lake: string): Promise<Manifest> {
 }
 
 /**
- * The latest snapshots of several companies as one database; those without a snapshot are not in it.
- * @throws FatalError when none has one.
+ * The latest snapshots of several companies as one database, without companies that have none.
+ * @throws FatalError if no company has a snapshot.
  */
 export async function openSnapshots(
   lakes: readonly string[],
@@ -50,8 +50,8 @@ export async function openSnapshots(
 }
 
 /**
- * What a catalog over the latest snapshots is made of.
- * @throws FatalError when there is none.
+ * The sources for a catalog over the latest snapshots.
+ * @throws FatalError if there is none.
  */
 export async function latestSources(lakes: readonly string[]): Promise<CatalogSource[]> {
   const manifests = (await Promise.all(lakes.map(readLatest))).filter(manifest => manifest !== null)
@@ -61,13 +61,13 @@ export async function latestSources(lakes: readonly string[]): Promise<CatalogSo
   const old = manifests.find(({ source_timezone }) => !source_timezone)
   if (old) {
     throw new FatalError(
-      `The latest snapshot of ${old.company} is of an earlier version. Run \`npm run publish -- --company ${old.company}\` to write one of this version.`,
+      `The latest snapshot of ${old.company} was written by an earlier version. Run \`npm run publish -- --company ${old.company}\` to write a new one.`,
     )
   }
   return manifests.map(sourceOf)
 }
 
-/** Absolute: the files that the views of a catalog read. */
+/** The files that a catalog's views read, as absolute paths. */
 export function filesOf({ directory, files }: CatalogSource): string[] {
   return [...files.values()].flat().map(({ path }) => join(directory, path))
 }
@@ -81,17 +81,17 @@ export function sourceOf(manifest: Manifest): CatalogSource {
 }
 
 /**
- * The manifest of the latest snapshot; null where nothing was published yet.
- * @throws FatalError when it cannot be read where it lies.
+ * The manifest of the latest snapshot; null if nothing was published yet.
+ * @throws FatalError if the snapshot was moved since.
  */
 async function readLatest(lake: string): Promise<Manifest | null> {
   const directory = await realpath(latestLink(lake)).catch(() => null)
   const manifest = directory && (await readManifest(directory))
   if (!directory || !manifest) return null
-  // The way there may lead over links.
+  // The path may contain links.
   if ((await realpath(manifest.directory).catch(() => null)) !== directory) {
     throw new FatalError(
-      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write one for this place.`,
+      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write a new one here.`,
     )
   }
   return manifest

@@ -5,22 +5,22 @@ import { segmentNumbers, segmentPath, unusableSegment } from './files.ts'
 import { cutShort, readFrames } from './frames.ts'
 import { isKnownType, type ReadLine, readLine } from './line.ts'
 
-/** What the lines of one segment say, as far as they can be read. */
+/** What the readable lines of one segment hold. */
 export type Contents = {
   /** Usable lines by type. */
   readonly kinds: ReadonlyMap<string, number>
-  /** The runs that wrote them, and when each wrote the first of them. */
+  /** The runs that wrote them, each with the time of its first line here. */
   readonly runs: ReadonlyMap<string, string>
-  /** Those of them that begin here. */
+  /** The runs that begin here. */
   readonly begun: ReadonlySet<string>
   readonly firstRun: string | null
-  /** What the lines say of the log that they are of. */
+  /** Which log the lines claim to belong to. */
   readonly claims: {
     readonly numbers: ReadonlySet<number>
     readonly companies: ReadonlySet<string>
     readonly logs: ReadonlySet<string>
   }
-  /** What is wrong with the rest; null where there is none. */
+  /** What is wrong with the rest, or null. */
   readonly damage: string | null
 }
 
@@ -28,10 +28,10 @@ export type Examined = {
   readonly number: number
   readonly path: string
   readonly state: 'whole' | 'missing' | 'damaged' | 'foreign'
-  /** Why it is not whole: what a sentence with the segment as its subject goes on with. */
+  /** Why it is not whole, as a predicate with the segment as subject; null if it is whole. */
   readonly why: string | null
   readonly contents: Contents
-  /** Runs that go on here and whose start is lost with an earlier segment, or with a part of this one. */
+  /** Runs that continue here but whose start was lost, in an earlier segment or in a part of this one. */
   readonly unexplained: ReadonlyMap<string, string>
 }
 
@@ -40,10 +40,10 @@ const NOTHING: Contents = {
   claims: { numbers: new Set(), companies: new Set(), logs: new Set() },
 }
 
-/** A log with more holes than that is not damaged: a file with a strange number lies in it. */
+/** With a larger gap than this, the log is not damaged but contains a stray file. */
 const MAX_MISSING = 1000
 
-/** The first file whose number is too far from those before it to be of this log; null where none is. */
+/** The first file whose number is too far from the previous ones to belong to this log, or null. */
 export async function straySegment(directory: string): Promise<{ path: string; why: string } | null> {
   return strayAmong(directory, await segmentNumbers(directory))
 }
@@ -52,14 +52,14 @@ function strayAmong(directory: string, numbers: readonly number[]): { path: stri
   const index = numbers.findIndex((number, before) => number - 1 - before > MAX_MISSING)
   const number = numbers[index]
   if (number === undefined) return null
-  const why = `cannot be of this log: ${number - 1 - index} segments are missing before it`
+  const why = `cannot belong to this log: ${number - 1 - index} segments are missing before it`
   return { path: segmentPath(directory, number), why }
 }
 
 /**
- * Reads the whole log, and says of every segment from the first to the last one that is there whether it can be used.
- * @param options.onSegment told before each of so many.
- * @throws FatalError where a stray file would make it endless.
+ * Reads the whole log, and judges whether each segment, up to the last existing one, can be used.
+ * @param options.onSegment called before each segment.
+ * @throws FatalError if a stray file would make it endless.
  */
 export async function examineLog(options: {
   directory: string
@@ -68,7 +68,7 @@ export async function examineLog(options: {
   const { directory, onSegment } = options
   const numbers = await segmentNumbers(directory)
   const stray = strayAmong(directory, numbers)
-  if (stray !== null) throw new FatalError(`${stray.path} ${stray.why}. Move it away, and run again.`)
+  if (stray !== null) throw new FatalError(`${stray.path} ${stray.why}. Move it away and run again.`)
   const present = new Set(numbers)
   const total = numbers.at(-1) ?? 0
   const all: { number: number; path: string; contents: Contents | null }[] = []
@@ -86,7 +86,7 @@ export async function examineLog(options: {
     const { isStrange, ...judged } = judge({ number, path, contents, log, known, strange, isLost })
     const runs = judged.state === 'foreign' ? (isStrange ? strange : null) : known
     for (const run of judged.contents.runs.keys()) runs?.add(run)
-    // A run's segments follow one another: only what comes next can go on with what is lost here.
+    // A run's segments are consecutive, so only the next segment can continue a run lost here.
     isLost = judged.state !== 'whole'
     return judged
   })
@@ -98,7 +98,7 @@ function judge(about: {
   contents: Contents | null
   log: string | null
   known: ReadonlySet<string>
-  /** Runs of another log, as the segments before this one have shown. */
+  /** Runs that earlier segments showed to be of another log. */
   strange: ReadonlySet<string>
   isLost: boolean
 }): Examined & { isStrange: boolean } {
@@ -114,7 +114,7 @@ function judge(about: {
   const otherNumber = other(contents.claims.numbers, number)
   const company = [...contents.claims.companies][0] ?? null
   const foreign = foreignness({ number, company, otherNumber, otherLog, unknownRun })
-  // What is only in a wrong place may be of a run of ours.
+  // A segment that is only misplaced may be from one of our runs.
   const isStrange = otherLog !== null || (otherNumber === null && unknownRun !== null)
   if (foreign !== null) return { ...nothing, state: 'foreign', why: foreign, contents, isStrange }
   const state = contents.damage === null ? 'whole' : 'damaged'
@@ -126,10 +126,10 @@ function other<T>(claimed: ReadonlySet<T>, own: T): T | null {
   return [...claimed].find(one => one !== own) ?? null
 }
 
-/** What shows that a segment is of another log, or of another place in this one; null where nothing does. */
+/** Why a segment belongs to another log, or elsewhere in this one; null if nothing shows that. */
 export function foreignness(signs: {
   readonly number: number
-  /** For whom it was written: a company may have been renamed since, so that is no sign by itself. */
+  /** The company that it was written for. Not a sign by itself, because a company may have been renamed. */
   readonly company: string | null
   readonly otherNumber: number | null
   readonly otherLog: string | null
@@ -137,15 +137,14 @@ export function foreignness(signs: {
 }): string | null {
   const { number, company, otherNumber, otherLog, unknownRun } = signs
   const whose = company === null ? '' : ` of ${company}`
-  if (otherLog !== null) return `is not of this log: it is of one${whose} that began with run ${otherLog}`
-  if (otherNumber !== null)
-    return `is not in its place: it was written as number ${otherNumber}, not ${number}`
+  if (otherLog !== null) return `belongs to another log${whose}, which began with run ${otherLog}`
+  if (otherNumber !== null) return `is misplaced: it was written as number ${otherNumber}, not ${number}`
   if (unknownRun !== null)
-    return `is not of this log: it goes on with run ${unknownRun}, which did not begin in it`
+    return `belongs to another log: it continues run ${unknownRun}, which did not start in this one`
   return null
 }
 
-/** The first run of a log names it, as for the warehouse, also where it was of a version that said nothing of that. */
+/** The first run of a log names it, as in the warehouse, even if its version did not record that. */
 function namingItself(first: Contents): Contents {
   const { claims, firstRun, begun } = first
   if (claims.logs.size > 0 || firstRun === null || !begun.has(firstRun)) return first
@@ -153,8 +152,8 @@ function namingItself(first: Contents): Contents {
 }
 
 /**
- * The log's name by most segments, and of as many by the first: each is of the log that its runs named when they
- * began. A single one may be wrong.
+ * The log's name by majority of segments; in a tie, the first wins. Each segment votes for the log that its runs
+ * named when they began. A single segment may be foreign.
  */
 function logOf(contents: readonly (Contents | null)[]): string | null {
   const present = contents.filter(one => one !== null)
@@ -174,22 +173,22 @@ function logOf(contents: readonly (Contents | null)[]): string | null {
 }
 
 /**
- * What is wrong with one segment by itself; null where nothing is. Reads all of it.
+ * What is wrong with one segment by itself, or null. Reads all of it.
  */
 export async function damageOf(path: string): Promise<string | null> {
   return (await readContents(path)).damage
 }
 
 /**
- * The quick part of that, before DuckDB reads it.
- * @throws FatalError where the file does not hold all that was written.
+ * The quick part of that check, before DuckDB reads the file.
+ * @throws FatalError if the file is incomplete.
  */
 export async function assertNotCutShort(path: string): Promise<void> {
   const damage = cutShort(await readFile(path))
   if (damage !== null) throw unusableSegment(path, `is damaged: ${damage}`)
 }
 
-/** @param onLine told each usable line, as text and as it was read. */
+/** @param onLine called for each usable line, with its text and the parsed line. */
 export async function readContents(
   path: string,
   onLine: (text: string, line: ReadLine) => void = () => {},
@@ -210,11 +209,11 @@ export async function readContents(
     if (typeof number === 'number') claims.numbers.add(number)
     if (typeof company === 'string') claims.companies.add(company)
     if (typeof log === 'string') claims.logs.add(log)
-    // The first run of a log has nothing to name but itself.
+    // The first run of a log names the log after itself.
     else if (number === 1 && type === 'run_started') claims.logs.add(run_id)
   }
   const bytes = await readFile(path).catch(error => {
-    // A broken disk; what another user may read is not damaged.
+    // A broken disk. Other errors, such as missing permissions, do not mean damage.
     if (systemCode(error) === 'EIO') return null
     throw error
   })
@@ -234,7 +233,7 @@ export async function readContents(
       onLine(text, line)
     }
   }
-  if (last === 0) damage ??= 'it holds no line'
+  if (last === 0) damage ??= 'it has no lines'
   const [firstRun = null] = runs.keys()
   return { kinds, runs, begun, firstRun, claims, damage }
 }
@@ -243,12 +242,12 @@ async function* chunk(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes
 }
 
-/** Types of lines that this version does not know: it was another one that wrote them. */
+/** Line types that this version does not know; another version wrote them. */
 export function unknownTypes({ kinds }: Contents): string[] {
   return [...kinds.keys()].filter(type => !isKnownType(type))
 }
 
-/** Names in the log's directory, other than segments. */
+/** Names in the log's directory that are not segments. */
 export async function otherNames(directory: string): Promise<string[]> {
   const segments = new Set((await segmentNumbers(directory)).map(number => segmentPath('', number)))
   return (await readdir(directory)).filter(name => !segments.has(name))

@@ -10,19 +10,19 @@ export function segmentPath(directory: string, number: number): string {
   return join(directory, `${String(number).padStart(6, '0')}.ndjson.zst`)
 }
 
-/** Where a segment grows until it is sealed. */
+/** Where a segment is written until it is sealed. */
 export function unsealedPath(directory: string, number: number): string {
   return segmentPath(directory, number) + UNSEALED_SUFFIX
 }
 
-/** Where what was damaged or not of this log is kept, once something stands in its place. */
+/** Where damaged and foreign segments are kept after they were replaced. */
 export function damagedDirectory(directory: string): string {
   return join(directory, 'damaged')
 }
 
 /**
- * Numbers of the sealed segments, ascending. Throws FatalError when one is missing: what was derived
- * from a log with a hole could not be trusted.
+ * Numbers of the sealed segments, ascending. Throws FatalError if one is missing, because data derived from a
+ * log with a gap could not be trusted.
  */
 export async function sealedSegments(directory: string): Promise<number[]> {
   const numbers = await segmentNumbers(directory)
@@ -31,12 +31,12 @@ export async function sealedSegments(directory: string): Promise<number[]> {
   throw unusableSegment(segmentPath(directory, missing + 1), 'is missing')
 }
 
-/** Numbers of the segments that are there, ascending; some may be missing. */
+/** Numbers of the existing segments, ascending; some may be missing. */
 export async function segmentNumbers(directory: string): Promise<number[]> {
   return (await readdir(directory)).flatMap(name => numberOf(name) ?? []).sort((a, b) => a - b)
 }
 
-/** Null for what is no segment of a log: a copy under a name of its own is none. */
+/** Null for a file that is not a segment, such as a renamed copy. */
 export function numberOf(name: string): number | null {
   const digits = SEGMENT_NAME.exec(name)?.[1]
   if (digits === undefined) return null
@@ -44,16 +44,16 @@ export function numberOf(name: string): number | null {
   return number > 0 && basename(segmentPath('', number)) === name ? number : null
 }
 
-/** The ways out of a log that cannot be read to its end. */
+/** What to do about a log that cannot be read completely. */
 export const WAYS_OUT =
-  'Put the right file back from a backup; or run `npm run rebuild -- --salvage`, which goes on with what can be read'
+  'Restore the file from a backup, or run `npm run rebuild -- --salvage` to keep what can be read'
 
-/** @param what of it cannot be used, such as `is missing`. */
+/** @param what is wrong with it, such as `is missing`. */
 export function unusableSegment(path: string, what: string): FatalError {
   return new FatalError(`Segment ${path} of the raw log ${what}. ${WAYS_OUT}.`)
 }
 
-/** Removes what a killed run left unsealed: nothing was derived from it. */
+/** Removes segments that a killed run left unsealed; nothing was derived from them. */
 export async function removeUnsealed(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (name.endsWith(UNSEALED_SUFFIX)) await remove('unsealed.remove', join(directory, name))
@@ -63,8 +63,8 @@ export async function removeUnsealed(directory: string): Promise<void> {
 export type RawLogSize = { readonly segments: number; readonly bytes: number }
 
 /**
- * Of the sealed segments; bytes as they lie on the disk.
- * @param known of the first segments: only later ones are looked at, which of a year's log takes half a second.
+ * Size of the sealed segments, in bytes on disk.
+ * @param known the size of the first segments, so that only later ones are checked; a year's log takes half a second.
  */
 export async function rawLogSize(directory: string, known?: RawLogSize): Promise<RawLogSize> {
   const numbers = await sealedSegments(directory)

@@ -5,12 +5,12 @@ const decompress = promisify(zlib.zstdDecompress)
 
 const MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 const CHECKSUM_BYTES = 4
-/** A frame is a block of lines (`writer.ts`), the last of which may be of the greatest length. */
+/** A frame is a block of lines (`writer.ts`); its last line may have the maximum length. */
 const MAX_FRAME_BYTES = 192 * 1024 * 1024
 
 /**
- * What can be read of a segment's bytes: the frames whose checksum is right, decompressed, and what is wrong with
- * the bytes between them. The writer begins each frame with a new line.
+ * The readable parts of a segment: frames with a correct checksum, decompressed, and what is wrong with the bytes
+ * between them. The writer starts each frame with a new line.
  */
 export async function* readFrames(bytes: Buffer): AsyncGenerator<{ text: Buffer } | { damage: string }> {
   if (bytes.length === 0) yield { damage: 'it is empty' }
@@ -29,9 +29,9 @@ export async function* readFrames(bytes: Buffer): AsyncGenerator<{ text: Buffer 
 }
 
 /**
- * Whether bytes are whole frames from the first to the last, as far as can be seen without decompressing them: DuckDB
- * takes a file that ends early for one that ends there.
- * @returns what is wrong; null where nothing is.
+ * Checks that the bytes are whole frames from first to last, without decompressing them. DuckDB does not notice a
+ * truncated file.
+ * @returns what is wrong, or null.
  */
 export function cutShort(bytes: Buffer): string | null {
   if (bytes.length === 0) return 'it is empty'
@@ -44,17 +44,17 @@ export function cutShort(bytes: Buffer): string | null {
 }
 
 function damageAt(bytes: Buffer, start: number, end: number | null): string {
-  if (end !== null) return `its bytes ${start} to ${end} are not what was written`
+  if (end !== null) return `bytes ${start} to ${end} are corrupted`
   return bytes.subarray(start, start + MAGIC.length).equals(MAGIC)
-    ? `it is cut off: what begins at byte ${start} has no end`
-    : `its bytes from ${start} on are not what was written`
+    ? `it is truncated: the frame at byte ${start} has no end`
+    : `bytes from ${start} on are corrupted`
 }
 
 async function decompressed(frame: Buffer): Promise<Buffer | null> {
   return await decompress(frame, { maxOutputLength: MAX_FRAME_BYTES }).catch(() => null)
 }
 
-/** Where the frame ends that begins at `start` (RFC 8878, 3.1.1); null where none does, or not all of it is there. */
+/** The end of the frame at `start` (RFC 8878, 3.1.1); null if there is no frame or it is incomplete. */
 function frameEnd(bytes: Buffer, start: number): number | null {
   if (!bytes.subarray(start, start + MAGIC.length).equals(MAGIC)) return null
   const descriptor = bytes[start + MAGIC.length]
@@ -69,7 +69,7 @@ function frameEnd(bytes: Buffer, start: number): number | null {
     last = header & 1
     const kind = (header >> 1) & 3
     if (kind === 3) return null
-    // A block of one byte, repeated, has its length in the header alone.
+    // An RLE block stores a single byte; the header has its repeat count.
     at += 3 + (kind === 1 ? 1 : header >> 3)
   }
   if ((descriptor >> 2) & 1) at += CHECKSUM_BYTES

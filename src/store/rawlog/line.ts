@@ -7,19 +7,19 @@ export type Drift = {
 }
 
 /**
- * One thing that happened. The writer adds `seq` (position in the segment, from 1), `run_id` and `at` (UTC), and
- * to the first line of a segment its `number`. A document travels as JSON text beside the line's other properties.
+ * One event. The writer adds `seq` (position in the segment, from 1), `run_id` and `at` (UTC), and the segment's
+ * `number` to its first line. A document is passed as JSON text beside the line's other properties.
  */
 export type Line =
   | {
       type: 'run_started'
       mode: 'full' | 'incremental' | 'filtered' | 'replay'
       analysis_statuses: readonly string[]
-      /** Set by `--full`, to the time: analyses that were logged before this line are due again. */
+      /** Set by `--full` to the current time: analyses logged before this line are due again. */
       refetch_before?: string
-      /** Whose log it is: a segment of another one is recognised by it. Absent in lines of the first versions. */
+      /** The log's company; identifies a segment of another one. Absent in lines of the first versions. */
       company?: string
-      /** The log's name: the first run in it. Absent in that run's own line. */
+      /** The log's name: its first run. Absent in that run's own line. */
       log?: string
     }
   | {
@@ -28,25 +28,25 @@ export type Line =
       updated_at: string
       drift?: readonly Drift[]
       raw?: string
-      /** Only where it is not this segment: as for analyses. */
+      /** Only if it differs from this segment, as for analyses. */
       fetched_in?: number
     }
   | {
       type: 'analysis'
       edital_id: string
-      /** The notice's `updated_at`, as the API wrote it, for which the analysis was fetched. */
+      /** The notice's `updated_at`, as the API sent it, for which the analysis was fetched. */
       updated_at: string
       /** The same in the form that SQL reads. */
       source_updated_at: string
       hash: string
       drift?: readonly Drift[]
       raw?: string
-      /** Only where it is not `at` and this segment: a record that was quarantined then and is usable now. */
+      /** Only if they differ from `at` and this segment: the record was quarantined then and is usable now. */
       fetched_at?: string
       fetched_in?: number
     }
   | { type: 'analysis_same'; edital_id: string; updated_at: string; source_updated_at: string; hash: string }
-  /** With a hash: a quarantined list item, perhaps without an id, that is listed no more. */
+  /** With a hash: a quarantined list item, perhaps without an id, that is no longer listed. */
   | { type: 'gone'; edital_id: string | null; hash?: string }
   | {
       type: 'rejected'
@@ -62,17 +62,17 @@ export type Line =
     }
   | { type: 'run_finished'; report: object; drift?: readonly Drift[] }
   /**
-   * In the place of what could not be read any more: once for the salvage itself, with its mode, and once for each
-   * run whose start is lost.
+   * Replaces lines that could no longer be read: one for the salvage itself, with its mode, and one for each run whose
+   * start was lost.
    */
   | { type: 'lost'; mode?: 'salvage'; reason: string; log?: string }
 
-/** The document of a `notice` or `analysis` line: JSON text of one line. */
+/** The document of a `notice` or `analysis` line, as one line of JSON text. */
 export type Document = { readonly notice: string } | { readonly analysis: string }
 
 const OF_EVERY_LINE = ['run_id', 'at'] as const
 
-/** Properties that a line of this type cannot be used without; all are texts but `report`. */
+/** Properties that a line of this type requires; all are strings except `report`. */
 const REQUIRED: Readonly<Record<Line['type'], readonly string[]>> = {
   run_started: ['mode'],
   notice: ['edital_id', 'updated_at'],
@@ -84,7 +84,7 @@ const REQUIRED: Readonly<Record<Line['type'], readonly string[]>> = {
   lost: ['reason'],
 }
 
-/** A line as it was read, of which only what every line has is known. */
+/** A line as read; only the properties common to all lines are typed. */
 export type ReadLine = Readonly<Record<string, unknown>> & {
   readonly seq: number
   readonly run_id: string
@@ -94,7 +94,7 @@ export type ReadLine = Readonly<Record<string, unknown>> & {
 
 /**
  * Reads one line of a segment.
- * @returns what is wrong with it where it cannot be used. One of a type that is not known can be.
+ * @returns the line, or what is wrong with it. A line of an unknown type is valid.
  */
 export function readLine(text: string): ReadLine | { readonly wrong: string } {
   let line: Partial<ReadLine>
@@ -104,7 +104,7 @@ export function readLine(text: string): ReadLine | { readonly wrong: string } {
     return { wrong: 'is not JSON' }
   }
   if (line === null || typeof line !== 'object' || !Number.isSafeInteger(line.seq)) {
-    return { wrong: 'has no number' }
+    return { wrong: 'has no seq' }
   }
   const type = String(line.type)
   const document = type === 'notice' || type === 'analysis' ? [type] : []
@@ -122,10 +122,10 @@ function isPresent(name: string, value: unknown): boolean {
   return isObject ? typeof value === 'object' && value !== null : typeof value === 'string'
 }
 
-/** Of a rejected body, what is published. */
+/** How much of a rejected body is published. */
 const EXCERPT_BYTES = 2048
 
-/** The beginning of what was received, as well-formed text. */
+/** The beginning of the received bytes, as well-formed text. */
 export function excerptOf(raw: Buffer): string {
   return raw.subarray(0, EXCERPT_BYTES).toString('utf8').toWellFormed()
 }

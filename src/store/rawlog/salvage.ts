@@ -7,24 +7,24 @@ import { damagedDirectory, segmentPath } from './files.ts'
 import type { Line } from './line.ts'
 import { SegmentWriter } from './writer.ts'
 
-/** What stands in the place of a segment that could not be used. */
+/** The replacement of a segment that could not be used. */
 export type Salvaged = {
   readonly segment: number
-  /** What was wrong with it, as a sentence goes on after its name. */
+  /** What was wrong with it, as the predicate of a sentence. */
   readonly why: string
-  /** Where it is now; null where there was none. */
+  /** Where the old file is now; null if there was none. */
   readonly moved_to: string | null
-  /** Lines of it that stay in the log, by type. */
+  /** Number of its lines kept in the log, by type. */
   readonly kept: Readonly<Record<string, number>>
 }
 
 /**
- * Makes a log that has missing, damaged or foreign segments whole again. What can be read of a damaged segment
- * takes its place; the file itself is kept aside. A `lost` line says where something is missing, so that the log
- * tells of it. The caller holds the company's lock.
- * @param options.runId names the salvage, as a run is named.
- * @param options.onUnusable waited for before the first change, where there will be one.
- * @throws FatalError where a stray file lies in the log.
+ * Repairs a log that has missing, damaged or foreign segments. The readable lines of a damaged segment replace it;
+ * the file itself is kept in `damaged/`. A `lost` line records each loss in the log. The caller holds the company's
+ * lock.
+ * @param options.runId names the salvage, like a run.
+ * @param options.onUnusable awaited before the first change, if there will be one.
+ * @throws FatalError if a stray file is in the log.
  */
 export async function salvageLog(options: {
   directory: string
@@ -40,7 +40,7 @@ export async function salvageLog(options: {
   const log = nameOf(examined)
   const salvaged: Salvaged[] = []
   for (const one of unusable) {
-    // Aside first, and by a second name: at every moment there is one segment of that number.
+    // Set it aside first, by a hard link, so that a segment with that number always exists.
     const movedTo = one.state === 'missing' ? null : await setAside(directory, one)
     const kept = one.state === 'damaged' ? one.contents.kinds : new Map<string, number>()
     const why = one.why as string
@@ -51,7 +51,7 @@ export async function salvageLog(options: {
   return salvaged
 }
 
-/** By most of the log, as `examineLog` has judged it; only a segment in the place of the first needs it. */
+/** The log's name, from the segments that `examineLog` accepted. Only a replaced first segment needs it. */
 function nameOf(examined: readonly Examined[]): string | null {
   const own = examined.filter(({ state }) => state !== 'foreign')
   for (const { contents } of own) for (const log of contents.claims.logs) return log
@@ -60,7 +60,7 @@ function nameOf(examined: readonly Examined[]): string | null {
 
 type LostLine = Extract<Line, { type: 'lost' }> & { readonly run_id: string; readonly at: string }
 
-/** The salvage's own line, and one for each run whose start was lost here or is not known to be anywhere else. */
+/** The salvage's own line, and one for each run whose start was lost here or is not known to be elsewhere. */
 function lostLines(about: {
   runId: string
   now: () => Date
@@ -70,14 +70,14 @@ function lostLines(about: {
   keptLines: number
 }): LostLine[] {
   const { runId, now, one, examined, log, keptLines } = about
-  const stay = keptLines === 0 ? 'nothing of it is left' : `${keptLines} of its lines stay`
+  const stay = keptLines === 0 ? 'none of its lines were kept' : `${keptLines} of its lines were kept`
   const own: LostLine = {
     ...{ run_id: `${runId}-${one.number}`, at: now().toISOString(), type: 'lost', mode: 'salvage' },
-    reason: `Segment ${basename(one.path)} of the raw log ${one.why}; ${stay}. What was lost of notices and analyses is fetched again by the next run.`,
+    reason: `Segment ${basename(one.path)} of the raw log ${one.why}; ${stay}. The next run fetches lost notices and analyses again.`,
     ...(one.number === 1 && log !== null ? { log } : {}),
   }
   const runs = new Map<string, string>()
-  // Up to the next one: what is lost there explains those that come after it.
+  // Up to the next unusable segment, whose loss explains the runs after it.
   for (const other of examined.slice(one.number - 1)) {
     if (other !== one && other.state !== 'whole') break
     for (const [run, at] of other.unexplained) runs.set(run, at)
@@ -87,13 +87,13 @@ function lostLines(about: {
     ...[...runs].map(
       ([run_id, at]): LostLine => ({
         ...{ run_id, at, type: 'lost' },
-        reason: `What this run logged first is lost with segment ${basename(one.path)}.`,
+        reason: `The first lines of this run were lost with segment ${basename(one.path)}.`,
       }),
     ),
   ]
 }
 
-/** Gives the file a name of its own in `damaged/`. */
+/** Links or copies the file to a free name in `damaged/`. */
 async function setAside(directory: string, { number, path }: Examined): Promise<string> {
   const damaged = damagedDirectory(directory)
   await makePrivateDirectory(damaged)
@@ -107,7 +107,7 @@ async function setAside(directory: string, { number, path }: Examined): Promise<
   }
 }
 
-/** False where the name is taken. */
+/** False if the name is taken. */
 async function linkedOrCopied(from: string, to: string): Promise<boolean> {
   try {
     await linkFile('damaged.link', from, to)
@@ -121,7 +121,7 @@ async function linkedOrCopied(from: string, to: string): Promise<boolean> {
   return true
 }
 
-/** Writes the segment anew, durable as any: what was lost, then what is left, numbered from 1. */
+/** Rewrites the segment durably: first the `lost` lines, then the kept lines, numbered from 1. */
 async function replace(directory: string, one: Examined, lost: readonly LostLine[]): Promise<void> {
   const writer = new SegmentWriter(directory, one.number, 0)
   const append = async (text: (seq: number) => string) =>
@@ -142,7 +142,7 @@ async function replace(directory: string, one: Examined, lost: readonly LostLine
   }
 }
 
-/** As text: parsed and written again, numbers would lose their digits. */
+/** Edits the text, because parsing and rewriting would lose digits of numbers. */
 function numbered(text: string, seq: number): string {
   const rest = text.replace(/^\{"seq":\d+/, '')
   return rest === text ? JSON.stringify({ ...JSON.parse(text), seq }) : `{"seq":${seq}${rest}`

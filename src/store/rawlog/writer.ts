@@ -7,11 +7,11 @@ import type { Document, Line } from './line.ts'
 
 const compress = promisify(zlib.zstdCompress)
 
-/** Compressed as one zstd frame each, off the event loop; frames can be concatenated. */
+/** Each block is compressed as one zstd frame, off the event loop; frames can be concatenated. */
 const BLOCK_BYTES = 4 * 1024 * 1024
-/** Blocks being compressed or written at once; more would only pile up in memory. */
+/** Blocks compressed or written at once; more would only fill memory. */
 const MAX_BLOCKS_UNDER_WAY = 2
-/** The fastest level: a log of repetitive JSON shrinks about as well, and the CPU is wanted elsewhere. */
+/** The fastest level: repetitive JSON compresses about as well, and the CPU is needed elsewhere. */
 const ZSTD = {
   params: { [zlib.constants.ZSTD_c_compressionLevel]: 1, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
 }
@@ -23,7 +23,7 @@ export type Segment = {
   readonly longestLineBytes: number
 }
 
-/** What a segment that is being written holds. */
+/** The contents of the segment being written. */
 export type Unsealed = {
   readonly lines: number
   readonly documents: number
@@ -37,7 +37,7 @@ export class RawLogWriter {
   readonly #runId: string
   readonly #now: () => Date
   #segment: SegmentWriter
-  /** Segments become durable in the order of their numbers, so that the log never has a gap. */
+  /** Segments become durable in number order, so that the log never has a gap. */
   #sealed: Promise<unknown> = Promise.resolve()
 
   /** @param firstNumber the number of the segment to write next. */
@@ -53,13 +53,13 @@ export class RawLogWriter {
     return { lines, documents, bytes, ageMs: this.#now().getTime() - openedAtMs }
   }
 
-  /** Resolves once there is room for more; the line is durable only after `seal`. */
+  /** Resolves when there is room for more. The line is durable only after `seal`. */
   async append(line: Line, document?: Document): Promise<void> {
     const { type, ...rest } = line
     const at = this.#now()
     await this.#segment.append(
       seq => {
-        // A segment in the place of another one is recognised by it.
+        // Identifies a segment that is stored under another number.
         const of = seq === 1 ? { number: this.#segment.held.number } : {}
         const head = JSON.stringify({ seq, ...of, run_id: this.#runId, at: at.toISOString(), type, ...rest })
         return document ? withDocument(head, document) : head
@@ -69,8 +69,8 @@ export class RawLogWriter {
   }
 
   /**
-   * Makes the lines so far one durable segment: written beside, fsynced, renamed, its directory fsynced.
-   * Lines appended from now on, even before it resolves, belong to the next one. Null when there are none.
+   * Seals the lines so far as one durable segment: temporary file, fsync, rename, fsync of the directory. Lines
+   * appended from now on, even before it resolves, belong to the next segment. Null if there are no lines.
    */
   async seal(): Promise<Segment | null> {
     const segment = this.#segment
@@ -79,7 +79,7 @@ export class RawLogWriter {
     this.#segment = new SegmentWriter(this.#directory, number + 1, this.#now().getTime())
     const sealed = this.#sealed
       .then(() => segment.finish())
-      // Also where it was not to be sealed at all, because the one before was not.
+      // Even if it was never sealed because the previous one failed.
       .finally(() => segment.drop())
     sealed.catch(() => {})
     this.#sealed = sealed
@@ -87,14 +87,14 @@ export class RawLogWriter {
     return { number, path: segmentPath(this.#directory, number), lines, longestLineBytes }
   }
 
-  /** Drops what is not sealed. */
+  /** Drops unsealed lines. */
   async close(): Promise<void> {
     await this.#sealed.catch(() => {})
     await this.#segment.drop()
   }
 }
 
-/** One segment while it is written; sealed it takes the place of one of that number. */
+/** One segment while it is written. Sealing replaces any segment with that number. */
 export class SegmentWriter {
   readonly #directory: string
   readonly #number: number
@@ -151,7 +151,7 @@ export class SegmentWriter {
     await syncDirectory('segment.directory', this.#directory)
   }
 
-  /** Closes its file, once; what is not sealed is then left to the next run, which removes it. */
+  /** Closes its file, once. The next run removes an unsealed file. */
   async drop(): Promise<void> {
     await this.#written.catch(() => {})
     const file = this.#file
@@ -169,7 +169,7 @@ export class SegmentWriter {
       await (await this.#open()).appendFile(frame)
       this.#underWay -= 1
     })
-    // A failure is reported by whoever waits for it next, `append` or `finish`.
+    // The next `append` or `finish` that waits for it throws a failure.
     written.catch(() => {})
     this.#written = written
   }

@@ -15,33 +15,33 @@ import { setAsidePoison } from './poison.ts'
 import { fingerprint, flatten, flattenedColumns, instant, month, names } from './sql.ts'
 import { countStagedLines, stageLines } from './staging.ts'
 
-/** A quarantined record is tried again after this long, doubling with each attempt up to a day. */
+/** A quarantined record is retried after this long, doubling with each attempt up to a day. */
 const FIRST_RETRY_MINUTES = 15
 const LAST_RETRY_MINUTES = 24 * 60
 
-/** What they say is published, and so raises `data_version`. */
+/** Lines of these types change published data, so they raise `data_version`. */
 const DATA_TYPES = ['notice', 'analysis', 'gone', 'rejected'] as const
-/** Lines of any type may tell of drift. */
+/** Lines of any type may report drift. */
 const DRIFTED = 'drifted'
 
 const ANALYSIS_TABLES = TABLES.filter(table => table.document === 'analysis')
 const CURRENT_ANALYSIS_TABLES = ANALYSIS_TABLES.filter(table => table.rows === 'current')
-/** The tables whose files are by month; any of them changes when a notice's month does. */
+/** The tables with one file per month. All of them change if a notice's month changes. */
 const MONTHLY_TABLES = TABLES.filter(table => table.files === 'by_month')
 
-/** What the rows depend on besides the log, and a directory for files that are gone afterwards. */
+/** What the rows depend on besides the log, and a directory for temporary files. */
 export type Projection = { readonly sourceTimezone: string; readonly temporaryDirectory: string }
 export type StagedSegment = {
   readonly number: number
   readonly path: string
-  /** Known where this process wrote it. */
+  /** Known if this process wrote the segment. */
   readonly longestLineBytes?: number
 }
 
 /**
- * Applies one sealed segment in one transaction: all that its lines say, and that it was applied.
- * @returns the notices whose line no statement could load; they are quarantined instead.
- * @throws FatalError where the file is damaged, or of another log; nothing of it is applied then.
+ * Applies one sealed segment in one transaction: its lines, and the fact that it was applied.
+ * @returns the notices whose lines could not be loaded and are quarantined instead.
+ * @throws FatalError if the file is damaged or from another log. Then nothing of it is applied.
  */
 export async function applySegment(
   db: Database,
@@ -55,7 +55,7 @@ export async function applySegment(
     return []
   } catch (error) {
     if (error instanceof FatalError) throw error
-    // DuckDB says the same of a damaged file as of a record that it cannot load.
+    // DuckDB reports the same error for a damaged file as for a record that it cannot load.
     const damage = await damageOf(segment.path)
     if (damage !== null) throw unusableSegment(segment.path, `is damaged: ${damage}`)
     if (!isDataError(error)) throw error
@@ -71,14 +71,14 @@ export async function applySegment(
   }
 }
 
-/** DuckDB could not take a value; as opposed to a full disk or too little memory, which no record causes. */
+/** DuckDB could not load a value, as opposed to a full disk or too little memory, which no record causes. */
 function isDataError(error: unknown): boolean {
   return /^(Invalid Input|Conversion|Out of Range|Type Mismatch|Invalid Type|Serialization) Error|Malformed JSON/.test(
     error instanceof Error ? error.message : '',
   )
 }
 
-/** Every statement that turns staged lines into rows, in order; within a transaction of the caller's. */
+/** Runs every statement that turns staged lines into rows, in order, in the caller's transaction. */
 export async function project(
   db: Database,
   segment: { number: number; lines: number },
@@ -86,8 +86,8 @@ export async function project(
 ): Promise<void> {
   const at = segment.number
   const held = await typesOf(db)
-  // Many segments hold lines of one type or two, and each statement takes its time also for none. Where there is no
-  // line at all each one runs: that is how `poison.ts` finds out whether the fault is in a statement.
+  // Many segments hold only one or two types of lines, and a statement takes time even without matching lines. With no
+  // lines at all every statement runs: this is how `poison.ts` detects a fault in a statement.
   const of = (types: readonly string[], sql: readonly string[]) =>
     held.size === 0 || types.some(type => held.has(type)) ? sql : []
   for (const sql of [
@@ -121,7 +121,7 @@ export async function project(
   await db.run(`UPDATE meta SET applied_segment = $at${version}${named}`, { at })
 }
 
-/** The types of the staged lines, and `DRIFTED` where one of them tells of drift. */
+/** The types of the staged lines, and `DRIFTED` if any reports drift. */
 async function typesOf(db: Database): Promise<ReadonlySet<string>> {
   const types = await db.rows<{ type: string; drifted: boolean }>(
     'SELECT type, count(drift) > 0 AS drifted FROM lines GROUP BY type',
@@ -143,7 +143,7 @@ function runStarted(at: number): string[] {
   ]
 }
 
-/** What was lost is told where runs are: by the salvage, and by the run whose start is not there any more. */
+/** Losses appear in `sync_runs`: as the salvage, and as each run whose start was lost. */
 function lost(): string[] {
   return [
     `INSERT INTO sync_runs (run_id, mode, status, started_at, finished_at, error)
@@ -188,7 +188,7 @@ function analysesLoaded({ sourceTimezone }: Projection): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE replaced AS
      SELECT edital_id FROM lines WHERE type = 'analysis' AND edital_id IN (SELECT edital_id FROM analyses)`,
-    // Without this condition each segment of a first load would scan the children for nothing.
+    // Without this condition, each segment of a first load would scan the child tables in vain.
     ...CURRENT_ANALYSIS_TABLES.map(
       ({ name }) => `DELETE FROM ${identifier(name)} WHERE (SELECT count(*) > 0 FROM replaced)
         AND edital_id IN (SELECT edital_id FROM replaced)`,
@@ -198,7 +198,7 @@ function analysesLoaded({ sourceTimezone }: Projection): string[] {
   ]
 }
 
-/** Analyses that were read again and are what they were. */
+/** Analyses that were fetched again and did not change. */
 function analysesSame({ sourceTimezone }: Projection): string[] {
   return [
     `UPDATE analyses SET fetched_at = l."at", _source_updated_at = l.updated_at, _segment = l.segment, run_id = l.run_id,
@@ -225,7 +225,7 @@ function rejected(at: number): string[] {
   ]
 }
 
-/** A usable record, or the verified end of its notice, closes what was set aside for it. */
+/** A usable record, or the verified deletion of its notice, resolves its quarantine entry. */
 function resolved(): string[] {
   return [
     `UPDATE quarantine SET resolved_at = l."at" FROM lines l
@@ -236,7 +236,7 @@ function resolved(): string[] {
   ]
 }
 
-/** An analysis that is what it was changes nothing that is published, unless it was set aside in between. */
+/** An unchanged analysis is not republished, unless it was quarantined in between. */
 function resolvedBySame(at: number): string[] {
   return [
     `UPDATE meta SET data_version = ${at} WHERE EXISTS (
@@ -257,7 +257,7 @@ function drift(): string[] {
        SELECT path, kind, sample, "count", first_seen_at FROM schema_drift
        WHERE EXISTS (SELECT 1 FROM lines WHERE drift IS NOT NULL)
      ) GROUP BY path, kind`,
-    // What was seen before keeps its first time; its last one is now unless this segment did not see it.
+    // Known drift keeps its first time. Its last time is updated only if this segment has it.
     `UPDATE drifted SET last_seen_at = greatest(drifted.last_seen_at, s.last_seen_at)
      FROM schema_drift s WHERE s.path = drifted.path AND s.kind = drifted.kind`,
     `DELETE FROM schema_drift WHERE EXISTS (SELECT 1 FROM drifted)`,
@@ -266,7 +266,7 @@ function drift(): string[] {
   ]
 }
 
-/** Invariant I3: an analysis is current only if it was fetched for the stored `updated_at`, after that was listed. */
+/** Invariant I3: an analysis is current only if it was fetched for the stored `updated_at` after that was listed. */
 function analysisStates(at: number): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE restated AS
@@ -295,20 +295,20 @@ function runFinished(): string[] {
     `DELETE FROM sync_runs WHERE run_id IN (SELECT run_id FROM lines WHERE type = 'run_finished')`,
     `INSERT INTO sync_runs (${names(columns)})
      SELECT ${columns.map(({ name }) => `report.${identifier(name)}`).join(', ')} FROM lines WHERE type = 'run_finished'`,
-    // A --full is done once a run over everything has attempted all that was due.
+    // `--full` is done once an unfiltered run has attempted everything due.
     `UPDATE meta SET refetch_open = false WHERE EXISTS (
        SELECT 1 FROM lines WHERE type = 'run_finished' AND report.mode IN ('full', 'incremental')
          AND report.status IN ('ok', 'partial') AND report.failed = 0 AND report.not_attempted = 0)`,
   ]
 }
 
-/** Of known notices only: where a notice's own line was set aside, the next run lists it as new. */
+/** Only for known notices: if a notice's own line was quarantined, the next run lists it as new. */
 function insert(table: Table, type: 'notice' | 'analysis', sourceTimezone: string): string {
   return `INSERT INTO ${identifier(table.name)} (${flattenedColumns(table)})
     ${flatten(table, `(FROM lines WHERE type = ${literal(type)} AND edital_id IN (SELECT edital_id FROM editais))`, sourceTimezone)}`
 }
 
-/** Notes that these months of these tables changed: their published files are stale. */
+/** Records that these months of these tables changed, so their published files are stale. */
 function touch(tables: readonly Table[], months: string): string[] {
   const list = tables.map(({ name }) => `(${literal(name)})`).join(', ')
   return [

@@ -8,23 +8,23 @@ import {
 import { type DurableStep, take } from '#src/platform/durable.ts'
 
 /**
- * DuckDB's share of the memory, the same for a company of any size: a segment of the raw log in flight, or
- * the export of a table. What does not fit goes to its temporary directory.
+ * DuckDB's memory limit, the same for a company of any size: one segment of the raw log in flight, or the export of
+ * a table. The rest spills to its temporary directory.
  */
 const MEMORY_LIMIT = '300MB'
-/** Small row groups are compressed and written as they fill, while fetching goes on, and not all at the end. */
+/** Small row groups are compressed and written as they fill, during fetching, not all at the end. */
 const ROW_GROUP_ROWS = 16_384
-/** A checkpoint writes the last, partial row group of every table again: once a run is enough. */
+/** A checkpoint rewrites the last, partial row group of every table, so once per run is enough. */
 const CHECKPOINT_THRESHOLD = '1TB'
 
 type DatabaseOptions = { threads?: number; temporaryDirectory?: string }
 type Parameters = Record<string, DuckDBValue>
 export type Row = Record<string, unknown>
 export type Answer = { readonly columns: string[]; readonly rows: Row[] }
-/** As DuckDB names them. */
+/** DuckDB's names. */
 export type StatementKind = keyof typeof StatementType
 
-/** Owner of one DuckDB instance and its one connection; statements run one after another. */
+/** Owns one DuckDB instance and its single connection. Statements run one after another. */
 export class Database {
   readonly #instance: DuckDBInstance
   readonly #connection: DuckDBConnection
@@ -39,10 +39,10 @@ export class Database {
     const instance = await DuckDBInstance.create(path, {
       access_mode: options.readOnly ? 'READ_ONLY' : 'AUTOMATIC',
       memory_limit: MEMORY_LIMIT,
-      // Rely on nothing that is not linked in, and reach for nothing over the network.
+      // Use only what is linked in, and nothing over the network.
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',
-      // No file of the user's home is read.
+      // Do not read files in the user's home.
       allow_persistent_secrets: 'false',
       preserve_insertion_order: 'false',
       ...(options.threads ? { threads: String(options.threads) } : {}),
@@ -54,8 +54,8 @@ export class Database {
   }
 
   /**
-   * Opens a file without a write-ahead log: what was committed since the last `CHECKPOINT` is lost when
-   * the process dies, and the file is then what that checkpoint left. Only for what can be made again.
+   * Opens a file without a write-ahead log. If the process dies, commits since the last `CHECKPOINT` are lost and
+   * the file is as that checkpoint left it. Only for data that can be rebuilt.
    */
   static async openProjection(path: string, options: DatabaseOptions): Promise<Database> {
     const db = await Database.open(':memory:', options)
@@ -73,8 +73,8 @@ export class Database {
   }
 
   /**
-   * Works in another file, which is whole and closed afterwards: half the time of an instance of its own.
-   * Without a write-ahead log, as above.
+   * Runs `work` in another file, which is complete and closed afterwards. Takes half the time of a separate instance.
+   * No write-ahead log, as above.
    */
   async inFile(path: string, work: () => Promise<void>): Promise<void> {
     const { own } = await this.row<{ own: string }>('SELECT current_database() AS own')
@@ -93,24 +93,24 @@ export class Database {
     await this.#connection.run(sql, parameters)
   }
 
-  /** How many cores its statements may use from now on. */
+  /** Sets how many cores statements may use from now on. */
   async useThreads(threads: number): Promise<void> {
     await this.run(`SET threads = ${threads}`)
   }
 
-  /** All rows; integers that a double holds exactly as numbers, times as Date. */
+  /** All rows. Integers that a double holds exactly are numbers; times are Dates. */
   async rows<T extends Row>(sql: string, parameters?: Parameters): Promise<T[]> {
     return (await this.table(sql, parameters)).rows as T[]
   }
 
-  /** All rows, and the names of the columns in their order. */
+  /** All rows, and the column names in order. */
   async table(sql: string, parameters?: Parameters): Promise<Answer> {
     return answerOf(await this.#connection.runAndReadAll(sql, parameters))
   }
 
   /**
-   * The same of the last of several statements, for SQL that is not ours.
-   * @param admit sees what each statement is before it runs, and throws if it must not.
+   * Runs SQL that is not ours, and returns the rows and columns of its last statement.
+   * @param admit called with each statement's kind before it runs; throws if it is not allowed.
    */
   async ask(sql: string, admit: (kind: StatementKind) => void): Promise<Answer> {
     const statements = await this.#connection.extractStatements(sql)
@@ -123,7 +123,7 @@ export class Database {
     return answer
   }
 
-  /** The one row of a query that always has one. */
+  /** The only row of a query that always returns one. */
   async row<T extends Row>(sql: string, parameters?: Parameters): Promise<T> {
     const [row] = await this.rows<T>(sql, parameters)
     if (!row) throw new Error(`no row: ${sql}`)
@@ -131,8 +131,8 @@ export class Database {
   }
 
   /**
-   * Commits what `work` did, or nothing of it.
-   * @param step where what is committed outlives this process.
+   * Commits everything that `work` did, or nothing.
+   * @param step the durable step, if the commit outlives this process.
    */
   async transaction<T>(work: () => Promise<T>, step?: DurableStep): Promise<T> {
     await this.run('BEGIN TRANSACTION')
@@ -165,7 +165,7 @@ function withNumbers(row: Row): Row {
   return row
 }
 
-/** An SQL string literal, for the places where a statement takes no parameter (paths, comments). */
+/** An SQL string literal, for places that accept no parameter (paths, comments). */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }

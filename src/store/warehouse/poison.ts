@@ -9,9 +9,9 @@ import { stageLines } from './staging.ts'
 
 type Attempt = {
   readonly temporaryDirectory: string
-  /** Of the staged lines, which must be those of the segment. */
+  /** Counts the staged lines, which must be those of the segment. */
   readonly count: () => Promise<number>
-  /** Applies the staged lines within a transaction of the caller's. */
+  /** Applies the staged lines in the caller's transaction. */
   readonly project: (lines: number) => Promise<void>
   readonly isDataError: (error: unknown) => boolean
   /** Why the whole segment could not be applied. */
@@ -19,9 +19,9 @@ type Attempt = {
 }
 
 /**
- * Applies a segment that fails as a whole: bisects it to the lines at fault, puts a `rejected` line in
- * the place of each, and applies that. One poison record can so never block every later run.
- * @returns the notices whose line was set aside.
+ * Applies a segment that fails as a whole: finds the faulty lines by bisection, replaces each with a `rejected`
+ * line, and applies the result. So one poison record can never block all later runs.
+ * @returns the notices whose lines were quarantined.
  */
 export async function setAsidePoison(
   db: Database,
@@ -59,7 +59,7 @@ export async function setAsidePoison(
   }
 
   try {
-    // Where no line at all fails too, or each one loads alone, the fault is in no record.
+    // If it fails even without lines, or every line loads alone, no record is at fault.
     if ((await failure(0, 0)) !== null) throw attempt.cause
     const poison = await culprits(0, lines.length)
     if (poison.size === 0) throw attempt.cause
@@ -77,7 +77,7 @@ export async function setAsidePoison(
   }
 }
 
-/** The file is a temporary one: a rebuild elsewhere must give the same row. */
+/** Removes the temporary file's path: a rebuild elsewhere must produce the same row. */
 function withoutPlace(message: string): string {
   return message.replace(/ in file "[^"]*"(, in line \d+)?/g, '')
 }

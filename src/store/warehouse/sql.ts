@@ -9,21 +9,21 @@ import {
 } from '#schema/tables.ts'
 import { identifier, literal } from './database.ts'
 
-/** A nested type, as `read_json` is told it: fields of an object, or the fields of an array's elements. */
+/** A nested type for `read_json`: the fields of an object, or of an array's elements. */
 type Shape = Map<string, string | Shape | { readonly each: Shape }>
 
-/** `CREATE TABLE` with the stored columns and their comments. */
+/** `CREATE TABLE` with the stored columns. */
 export function createTable(table: Table): string[] {
   const columns = storedColumns(table).map(({ name, type }) => `${identifier(name)} ${type}`)
   return [`CREATE TABLE ${identifier(table.name)} (${columns.join(', ')})`]
 }
 
-/** The type of the documents of one kind, so that `read_json` reads all columns' fields and no others. */
+/** The type of one kind of document, so that `read_json` reads exactly the fields of all columns. */
 export function documentType(document: 'notice' | 'analysis'): string {
   return structType(documentShape(document))
 }
 
-/** The same as the structure that `json_transform` takes, for documents without nested parts. */
+/** The same as a structure for `json_transform`, for documents without nested parts. */
 export function documentStructure(document: 'notice'): string {
   return JSON.stringify(Object.fromEntries(documentShape(document)))
 }
@@ -34,7 +34,7 @@ function documentShape(document: 'notice' | 'analysis'): Shape {
     for (const column of table.columns) {
       if (!('field' in column.from)) continue
       const shape = table.each ? elements(root, table.each) : root
-      // Date-times are read as text: only we know what those without an offset mean.
+      // Date-times are read as text, because DuckDB does not know the time zone of those without an offset.
       const type = column.from.json ? 'JSON' : column.type === 'TIMESTAMPTZ' ? 'VARCHAR' : column.type
       addField(shape, column.from.field.split('.'), type)
     }
@@ -50,7 +50,7 @@ export function reportType(): string {
 }
 
 /**
- * `SELECT` of a table's stored columns that come from its documents, out of the staged lines.
+ * `SELECT` of a table's stored columns that come from its documents in the staged lines.
  * @param lines a relation with `edital_id`, `run_id`, `at`, … and the document.
  * @param others further columns of it to select as they are.
  */
@@ -71,7 +71,7 @@ export function flatten(
     SELECT *, generate_subscripts(${array}, 1) AS ordinal, unnest(${array}) AS element FROM ${lines})`
 }
 
-/** Names of the columns that `flatten` yields, in its order. */
+/** Names of the columns that `flatten` yields, in order. */
 export function flattenedColumns(table: Table): string {
   return names(storedColumns(table).filter(column => !('kept' in column.from)))
 }
@@ -80,13 +80,13 @@ export function names(columns: readonly Column[]): string {
   return columns.map(({ name }) => identifier(name)).join(', ')
 }
 
-/** A fingerprint of a row's fields out of its document, to compare two rows without holding both. */
+/** A fingerprint of a row's document fields, to compare two rows without holding both. */
 export function fingerprint(table: Table, relation: string): string {
   const fields = table.columns.filter(({ from }) => 'field' in from || 'timesAsSent' in from)
   return `hash(${fields.map(({ name }) => `${relation}.${identifier(name)}`).join(', ')})`
 }
 
-/** The published columns, for an export: the company is a constant of its files. */
+/** The published columns for an export; the company is a constant in its files. */
 export function exportColumns(table: Table, company: string): string {
   return publishedColumns(table)
     .map(column =>
@@ -95,7 +95,7 @@ export function exportColumns(table: Table, company: string): string {
     .join(', ')
 }
 
-/** An instant out of canonical text (`schema/fields.ts`); without an offset it is local time. */
+/** An instant from canonical text (`schema/fields.ts`); without an offset it is local time. */
 export function instant(text: string, sourceTimezone: string): string {
   return `CASE WHEN regexp_matches(${text}, '(Z|[+-]\\d\\d:\\d\\d)$') THEN ${text}::TIMESTAMPTZ ELSE timezone(${literal(sourceTimezone)}, ${text}::TIMESTAMP) END`
 }
@@ -120,7 +120,7 @@ function expression(column: Column, table: Table, sourceTimezone: string): strin
   throw new Error(`column ${column.name} does not come from a document`)
 }
 
-/** Most times end with `Z` and have at most six decimals; that is told without a regular expression. */
+/** Most times end with `Z` and have at most six decimals, which is checked without a regular expression. */
 function timesAsSent(table: Table): string {
   const members = table.columns.flatMap(({ type, from }) => {
     if (type !== 'TIMESTAMPTZ' || !('field' in from)) return []
@@ -134,7 +134,7 @@ function timesAsSent(table: Table): string {
   return `'{' || nullif(concat_ws(',', ${members.join(', ')}), '') || '}'`
 }
 
-/** DuckDB reads an object without any of the fields as a struct of NULLs, and null or nothing as NULL. */
+/** DuckDB reads an object without any of the fields as a struct of NULLs, and a null or missing one as NULL. */
 function emptyOf(table: Table, parts: readonly string[]): string {
   const members = parts.map(part => {
     const fields = table.columns.flatMap(({ from }) =>
@@ -154,13 +154,13 @@ function lineExpression(property: string, type: ColumnType, sourceTimezone: stri
   return identifier(property)
 }
 
-/** @param value a JSON value: a boolean only if it is one, text as it is or else as JSON text. */
+/** @param value a JSON value. Only booleans become BOOLEAN; strings stay as they are, the rest becomes JSON text. */
 function freeForm(value: string, type: ColumnType): string {
   if (type === 'BOOLEAN') return `CASE WHEN json_type(${value}) = 'BOOLEAN' THEN ${value}::BOOLEAN END`
   return `CASE json_type(${value}) WHEN 'NULL' THEN NULL WHEN 'VARCHAR' THEN ${value} ->> '$' ELSE ${value}::VARCHAR END`
 }
 
-/** The properties of a free-form object that have columns, taken out in one reading of its text. */
+/** Extracts the properties of a free-form object that have columns, in one pass over its text. */
 function withFreeForm(table: Table, lines: string): string {
   const properties = Map.groupBy(
     table.columns.flatMap(({ from }) => ('freeForm' in from ? [from] : [])),
@@ -201,7 +201,7 @@ function structType(shape: Shape): string {
   return `STRUCT(${fields.join(', ')})`
 }
 
-/** The month, in UTC, that names the file of a notice and of all that belongs to it. */
+/** The month in UTC that names the file of a notice and of everything that belongs to it. */
 export function month(createdAt: string): string {
   return `strftime(${createdAt}, '%Y-%m')`
 }

@@ -3,11 +3,11 @@ import { unusableSegment } from '#src/store/rawlog/files.ts'
 import { type Database, literal } from './database.ts'
 import { documentType, reportType } from './sql.ts'
 
-/** DuckDB's reader sets its buffers by the longest line; this is for one that nobody measured. */
+/** DuckDB sizes its read buffers by the longest line; this is the default if that is unknown. */
 const USUAL_LINE_BYTES = 4 * 1024 * 1024
-/** Smaller buffers would only make it slower. */
+/** Smaller buffers are only slower. */
 const MIN_BUFFER_BYTES = 1024 * 1024
-/** A body of the greatest size, once as document and once as base64 of what arrived. */
+/** A body of maximum size, once as the document and once as base64 of the received bytes. */
 const LARGEST_LINE_BYTES = 128 * 1024 * 1024
 
 /** The line's properties (`src/store/rawlog/line.ts`) that the projections need, with their types. */
@@ -44,10 +44,10 @@ type Staged = Pick<Signs, 'otherNumber' | 'company'> & {
   readonly count: number
   readonly last: number
   readonly distinct: number
-  /** Lines about a notice that do not say which. */
+  /** Lines about a notice that lack its id. */
   readonly nameless: number
   readonly runs: readonly string[] | null
-  /** Those of them that begin here. */
+  /** Those that begin in this segment. */
   readonly begun: readonly string[] | null
   readonly log: string | null
 }
@@ -66,8 +66,8 @@ export async function stageLines(
 
 /**
  * @returns how many lines are staged.
- * @throws FatalError where they are not of this place in this log.
- * @throws Error unless they are all the lines of a segment, from 1 to its last, each once, each of some notice.
+ * @throws FatalError if they do not belong at this place in this log.
+ * @throws Error unless they are all the lines of a segment, from 1 to the last, each once, and none lacks its notice.
  */
 export async function countStagedLines(
   db: Database,
@@ -88,7 +88,7 @@ export async function countStagedLines(
   throw new Error(`${path}: ${count} lines read, but the last one is number ${last}`)
 }
 
-/** What the staged lines name that is not of this log; asked only for what they name. */
+/** Runs and the log named in the staged lines that are foreign to this log. */
 async function strangeness(
   db: Database,
   { runs, begun, log }: Staged,

@@ -14,15 +14,15 @@ import { Database } from './database.ts'
 import { createTable, documentType, flatten } from './sql.ts'
 
 /**
- * Raise it with whatever changes what the same log gives: tables, statements of `apply.ts`, DuckDB. It is what tells an
- * older version of the program that a warehouse is a newer one's; `test/schema/version.test.ts` reminds of it.
+ * Raise it with every change to what the same log produces: tables, statements in `apply.ts`, DuckDB. An older version
+ * of the program recognises a newer warehouse by it. `test/schema/version.test.ts` fails if it is forgotten.
  */
 export const SCHEMA_VERSION = 3
 
-/** While analyses are fetched the event loop, compression and the API's connections want a core too. */
+/** While analyses are fetched, the event loop, compression and the API connections need a core too. */
 const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
 
-/** Of so few, threads wait for one another longer than they work: on a busy machine a fifth of a run's CPU. */
+/** Up to this many, threads wait for each other longer than they work: a fifth of a run's CPU on a busy machine. */
 const FEW_NOTICES = 2000
 
 const BOOKKEEPING = [
@@ -35,9 +35,9 @@ const BOOKKEEPING = [
 export type WarehouseOptions = {
   readonly paths: CompanyPaths
   readonly sourceTimezone: string
-  /** A name for this warehouse and no other one, also not the one rebuilt from the same log. */
+  /** A unique name for this warehouse; one rebuilt from the same log gets another name. */
   readonly newId: () => string
-  /** Told when segments must be applied before anything else can happen. */
+  /** Called while segments are applied, before anything else can happen. */
   readonly onApply?: (progress: { reason: 'rebuild' | 'catch_up'; done: number; total: number }) => void
   readonly signal: AbortSignal
 }
@@ -45,10 +45,9 @@ export type WarehouseOptions = {
 export type Warehouse = { readonly db: Database; readonly projection: Projection }
 
 /**
- * Opens the company's warehouse as a true projection of its raw log: rebuilt when the schema changed,
- * the sealed segments that an earlier run did not come to apply now applied.
- * The caller holds the company's lock.
- * @throws FatalError (newer_schema) for one that a newer version of the program made: the two would rebuild it in turns.
+ * Opens the company's warehouse as a true projection of its raw log: rebuilds it if the schema changed, and applies
+ * sealed segments that an earlier run left unapplied. The caller holds the company's lock.
+ * @throws FatalError (newer_schema) if a newer version of the program made it: the two would rebuild it in turns.
  */
 export async function openWarehouse(options: WarehouseOptions): Promise<Warehouse> {
   const { paths } = options
@@ -70,7 +69,7 @@ export async function openWarehouse(options: WarehouseOptions): Promise<Warehous
   }
 }
 
-/** Makes the warehouse again from the raw log, beside the old one, and puts it in its place. */
+/** Rebuilds the warehouse from the raw log beside the old one, then replaces the old one. */
 export async function rebuildWarehouse(options: WarehouseOptions): Promise<Warehouse> {
   const { paths } = options
   await removeNext(paths)
@@ -83,7 +82,7 @@ export async function rebuildWarehouse(options: WarehouseOptions): Promise<Wareh
 }
 
 /**
- * Makes a warehouse in a file that is not there yet.
+ * Builds a warehouse in a new file.
  * @param upTo the last segment to apply.
  */
 export async function buildWarehouse(
@@ -108,12 +107,12 @@ function projectionOf({ paths, sourceTimezone }: WarehouseOptions): Projection {
   return { sourceTimezone, temporaryDirectory: paths.temporary }
 }
 
-/** The name of the log that the warehouse was made from, for the lines of a new run; null before the first. */
+/** The name of the warehouse's log, for the lines of a new run; null before the first run. */
 export async function logName({ db }: Pick<Warehouse, 'db'>): Promise<string | null> {
   return (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
 }
 
-/** Makes the tables of an empty warehouse. */
+/** Creates the tables of an empty warehouse. */
 export async function createWarehouse(
   db: Database,
   about: { sourceTimezone: string; id: string },
@@ -125,23 +124,23 @@ export async function createWarehouse(
   })
 }
 
-/** Whether the warehouse has the tables that this version of the program would make. */
+/** Whether the warehouse has the tables that this version of the program would create. */
 export async function hasCurrentSchema(db: Database, sourceTimezone: string): Promise<boolean> {
   return (await storedHash(db)) === schemaHash(sourceTimezone)
 }
 
-/** @throws FatalError (newer_schema) for a warehouse that a newer version of the program made. */
+/** @throws FatalError (newer_schema) if a newer version of the program made the warehouse. */
 export async function refuseNewer(db: Database, { company, warehouse }: CompanyPaths): Promise<void> {
   const made = await storedVersion(db)
   if (made <= SCHEMA_VERSION) return
   throw new FatalError(
-    `${warehouse} was made by a newer version of editais-sync (its tables are version ${made}, this program's are ${SCHEMA_VERSION}). Nothing was changed. Update this installation or stop it; to return to this version for good, stop the newer ones and run \`npm run rebuild -- --company ${company}\`.`,
+    `${warehouse} was made by a newer version of editais-sync (its tables are version ${made}, this program's are ${SCHEMA_VERSION}). Nothing was changed. Update this installation or stop it. To go back to this version, stop the newer ones and run \`npm run rebuild -- --company ${company}\`.`,
     EXIT.failed,
     { why: 'newer_schema' },
   )
 }
 
-/** Makes durable what was applied. Nothing is fetched any more, so all cores may help from here on. */
+/** Makes applied segments durable. Fetching is over, so all cores may be used from here on. */
 export async function settleWarehouse({ db }: Pick<Warehouse, 'db'>): Promise<void> {
   const { notices } = await db.row<{ notices: number }>('SELECT count(*) AS notices FROM editais')
   await db.useThreads(notices > FEW_NOTICES ? availableParallelism() : 1)
@@ -163,12 +162,12 @@ async function applyMissing(
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
   if (applied > sealed.length) {
     throw new FatalError(
-      `The warehouse was built from ${applied} segments, but ${paths.raw} holds ${sealed.length}. Put the missing ones back from a backup, or accept what is left with \`npm run rebuild\`.`,
+      `The warehouse was built from ${applied} segments, but ${paths.raw} holds ${sealed.length}. Restore the missing ones from a backup, or rebuild from what is left with \`npm run rebuild\`.`,
     )
   }
   const missing = sealed.slice(applied, upTo)
-  // One that was killed may have named the last segment without making the name durable; what is derived must not be
-  // more durable than the log.
+  // A killed process may have renamed the last segment without making the name durable. The warehouse must not be more
+  // durable than the log.
   if (missing.length > 0) await syncDirectory('segment.directory', paths.raw)
   for (const [done, number] of missing.entries()) {
     throwIfInterrupted(signal)
@@ -178,11 +177,11 @@ async function applyMissing(
     await applySegment(db, { number, path }, projection)
   }
   if (missing.length > 0) onApply?.({ reason, done: missing.length, total: missing.length })
-  // What an earlier process did not come to make durable should not be applied once more.
+  // Make it durable now, so that these segments need not be applied again.
   if (missing.length > 0) await checkpoint(db)
 }
 
-/** What a rebuild that died left. */
+/** Removes what a killed rebuild left. */
 async function removeNext({ nextWarehouse }: CompanyPaths): Promise<void> {
   for (const path of [nextWarehouse, `${nextWarehouse}.wal`]) await remove('rebuilt.remove', path)
 }
@@ -197,22 +196,22 @@ async function openFile(paths: CompanyPaths): Promise<Database> {
   } catch (error) {
     if (/Conflicting lock|Could not set lock/.test(messageOf(error))) {
       throw new FatalError(
-        `${paths.warehouse} is open in another process. Close it there, and run again.`,
+        `${paths.warehouse} is open in another process. Close it there and run again.`,
         EXIT.held,
       )
     }
     throw new FatalError(
-      `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`npm run rebuild\` makes it again from the raw log, without a request.`,
+      `${paths.warehouse} cannot be opened: ${messageOf(error)}. If it is damaged, \`npm run rebuild\` recreates it from the raw log, without calling the API.`,
     )
   }
 }
 
-/** Null where there are no tables yet, or those of a version that kept no hash. */
+/** Null if there are no tables yet, or a version without a hash made them. */
 async function storedHash(db: Database): Promise<string | null> {
   return await storedMeta<string>(db, 'schema_hash')
 }
 
-/** 0 for a version that kept none. */
+/** 0 for a version that did not store one. */
 async function storedVersion(db: Database): Promise<number> {
   return (await storedMeta<number>(db, 'schema_version')) ?? 0
 }
@@ -226,13 +225,13 @@ async function storedMeta<T>(db: Database, column: 'schema_hash' | 'schema_versi
   }
 }
 
-/** Changes whenever the same log would give other tables. */
+/** Changes whenever the same log would produce different tables. */
 export function schemaHash(sourceTimezone: string): string {
   const flattened = TABLES.filter(table => table.document !== 'kept').map(table =>
     flatten(table, 'lines', sourceTimezone),
   )
   const parts = [
-    // The fingerprints are DuckDB's own hash, which a version may change.
+    // Fingerprints use DuckDB's own hash, which may change between versions.
     version(),
     SCHEMA_VERSION,
     BOOKKEEPING,
