@@ -133,7 +133,7 @@ test('a server that repeats the key in any form does not bring it into files, lo
   output.push(await runCommand(['sync'], environment), await runCommand(['status', '--json'], environment))
   expect(output.map(({ code }) => code)).toEqual([3, 2, 0])
 
-  const texts = `${JSON.stringify(said)}\n${await everythingWritten(environment)}`
+  const texts = `${JSON.stringify(output)}\n${await everythingWritten(environment)}`
   for (const handled of ['Asked with *', 'rejected the request (400)', 'asked', '*'.repeat(2 * key.length)]) {
     expect(texts).toContain(handled)
   }

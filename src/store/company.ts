@@ -21,7 +21,7 @@ import { closeDataDirectory } from './data_directory.ts'
 const AS_IT_IS: LakeSettings = { mode: null, group: null }
 const OTHERS = 0o077
 
-/** Where all files of one company are (DESIGN section 6). Nothing of another company is below `root`. */
+/** Where all files of one company are. Nothing of another company is below `root`. */
 export type CompanyPaths = {
   readonly company: string
   readonly root: string

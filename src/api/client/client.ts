@@ -31,7 +31,7 @@ export type ApiStats = {
 }
 
 /**
- * The three endpoints of the contract (section 4). Calls reject with FatalError (the run cannot continue),
+ * The three endpoints of docs/contract.md#endpoints. Calls reject with FatalError (the run cannot continue),
  * RequestError (this request failed after retries) or InterruptedError (the signal was aborted).
  */
 export type Api = {

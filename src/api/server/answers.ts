@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from './source.ts'
 
-/** The `error` code for each status; the contract has its own for 400 (section 7). */
+/** The `error` code for each status; the contract has its own for 400 (docs/contract.md#unknown-status). */
 const ERRORS: Readonly<Record<number, string>> = {
   400: 'bad_request',
   401: 'unauthorized',

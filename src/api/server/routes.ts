@@ -33,9 +33,9 @@ const MAX_TARGET_LENGTH = 4096
  * - two auth headers: equal keys are accepted, different ones get 401 (docs/contract.md#authentication);
  * - a URL of more than 4,096 characters gets 414;
  * - the key is checked before anything else under `/api/v1/editais`, so that 401 hides 400, 404 and 405;
- * - `limit` is clamped to 1..200, `offset` to 0 or more; a value that is not an integer counts as absent (4.1.4);
+ * - `limit` is clamped to 1..200, `offset` to 0 or more; a value that is not an integer counts as absent (docs/contract.md#list);
  * - elements of `status` may have spaces around them; empty ones are ignored; the 400 names the first unknown one;
- * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (section 7).
+ * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (docs/contract.md#errors).
  */
 export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> = ServiceEnv<S>>({
   companyOfKey,

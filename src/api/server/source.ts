@@ -45,11 +45,11 @@ export class Refusal extends Error {
 
 /**
  * The data source of the API's routes, one instance per company. It returns documents in the form to send
- * (contract docs/contract.md#notice), as values or as JSON; `null` means unknown to this company. Each method may
+ * (docs/contract.md#notice and docs/contract.md#analysis), as values or as JSON; `null` means unknown to this company. Each method may
  * throw `Refusal`.
  */
 export interface NoticeSource {
-  /** One page, most recent first, and the number of matching notices; or the whole body of docs/contract.md#notice as JSON. */
+  /** One page, most recent first, and the number of matching notices; or all of docs/contract.md#page as JSON. */
   list(filter: NoticeFilter): Promise<{ editais: readonly unknown[]; total: number } | Json>
   get(id: string): Promise<unknown | Json | null>
   analysis(id: string): Promise<unknown | Json | null>
