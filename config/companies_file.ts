@@ -58,7 +58,7 @@ async function parse(text: string): Promise<unknown> {
   const document = parseDocument(text, { lineCounter, merge: true })
   const [syntax] = document.errors
   if (syntax) throw new Error(syntaxProblem(syntax, text))
-  // In text order: an alias may refer only to an anchor above it. (Resolving each alias would search the whole document.)
+  // In text order: an alias may refer only to an anchor above it. (Resolving each would search the whole document.)
   const anchors = new Set<string>()
   visit(document, {
     Value(_, node) {

@@ -36,7 +36,7 @@ const schema = z.object({
       text => /^rediss?:\/\/[^/]/.test(text) && URL.canParse(text),
       'must be an address such as redis://127.0.0.1:6379, or rediss:// for TLS',
     )
-    .refine(hasDatabase, 'may end only with a database number, as in redis://127.0.0.1:6379/1')
+    .refine(hasDatabase, 'may have only a database number after the port, as in redis://127.0.0.1:6379/1')
     .default('redis://127.0.0.1:6379'),
   REDIS_TIMEOUT_MS: wholeNumber(500, 60_000).default(REDIS_TIMEOUT_MS),
   REDIS_PREFIX: z

@@ -80,7 +80,7 @@ export const timeZone = z
   .string()
   .refine(isTimeZone, 'is not a time zone such as America/Sao_Paulo, Etc/UTC or Brazil/East')
 
-/** Any name of a zone; `Intl.supportedValuesOf` lists only one name for each. Offsets are rejected: DuckDB rejects them. */
+/** Any name of a zone; `Intl.supportedValuesOf` lists only one for each. Offsets are rejected, as DuckDB does. */
 function isTimeZone(name: string): boolean {
   if (knownTimeZones.has(name)) return true
   if (!/^[A-Za-z]/.test(name)) return false
@@ -297,7 +297,7 @@ function parse(environment: Environment): Parsed {
   return parseSettings(schema, environment)
 }
 
-/** Reads the variables of a schema; an empty one counts as unset. Throws FatalError (usage) that names every wrong one. */
+/** Reads the variables of a schema; empty ones count as unset. Throws FatalError (usage) that names every wrong one. */
 export function parseSettings<T extends z.ZodObject>(schema: T, environment: Environment): z.output<T> {
   const known = Object.keys(schema.shape).map(name => [name, environment[name]?.trim() || undefined])
   const result = schema.safeParse(Object.fromEntries(known))
