@@ -16,7 +16,7 @@ import {
 /** Batch size in Parquet bytes; as JSON it is often ten times that, and a thousand times if all rows are alike. */
 const BATCH_BYTES = 6 * 1024 * 1024
 const BATCH_ROWS = 40_000
-/** Level 1, the fastest, already saves half of what the next levels save. With a checksum: the file is kept for long. */
+/** Level 1, the fastest: it already halves the size. With a checksum, because the file is kept for long. */
 const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } }
 
 type Placed = {

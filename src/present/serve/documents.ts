@@ -18,7 +18,7 @@ export type DocumentRow = {
   readonly notice: string
   /** `analysis_state` of `editais`. */
   readonly state: string
-  /** JSON (contract section 2.2); null unless it is current: an older one belongs to an earlier version of the notice. */
+  /** JSON (contract section 2.2); null unless current: an older one belongs to an earlier version of the notice. */
   readonly analysis: string | null
 }
 

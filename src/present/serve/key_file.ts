@@ -26,7 +26,7 @@ const SQLITE = {
   notADatabase: 26,
 } as const
 
-/** SQLite creates files beside the one that it reads, and fails with these if the directory is read-only or the disk full. */
+/** SQLite creates files beside the one that it reads. It fails with these if it cannot (read-only, or disk full). */
 const UNWRITABLE: ReadonlySet<number | null> = new Set([
   SQLITE.readOnly,
   SQLITE.io,

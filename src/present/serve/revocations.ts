@@ -91,7 +91,7 @@ export class Revocations {
     syncDirectory(this.#dataDir)
   }
 
-  /** If root revokes a key, the server may run as another user: unable to read root's directory, it would refuse all keys. */
+  /** If root revokes, the server may be another user: unable to read root's directory, it would refuse all keys. */
   #giveToOwner(): void {
     const { uid, gid } = lstatSync(this.#dataDir)
     const directory = openSync(this.path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)

@@ -13,7 +13,7 @@ export type Revocation = {
 /**
  * Revokes a key from now on. The revocation is first written beside the key file, where servers look at each request
  * and no lock can delay it, then into the key file itself.
- * @throws FatalError (usage) if there is no such key; (failed) if neither could be written, so that the key still works.
+ * @throws FatalError (usage) if there is no such key; (failed) if neither can be written, so that the key still works.
  */
 export function revokeKey(
   dataDir: string,

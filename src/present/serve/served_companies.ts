@@ -8,7 +8,7 @@ import { PageBudget } from './page_cache.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
 /** How often uses of keys are recorded, waiting revocations entered, and companies without a valid key closed. */
-const LOOK_AFTER_MS = 2000
+const CHECK_EVERY_MS = 2000
 /** Short, because a lookup in the key file blocks all answers. */
 const KEYS_WAIT_MS = 50
 
@@ -47,7 +47,7 @@ export class ServedCompanies {
     this.#builders = new Builders(options.builders)
     this.#keys = KeyStore.openIfThere(options.dataDir, KEYS_WAIT_MS)
     for (const company of this.#keys?.companies(options.now()) ?? []) this.#follow(company)
-    this.#timer = setInterval(() => this.#checkKeys(), LOOK_AFTER_MS).unref()
+    this.#timer = setInterval(() => this.#checkKeys(), CHECK_EVERY_MS).unref()
   }
 
   /** Companies that are followed. */
