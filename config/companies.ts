@@ -12,37 +12,37 @@ import {
 } from './settings.ts'
 
 const DEFAULT_FILE = 'config/companies.yaml'
-/** Of an invalid name that a message repeats. */
+/** Maximum length of an invalid name that a message repeats. */
 const MAX_SHOWN_NAME = 40
-/** Of names in a sentence, and of sentences about entries. */
+/** Maximum number of names in a sentence, and of sentences about entries. */
 const MAX_NAMES = 20
 const VARIABLE = /^[A-Z_][A-Z0-9_]*$/
 const OWN_NAMES: readonly string[] = [...COMPANY_SETTINGS, ...SCHEDULE_SETTINGS].filter(
   name => name !== 'COMPANY',
 )
 
-/** The companies by slug, each with the variables that hold for it alone; the key is looked up at each run. */
+/** The companies by slug, each with its own variables; the key is read at each run. */
 export type Companies = {
-  /** Absolute; null where a single company is configured by the environment alone. */
+  /** Absolute; null if a single company is configured by the environment alone. */
   readonly file: string | null
   readonly environments: ReadonlyMap<string, Environment>
-  /** Why a company of the file cannot be used; the others can. */
+  /** Companies of the file that cannot be used, with the reason; the others can. */
   readonly broken: ReadonlyMap<string, string>
-  /** Where the data of those in `broken` is: a mistake in an entry does not harm it. */
+  /** Where the data of the companies in `broken` is: a mistake in an entry does not affect it. */
   readonly places: ReadonlyMap<string, Environment>
-  /** What is wrong with names that are no company's; null where nothing is. */
+  /** What is wrong with names that are not valid slugs; null if all are valid. */
   readonly problem: string | null
 }
 
-/** Where the companies are configured: absolute, and whether somebody said so. */
+/** Where the companies are configured: the absolute path, and whether COMPANIES_FILE names it. */
 export function companiesFile(environment: Environment): { path: string; named: boolean } {
   const named = environment.COMPANIES_FILE?.trim()
   return { path: resolve(named || DEFAULT_FILE), named: Boolean(named) }
 }
 
 /**
- * Reads the companies' file; without one there is one company, and the environment is about it.
- * @throws FatalError (usage) for a file that cannot be read, or has no company that can be used: all that is wrong.
+ * Reads the companies' file; without one, the environment configures a single company.
+ * @throws FatalError (usage) if the file cannot be read or has no usable company; the message lists every mistake.
  */
 export async function readCompanies(environment: Environment): Promise<Companies> {
   const { path } = companiesFile(environment)
@@ -54,7 +54,7 @@ export async function readCompanies(environment: Environment): Promise<Companies
   const environments = new Map<string, Environment>()
   const broken = new Map<string, string>()
   const places = new Map<string, Environment>()
-  // Loaded only if there is such a file: commands of a single company start sooner.
+  // Loaded only if there is such a file, so that commands of a single company start sooner.
   const { readSchedule } = await import('./daemon.ts')
   const problems: string[] = []
   for (const [company, own] of read.companies) {
@@ -79,13 +79,13 @@ export async function readCompanies(environment: Environment): Promise<Companies
 
 const NONE_BROKEN = { broken: new Map(), places: new Map(), problem: null } as const
 
-/** No company can be used. A wrong default breaks each of them: some say it. */
+/** No company can be used. A wrong default breaks all of them, so only some of the messages are shown. */
 export function allBroken(problems: readonly string[]): FatalError {
-  const more = problems.length > MAX_NAMES ? [`And ${problems.length - MAX_NAMES} others.`] : []
+  const more = problems.length > MAX_NAMES ? [`And ${problems.length - MAX_NAMES} more.`] : []
   return new FatalError([...problems.slice(0, MAX_NAMES), ...more].join('\n'), EXIT.usage)
 }
 
-/** Whatever goes wrong with an entry is the entry's fault, and no reason to leave the others. */
+/** Any error while reading an entry breaks this entry alone, not the others. */
 function brokenEntry(path: string, company: string, error: unknown): string {
   const message = error instanceof FatalError ? error.message : messageOf(error)
   return message
@@ -94,15 +94,15 @@ function brokenEntry(path: string, company: string, error: unknown): string {
     .join('\n')
 }
 
-/** Quoted, as it may be empty. An address, or what is as long as a key, may hold a secret (I7). */
+/** Quoted, because it may be empty. An address, or a text as long as a key, may hold a secret (I7). */
 function shownName(name: string): string {
   const isShown = name.length <= MAX_SHOWN_NAME && /^[^:@?=#]*$/.test(name)
   return isShown ? JSON.stringify(name) : 'a name (not shown: it may be a secret)'
 }
 
 /**
- * What holds for the company that a command is about.
- * @throws FatalError (usage) when the companies' file does not know it, or knows several and none was named.
+ * The environment of the company that a command is for.
+ * @throws FatalError (usage) if the companies' file does not list it, or lists several and none was named.
  */
 export async function environmentOf(environment: Environment, company?: string): Promise<Environment> {
   if (company !== undefined && !slug.safeParse(company).success) {
@@ -115,7 +115,7 @@ export async function environmentOf(environment: Environment, company?: string):
   })
   const slugs = [...environments.keys(), ...broken.keys()]
   if (file && named === undefined && slugs.length !== 1) {
-    throw new FatalError(`Which company? ${file} has ${namesOf(slugs)}. Say --company.`, EXIT.usage)
+    throw new FatalError(`Which company? ${file} has ${namesOf(slugs)}. Name one with --company.`, EXIT.usage)
   }
   const wanted = named ?? (slugs[0] as string)
   const own = environments.get(wanted)
@@ -125,7 +125,7 @@ export async function environmentOf(environment: Environment, company?: string):
   throw new FatalError(`${named} is not in ${file}, which has ${namesOf(slugs)}.`, EXIT.usage)
 }
 
-/** For a sentence: a file may have a thousand of them. */
+/** The names for use in a sentence: a file may have a thousand of them. */
 export function namesOf(slugs: readonly string[]): string {
   const shown = slugs.slice(0, MAX_NAMES).join(', ')
   return slugs.length <= MAX_NAMES ? shown : `${shown} and ${slugs.length - MAX_NAMES} others`
@@ -137,7 +137,7 @@ type Entry = {
   readonly own: OwnSettings | string
 }
 
-/** The company's data directory, unless that is what is wrong with its entry. */
+/** The company's data directory; the environment's if the entry's own is invalid. */
 function placeIn(environment: Environment, { company, defaults, own }: Entry): Environment {
   const { DATA_DIR } = {
     ...environment,
@@ -153,19 +153,19 @@ function placeIn(environment: Environment, { company, defaults, own }: Entry): E
   }
 }
 
-/** The worker's environment under the company's own settings, with its key alone. */
+/** The worker's environment, overridden by the company's own settings, with only this company's key. */
 function environmentIn(environment: Environment, { company, defaults, own }: Entry): Environment {
   if (typeof own === 'string') throw new FatalError(own, EXIT.usage)
   const all = { ...upperCase(defaults), ...upperCase(own) }
   for (const name of Object.keys(all)) refuseUnknown(name)
   const { API_KEY_ENV: keyVariable, API_KEY_FILE: keyFile, ...rest } = all
   if (Boolean(keyVariable) === Boolean(keyFile)) {
-    throw new FatalError('give its key as api_key_file (a path) or api_key_env (a variable).', EXIT.usage)
+    throw new FatalError('set either api_key_file (a path) or api_key_env (a variable).', EXIT.usage)
   }
   if (keyVariable && !VARIABLE.test(keyVariable)) {
-    // It may be the key itself, so it is not repeated.
+    // The value may be the key itself, so the message does not repeat it.
     throw new FatalError(
-      'api_key_env must be the name of a variable, such as ACME_API_KEY; the key itself belongs into that variable.',
+      'api_key_env must be the name of a variable, such as ACME_API_KEY. Put the key itself into that variable.',
       EXIT.usage,
     )
   }
@@ -189,13 +189,13 @@ function upperCase(settings: OwnSettings): OwnSettings {
 function refuseUnknown(name: string): void {
   if (name === 'API_KEY') {
     throw new FatalError(
-      'api_key: a key does not belong into this file. Give the path of its file as api_key_file, or the name of a variable as api_key_env.',
+      'api_key: do not put a key into this file. Set api_key_file to the path of its file, or api_key_env to the name of a variable.',
       EXIT.usage,
     )
   }
   if (OWN_NAMES.includes(name) || name === 'API_KEY_ENV' || name === 'API_KEY_FILE') return
   throw new FatalError(
-    `${shownSetting(name.toLowerCase())} is no setting of a company. Those are ${OWN_NAMES.map(known => known.toLowerCase()).join(', ')}, api_key_file and api_key_env; others are set in the environment, for all.`,
+    `${shownSetting(name.toLowerCase())} is not a setting of a company. A company can set ${OWN_NAMES.map(known => known.toLowerCase()).join(', ')}, api_key_file and api_key_env. Other settings are set in the environment, for all companies.`,
     EXIT.usage,
   )
 }

@@ -3,17 +3,17 @@ import type { Document, LineCounter, YAMLError } from 'yaml'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 
-/** Settings as the file has them: names in lower case, values as text. */
+/** Settings as written in the file: names in lower case, values as text. */
 export type OwnSettings = Readonly<Record<string, string>>
 
-/** What the companies' file says, before anybody knows what its settings mean. */
+/** The contents of the companies' file, before its settings are interpreted. */
 export type CompaniesFile = {
   readonly defaults: OwnSettings
-  /** By name, which need not be a valid slug; a sentence if the settings cannot be used. */
+  /** By name, which may be an invalid slug; an error message instead of settings that cannot be used. */
   readonly companies: ReadonlyMap<string, OwnSettings | string>
 }
 
-/** A thousand companies may share a part; aliases of aliases that multiply to more are refused. */
+/** A thousand companies may share a part; aliases of aliases that expand to more are rejected. */
 const MAX_ALIASES = 100_000
 
 const value = z.union([
@@ -26,7 +26,7 @@ type Node = Readonly<Record<string, unknown>>
 
 /**
  * Reads the companies' file; null if there is no such file.
- * @throws FatalError (usage) for one that cannot be read as a whole: whatever went wrong, it is the file.
+ * @throws FatalError (usage) if the file as a whole cannot be read, whatever the cause.
  */
 export async function readCompaniesFile(path: string): Promise<CompaniesFile | null> {
   const text = await readText(path)
@@ -35,7 +35,7 @@ export async function readCompaniesFile(path: string): Promise<CompaniesFile | n
     return companiesIn(await parse(text))
   } catch (error) {
     throw new FatalError(
-      `${path}: ${messageOf(error)}\nSee config/companies.example.yaml for what it looks like.`,
+      `${path}: ${messageOf(error)}\nSee config/companies.example.yaml for an example.`,
       EXIT.usage,
     )
   }
@@ -50,15 +50,15 @@ async function readText(path: string): Promise<string | null> {
   }
 }
 
-/** @throws Error with a sentence about the line that is wrong. */
+/** @throws Error with a message about the invalid line. */
 async function parse(text: string): Promise<unknown> {
-  // Loaded only where there is such a file: commands of a single company start sooner.
+  // Loaded only if there is such a file, so that commands of a single company start sooner.
   const { LineCounter, parseDocument, visit } = await import('yaml')
   const lineCounter = new LineCounter()
   const document = parseDocument(text, { lineCounter, merge: true })
   const [syntax] = document.errors
   if (syntax) throw new Error(syntaxProblem(syntax, text))
-  // In the order of the text: an alias may only refer to what stands above it. (To resolve each takes a look at all.)
+  // In text order: an alias may refer only to an anchor above it. (Resolving each would search the whole document.)
   const anchors = new Set<string>()
   visit(document, {
     Value(_, node) {
@@ -77,7 +77,9 @@ function valuesOf(document: Document): unknown {
     return document.toJS({ maxAliasCount: MAX_ALIASES })
   } catch (error) {
     if (!/alias/i.test(messageOf(error))) throw error
-    throw new Error('its aliases (*name) stand for one another, or for far too much. Write the settings out.')
+    throw new Error(
+      'its aliases (*name) refer to one another, or expand to far too much. Write the settings out.',
+    )
   }
 }
 
@@ -89,18 +91,18 @@ function syntaxProblem({ code, message, linePos }: YAMLError, text: string): str
   const line = linePos?.[0].line ?? 1
   const bare = bareStar(line, text)
   if (bare) return bare
-  // What comes then is of the text, and may be a secret.
+  // The rest of the message quotes the text, which may hold a secret.
   const [what = ''] = message.split(/ at line \d|[:!"'`\\]/)
-  if (code === 'DUPLICATE_KEY') return `line ${line}: this name stands there twice. Remove one of them.`
-  if (code === 'TAB_AS_INDENT') return `line ${line} is indented with a tab. YAML takes spaces only.`
-  return `line ${line} is not YAML (${what}). Check its indentation and quotes.`
+  if (code === 'DUPLICATE_KEY') return `line ${line}: this name occurs twice. Remove one of the two.`
+  if (code === 'TAB_AS_INDENT') return `line ${line} is indented with a tab. YAML allows only spaces.`
+  return `line ${line} is not valid YAML (${what}). Check its indentation and quotes.`
 }
 
 const BARE_STAR = /(?:^|[{,])\s*([\w-]+):\s+(\*(?:[ /].*?)?)\s*(?:,\s*[\w-]+:|[}#]|$)/
 
-/** A value that begins with a star, such as a cron expression, is an alias to YAML. */
+/** YAML reads a value that begins with a star, such as a cron expression, as an alias. */
 function bareStar(line: number, text: string): string | null {
-  // Between braces, up to the next setting; a cron expression may have commas.
+  // Between braces, the value ends at the next setting: a cron expression may have commas.
   const [, name, value = ''] = BARE_STAR.exec(text.split('\n')[line - 1] ?? '') ?? []
   if (!name) return null
   const example = isCronLike(value) && isShown(name) ? ` Write ${name}: "${value}"` : ''
@@ -111,7 +113,7 @@ function unknownAlias(name: string, line: number, text: string): string {
   const what = isShown(name) ? `*${name} refers to &${name}` : 'an alias (*name) refers to an anchor (&name)'
   return (
     bareStar(line, text) ??
-    `line ${line}: ${what}, which does not stand above it. Write the value itself, in quotes if it begins with *.`
+    `line ${line}: ${what}, which is not defined above it. Write the value itself, in quotes if it begins with *.`
   )
 }
 
@@ -120,28 +122,28 @@ function isCronLike(value: string): boolean {
   return /^(?:[\d*/,# -]|[A-Z]{3}(?![A-Z]))*$/i.test(value)
 }
 
-/** Whether a message may repeat it: a secret may stand where a name belongs, and nearly all have digits (I7). */
+/** Whether a message may repeat it: a name may be a misplaced secret, and nearly all secrets have digits (I7). */
 function isShown(name: string): boolean {
   return /^[a-z_-]{1,40}$/i.test(name)
 }
 
-/** A name as a message repeats it. */
+/** A name in the form that messages may show. */
 export function shownSetting(name: string): string {
   return isShown(name) ? name : 'a name (not shown: it may be a secret)'
 }
 
-/** @throws Error with a sentence, unless it has the shape of a companies' file. */
+/** @throws Error with a message for people, unless it has the shape of a companies' file. */
 function companiesIn(root: unknown): CompaniesFile {
-  if (root === null || root === undefined) throw new Error('it is empty: it needs companies.')
-  if (!isNode(root)) throw new Error('it must have `companies:` with the companies below it, by name.')
+  if (root === null || root === undefined) throw new Error('the file is empty. It needs `companies:`.')
+  if (!isNode(root)) throw new Error('the file must have `companies:` with the companies below it, by name.')
   const unknown = Object.keys(root).find(name => name !== 'defaults' && name !== 'companies')
   if (unknown !== undefined) {
     throw new Error(
-      `${isShown(unknown) ? JSON.stringify(unknown) : shownSetting(unknown)} is not known here: it takes only defaults and companies.`,
+      `${isShown(unknown) ? JSON.stringify(unknown) : shownSetting(unknown)} is not allowed at the top level: only defaults and companies are.`,
     )
   }
   if (!isNode(root.companies)) {
-    throw new Error('companies: must have the companies below it, by name, each with its settings.')
+    throw new Error('companies: must list the companies below it, by name, each with its settings.')
   }
   const defaults = settingsIn(root.defaults)
   if (typeof defaults === 'string') throw new Error(`defaults: ${defaults}`)
@@ -149,16 +151,16 @@ function companiesIn(root: unknown): CompaniesFile {
   return { defaults, companies: new Map(companies) }
 }
 
-/** A sentence if they cannot be used; an empty entry has no settings. */
+/** An error message if the settings cannot be used; an empty entry has no settings. */
 function settingsIn(own: unknown): OwnSettings | string {
   if (own === null || own === undefined) return {}
-  if (!isNode(own)) return 'its settings must stand below it, each as `name: value` on a line of its own.'
+  if (!isNode(own)) return 'put its settings below it, each as `name: value` on a line of its own.'
   const settings: [string, string][] = []
   for (const [name, given] of Object.entries(own)) {
-    // A setting without a value counts as not set, as an empty variable does.
+    // A setting without a value counts as unset, like an empty variable.
     const parsed = value.safeParse(given ?? '')
     if (!parsed.success)
-      return `${shownSetting(name)}: must be a text, a number, true or false, or a list of texts and numbers.`
+      return `${shownSetting(name)}: must be text, a number, true, false, or a list of texts and numbers.`
     settings.push([name, parsed.data])
   }
   return Object.fromEntries(settings)

@@ -19,13 +19,13 @@ const cron = z.string().superRefine((text, context) => {
   if (message !== null) context.addIssue({ code: 'custom', message })
 })
 
-/** A week: a timer takes 24 days, and what hangs for longer is not noticed by anybody. */
+/** A week: timers support at most 24 days, and a hang must be noticed sooner than that. */
 const MAX_LIMIT_MS = 7 * 24 * 3_600_000
-const limit = duration.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must be more than 0, and 7d at most')
+const limit = duration.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must be more than 0 and at most 7d')
 
 /**
- * For so long Redis may leave a command unanswered before its connection is replaced. A worker asks for something
- * every 10 s, so it notices a connection that died silently within twice that.
+ * How long Redis may take to answer a command before its connection is replaced. A worker sends a command every
+ * 10 s, so it notices a connection that died silently within twice that.
  */
 export const REDIS_TIMEOUT_MS = 10_000
 
@@ -36,15 +36,12 @@ const schema = z.object({
       text => /^rediss?:\/\/[^/]/.test(text) && URL.canParse(text),
       'must be an address such as redis://127.0.0.1:6379, or rediss:// for TLS',
     )
-    .refine(
-      hasDatabase,
-      'must end with the number of a database, as in redis://127.0.0.1:6379/1, or without one',
-    )
+    .refine(hasDatabase, 'may have only a database number after the port, as in redis://127.0.0.1:6379/1')
     .default('redis://127.0.0.1:6379'),
   REDIS_TIMEOUT_MS: wholeNumber(500, 60_000).default(REDIS_TIMEOUT_MS),
   REDIS_PREFIX: z
     .string()
-    .regex(/^[\w-]{1,64}$/, 'must be a short name of letters, digits, - and _')
+    .regex(/^[\w-]{1,64}$/, 'must be a name of 1 to 64 letters, digits, - and _')
     .default('editais-sync'),
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(2),
   WORKER_FAIR_SHARE: limit.prefault('10m'),
@@ -55,7 +52,10 @@ const schema = z.object({
 
 const webhook = z
   .string()
-  .refine(text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), 'must be an http address')
+  .refine(
+    text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
+    'must be an http or https address',
+  )
 
 const scheduleSchema = z.object({
   SYNC_CRON: cron.default('*/5 * * * *'),
@@ -65,7 +65,7 @@ const scheduleSchema = z.object({
   RUN_TIMEOUT: limit.prefault('2h'),
 } satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)
 
-/** Settings of the whole worker: none of them can differ from company to company. */
+/** Settings of the whole worker: they are the same for all companies. */
 export const DAEMON_SETTINGS: readonly string[] = [
   ...Object.keys(schema.shape),
   ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'REDIS_CA_FILE', 'COMPANIES_FILE'],
@@ -75,11 +75,11 @@ export const DAEMON_SETTINGS: readonly string[] = [
 export type RedisSettings = {
   /** Holds the password: only its host may be shown. */
   readonly url: string
-  /** In front of every key, so that several installations can share a Redis. */
+  /** Prefix of every key, so that several installations can share a Redis. */
   readonly prefix: string
-  /** The certificates, as PEM, of those who may sign Redis' own; null for those that Node knows. */
+  /** Certificates, as PEM, of the authorities trusted to sign Redis' certificate; null for those that Node trusts. */
   readonly ca: string | null
-  /** For so long it may leave a command unanswered. */
+  /** How long it may take to answer a command. */
   readonly timeoutMs: number
 }
 
@@ -87,14 +87,14 @@ export type DaemonSettings = {
   readonly redis: RedisSettings
   /** Runs at the same time, each in a process of its own. */
   readonly concurrency: number
-  /** How long all slots may be held by runs, while others wait. */
+  /** How long runs may hold all slots while others wait. */
   readonly fairShareMs: number
-  /** For how long a worker that fell silent keeps its jobs. */
+  /** How long a worker that stopped responding keeps its jobs. */
   readonly jobLockMs: number
   readonly serve: ServeSettings
-  /** Without a good run for so many of its periods, a company is stale. */
+  /** A company is stale after this many of its periods without a good run. */
   readonly alertAfterPeriods: number
-  /** Null turns off everything that needs it. */
+  /** Null disables everything that requires the token. */
   readonly adminToken: string | null
   /** May hold a token: it is never logged or stored. */
   readonly webhookUrl: string | null
@@ -104,13 +104,13 @@ export type Schedule = {
   readonly syncCron: string
   readonly maintenanceCron: string
   readonly timezone: string
-  /** Is asked after each good run. May hold a token: it is never logged or stored. */
+  /** Requested after each good run. May hold a token: it is never logged or stored. */
   readonly heartbeatUrl: string | null
-  /** A run that takes longer is ended, and keeps what it has. */
+  /** A run that takes longer is stopped, and keeps what it has. */
   readonly runTimeoutMs: number
 }
 
-/** Where Redis is, and its password, for commands that hand something to the daemon. Throws FatalError (usage). */
+/** Address and password of Redis, for commands that enqueue jobs for the daemon. Throws FatalError (usage). */
 export function readRedisSettings(environment: Environment): RedisSettings {
   return redisSettings(parseSettings(schema, environment), environment)
 }
@@ -119,12 +119,12 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
   const { value: password, origin, path } = readSecret(environment, 'REDIS_PASSWORD')
   if (path !== null && password === null) {
     throw new FatalError(
-      `${origin} is empty. Write the password of Redis into it, or unset REDIS_PASSWORD_FILE.`,
+      `${origin} is empty. Write the Redis password into it, or unset REDIS_PASSWORD_FILE.`,
       EXIT.usage,
     )
   }
   const url = new URL(values.REDIS_URL)
-  // The setter would leave a % as it is, and whoever reads the address would decode it.
+  // The setter does not encode a %, but readers of the address decode it.
   if (password !== null) url.password = encodeURIComponent(password)
   const ca = readRedisCa(url, environment)
   return { url: url.href, prefix: values.REDIS_PREFIX, ca, timeoutMs: values.REDIS_TIMEOUT_MS }
@@ -135,7 +135,7 @@ function readRedisCa({ protocol }: URL, environment: Environment): string | null
   if (!path) return null
   if (protocol !== 'rediss:') {
     throw new FatalError(
-      `REDIS_CA_FILE=${path}: REDIS_URL is redis://, without TLS. Write rediss:// there, or unset REDIS_CA_FILE.`,
+      `REDIS_CA_FILE=${path}: REDIS_URL begins with redis://, which is without TLS. Change it to rediss://, or unset REDIS_CA_FILE.`,
       EXIT.usage,
     )
   }
@@ -152,12 +152,12 @@ function readRedisCa({ protocol }: URL, environment: Environment): string | null
     }
   }
   throw new FatalError(
-    `REDIS_CA_FILE=${path} holds no certificate in PEM. Put that of the authority there.`,
+    `REDIS_CA_FILE=${path} holds no PEM certificate. Put the certificate of the authority there.`,
     EXIT.usage,
   )
 }
 
-/** Throws FatalError (usage) naming every wrong variable. */
+/** Throws FatalError (usage) that names every wrong variable. */
 export function readDaemonSettings(environment: Environment): DaemonSettings {
   const values = parseSettings(schema, environment)
   const { value: webhookUrl } = readSecret(environment, 'ALERT_WEBHOOK_URL')
@@ -176,19 +176,19 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
   }
 }
 
-/** Shorter ones are found by trying. */
+/** Shorter tokens can be found by trial. */
 const MIN_TOKEN_LENGTH = 16
 
 function readAdminToken(environment: Environment): string | null {
   const { value, origin } = readSecret(environment, 'ADMIN_TOKEN')
   if (value === null || value.length >= MIN_TOKEN_LENGTH) return value
   throw new FatalError(
-    `${origin} has ${value.length} characters: a token must have at least ${MIN_TOKEN_LENGTH}, or it can be guessed. Make one with \`openssl rand -hex 16\`.`,
+    `${origin} has ${value.length} characters. It must have at least ${MIN_TOKEN_LENGTH}, or it can be guessed. Create one with \`openssl rand -hex 16\`.`,
     EXIT.usage,
   )
 }
 
-/** When a company's jobs run, and what is asked after a good run. Throws FatalError (usage) naming every wrong variable. */
+/** When a company's jobs run, and its heartbeat address. Throws FatalError (usage) that names every wrong variable. */
 export function readSchedule(environment: Environment): Schedule {
   const values = parseSettings(scheduleSchema, environment)
   return {
@@ -200,24 +200,24 @@ export function readSchedule(environment: Environment): Schedule {
   }
 }
 
-/** ioredis would take any other text for database 0. */
+/** ioredis would read any other text as database 0. */
 function hasDatabase(text: string): boolean {
   return !URL.canParse(text) || /^\/?(\d{1,5})?$/.test(new URL(text).pathname)
 }
 
 const NO_CRON = 'must be a cron expression such as */5 * * * * (minute hour day month weekday)'
-const NEVER = 'never fires: there is no such date. Give a day that its months have'
+const NEVER = 'never fires: there is no such date. Use a day that exists in its months'
 
-/** With five fields, or six with seconds, or a name such as @daily; and there must be such a time. */
+/** A cron expression has five fields, or six with seconds, or is a name such as @daily; and it must fire some day. */
 function problemOfCron(text: string): string | null {
   if (!/^@[a-z]+$/.test(text) && ![5, 6].includes(text.split(/\s+/).length)) return NO_CRON
-  // `H` is another time at each look.
+  // `H` gives a different time at each parse.
   if (/\bH\b/.test(text)) return NO_CRON
   try {
     CronExpressionParser.parse(text).next()
     return null
   } catch (error) {
-    // Days that no month has are found while it is read, or only by looking for one.
+    // Impossible days are found while parsing, or only when searching for the next date.
     return /day of month definition|loop limit/.test(messageOf(error)) ? NEVER : NO_CRON
   }
 }

@@ -8,7 +8,7 @@ const origins = z.string().transform((text, context) => {
   const list = text.split(',').map(part => part.trim())
   const wrong = list.find(one => one !== '*' && (!URL.canParse(one) || new URL(one).origin !== one))
   if (wrong === undefined) return list
-  const message = 'must be origins such as https://erp.example.com, with commas between them, or *'
+  const message = 'must be origins such as https://erp.example.com, separated by commas, or *'
   context.addIssue({ code: 'custom', message })
   return z.NEVER
 })
@@ -17,8 +17,7 @@ const proxies = z.string().transform((text, context) => {
   const list = text.split(',').map(part => part.trim())
   const wrong = list.find(one => !isNetwork(one))
   if (wrong === undefined) return list
-  const message =
-    'must be addresses such as 10.0.0.7 or networks such as 10.0.0.0/8, with commas between them'
+  const message = 'must be addresses such as 10.0.0.7 or networks such as 10.0.0.0/8, separated by commas'
   context.addIssue({ code: 'custom', message })
   return z.NEVER
 })
@@ -30,7 +29,7 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }
 
-/** Where and how the worker answers over HTTP. */
+/** Where and how the worker serves HTTP. */
 export const serveShape = {
   HTTP_HOST: z.string().default(HTTP_DEFAULTS.host),
   HTTP_PORT: wholeNumber(0, 65_535).default(8080),
@@ -47,15 +46,15 @@ export const serveShape = {
 const schema = z.object(serveShape)
 
 export type ServeSettings = HttpSettings & {
-  /** Requests per second of each API key; null for no limit. */
+  /** Requests per second allowed to each API key; null for no limit. */
   readonly maxRps: number | null
-  /** Pages of these origins may ask from a browser; empty for none. */
+  /** Web pages of these origins may send requests from a browser; empty for none. */
   readonly corsOrigins: readonly string[]
-  /** Processes at once that prepare snapshots. */
+  /** Maximum number of processes that prepare snapshots. */
   readonly builders: number
 }
 
-/** Settings of `npm run serve`. Throws FatalError (usage) naming every wrong variable. */
+/** Settings of `npm run serve`. Throws FatalError (usage) that names every wrong variable. */
 export function readServeSettings(environment: Environment): ServeSettings {
   return serveSettings(parseSettings(schema, environment))
 }

@@ -23,7 +23,7 @@ export const duration = z
     return Number(amount) * DURATION_UNITS_MS[unit]
   })
 
-/** The same, for people to read: in the largest unit that it is whole in. */
+/** Formats a duration for people, in the largest unit that gives a whole number. */
 export function formatDuration(ms: number): string {
   const units = Object.entries(DURATION_UNITS_MS).toReversed()
   const [unit, unitMs] = units.find(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1]
@@ -61,7 +61,7 @@ const metabaseUrl = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-/** `24h` for every notice still in the funnel, or `24h,30d` to say the closed ones' too; `off` for never. */
+/** `24h` for every notice still in the funnel, or `24h,30d` to set the closed ones' as well; `off` for never. */
 const maxAge = z.string().transform((text, context) => {
   if (text === 'off') return { openMs: null, closedMs: null }
   const [open, closed = '30d', ...rest] = text.split(',').map(part => duration.safeParse(part.trim()))
@@ -73,14 +73,14 @@ const maxAge = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-/** To ask for one takes 0.3 ms, which a thousand companies would pay at each look at their file. */
+/** Checking one takes 0.3 ms, which would add up for a thousand companies each time their file is read. */
 const knownTimeZones = new Set<string>()
 
 export const timeZone = z
   .string()
   .refine(isTimeZone, 'is not a time zone such as America/Sao_Paulo, Etc/UTC or Brazil/East')
 
-/** Any name of a zone; `Intl.supportedValuesOf` lists only one for each. Offsets are refused, as DuckDB refuses them. */
+/** Any name of a zone; `Intl.supportedValuesOf` lists only one for each. Offsets are rejected, as DuckDB does. */
 function isTimeZone(name: string): boolean {
   if (knownTimeZones.has(name)) return true
   if (!/^[A-Za-z]/.test(name)) return false
@@ -93,7 +93,7 @@ function isTimeZone(name: string): boolean {
   return true
 }
 
-/** A comma-separated list of phases, each one of the contract's. */
+/** A comma-separated list of phases of the contract. */
 export const statusList = z.string().transform((text, context) => {
   const statuses = text.split(',').map(part => part.trim())
   const unknown = statuses.find(status => !(STATUSES as readonly string[]).includes(status))
@@ -108,13 +108,13 @@ export const SLUG_RULE = 'must be a short name of a-z, 0-9, - and _, such as acm
 export const slug = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, SLUG_RULE)
 
 /**
- * Made absolute. DuckDB reads every path as a pattern: it would also read what lies in other directories that fit,
- * and of `?` it makes options.
+ * Made absolute. DuckDB reads every path as a pattern: it would also read other directories that match, and it
+ * would parse what follows a `?` as options.
  */
 const dataDirectory = z.string().transform((text, context) => {
   const path = resolve(text)
   if (!/[*?[]/.test(path)) return path
-  const message = 'must have no *, ? or [ in its absolute path: they would stand for other names'
+  const message = 'must have no *, ? or [ in its absolute path: DuckDB would read them as a pattern'
   context.addIssue({ code: 'custom', message })
   return z.NEVER
 })
@@ -152,29 +152,29 @@ export type Settings = {
   readonly sourceTimezone: string
   readonly snapshotKeepMs: number
   readonly lake: LakeSettings
-  /** Phases whose analyses are fetched; empty for all, also those that the contract does not know yet. */
+  /** Phases whose analyses are fetched; empty for all, including those that the contract does not know yet. */
   readonly analysisStatuses: readonly string[]
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
-  /** The Metabase that shows the company's data; null where there is none. */
+  /** The Metabase that shows the company's data; null if there is none. */
   readonly metabase: MetabaseTarget | null
   readonly logLevel: Parsed['LOG_LEVEL']
 }
 
-/** Where the worker points a Metabase to each new snapshot. */
+/** The Metabase that the worker points to each new snapshot. */
 export type MetabaseTarget = {
   readonly url: string
   readonly apiKeyFile: string | null
-  /** Null until `npm run metabase` has said what it is. */
+  /** Null if not set: then `npm run metabase` finds or creates the database, and remembers its id. */
   readonly databaseId: number | null
-  /** For one call. */
+  /** For a single call. */
   readonly timeoutMs: number
 }
 
-/** What `npm run metabase` needs besides. */
+/** What `npm run metabase` needs in addition. */
 export type MetabaseSettings = MetabaseTarget & {
-  /** Null where there is none yet. */
+  /** Null if there is none yet. */
   readonly apiKey: string | null
-  /** Who makes the key, where there is none yet. */
+  /** The user that creates the key if there is none yet. */
   readonly adminEmail: string | null
   readonly adminPassword: string | null
 }
@@ -192,7 +192,7 @@ export type ApiSettings = {
 }
 
 /**
- * Puts `.env` into the environment, where a variable is not set already. A missing file is fine.
+ * Loads `.env` into the environment; variables that are already set win. A missing file is not an error.
  */
 export function loadEnvironment(): Environment {
   try {
@@ -208,12 +208,12 @@ export function loadEnvironment(): Environment {
 export const NO_ADDRESS =
   "API_BASE_URL is not set. Put the API's address into .env, for example API_BASE_URL=https://api.example.com, or try `npm run demo`."
 
-/** The environment of a run that the daemon started: it is whole already, and `.env` must not add to it. */
+/** The environment of a run that the daemon started: it is complete, and `.env` must not add to it. */
 export function givenEnvironment(): Environment {
   return process.env
 }
 
-/** Settings that every command needs. Throws FatalError (usage) naming every wrong variable. */
+/** Settings that every command needs. Throws FatalError (usage) that names every wrong variable. */
 export function readSettings(environment: Environment): Settings {
   const values = parse(environment)
   return {
@@ -250,7 +250,7 @@ export function readMetabaseSettings(environment: Environment): MetabaseSettings
       EXIT.usage,
     )
   }
-  // The file that is not there yet is made.
+  // A key file that does not exist yet is created later.
   const hasKey = target.apiKeyFile !== null && existsSync(target.apiKeyFile)
   return {
     ...target,
@@ -260,7 +260,7 @@ export function readMetabaseSettings(environment: Environment): MetabaseSettings
   }
 }
 
-/** Settings of the commands that talk to the API; the key's file is read anew at each call. */
+/** Settings of the commands that call the API; the key's file is read again at each call. */
 export function readApiSettings(environment: Environment): ApiSettings {
   const values = parse(environment)
   if (!values.API_BASE_URL) {
@@ -281,7 +281,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
 /** Names of the settings that belong to a company. */
 export const COMPANY_SETTINGS: readonly string[] = Object.keys(schema.shape)
 
-/** Names of a company's settings that are the daemon's, not its runs'; `config/daemon.ts` reads them. */
+/** Names of a company's settings that the daemon uses, not its runs; `config/daemon.ts` reads them. */
 export const SCHEDULE_SETTINGS = [
   'SYNC_CRON',
   'SYNC_TIMEZONE',
@@ -290,14 +290,14 @@ export const SCHEDULE_SETTINGS = [
   'HEARTBEAT_URL',
 ] as const
 
-/** Names under which a company's key, or where it is, can be said. */
+/** Names of the settings that hold a company's key, or where it is. */
 export const KEY_SETTINGS: readonly string[] = ['API_KEY', 'API_KEY_FILE', 'API_KEY_ENV']
 
 function parse(environment: Environment): Parsed {
   return parseSettings(schema, environment)
 }
 
-/** Reads the variables a schema names; an empty one is none. Throws FatalError (usage) naming every wrong one. */
+/** Reads the variables of a schema; empty ones count as unset. Throws FatalError (usage) that names every wrong one. */
 export function parseSettings<T extends z.ZodObject>(schema: T, environment: Environment): z.output<T> {
   const known = Object.keys(schema.shape).map(name => [name, environment[name]?.trim() || undefined])
   const result = schema.safeParse(Object.fromEntries(known))
@@ -312,12 +312,12 @@ export function parseSettings<T extends z.ZodObject>(schema: T, environment: Env
   throw new FatalError(problems.join('\n'), EXIT.usage)
 }
 
-/** They may hold a password or a token even where they are wrong. */
+/** These may hold a password or a token even if they are invalid. */
 const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   ...['REDIS_URL', 'ADMIN_TOKEN', 'ALERT_WEBHOOK_URL', 'HEARTBEAT_URL'],
 ])
 
-/** The value of a wrong setting, unless the key stands in it, known or by its look (invariant I7). */
+/** The value of a wrong setting, unless it contains the key or looks as if it did (invariant I7). */
 function withoutKey(value = '', key?: string): string {
   const known = key?.trim()
   const secret = (known && value.includes(known)) || /bearer|@|[?#]/i.test(value)
@@ -329,14 +329,14 @@ function readApiKey(environment: Environment): string {
   const origin = environment.API_KEY_ENV ? `${environment.API_KEY_ENV} (api_key_env)` : from.origin
   if (!key) {
     throw new FatalError(
-      `${origin} ${path ? 'is empty' : 'is not set'}. Create a key in the app's settings (notice API) and put it into .env as API_KEY, or its file's path as API_KEY_FILE.`,
+      `${origin} ${path ? 'is empty' : 'is not set'}. Create a key in the app's settings (notice API). Put it into .env as API_KEY, or put its file's path there as API_KEY_FILE.`,
       EXIT.usage,
     )
   }
-  // What cannot stand in a header can be no key; the value itself is never shown.
+  // A value that is invalid in a header cannot be a key. The value itself is never shown.
   if (!/^[\x21-\x7e]+$/.test(key)) {
     throw new FatalError(
-      `${origin} holds white space or other characters that no key has. Copy the key again.`,
+      `${origin} contains white space or other characters that are invalid in a key. Copy the key again.`,
       EXIT.usage,
     )
   }
@@ -344,8 +344,8 @@ function readApiKey(environment: Environment): string {
 }
 
 /**
- * A secret from the file that `<name>_FILE` names, read anew at each call, or else from the variable itself.
- * @throws FatalError (usage) when the file cannot be read.
+ * A secret from the file that `<name>_FILE` names, read again at each call, or else from the variable itself.
+ * @throws FatalError (usage) if the file cannot be read.
  */
 export function readSecret(
   environment: Environment,
@@ -357,12 +357,12 @@ export function readSecret(
   return { value, origin, path }
 }
 
-/** What was set may be the secret itself instead of its file's path (invariant I7). */
+/** The value may be the secret itself instead of the path of its file (invariant I7). */
 function shownPath(path: string): string {
   const directory = dirname(path)
-  // Of a secret such as /3f9c= the root is no directory that somebody wrote.
+  // For a secret such as /3f9c= the directory is the root, which does not make it a path.
   const isPath = existsSync(path) || (!['.', '/'].includes(directory) && existsSync(directory))
-  return isPath ? path : 'not shown: it may be the secret, where the path of its file belongs'
+  return isPath ? path : 'not shown: it may be the secret itself instead of the path of its file'
 }
 
 function readSecretFile(path: string, origin: string): string {

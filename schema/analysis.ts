@@ -13,7 +13,7 @@ const verdict = z.strictObject({
   bullets: optional(z.array(z.string())),
 })
 
-/** Free-form: these are the fields that the contract names. It types four of them, two of those by samples only. */
+/** Free-form: these fields are named in the contract, which gives types for four of them (for two only in samples). */
 const overview = z.looseObject({
   orgao_licitante: optional(z.unknown()),
   lei_aplicavel: optional(z.string()),

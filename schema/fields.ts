@@ -1,15 +1,14 @@
 import { z } from 'zod'
 
 /**
- * A date-time as the API and the systems behind it write one: `2025-07-02T10:00:00`, with or without
- * seconds, fraction (any number of digits) and offset, `T` or a space between, or a date alone. RFC 3339
- * allows `t` and `z` too.
- * Without an offset it is local time of SOURCE_TIMEZONE.
+ * A date-time as written by the API and the systems behind it: `2025-07-02T10:00:00`, with or without seconds,
+ * fraction (any number of digits) and offset, separated by `T` or a space; or a date alone. RFC 3339 also allows
+ * `t` and `z`. Without an offset, it is local time in SOURCE_TIMEZONE.
  */
 const DATE_TIME =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d{1,18})?)?\s?(?:[Zz]|[+-](\d{2})(?::?(\d{2}))?)?)?$/
 
-/** True for text in one of the forms above that names a day and a time that exist. */
+/** True for text in one of the forms above, if the day and the time exist. */
 export function isDateTime(text: string): boolean {
   const parts = DATE_TIME.exec(text)
   if (!parts) return false
@@ -25,8 +24,8 @@ function daysInMonth(year: number, month: number): number {
 }
 
 /**
- * An id that is safe as one segment of a URL's path: no separators, escapes, quotes, white space, and
- * neither `.` nor `..`. The bound is ours: the contract names none, and a URL must stay a URL.
+ * An id that is safe as one segment of a URL's path: no separators, escapes, quotes, white space, and neither `.`
+ * nor `..`. The contract has no maximum length; ours keeps URLs valid.
  */
 const PLAIN_PATH_SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._~:@+=-]{1,200}$/
 
@@ -39,12 +38,12 @@ export const dateTime = z.string().refine(isDateTime, 'is not a date-time').meta
 
 export const noticeId = z.string().refine(isPlainPathSegment, 'is not a plain path segment')
 
-/** An optional field: absent and null are the same thing. */
+/** An optional field: absent and null are equivalent. */
 export const optional = <S extends z.ZodType>(schema: S) => schema.nullish()
 
 /**
- * The same text in a form that SQL reads, no digit of it lost: `YYYY-MM-DD`, or with `T` or a space `HH:MM[:SS[.f…]]`,
- * then, after seconds, `Z`, `±HH:MM` or nothing (local time). DuckDB cuts a fraction to microseconds when it reads it.
+ * The text in a form that SQL can parse, with all digits: `YYYY-MM-DD`, or with `T` or a space `HH:MM[:SS[.f…]]`,
+ * then, after seconds, `Z`, `±HH:MM` or nothing (local time). DuckDB truncates a fraction to microseconds.
  * Expects text for which `isDateTime` holds.
  */
 export function canonicalDateTime(text: string): string {

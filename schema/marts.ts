@@ -1,8 +1,8 @@
 import { type ColumnType, publishedColumns, TABLES } from './tables.ts'
 
 /**
- * The marts: views for BI in every catalog. What a view is made of stands in `schema/marts/<name>.sql`; what it
- * means stands here, column by column and in their order, for the comments and the data dictionary.
+ * The marts: views for BI in every catalog. `schema/marts/<name>.sql` defines a view; this file describes its columns,
+ * in their order, for the comments and the data dictionary.
  * A mart may use the tables, `snapshot_info` and the marts before it.
  */
 
@@ -11,7 +11,7 @@ export type MartColumn = {
   readonly type: ColumnType | 'DATE' | 'TIMESTAMP'
   readonly description: string
   readonly unit?: string
-  /** The column whose values it has, as `table.column`; none where it is derived. */
+  /** The column that its values come from, as `table.column`; absent if it is derived. */
   readonly from?: string
 }
 
@@ -24,7 +24,7 @@ export type Mart = {
 const BRL = 'BRL'
 const DAYS = 'days'
 
-/** Columns as a table has them. */
+/** Columns that are the same as in a table. */
 function same(table: string, ...names: readonly string[]): MartColumn[] {
   const columns = publishedColumns(TABLES.find(({ name }) => name === table) as (typeof TABLES)[number])
   return names.map(name => {
@@ -35,7 +35,7 @@ function same(table: string, ...names: readonly string[]): MartColumn[] {
   })
 }
 
-/** The column of a table under another name. */
+/** A column of a table under another name. */
 function renamed(name: string, from: string): MartColumn {
   const [table = '', column = ''] = from.split('.')
   return { ...(same(table, column)[0] as MartColumn), name }
@@ -56,7 +56,7 @@ const local = (name: string, description: string) =>
   derived('TIMESTAMP', name, `${description}, local time of SOURCE_TIMEZONE`)
 const moment = (name: string, description: string) => derived('TIMESTAMPTZ', name, description)
 
-/** Columns of a mart before this one. */
+/** Columns of an earlier mart. */
 function of(mart: Mart, ...names: readonly string[]): MartColumn[] {
   return names.map(name => {
     const found = mart.columns.find(column => column.name === name)
@@ -67,14 +67,14 @@ function of(mart: Mart, ...names: readonly string[]): MartColumn[] {
 
 const company = same('editais', 'company')
 const notice = same('editais', 'company', 'edital_id')
-const fase = text('fase', 'Phase in Portuguese; a phase that is new in the API as it is')
-const faseOrdem = derived('INTEGER', 'fase_ordem', 'Order of the phases, 1 to 6; 9 for one that is new')
+const fase = text('fase', 'Phase in Portuguese; a phase that is new in the API is unchanged')
+const faseOrdem = derived('INTEGER', 'fase_ordem', 'Order of the phases, 1 to 6; 9 for a new one')
 const emAndamento = flag('em_andamento', 'Whether the phase is neither discarded nor expired')
 
-/** One row a company; written with each snapshot. */
+/** One row per company; written with each snapshot. */
 export const snapshotInfo: Mart = {
   name: 'snapshot_info',
-  description: 'The snapshot itself, one row a company',
+  description: 'The snapshot itself, one row per company',
   columns: [
     ...company,
     text('snapshot', 'Name of the snapshot'),
@@ -94,8 +94,8 @@ const calendario: Mart = {
   description: 'Days from 2010 to 2060 with the national holidays of Brazil and the last day to contest',
   columns: [
     date('dia', 'Day'),
-    text('feriado', 'National holiday on that day, or Good Friday; optional days off are none'),
-    flag('dia_util', 'Whether it is neither weekend nor national holiday'),
+    text('feriado', 'National holiday on that day, or Good Friday; optional days off do not count'),
+    flag('dia_util', 'Whether it is neither on a weekend nor a national holiday'),
     date('limite_impugnacao', 'Last day to contest a session on that day: the third business day before it'),
   ],
 }
@@ -103,7 +103,7 @@ const calendario: Mart = {
 const editaisAtivos: Mart = {
   name: 'editais_ativos',
   description:
-    'Live notices, one row each: all that the API still shows, with local times and believable values',
+    'Live notices, one row each: all that the API still shows, with local times and plausible values',
   columns: [
     ...notice,
     ...same('editais', 'pncp_id', 'orgao_cnpj', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'status'),
@@ -111,15 +111,15 @@ const editaisAtivos: Mart = {
     faseOrdem,
     emAndamento,
     ...same('editais', 'participation_confirmed', 'discard_reason', 'valor_estimado'),
-    money('valor_estimado_informado', 'Estimated value; NULL where it is 0, symbolic or a sentinel'),
+    money('valor_estimado_informado', 'Estimated value; NULL if it is 0, symbolic or a sentinel'),
     flag(
       'valor_suspeito',
-      'Whether the value is negative, below 1, of eight nines or more, or 100 billion and more',
+      'Whether the value is negative, below 1, only nines (eight or more), or 100 billion or more',
     ),
     ...same('editais', 'data_sessao'),
     local('data_sessao_local', 'Public session; NULL before 2010 and after 2060'),
     date('data_sessao_dia', 'Local day of the public session'),
-    days('dias_ate_sessao', 'From today to the session; negative when it is past'),
+    days('dias_ate_sessao', 'From today to the session; negative if it is past'),
     local('criado_local', 'When the company began to follow the notice'),
     local('atualizado_local', "The API's last update of the notice"),
     local('confirmado_local', 'When participation was confirmed'),
@@ -142,23 +142,23 @@ const editalResumo: Mart = {
   columns: [
     ...editaisAtivos.columns,
     date('ultimo_dia_impugnacao', 'Last day to contest: the third business day before the session'),
-    days('dias_ate_impugnacao', 'From today to the last day to contest; negative when it is past'),
+    days('dias_ate_impugnacao', 'From today to the last day to contest; negative if it is past'),
     ...same('analyses', 'analysis_level', 'verdict_recommendation', 'verdict_reason'),
     count('itens', 'Items'),
     money('itens_valor_total', 'Sum of the total values of the items'),
     count('itens_selecionados', 'Items that the evaluation selected'),
     money('itens_selecionados_valor', 'Sum of the total values of the selected items'),
     count('requisitos', 'Requirements'),
-    count('requisitos_vermelhos', 'Requirements that are red'),
-    count('requisitos_amarelos', 'Requirements that are yellow'),
-    count('requisitos_verdes', 'Requirements that are green'),
-    count('requisitos_sem_avaliacao', 'Requirements of no colour'),
+    count('requisitos_vermelhos', 'Red requirements'),
+    count('requisitos_amarelos', 'Yellow requirements'),
+    count('requisitos_verdes', 'Green requirements'),
+    count('requisitos_sem_avaliacao', 'Requirements without a colour'),
     count('alertas', 'Alerts'),
-    count('oportunidades', 'Among them opportunities'),
-    count('alertas_criticos', 'Alerts of critical severity but opportunities'),
-    count('alertas_altos', 'Alerts of high severity but opportunities'),
-    count('alertas_medios', 'Alerts of medium severity but opportunities'),
-    count('alertas_baixos', 'Alerts of low severity but opportunities'),
+    count('oportunidades', 'Alerts that are opportunities'),
+    count('alertas_criticos', 'Alerts of critical severity, without opportunities'),
+    count('alertas_altos', 'Alerts of high severity, without opportunities'),
+    count('alertas_medios', 'Alerts of medium severity, without opportunities'),
+    count('alertas_baixos', 'Alerts of low severity, without opportunities'),
     renamed('investimento_total', 'analyses.pricing_investimento_total'),
     renamed('garantia_proposta', 'analyses.pricing_garantia_proposta'),
     renamed('garantia_contratual', 'analyses.pricing_garantia_contratual'),
@@ -171,7 +171,7 @@ const editalResumo: Mart = {
 
 const passagensPorFase: Mart = {
   name: 'passagens_por_fase',
-  description: 'Stays of notices in phases, as observed: the API does not tell when a notice moved',
+  description: 'Stays of notices in phases, as observed: the API does not show when a notice moved',
   columns: [
     ...notice,
     ...same('edital_versions', 'status'),
@@ -180,16 +180,16 @@ const passagensPorFase: Mart = {
     moment('entrou_em', 'When it was first observed in the phase'),
     moment(
       'saiu_em',
-      'When it was first observed in another, or verified to be gone; NULL while it is there',
+      'When it was first observed in another phase, or verified to be gone; NULL while it is in this phase',
     ),
-    flag('em_curso', 'Whether it is still there'),
-    duration('dias', 'How long it was observed there, until now where it still is'),
+    flag('em_curso', 'Whether it is still in this phase'),
+    duration('dias', 'How long it was observed in this phase, until now if it still is'),
   ],
 }
 
 const funil: Mart = {
   name: 'funil',
-  description: 'Live notices by phase: how many, worth how much, how old; also phases without any',
+  description: 'Live notices by phase: number, value and age; includes phases without notices',
   columns: [
     ...company,
     ...same('editais', 'status'),
@@ -197,9 +197,9 @@ const funil: Mart = {
     faseOrdem,
     emAndamento,
     count('editais', 'Live notices'),
-    count('sem_valor', 'Among them those without a believable value'),
-    money('valor_total', 'Sum of the believable values'),
-    money('valor_mediano', 'Median of the believable values'),
+    count('sem_valor', 'Live notices without a plausible value'),
+    money('valor_total', 'Sum of the plausible values'),
+    money('valor_mediano', 'Median of the plausible values'),
     duration('idade_mediana_dias', 'Median time since the company began to follow them'),
     duration('dias_na_fase_mediana', 'Median time since they were first observed in the phase'),
   ],
@@ -216,7 +216,7 @@ const transicoesDeFase: Mart = {
     text('de_fase', 'Phase that it left, in Portuguese'),
     text('para_fase', 'Phase that it entered, in Portuguese'),
     moment('observado_em', 'When the new phase was first observed'),
-    date('observado_dia', 'Local day of that'),
+    date('observado_dia', 'Local day of observado_em'),
     duration('dias_na_fase', 'How long it was observed in the phase that it left'),
   ],
 }
@@ -230,12 +230,12 @@ const tempoPorFase: Mart = {
     fase,
     faseOrdem,
     count('passagens', 'Stays'),
-    count('concluidas', 'Stays that are over'),
-    count('em_curso', 'Stays that go on'),
-    duration('dias_mediana', 'Median of the stays that are over'),
-    duration('dias_media', 'Mean of the stays that are over'),
-    duration('dias_p90', 'Nine of ten stays that are over were no longer'),
-    duration('em_curso_dias_mediana', 'Median of the stays that go on, until now'),
+    count('concluidas', 'Finished stays'),
+    count('em_curso', 'Ongoing stays'),
+    duration('dias_mediana', 'Median of the finished stays'),
+    duration('dias_media', 'Mean of the finished stays'),
+    duration('dias_p90', '90th percentile of the finished stays'),
+    duration('em_curso_dias_mediana', 'Median of the ongoing stays, until now'),
   ],
 }
 
@@ -290,10 +290,10 @@ const alertasJuridicos: Mart = {
     ...same('alerts', 'company', 'edital_id', 'ordinal'),
     ...ofNotice('orgao_cnpj', 'orgao', 'uf', 'numero', 'objeto', 'fase', 'em_andamento'),
     ...same('alerts', 'type'),
-    flag('oportunidade', 'Whether it is an opportunity, and so no risk'),
+    flag('oportunidade', 'Whether it is an opportunity, not a risk'),
     ...same('alerts', 'severity'),
     text('severidade', 'Severity in Portuguese: crítica, alta, média, baixa'),
-    derived('INTEGER', 'severidade_ordem', 'Order of the severities, 1 is critical; 9 for one that is new'),
+    derived('INTEGER', 'severidade_ordem', 'Order of the severities, 1 is critical; 9 for a new one'),
     renamed('titulo', 'alerts.title'),
     renamed('descricao', 'alerts.description'),
     ...same('alerts', 'action_type'),
@@ -302,9 +302,9 @@ const alertasJuridicos: Mart = {
     ...ofNotice('data_sessao_dia'),
     date(
       'prazo',
-      'Last day for the action, where it is to contest or to ask; NULL for appeals, which follow the session',
+      'Last day for the action, if it is to contest or to ask; NULL for appeals, which follow the session',
     ),
-    days('dias_ate_prazo', 'From today to that day; negative when it is past'),
+    days('dias_ate_prazo', 'From today to that day; negative if it is past'),
   ],
 }
 
@@ -322,23 +322,23 @@ const itensSelecionados: Mart = {
 
 const sums: readonly MartColumn[] = [
   count('editais', 'Live notices'),
-  count('editais_em_andamento', 'Among them those that are neither discarded nor expired'),
-  count('sem_valor', 'Among them those without a believable value'),
-  money('valor_total', 'Sum of the believable values'),
-  money('valor_em_andamento', 'Sum of the believable values of those in progress'),
-  money('valor_mediano', 'Median of the believable values'),
+  count('editais_em_andamento', 'Live notices that are neither discarded nor expired'),
+  count('sem_valor', 'Live notices without a plausible value'),
+  money('valor_total', 'Sum of the plausible values'),
+  money('valor_em_andamento', 'Sum of the plausible values of notices in progress'),
+  money('valor_mediano', 'Median of the plausible values'),
 ]
 
 const valorPorUf: Mart = {
   name: 'valor_por_uf',
   description: 'Live notices by state of the buyer',
-  columns: [...company, text('uf', 'State (UF); não informada where it is not known'), ...sums],
+  columns: [...company, text('uf', 'State (UF); não informada if unknown'), ...sums],
 }
 
 const valorPorModalidade: Mart = {
   name: 'valor_por_modalidade',
   description: 'Live notices by modality',
-  columns: [...company, text('modalidade', 'Modality; não informada where it is not known'), ...sums],
+  columns: [...company, text('modalidade', 'Modality; não informada if unknown'), ...sums],
 }
 
 const orgaos: Mart = {
@@ -349,11 +349,11 @@ const orgaos: Mart = {
     text('orgao', 'Name of the buyer in its latest notice'),
     text('uf', 'State (UF) in its latest notice'),
     count('editais', 'Live notices'),
-    count('editais_em_andamento', 'Among them those that are neither discarded nor expired'),
-    count('descartados', 'Among them those that are discarded'),
-    derived('DOUBLE', 'parcela_descartada', 'Share of the notices that is discarded, 0 to 1'),
-    money('valor_total', 'Sum of the believable values'),
-    money('valor_em_andamento', 'Sum of the believable values of those in progress'),
+    count('editais_em_andamento', 'Live notices that are neither discarded nor expired'),
+    count('descartados', 'Live notices that are discarded'),
+    derived('DOUBLE', 'parcela_descartada', 'Share of the notices that are discarded, 0 to 1'),
+    money('valor_total', 'Sum of the plausible values'),
+    money('valor_em_andamento', 'Sum of the plausible values of notices in progress'),
     text(
       'risco_pagamento',
       "Payment risk in the latest analysis that names one: the buyer's report, else the pricing",
@@ -367,9 +367,9 @@ const motivosDescarte: Mart = {
   description: 'Why live notices were discarded',
   columns: [
     ...company,
-    text('motivo', 'Reason as given; não informado where there is none'),
+    text('motivo', 'Reason as given; não informado if there is none'),
     count('editais', 'Discarded notices'),
-    money('valor_total', 'Sum of the believable values'),
+    money('valor_total', 'Sum of the plausible values'),
     moment('ultimo_em', 'Last update of one of them'),
   ],
 }
@@ -384,37 +384,37 @@ const mudancas: Mart = {
     text('de', 'Value before, as text; times are local'),
     text('para', 'Value after, as text; times are local'),
     moment('observado_em', 'When the change was first observed'),
-    date('observado_dia', 'Local day of that'),
+    date('observado_dia', 'Local day of observado_em'),
   ],
 }
 
 const frescor: Mart = {
   name: 'frescor',
-  description: 'How fresh and how whole the data are, one row a company',
+  description: 'How fresh and how complete the data are, one row per company',
   columns: [
     ...of(snapshotInfo, 'company', 'snapshot'),
     moment('publicado_em', 'When the snapshot was written'),
     local('publicado_local', 'When the snapshot was written'),
-    derived('BIGINT', 'idade_minutos', 'Since the snapshot was written', 'minutes'),
+    derived('BIGINT', 'idade_minutos', 'Time since the snapshot was written', 'minutes'),
     moment('ultima_execucao_em', 'End of the last run in this snapshot'),
     text('ultima_execucao_status', 'Its status: ok, partial, failed or interrupted'),
     text('ultima_execucao_erro', 'What went wrong in it'),
     moment(
       'ultima_boa_em',
-      'End of the last run over everything that was ok or partial and left nothing out',
+      'End of the last run over all notices that was ok or partial and left nothing out',
     ),
     local('ultima_boa_local', 'The same'),
     count('editais_ativos', 'Live notices'),
-    count('analises_atuais', 'Among them those whose analysis is current'),
-    count('pendentes', 'Among them those whose analysis is still to be fetched'),
+    count('analises_atuais', 'Live notices whose analysis is current'),
+    count('pendentes', 'Live notices whose analysis is still to be fetched'),
     count('em_quarentena', 'Records that could not be used and are set aside'),
-    count('excluidos', 'Live notices of phases whose analyses are not fetched'),
-    count('desvios', 'Kinds of departure from the contract that were seen'),
-    count('desvios_7_dias', 'Among them those that were seen in the last 7 days before now'),
+    count('excluidos', 'Live notices in phases whose analyses are not fetched'),
+    count('desvios', 'Kinds of differences from the contract that were seen'),
+    count('desvios_7_dias', 'Kinds of differences that were seen in the last 7 days'),
   ],
 }
 
-/** In the order in which they are made. */
+/** In the order in which they are created. */
 export const MARTS: readonly Mart[] = [
   fases,
   calendario,
@@ -436,7 +436,7 @@ export const MARTS: readonly Mart[] = [
   frescor,
 ]
 
-/** All views of a catalog that are not tables. */
+/** All views of a catalog except those of tables. */
 export const VIEWS: readonly Mart[] = [snapshotInfo, ...MARTS]
 
 /** A table, or a view beside them, with its published columns. */
@@ -444,7 +444,7 @@ export type Relation = Pick<Mart, 'name' | 'description'> & {
   readonly columns: readonly Pick<MartColumn, 'name' | 'description' | 'unit'>[]
 }
 
-/** All that a catalog shows. */
+/** Everything that a catalog shows. */
 export const CATALOG: readonly Relation[] = [
   ...TABLES.map(table => ({ ...table, columns: publishedColumns(table) })),
   ...VIEWS,

@@ -5,8 +5,8 @@ import { dateTime, noticeId, optional } from './fields.ts'
 export const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'] as const
 
 /**
- * docs/contract.md#notice: a notice as one company tracks it, exactly as documented. What happens to a
- * document that is not exactly so is decided in `src/pipeline/validate.ts`, not here.
+ * docs/contract.md#notice: a notice as one company tracks it, exactly as documented. `src/pipeline/validate.ts`
+ * decides what happens to a document that differs.
  */
 export const notice = z.strictObject({
   id: noticeId,
@@ -29,7 +29,7 @@ export const notice = z.strictObject({
 
 export type Notice = z.infer<typeof notice>
 
-/** docs/contract.md#page: the envelope of a list response; each element is validated by itself. */
+/** docs/contract.md#page: the envelope of a list response; each element is validated separately. */
 export const noticePage = z.looseObject({
   editais: z.array(z.unknown()),
   count: z.int().min(0),

@@ -1,6 +1,6 @@
 /**
- * What tables, marts and their columns are called in Brazilian Portuguese, in the words of who analyses a
- * company's public tenders. Charts, the catalog and the data dictionary take their labels from here.
+ * Brazilian Portuguese names of tables, marts and columns, in the words of people who analyse public tenders.
+ * Charts, the catalog and the data dictionary take their labels from here.
  */
 
 import { MART_COLUMNS, MARTS_IN_PORTUGUESE } from './portuguese_marts.ts'
@@ -15,12 +15,12 @@ export const RELATIONS: Readonly<Record<string, Portuguese>> = read({
   ...MARTS_IN_PORTUGUESE,
 })
 
-/** By a column's name, wherever it stands; by `table.column` where it means something else there. */
+/** By the column's name, for all tables; by `table.column` if it means something else in that table. */
 export const COLUMNS: Readonly<Record<string, Portuguese>> = read({ ...TABLE_COLUMNS, ...MART_COLUMNS })
 
 /**
  * Label and description of a table or mart, or of one of its columns.
- * @throws Error that names what has no entry.
+ * @throws Error that names the missing entry.
  */
 export function portuguese(table: string, column?: string): Portuguese {
   if (column === undefined) return find(RELATIONS, table) ?? missing(table)
@@ -30,8 +30,8 @@ export function portuguese(table: string, column?: string): Portuguese {
 type Described = { readonly name: string; readonly description: string; readonly unit?: string }
 
 /**
- * What a table, a mart, or a column of one is, for whoever meets it in the catalog or in Metabase: in Portuguese,
- * then in English, with its unit.
+ * The comment on a table, a mart or a column in the catalog and in Metabase: in Portuguese, then in English, with the
+ * unit.
  */
 export function comment(relation: Described, column?: Described): string {
   const { label, description } = portuguese(relation.name, column?.name)
@@ -45,7 +45,7 @@ function find(entries: Readonly<Record<string, Portuguese>>, key: string): Portu
 }
 
 function missing(what: string): never {
-  throw new Error(`${what} has no label in Portuguese. Give it one in schema/portuguese_*.ts.`)
+  throw new Error(`${what} has no Portuguese label. Add one in schema/portuguese_*.ts.`)
 }
 
 function read(entries: Readonly<Record<string, readonly [string, string]>>): Record<string, Portuguese> {

@@ -1,6 +1,6 @@
 /**
- * Entries of `schema/portuguese.ts` for the views of `schema/marts.ts`: `[label, description]`. Columns that are
- * called as in a table and mean the same have theirs in `schema/portuguese_tables.ts`.
+ * Entries of `schema/portuguese.ts` for the views of `schema/marts.ts`: `[label, description]`. Columns with the same
+ * name and meaning as in a table have their entries in `schema/portuguese_tables.ts`.
  */
 type Entries = Readonly<Record<string, readonly [string, string]>>
 

@@ -1,7 +1,7 @@
 /**
  * Every published table as data. The warehouse's DDL, the typed reading of the raw log, the flattening,
  * the change detection, the Parquet export, the catalog's comments and the data dictionary all derive
- * from this file; a column is written down here and nowhere else.
+ * from this file; columns are defined only here.
  */
 
 export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'UBIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMPTZ'
@@ -10,18 +10,18 @@ export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'UBIGINT' | 'INTEGER'
 export type Source =
   /** A field of the table's document (or of the element, in a child table), by dotted path. */
   | { readonly field: string; readonly json?: true }
-  /** A property of a free-form object: booleans only if boolean, text as it is or else as JSON text. */
+  /** A property of a free-form object: in a boolean column only if boolean; in a text column as text or JSON text. */
   | { readonly freeForm: string; readonly property: string }
   /** A property of the log line that carried the document. */
   | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' | 'segment' }
   /**
-   * Those of the table's times, by field, as JSON text, that the instant in their column cannot give back: a date alone,
-   * local time, more than six decimals. NULL if there are none.
+   * The table's times, by field, as JSON text, that the instant in their column cannot reproduce: a date alone, local
+   * time, more than six decimals. NULL if there are none.
    */
   | { readonly timesAsSent: true }
-  /** Those of these objects of the document that are there without any field that has a column; a JSON array, or NULL. */
+  /** Which of these objects are in the document but have no field with a column; a JSON array, or NULL. */
   | { readonly emptyOf: readonly string[] }
-  /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL where it has another shape. */
+  /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL if it has another shape. */
   | { readonly pncpIdPart: 1 | 2 | 3 }
   /** Position of the element in its array, from 1. */
   | { readonly ordinal: true }
@@ -43,7 +43,7 @@ export type Column = {
 export type Table = {
   readonly name: string
   readonly description: string
-  /** Which document of the log fills it; `kept` tables are written by statements of their own. */
+  /** Which document of the log fills it; `kept` tables are written by separate statements. */
   readonly document: 'notice' | 'analysis' | 'kept'
   /** The array of the document whose elements are this table's rows. */
   readonly each?: 'requirements' | 'items' | 'alerts'
@@ -51,7 +51,7 @@ export type Table = {
   readonly rows: 'current' | 'history'
   /** Published as one file per month of the notice's `created_at`, or as one file. */
   readonly files: 'by_month' | 'one'
-  /** lz4_raw takes three quarters more room than zstd, the default, and is read in half the time. */
+  /** lz4_raw takes 75 % more space than zstd, the default, and is read in half the time. */
   readonly compression?: 'lz4_raw'
   readonly columns: readonly Column[]
 }
@@ -185,7 +185,7 @@ const rawUpdatedAt = internal(
   "The notice's updated_at exactly as the API wrote it",
 )
 
-/** docs/contract.md#analysis, the parts that are one per analysis. */
+/** docs/contract.md#analysis, the parts that occur once per analysis. */
 const verdictColumns: readonly Column[] = [
   text('analysis_level', 'Depth of the analysis: none, simple, medium, deep'),
   boolean('analyzed', 'False when the level is none'),
@@ -224,7 +224,7 @@ const pricingColumns: readonly Column[] = [
 
 export const editais: Table = {
   name: 'editais',
-  description: 'Notices that the company follows, one row each, with their present list fields',
+  description: 'Notices that the company follows, one row each, with their current list fields',
   document: 'notice',
   rows: 'current',
   files: 'by_month',
@@ -237,7 +237,7 @@ export const editais: Table = {
     kept(
       'deleted_at',
       'TIMESTAMPTZ',
-      'When the notice was verified to be gone from the API; NULL while live',
+      'When the notice was verified to be gone from the API; NULL while it is live',
     ),
     kept(
       'analysis_state',
@@ -249,7 +249,7 @@ export const editais: Table = {
       type: 'VARCHAR',
       from: { timesAsSent: true },
       description:
-        'Times that the API wrote without an offset, without a time of day or with more than six decimals, as it wrote them, by field (JSON text); NULL if none',
+        'Times that the API sent without an offset, without a time of day or with more than six decimals, as sent, by field (JSON text); NULL if none',
     },
     runId,
     rawUpdatedAt,
@@ -278,7 +278,7 @@ export const analyses: Table = {
       type: 'VARCHAR',
       from: { emptyOf: ['pricing', 'orgao_report'] },
       description:
-        'Parts that the analysis has without a value in them: pricing, orgao_report (JSON text); NULL if none',
+        'Parts that are present but empty in the analysis: pricing, orgao_report (JSON text); NULL if none',
     },
     {
       name: 'source_updated_at',
@@ -311,7 +311,7 @@ export const requirements: Table = {
   each: 'requirements',
   rows: 'current',
   files: 'by_month',
-  // Half of it is asked for at once, as what is still pending, and nearly all of it is text.
+  // Queries for what is still pending read half of it at once, and nearly all of it is text.
   compression: 'lz4_raw',
   columns: [
     company,
@@ -348,7 +348,7 @@ export const items: Table = {
     integer('numero_lote', 'Lot number'),
     text('criterio_julgamento_nome', 'Judging criterion'),
     boolean('ai_selected', 'Whether the evaluation selected the item for the company'),
-    text('ai_reasoning', 'Why'),
+    text('ai_reasoning', 'Reason for the selection'),
     number('ai_confidence', 'Confidence of the selection'),
   ],
 }
@@ -393,54 +393,58 @@ export const analysisVersions: Table = {
 
 export const syncRuns: Table = {
   name: 'sync_runs',
-  description: 'Every run of the sync and what became of the notices it listed',
+  description: 'Every run of the sync, with the outcomes of the notices that it listed',
   document: 'kept',
   rows: 'history',
   files: 'one',
   columns: [
     company,
     kept('run_id', 'VARCHAR', 'Identifier of the run'),
-    kept('mode', 'VARCHAR', 'full, incremental, filtered, replay or salvage (a damaged log, made whole)'),
+    kept('mode', 'VARCHAR', 'full, incremental, filtered, replay or salvage (repair of a damaged log)'),
     kept('status', 'VARCHAR', 'ok, partial, failed or interrupted'),
     kept('started_at', 'TIMESTAMPTZ', 'Start of the run'),
-    kept('finished_at', 'TIMESTAMPTZ', 'End of the run; NULL when the process died'),
-    keptCount('listed', 'Notices listed, the sum of the seven outcomes from unchanged to not_attempted'),
+    kept('finished_at', 'TIMESTAMPTZ', 'End of the run; NULL if the process died'),
+    keptCount('listed', 'Notices listed: the sum of the seven outcomes from unchanged to not_attempted'),
     keptCount('added', 'Notices seen for the first time'),
     keptCount('changed', 'Notices whose list fields changed'),
     keptCount('unchanged', 'Outcome: nothing to do'),
     keptCount('loaded', 'Outcome: analysis fetched and loaded'),
-    keptCount('deferred', 'Outcome: status excluded, here or by the API, or its next attempt is not due yet'),
+    keptCount('deferred', 'Outcome: status excluded, here or by the API, or next attempt not due yet'),
     keptCount('gone', 'Outcome: vanished between the list and the analysis'),
     keptCount('quarantined', 'Outcome: not usable, set aside'),
     keptCount('failed', 'Outcome: the API did not answer usefully'),
     keptCount('not_attempted', 'Outcome: the run ended before its turn'),
     keptCount('tombstoned', 'Notices verified to be gone and marked deleted'),
     keptCount('revived', 'Deleted notices that returned'),
-    keptCount('silent_changes', 'Analyses that changed while updated_at did not'),
+    keptCount('silent_changes', 'Analyses that changed without a new updated_at'),
     keptCount('requests', 'HTTP requests sent'),
     { ...keptCount('bytes_fetched', 'Bytes of response bodies received'), unit: 'bytes' },
     keptCount('scan_passes', 'Passes over the list'),
-    kept('scan_complete', 'BOOLEAN', 'Whether a pass over the whole list was verified as whole'),
+    kept('scan_complete', 'BOOLEAN', 'Whether a pass over the list was verified to be complete'),
     kept('error', 'VARCHAR', 'What went wrong and what to do'),
   ],
 }
 
 export const quarantine: Table = {
   name: 'quarantine',
-  description: 'Records that could not be used, set aside with their reason until they can',
+  description: 'Records that could not be used, set aside with the reason until they can',
   document: 'kept',
   rows: 'history',
   files: 'one',
   columns: [
     company,
-    kept('edital_id', 'VARCHAR', 'Notice; NULL where the record has no usable id'),
+    kept('edital_id', 'VARCHAR', 'Notice; NULL if the record has no usable id'),
     kept('kind', 'VARCHAR', 'notice or analysis'),
     kept('reason', 'VARCHAR', 'Why it could not be used'),
     kept('path', 'VARCHAR', 'Where in the document'),
     kept('observed_at', 'TIMESTAMPTZ', 'When it was last received'),
-    keptCount('attempts', 'How many times it was received unusable'),
-    kept('next_attempt_at', 'TIMESTAMPTZ', 'When it is tried again'),
-    kept('resolved_at', 'TIMESTAMPTZ', 'When a usable one arrived, or the notice went away; NULL while open'),
+    keptCount('attempts', 'How many times an unusable record was received'),
+    kept('next_attempt_at', 'TIMESTAMPTZ', 'When it is fetched again'),
+    kept(
+      'resolved_at',
+      'TIMESTAMPTZ',
+      'When a usable record arrived, or the notice was gone; NULL while open',
+    ),
     kept('body_excerpt', 'VARCHAR', 'First 2 kB of what was received'),
     internal('_updated_at', 'VARCHAR', { kept: true }, "The notice's updated_at, as the API wrote it"),
     internal('_hash', 'VARCHAR', { kept: true }, 'SHA-256 of the bytes received'),
@@ -484,7 +488,7 @@ export function publishedColumns(table: Table): readonly Column[] {
   return table.columns.filter(column => !column.internal)
 }
 
-/** Columns of the warehouse's table: all but the company, which is added when a snapshot is written. */
+/** Columns of the warehouse's table: all except the company, which is added when a snapshot is written. */
 export function storedColumns(table: Table): readonly Column[] {
   return table.columns.filter(column => !('company' in column.from))
 }

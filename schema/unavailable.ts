@@ -1,10 +1,10 @@
 /**
- * What the mirror says in `error`, beside 503, of a notice whose analysis it does not have: the server is well, and
- * others can be asked for at once.
+ * The mirror's `error` values, with 503, for a notice whose analysis it does not have. The server itself works, and
+ * other analyses can be requested at once.
  */
 export const UNAVAILABLE = {
-  /** Not yet, or not at the moment: a later run may find it. */
+  /** Not yet, or not at the moment: a later run may fetch it. */
   now: 'analysis_not_available',
-  /** Not as long as its settings stay so (`ANALYSIS_STATUSES`). */
+  /** Not with the current settings (`ANALYSIS_STATUSES`). */
   excluded: 'analysis_excluded',
 } as const

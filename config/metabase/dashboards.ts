@@ -1,6 +1,6 @@
 /**
- * The dashboards of Metabase: which cards, where, and how they look. What a card asks stands in
- * `cards/<key>.sql`, whose first comment line is its name and whose others describe it.
+ * The dashboards in Metabase: their cards, layout and looks. A card's query is in `cards/<key>.sql`: the first
+ * comment line is its name, the other comment lines its description.
  */
 
 export const UFS = [
@@ -11,16 +11,16 @@ export const UFS = [
 export type Display = 'scalar' | 'table' | 'funnel' | 'bar' | 'row'
 
 export type CardSpec = {
-  /** Names the card's file, and the card in Metabase for ever: another key is another card. */
+  /** Identifies the card's file, and the card in Metabase permanently: another key is another card. */
   readonly key: string
   readonly display: Display
   /** Metabase's visualization settings; keys and values are those of its frontend. */
   readonly settings: Readonly<Record<string, unknown>>
-  /** In cells of a grid that is 24 wide. */
+  /** In cells of a grid 24 cells wide. */
   readonly at: { readonly row: number; readonly col: number; readonly width: number; readonly height: number }
 }
 
-/** A filter of a dashboard, for the cards that have its `{{key}}`. */
+/** A filter of a dashboard. It applies to the cards whose SQL has its `{{key}}`. */
 export type FilterSpec = { readonly key: string; readonly name: string; readonly values: readonly string[] }
 
 export type DashboardSpec = {
@@ -38,7 +38,7 @@ const BRL: Format = { number_style: 'currency', currency: 'BRL', currency_style:
 const LINK: Format = { view_as: 'link', link_text: 'abrir' }
 const WRAPPED: Format = { text_wrapping: true }
 
-/** Metabase names a column of a native question by this JSON. */
+/** Metabase identifies a column of a native question by this JSON. */
 const column = (name: string) => JSON.stringify(['name', name])
 
 function formats(those: Readonly<Record<string, Format>>) {
@@ -60,7 +60,7 @@ const chart = (dimensions: readonly string[], metrics: readonly string[], more =
 
 const stacked = { 'stackable.stack_type': 'stacked' }
 
-/** Colours the cells of a column that say exactly this. */
+/** Colours the cells of a column whose text is exactly this value. */
 const coloured = (name: string, colours: Readonly<Record<string, string>>) => ({
   'table.column_formatting': Object.entries(colours).map(([value, color]) => ({
     columns: [name],

@@ -15,12 +15,12 @@ import { lakesOf } from './query.ts'
 export function catalogCommand(environment: Environment): Command {
   return new Command('catalog')
     .description(
-      'Write one catalog over the latest snapshots of all configured companies, for readers that know no --all.',
+      'Write one catalog of the latest snapshots of all configured companies, for other DuckDB clients.',
     )
-    .option('--output <file>', 'where to, instead of DATA_DIR/catalog.duckdb')
+    .option('--output <file>', 'file to write, instead of DATA_DIR/catalog.duckdb')
     .addHelpText(
       'after',
-      '\nIt shows the snapshots of this moment. Write it again at least as often as SNAPSHOT_KEEP says.',
+      '\nIt shows the latest snapshots at the time it is written. Write it again at least once per SNAPSHOT_KEEP.',
     )
     .action(async ({ output }: { output?: string }) => {
       const sources = await latestSources(await lakesOf(environment))
@@ -35,7 +35,7 @@ export function catalogCommand(environment: Environment): Command {
     })
 }
 
-/** Readers of the old file keep it; the new one appears when it is whole. */
+/** Readers of the old file keep it; the new file appears only when it is complete. */
 async function writeBeside(path: string, write: (temporary: string) => Promise<void>): Promise<void> {
   let place: string | null = null
   try {
@@ -55,7 +55,7 @@ async function writeBeside(path: string, write: (temporary: string) => Promise<v
   }
 }
 
-/** Who may read the lakes, by the settings that hold for all companies. */
+/** Gives the catalog the lakes' access rights, from the settings that apply to all companies. */
 async function openForReaders(path: string, { mode, group }: LakeSettings): Promise<void> {
   const own = await stat(path)
   if (group !== null) giveToGroup(path, group)

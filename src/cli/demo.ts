@@ -30,15 +30,15 @@ import { renderTable } from './table.ts'
 const SEED = 'demo'
 const COMPANY = 'demo'
 const NOTICES = 400
-/** What happens between the two runs: enough for every kind of change to be seen. */
+/** Changes between the two runs: enough to show every kind of change. */
 const TICKS = 40
-/** Only a directory with this file in it is the demo's to empty. */
+/** The demo empties only a directory that contains this file. */
 const MARKER = '.editais-sync-demo'
 
-/** Three questions of the kind BI teams ask; they read nothing but the snapshot's Parquet files. */
+/** Three typical BI questions; they read only the snapshot's Parquet files. */
 const QUESTIONS = [
   {
-    title: 'How does the funnel stand? (notices, estimated value, median age by phase)',
+    title: 'What is in the funnel? (notices, estimated value and median age by phase)',
     sql: `SELECT fase, editais, round(valor_total / 1e6, 1) AS "R$ million", round(idade_mediana_dias)::INTEGER AS "age in days"
           FROM funil`,
   },
@@ -60,7 +60,7 @@ const QUESTIONS = [
 export function demoCommand(environment: Environment): Command {
   return new Command('demo')
     .description(
-      'Show it working: a sandbox, a full sync, a living world, an incremental sync, three answers.',
+      'Run a demonstration: a sandbox API, a full sync, some changes, an incremental sync, three queries.',
     )
     .action(() => demo(environment))
 }
@@ -70,25 +70,25 @@ async function demo(environment: Environment): Promise<void> {
   const world = generateWorld({ seed: SEED, company: COMPANY, notices: NOTICES, start: new Date() })
   const key = sandboxKey(SEED, COMPANY)
   const sandbox = await startSandbox({ companies: [{ slug: COMPANY, key, world }] })
-  // Nothing of the user's own settings: not their API, not their key.
+  // Uses none of the user's settings: neither their API nor their key.
   const own = { API_BASE_URL: sandbox.url, API_KEY: key, COMPANY, DATA_DIR: directory, LOG_LEVEL: 'warn' }
   const settings = readSettings(own)
   try {
-    say(`1. A sandbox with ${NOTICES} notices answers like the real API. First, everything:`)
-    await syncAndTell(settings, readApiSettings(own), true)
-    say(`2. Its world lives for a moment: ${describeChanges(letLive(world))}. Then, only what changed:`)
-    await syncAndTell(settings, readApiSettings(own), false)
-    say('3. Three questions, answered from the Parquet files:')
+    print(`1. A sandbox with ${NOTICES} notices answers like the real API. A full sync:`)
+    await syncAndPrint(settings, readApiSettings(own), true)
+    print(`2. Some notices change: ${describeChanges(letLive(world))}. An incremental sync:`)
+    await syncAndPrint(settings, readApiSettings(own), false)
+    print('3. Three queries, answered from the Parquet files:')
     await answer(join(directory, COMPANY, 'lake'))
-    say(
-      `Ask your own:\n  DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} npm run query -- "SELECT * FROM editais LIMIT 5"`,
+    print(
+      `Try your own:\n  DATA_DIR=${relative('.', directory)} COMPANY=${COMPANY} npm run query -- "SELECT * FROM editais LIMIT 5"`,
     )
   } finally {
     await sandbox.close()
   }
 }
 
-async function syncAndTell(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
+async function syncAndPrint(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
   const log = createLogger(settings.logLevel, { company: settings.company })
   const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping'))
@@ -104,7 +104,7 @@ async function syncAndTell(settings: Settings, apiSettings: ApiSettings, full: b
       () => sync(request, context),
     )
     await display.end()
-    say(describeRun(report, published, seconds))
+    print(describeRun(report, published, seconds))
     if (report.status !== 'ok') throw new FatalError('The demo ended early.', EXIT[report.status])
   } finally {
     await display.end()
@@ -128,7 +128,7 @@ async function answer(lake: string): Promise<void> {
   try {
     for (const { title, sql } of QUESTIONS) {
       const { columns, rows } = await db.table(sql)
-      say(`${title}\n${renderTable(columns, rows)}`)
+      print(`${title}\n${renderTable(columns, rows)}`)
     }
   } finally {
     db.close()
@@ -138,7 +138,7 @@ async function answer(lake: string): Promise<void> {
 async function emptyDirectory(directory: string): Promise<string> {
   if (existsSync(directory) && !existsSync(join(directory, MARKER))) {
     throw new FatalError(
-      `${directory} was not made by the demo, so it is left alone. Run it with another DATA_DIR, for example DATA_DIR=data-demo npm run demo.`,
+      `${directory} was not created by the demo, so the demo does not empty it. Use another DATA_DIR, for example DATA_DIR=data-demo npm run demo.`,
       EXIT.usage,
     )
   }
@@ -148,6 +148,6 @@ async function emptyDirectory(directory: string): Promise<string> {
   return directory
 }
 
-function say(text: string): void {
+function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }

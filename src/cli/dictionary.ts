@@ -8,8 +8,8 @@ export const DICTIONARY_FILE = join(import.meta.dirname, '../../docs/DATA_DICTIO
 
 export function dictionaryCommand(): Command {
   return new Command('dictionary')
-    .description('Write docs/DATA_DICTIONARY.md, which tells what every table and mart means.')
-    .option('--check', 'write nothing; exit 1 where the file is not what would be written')
+    .description('Write docs/DATA_DICTIONARY.md, which describes every table and mart.')
+    .option('--check', 'write nothing; exit 1 if the file is out of date')
     .action(async ({ check }: { check?: true }) => {
       if (check) await checkDictionary(DICTIONARY_FILE)
       else await writeDictionary(DICTIONARY_FILE)
@@ -22,10 +22,10 @@ async function writeDictionary(file: string): Promise<void> {
   process.stdout.write(`Wrote ${file}\n`)
 }
 
-/** @throws FatalError where the file is missing or differs from what is rendered. */
+/** @throws FatalError if the file is missing or out of date. */
 export async function checkDictionary(file: string): Promise<void> {
   if ((await readIfThere(file)) === renderDictionary()) return
-  throw new FatalError(`${file} is not what schema/ says. Run npm run dictionary.`, EXIT.failed)
+  throw new FatalError(`${file} does not match schema/. Run npm run dictionary.`, EXIT.failed)
 }
 
 async function readIfThere(file: string): Promise<string | null> {

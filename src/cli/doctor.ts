@@ -16,19 +16,19 @@ import { asTyped } from './own_command.ts'
 
 type Options = { company?: string; quick?: true; wait: number; json?: true }
 
-/** Findings of one check that are told one by one to a person. */
+/** How many findings of one check are printed one by one. */
 const SHOWN = 10
 const HELP = `
-It holds the company as long as it looks, which without --quick takes as long as a rebuild: runs wait.
+Runs of the company wait until the doctor is done. Without --quick, that takes as long as a rebuild.
 
-Exit codes: 0 well, 1 a problem, 2 wrong usage or settings, 4 held by a run, 130 interrupted.`
+Exit codes: 0 no problems, 1 problems, 2 wrong usage or settings, 4 company held by a run, 130 interrupted.`
 const MARKS = { ok: '✓', warning: '!', problem: '✗' } as const
 
 export function doctorCommand(environment: Environment): Command {
   return new Command('doctor')
-    .description("Look whether a company's data is whole, and say how to mend what is not. Changes nothing.")
-    .option('--company <slug>', 'company to look at, instead of COMPANY')
-    .option('--quick', 'compare no rows and no checksums; it still reads the whole raw log')
+    .description("Check a company's data, and report how to fix what is wrong. Changes nothing.")
+    .option('--company <slug>', 'company to check, instead of COMPANY')
+    .option('--quick', 'skip comparing rows and checksums; still reads the whole raw log')
     .option('--wait <seconds>', 'how long to wait for a run of the company to end', parseSeconds, 600)
     .option('--json', 'print one JSON object')
     .addHelpText('after', HELP)
@@ -43,13 +43,13 @@ async function run(environment: Environment, options: Options): Promise<number> 
   const paths = companyPaths(dataDir, company)
   if (!existsSync(paths.root)) {
     throw new FatalError(
-      `There is no company ${company} in ${dataDir}. Check COMPANY and DATA_DIR.`,
+      `${dataDir} has no data of company ${company}. Check COMPANY and DATA_DIR.`,
       EXIT.usage,
     )
   }
   const step = createStep()
   const signal = stopSignal(() => step('Stopping'))
-  const lock = { waitMs: options.wait * 1000, signal, say: step }
+  const lock = { waitMs: options.wait * 1000, signal, show: step }
   try {
     const diagnosis = await holding(paths, lock, held =>
       diagnose({
@@ -59,20 +59,20 @@ async function run(environment: Environment, options: Options): Promise<number> 
       }),
     )
     step('')
-    const told = options.json
+    const output = options.json
       ? `${JSON.stringify(diagnosis)}\n`
-      : asTyped(describe(diagnosis) + (await whose(environment, diagnosis)))
-    process.stdout.write(told)
+      : asTyped(describe(diagnosis) + (await companyHint(environment, diagnosis)))
+    process.stdout.write(output)
     return diagnosis.well ? EXIT.ok : EXIT.failed
   } finally {
     step('')
   }
 }
 
-/** Holds the company while `work` looks at it; without the right to, it looks all the same. */
+/** Holds the company while `work` checks it. Without permission to lock, checks it without the lock. */
 async function holding<T>(
   paths: CompanyPaths,
-  { waitMs, signal, say }: { waitMs: number; signal: AbortSignal; say: (text: string) => void },
+  { waitMs, signal, show }: { waitMs: number; signal: AbortSignal; show: (text: string) => void },
   work: (held: { isHeld: boolean; deadHolder: Holder | null }) => Promise<T>,
 ): Promise<T> {
   if (!(await canLock(paths))) return await work({ isHeld: false, deadHolder: null })
@@ -81,10 +81,10 @@ async function holding<T>(
   const lock = await takeLock(paths.lock, own, {
     ...{ waitMs, signal, nowMs: Date.now },
     onWait: holder => {
-      // It is alive.
+      // The holder is alive.
       before = null
       const who = holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'
-      say(`Waiting for ${who} to release the company`)
+      show(`Waiting for ${who} to release the company`)
     },
   })
   try {
@@ -103,7 +103,7 @@ async function canLock({ root, lock }: CompanyPaths): Promise<boolean> {
   )
 }
 
-/** One line on a terminal that says what goes on; elsewhere one for each step, however far that is. */
+/** Shows progress in one line on a terminal; elsewhere prints one line per step, without counts. */
 function createStep(): (what: string, howFar?: string) => void {
   const { stderr } = process
   let last = ''
@@ -114,22 +114,22 @@ function createStep(): (what: string, howFar?: string) => void {
   }
 }
 
-/** How the commands that mend are told which company it is; nothing where they take it by themselves. */
-async function whose(environment: Environment, { company, findings }: Diagnosis): Promise<string> {
+/** How to give the suggested commands this company; empty if they use it by default. */
+async function companyHint(environment: Environment, { company, findings }: Diagnosis): Promise<string> {
   if (!findings.some(({ mend }) => mend?.includes('`npm run'))) return ''
   const usual = await environmentOf(environment).then(
     own => readSettings(own).company,
     () => null,
   )
   if (usual === company) return ''
-  return `Give these commands --company ${company}, after two dashes: npm run rebuild -- --company ${company}.\n`
+  return `Run these commands with --company ${company}, after two dashes: npm run rebuild -- --company ${company}.\n`
 }
 
 function describe({ company, directory, findings }: Diagnosis): string {
   const checks = Map.groupBy(findings, ({ check, status }) => `${check} ${status}`)
   const lines = [...checks.values()].flatMap(some => [
     ...some.slice(0, SHOWN).flatMap(finding => describeFinding(finding, directory)),
-    ...(some.length > SHOWN ? [`  … and ${some.length - SHOWN} more of these (--json shows all)`] : []),
+    ...(some.length > SHOWN ? [`  … and ${some.length - SHOWN} more like these (--json shows all)`] : []),
   ])
   return `${company}  ${directory}\n\n${lines.join('\n')}\n\n${summary(findings)}\n`
 }
@@ -146,7 +146,7 @@ function summary(findings: readonly Finding[]): string {
     countOf(findings.filter(({ status }) => status === wanted).length, wanted),
   )
   const all = [problems, warnings].filter(Boolean).join(', ')
-  return all || 'All is well.'
+  return all || 'No problems found.'
 }
 
 function countOf(count: number, what: string): string {

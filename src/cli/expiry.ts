@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { duration } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 
-/** How long a key may be valid at most: whoever wants more wants no end. */
+/** Maximum lifetime of a key: a longer one should have no expiry at all. */
 const MAX_MS = 100 * 366 * 86_400_000
 
 const day = z.iso.date()
@@ -10,7 +10,7 @@ const instant = z.iso.datetime({ offset: true })
 
 /**
  * When a key expires: after a duration such as 90d, at the end of a day in UTC, or at an instant.
- * @throws FatalError (usage) unless it is one of these, and in the future.
+ * @throws FatalError (usage) unless it is one of these and in the future.
  */
 export function parseExpiry(text: string, now: Date): Date {
   const expiresAt = expiryOf(text, now)
@@ -21,21 +21,21 @@ export function parseExpiry(text: string, now: Date): Date {
     )
   if (!(expiresAt.getTime() > now.getTime()))
     throw new FatalError(
-      `--expires ${text}: is over already (${expiresAt.toISOString()}). Give a time in the future.`,
+      `--expires ${text}: must be in the future, not ${expiresAt.toISOString()}.`,
       EXIT.usage,
     )
   return expiresAt
 }
 
 /**
- * How long a key is still accepted beside its successor, in milliseconds.
+ * How long a replaced key still works beside its successor, in milliseconds.
  * @throws FatalError (usage) unless it is a duration.
  */
 export function parseOverlap(text: string): number {
   const parsed = duration.safeParse(text)
   if (parsed.success && parsed.data <= MAX_MS) return parsed.data
   throw new FatalError(
-    `--overlap ${text || '""'}: must be a duration such as 24h or 7d; 0s ends the old key at once.`,
+    `--overlap ${text || '""'}: must be a duration such as 24h or 7d; 0s refuses the old key at once.`,
     EXIT.usage,
   )
 }

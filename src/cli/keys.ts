@@ -8,36 +8,39 @@ import { parseExpiry, parseOverlap } from './expiry.ts'
 import { knownCompany } from './known_company.ts'
 import { renderTable } from './table.ts'
 
-/** For whoever else writes. A key that is revoked is refused before this wait. */
+/** How long to wait for another writer. A revoked key is already refused before this wait. */
 const WAIT_MS = 2000
 
-const EXPIRES = 'a duration (90d), a day (2027-06-30: until its end in UTC) or an instant'
+const EXPIRES = 'a duration (90d), a day (2027-06-30: until it ends in UTC) or an instant'
 
 type Options = { company?: string; description?: string; expires?: string; overlap?: string; json?: true }
 
 export function keysCommand(environment: Environment): Command {
   const command = new Command('keys').description(
-    'API keys for `npm run serve`: each sees the notices of one company.',
+    'Manage the API keys of `npm run serve`. Each key gives access to one company.',
   )
   command
     .command('create')
-    .description('make a key and show it, once')
-    .option('--company <slug>', 'whose notices it sees (default: COMPANY)')
-    .requiredOption('--description <text>', 'which system uses it: one key for each')
-    .option('--expires <when>', `refuse it from then on: ${EXPIRES} (default: never)`)
+    .description('create a key and show it, once')
+    .option('--company <slug>', 'company that it gives access to (default: COMPANY)')
+    .requiredOption('--description <text>', 'system that uses it: create one key for each')
+    .option('--expires <when>', `when it expires: ${EXPIRES} (default: never)`)
     .addOption(json())
     .action((options: Options) => create(environment, options))
   command
     .command('list')
-    .description('show the keys by what they begin with')
-    .option('--company <slug>', 'only those of this company')
+    .description('list the keys by prefix')
+    .option('--company <slug>', 'only the keys of this company')
     .addOption(json())
     .action((options: Options) => list(environment, options))
   command
     .command('rotate <prefix>')
-    .description('make a key in the place of another, which is accepted a while longer')
-    .option('--overlap <duration>', 'how long the old key is accepted; 0s ends it at once', '24h')
-    .option('--expires <when>', `of the new key: ${EXPIRES} (default: the old one's lifetime again)`)
+    .description('replace a key with a new one; the old one still works for a while')
+    .option('--overlap <duration>', 'how long the old key still works; 0s refuses it at once', '24h')
+    .option(
+      '--expires <when>',
+      `when the new key expires: ${EXPIRES} (default: same lifetime as the old key)`,
+    )
     .addOption(json())
     .action((prefix: string, options: Options) => rotate(environment, prefix, options))
   command
@@ -57,7 +60,7 @@ async function create(environment: Environment, options: Options): Promise<void>
   const company = await knownCompany(environment, dataDir, options.company)
   const description = (options.description ?? '').trim()
   if (description === '' || description.length > 200 || /[\p{Cc}]/u.test(description))
-    throw new FatalError('--description must be a line of 1 to 200 characters.', EXIT.usage)
+    throw new FatalError('--description must be one line of 1 to 200 characters.', EXIT.usage)
   const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires, now)
   await makeDataDirectory(dataDir)
   const key = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
@@ -71,7 +74,7 @@ async function create(environment: Environment, options: Options): Promise<void>
   const until = expiresAt ? `, valid until ${expiresAt.toISOString()}` : ''
   process.stdout.write(`${key}\n`)
   process.stderr.write(
-    `The key of ${company} for ${description}${until}. It is not shown again: put it where it is used.\n`,
+    `API key of ${company} for ${description}${until}. Store it now: it is not shown again.\n`,
   )
 }
 
@@ -88,7 +91,7 @@ async function list(environment: Environment, { company, json }: Options): Promi
     process.stdout.write(`${JSON.stringify(shown)}\n`)
     return
   }
-  process.stdout.write(entries.length === 0 ? 'There is no key yet.\n' : `${table(entries, now)}\n`)
+  process.stdout.write(entries.length === 0 ? 'There are no keys yet.\n' : `${table(entries, now)}\n`)
 }
 
 function table(entries: readonly KeyEntry[], now: Date): string {
@@ -123,7 +126,7 @@ async function rotate(environment: Environment, given: string, options: Options)
   const expiresAt = options.expires === undefined ? undefined : parseExpiry(options.expires, now)
   const dataDir = dataDirOf(environment)
   const before = KeyStore.openIfThere(dataDir, WAIT_MS)
-  // To open them for writing would make a file.
+  // Opening them for writing would create the file.
   if (!before) throw noValidKey(prefix)
   before.close()
   const { key, entry, replaced } = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
@@ -137,10 +140,10 @@ async function rotate(environment: Environment, given: string, options: Options)
     return
   }
   const until = entry.expiresAt ? `, valid until ${entry.expiresAt}` : ''
-  const old = overlapMs === 0 ? 'is refused from now on' : `is accepted until ${replaced.expiresAt}`
+  const old = overlapMs === 0 ? 'is refused from now on' : `still works until ${replaced.expiresAt}`
   process.stdout.write(`${key}\n`)
   process.stderr.write(
-    `The new key of ${company} for ${description}${until}. It is not shown again: put it where it is used; ${prefix} ${old}.\n`,
+    `New API key of ${company} for ${description}${until}. Store it now: it is not shown again. ${prefix} ${old}.\n`,
   )
 }
 
@@ -153,13 +156,13 @@ function revoke(environment: Environment, given: string): void {
     process.stdout.write(`${about} is refused from now on.\n`)
     return
   }
-  const unknown = entry ? '' : '; nobody could check that there is such a key'
+  const unknown = entry ? '' : ' Whether this key exists could not be checked.'
   process.stdout.write(
-    `${about} is refused from now on, but the file of the keys cannot be changed (${problem}). The revocation waits in api_keys.revoked: the next server or command that can write the file enters it${unknown}.\n`,
+    `${about} is refused from now on, but the key file cannot be changed (${problem}). The revocation is kept in api_keys.revoked, until a server or command can write it to the key file.${unknown}\n`,
   )
 }
 
-/** Who gives the whole key means its beginning; it is not repeated. */
+/** Accepts a whole key as well, so that messages repeat only its prefix. */
 function prefixOf(given: string): string {
   return given.split('_').slice(0, 2).join('_')
 }

@@ -5,8 +5,8 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { companyPaths } from '#src/store/company.ts'
 
 /**
- * The company that is meant: one that is configured, or was and still has data.
- * @throws FatalError (usage) for others, naming those that are known.
+ * The company that a command is for: it is configured, or it has data from when it was.
+ * @throws FatalError (usage) for any other company; the message lists the known ones.
  */
 export async function knownCompany(
   environment: Environment,
@@ -22,7 +22,7 @@ export async function knownCompany(
   if (known.has(company)) return company
   const names = namesOf([...known].sort())
   throw new FatalError(
-    `--company ${company}: no such company; ${names ? `known are ${names}` : 'none is known yet'}. Check the name, or add the company ${file ? `to ${file}` : 'as COMPANY or in config/companies.yaml'} first.`,
+    `--company ${company}: no such company. Known companies: ${names || 'none yet'}. Check the name, or first add the company ${file ? `to ${file}` : 'as COMPANY or in config/companies.yaml'}.`,
     EXIT.usage,
   )
 }

@@ -3,7 +3,7 @@ import { STAGES, type Stage, TITLES } from '#src/operate/progress.ts'
 import type { Progress } from '#src/pipeline/run.ts'
 import { type Display, formatCount, formatSeconds } from './progress.ts'
 
-/** A line per stage that moves, on stderr. */
+/** One live line per stage, on stderr. */
 export function liveDisplay(nowMs: () => number): Display {
   const stages = new Map(STAGES.map(stage => [stage, liveStage(stage, nowMs)]))
   const list = new Listr(
@@ -62,7 +62,7 @@ function liveStage(stage: Stage, nowMs: () => number) {
     },
     end() {
       if (!last) task?.skip(`${TITLES[stage]}: nothing to do`)
-      // A stage that only began, or knows of more to do, was stopped by an error or by the user.
+      // A stage that only began, or has more to do, was stopped by an error or by the user.
       else if (last.done < last.total || (stage === 'scan' && updates === 1)) {
         task?.skip(`${TITLES[stage]}: stopped${last.done > 0 ? ` at ${count(last)}` : ''}`)
       }

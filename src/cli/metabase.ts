@@ -9,19 +9,19 @@ import { writeMetabaseState } from '#src/present/metabase/state.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { requireLatest } from '#src/store/lake/read.ts'
 
-/** A new Metabase reads some 450 columns in seconds; on a busy machine it can be a minute. */
+/** A new Metabase reads some 450 columns in seconds; on a busy machine it can take a minute. */
 const SYNC_MS = 180_000
 const POLL_MS = 250
 
 type Options = { company?: string; json?: true }
 
-/** @param read throws FatalError (usage) naming every wrong variable. */
+/** @param read throws FatalError (usage) that names every wrong variable. */
 export function metabaseCommand(
   environment: Environment,
   read: (own: Environment) => MetabaseSettings,
 ): Command {
   return new Command('metabase')
-    .description('Set up Metabase for a company: database, names, dashboards. Run again, it repairs.')
+    .description('Set up Metabase for a company: database, names, dashboards. Run it again to repair them.')
     .option('--company <slug>', 'company to show, instead of COMPANY')
     .option('--json', 'print one JSON object')
     .action(async (options: Options) => {
@@ -40,7 +40,7 @@ export function metabaseCommand(
           ...{ sourceTimezone, syncMs: SYNC_MS, pollMs: POLL_MS, signal },
           onStep: step => process.stderr.isTTY && process.stderr.write(`Metabase: ${step}\n`),
         })
-        // From now on the worker follows, and keeps what is read there.
+        // From now on the worker points Metabase to new snapshots, and keeps the snapshot that it reads.
         await writeMetabaseState(path, {
           ...{ tried_at: new Date().toISOString(), database_id: done.databaseId, reads: [catalogPath] },
           ...{ catalog_hash: manifest.catalog_hash, error: null },
@@ -56,13 +56,13 @@ function describe(done: Provisioned): string {
   const { changes, warnings, dashboards, databaseId, metabaseVersion } = done
   const lines = [
     ...changes.map(change => `- ${change}`),
-    ...(changes.length === 0 ? ['Everything was as it should be.'] : []),
+    ...(changes.length === 0 ? ['Nothing to change.'] : []),
     ...warnings.map(warning => `! ${warning}`),
     '',
-    `Metabase  ${metabaseVersion ?? 'of unknown version'}`,
+    `Metabase  ${metabaseVersion ?? 'unknown version'}`,
     `Database  ${databaseId}`,
     ...dashboards.map(({ name, url }) => `${url}  ${name}`),
-    'Each publish of the worker points it to the new snapshot from now on.',
+    'From now on, the worker points Metabase to each new snapshot.',
   ]
   return `${lines.join('\n')}\n`
 }

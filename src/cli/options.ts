@@ -1,15 +1,15 @@
 import { InvalidArgumentError } from 'commander'
 
-/** Reads the value of an option that counts. */
+/** Parses an option that takes a count. */
 export function wholeNumber(min: number): (text: string) => number {
   return text => {
     if (/^\d{1,9}$/.test(text) && Number(text) >= min) return Number(text)
-    throw new InvalidArgumentError(`Give a whole number from ${min}.`)
+    throw new InvalidArgumentError(`Expected a whole number, at least ${min}.`)
   }
 }
 
-/** The value of an option that waits. */
+/** Parses an option that takes a waiting time. */
 export function parseSeconds(value: string): number {
-  if (!/^\d{1,6}$/.test(value)) throw new InvalidArgumentError('Give a whole number of seconds.')
+  if (!/^\d{1,6}$/.test(value)) throw new InvalidArgumentError('Expected a whole number of seconds.')
   return Number(value)
 }

@@ -1,9 +1,9 @@
 import { basename } from 'node:path'
 
-/** Run as `editais`, which is the image's command; elsewhere npm runs it, and keeps options without two dashes. */
+/** True in the image, whose command is `editais`. Elsewhere npm runs it, and takes options for its own without `--`. */
 export const IS_EDITAIS = basename(process.argv[1] ?? '') === 'editais'
 
-/** Commands in a message as they are typed here: the image has no npm. */
+/** Rewrites commands in a message to the form that works here: the image has no npm. */
 export function asTyped(text: string): string {
   return IS_EDITAIS ? asEditais(text) : text
 }

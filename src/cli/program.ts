@@ -3,7 +3,7 @@ import { type Environment, loadEnvironment, readMetabaseSettings } from '#config
 import { EXIT, explain, systemCode } from '#src/platform/errors.ts'
 import { asTyped, IS_EDITAIS } from './own_command.ts'
 
-/** Loaded only when asked for: an incremental run should not pay for the sandbox's vocabulary. */
+/** Each is loaded only when it is used: an incremental run should not pay for the sandbox's vocabulary. */
 const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Command>>> = {
   sync: async environment => (await import('./sync.ts')).syncCommand(environment),
   status: async environment => (await import('./status.ts')).statusCommand(environment),
@@ -40,7 +40,7 @@ async function createProgram(name: string | undefined, environment: Environment)
   return program
 }
 
-// A reader that has seen enough, such as `head`, is no error.
+// A reader that closes the pipe early, such as `head`, is not an error.
 process.stdout.on('error', error => {
   if (systemCode(error) !== 'EPIPE') throw error
   process.exit()
@@ -51,12 +51,12 @@ try {
   await program.parseAsync()
 } catch (error) {
   if (error instanceof CommanderError) {
-    // Commander has said what it is about.
+    // Commander has already printed the message.
     process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
   } else {
     const { message, exitCode } = explain(error)
     process.stderr.write(`${asTyped(message)}\n`)
-    // Who interrupted waits for nothing more, such as a library's timer.
+    // An interrupted command ends at once: it does not wait for a library's timers.
     if (exitCode === EXIT.interrupted) process.exit(exitCode)
     process.exitCode = exitCode
   }

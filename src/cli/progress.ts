@@ -2,9 +2,9 @@ import type { Logger } from 'pino'
 import type { Listener } from '#src/operate/open.ts'
 import { logListener } from '#src/operate/progress.ts'
 
-/** What a running command shows of itself. */
+/** Where a running command shows its progress. */
 export type Display = Listener & {
-  /** The display is final and the terminal free again. */
+  /** Finishes the display and frees the terminal. */
   end(): Promise<void>
 }
 

@@ -11,27 +11,27 @@ import { filesOf, openSnapshot, openSnapshots, sourceOf } from '#src/store/lake/
 import type { Answer, Database } from '#src/store/warehouse/database.ts'
 import { jsonValue, renderCsv, renderTable } from './table.ts'
 
-/** A terminal is no place for more; `--csv` and `--json` give all. */
+/** More is of no use in a terminal; `--csv` and `--json` print all rows. */
 const MAX_TABLE_ROWS = 200
 
 type Options = { company?: string; all?: true; csv?: true; json?: true; allowFiles?: true }
 
 export function queryCommand(environment: Environment): Command {
   return new Command('query')
-    .description('Ask the latest snapshot a question in SQL.')
+    .description('Query the latest snapshot in SQL.')
     .argument('<sql>', 'for example "SELECT status, count(*) FROM editais GROUP BY ALL"')
-    .option('--company <slug>', 'company to ask about, instead of COMPANY')
-    .option('--all', 'ask the latest snapshots of all configured companies at once')
+    .option('--company <slug>', 'company to query, instead of COMPANY')
+    .option('--all', 'query the latest snapshots of all configured companies together')
     .option('--csv', 'print CSV')
     .option('--json', 'print a JSON array of objects')
     .option(
       '--allow-files',
-      'let the SQL read and write any file that you can, load extensions and change settings; only for SQL that you trust',
+      'let the SQL read and write every file that you can, load extensions and change settings; only for SQL that you trust',
     )
     .action(async (sql: string, options: Options) => {
-      if (options.csv && options.json) throw new FatalError('Give --csv or --json, not both.', EXIT.usage)
+      if (options.csv && options.json) throw new FatalError('Use --csv or --json, not both.', EXIT.usage)
       if (options.all && options.company) {
-        throw new FatalError('Give --all or --company, not both.', EXIT.usage)
+        throw new FatalError('Use --all or --company, not both.', EXIT.usage)
       }
       const { columns, rows } = await answer(environment, sql, options)
       if (options.json) process.stdout.write(`${JSON.stringify(rows, jsonValue)}\n`)
@@ -44,7 +44,7 @@ export function queryCommand(environment: Environment): Command {
 }
 
 async function answer(environment: Environment, sql: string, options: Options): Promise<Answer> {
-  // Nobody else's: what does not fit into memory goes there, and the SQL may use it.
+  // A directory of its own: DuckDB spills there what does not fit into memory, and the SQL may use it.
   const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-query-'))
   try {
     const { db, files } = await openFor(environment, options, temporary)
@@ -60,7 +60,7 @@ async function answer(environment: Environment, sql: string, options: Options): 
   }
 }
 
-/** The database, and the files that its views read. */
+/** Returns the database and the files that its views read. */
 async function openFor(
   environment: Environment,
   { all, company }: Options,
@@ -78,10 +78,10 @@ async function openFor(
   return { db, files: filesOf(sourceOf(manifest)) }
 }
 
-/** Of all companies that are configured. */
+/** The lakes of all configured companies. */
 export async function lakesOf(environment: Environment): Promise<string[]> {
   const { environments, places } = await readCompanies(environment)
-  // What a company has published is no worse for a mistake in its entry, and must not be missing in a sum.
+  // A mistake in a company's entry does not affect what it has published: sums must include it.
   return [...environments.values(), ...places.values()].map(own => {
     const { dataDir, company } = readSettings(own)
     return companyPaths(dataDir, company).lake

@@ -16,32 +16,32 @@ import { createDisplay } from './progress.ts'
 import { describeRun, describeSalvage } from './summary.ts'
 
 type Options = { company?: string; json?: true; salvage?: true }
-/** Whatever is told is printed when the display has ended, also of work that then failed. */
-type Work = (context: RunContext, options: Options, tell: (text: string) => void) => Promise<void>
+/** `print` collects output: it is written once the display has ended, even if the work fails later. */
+type Work = (context: RunContext, options: Options, print: (text: string) => void) => Promise<void>
 
 export function publishCommand(environment: Environment): Command {
-  const description = 'Write a snapshot of the warehouse, where the latest one is not already that.'
+  const description = 'Publish a snapshot of the warehouse, unless the latest one is up to date.'
   return command(environment, 'publish', description, publishNow)
 }
 
 export function rebuildCommand(environment: Environment): Command {
-  const description = 'Make the warehouse again from the raw log, and publish it.'
+  const description = 'Rebuild the warehouse from the raw log, and publish it.'
   return command(environment, 'rebuild', description, rebuildNow).option(
     '--salvage',
-    'go on without what is missing, damaged or foreign in the raw log; its files are kept aside',
+    'drop what is missing, damaged or foreign in the raw log; its files are moved aside, not deleted',
   )
 }
 
 export function replayCommand(environment: Environment): Command {
-  const description = 'Try the quarantined records again as they were received, and publish.'
+  const description = 'Check the quarantined records again, load those that are now valid, and publish.'
   return command(environment, 'replay', description, replayNow)
 }
 
-/** A command that works on what is there, without a request. */
+/** A command that works on local data, without any API request. */
 function command(environment: Environment, name: string, description: string, work: Work): Command {
   return new Command(name)
     .description(description)
-    .option('--company <slug>', 'company to work on, instead of COMPANY')
+    .option('--company <slug>', 'company to use, instead of COMPANY')
     .option('--json', 'print the result as one JSON object')
     .action((options: Options) => run(environment, name, options, work))
 }
@@ -55,40 +55,40 @@ async function run(environment: Environment, name: string, options: Options, wor
   const context = localContext(settings, display, signal)
   if (!existsSync(context.paths.root)) {
     throw new FatalError(
-      `There is no company ${settings.company} in ${settings.dataDir}. Check COMPANY and DATA_DIR.`,
+      `${settings.dataDir} has no data of company ${settings.company}. Check COMPANY and DATA_DIR.`,
       EXIT.usage,
     )
   }
-  const told: string[] = []
+  const output: string[] = []
   try {
     await holdingCompany(context, display, { what: name }, () =>
-      work(context, options, text => told.push(text)),
+      work(context, options, text => output.push(text)),
     )
   } finally {
     await display.end()
-    process.stdout.write(told.join(''))
+    process.stdout.write(output.join(''))
   }
 }
 
-const publishNow: Work = async (context, options, tell) => {
+const publishNow: Work = async (context, options, print) => {
   const warehouse = await openWarehouse(openOptions(context))
   try {
-    tell(describeSnapshot(await publishWarehouse(context, warehouse), options))
+    print(describeSnapshot(await publishWarehouse(context, warehouse), options))
   } finally {
     warehouse.db.close()
   }
 }
 
-const rebuildNow: Work = async (context, options, tell) => {
+const rebuildNow: Work = async (context, options, print) => {
   const salvaged = options.salvage ? await salvage(context) : null
   const result = salvaged ? { salvaged } : {}
-  if (salvaged && !options.json) tell(describeSalvage(salvaged, context.paths.raw))
+  if (salvaged && !options.json) print(describeSalvage(salvaged, context.paths.raw))
   try {
     const published = await rebuildAndPublish(context)
-    tell(describeSnapshot({ ...published, ...result }, options))
+    print(describeSnapshot({ ...published, ...result }, options))
   } catch (error) {
-    // Another try finds the log whole, and would not say it again.
-    if (salvaged && options.json) tell(`${JSON.stringify(result)}\n`)
+    // Printed now: the next attempt finds the log intact and would not report it.
+    if (salvaged && options.json) print(`${JSON.stringify(result)}\n`)
     throw error
   }
 }
@@ -102,10 +102,10 @@ async function rebuildAndPublish(context: RunContext): Promise<Published> {
   }
 }
 
-const replayNow: Work = async (context, options, tell) => {
+const replayNow: Work = async (context, options, print) => {
   const { report, causes, published, seconds } = await replay(context)
-  if (options.json) tell(`${JSON.stringify(report)}\n`)
-  else tell(report.listed > 0 ? describeRun(report, published, seconds) : 'Nothing is quarantined.\n')
+  if (options.json) print(`${JSON.stringify(report)}\n`)
+  else print(report.listed > 0 ? describeRun(report, published, seconds) : 'Nothing is quarantined.\n')
   process.exitCode = exitOf(report, causes)
 }
 

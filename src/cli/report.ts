@@ -16,7 +16,7 @@ export function reportCommand(environment: Environment): Command {
       const settings = readSettings(own)
       const { root, lake } = companyPaths(settings.dataDir, settings.company)
       const output = options.output ? resolve(options.output) : join(root, 'report.html')
-      // A file that was named is for whoever the operator says.
+      // Access to a file that the operator named is the operator's choice.
       const mode = options.output ? {} : { mode: PRIVATE_FILE }
       const { bytes } = await writeReport(lake, output, { now: new Date(), ...mode })
       process.stdout.write(`Wrote ${output} (${Math.ceil(bytes / 1000)} kB)\n`)

@@ -12,9 +12,9 @@ import { type SandboxCompany, startSandbox } from '#src/sandbox/server.ts'
 import { ORDERS, type Order, World } from '#src/sandbox/world.ts'
 
 const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const
-/** A second Ctrl-C from npm arrives right after the terminal's own: one that soon is the same one. */
+/** npm repeats the terminal's Ctrl-C right away: within this time it counts as the same one. */
 const SAME_SIGNAL_MS = 1000
-/** A process that is ending has no handlers any more: the second one must find it still there. */
+/** An exiting process has no signal handlers any more: it must still have them when npm repeats the signal. */
 const SECOND_SIGNAL_MS = 100
 
 type Options = {
@@ -35,16 +35,16 @@ type LivingCompany = SandboxCompany & { readonly world: World }
 
 export function sandboxCommand(): Command {
   return new Command('sandbox')
-    .description('Serve the whole API of made-up companies on this machine, until Ctrl-C.')
+    .description('Serve the whole API on this machine, with made-up companies, until Ctrl-C.')
     .option('--host <address>', 'address to listen on; 0.0.0.0 for all, as in a container', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes a free one', whole(0, 65_535), 8787)
-    .option('--companies <number>', 'how many companies, each with its own key', whole(1, SLUGS.length), 2)
-    .option('--notices-per-company <number>', 'how many notices each follows', whole(1, 200_000), 300)
+    .option('--companies <number>', 'number of companies, each with its own key', whole(1, SLUGS.length), 2)
+    .option('--notices-per-company <number>', 'number of notices of each company', whole(1, 200_000), 300)
     .option('--seed <text>', 'decides companies, keys and notices; the same seed gives the same', '1')
-    .option('--start <date-time>', 'how late it is in the made-up world (default: now)', parseInstant)
+    .option('--start <date-time>', 'time in the made-up world (default: now)', parseInstant)
     .option(
       '--notices <file>',
-      'serve these notices instead: lines of {"edital", "analysis"}, may be gzipped',
+      'serve the notices of this file instead: lines of {"edital", "analysis"}, may be gzipped',
     )
     .option(
       '--order <field>',
@@ -53,8 +53,8 @@ export function sandboxCommand(): Command {
       'created_at',
     )
     .option('--live [seconds]', 'let notices arrive, move and expire, at this interval (5)', whole(1, 86_400))
-    .option('--latency <ms>', 'answer each request so much later', whole(0, 600_000))
-    .option('--fault <fault>', 'let something go wrong (repeatable); see below', collectFaults)
+    .option('--latency <ms>', 'delay each answer by this time', whole(0, 600_000))
+    .option('--fault <fault>', 'inject a fault (repeatable); see below', collectFaults)
     .addHelpText(
       'after',
       `\n${FAULT_HELP}\n\nExample: npm run sandbox -- --live 2 --fault status=429,retry_after=1,probability=0.05`,
@@ -72,7 +72,7 @@ async function serve(options: Options): Promise<void> {
     seed: options.seed,
     faults: { plan: [...latency, ...(options.fault ?? [])], onRequest: undefined, respond: undefined },
   })
-  // It goes on serving when nobody reads what it prints any more.
+  // The sandbox continues if its stdout is closed.
   process.stdout.on('error', () => {})
   process.stdout.write(greeting(sandbox.url, companies))
   const stopLiving = live(companies, options)
@@ -152,23 +152,23 @@ function whole(min: number, max: number): (text: string) => number {
   return text => {
     const value = /^\d+$/u.test(text) ? Number(text) : Number.NaN
     if (!(value >= min && value <= max))
-      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+      throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`)
     return value
   }
 }
 
 function parseInstant(text: string): Date {
   const instant = new Date(text)
-  // Without an offset it would mean another instant on every machine.
+  // Without an offset, the instant would depend on the machine's time zone.
   if (!isDateTime(text) || !/(?:Z|[+-]\d{2}:\d{2})$/u.test(text) || Number.isNaN(instant.getTime())) {
-    throw new InvalidArgumentError('It must be a date-time with an offset, such as 2026-11-20T12:00:00Z.')
+    throw new InvalidArgumentError('Expected a date-time with an offset, such as 2026-11-20T12:00:00Z.')
   }
   return instant
 }
 
 function parseOrder(text: string): Order {
   const order = ORDERS.find(known => known === text)
-  if (!order) throw new InvalidArgumentError(`It must be one of ${ORDERS.join(', ')}.`)
+  if (!order) throw new InvalidArgumentError(`Expected one of ${ORDERS.join(', ')}.`)
   return order
 }
 

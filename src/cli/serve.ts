@@ -16,12 +16,14 @@ import { createServeRoutes } from '#src/present/serve/app.ts'
 import { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import { companyPaths, makeDataDirectory } from '#src/store/company.ts'
 
-/** Each 10 ms, the library's default, costs an idle server half of a hundredth of a core. */
+/** Sampling every 10 ms, the library's default, costs an idle server 0.5 % of a core. */
 const LOOP_SAMPLE_MS = 50
 
 export function serveCommand(environment: Environment): Command {
   return new Command('serve')
-    .description('Serve the API from the latest snapshots, until Ctrl-C. Keys: npm run keys.')
+    .description(
+      'Serve the API from the latest snapshots, until Ctrl-C. Create its API keys with npm run keys.',
+    )
     .action(() => serve(environment))
 }
 
@@ -29,9 +31,9 @@ async function serve(environment: Environment): Promise<void> {
   const settings = readServeSettings(environment)
   const { dataDir, logLevel } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, {})
-  const stopping = stopSignal(() => log.info('Stopping: requests under way are answered.'))
+  const stopping = stopSignal(() => log.info('Stopping, after answering the requests in flight.'))
   const { environments, places } = await readCompanies(environment)
-  // A company that is configured no more is served as long as it has keys.
+  // A company that is no longer configured is served as long as it has keys.
   const placeOf = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
   const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
   await makeDataDirectory(dataDir)
@@ -63,18 +65,18 @@ async function serve(environment: Environment): Promise<void> {
   await served.close()
   log.info('Stopped.')
   await flushLog()
-  // Nor does a log that nobody reads keep it from ending.
+  // Exits explicitly, so that a log that is not read cannot keep the process alive.
   process.exit(EXIT.ok)
 }
 
 const CONTENTS = {
-  'GET /api/v1/editais': 'notices, page by page; with an API key (npm run keys)',
-  'GET /api/v1/editais/{id}': 'one of them',
+  'GET /api/v1/editais': 'notices, page by page; needs an API key (npm run keys)',
+  'GET /api/v1/editais/{id}': 'one notice',
   'GET /api/v1/editais/{id}/analysis': 'its analysis',
-  'GET /openapi.json': 'the description of all that, OpenAPI 3.1',
-  'GET /docs': 'the same for a browser',
+  'GET /openapi.json': 'this API in OpenAPI 3.1',
+  'GET /docs': 'the same, to read in a browser',
   'GET /healthz': 'whether this process is alive',
   'GET /metrics': 'metrics for Prometheus',
 }
 
-const NO_KEYS = 'no key exists yet: `npm run keys -- create --description "ERP"` makes one'
+const NO_KEYS = 'there is no API key yet: create one with `npm run keys -- create --description "ERP"`'

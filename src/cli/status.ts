@@ -11,10 +11,10 @@ import { renderTable } from './table.ts'
 
 export function statusCommand(environment: Environment): Command {
   return new Command('status')
-    .description('How the company stands: last run, notices by phase, quarantine, drift, snapshot.')
-    .option('--company <slug>', 'company to tell about, instead of COMPANY')
-    .option('--all', 'all configured companies, those in trouble first')
-    .option('--json', 'print one JSON object; of --all, an array of them')
+    .description('Show the state of a company: last run, notices by phase, quarantine, drift, snapshot.')
+    .option('--company <slug>', 'company to show, instead of COMPANY')
+    .option('--all', 'all configured companies, those with problems first')
+    .option('--json', 'print one JSON object; with --all, an array of them')
     .action(async (options: { company?: string; all?: true; json?: true }) => {
       if (options.all) return await showAll(environment, options)
       const own = await environmentOf(environment, options.company)
@@ -28,7 +28,7 @@ async function showAll(
   environment: Environment,
   { company, json }: { company?: string; json?: true },
 ): Promise<void> {
-  if (company !== undefined) throw new FatalError('Give --all or --company, not both.', EXIT.usage)
+  if (company !== undefined) throw new FatalError('Use --all or --company, not both.', EXIT.usage)
   const standings = await readStandings(environment)
   process.stdout.write(json ? `${JSON.stringify(standings)}\n` : describeStandings(standings))
 }
@@ -59,8 +59,8 @@ function describeMetabase({ metabase, snapshot }: Status): string[] {
     ? 'this snapshot'
     : reads.join(' or ')
   return [
-    `Metabase  reads ${reads.length > 0 ? what : 'nothing that is known'}`,
-    ...(error ? [`          last tried at ${tried_at}: ${error}`] : []),
+    `Metabase  reads ${reads.length > 0 ? what : 'an unknown catalog'}`,
+    ...(error ? [`          last attempt ${tried_at}: ${error}`] : []),
   ]
 }
 

@@ -5,18 +5,18 @@ import { describeFailure, readFailure } from '#src/store/failure.ts'
 import { readState } from '#src/store/state.ts'
 import { renderTable } from './table.ts'
 
-/** How a company stands, in a line; what `status --all --json` prints of each. */
+/** The state of a company in one line; what `status --all --json` prints for each. */
 export type Standing = {
-  /** Null for names in the companies' file that cannot be a company's. */
+  /** Null for names in the companies' file that are not valid slugs. */
   readonly company: string | null
-  /** Of the last run; failed also where it could not begin or died, null where there was none yet. */
+  /** Of the last run; also failed if it could not begin or died; null if there was none yet. */
   readonly status: string | null
   readonly last_good_at: string | null
-  /** What went wrong: with its entry in the companies' file, or with its last run. */
+  /** What is wrong with its entry in the companies' file, or with its last run. */
   readonly problem: string | null
 }
 
-/** How all configured companies stand: those in trouble first. Reads no snapshot, so a thousand take a second. */
+/** The state of all configured companies, those with problems first. Reads no snapshot: a thousand take a second. */
 export async function readStandings(environment: Environment): Promise<Standing[]> {
   const { environments, broken, places, problem } = await readCompanies(environment)
   const all = [...environments.values(), ...places.values()].map(own => readSettings(own))
@@ -38,7 +38,7 @@ export async function readStandings(environment: Environment): Promise<Standing[
   return [{ company: null, status: null, last_good_at: null, problem }, ...standings]
 }
 
-/** For people: what is wrong in full, and all the others in one table. */
+/** For people: the problems in full, then all companies in one table. */
 export function describeStandings(standings: readonly Standing[]): string {
   const companies = standings.filter(({ company }) => company !== null)
   const troubled = companies.filter(isTroubled)
@@ -49,12 +49,12 @@ export function describeStandings(standings: readonly Standing[]): string {
     'last run': status ?? 'none',
     'last good': last_good_at ?? 'never',
   }))
-  const summary = `${companies.length} companies, ${troubled.length} in trouble.\n`
+  const summary = `${companies.length} companies, ${troubled.length} with problems.\n`
   const table = rows.length > 0 ? renderTable(['company', 'last run', 'last good'], rows) : ''
   return `${summary}${[...refused, ...reasons].map(reason => `  ${reason}\n`).join('')}${table}`
 }
 
-/** One that waits for its first run is in no trouble; if it waits for long, an alert says it. */
+/** Waiting for the first run is not a problem; if it takes long, there is an alert. */
 function isTroubled({ status, problem }: Standing): boolean {
   return problem !== null || (status !== null && status !== 'ok')
 }

@@ -5,7 +5,7 @@ import type { Salvaged } from '#src/store/rawlog/salvage.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { formatCount, formatSeconds } from './progress.ts'
 
-/** The end of a run, for a person: what changed, what needs attention, where the snapshot is. */
+/** The result of a run, for people: what changed, what needs attention, where the snapshot is. */
 export function describeRun(report: RunReport, published: PublishedFigures, seconds: number): string {
   const notices = counts({
     new: report.added,
@@ -29,7 +29,7 @@ export function describeRun(report: RunReport, published: PublishedFigures, seco
     `  analyses  ${analyses || 'none to fetch'}`,
     `  snapshot  ${published.directory}${published.written ? '' : ' (unchanged)'}`,
     ...(report.scan_complete === false
-      ? ['  note      the list changed while it was read; the next run looks again']
+      ? ['  note      the list changed while it was read; the next run reads it again']
       : []),
     ...(report.error ? [`  attention ${report.error}`] : []),
     '',
@@ -41,7 +41,7 @@ export function describePlan(plan: RunPlan): string {
     new: plan.added,
     changed: plan.changed,
     revived: plan.revived,
-    'to be marked deleted': plan.tombstoned,
+    'to mark deleted': plan.tombstoned,
   })
   return [
     `A run for ${plan.company} would take about ${formatSeconds(plan.estimated_seconds)} and ${formatCount(plan.requests)} requests:`,
@@ -52,17 +52,17 @@ export function describePlan(plan: RunPlan): string {
   ].join('\n')
 }
 
-/** What became of a damaged log: nobody should think that nothing was lost. */
+/** What was kept of a damaged log: the output must show that something was lost. */
 export function describeSalvage(salvaged: readonly Salvaged[], directory: string): string {
-  if (salvaged.length === 0) return 'The raw log is whole: there is nothing to salvage.\n'
+  if (salvaged.length === 0) return 'The raw log is intact: there is nothing to salvage.\n'
   const lines = salvaged.flatMap(({ segment, why, moved_to, kept }) => [
     `Segment ${segmentPath(directory, segment)} ${why}.`,
-    `  kept      ${counts(kept) || 'nothing of it'}`,
+    `  kept      ${counts(kept) || 'nothing'}`,
     ...(moved_to ? [`  moved to  ${moved_to}`] : []),
   ])
   return `${lines.join('\n')}
-What is lost of notices and analyses is fetched again by \`npm run sync\`; with \`--full\` also what had changed
-without a new updated_at. A --full that was under way must be asked for again.
+\`npm run sync\` fetches the lost notices and analyses again; with \`--full\` also those that changed without a new
+updated_at. If a --full run was unfinished, start it again.
 `
 }
 

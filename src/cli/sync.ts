@@ -20,7 +20,7 @@ import { parseSeconds } from './options.ts'
 import { createDisplay } from './progress.ts'
 import { describePlan, describeRun } from './summary.ts'
 
-/** For another sync of the company to end. */
+/** How long to wait for another sync of the company to end. */
 const WAIT_SECONDS = 600
 
 type Options = {
@@ -40,22 +40,22 @@ export function syncCommand(environment: Environment): Command {
   return new Command('sync')
     .description('Bring the warehouse up to date with the API and publish a snapshot.')
     .option('--full', 'fetch every analysis again; resumes an unfinished --full')
-    .option('--restart', 'with --full: begin anew instead of resuming')
-    .option('--plan', 'say what a run would do, and change nothing')
+    .option('--restart', 'with --full: start over instead of resuming')
+    .option('--plan', 'show what a run would do, without changing anything')
     .option('--company <slug>', 'company to sync, instead of COMPANY')
-    .option('--status <list>', 'only notices of these phases, separated by commas', parseStatuses)
+    .option('--status <list>', 'only notices in these phases, separated by commas', parseStatuses)
     .option('--id <id>', 'only this notice, whether it changed or not (repeatable)', collectIds)
-    .option('--allow-mass-delete', 'believe it when many notices are gone from the API at once')
+    .option('--allow-mass-delete', 'mark notices deleted even if many disappear from the API at once')
     .option(
       '--wait <seconds>',
       'how long to wait for another sync of the company to end (default: 600); with --enqueue: for the run to end',
       parseSeconds,
     )
-    .option('--enqueue', 'hand it to the daemon (npm start), and follow its run')
+    .option('--enqueue', 'let the daemon (npm start) do the run, and follow it')
     .option('--json', 'print the run report as one JSON object on stdout')
     .addHelpText(
       'after',
-      '\nExit codes: 0 ok, 1 failed, 2 wrong usage or settings, 3 partial, 4 held by another sync, 130 interrupted.',
+      '\nExit codes: 0 ok, 1 failed, 2 wrong usage or settings, 3 partial, 4 company held by another sync, 130 interrupted.',
     )
     .action(async (options: Options) => {
       process.exitCode = await run(environment, options)
@@ -70,8 +70,8 @@ async function run(environment: Environment, options: Options): Promise<number> 
   const apiSettings = readApiSettings(own)
   const log = createLogger(settings.logLevel, { company: settings.company })
   const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
-  const signal = stopSignal(() => display.note('Stopping: what was fetched is loaded and published first'))
-  // Every request under way listens for it.
+  const signal = stopSignal(() => display.note('Stopping, after loading and publishing what was fetched'))
+  // Every request in flight listens to this signal.
   setMaxListeners(0, signal)
   const context = localContext(settings, display, signal)
   const held = { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? WAIT_SECONDS }
@@ -84,7 +84,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
   try {
     if (options.plan) {
       const look = () => plan(request, { ...context, api })
-      // A plan leaves nothing behind, so it takes no lock where there is nothing yet.
+      // A plan leaves nothing behind: without a warehouse it takes no lock, because the lock is a file.
       const planned = await (existsSync(context.paths.warehouse)
         ? holdingCompany(context, display, held, look)
         : look())
@@ -96,7 +96,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
       sync(request, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
     )
     await display.end()
-    tellRun({ report, published, seconds }, { company: settings.company, json: options.json, log })
+    printRun({ report, published, seconds }, { company: settings.company, json: options.json, log })
     return exitOf(report, causes)
   } finally {
     await display.end()
@@ -104,20 +104,20 @@ async function run(environment: Environment, options: Options): Promise<number> 
   }
 }
 
-/** For `status`: without a report nothing else says that there was a run. */
+/** For `status`: a run without a report leaves no other trace. */
 async function leaveTrace({ paths, now, signal }: RunContext, error: unknown): Promise<never> {
-  // Where nothing can be written, the error itself says so.
+  // If nothing can be written, the error itself already reports it.
   if (!signal.aborted) await noteFailure(paths, explain(error).message, now()).catch(() => {})
   throw error
 }
 
-/** Needs no key and no data directory: the daemon has them. */
+/** Needs neither the API key nor the data directory: the daemon has both. */
 async function enqueueAndFollow(environment: Environment, options: Options): Promise<number> {
   const { company, logLevel } = readSettings(await environmentOf(environment, options.company))
   const log = createLogger(logLevel, { company })
   const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
   const signal = stopSignal(() => display.note('Stopping'))
-  // Loaded only here: commands that need no Redis start sooner.
+  // Loaded only here, so that commands without Redis start sooner.
   const [{ readRedisSettings }, { enqueue }, { logLibraryLines }] = await Promise.all([
     import('#config/daemon.ts'),
     import('#jobs/enqueue.ts'),
@@ -134,14 +134,14 @@ async function enqueueAndFollow(environment: Environment, options: Options): Pro
       },
     })
     await display.end()
-    tellRun({ report, published, seconds }, { company, json: options.json, log })
+    printRun({ report, published, seconds }, { company, json: options.json, log })
     return exitCode
   } finally {
     await display.end()
   }
 }
 
-function tellRun(
+function printRun(
   { report, published, seconds }: { report: RunReport; published: PublishedFigures; seconds: number },
   { company, json, log }: { company: string; json: true | undefined; log: Logger },
 ): void {
@@ -153,20 +153,20 @@ function tellRun(
 
 function requestOf(options: Options): SyncRequest {
   if (options.restart && !options.full) {
-    throw new FatalError('--restart goes with --full: it begins the refetching anew.', EXIT.usage)
+    throw new FatalError('--restart needs --full: it starts a full fetch over.', EXIT.usage)
   }
   if (options.full && (options.status || options.id)) {
     throw new FatalError(
-      '--full fetches every analysis again and takes no --status or --id. To fetch some notices again, give --id alone.',
+      '--full fetches every analysis again, so it cannot be used with --status or --id. To fetch single notices again, use --id alone.',
       EXIT.usage,
     )
   }
   if (options.status && options.id) {
-    throw new FatalError('Give --status or --id, not both.', EXIT.usage)
+    throw new FatalError('Use --status or --id, not both.', EXIT.usage)
   }
   if (options.enqueue && (options.plan || options.status || options.id || options.allowMassDelete)) {
     throw new FatalError(
-      '--enqueue takes only --full and --restart: the daemon runs over everything. For the rest, run without it.',
+      '--enqueue can be used only with --full and --restart: the daemon syncs all notices. For other options, run without --enqueue.',
       EXIT.usage,
     )
   }
@@ -186,6 +186,6 @@ function parseStatuses(value: string): string[] {
 }
 
 function collectIds(value: string, ids: string[] = []): string[] {
-  if (!isPlainPathSegment(value)) throw new InvalidArgumentError('It cannot be the id of a notice.')
+  if (!isPlainPathSegment(value)) throw new InvalidArgumentError('Not a valid notice id.')
   return ids.includes(value) ? ids : [...ids, value]
 }

@@ -3,7 +3,7 @@ import type { Row } from '#src/store/warehouse/database.ts'
 
 const MAX_CELL_CHARACTERS = 60
 
-/** Rows as a table that a person can read: numbers to the right, long text cut. */
+/** Renders rows as a table for people: numbers right-aligned, long text cut. */
 export function renderTable(columns: readonly string[], rows: readonly Row[]): string {
   const numeric = columns.map(name => rows.some(row => typeof row[name] === 'number'))
   const table = new Table({
@@ -15,20 +15,20 @@ export function renderTable(columns: readonly string[], rows: readonly Row[]): s
   return `${table.toString()}\n`
 }
 
-/** RFC 4180: quoted where it must be, NULL as nothing. */
+/** RFC 4180: quoted only if necessary, NULL as an empty field. */
 export function renderCsv(columns: readonly string[], rows: readonly Row[]): string {
   const lines = [columns, ...rows.map(row => columns.map(name => plainText(row[name])))]
   return lines.map(line => `${line.map(quoted).join(',')}\r\n`).join('')
 }
 
-/** A value as plain text: times in ISO 8601 UTC, NULL as nothing, nested values as JSON. */
+/** A value as plain text: times in ISO 8601 UTC, NULL as an empty text, nested values as JSON. */
 function plainText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (value instanceof Date) return value.toISOString()
   return typeof value === 'object' ? JSON.stringify(value, jsonValue) : String(value)
 }
 
-/** For `JSON.stringify`: integers beyond a double's stay exact, as text. */
+/** For `JSON.stringify`: integers that a double cannot hold stay exact, as text. */
 export function jsonValue(_key: string, value: unknown): unknown {
   return typeof value === 'bigint' ? value.toString() : value
 }

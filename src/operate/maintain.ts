@@ -5,7 +5,7 @@ import { openSnapshot } from '#src/store/lake/read.ts'
 import { removeExpired } from '#src/store/lake/retention.ts'
 import { rawLogSize } from '#src/store/rawlog/files.ts'
 
-/** What the nightly look found; bytes and counts. */
+/** Result of the nightly maintenance; bytes and counts. */
 export type Maintenance = {
   readonly snapshots_removed: number
   readonly snapshots_kept: number
@@ -16,12 +16,12 @@ export type Maintenance = {
   readonly drift: readonly { readonly path: string; readonly kind: string; readonly count: number }[]
 }
 
-/** Drift that is told; the rest is in the table `schema_drift`. */
+/** How much drift is reported; the rest is in the table `schema_drift`. */
 const DRIFT_SHOWN = 20
 
 /**
- * Looks after what lies on the disk, also of a company whose runs have failed for days: removes expired
- * snapshots, measures, and sums up what people should look at. The caller holds the company's lock.
+ * Maintains a company's files, even if its runs have failed for days: removes expired snapshots, measures disk
+ * use, and sums up what needs attention. The caller holds the company's lock.
  */
 export async function maintain(
   context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'follower'>,
@@ -48,7 +48,7 @@ export async function maintain(
   }
 }
 
-/** From the latest snapshot: open quarantine, and drift by how often it was seen. */
+/** From the latest snapshot: open quarantine, and the most frequent drift. */
 async function troubles(lake: string): Promise<Pick<Maintenance, 'quarantined' | 'drift'>> {
   if ((await latestName(lake)) === null) return { quarantined: 0, drift: [] }
   const { db } = await openSnapshot(lake)

@@ -9,13 +9,13 @@ import { companyPaths, makeDirectories } from '#src/store/company.ts'
 
 const DEFAULT_WAIT_SECONDS = 600
 
-/** Whoever is told what goes on: a terminal, or the log. */
+/** Receives progress and notes: a terminal, or the log. */
 export type Listener = {
   progress(progress: Progress): void
   note(text: string): void
 }
 
-/** The real effects for one company: its directories, the clock, names, and a listener. */
+/** The real effects for one company: its directories, the clock, ids, and a listener. */
 export function localContext(settings: Settings, listener: Listener, signal: AbortSignal): RunContext {
   const paths = companyPaths(settings.dataDir, settings.company)
   return {
@@ -30,7 +30,7 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
   }
 }
 
-/** Sorts by time, and is unique where two begin in the same second. */
+/** Sorts by time, and is unique even if two runs begin in the same second. */
 function newId(): string {
   const time = new Date().toISOString().replace(/[-:]|\.\d+/g, '')
   return `${time}-${randomBytes(3).toString('hex')}`
@@ -49,7 +49,7 @@ export function openApi(
     nowMs: Date.now,
     onRetry: ({ path, reason, retryDelayMs }) =>
       listener.note(
-        `${path}: ${reason}; trying again${retryDelayMs ? ` in ${(retryDelayMs / 1000).toFixed(1)} s` : ''}`,
+        `${path}: ${reason}; retrying${retryDelayMs ? ` in ${(retryDelayMs / 1000).toFixed(1)} s` : ''}`,
       ),
   })
 }

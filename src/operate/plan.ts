@@ -19,15 +19,15 @@ export type RunPlan = {
   readonly quarantined: number
   readonly to_fetch: number
   readonly tombstoned: number
-  /** Requests that the run would send, besides retries. */
+  /** Requests that the run would send, without retries. */
   readonly requests: number
-  /** As if each analysis took as long as a request of the survey did; loading goes on meanwhile. */
+  /** Assumes that each analysis takes as long as a request of the survey; loading happens in parallel. */
   readonly estimated_seconds: number
 }
 
 /**
  * Surveys the API as a run would, and stops there: no file of the company is written.
- * @throws FatalError when the warehouse is in use, or must be rebuilt before it can be compared.
+ * @throws FatalError if the warehouse is in use, or must be rebuilt before it can be compared.
  */
 export async function plan(request: SyncRequest, context: SyncContext): Promise<RunPlan> {
   const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-plan-'))
@@ -63,7 +63,7 @@ export async function plan(request: SyncRequest, context: SyncContext): Promise<
   }
 }
 
-/** The warehouse read-only, or an empty one in memory where there is none yet. */
+/** Opens the warehouse read-only, or an empty one in memory if there is none yet. */
 async function openUnchanged({ paths, settings }: SyncContext): Promise<Database> {
   const { sourceTimezone } = settings
   if (!existsSync(paths.warehouse)) {
@@ -73,13 +73,13 @@ async function openUnchanged({ paths, settings }: SyncContext): Promise<Database
   }
   const db = await Database.open(paths.warehouse, { readOnly: true }).catch(error => {
     throw new FatalError(
-      `The warehouse cannot be opened: ${messageOf(error)}. If a sync is running, plan again when it has ended.`,
+      `The warehouse cannot be opened: ${messageOf(error)}. If a sync is running, run --plan again after it.`,
       EXIT.held,
     )
   })
   if (await hasCurrentSchema(db, sourceTimezone)) return db
   await refuseNewer(db, paths).finally(() => db.close())
   throw new FatalError(
-    'The tables of this version differ from the warehouse: the next run rebuilds it from the raw log first. Run `npm run rebuild`, then plan again.',
+    'The warehouse was built by another version or with another SOURCE_TIMEZONE, so it must be rebuilt first. Run `npm run rebuild`, then --plan again.',
   )
 }

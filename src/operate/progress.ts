@@ -10,19 +10,19 @@ export const TITLES: Record<Stage, string> = {
   load: 'Load into the warehouse',
   publish: 'Publish the snapshot',
 }
-/** A log needs to show that a long run lives, not each of its steps; of a short one its end is enough. */
+/** The log must show that a long run is alive, not each of its steps. For a short run, its end is enough. */
 const LOG_INTERVAL_MS = 5000
 
-/** Log lines about a run that goes on. */
+/** Logs the progress of a run. */
 export function logListener(log: Logger, nowMs: () => number): Listener {
   const beganMs = nowMs()
-  const toldAtMs = new Map<Stage, number>()
+  const loggedAtMs = new Map<Stage, number>()
   return {
     progress({ stage, done, total, note }) {
-      // The end of a stage whose beginning was told is told, too.
-      const complete = total > 0 && done === total && toldAtMs.has(stage)
-      if (!complete && nowMs() - (toldAtMs.get(stage) ?? beganMs) < LOG_INTERVAL_MS) return
-      toldAtMs.set(stage, nowMs())
+      // If progress of a stage was logged, its end is logged, too.
+      const complete = total > 0 && done === total && loggedAtMs.has(stage)
+      if (!complete && nowMs() - (loggedAtMs.get(stage) ?? beganMs) < LOG_INTERVAL_MS) return
+      loggedAtMs.set(stage, nowMs())
       log.info({ stage, done, ...(total > 0 ? { total } : {}) }, note ?? TITLES[stage])
     },
     note: text => log.warn(text),

@@ -25,8 +25,8 @@ type Quarantined = {
 }
 
 /**
- * Checks every quarantined record again with this version of the contract, from the bytes in the raw log
- * and without a request. The usable ones are loaded; the others stay as they are.
+ * Validates every quarantined record again with this version of the contract, from the bytes in the raw log
+ * and without a request. Usable records are loaded; the others stay in quarantine.
  */
 export async function replay(context: RunContext): Promise<RunResult> {
   return await withRun(context, 'replay', async run => {
@@ -35,7 +35,7 @@ export async function replay(context: RunContext): Promise<RunResult> {
       `SELECT edital_id, kind, _updated_at AS updated_at, observed_at::VARCHAR AS observed_at, _segment AS segment, _seq AS seq
        FROM quarantine WHERE resolved_at IS NULL AND edital_id IS NOT NULL ORDER BY segment, seq`,
     )
-    // Nothing happened, so nothing is logged.
+    // There is nothing to replay, so nothing is appended to the raw log.
     if (records.length === 0) {
       const published = await publishWarehouse(context, warehouse)
       return { report, causes, published, seconds: secondsSince(report, context) }
@@ -95,13 +95,13 @@ function usableLine(record: Quarantined, verdict: Verdict & { ok: true }): Param
   ]
 }
 
-/** The bytes that were received, from the line of the raw log that set them aside. */
+/** The bytes that were received, from the line of the raw log that quarantined them. */
 async function bytesOf({ segment, seq }: Quarantined, rawDirectory: string): Promise<Buffer | null> {
   for await (const line of readLines(segmentPath(rawDirectory, segment))) {
     const parsed = JSON.parse(line) as Record<string, unknown>
     if (parsed.seq !== seq) continue
     if (typeof parsed.raw === 'string') return Buffer.from(parsed.raw, 'base64')
-    // Set aside because it could not be loaded: the line still holds the document itself.
+    // Quarantined because it could not be loaded: the line still holds the document itself.
     const document = parsed[String(parsed.type)]
     return document ? Buffer.from(JSON.stringify(document)) : null
   }

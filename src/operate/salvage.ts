@@ -4,12 +4,12 @@ import { throwIfInterrupted } from '#src/platform/errors.ts'
 import { type Salvaged, salvageLog } from '#src/store/rawlog/salvage.ts'
 
 /**
- * Makes a damaged log whole again, as far as it can be read. The warehouse goes before that changes anything: it was
- * made from another log, and is rebuilt by whoever opens it next. The caller holds the company's lock.
+ * Repairs a damaged log, keeping what can be read. Before the log changes, the warehouse is removed: it was built
+ * from the unrepaired log, and whoever opens it next rebuilds it. The caller holds the company's lock.
  */
 export async function salvage(context: RunContext): Promise<Salvaged[]> {
   const { paths, runId, now, signal, onProgress } = context
-  // All is read before anything is changed.
+  // Everything is read before anything is changed.
   const onSegment = (done: number, total: number) => {
     throwIfInterrupted(signal)
     onProgress({ stage: 'open', done, total, note: 'Read the raw log' })

@@ -8,17 +8,17 @@ import type { RunReport } from '#src/store/run_report.ts'
 import { readState } from '#src/store/state.ts'
 import type { Database, Row } from '#src/store/warehouse/database.ts'
 
-/** How a company stands; what `status --json` prints. */
+/** The state of a company; what `status --json` prints. */
 export type Status = {
   readonly company: string
   readonly held_by: Holder | null
   readonly last_run: RunReport | null
-  /** Runs that could not begin, died or hung, since the last one that did not. Null if there was none. */
+  /** Runs that could not begin, died or hung, since the last one that did not. Null if there were none. */
   readonly last_failure: Failure | null
-  /** When the last run ended that went through everything listed. */
+  /** End of the last run that processed everything listed. */
   readonly last_good_at: string | null
   readonly snapshot: { readonly directory: string; readonly created_at: string }
-  /** Null where no Metabase is followed. */
+  /** Null if no Metabase is configured. */
   readonly metabase: MetabaseState | null
   readonly notices: readonly Row[]
   readonly quarantine: readonly Row[]
@@ -55,7 +55,7 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
   }
 }
 
-/** Before the first snapshot this is all that there is to say. */
+/** Adds the last failure to the error: before the first snapshot, nothing else is known. */
 function withCause({ message, exitCode }: FatalError, failure: Failure): FatalError {
   return new FatalError(`${message} The last run ${describeFailure(failure)}`, exitCode)
 }

@@ -18,15 +18,15 @@ import { checkWarehouse } from './warehouse.ts'
 export type Diagnosis = {
   readonly company: string
   readonly directory: string
-  /** Nothing needs anybody; there may be warnings. */
+  /** No problems; there may be warnings. */
   readonly well: boolean
   readonly findings: readonly Finding[]
 }
 
 export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
-  /** Leaves out what takes as long as a rebuild: to compare rows, and the files' checksums. */
+  /** Skips what takes as long as a rebuild: comparing rows and checking files' checksums. */
   readonly quick: boolean
-  /** Who may read the lake. */
+  /** Access rights of the lake. */
   readonly lake: LakeSettings
   readonly isHeld: boolean
   readonly deadHolder: Holder | null
@@ -34,8 +34,8 @@ export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
 }
 
 /**
- * Looks whether all of a company's directory agrees: the log with itself, the warehouse with the log, the lake with
- * the warehouse and its manifests. Changes nothing. The caller holds the company's lock, where it can.
+ * Checks that a company's directory is consistent: the log in itself, the warehouse with the log, the lake with
+ * the warehouse and its manifests. Changes nothing. The caller holds the company's lock if it can.
  */
 export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   const { paths, quick, signal, onProgress } = options
@@ -46,7 +46,7 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   const compare = async (scratch: string | null) =>
     await checkWarehouse({
       ...options,
-      onApply: ({ done, total }) => onProgress('Rebuild beside the warehouse, to compare', done, total),
+      onApply: ({ done, total }) => onProgress('Rebuild a copy of the warehouse, to compare', done, total),
       examined: log.examined,
       scratch,
     })
@@ -55,7 +55,7 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
     ...options,
     warehouse: warehouse.state,
     hasLog: log.examined === null || log.examined.length > 0,
-    onSnapshot: (done, total) => onProgress('Look at the snapshots', done, total),
+    onSnapshot: (done, total) => onProgress('Check the snapshots', done, total),
   })
   const place = await checkPlace({ ...options, snapshotBytes: lake.snapshotBytes })
   const privacy = await checkPrivacy(options)
@@ -64,7 +64,7 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   return { company: paths.company, directory: paths.root, well, findings }
 }
 
-/** A directory that is gone afterwards: on the company's disk, or elsewhere where that cannot be written. */
+/** A directory that is removed afterwards: on the company's disk, or elsewhere if that is not writable. */
 async function withScratch<T>(paths: CompanyPaths, use: (directory: string) => Promise<T>): Promise<T> {
   const made = await mkdir(paths.temporary, PRIVATE_DIRECTORY).then(
     () => true,

@@ -1,14 +1,14 @@
-/** What one look at a company's directory showed. */
+/** One result of checking a company's directory. */
 export type Finding = {
-  /** What was looked at, the same word for every finding of one kind. */
+  /** What was checked, the same word for every finding of one kind. */
   readonly check: string
-  /** A warning needs nobody: nothing is wrong yet, or the next run mends it. */
+  /** A warning needs no action: nothing is wrong yet, or the next run fixes it. */
   readonly status: 'ok' | 'warning' | 'problem'
   /** Path of the file or directory that it is about. */
   readonly subject: string
-  /** What goes on after the subject's name; where all is well, a sentence of its own. */
+  /** Completes a sentence that begins with the subject's name; if `ok`, a sentence of its own. */
   readonly what: string
-  /** What to do, with the command; null where there is nothing to do. */
+  /** What to do, with the command; null if there is nothing to do. */
   readonly mend: string | null
 }
 
@@ -24,7 +24,7 @@ export function problem(check: string, subject: string, what: string, mend: stri
   return { check, status: 'problem', subject, what, mend }
 }
 
-/** All that was found; that all is well only where nothing else was. */
+/** All findings, with `well` in front unless there is a problem among them. */
 export function orWell(findings: readonly Finding[], well: Finding): Finding[] {
   return findings.some(({ status }) => status === 'problem') ? [...findings] : [well, ...findings]
 }

@@ -25,16 +25,16 @@ const PUBLISHED_MODE = 0o444
 const CATALOG_FILE = 'catalog.duckdb'
 const MANIFEST_FILE = 'manifest.json'
 
-/** What makes a whole snapshot: one of a rebuilt warehouse shares no file with those before it. */
-const WRITE_ALL = '`npm run rebuild`, which writes every file anew'
-const OTHER_USER = 'Run as the user whose files they are, or give them to this one (chown -R)'
-const SUPERSEDED = 'It is superseded: it goes by itself when SNAPSHOT_KEEP is over'
+/** Gives an intact snapshot: one of a rebuilt warehouse shares no file with earlier ones. */
+const WRITE_ALL = '`npm run rebuild`, which writes every file again'
+const OTHER_USER = 'Run as the user who owns the files, or change their owner to this user (chown -R)'
+const SUPERSEDED = 'It is superseded, and is removed once SNAPSHOT_KEEP is over'
 
 type Options = {
   readonly paths: CompanyPaths
-  /** Null where it cannot be asked. */
+  /** Null if it cannot be read. */
   readonly warehouse: WarehouseState | null
-  /** Whether anything was ever logged, and so should be published. */
+  /** Whether anything was ever logged, and so must have been published. */
   readonly hasLog: boolean
   /** Sizes instead of checksums. */
   readonly quick: boolean
@@ -42,7 +42,7 @@ type Options = {
   readonly onSnapshot: (done: number, total: number) => void
 }
 
-/** `latest` is a whole snapshot of the warehouse, and every snapshot is what was published. */
+/** Checks that `latest` is an intact snapshot of the warehouse, and that every snapshot is as it was published. */
 export async function checkLake(options: Options): Promise<{ findings: Finding[]; snapshotBytes: number }> {
   const { paths, onSnapshot, signal } = options
   const directory = snapshotsDirectory(paths.lake)
@@ -77,9 +77,9 @@ export async function checkLake(options: Options): Promise<{ findings: Finding[]
   const how = options.quick ? 'sizes' : 'sizes and checksums'
   if (well > 0) {
     const count = well < finished ? `${well} of ${finished}` : finished
-    const said =
-      count === 1 ? '1 snapshot is as its manifest says' : `${count} snapshots are as their manifests say`
-    findings.push(ok(SNAPSHOT, directory, `${said} (${how})`))
+    const matching =
+      count === 1 ? '1 snapshot matches its manifest' : `${count} snapshots match their manifests`
+    findings.push(ok(SNAPSHOT, directory, `${matching} (${how})`))
   }
   findings.push(...ofFiles)
   return { findings, snapshotBytes }
@@ -96,47 +96,51 @@ async function checkLatest(
   })
   const about = await lstat(link).catch(() => null)
   if (about === null && !hasLog) return { finding: ok(LATEST, link, 'Nothing to publish yet'), name: null }
-  if (about === null) return broken('is not there: readers find nothing', '`npm run publish`')
-  if (!about.isSymbolicLink()) return broken('is no link', `rm -r ${quoted(link)}, then \`npm run publish\``)
+  if (about === null) return broken('is missing: readers find no snapshot', '`npm run publish`')
+  if (!about.isSymbolicLink())
+    return broken('is not a link', `rm -r ${quoted(link)}, then \`npm run publish\``)
   const target = await readlink(link)
   const name = target.replace(/^snapshots\//, '')
-  // The name alone is what a publish looks at.
+  // A publish looks only at the name, so it would not correct the rest of the path.
   if (target !== `snapshots/${name}` || name.includes('/'))
-    return broken(`leads to ${target}`, `rm ${quoted(link)}, then \`npm run publish\``)
-  if (!names.includes(name)) return broken(`leads to ${target}, which is not there`, '`npm run publish`')
+    return broken(
+      `points to ${target}, not to a snapshot beside it`,
+      `rm ${quoted(link)}, then \`npm run publish\``,
+    )
+  if (!names.includes(name)) return broken(`points to ${target}, which is missing`, '`npm run publish`')
   const manifest = await readManifest(join(snapshotsDirectory(paths.lake), name))
   if (!isManifest(manifest)) {
     const refusal = await refusalOf(join(snapshotsDirectory(paths.lake), name))
     const [what, mend] = refusal
       ? [`whose manifest cannot be read (${refusal})`, mendOf(refusal, '`npm run publish`')]
       : ['which has no manifest', '`npm run publish`']
-    return { ...broken(`leads to ${target}, ${what}`, mend), name }
+    return { ...broken(`points to ${target}, ${what}`, mend), name }
   }
-  return { finding: ok(LATEST, link, `Leads to ${name}`), name }
+  return { finding: ok(LATEST, link, `Points to ${name}`), name }
 }
 
-/** Of this version or of one before: what is looked at below is there. */
+/** Written by this version or an earlier one: it has the fields that are checked below. */
 function isManifest(manifest: Manifest | null): manifest is Manifest {
   if (manifest === null || typeof manifest.directory !== 'string') return false
   const tables = Object.values(manifest.tables ?? {})
   return tables.length > 0 && tables.every(table => Array.isArray(table?.files))
 }
 
-/** Why the manifest that may be there cannot be read; null where it can, or there is none. */
+/** The error code if there is a manifest that cannot be read; else null. */
 async function refusalOf(directory: string): Promise<string | null> {
   const code = await readFile(join(directory, MANIFEST_FILE)).then(() => undefined, systemCode)
   return code === undefined || code === 'ENOENT' || code === 'ENOTDIR' ? null : code
 }
 
-/** What is only another user's needs not to be written anew. */
+/** A file that merely belongs to another user does not need to be written again. */
 function mendOf<T>(code: string | undefined, otherwise: T): T | string {
   return code === 'EACCES' || code === 'EPERM' ? OTHER_USER : otherwise
 }
 
 function unfinished(path: string, refusal: string | null): Finding {
   if (refusal === null)
-    return warning(SNAPSHOT, path, 'was never finished: harmless, the next snapshot removes it')
-  const what = `was not looked at: its manifest cannot be read (${refusal})`
+    return warning(SNAPSHOT, path, 'was never finished. This is harmless: the next snapshot removes it')
+  const what = `was not checked: its manifest cannot be read (${refusal})`
   return warning(SNAPSHOT, path, what, mendOf(refusal, null))
 }
 
@@ -149,7 +153,7 @@ function checkFreshness(path: string, manifest: Manifest, warehouse: WarehouseSt
     warning(
       LATEST,
       path,
-      `holds version ${manifest.data_version} of the data, the warehouse version ${warehouse.data_version}: the next run publishes it`,
+      `holds data version ${manifest.data_version}, but the warehouse has version ${warehouse.data_version}: the next run publishes it`,
       '`npm run publish`',
     ),
   ]
@@ -159,7 +163,7 @@ type Snapshot = Options & { readonly isLatest: boolean; readonly checksums: Map<
 
 async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot): Promise<Finding[]> {
   const findings: Finding[] = []
-  // Who reads the latest must be helped; an earlier one is only read by who opened it before.
+  // The latest snapshot must be fixed; an earlier one is read only by those who opened it before.
   const found = (subject: string, what: string, mend: string) =>
     findings.push(
       options.isLatest
@@ -167,7 +171,11 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
         : warning(SNAPSHOT, subject, what, SUPERSEDED),
     )
   if (options.isLatest && !(await isSamePlace(manifest.directory, path)))
-    found(path, `was published as ${manifest.directory}, where its views still look`, '`npm run publish`')
+    found(
+      path,
+      `was published as ${manifest.directory}, and its views still read that path`,
+      '`npm run publish`',
+    )
   const files = Object.values(manifest.tables).flatMap(table => table.files)
   const catalog = { path: CATALOG_FILE, bytes: null, sha256: manifest.catalog_sha256 ?? null }
   for (const file of [...files, catalog]) {
@@ -178,19 +186,19 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
       const { mode } = await stat(subject)
       if (excess(mode, PUBLISHED_MODE) === 0) continue
       const mend = `chmod ${(mode & PUBLISHED_MODE).toString(8)} ${quoted(subject)}`
-      findings.push(warning(SNAPSHOT, subject, 'can be written: a published file never changes', mend))
+      findings.push(warning(SNAPSHOT, subject, 'is writable, but a published file must never change', mend))
     }
   }
   const known = new Set([MANIFEST_FILE, CATALOG_FILE, ...files.map(file => file.path)])
   for (const entry of await readdir(path, { recursive: true, withFileTypes: true })) {
     const subject = join(entry.parentPath, entry.name)
     if (entry.isDirectory() || known.has(relative(path, subject))) continue
-    found(subject, 'is not in the manifest: who reads *.parquet reads it too', `rm ${quoted(subject)}`)
+    found(subject, 'is not in the manifest, but readers of *.parquet read it too', `rm ${quoted(subject)}`)
   }
   return findings
 }
 
-/** What is wrong with a file, with the code where it cannot be read; null where nothing is. */
+/** What is wrong with a file, with the error code if it cannot be read; null if nothing is wrong. */
 async function checkFile(
   path: string,
   { bytes, sha256 }: { bytes: number | null; sha256: string | null },
@@ -200,14 +208,14 @@ async function checkFile(
     const about = await stat(path)
     if (bytes !== null && about.size !== bytes) return { what: `has ${about.size} bytes instead of ${bytes}` }
     if (quick || sha256 === null) return null
-    // Snapshots share the files that did not change.
+    // Snapshots share unchanged files.
     const file = `${about.dev}:${about.ino}`
     const known = checksums.get(file) ?? (await checksumOf(path))
     checksums.set(file, known)
-    return known === sha256 ? null : { what: 'does not hold what was published (sha256)' }
+    return known === sha256 ? null : { what: 'differs from what was published (sha256)' }
   } catch (error) {
     const code = systemCode(error)
-    if (code === 'ENOENT') return { what: 'is not there' }
+    if (code === 'ENOENT') return { what: 'is missing' }
     return { what: `cannot be read (${code ?? messageOf(error)})`, ...(code ? { code } : {}) }
   }
 }
@@ -223,7 +231,7 @@ async function isSamePlace(one: string, other: string): Promise<boolean> {
   return a !== null && a === b
 }
 
-/** It opens, shows exactly the snapshot's files, and those have as many rows as the manifest says. */
+/** Checks that it opens, that it shows exactly the snapshot's files, and that these have the manifest's row counts. */
 async function checkCatalog(
   directory: string,
   manifest: Manifest,
@@ -242,16 +250,16 @@ async function checkCatalog(
     for (const [table, { files }] of Object.entries(manifest.tables)) {
       const own = files.map(file => join(manifest.directory, file.path))
       if (!isSameSet(shown.get(table) ?? [], own)) {
-        findings.push(problem(CATALOG, path, `shows other files of ${table} than its own`, WRITE_ALL))
+        findings.push(problem(CATALOG, path, `reads ${table} from files other than its own`, WRITE_ALL))
       }
       for (const file of files) {
         const subject = join(directory, file.path)
-        // Enough was said about those.
+        // Unusable files already have a finding.
         const wrong = unusable.has(subject) ? null : await checkRowCount(db, subject, file)
         if (wrong !== null) findings.push(problem(SNAPSHOT, subject, wrong, WRITE_ALL))
       }
     }
-    return orWell(findings, ok(CATALOG, path, `Opens; ${views.length} views, over exactly its files`))
+    return orWell(findings, ok(CATALOG, path, `Opens; ${views.length} views read exactly its files`))
   } catch (error) {
     return [problem(CATALOG, path, `cannot be read: ${messageOf(error)}`, WRITE_ALL)]
   } finally {
@@ -266,7 +274,7 @@ async function checkRowCount(db: Database, path: string, file: SnapshotFile): Pr
     )
     return rows === file.rows ? null : `has ${rows} rows instead of ${file.rows}`
   } catch (error) {
-    return `is no Parquet file that can be read: ${messageOf(error)}`
+    return `is not a readable Parquet file: ${messageOf(error)}`
   }
 }
 

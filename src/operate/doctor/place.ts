@@ -8,22 +8,22 @@ import { latestLink, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { quoted } from './shell.ts'
 
-/** So often what a rebuild and a snapshot of all take: one beside the other, and a day of snapshots. */
+/** Times the size of a rebuild and a full snapshot: room for old and new at once, and a day of snapshots. */
 const ROOM_FACTOR = 2
 export const LEAST_FREE_BYTES = 256 * 1024 * 1024
 export const MEBIBYTE = 1024 * 1024
 
 export type PlaceOptions = {
   readonly paths: CompanyPaths
-  /** Who was said to hold the company though nobody did. */
+  /** The recorded holder of the company, if it no longer holds it. */
   readonly deadHolder: Holder | null
-  /** False where this user cannot take the lock: a run may change what is looked at. */
+  /** False if this user cannot take the lock: a run may change what is being checked. */
   readonly isHeld: boolean
-  /** Of the latest snapshot; 0 where there is none. */
+  /** Size of the latest snapshot; 0 if there is none. */
   readonly snapshotBytes: number
 }
 
-/** This user may write there, there is room, and nothing that a dead process left is in the way. */
+/** Checks that this user may write there, that there is room, and that no dead process left files behind. */
 export async function checkPlace(options: PlaceOptions): Promise<Finding[]> {
   const { paths } = options
   return [
@@ -45,18 +45,19 @@ async function checkAccess(paths: CompanyPaths): Promise<Finding[]> {
   const refused: { path: string; code: string | undefined }[] = []
   for (const [path, mode] of all) {
     const code = await access(path, mode).then(() => null, systemCode)
-    // What is not there yet is made by whoever may write its directory.
+    // A missing path is not an error: whoever may write its directory creates it.
     if (code !== null && code !== 'ENOENT') refused.push({ path, code })
   }
   const [first, ...others] = refused
-  if (!first) return [ok('access', paths.root, 'This user may read and write all of it')]
+  if (!first) return [ok('access', paths.root, 'This user may read and write everything')]
   const owner = (await stat(paths.root)).uid
   const mend =
     first.code === 'EROFS'
       ? 'Mount it writable'
-      : `Run as the user with the id ${owner}, or give the files to this one: chown -R ${process.getuid?.()} ${quoted(paths.root)}`
-  const more = others.length > 0 ? `, nor can ${others.map(({ path }) => basename(path)).join(', ')}` : ''
-  const what = `cannot be written by this user (${first.code})${more}`
+      : `Run as the user with id ${owner}, or change the owner to this user: chown -R ${process.getuid?.()} ${quoted(paths.root)}`
+  const more =
+    others.length > 0 ? `, and neither can ${others.map(({ path }) => basename(path)).join(', ')}` : ''
+  const what = `cannot be read and written by this user (${first.code})${more}`
   return [problem('access', first.path, what, mend)]
 }
 
@@ -74,7 +75,7 @@ async function checkSpace({ paths, snapshotBytes }: PlaceOptions): Promise<Findi
   ]
 }
 
-/** @param onceBytes what a rebuild and a snapshot of all write. */
+/** @param onceBytes what a rebuild and a full snapshot write. */
 export function judgeSpace(
   root: string,
   { freeBytes, onceBytes }: { freeBytes: number; onceBytes: number },
@@ -86,8 +87,8 @@ export function judgeSpace(
   return warning(
     'space',
     root,
-    `has ${free} free on its disk; a rebuild with its snapshot should have ${wanted}`,
-    'Free some space; old snapshots go with a shorter SNAPSHOT_KEEP and `npm run publish`',
+    `has ${free} free on its disk; a rebuild with its snapshot may need ${wanted}`,
+    'Free some space. A shorter SNAPSHOT_KEEP and `npm run publish` remove old snapshots',
   )
 }
 
@@ -97,18 +98,18 @@ function checkLock({ paths, deadHolder, isHeld }: PlaceOptions): Finding[] {
       warning(
         'lock',
         paths.lock,
-        'cannot be taken by this user: a run that began meanwhile may have changed what was looked at',
-        'Run it again as the user of the runs',
+        'cannot be taken by this user: a run may have changed files during the check',
+        'Run the doctor again as the user of the runs',
       ),
     ]
   }
-  if (deadHolder === null) return [ok('lock', paths.lock, 'Nobody else holds the company')]
+  if (deadHolder === null) return [ok('lock', paths.lock, 'No other process holds the company')]
   const { what, pid, host, since } = deadHolder
   return [
     warning(
       'lock',
       paths.lock,
-      `was last taken by ${what} (process ${pid} on ${host}, since ${since}), which did not end well. It holds nothing any more: harmless`,
+      `was last taken by ${what} (process ${pid} on ${host}, ${since}), which died. This is harmless: the lock is free again`,
     ),
   ]
 }
@@ -119,7 +120,7 @@ async function checkLeftovers(paths: CompanyPaths): Promise<Finding[]> {
   const there: string[] = []
   for (const path of candidates) if (await isThere(path)) there.push(path)
   return [...inTemporary, ...there].map(path =>
-    warning('leftovers', path, 'was left by a process that died: harmless, a later run removes it'),
+    warning('leftovers', path, 'was left by a process that died. This is harmless: a later run removes it'),
   )
 }
 
@@ -128,10 +129,10 @@ async function checkNotes(paths: CompanyPaths): Promise<Finding[]> {
   for (const path of [paths.state, paths.metabase]) {
     const text = await textOf(path)
     if (text === null || isJson(text)) continue
-    findings.push(warning('notes', path, 'is not what a run writes: the next one writes it anew'))
+    findings.push(warning('notes', path, 'is not valid JSON: the next run writes it again'))
   }
   if ((await textOf(paths.id))?.trim() === '') {
-    const what = 'is empty: no worker can tell this directory from others'
+    const what = 'is empty: workers cannot identify this directory'
     findings.push(problem('notes', paths.id, what, `rm ${quoted(paths.id)}`))
   }
   return findings
@@ -145,7 +146,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Null where there is none, or none for this user. */
+/** Null if there is no such file, or this user cannot read it. */
 async function textOf(path: string): Promise<string | null> {
   return await readFile(path, 'utf8').catch(() => null)
 }

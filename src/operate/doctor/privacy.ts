@@ -18,14 +18,14 @@ import { type Finding, ok, problem, warning } from './finding.ts'
 import { quoted } from './shell.ts'
 
 const PRIVACY = 'privacy'
-const NEXT_RUN = 'The next run closes it'
+const NEXT_RUN = 'The next run corrects its mode'
 const EVERYTHING = 0o777
 const WRITE = 0o022
 const STICKY = 0o1000
 
 export type PrivacyOptions = { readonly paths: CompanyPaths; readonly lake: LakeSettings }
 
-/** What other users of the machine can open, list or replace beyond what the settings give them (invariant I11). */
+/** Finds what other users of the machine can open, list or replace beyond what the settings allow (invariant I11). */
 export async function checkPrivacy({ paths, lake }: PrivacyOptions): Promise<Finding[]> {
   const { root } = paths
   const dataDir = dirname(root)
@@ -39,10 +39,10 @@ export async function checkPrivacy({ paths, lake }: PrivacyOptions): Promise<Fin
     ...(await checkReaders(paths, lake)),
   ]
   if (findings.length > 0) return findings
-  return [ok(PRIVACY, root, 'Other users can open nothing but what LAKE_MODE gives them')]
+  return [ok(PRIVACY, root, 'Other users can open only what LAKE_MODE allows')]
 }
 
-/** Each with the most that others may have of it. */
+/** A path, and the most permissive mode that it may have. */
 type Allowed = readonly [path: string, mode: number]
 
 async function privatePaths({ root, raw, temporary, mirror }: CompanyPaths): Promise<Allowed[]> {
@@ -62,7 +62,7 @@ async function directoriesOf(lake: string, { mode }: LakeSettings): Promise<Allo
   return all.map(path => [path, mode ?? LAKE_DIRECTORY] as const)
 }
 
-/** Where others come no further, it does not matter how open that is which lies behind. */
+/** If other users cannot enter a directory, the modes below it do not matter. */
 async function canBePassed(directory: string): Promise<boolean> {
   return ((await stat(directory)).mode & PASSED_DIRECTORY & ~PRIVATE_DIRECTORY) !== 0
 }
@@ -113,16 +113,17 @@ async function checkDataDirectory(dataDir: string): Promise<Finding[]> {
   const about = await stat(dataDir)
   if (excess(about.mode, PASSED_DIRECTORY) === 0) return []
   if (isOursAlone(dataDir)) return await checkPath(dataDir, about, PASSED_DIRECTORY)
-  // To list it shows names of companies only, and it is for others too.
+  // Listing it shows only names of companies, and other programs use it too.
   if ((about.mode & WRITE) === 0) return []
-  const can = (about.mode & STICKY) === 0 ? 'replace every company there' : 'put files there under our names'
-  const what = `is not used by this program alone: other users can ${can} (${octal(about.mode)})`
+  const can =
+    (about.mode & STICKY) === 0 ? 'replace every company in it' : 'create files in it under our names'
+  const what = `is shared with other programs: other users can ${can} (${octal(about.mode)})`
   return [
-    problem(PRIVACY, dataDir, what, 'Move the companies to a directory of their own, and set DATA_DIR to it'),
+    problem(PRIVACY, dataDir, what, 'Move the companies to a separate directory, and set DATA_DIR to it'),
   ]
 }
 
-/** Those whom the settings let read the lake come to it. */
+/** Checks that users who may read the lake by the settings can reach it. */
 async function checkReaders({ root, lake }: CompanyPaths, { mode, group }: LakeSettings): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const path of group === null ? [] : [root, lake]) {
@@ -131,15 +132,15 @@ async function checkReaders({ root, lake }: CompanyPaths, { mode, group }: LakeS
       () => group,
     )
     if (gid === group) continue
-    const what = `belongs to the group with the id ${gid}, not to LAKE_GROUP (${group})`
-    findings.push(warning(PRIVACY, path, what, 'The next run gives it to that group'))
+    const what = `belongs to the group with id ${gid}, not to LAKE_GROUP (${group})`
+    findings.push(warning(PRIVACY, path, what, 'The next run changes its group'))
   }
   const open = (mode ?? 0) & PASSED_DIRECTORY & ~PRIVATE_DIRECTORY
   for (const path of [dirname(root), root]) {
     const about = await stat(path)
     if ((about.mode & open) === open) continue
-    const what = `cannot be passed by those who may read the lake (${octal(about.mode)}, LAKE_MODE ${octal(mode ?? 0)})`
-    const mend = `The next run lets them, or chmod ${octal(about.mode | open)} ${quoted(path)}`
+    const what = `cannot be entered by users who may read the lake (${octal(about.mode)}, LAKE_MODE ${octal(mode ?? 0)})`
+    const mend = `The next run corrects its mode, or run chmod ${octal(about.mode | open)} ${quoted(path)}`
     findings.push(warning(PRIVACY, path, what, mend))
   }
   return findings

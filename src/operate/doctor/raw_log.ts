@@ -13,7 +13,7 @@ import { type Finding, ok, orWell, problem, warning } from './finding.ts'
 
 const CHECK = 'raw log'
 
-/** The log is without a gap, every line of it can be read, and all of it is this company's. */
+/** Checks that the log has no gap, that every line can be read, and that all of it belongs to this company. */
 export async function checkRawLog(
   paths: CompanyPaths,
   onSegment: (done: number, total: number) => void,
@@ -21,7 +21,7 @@ export async function checkRawLog(
   try {
     const stray = await straySegment(paths.raw)
     if (stray !== null) {
-      return { findings: [problem(CHECK, stray.path, stray.why, 'Move it away')], examined: null }
+      return { findings: [problem(CHECK, stray.path, stray.why, 'Move it elsewhere')], examined: null }
     }
     const examined = await examineLog({ directory: paths.raw, onSegment })
     const findings = [
@@ -36,7 +36,7 @@ export async function checkRawLog(
       CHECK,
       paths.raw,
       `cannot be read: ${messageOf(error)}`,
-      'Run as the user whose files they are, or give them to this one (chown -R)',
+      'Run as the user who owns the files, or change their owner to this user (chown -R)',
     )
     return { findings: [found], examined: null }
   }
@@ -51,16 +51,16 @@ function checkSegment(one: Examined): Finding[] {
       problem(
         CHECK,
         path,
-        `has lines of the type ${unknown}, which this version does not know: a rebuild would leave them out`,
-        'Run the version of the program that wrote them, or a later one',
+        `has lines of type ${unknown}, which this version does not know: a rebuild would drop them`,
+        'Use the version of the program that wrote them, or a later one',
       ),
     ]
   }
-  const left = state === 'damaged' ? `; ${linesIn(contents)} lines of it can be read` : ''
+  const left = state === 'damaged' ? `; ${linesIn(contents)} of its lines can be read` : ''
   return [problem(CHECK, path, `${why}${left}`, WAYS_OUT)]
 }
 
-/** A company may be renamed with its directory; it may also be the wrong directory. */
+/** Another company's name in the log means a renamed company and directory, or the wrong directory. */
 function checkCompany({ raw, company }: CompanyPaths, examined: readonly Examined[]): Finding[] {
   const own = examined.filter(({ state }) => state === 'whole' || state === 'damaged')
   const companies = own.flatMap(({ contents }) => [...contents.claims.companies])
@@ -70,7 +70,7 @@ function checkCompany({ raw, company }: CompanyPaths, examined: readonly Examine
     warning(
       CHECK,
       raw,
-      `was last written for ${last}: if the company was not renamed, this is not its directory`,
+      `was last written for company ${last}: if ${company} is not its new name, this is the wrong directory`,
     ),
   ]
 }
@@ -80,20 +80,22 @@ async function checkOthers(directory: string): Promise<Finding[]> {
     const path = join(directory, name)
     if (path === damagedDirectory(directory)) return []
     if (name.endsWith(UNSEALED_SUFFIX))
-      return [warning(CHECK, path, 'was not sealed when its run ended: harmless, the next run removes it')]
-    return [warning(CHECK, path, 'is no part of the log', 'Move it away')]
+      return [
+        warning(CHECK, path, 'was not sealed when its run ended. This is harmless: the next run removes it'),
+      ]
+    return [warning(CHECK, path, 'is not part of the log', 'Move it elsewhere')]
   })
 }
 
 function summary(directory: string, examined: readonly Examined[]): Finding {
-  if (examined.length === 0) return ok(CHECK, directory, 'No segment yet')
+  if (examined.length === 0) return ok(CHECK, directory, 'No segments yet')
   const lines = examined.reduce((sum, { contents }) => sum + linesIn(contents), 0)
   const salvaged = examined.filter(({ contents }) => contents.kinds.has('lost'))
-  const told = salvaged.map(({ number }) => number).join(', ')
+  const numbers = salvaged.map(({ number }) => number).join(', ')
   return ok(
     CHECK,
     directory,
-    `${examined.length} segments without a gap; all ${lines} lines are readable${told ? ` (salvaged: ${told})` : ''}`,
+    `${examined.length} segments without a gap; all ${lines} lines are readable${numbers ? ` (salvaged: ${numbers})` : ''}`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** A path as a shell reads it, for commands that somebody will copy; usual ones stay as they are. */
+/** Quotes a path for a shell, for commands that users copy; ordinary paths stay unquoted. */
 export function quoted(path: string): string {
   return /^[\p{L}\p{N}_/.,:@%+=-]+$/u.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }

@@ -18,7 +18,7 @@ import { linesIn } from './raw_log.ts'
 const CHECK = 'warehouse'
 const ROWS = 'rows'
 const MAX_SAMPLE_CHARACTERS = 160
-const MORE_ROOM = 'Where it is space or memory, give it more; then run it again'
+const MORE_ROOM = 'If space or memory ran out, provide more, then run the doctor again'
 
 /** What the lake is compared with. */
 export type WarehouseState = { readonly warehouse_id: string; readonly data_version: number }
@@ -26,15 +26,15 @@ export type WarehouseState = { readonly warehouse_id: string; readonly data_vers
 type Meta = WarehouseState & { readonly applied: number }
 
 type Options = WarehouseOptions & {
-  /** Null where the log cannot be read at all. */
+  /** Null if the log cannot be read at all. */
   readonly examined: readonly Examined[] | null
-  /** A directory of our own for a second warehouse; null to compare no rows. */
+  /** A temporary directory for a second warehouse; null to compare no rows. */
   readonly scratch: string | null
-  /** False where a run may go on meanwhile. */
+  /** False if a run may be active during the check. */
   readonly isHeld: boolean
 }
 
-/** The warehouse opens, has applied what is sealed, and holds what the log says. */
+/** Checks that the warehouse opens, has applied all sealed segments, and holds the same data as the log. */
 export async function checkWarehouse(
   options: Options,
 ): Promise<{ findings: Finding[]; state: WarehouseState | null }> {
@@ -43,26 +43,26 @@ export async function checkWarehouse(
   if (!existsSync(path)) {
     const missing =
       examined?.length === 0
-        ? ok(CHECK, path, 'There is none yet')
-        : warning(CHECK, path, 'is not there: the next run makes it from the raw log', '`npm run rebuild`')
+        ? ok(CHECK, path, 'No warehouse yet')
+        : warning(CHECK, path, 'is missing: the next run rebuilds it from the raw log', '`npm run rebuild`')
     return { findings: [missing], state: null }
   }
   const opened = await readMeta(options)
   if ('status' in opened) return { findings: [opened], state: null }
-  // A run that was not kept out has sealed more since the log was read.
+  // Without the lock, a run may have sealed more segments since the log was read.
   const sealed = isHeld ? undefined : (await segmentNumbers(paths.raw)).length
   const findings = checkApplied(path, opened, examined, sealed)
   if (scratch === null) return { findings, state: opened }
   const canRebuild = examined?.every(({ state }) => state === 'whole') ?? false
   const isBehind = findings.some(({ status }) => status === 'problem')
   if (!canRebuild || isBehind) {
-    const why = 'was not compared with the raw log, which cannot be rebuilt from as it is'
+    const why = 'was not compared with the raw log: a rebuild from the log as it is would fail'
     return { findings: [...findings, warning(ROWS, path, why)], state: opened }
   }
   return { findings: [...findings, ...(await checkRows(options, scratch, opened.applied))], state: opened }
 }
 
-/** What the warehouse says of itself, or why it cannot be asked. */
+/** The metadata of the warehouse, or why it cannot be read. */
 async function readMeta({
   paths,
   sourceTimezone,
@@ -81,7 +81,7 @@ async function readMeta({
       return warning(
         CHECK,
         path,
-        'is of another version of the program, or of another SOURCE_TIMEZONE: the next run rebuilds it',
+        'was built by another version of the program, or with another SOURCE_TIMEZONE: the next run rebuilds it',
         '`npm run rebuild`',
       )
     }
@@ -90,7 +90,12 @@ async function readMeta({
     return { ...meta, lines: new Map(segments.map(({ segment, lines }) => [segment, lines])) }
   } catch (error) {
     if (error instanceof FatalError && error.why === 'newer_schema') {
-      return warning(CHECK, path, 'was made by a newer version of the program', 'Run its doctor')
+      return warning(
+        CHECK,
+        path,
+        'was built by a newer version of the program',
+        'Run the doctor of that version',
+      )
     }
     return problem(CHECK, path, `cannot be read: ${messageOf(error)}`, '`npm run rebuild`')
   } finally {
@@ -112,11 +117,11 @@ function checkApplied(
         CHECK,
         path,
         `was built from ${applied} segments, but the raw log holds ${sealed}`,
-        'Put the missing ones back from a backup; or accept what is left with `npm run rebuild`, and run `npm run sync`',
+        'Restore the missing segments from a backup; or accept the loss with `npm run rebuild`, then run `npm run sync`',
       ),
     ]
   }
-  // A file that ends early where a block does is whole by itself.
+  // A file that is cut off at the end of a block looks intact by itself.
   const short = examined.find(
     ({ number, state, contents }) =>
       state === 'whole' && number <= applied && lines.get(number) !== linesIn(contents),
@@ -126,17 +131,17 @@ function checkApplied(
       problem(
         CHECK,
         short.path,
-        `holds ${linesIn(short.contents)} lines, but ${lines.get(short.number) ?? 'none'} of it were applied`,
-        'Put the right file back from a backup; or accept what is left with `npm run rebuild`, and run `npm run sync`',
+        `has ${linesIn(short.contents)} lines, but the warehouse applied ${lines.get(short.number) ?? 'none'} of this segment`,
+        'Restore the file from a backup; or accept the loss with `npm run rebuild`, then run `npm run sync`',
       ),
     ]
   }
   if (applied === sealed) return [ok(CHECK, path, `Opens; all ${sealed} segments are applied`)]
   const left = sealed - applied === 1 ? 'the last segment' : `the last ${sealed - applied} segments`
-  return [warning(CHECK, path, `has not applied ${left} yet: the next run does`)]
+  return [warning(CHECK, path, `has not applied ${left} yet: the next run applies it`)]
 }
 
-/** Rebuilds the same in another file, and compares table by table. */
+/** Rebuilds the warehouse in another file, and compares the two table by table. */
 async function checkRows(options: Options, scratch: string, applied: number): Promise<Finding[]> {
   const rebuilt = join(scratch, 'warehouse.duckdb')
   const own = { ...options, paths: { ...options.paths, temporary: scratch } }
@@ -153,7 +158,7 @@ async function checkRows(options: Options, scratch: string, applied: number): Pr
   return await compare(options, { rebuilt, scratch, applied })
 }
 
-/** Why no second warehouse should be written; null where it may. Others need room on that disk too. */
+/** Why a second warehouse must not be written; null if it may. Other programs need room on that disk too. */
 export function judgeRoom(
   path: string,
   { freeBytes, warehouseBytes }: { freeBytes: number; warehouseBytes: number },
@@ -164,14 +169,14 @@ export function judgeRoom(
   return warning(
     ROWS,
     path,
-    `was not compared with the raw log: that needs ${wanted.toLocaleString('en-US')} MiB, and ${free.toLocaleString('en-US')} MiB are free`,
-    'Free some space, and run it again',
+    `was not compared with the raw log: that needs ${wanted.toLocaleString('en-US')} MiB, but only ${free.toLocaleString('en-US')} MiB are free`,
+    'Free some space, and run the doctor again',
   )
 }
 
-/** A rebuild for use would fail as well. */
+/** A problem, because a real rebuild would fail as well. */
 function failedBuild(path: string, error: unknown): Finding {
-  const failed = (why: string) => `was not compared with the raw log: a rebuild of that failed: ${why}`
+  const failed = (why: string) => `was not compared with the raw log: the rebuild from it failed: ${why}`
   if (error instanceof FatalError && error.message.includes(WAYS_OUT)) {
     const [why = ''] = error.message.split(` ${WAYS_OUT}`)
     return problem(ROWS, path, failed(why.replace(/\.$/, '')), WAYS_OUT)
@@ -188,7 +193,7 @@ async function compare(
   try {
     await db.run(`ATTACH ${literal(path)} AS stored (READ_ONLY)`)
     await db.run(`ATTACH ${literal(rebuilt)} AS rebuilt (READ_ONLY)`)
-    // From here on no run can open it.
+    // From here on, no run can open the warehouse.
     const stored = await db.row<{ applied: number }>(
       'SELECT applied_segment AS applied FROM stored.main.meta',
     )
@@ -203,10 +208,10 @@ async function compare(
       if (what !== null) differences.push(problem(ROWS, path, what, '`npm run rebuild`'))
     }
     if (differences.length > 0) return differences
-    return [ok(ROWS, path, `${tables.length} tables hold what the raw log says, row for row`)]
+    return [ok(ROWS, path, `${tables.length} tables match the raw log, row for row`)]
   } catch (error) {
     if (!isHeld && isOpenElsewhere(error)) return [changedMeanwhile(path)]
-    // Nothing is wrong with the warehouse then.
+    // This does not mean that anything is wrong with the warehouse.
     if (/^Out of Memory Error|No space left on device/.test(messageOf(error)))
       return [problem(ROWS, path, `cannot be compared with the raw log: ${messageOf(error)}`, MORE_ROOM)]
     return [problem(ROWS, path, `cannot be read: ${messageOf(error)}`, '`npm run rebuild`')]
@@ -216,16 +221,16 @@ async function compare(
 }
 
 function changedMeanwhile(path: string): Finding {
-  return warning(ROWS, path, 'was not compared with the raw log: a run began meanwhile')
+  return warning(ROWS, path, 'was not compared with the raw log: a run began during the check')
 }
 
 function isOpenElsewhere(error: unknown): boolean {
   return /Conflicting lock|Could not set lock/.test(messageOf(error))
 }
 
-/** How a table differs from the one that the log gives; null where it does not. Rows have no order. */
+/** How a table differs from the one rebuilt from the log; null if it does not. Rows have no order. */
 async function difference(db: Database, name: string): Promise<string | null> {
-  // A warehouse's own name is not in the log.
+  // The warehouse's own id is not in the log.
   const columns = name === 'meta' ? '* EXCLUDE (warehouse_id)' : '*'
   const [stored, rebuilt] = ['stored', 'rebuilt'].map(
     database => `(SELECT ${columns} FROM ${database}.main.${identifier(name)})`,
@@ -242,5 +247,5 @@ async function difference(db: Database, name: string): Promise<string | null> {
        coalesce((SELECT min(to_json(t)::VARCHAR) FROM surplus t), (SELECT min(to_json(t)::VARCHAR) FROM lacking t)) AS sample`,
   )
   const cut = sample.length > MAX_SAMPLE_CHARACTERS ? `${sample.slice(0, MAX_SAMPLE_CHARACTERS)}…` : sample
-  return `${name}: ${surplus} rows that the raw log does not give, ${lacking} that it gives are not there, such as ${cut}`
+  return `${name}: ${surplus} rows are not in the raw log, ${lacking} rows of the raw log are missing, such as ${cut}`
 }

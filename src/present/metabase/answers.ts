@@ -1,8 +1,8 @@
 /**
- * What is read of Metabase's answers. Its API is described by its sources: each endpoint's `defendpoint` names its
- * parameters and body. What is sent and read here, and what `test/support/metabase_api.ts` accepts, was taken from
- * these files of metabase/metabase below `src/present/metabase/`, each at the commit named, of the years 2025 and 2026; none
- * of it was tried on a running Metabase.
+ * The parts of Metabase's answers that are read here. Its API is documented by its source code: each endpoint's
+ * `defendpoint` names its parameters and body. What is sent and read here, and what `test/support/metabase_api.ts`
+ * accepts, comes from these files of metabase/metabase below `src/metabase/`, each at the commit named (2025 and
+ * 2026). None of it was tested against a running Metabase.
  *
  *     session/api.clj 00309a4              settings_rest/api.clj 038837f       warehouses_rest/api.clj 004f0ce
  *     setup_rest/api.clj 038837f           permissions_rest/api.clj 02a18f3    queries_rest/api/card.clj 00f4566
@@ -28,7 +28,7 @@ export type MetabaseDatabase = {
   readonly name: string
   readonly engine: string
   readonly description: string | null
-  /** Absent where the asker may not change the database. */
+  /** Absent if this user may not change the database. */
   readonly details?: Readonly<Record<string, unknown>>
   readonly initial_sync_status: 'incomplete' | 'complete' | 'aborted'
 }
@@ -56,14 +56,14 @@ export type MetabaseTable = {
 /** `GET /api/setting`, an element of the list. */
 export type MetabaseSetting = {
   readonly key: string
-  /** Null where it is the default. */
+  /** Null if it is the default. */
   readonly value: unknown
   readonly is_env_setting: boolean
 }
 
-/** Collection, or dashboard among a collection's items. */
+/** A collection, or a dashboard among a collection's items. */
 export type MetabaseItem = {
-  /** The root collection's is `root`. */
+  /** `root` for the root collection. */
   readonly id: number | 'root'
   readonly name: string
   readonly description?: string | null

@@ -5,17 +5,17 @@ import type { CardSpec, FilterSpec } from '#config/metabase/dashboards.ts'
 
 const CARDS_DIRECTORY = join(import.meta.dirname, '../../../config/metabase/cards')
 
-/** A card as its file says it. */
+/** The contents of a card's file. */
 export type CardText = {
   readonly name: string
   readonly description: string
-  /** As Metabase gets it: with `{{uf}}`, and `[[…]]` around what falls away without a value. */
+  /** As sent to Metabase: with `{{uf}}`, and `[[…]]` around what Metabase drops if there is no value. */
   readonly sql: string
 }
 
 /**
- * @throws Error when the file does not begin with two lines of comment, the name and the description; that is a
- * mistake of who wrote it.
+ * @throws Error if the file does not begin with at least two comment lines, the name and the description: a mistake
+ * of the card's author.
  */
 export async function readCard(key: string): Promise<CardText> {
   const sql = (await readFile(join(CARDS_DIRECTORY, `${key}.sql`), 'utf8')).trim()
@@ -31,13 +31,13 @@ export async function readCard(key: string): Promise<CardText> {
   return { name, description: description.join(' '), sql }
 }
 
-/** The filters that a card's SQL has a place for. */
+/** The filters that a card's SQL uses. */
 export function filtersOf(sql: string, filters: readonly FilterSpec[]): FilterSpec[] {
   return filters.filter(({ key }) => sql.includes(`{{${key}}}`))
 }
 
 /**
- * The native query of a card, in the form that Metabase calls legacy MBQL and takes from every client
+ * The native query of a card, in the form that Metabase calls legacy MBQL and accepts from every client
  * (`::lib-be.schema/maybe-legacy-query`), with a text variable for each filter.
  */
 export function nativeQuery(databaseId: number, sql: string, filters: readonly FilterSpec[]) {
@@ -56,7 +56,7 @@ export function nativeQuery(databaseId: number, sql: string, filters: readonly F
   }
 }
 
-/** The parameters of a card, as Metabase's editor makes them of its variables. */
+/** The parameters of a card, as Metabase's editor derives them from its variables. */
 export function cardParameters(filters: readonly FilterSpec[]) {
   return filters.map(({ key, name }) => ({
     id: tagId(key),
@@ -67,7 +67,7 @@ export function cardParameters(filters: readonly FilterSpec[]) {
   }))
 }
 
-/** A filter of a dashboard: one value of a list. */
+/** A filter of a dashboard that selects one value of a list. */
 export function dashboardParameter({ key, name, values }: FilterSpec) {
   return {
     id: key,
@@ -75,7 +75,7 @@ export function dashboardParameter({ key, name, values }: FilterSpec) {
     slug: key,
     type: 'string/=',
     sectionId: 'string',
-    // A variable stands for one value.
+    // A variable holds one value.
     isMultiSelect: false,
     values_query_type: 'list',
     values_source_type: 'static-list',
@@ -87,7 +87,7 @@ export function parameterMapping(cardId: number, { key }: FilterSpec) {
   return { parameter_id: key, card_id: cardId, target: variable(key) }
 }
 
-/** Where a card stands on its dashboard. */
+/** Position and size of a card on its dashboard. */
 export function placeOf({ at }: CardSpec) {
   return { row: at.row, col: at.col, size_x: at.width, size_y: at.height }
 }
@@ -96,7 +96,7 @@ function variable(key: string) {
   return ['variable', ['template-tag', key]]
 }
 
-/** A UUID, and always the same: cards must not change from run to run. */
+/** A stable UUID: cards must not change from run to run. */
 function tagId(key: string): string {
   const hex = createHash('sha256').update(`editais-sync ${key}`).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`

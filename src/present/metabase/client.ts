@@ -3,27 +3,27 @@ import { EXIT, FatalError, InterruptedError, systemCode } from '#src/platform/er
 
 /** The metadata of a whole database is some 2 MB. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024
-/** Of what Metabase says about a refusal. */
-const MAX_SAID = 300
+/** How much of Metabase's error text a message repeats. */
+const MAX_ERROR_CHARACTERS = 300
 
-/** Why a call failed, for machines; the message is for people. */
+/** Why a call failed, for code; the message is for people. */
 export type Trouble =
-  /** No connection, or it broke. */
+  /** No connection, or a broken one. */
   | 'unreachable'
   | 'slow'
-  /** It is still starting (503). */
+  /** Metabase is still starting (503). */
   | 'starting'
   | 'redirected'
   | 'key_refused'
-  /** The key is good, but not an administrator's. */
+  /** The key is valid, but not an administrator's. */
   | 'forbidden'
   | 'missing'
-  /** It refuses this request (other 4xx): wrong settings, or a version that differs. */
+  /** Metabase rejects this request (other 4xx): wrong settings, or a different version. */
   | 'rejected'
-  /** 5xx, or an answer that is none of Metabase's. */
+  /** 5xx, or an answer that does not come from Metabase. */
   | 'failed'
 
-/** A call of Metabase's API that failed; the message says what to do and never holds a secret. */
+/** A failed call of Metabase's API; the message says what to do and never holds a secret. */
 export class MetabaseError extends FatalError {
   readonly trouble: Trouble
 
@@ -33,14 +33,14 @@ export class MetabaseError extends FatalError {
   }
 }
 
-/** Who asks: an API key, or the session of a user. */
+/** How requests authenticate: with an API key, or with a user's session. */
 export type Identity = { readonly apiKey: string } | { readonly session: string }
 
 type Query = Readonly<Record<string, string | number | boolean>>
 
 /**
- * Metabase's REST API. Every call resolves with the JSON of the answer (null where it is empty) and rejects with
- * MetabaseError, or InterruptedError when the signal was aborted.
+ * Metabase's REST API. Every call resolves with the JSON of the answer (null if it is empty) and rejects with
+ * MetabaseError, or with InterruptedError if the signal was aborted.
  */
 export type Metabase = {
   readonly url: string
@@ -48,21 +48,21 @@ export type Metabase = {
   post<T>(path: string, body?: object): Promise<T>
   put<T>(path: string, body: object): Promise<T>
   delete(path: string): Promise<void>
-  /** From now on, all calls are this one's. */
+  /** All later calls use this identity. */
   identify(identity: Identity | null): void
-  /** Calls that change something, logging in and out apart, are writes. */
+  /** Writes are calls that change something, except logging in and out. */
   readonly stats: { requests: number; writes: number }
   close(): Promise<void>
 }
 
 export type MetabaseOptions = {
-  /** Origin, and path where it is served below one; no slash at the end. */
+  /** Origin, and path if it is served below one; no slash at the end. */
   readonly url: string
   readonly apiKey?: string | null
-  /** For a whole call. */
+  /** For a complete call. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  /** Masked in whatever the server says, beside the identity. */
+  /** Masked in the server's error texts, together with the identity. */
   readonly secrets?: readonly string[]
 }
 
@@ -73,7 +73,7 @@ export function createMetabase(options: MetabaseOptions): Metabase {
   const { origin, pathname } = new URL(options.url)
   const prefix = pathname.replace(/\/+$/, '')
   const stats = { requests: 0, writes: 0 }
-  // Redirects are not followed: the key goes to no other place.
+  // Redirects are not followed, so that the key is sent nowhere else.
   const pool = new Pool(origin, { connections: 1, allowH2: false, connect: { timeout: options.timeoutMs } })
   let identity: Identity | null = options.apiKey ? { apiKey: options.apiKey } : null
 
@@ -97,7 +97,7 @@ export function createMetabase(options: MetabaseOptions): Metabase {
       })
       const text = await readText(response.body)
       if (response.statusCode >= 200 && response.statusCode < 300) return parsed<T>(text, options.url)
-      throw refusal(response, `${method} ${path}`, said(text))
+      throw refusal(response, `${method} ${path}`, serverText(text))
     } catch (error) {
       if (error instanceof FatalError) throw error
       if (options.signal.aborted) throw new InterruptedError()
@@ -105,11 +105,11 @@ export function createMetabase(options: MetabaseOptions): Metabase {
     }
   }
 
-  /** What the server says, on one line, without what it must not repeat. */
-  function said(text: string): string {
+  /** The server's error text, on one line, without secrets. */
+  function serverText(text: string): string {
     const secrets = [...(options.secrets ?? []), ...Object.values(identity ?? {})].filter(Boolean)
     const clean = secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), errorText(text))
-    const line = clean.replace(/\s+/g, ' ').trim().slice(0, MAX_SAID)
+    const line = clean.replace(/\s+/g, ' ').trim().slice(0, MAX_ERROR_CHARACTERS)
     return line ? `: ${line}` : ''
   }
 
@@ -118,21 +118,21 @@ export function createMetabase(options: MetabaseOptions): Metabase {
     const at = `Metabase at ${options.url}`
     if (status >= 300 && status < 400) {
       return new MetabaseError(
-        `${at} redirects (${status}) to ${redirectTarget(response)}; redirects are not followed, so that the key goes nowhere else. Set METABASE_URL to the final address.`,
+        `${at} redirects (${status}) to ${redirectTarget(response)}. Redirects are not followed, so that the key is sent nowhere else. Set METABASE_URL to the final address.`,
         'redirected',
       )
     }
     if (status === 401) {
       return new MetabaseError(
         identity && 'apiKey' in identity
-          ? `${at} refuses the API key (401). Create one in Admin, Authentication, API keys, for the group Administrators, and put it into the file of METABASE_API_KEY_FILE.`
-          : `${at} refuses the login (401)${text}. Check METABASE_ADMIN_EMAIL and METABASE_ADMIN_PASSWORD_FILE.`,
+          ? `${at} rejects the API key (401). Create one in Admin, Authentication, API keys, for the group Administrators, and put it into the file of METABASE_API_KEY_FILE.`
+          : `${at} rejects the login (401)${text}. Check METABASE_ADMIN_EMAIL and METABASE_ADMIN_PASSWORD_FILE.`,
         'key_refused',
       )
     }
     if (status === 403) {
       return new MetabaseError(
-        `${at} does not allow ${what} (403). The API key must be of the group Administrators.`,
+        `${at} does not allow ${what} (403). The API key must belong to the group Administrators.`,
         'forbidden',
       )
     }
@@ -141,16 +141,16 @@ export function createMetabase(options: MetabaseOptions): Metabase {
     }
     if (status === 503) {
       return new MetabaseError(
-        `${at} is not ready (503)${text}. It takes a minute to start; try again.`,
+        `${at} is not ready (503)${text}. It takes about a minute to start. Try again later.`,
         'starting',
       )
     }
     return status < 500
-      ? new MetabaseError(`${at} does not accept ${what} (${status})${text}.`, 'rejected')
-      : new MetabaseError(`${at} failed at ${what} (${status})${text}. Look at its log.`, 'failed')
+      ? new MetabaseError(`${at} rejects ${what} (${status})${text}.`, 'rejected')
+      : new MetabaseError(`${at} failed at ${what} (${status})${text}. Check its log.`, 'failed')
   }
 
-  /** Tells what a network error means; programming errors pass through. */
+  /** Explains a network error; programming errors pass through. */
   function explain(error: unknown, late: boolean): unknown {
     const at = `Metabase at ${options.url}`
     if (late) {
@@ -190,10 +190,10 @@ export function createMetabase(options: MetabaseOptions): Metabase {
 
 function credentials(identity: Identity | null): Record<string, string> {
   if (!identity) return {}
-  // What cannot stand in a header can be no key; the value itself is never shown.
+  // A value that is invalid in a header cannot be a key. The value itself is never shown.
   if (!Object.values(identity).every(secret => /^[\x21-\x7e]+$/.test(secret))) {
     throw new FatalError(
-      'The API key in the file of METABASE_API_KEY_FILE holds white space or other characters that no key has. Copy it again.',
+      'The API key in the file of METABASE_API_KEY_FILE contains white space or other characters that are invalid in a key. Copy it again.',
       EXIT.usage,
     )
   }
@@ -208,7 +208,7 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string> 
     size += chunk.length
     if (size > MAX_BODY_BYTES) {
       throw new MetabaseError(
-        'Metabase sent an answer that is too large to be one. Check METABASE_URL.',
+        `The answer has more than ${MAX_BODY_BYTES / 1024 / 1024} MiB, so it does not come from Metabase. Check METABASE_URL.`,
         'failed',
       )
     }
@@ -221,13 +221,13 @@ function parsed<T>(text: string, url: string): T {
     return (text === '' ? null : JSON.parse(text)) as T
   } catch {
     throw new MetabaseError(
-      `Metabase at ${url} is none: the answer is no JSON. Check METABASE_URL.`,
+      `Metabase at ${url} does not answer as Metabase does (expected JSON). Check METABASE_URL.`,
       'failed',
     )
   }
 }
 
-/** Metabase says what is wrong in `message`, in `errors` by property, or as plain text. */
+/** Metabase reports an error in `message`, in `errors` by property, or as plain text. */
 function errorText(text: string): string {
   try {
     const body = JSON.parse(text) as unknown

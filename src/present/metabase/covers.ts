@@ -1,6 +1,6 @@
 /**
- * Whether `actual` says all that `wanted` says. Metabase adds properties and defaults of its own to what it was
- * given, and null is how it says that something is absent.
+ * Whether `actual` contains everything in `wanted`. Metabase adds properties and defaults to what it was given, and
+ * uses null for absent values.
  */
 export function covers(actual: unknown, wanted: unknown): boolean {
   if (wanted === null || wanted === undefined) return actual === null || actual === undefined

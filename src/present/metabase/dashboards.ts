@@ -22,15 +22,15 @@ export type Built = {
 
 type Place = { readonly client: Metabase; readonly databaseId: number; readonly company: string }
 
-/** What a PUT of a dashboard accepts of a card on it (`UpdatedDashboardCard`). */
+/** Properties of a dashboard's card that a PUT of the dashboard accepts (`UpdatedDashboardCard`). */
 const DASHCARD_PROPERTIES = [
   ...['id', 'size_x', 'size_y', 'row', 'col', 'card_id', 'action_id', 'dashboard_tab_id'],
   ...['parameter_mappings', 'visualization_settings', 'inline_parameters'],
 ]
 
 /**
- * Makes the company's collection, cards and dashboards, or what is missing of them, and puts back what somebody
- * changed in them. What others made, also of the same name or on our dashboards, stays as it is.
+ * Creates the company's collection, cards and dashboards if they are missing, and reverts users' changes to them.
+ * What users created stays unchanged, even under the same name or on our dashboards.
  */
 export async function buildDashboards(place: Place): Promise<Built> {
   const { client, databaseId, company } = place
@@ -102,7 +102,7 @@ async function ensureCard(
     })
     return { id: made.id, sql, outcome: 'made' }
   }
-  // Without it, the query comes in another form than it is sent in.
+  // Without `legacy-mbql`, the query comes in another form than it was sent in.
   const actual = await client.get<MetabaseCard>(`/api/card/${existing.id}`, { 'legacy-mbql': true })
   if (covers(actual, wanted)) return { id: existing.id, sql, outcome: null }
   await client.put(`/api/card/${existing.id}`, wanted)
@@ -119,7 +119,7 @@ type DashboardRequest = {
   readonly wanted: readonly WantedDashcard[]
   readonly existing: number | null
   readonly collectionId: number
-  /** Among the dashboards, from 0. */
+  /** Index among the dashboards, from 0. */
   readonly position: number
 }
 
@@ -154,7 +154,7 @@ async function ensureDashboard(
   return { id, did: existing === null ? 'made' : 'changed' }
 }
 
-/** The cards on a dashboard: ours, and what somebody added. */
+/** Separates the cards on a dashboard: ours, and those that users added. */
 function sortOut(dashboard: MetabaseDashboard, company: string) {
   const keys = DASHBOARDS.flatMap(({ cards }) => cards.map(({ key }) => key))
   const isOurs = ({ card }: MetabaseDashcard) => keys.some(key => isMarked(card?.description, company, key))
@@ -170,7 +170,7 @@ function sameDashcards(mine: readonly MetabaseDashcard[], wanted: readonly Wante
   )
 }
 
-/** Cards that are there keep their ids; negative ones stand for new cards. */
+/** Existing cards keep their ids; negative ids mean new cards. */
 function arranged(
   mine: readonly MetabaseDashcard[],
   wanted: readonly WantedDashcard[],
@@ -187,7 +187,7 @@ function arranged(
   })
 }
 
-/** Somebody's card on a dashboard of ours, as it is. */
+/** A user's card on one of our dashboards, unchanged. */
 function accepted(dashcard: MetabaseDashcard): object {
   const series = Array.isArray(dashcard.series)
     ? dashcard.series.map(({ id }: { id: number }) => ({ id }))

@@ -7,21 +7,21 @@ import { readDatabase } from './point.ts'
 /** How Metabase opens a catalog; the names are the DuckDB driver's (its `metabase-plugin.yaml`). */
 const FIRST_DETAILS = {
   read_only: true,
-  // As its form has it: the SQL that Metabase makes counts on it.
+  // The default of Metabase's form: the SQL that Metabase generates depends on it.
   old_implicit_casting: true,
-  // DuckDB would take 80 % of the machine, beside a JVM.
+  // By default, DuckDB takes up to 80 % of the machine's memory, beside a JVM.
   memory_limit: '1GB',
-  // A catalog needs nothing that is not linked in, and nothing from the network.
+  // A catalog needs only built-in extensions, and nothing from the network.
   init_sql: 'SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;',
 }
 
 export type Owner = {
   readonly company: string
-  /** The company's lake: whatever database reads a snapshot in it is the company's. */
+  /** The company's lake: a database that reads a snapshot in it belongs to the company. */
   readonly lake: string
 }
 
-/** The database of Metabase that shows the company's snapshots; null where there is none yet. */
+/** Metabase's database for the company's snapshots; null if there is none yet. */
 export async function findDatabase(
   client: Metabase,
   databaseId: number | null,
@@ -39,7 +39,7 @@ export async function findDatabase(
   return found.sort((a, b) => a.id - b.id)[0] ?? null
 }
 
-/** Adds the database; Metabase opens it at once and reads its schema in its own time. */
+/** Adds the database. Metabase opens it at once, and reads its schema later. */
 export async function createDatabase(
   client: Metabase,
   { company }: Owner,
@@ -55,12 +55,12 @@ export async function createDatabase(
     company,
     'base',
   )
-  // A database takes its description only once it is there.
+  // The description can be set only once the database exists.
   await client.put(`/api/database/${database.id}`, { description })
   return database
 }
 
-/** With the company's name where it has one. */
+/** Adds the company's name, unless it is the default company. */
 export function titled(name: string, company: string): string {
   return company === 'default' ? name : `${name} (${company})`
 }

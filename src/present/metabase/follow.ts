@@ -8,13 +8,13 @@ import type { Owner } from './database.ts'
 import { pointDatabase } from './point.ts'
 import { type MetabaseState, readMetabaseState, writeMetabaseState } from './state.ts'
 
-/** For all calls together: the run that waits for them still holds its company. */
+/** For all calls together: the run that waits for them still holds the company's lock. */
 const WITHIN_MS = 30_000
 
 export type FollowRequest = {
   readonly target: MetabaseTarget
   readonly owner: Owner
-  /** Where it is remembered. */
+  /** The file that remembers the state. */
   readonly path: string
   readonly manifest: Pick<Manifest, 'directory' | 'catalog_hash'>
   readonly now: Date
@@ -22,9 +22,8 @@ export type FollowRequest = {
 }
 
 /**
- * Points Metabase's database at the latest snapshot, where it is not already, and remembers how that went.
- * Never throws: that Metabase is down, slow or refuses is no reason for data not to be published; the next
- * run tries again.
+ * Points Metabase's database to the latest snapshot, unless it already reads it, and remembers the outcome.
+ * Never throws: data is published even if Metabase is down, slow or rejects the request. The next run tries again.
  */
 export async function followSnapshot(request: FollowRequest): Promise<MetabaseState> {
   const { path, target, now } = request
@@ -39,7 +38,7 @@ export async function followSnapshot(request: FollowRequest): Promise<MetabaseSt
     reason => (request.signal.aborted ? (before?.error ?? null) : explain(reason).message),
   )
   const state = { tried_at: now.toISOString(), ...trial, error }
-  // A disk that is full is told elsewhere.
+  // A full disk is reported elsewhere.
   await writeMetabaseState(path, state).catch(() => {})
   return state
 }
@@ -49,12 +48,12 @@ type Trial = Pick<
   'database_id' | 'reads' | 'catalog_hash'
 >
 
-/** Keeps in `trial` what is known of Metabase so far, also when it throws. */
+/** Keeps in `trial` what is known about Metabase so far, even if it throws. */
 async function point(request: FollowRequest, trial: Trial): Promise<void> {
   const { target, owner, manifest } = request
   const { url, timeoutMs } = target
   if (trial.database_id === null) {
-    throw new FatalError('It is not set up for this company yet. Run `npm run metabase`.', EXIT.usage)
+    throw new FatalError('Metabase is not set up for this company yet. Run `npm run metabase`.', EXIT.usage)
   }
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(WITHIN_MS)])
   const client = createMetabase({ url, timeoutMs, signal, apiKey: await readKey(target) })
@@ -70,13 +69,15 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
     trial.catalog_hash = manifest.catalog_hash
   } catch (error) {
     if (request.signal.aborted || !signal.aborted) throw error
-    throw new FatalError(`Metabase at ${url} did not do it within ${WITHIN_MS / 1000} s.`)
+    throw new FatalError(
+      `Metabase at ${url} did not switch to the new snapshot within ${WITHIN_MS / 1000} s. The next run tries again.`,
+    )
   } finally {
     await client.close()
   }
 }
 
-/** Read anew each time, so that it can be replaced without a restart. */
+/** Read again each time, so that the key can be replaced without a restart. */
 async function readKey({ apiKeyFile }: MetabaseTarget): Promise<string> {
   if (apiKeyFile === null) throw new FatalError('METABASE_API_KEY_FILE is not set.', EXIT.usage)
   const key = await readFile(apiKeyFile, 'utf8').catch(error => {

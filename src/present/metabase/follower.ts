@@ -3,7 +3,7 @@ import type { Follower } from '#src/pipeline/run.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { forgetMetabase, readMetabaseState, snapshotsOf } from './state.ts'
 
-/** Metabase as what follows a company's lake; without a target, what is known of an earlier one is forgotten. */
+/** Metabase as a follower of a company's lake; without a target, the state of an earlier one is deleted. */
 export function metabaseFollower(
   target: MetabaseTarget | null,
   { company, lake, metabase: path }: Pick<CompanyPaths, 'company' | 'lake' | 'metabase'>,
@@ -12,7 +12,7 @@ export function metabaseFollower(
     inUse: async () => snapshotsOf(await readMetabaseState(path)),
     async follow({ manifest }, { now, signal }) {
       if (!target) return await forgetMetabase(path)
-      // Loaded only if there is one: it brings a client for HTTP with it.
+      // Loaded only if there is a target, because it loads an HTTP client.
       const { followSnapshot } = await import('./follow.ts')
       await followSnapshot({ target, owner: { company, lake }, path, manifest, now: now(), signal })
     },

@@ -1,6 +1,6 @@
 /**
- * What was made by us says so at the end of its description, with company and key: names are for people, who may
- * change them, and may have given the same name to something of theirs.
+ * Marks what we created at the end of its description, with company and key. Names cannot identify it: users may
+ * change them, and may use the same name for objects of their own.
  */
 export function marked(description: string, company: string, key: string): string {
   return `${description}\n\n${mark(company, key)}`
@@ -10,17 +10,17 @@ export function mark(company: string, key: string): string {
   return `[editais-sync ${company}/${key}]`
 }
 
-/** Whether a description is that of something of ours. */
+/** Whether a description belongs to an object that we created. */
 export function isMarked(description: string | null | undefined, company: string, key: string): boolean {
   return description?.includes(mark(company, key)) ?? false
 }
 
-/** The company of whoever's database it is by its mark. */
+/** The company of a database, by its mark. */
 export function companyOfMark(description: string | null | undefined): string | null {
   return /\[editais-sync ([^/\s\]]+)\/base\]/.exec(description ?? '')?.[1] ?? null
 }
 
-/** The one of ours: a copy that somebody made of it has the same description and is younger. */
+/** The object that we created: a user's copy of it has the same description but a higher id. */
 export function ours<T extends { readonly id: number | 'root'; readonly description?: string | null }>(
   those: readonly T[],
   company: string,

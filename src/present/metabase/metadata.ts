@@ -7,7 +7,7 @@ import { syncSchema } from './point.ts'
 import { type ColumnMeaning, type RelationMeaning, relationMeanings } from './semantics.ts'
 
 export type Patience = {
-  /** How long Metabase may take to read a schema, and how often it is asked whether it has. */
+  /** How long Metabase may take to read a schema, and how often this is checked. */
   readonly syncMs: number
   readonly pollMs: number
   readonly signal: AbortSignal
@@ -16,13 +16,13 @@ export type Patience = {
 export type Described = {
   readonly tables: number
   readonly fields: number
-  /** Tables and columns of a catalog that Metabase has not read yet; a later run describes them. */
+  /** Tables and columns that Metabase has not read yet; a later run describes them. */
   readonly missing: readonly string[]
 }
 
 /**
- * Gives tables and columns their Portuguese names and descriptions, semantic types and foreign keys, where they
- * are not so already. Metabase is asked to read the schema when it lacks some of it.
+ * Sets Portuguese names and descriptions, semantic types and foreign keys of tables and columns, if they differ.
+ * If Metabase lacks part of the schema, it is told to read the schema first.
  */
 export async function describeTables(
   client: Metabase,
@@ -55,7 +55,7 @@ export async function describeTables(
   return { ...changed, missing: missingOf(meanings, tables) }
 }
 
-/** The tables by name, as soon as all are there or patience is over. */
+/** The tables by name, as soon as all are there or `syncMs` is over. */
 async function readTables(
   client: Metabase,
   databaseId: number,
@@ -65,14 +65,14 @@ async function readTables(
   const read = async () => {
     const { tables } = await client.get<{ tables: readonly MetabaseTable[] }>(
       `/api/database/${databaseId}/metadata`,
-      // Whoever hides a table or column from others shall not make us believe that it is missing.
+      // Includes hidden tables and columns: they are not missing.
       { include_hidden: true, remove_inactive: true },
     )
     return new Map(tables.filter(({ schema }) => schema === 'main').map(table => [table.name, table]))
   }
   let tables = await read()
   if (missingOf(meanings, tables).length === 0) return tables
-  // A new database is being read already.
+  // Metabase already reads a new database.
   if (!justMade) await syncSchema(client, databaseId)
   for (let waitedMs = 0; waitedMs < syncMs; waitedMs += pollMs) {
     throwIfInterrupted(signal)
@@ -106,7 +106,7 @@ function pairs(
   })
 }
 
-/** What to send for a column; null where there is nothing to change. */
+/** What to send for a column; null if there is nothing to change. */
 function fieldChange(
   field: MetabaseField,
   { label, description, semanticType, references, settings }: ColumnMeaning,
@@ -116,12 +116,12 @@ function fieldChange(
   const wanted = {
     display_name: label,
     description,
-    // A foreign key is one only with its target.
+    // A foreign key needs its target.
     ...(semanticType && (references === undefined || target) ? { semantic_type: semanticType } : {}),
     ...(target ? { fk_target_field_id: target } : {}),
   }
   const asWanted = covers(field, wanted) && (settings === undefined || covers(field.settings, settings))
   if (asWanted) return null
-  // Settings are replaced as a whole: others' stay.
+  // A PUT replaces all settings, so the existing ones are sent as well.
   return { ...wanted, ...(settings ? { settings: { ...field.settings, ...settings } } : {}) }
 }

@@ -12,11 +12,11 @@ export type Pointed = {
 }
 
 /**
- * Makes a database of Metabase read a snapshot's catalog, read-only, where it does not already. Metabase opens the
- * file before it accepts it, and then drops the connections to the old one. Only where columns changed is it asked
- * to read the schema again, which it does in its own time.
+ * Points a database of Metabase to a snapshot's catalog, read-only, unless it already reads it. Metabase opens the
+ * file before it accepts it, and then drops the connections to the old one. It is told to read the schema again only
+ * if columns changed, and does so later.
  * @param catalogPath absolute, and the same for Metabase: the data directory is mounted at the same path.
- * @throws FatalError, mostly MetabaseError; nothing was changed unless `sync_schema` is what failed.
+ * @throws FatalError, mostly MetabaseError; nothing was changed unless `sync_schema` failed.
  */
 export async function pointDatabase(request: {
   readonly client: Metabase
@@ -24,7 +24,7 @@ export async function pointDatabase(request: {
   readonly catalogPath: string
   readonly owner: Owner
   readonly columnsChanged: boolean
-  /** Told which catalogs it may read, as soon as that is known. */
+  /** Called with the catalogs that Metabase may read, as soon as they are known. */
   readonly onRead?: (catalogs: readonly string[]) => void
 }): Promise<Pointed> {
   const { client, databaseId, owner, catalogPath, columnsChanged, onRead = () => {} } = request
@@ -34,10 +34,10 @@ export async function pointDatabase(request: {
   const before = from === null ? [] : [from]
   onRead(before)
   if (moved) {
-    // Until it answers, it may read either.
+    // Until Metabase answers, it may read either one.
     onRead([...before, catalogPath])
     await client.put(`/api/database/${databaseId}`, {
-      // All of them: whatever else was set there stays.
+      // Sends all details, so that other settings stay.
       details: { ...details, database_file: catalogPath, read_only: true },
     })
   }
@@ -46,7 +46,7 @@ export async function pointDatabase(request: {
   return { from, moved, synced: columnsChanged }
 }
 
-/** @throws FatalError when it is not there, none of DuckDB's, or another company's. */
+/** @throws FatalError if the database does not exist, is not a DuckDB database, or belongs to another company. */
 export async function readDatabase(
   client: Metabase,
   databaseId: number,
@@ -55,24 +55,24 @@ export async function readDatabase(
   const database = await client.get<MetabaseDatabase>(`/api/database/${databaseId}`).catch(error => {
     if (!(error instanceof MetabaseError && error.trouble === 'missing')) throw error
     throw new MetabaseError(
-      `Metabase at ${client.url} has no database ${databaseId}. Take METABASE_DATABASE_ID away and run \`npm run metabase\`, which finds or makes it.`,
+      `Metabase at ${client.url} has no database ${databaseId}. Unset METABASE_DATABASE_ID and run \`npm run metabase\`, which finds or creates the database.`,
       'missing',
     )
   })
   const other = companyOf(database)
   if (other !== null && other !== owner.company) {
     throw new FatalError(
-      `Database ${databaseId} of Metabase (${database.name}) shows company ${other}, and was left alone. Each company needs a METABASE_DATABASE_ID of its own, or none: \`npm run metabase\` finds it.`,
+      `Database ${databaseId} of Metabase (${database.name}) shows company ${other}, and was not changed. Each company needs its own METABASE_DATABASE_ID, or none: \`npm run metabase\` finds it.`,
       EXIT.usage,
     )
   }
   if (database.engine === 'duckdb') return database
   throw new FatalError(
-    `Database ${databaseId} of Metabase (${database.name}) is of ${database.engine}, not of DuckDB, and was left alone. Correct METABASE_DATABASE_ID.`,
+    `Database ${databaseId} of Metabase (${database.name}) is a ${database.engine} database, not DuckDB, and was not changed. Correct METABASE_DATABASE_ID.`,
   )
 }
 
-/** Whose data it shows, by our mark or by the file that it reads; null where neither says it. */
+/** The company whose data it shows, by our mark or by the file that it reads; null if neither names one. */
 function companyOf({ description, details }: MetabaseDatabase): string | null {
   const file = typeof details?.database_file === 'string' ? details.database_file : ''
   const byFile = /([^/\\]+)[/\\]lake[/\\]snapshots[/\\]/.exec(file)?.[1]

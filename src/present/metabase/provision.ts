@@ -10,7 +10,7 @@ export type ProvisionRequest = Owner &
   Patience & {
     readonly client: Metabase
     readonly access: Access
-    /** Null: found by what it reads, or made. */
+    /** Null: found by its mark or by what it reads, or created. */
     readonly databaseId: number | null
     /** Of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
     readonly catalogPath: string
@@ -21,17 +21,17 @@ export type ProvisionRequest = Owner &
 export type Provisioned = {
   readonly databaseId: number
   readonly metabaseVersion: string | null
-  /** What was changed, one sentence each; empty where everything was as it should be. */
+  /** What was changed, one sentence each; empty if nothing was. */
   readonly changes: readonly string[]
-  /** What a person should look at. */
+  /** What needs a person's attention. */
   readonly warnings: readonly string[]
   readonly dashboards: readonly { readonly name: string; readonly url: string }[]
 }
 
 /**
- * Makes Metabase show a company's data: first user and API key, database on the latest catalog, Portuguese names,
- * semantic types and foreign keys, report time zone, dashboards. Does only what is missing, so run again it changes
- * nothing, and one that was cut short anywhere is finished by the next.
+ * Sets up Metabase for a company's data: first user and API key, database on the latest catalog, Portuguese names,
+ * semantic types and foreign keys, report time zone, dashboards. Does only what is missing: a second run changes
+ * nothing, and finishes a first one that was interrupted anywhere.
  * @throws FatalError, mostly MetabaseError, and InterruptedError.
  */
 export async function provision(request: ProvisionRequest): Promise<Provisioned> {
@@ -59,7 +59,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     catalogPath: request.catalogPath,
     columnsChanged: false,
   })
-  if (moved) did(`pointed the database at ${request.catalogPath}`)
+  if (moved) did(`pointed the database to ${request.catalogPath}`)
 
   onStep('names and types')
   const described = await describeTables(client, database.id, { ...request, justMade: !found })
@@ -72,10 +72,10 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     databaseId: database.id,
     company: request.company,
   })
-  did(counted(cards.made, 'card made', 'cards made'))
-  did(counted(cards.changed, 'card put right', 'cards put right'))
-  did(counted(dashboards.made, 'dashboard made', 'dashboards made'))
-  did(counted(dashboards.changed, 'dashboard put right', 'dashboards put right'))
+  did(counted(cards.made, 'card created', 'cards created'))
+  did(counted(cards.changed, 'card repaired', 'cards repaired'))
+  did(counted(dashboards.made, 'dashboard created', 'dashboards created'))
+  did(counted(dashboards.changed, 'dashboard repaired', 'dashboards repaired'))
   return {
     databaseId: database.id,
     metabaseVersion: version?.tag ?? null,
@@ -92,7 +92,7 @@ const FORMATTING = {
   'type/Temporal': { date_style: 'D/M/YYYY', date_separator: '/', time_style: 'HH:mm' },
 }
 
-/** Settings of all of Metabase are set only where nobody set them: they may be shared with others. */
+/** Changes global settings of Metabase only if they are unset: other users may depend on them. */
 async function settle(
   client: Metabase,
   timezone: string,
@@ -114,13 +114,13 @@ async function settle(
   const warnings =
     isSet(zone) && zone?.value !== timezone && !zone?.is_env_setting
       ? [
-          `Metabase's report time zone is ${zone?.value}, not ${timezone} (SOURCE_TIMEZONE); it was left so. Columns named "local" do not depend on it.`,
+          `Metabase's report time zone is ${zone?.value}, not ${timezone} (SOURCE_TIMEZONE). It was not changed. Columns named "local" do not depend on it.`,
         ]
       : []
   return { changed, warnings }
 }
 
-/** Whether somebody chose a value; one that comes from Metabase's environment cannot be changed anyway. */
+/** Whether a value was set; one that comes from Metabase's environment cannot be changed anyway. */
 function isSet(setting: MetabaseSetting | undefined): boolean {
   if (!setting || setting.is_env_setting) return true
   const { value } = setting
@@ -138,6 +138,6 @@ function unread(missing: readonly string[]): string[] {
   const some = missing.slice(0, 5).join(', ')
   const more = missing.length > 5 ? ` and ${missing.length - 5} more` : ''
   return [
-    `Metabase has not read ${some}${more} from the catalog yet. Run this again in a few minutes to describe them.`,
+    `Metabase has not read ${some}${more} from the catalog yet. Run this again in a few minutes to set their names.`,
   ]
 }

@@ -1,16 +1,16 @@
 import { CATALOG, type Relation } from '#schema/marts.ts'
 import { comment, portuguese } from '#schema/portuguese.ts'
 
-/** What Metabase is to know about a column. */
+/** What Metabase should know about a column. */
 export type ColumnMeaning = {
   readonly name: string
   readonly label: string
   readonly description: string
-  /** One of Metabase's; none where its own guess may stay. */
+  /** One of Metabase's types; absent if Metabase's own guess may stay. */
   readonly semanticType?: string
-  /** `table.column` whose values these are. */
+  /** The `table.column` that a foreign key refers to. */
   readonly references?: string
-  /** How numbers are shown. */
+  /** How numbers are formatted. */
   readonly settings?: Readonly<Record<string, unknown>>
 }
 
@@ -21,7 +21,7 @@ export type RelationMeaning = {
   readonly columns: readonly ColumnMeaning[]
 }
 
-/** Where a column of this name stands for a row of a table, and where that row is. */
+/** Key columns by name, with the table whose rows they identify. */
 const KEYS: Readonly<Record<string, string>> = { edital_id: 'editais', run_id: 'sync_runs' }
 
 const BY_NAME: Readonly<Record<string, string>> = {
@@ -51,7 +51,7 @@ const CATEGORIES: ReadonlySet<string> = new Set([
   ...['de_status', 'para_status', 'de_fase', 'para_fase', 'dia_da_semana', 'mode', 'kind'],
 ])
 
-/** Every table and mart of a catalog, as people who ask in Metabase see it. */
+/** Every table and mart of a catalog, as Metabase users see it. */
 export function relationMeanings(): RelationMeaning[] {
   return CATALOG.map(relation => ({
     name: relation.name,

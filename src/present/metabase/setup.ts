@@ -9,7 +9,7 @@ const KEY_NAME = 'editais-sync'
 
 export type Access = {
   readonly apiKey: string | null
-  /** Where the key is, or is to be written. */
+  /** Where the key is, or will be written. */
   readonly apiKeyFile: string | null
   /** Needed only until there is a key. */
   readonly adminEmail: string | null
@@ -17,10 +17,10 @@ export type Access = {
 }
 
 /**
- * Lets the client act as an administrator. Where there is no API key yet, the first user is made (if Metabase has
- * none), or the given one logs in, and makes a key, which is written to `apiKeyFile` for all later runs.
+ * Gives the client an administrator's identity. If there is no API key yet, creates the first user (if Metabase has
+ * none) or logs in as the given one, creates a key, and writes it to `apiKeyFile` for all later runs.
  * @returns what was changed.
- * @throws FatalError that says what is missing.
+ * @throws FatalError that names what is missing.
  */
 export async function becomeAdmin(client: Metabase, access: Access): Promise<string[]> {
   const properties = await client.get<Properties>('/api/session/properties')
@@ -41,27 +41,27 @@ export async function becomeAdmin(client: Metabase, access: Access): Promise<str
     client.identify({ session: id })
   } else {
     await makeFirstUser(client, properties, { email: adminEmail, password: adminPassword })
-    steps.push(`made the first user, ${adminEmail}`)
+    steps.push(`created the first user, ${adminEmail}`)
   }
   const apiKey = await makeKey(client, apiKeyFile)
   await client.delete('/api/session')
   client.identify({ apiKey })
-  return [...steps, `made the API key "${KEY_NAME}" and wrote it to ${apiKeyFile}`]
+  return [...steps, `created the API key "${KEY_NAME}" and wrote it to ${apiKeyFile}`]
 }
 
 async function checkAdmin(client: Metabase): Promise<void> {
   const user = await client.get<{ is_superuser?: boolean }>('/api/user/current')
   if (user.is_superuser) return
   throw new FatalError(
-    `The API key of METABASE_API_KEY_FILE may not administer Metabase at ${client.url}. Give it the group Administrators (Admin, Authentication, API keys).`,
+    `The API key of METABASE_API_KEY_FILE may not administer Metabase at ${client.url}. Put it into the group Administrators (Admin, Authentication, API keys).`,
   )
 }
 
 function noAccess({ apiKeyFile }: Access): FatalError {
   return new FatalError(
     apiKeyFile
-      ? `There is no API key in METABASE_API_KEY_FILE (${apiKeyFile}). Put one there (Metabase: Admin, Authentication, API keys, group Administrators), or set METABASE_ADMIN_EMAIL and METABASE_ADMIN_PASSWORD_FILE for this run, which then makes it.`
-      : 'METABASE_API_KEY_FILE is not set. Set it to the file that holds the API key, or that is to hold it.',
+      ? `There is no API key in METABASE_API_KEY_FILE (${apiKeyFile}). Put one there (Metabase: Admin, Authentication, API keys, group Administrators), or set METABASE_ADMIN_EMAIL and METABASE_ADMIN_PASSWORD_FILE, and this command creates the key.`
+      : 'METABASE_API_KEY_FILE is not set. Set it to the file that holds the API key, or will hold it.',
     EXIT.usage,
   )
 }
@@ -77,7 +77,7 @@ async function makeFirstUser(
     prefs: { site_name: 'Editais', site_locale: 'pt_BR', allow_tracking: false },
   })
   client.identify({ session: id })
-  // The setup turns it on, whatever it was told; what Metabase's environment says is stronger and cannot be set.
+  // The setup enables tracking despite `allow_tracking`; a value from Metabase's environment cannot be changed.
   const settings = await client.get<MetabaseSetting[]>('/api/setting')
   const tracking = settings.find(({ key }) => key === 'anon-tracking-enabled')
   if (tracking && !tracking.is_env_setting) {
@@ -96,7 +96,7 @@ async function makeKey(client: Metabase, path: string): Promise<string> {
   const keys = await client.get<{ name: string }[]>('/api/api-key')
   if (keys.some(({ name }) => name === KEY_NAME)) {
     throw new FatalError(
-      `Metabase has an API key "${KEY_NAME}" already, and shows its value to nobody. Put it into ${path}, or delete the key in Metabase (Admin, Authentication, API keys) and run this again.`,
+      `Metabase already has an API key "${KEY_NAME}", and does not show its value again. Put the key into ${path}, or delete it in Metabase (Admin, Authentication, API keys) and run this again.`,
     )
   }
   const { unmasked_key: key } = await client.post<{ unmasked_key: string }>('/api/api-key', {
@@ -107,7 +107,7 @@ async function makeKey(client: Metabase, path: string): Promise<string> {
   return key
 }
 
-/** Before a key is made: its value is shown only once. */
+/** Checked before the key is created, because Metabase shows its value only once. */
 async function checkWritable(path: string): Promise<void> {
   try {
     await access(dirname(path), constants.W_OK)
@@ -119,7 +119,7 @@ async function checkWritable(path: string): Promise<void> {
   }
 }
 
-/** For its owner alone, and whole or not at all. */
+/** Readable only by its owner; written atomically. */
 async function writeSecret(path: string, secret: string): Promise<void> {
   const temporary = `${path}.part`
   const file = await openNew(temporary)

@@ -11,21 +11,21 @@ const state = z.object({
   error: z.string().nullable(),
 })
 
-/** How Metabase stands to the latest snapshot, as the last try to point it there left it. */
+/** What Metabase reads, after the last attempt to point it to the latest snapshot. */
 export type MetabaseState = {
-  /** When that was tried. */
+  /** Time of that attempt. */
   readonly tried_at: string
   /** Its database that shows the company; null until it is known. */
   readonly database_id: number | null
-  /** The catalog that it reads, as far as is known; two where it was told to change and did not answer. */
+  /** The catalog that it reads, as far as is known; two if it did not answer the request to switch. */
   readonly reads: readonly string[]
-  /** Of the views and columns that it knows. */
+  /** Hash of the views and columns that it knows. */
   readonly catalog_hash: string | null
-  /** Why it may read an older one now; null where it reads the latest. */
+  /** Why it may still read an older one; null if it reads the latest. */
   readonly error: string | null
 }
 
-/** Null where Metabase is not followed, also where what is there makes no sense. */
+/** Null if Metabase does not follow the company, or the file is not valid. */
 export async function readMetabaseState(path: string): Promise<MetabaseState | null> {
   try {
     return state.parse(JSON.parse(await readFile(path, 'utf8')))
@@ -34,18 +34,18 @@ export async function readMetabaseState(path: string): Promise<MetabaseState | n
   }
 }
 
-/** Snapshots that Metabase may read: they must not be removed. */
+/** Snapshots that Metabase may be reading: they must not be removed. */
 export function snapshotsOf(known: MetabaseState | null): string[] {
   return (known?.reads ?? []).map(catalog => basename(dirname(catalog)))
 }
 
-/** Whole or not at all, so that it can be read at any time. */
+/** Writes atomically, so that the file can be read at any time. */
 export async function writeMetabaseState(path: string, known: MetabaseState): Promise<void> {
   await writeNew(`${path}.part`, `${JSON.stringify(known)}\n`)
   await rename(`${path}.part`, path)
 }
 
-/** Metabase is not followed any more. */
+/** Deletes the state: Metabase no longer follows the company. */
 export async function forgetMetabase(path: string): Promise<void> {
   await rm(path, { force: true })
 }

@@ -9,20 +9,20 @@ use([BarChart, GridComponent, SVGRenderer])
 
 type Option = ComposeOption<BarSeriesOption | GridComponentOption>
 
-/** One of the page's colours: the browser fills it in, for light, dark and paper. */
+/** One of the page's colours: CSS defines its value for light mode, dark mode and print. */
 export type Colour = 'accent' | 'quiet' | 'red' | 'yellow' | 'green' | 'blue' | 'unknown'
 
 export type Bar = {
   readonly label: string
   readonly value: number
-  /** What stands at the bar's end. */
+  /** The text at the bar's end. */
   readonly text: string
   readonly colour: Colour
 }
 
 export type Stack = {
   readonly label: string
-  /** One for each of the chart's layers. */
+  /** One value for each of the chart's layers. */
   readonly values: readonly number[]
 }
 
@@ -30,15 +30,15 @@ export type Layer = { readonly name: string; readonly colour: Colour }
 
 export type Column = {
   readonly label: string
-  /** For a narrow drawing, where only some columns have room for one. */
+  /** For the narrow drawing, which has room for only some of them. */
   readonly shortLabel: string
   readonly value: number
   readonly colour: Colour
 }
 
 /**
- * Every chart is drawn twice, for a phone and for everything wider, because text in a drawing shrinks with it.
- * Units of the drawing, about pixels.
+ * Every chart is drawn twice, for phones and for wider screens, because text in a drawing shrinks with it.
+ * In units of the drawing, roughly pixels.
  */
 const WIDTHS = { narrow: 330, wide: 640 } as const
 type Size = keyof typeof WIDTHS
@@ -46,20 +46,20 @@ type Size = keyof typeof WIDTHS
 const INK = 'var(--ink)'
 const MUTED = 'var(--muted)'
 const FONT = { narrow: 12, wide: 13 } as const
-/** Labels stand beside the bars up to this width, and above them where a phone has no room for that. */
+/** Labels up to this width are beside the bars; on a phone, wider ones are above them. */
 const MAX_LABEL_WIDTH = { narrow: 90, wide: 200 } as const
 const MAX_LABEL_CHARACTERS = 60
 const GAP = 10
 const ROW = { beside: 30, above: 34 } as const
 const BAR_WIDTH = { beside: 18, above: 12 } as const
-/** Of the longest bar: a pixel or two. */
+/** Minimum length of a bar, as a share of the longest one: a pixel or two. */
 const LEAST_SHARE = 0.004
 const COLUMNS = {
   narrow: { width: WIDTHS.narrow, height: 150, font: 9, side: 4 },
   wide: { width: WIDTHS.wide, height: 190, font: 11, side: 4 },
 } as const
 
-/** Horizontal bars, the first one on top. @param summary says in words what there is to see. */
+/** Horizontal bars, the first one on top. @param summary describes the chart in words. */
 export function barChart(summary: string, bars: readonly Bar[]): Html {
   const most = Math.max(...bars.map(({ value }) => value))
   return figure(summary, size => {
@@ -76,7 +76,7 @@ export function barChart(summary: string, bars: readonly Bar[]): Html {
           {
             ...layout.series,
             data: bars.map(({ value, colour }) => ({
-              // However small, it is there; nothing is nothing.
+              // A small value is still visible; zero has no bar.
               value: value > 0 ? Math.max(value, most * LEAST_SHARE) : 0,
               itemStyle: { color: fill(colour) },
             })),
@@ -92,7 +92,7 @@ export function barChart(summary: string, bars: readonly Bar[]): Html {
   })
 }
 
-/** Horizontal bars of several layers, with the numbers in them where they fit, and a legend above. */
+/** Horizontal bars of several layers, with numbers in them if they fit, and a legend above. */
 export function stackedChart(summary: string, layers: readonly Layer[], stacks: readonly Stack[]): Html {
   const totals = stacks.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
   const most = Math.max(...totals)
@@ -123,7 +123,7 @@ export function stackedChart(summary: string, layers: readonly Layer[], stacks: 
               },
             }
           }),
-          // Nothing but the total, at the end of the stack.
+          // Shows only the total, at the end of the stack.
           {
             ...layout.series,
             ...{ stack: 'all', data: stacks.map(() => 0) },
@@ -139,12 +139,12 @@ export function stackedChart(summary: string, layers: readonly Layer[], stacks: 
   return html`${legend(layers)}${drawing}`
 }
 
-/** Upright columns, one a day. Labels may have a second line; empty ones are left out. */
+/** Vertical columns, one per day. Labels may have a second line; empty ones are omitted. */
 export function columnChart(summary: string, columns: readonly Column[]): Html {
   const most = Math.max(...columns.map(({ value }) => value))
   return figure(summary, size => {
     const { width, height, font, side } = COLUMNS[size]
-    // Where numbers would run into one another, only the highest column has one.
+    // If the numbers would overlap, only the highest column has one.
     const fits = number(most).length * font * 0.58 <= (width - 2 * side) / columns.length
     return {
       height,
@@ -180,7 +180,7 @@ export function columnChart(summary: string, columns: readonly Column[]): Html {
   })
 }
 
-/** The grid, axes and bars of a chart of horizontal bars, with room for the texts at their ends. */
+/** The grid, axes and bars of a horizontal bar chart, with room for the texts at the bars' ends. */
 function layOut(size: Size, labels: readonly string[], texts: readonly string[]) {
   const names = labels.map(text => line(text, MAX_LABEL_CHARACTERS) ?? '')
   const nameWidth = Math.max(...names.map(name => widthOf(name, size)))
@@ -222,7 +222,7 @@ function layOut(size: Size, labels: readonly string[], texts: readonly string[])
   return { height: names.length * ROW[place] + 4, option, series, longest }
 }
 
-/** About how wide a text is drawn; fonts differ. */
+/** The approximate width of a text; fonts differ. */
 function widthOf(text: string, size: Size): number {
   const capitals = text.replaceAll(/[^\p{Lu}]/gu, '').length
   return (text.length * 0.58 + capitals * 0.14) * FONT[size]
@@ -255,8 +255,8 @@ function draw(size: Size, { height, option }: Drawing): Html {
 }
 
 /**
- * The drawing without what ECharts adds for a script that would bring it to life, among it ids that count all
- * charts of the process. Text in it is escaped, so that none of it looks like an attribute.
+ * Removes what ECharts adds for scripts, including ids that count all charts of the process. Text in the drawing is
+ * escaped, so it cannot look like an attribute.
  */
 function stillMarkup(svg: string): string {
   return (
@@ -265,7 +265,7 @@ function stillMarkup(svg: string): string {
       .replace(/<rect [^>]*fill="none"><\/rect>/, '')
       .replaceAll(/<style ?>.*?<\/style>/gs, '')
       .replaceAll(/ (ecmeta_\w+|class|xml:space)="[^"]*"/g, '')
-      // Fonts are the page's.
+      // The page sets the fonts.
       .replaceAll(/ style="[^"]*?(font-size:[^;"]*)[^"]*"/g, ' style="$1"')
       .replaceAll(/\n+/g, '')
   )

@@ -1,4 +1,4 @@
-/** Texts, numbers and dates as a Brazilian reader expects them. Days and local times come as Date in UTC. */
+/** Formats texts, numbers and dates as Brazilian readers expect. Days and local times are passed as Date in UTC. */
 
 const NUMBER = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 0 })
 const ONE_DECIMAL = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 1 })
@@ -12,26 +12,26 @@ const SHORT_MONEY = new Intl.NumberFormat('pt-BR', {
   ...{ minimumFractionDigits: 0, maximumFractionDigits: 1 },
 })
 const WEEKDAYS = ['dom', 'seg', 'ter', 'qua', 'qui', 'sex', 'sáb']
-/** What a reader takes for nothing, or what turns text around: controls, separators, marks of direction. */
+/** Characters that are invisible or change the text direction: controls, separators, direction marks. */
 const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\s]+/gu
 const DIRECTION = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g
-/** Where a browser would be slow to open it, or a director not click it. */
+/** Longer addresses are slow to open, and readers do not trust them. */
 const MAX_ADDRESS_CHARACTERS = 1000
 
 export const NONE = '–'
 
-/** A text of a notice in one line of at most so many characters; null where nothing can be read. */
+/** A text of a notice in one line, cut to `maxCharacters`; null if nothing in it is visible. */
 export function line(text: string | null, maxCharacters: number): string | null {
   if (text === null) return null
   const clean = text.toWellFormed().replaceAll(DIRECTION, '').replaceAll(INVISIBLE, ' ').trim()
-  // A character is at most two units: long texts need not be taken apart whole.
+  // A character has at most two code units, so a long text need not be split completely.
   const characters = [...clean.slice(0, 2 * maxCharacters + 2)]
   if (characters.length <= maxCharacters) return clean || null
   const cut = characters.slice(0, maxCharacters - 1).join('')
   return `${cut.replace(/\s+\S{0,14}$/, '').replace(/[\s,;:.-]+$/, '')}…`
 }
 
-/** The address of a link where it is one that can be followed, else null. */
+/** The address of a link if it is a usable web address, else null. */
 export function webAddress(text: string | null): string | null {
   if (text === null || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text)) return null
   const url = new URL(text)
@@ -47,7 +47,7 @@ export function counted(value: number, one: string, many: string): string {
   return `${number(value)} ${value === 1 ? one : many}`
 }
 
-/** `3 h`, `3,7 dias`: a time that passed, so that a clock that was ahead gives no negative one. */
+/** `3 h`, `3,7 dias`: elapsed time, never negative even if a clock was ahead. */
 export function days(value: number | null): string {
   if (value === null) return NONE
   const past = Math.max(0, value)
@@ -65,7 +65,7 @@ export function money(value: number | null): string {
   return value === null ? NONE : MONEY.format(value)
 }
 
-/** Without the cents, which say nothing in a sum. */
+/** Without cents, which do not matter in a sum. */
 export function wholeMoney(value: number | null): string {
   return value === null ? NONE : WHOLE_MONEY.format(value)
 }
@@ -89,7 +89,7 @@ export function weekday(date: Date): string {
   return WEEKDAYS[date.getUTCDay()] ?? NONE
 }
 
-/** `09:00`; null at midnight, which is no time of a session but a day without one. */
+/** `09:00`; null at midnight, which means a day without a time, not a session at midnight. */
 export function timeOfDay(date: Date): string | null {
   const time = `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`
   return time === '00:00' ? null : time
@@ -116,7 +116,7 @@ export function inWords(durationMs: number): string {
   return hours < 48 ? `${hours} h` : `${number(Math.floor(hours / 24))} dias`
 }
 
-/** An instant as the local time of a zone, in the form that DuckDB gives local times in. */
+/** An instant as local time of a zone, in the form that DuckDB returns local times. */
 export function localTime(instant: Date, timeZone: string): Date {
   const local = Temporal.Instant.fromEpochMilliseconds(instant.getTime()).toZonedDateTimeISO(timeZone)
   return new Date(instant.getTime() + local.offsetNanoseconds / 1e6)

@@ -1,14 +1,14 @@
-/** Markup that may stand in a page as it is: all text in it is escaped. */
+/** Markup that is safe to insert into a page: all text in it is escaped. */
 export type Html = { readonly html: string }
 
 type Part = Html | string | number | null | undefined | false | readonly Part[]
 
-/** A template of markup: what is put in is escaped, unless it is markup itself. Null, undefined and false are nothing. */
+/** Template tag for markup: escapes inserted values, except other markup. Null, undefined and false insert nothing. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return { html: strings.reduce((text, next, index) => text + markup(parts[index - 1]) + next) }
 }
 
-/** Markup that was made elsewhere, and escaped there. */
+/** Markup that was created, and escaped, elsewhere. */
 export function trusted(text: string): Html {
   return { html: text }
 }

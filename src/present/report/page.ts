@@ -19,9 +19,9 @@ import { more, table } from './table.ts'
 import { driftKindName, recordKindName, runStatusName } from './words.ts'
 
 const STYLE = readFileSync(join(import.meta.dirname, 'report.css'), 'utf8')
-/** Nothing is fetched and nothing runs, whatever a notice holds. */
+/** Blocks all requests and scripts, whatever a notice contains. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-/** Older figures get a warning: several scheduled runs were missed by then, whatever the schedule. */
+/** Older figures get a warning: by then, several runs were missed under any usual schedule. */
 const STALE_MS = 24 * 3_600_000
 const MAX_ERROR = 300
 const MAX_REASON = 120

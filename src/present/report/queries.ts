@@ -1,7 +1,7 @@
 import type { Database, Row } from '#src/store/warehouse/database.ts'
 import { localTime } from './format.ts'
 
-/** How far ahead the lists look, and how long they get. The report says how many more there are. */
+/** How many days ahead the lists cover, and their maximum lengths. The report shows how many more there are. */
 export const LIMITS = {
   sessionDays: 30,
   soonDays: 7,
@@ -12,7 +12,7 @@ export const LIMITS = {
   problems: 10,
 } as const
 
-/** No text of a notice is read further than this; the page cuts it shorter still. */
+/** Maximum characters read of a text; the page cuts texts even shorter. */
 const TEXT = 600
 
 export type Freshness = {
@@ -57,7 +57,7 @@ export type Phase = {
   readonly na_fase_dias: number | null
 }
 
-/** What is in progress in a state or by a modality. */
+/** Notices in progress in one state, or of one modality. */
 export type Portion = {
   readonly nome: string | null
   readonly editais: number
@@ -152,10 +152,10 @@ export type Drift = {
 /** A list's first rows, and how many there are. */
 export type Bounded<T> = { readonly rows: readonly T[]; readonly total: number }
 
-/** All that the report says, as of an instant. */
+/** All figures of the report, as of an instant. */
 export type Figures = {
   readonly now: Date
-  /** The day it is at `now` in the time zone of the notices. */
+  /** The day of `now` in the time zone of the notices. */
   readonly today: Date
   readonly freshness: Freshness
   readonly key: KeyFigures
@@ -248,7 +248,7 @@ async function readFunnel(db: Database, now: Date): Promise<Phase[]> {
   )
 }
 
-/** @param parts a mart of values with the name of each part as `nome`. */
+/** @param parts a mart of values whose parts have their names in `nome`. */
 async function readPortions(db: Database, parts: string): Promise<Portion[]> {
   return await db.rows<Portion>(
     `SELECT left(nome, ${TEXT}) AS nome, editais_em_andamento AS editais, valor_em_andamento AS valor
@@ -257,7 +257,7 @@ async function readPortions(db: Database, parts: string): Promise<Portion[]> {
   )
 }
 
-/** One row a day from today on, also of days without a session. */
+/** One row per day from today on, including days without a session. */
 async function readSessionDays(db: Database, at: Today): Promise<SessionDay[]> {
   return await db.rows<SessionDay>(
     `SELECT dia::DATE AS dia, count(edital_id) AS sessoes
@@ -297,7 +297,7 @@ async function readDemands(db: Database): Promise<Demand[]> {
   )
 }
 
-/** The demands that are red in most notices; what only one of them demands is no pattern. */
+/** The requirements that are red in the most notices; a requirement of only one notice is not a pattern. */
 async function readMissing(db: Database): Promise<Missing[]> {
   return await db.rows<Missing>(
     `SELECT left(trim(titulo), ${TEXT}) AS titulo, min(left(categoria, ${TEXT})) AS categoria, count(DISTINCT edital_id) AS editais

@@ -10,8 +10,8 @@ import { readFigures } from './queries.ts'
 type At = { readonly now: Date }
 
 /**
- * A company's report as one HTML file that needs nothing else: no script, no font, no request. The same
- * snapshot and instant give the same text.
+ * A company's report as one self-contained HTML file: no scripts, no fonts, no requests. The same snapshot and
+ * instant give the same text.
  * @param db a snapshot's catalog.
  */
 export async function renderReport(db: Database, { now }: At): Promise<string> {
@@ -20,7 +20,7 @@ export async function renderReport(db: Database, { now }: At): Promise<string> {
 
 /**
  * The report of the latest snapshot in a lake.
- * @throws FatalError when there is none yet, or none with marts.
+ * @throws FatalError if there is no snapshot yet, or it has no marts.
  */
 export async function renderLatestReport(lake: string, at: At): Promise<string> {
   const { db } = await openSnapshot(lake)
@@ -33,8 +33,8 @@ export async function renderLatestReport(lake: string, at: At): Promise<string> 
 }
 
 /**
- * Writes the report of the latest snapshot; whoever opens the file meanwhile sees the old one or the new one, whole.
- * @param at with the mode of the file, less the umask.
+ * Writes the report of the latest snapshot atomically: readers see either the old file or the new one.
+ * @param at includes the mode of the file, less the umask.
  */
 export async function writeReport(
   lake: string,
@@ -61,6 +61,6 @@ async function assertMarts(db: Database): Promise<void> {
   const marts = await db.rows(`SELECT 1 FROM duckdb_views() WHERE view_name = 'frescor'`)
   if (marts.length > 0) return
   throw new FatalError(
-    'The latest snapshot is of an earlier version and has no marts. Run `npm run publish` to write a new one.',
+    'The latest snapshot was written by an earlier version and has no marts. Run `npm run publish` to write a new one.',
   )
 }

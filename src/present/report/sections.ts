@@ -23,12 +23,12 @@ import { LIMITS } from './queries.ts'
 import { more, table } from './table.ts'
 import { categoryName, riskName, verdictName } from './words.ts'
 
-/** One part of the report: a heading, a sentence that says what matters, a chart, a list. */
+/** One part of the report: a heading, a summary sentence, a chart, a list. */
 type Section = { readonly id: string; readonly title: string; readonly body: Html }
 
-/** States and modalities beyond these are told in a sentence. */
+/** States and modalities beyond this number are summed up in a sentence. */
 const MAX_PORTION_BARS = 10
-/** As many as the contract has categories; the table below has the others. */
+/** One per category of the contract; the table below has the others. */
 const MAX_STACKS = 12
 const MAX_TABLE_ROWS = 60
 const MAX_NAME = 80
@@ -348,7 +348,7 @@ function share({ valor }: Buyer, most: number): Html {
 
 type Named = Pick<Session, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
 
-/** Buyer, state and number of a notice; a link where it has an address that can be followed. */
+/** Buyer, state and number of a notice, as a link if it has a usable address. */
 function noticeLink({ orgao, uf, numero, pncp_url }: Named): Html {
   const name = line(orgao, MAX_NAME) ?? 'Órgão não informado'
   const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(Boolean).join(' · ')

@@ -1,7 +1,7 @@
 import { counted, NONE } from './format.ts'
 import { type Html, html } from './html.ts'
 
-/** What stands in a cell; null where there is nothing to say. */
+/** The contents of a cell; null for an empty one. */
 type Cell = Html | string | null
 
 type Column<T> = {
@@ -17,13 +17,13 @@ type Options<T> = {
 }
 
 /**
- * A table whose first column names the row. On a phone each row becomes a card, so each cell says what it is;
- * the roles say that it is a table still, which some browsers forget once it is laid out otherwise.
+ * A table whose first column names the row. On a phone each row becomes a card, so each cell has a label. The roles
+ * keep it a table for screen readers: some browsers drop the table semantics if CSS changes the layout.
  */
 export function table<T>({ caption, columns, rows }: Options<T>): Html {
-  // Short cards: numbers stand beside one another.
+  // Short cards: numbers are side by side.
   const numeric = columns.slice(1).every(({ kind }) => kind === 'number')
-  // Long texts need the width of a tablet for themselves.
+  // Long texts need the full width even on a tablet.
   const listed = columns.slice(1).some(({ kind }) => kind === 'wide')
   const head = columns.map(
     ({ kind, head }) => html`<th role="columnheader" scope="col"${classOf(kind)}>${head}</th>`,
@@ -47,7 +47,7 @@ function classOf(name: string | undefined): Html | null {
   return name ? html` class="${name}"` : null
 }
 
-/** Says how many rows a list leaves out; null for none. */
+/** A line with the number of rows that a list omits; null if it omits none. */
 export function more(count: number, one: string, many: string, where = ''): Html | null {
   return count > 0
     ? html`<p class="more">… e mais ${counted(count, one, many)}${where && ` ${where}`}.</p>`

@@ -1,6 +1,6 @@
 import { line } from './format.ts'
 
-/** The API's values as readers call them; what the contract does not know is shown as it is. */
+/** The readers' words for the API's values; a value that the contract does not know is shown unchanged. */
 
 type Words = Readonly<Record<string, string>>
 

@@ -5,11 +5,11 @@ import type { Extras } from '#src/api/server/openapi.ts'
 type Header = { readonly description: string; readonly required?: true; readonly schema: object }
 
 const REQUEST_ID: Header = {
-  description: "The request's own `X-Request-Id`, or one that was made up; it is in the log.",
+  description: "The request's own `X-Request-Id`, or a generated one. The log has it as well.",
   schema: { type: 'string', pattern: '^[A-Za-z0-9_.:-]{1,64}$', examples: ['erp-42'] },
 }
 const CACHE_CONTROL: Header = {
-  description: 'Only the client itself may store the answer, and asks each time whether it is still so.',
+  description: 'Only the client itself may store the answer, and must revalidate it each time.',
   schema: { type: 'string', const: 'private, no-cache' },
 }
 const VARY: Header = {
@@ -18,11 +18,11 @@ const VARY: Header = {
   schema: { type: 'string', pattern: '^Authorization, X-API-Key, Accept-Encoding(?:, Origin)?$' },
 }
 const ETAG: Header = {
-  description: 'Names this version of the answer, for `If-None-Match`.',
+  description: 'Identifies this version of the answer, for `If-None-Match`.',
   schema: { type: 'string', pattern: '^W/"[A-Za-z0-9_-]+"$', examples: ['W/"lZWwk6-qIcE1N1jy"'] },
 }
 const DATA_AS_OF: Header = {
-  description: 'When the snapshot was published that this was answered from.',
+  description: 'When the snapshot behind this answer was published.',
   schema: { type: 'string', format: 'date-time', examples: ['2026-07-29T04:10:46.943Z'] },
 }
 const CONTENT_ENCODING: Header = {
@@ -35,7 +35,7 @@ const RETRY_AFTER: Header = {
 }
 
 const always = (header: Header): Header => ({ ...header, required: true })
-/** Of every answer of a route; what could not be read as a request reaches none. */
+/** Headers of every answer of a route; a malformed request reaches no route. */
 const OF_ROUTES = {
   'X-Request-Id': always(REQUEST_ID),
   'Cache-Control': always(CACHE_CONTROL),
@@ -44,46 +44,46 @@ const OF_ROUTES = {
 const PERHAPS_OF_ROUTES = { 'X-Request-Id': REQUEST_ID, 'Cache-Control': CACHE_CONTROL, Vary: VARY }
 const OF_A_SNAPSHOT = { ...OF_ROUTES, ETag: always(ETAG), 'X-Data-As-Of': always(DATA_AS_OF) }
 
-/** What the mirror answers beside what the contract says. */
+/** What the mirror adds to the contract. */
 export const MIRROR_EXTRAS: Extras = {
   localSessions: true,
   about: `
-It answers from the latest snapshot of the company's notices:
+This server answers from the latest snapshot of the company's notices:
 
-- Times with an offset are in UTC; others are as the original sent them. Fields that it left out or gave as null are left out.
-- An analysis that has not been fetched since its notice changed is answered with 503, not with 404. Others are answered
-  meanwhile: \`error\` says whether it may come with the next sync (\`${UNAVAILABLE.now}\`), or is of a phase whose analyses
-  are not fetched (\`${UNAVAILABLE.excluded}\`).
-- Keys are limited to so many requests a second only if \`SERVE_MAX_RPS\` is set.
-- Browsers let pages of other sites ask only from the origins in \`SERVE_CORS_ORIGINS\`; their preflight requests get 204.
+- Times with an offset are in UTC; others are as the original API sent them. Fields that were absent or null there are absent here.
+- If an analysis has not been fetched since its notice changed, the answer is 503, not 404; other analyses are still
+  served. \`error\` tells whether the analysis may come with the next sync (\`${UNAVAILABLE.now}\`), or belongs to a phase
+  whose analyses are not fetched (\`${UNAVAILABLE.excluded}\`).
+- The request rate of keys is limited only if \`SERVE_MAX_RPS\` is set.
+- Web pages may call it from a browser only from the origins in \`SERVE_CORS_ORIGINS\`. Their preflight requests get 204.
 `,
   parameters: [
     {
       name: 'If-None-Match',
       in: 'header',
       description:
-        'ETags of answers that the client has, with commas between them; or `*`. 304 if one of them is current.',
+        'ETags of answers that the client has, separated by commas; or `*`. The answer is 304 if one of them is current.',
       schema: { type: 'string' },
       examples: {
         tag: { summary: 'The ETag of an earlier answer', value: 'W/"lZWwk6-qIcE1N1jy"' },
-        any: { summary: 'Whatever the client has', value: '*' },
+        any: { summary: 'Any version', value: '*' },
       },
     },
     {
       name: 'X-Request-Id',
       in: 'header',
       description:
-        'Names the request in answer and log. Used if it has 1 to 64 letters, digits, `_`, `.`, `:` and `-`; else ignored.',
+        'Identifies the request in the answer and the log. It may have 1 to 64 letters, digits, `_`, `.`, `:` and `-`; others are ignored.',
       schema: { type: 'string' },
-      examples: { own: { summary: 'Of the client', value: 'erp-42' } },
+      examples: { own: { summary: "The client's own id", value: 'erp-42' } },
     },
   ],
   responses: {
-    '304': { description: 'The answer is still one that `If-None-Match` names. No body.' },
+    '304': { description: 'The answer still matches `If-None-Match`. No body.' },
     '429': {
-      description: 'This key asked more often than it may, or this address presented too many wrong keys.',
+      description: 'This key sent too many requests, or this address sent too many wrong keys.',
       content: errorBodies({
-        limited: { error: 'too_many_requests', detail: 'This key may ask 5 times a second.' },
+        limited: { error: 'too_many_requests', detail: 'This key may send 5 requests per second.' },
       }),
     },
     '503': {
@@ -91,11 +91,11 @@ It answers from the latest snapshot of the company's notices:
       content: errorBodies({
         noSnapshot: {
           error: 'unavailable',
-          detail: 'There is no snapshot of this company yet. Ask again after its first sync.',
+          detail: 'There is no snapshot of this company yet. Try again after its first sync.',
         },
         notFetched: {
           error: UNAVAILABLE.now,
-          detail: 'The analysis of this notice was not fetched yet. Ask again after the next sync.',
+          detail: 'The analysis of this notice has not been fetched yet. Try again after the next sync.',
         },
       }),
     },

@@ -21,17 +21,17 @@ import { createQuotas } from './quotas.ts'
 import type { ServedCompanies } from './served_companies.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
-/** Of a request id that a client gave. */
+/** Valid request ids from clients. */
 const REQUEST_ID = /^[\w.:-]{1,64}$/
-/** It is the company's own, and a look at the tag says whether it is still so. */
+/** Answers are the company's own, and comparing the tag shows whether they are still current. */
 const HEADERS = { 'cache-control': 'private, no-cache', vary: 'Authorization, X-API-Key, Accept-Encoding' }
-/** Documents that are read and compressed at once: each may have tens of megabytes, and threads are few. */
+/** Documents read and compressed at the same time: each may have tens of megabytes, and threads are few. */
 const WORKED_ON_AT_ONCE = 16
-/** Time of a turn of the event loop in which they may begin. */
+/** Time in each turn of the event loop during which new documents may begin. */
 const BEGIN_WITHIN_MS = 2
-/** A wrong key beyond the first ones of its address is refused so much later, */
+/** How long the refusal of a wrong key is delayed, after the first ones from its address. */
 const WRONG_KEY_DELAY_MS = 1000
-/** if not more of them wait already. */
+/** If this many are already delayed, further ones are refused at once with 429. */
 const MAX_DELAYED = 100
 
 export type ServeRoutesOptions = {
@@ -47,8 +47,8 @@ type ServeEnv = {
 }
 
 /**
- * The API of the contract out of the latest snapshots, with what HTTP clients expect around it. Each request is
- * answered from one snapshot: what it finds belongs together.
+ * Serves the API of the contract from the latest snapshots, with the usual HTTP features around it. Each request is
+ * answered from one snapshot, so its answer is consistent.
  */
 export function createServeRoutes({ served, settings, metrics, log }: ServeRoutesOptions): Hono<ServeEnv> {
   const api: Hono<ServeEnv> = createRoutes()
@@ -70,7 +70,7 @@ export function createServeRoutes({ served, settings, metrics, log }: ServeRoute
       exchange.onEnd = noteAnswer
     }
     await next()
-    // An answer's own headers come before those of its exchange: what CORS set would stand alone.
+    // An answer's own headers override those of its exchange: without this, only the Vary that CORS set would remain.
     const vary = settings.corsOrigins.length > 0 ? context.res.headers.get('vary') : null
     if (vary) context.header('Vary', `${HEADERS.vary}, ${vary}`)
     if (context.error && !(context.error instanceof Refusal))
@@ -87,7 +87,7 @@ export function createServeRoutes({ served, settings, metrics, log }: ServeRoute
       companyOfKey(key, context) {
         const holder = served.whose(key)
         if (!holder) return null
-        // Before anything refuses it: the log says who was refused.
+        // Before any refusal, so that the log shows whose request was refused.
         const source = new ServeRequest(holder, served, context.env.outgoing?.exchange?.headers ?? {})
         context.set('source', source)
         const { notes } = context.env.outgoing?.exchange ?? {}
@@ -99,7 +99,7 @@ export function createServeRoutes({ served, settings, metrics, log }: ServeRoute
         metrics.refused('key')
         await slowDown(context.env.outgoing?.exchange?.address ?? '')
       },
-      // By key: one that asks for a thousand analyses at once waits behind one that asks for one.
+      // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
       inTurn: (source, context, answer) =>
         inTurn(source.prefix, () => !context.env.outgoing?.destroyed, answer),
     }),
@@ -107,7 +107,7 @@ export function createServeRoutes({ served, settings, metrics, log }: ServeRoute
   return api
 }
 
-/** A key is too random to be found, so valid ones are never kept waiting for those who guess at their address. */
+/** Keys are too random to guess, so a valid key is never delayed because of wrong ones from its address. */
 function createSlowDown(): (address: string) => Promise<void> {
   const wrongKeys = createAllowance(WRONG_CREDENTIALS)
   let delayed = 0
@@ -122,7 +122,7 @@ function createSlowDown(): (address: string) => Promise<void> {
   }
 }
 
-/** One request of a company, answered out of one snapshot, whose time its answer carries. */
+/** One request of a company, answered from one snapshot, with the snapshot's time in a header. */
 class ServeRequest implements NoticeSource {
   readonly company: string
   readonly prefix: string
@@ -159,7 +159,7 @@ class ServeRequest implements NoticeSource {
   }
 }
 
-/** For each answer a line of the access log, and the figures of `/metrics`. */
+/** Logs each answer in the access log, and counts it for `/metrics`. */
 function createNotes({ metrics, log }: Pick<ServeRoutesOptions, 'metrics' | 'log'>): Exchange['onEnd'] {
   const accessLog = withFlatLines(log)
   return ({ address, incoming, notes }, { status, isWhole, ms, bytes }) => {

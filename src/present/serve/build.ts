@@ -13,10 +13,10 @@ import {
   sha256,
 } from './prepared_files.ts'
 
-/** So much at a time; as JSON it is often ten times the Parquet, and where all rows are alike a thousand times. */
+/** Batch size in Parquet bytes; as JSON it is often ten times that, and a thousand times if all rows are alike. */
 const BATCH_BYTES = 6 * 1024 * 1024
 const BATCH_ROWS = 40_000
-/** The fastest: half the size of the next ones' is gained already. With a checksum, for the file stays for long. */
+/** Level 1, the fastest: it already halves the size. With a checksum, because the file is kept for long. */
 const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } }
 
 type Placed = {
@@ -25,7 +25,7 @@ type Placed = {
   readonly analysis: MonthIndex['analyses'][number]
 }
 
-// A process of its own: it takes the memory and the processor for seconds, and the server answers meanwhile.
+// Runs in a separate process: it uses much memory and a processor for seconds, while the server goes on answering.
 if (import.meta.main) {
   process.on('message', async (order: MonthOrder) => {
     const error = await build(order).then(
@@ -37,7 +37,7 @@ if (import.meta.main) {
   process.on('disconnect', () => process.exit())
 }
 
-/** Writes a month's documents into the order's directory. */
+/** Writes the documents of a month into the order's directory. */
 async function build({ files, bytes, rows, directory }: MonthOrder): Promise<void> {
   await mkdir(directory, { recursive: true })
   const paths = preparedFiles(directory)
@@ -75,7 +75,7 @@ async function build({ files, bytes, rows, directory }: MonthOrder): Promise<voi
   }
 }
 
-/** After each notice: a page is a piece of the file. */
+/** Follows each notice in the file, so that a page is a slice of it. */
 const COMMA = Buffer.from(',')
 
 function indexOf(placed: readonly Placed[]): Omit<MonthIndex, 'noticesSha256' | 'analysesBytes'> {

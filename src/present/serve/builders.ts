@@ -6,16 +6,16 @@ import type { MonthOrder, MonthResult } from './prepared_files.ts'
 
 const BUILD = join(import.meta.dirname, 'build.ts')
 
-/** What the builder needs of our environment; no key and no token. */
+/** The variables that a builder needs; they hold no key and no token. */
 const PASSED = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'] as const
 
 /** A month of a large company takes seconds. */
 const MONTH_WITHIN_MS = 600_000
 
-/** The months of one company that are to be built. */
+/** The months of one company that must be built. */
 type Job = {
   readonly orders: MonthOrder[]
-  /** Of the orders that no builder has taken yet. */
+  /** Size of the orders that no builder has taken yet. */
   bytesLeft: number
   underWay: number
   readonly signal: AbortSignal
@@ -23,22 +23,22 @@ type Job = {
 }
 
 /**
- * Has months built by a few processes, which end when nothing is left to do. The company with least to build comes
- * first, month by month: forty small ones do not wait for a large one.
+ * Builds months in a few processes, which end when nothing is left to do. For each month, the company with the least
+ * left to build comes first: forty small companies do not wait for a large one.
  */
 export class Builders {
   readonly #most: number
   readonly #jobs = new Set<Job>()
   #processes = 0
 
-  /** @param most processes at once. */
+  /** @param most processes at the same time. */
   constructor(most: number) {
     this.#most = most
   }
 
   /**
-   * Resolves when all are built.
-   * @throws Error saying why one could not be built; then none of the others is begun any more.
+   * Resolves when all months are built.
+   * @throws Error with the reason if one cannot be built; the remaining ones are then not begun.
    */
   async build(orders: readonly MonthOrder[], signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
@@ -68,7 +68,7 @@ export class Builders {
     return waiting
   }
 
-  /** One process, from its first order to the moment when none is left. */
+  /** Runs one process until no orders are left. */
   async #run(): Promise<void> {
     this.#processes += 1
     let builder = null as ChildProcess | null
@@ -82,7 +82,7 @@ export class Builders {
       })
       job.underWay -= 1
       if (error !== null) {
-        // Whatever is the matter with it, the next order gets another.
+        // Whatever is wrong with this process, the next order gets a new one.
         builder?.kill('SIGKILL')
         builder = null
         job.orders.length = 0
@@ -102,12 +102,12 @@ export class Builders {
   }
 }
 
-/** @returns what went wrong, also if a process could not be started; null if nothing did. */
+/** @returns the error, including a failure to start a process; null if there was none. */
 async function attempt(work: () => Promise<string | null>): Promise<string | null> {
   try {
     return await work()
   } catch (error) {
-    return `no builder can be started: ${messageOf(error)}`
+    return `a builder process cannot be started: ${messageOf(error)}`
   }
 }
 
@@ -116,12 +116,12 @@ function startBuilder(): ChildProcess {
     PASSED.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])),
   )
   const builder = fork(BUILD, [], { env, execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  // Of one that cannot be started; whoever waits for it learns it as well.
+  // If it cannot be started, whoever waits for it also gets the error.
   builder.on('error', () => {})
   return builder
 }
 
-/** @returns what went wrong; null if nothing did. */
+/** @returns the error; null if there was none. */
 async function carryOut(
   builder: ChildProcess,
   order: MonthOrder,
@@ -132,15 +132,15 @@ async function carryOut(
   const late = setTimeout(stop, MONTH_WITHIN_MS)
   signal.addEventListener('abort', stop, { once: true })
   const died = once(builder, 'exit', { signal: ended.signal }).then(
-    ([code, killed]) => `the builder ended early (${code ?? killed})`,
+    ([code, killed]) => `a builder process ended early (${code ?? killed})`,
   )
   const done = once(builder, 'message', { signal: ended.signal }).then(
     ([result]) => (result as MonthResult).error,
   )
-  // One of the two is given up below.
+  // One of the two is abandoned below.
   for (const outcome of [died, done]) outcome.catch(() => {})
   if (signal.aborted) stop()
-  // One that has just died says so by its exit.
+  // If it has just died, its exit reports that.
   builder.send(order, () => {})
   try {
     return await Promise.race([done, died])

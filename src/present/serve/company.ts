@@ -14,7 +14,7 @@ import { ServedSnapshot } from './snapshot.ts'
 
 /** How often the link to the latest snapshot is read. */
 const LOOK_EVERY_MS = 250
-/** A snapshot that could not be prepared is tried again after this, then twice as long, up to the other. */
+/** Delay before a snapshot that could not be prepared is retried: first this, then doubled up to the maximum. */
 const RETRY_AFTER_MS = { first: 5000, most: 300_000 }
 
 export type Sources = {
@@ -22,7 +22,7 @@ export type Sources = {
   readonly lakeOf: (company: string) => string
 }
 
-/** A month, and what its documents depend on. */
+/** A month, with the key of everything its documents depend on. */
 type Month = { readonly name: string; readonly key: string; readonly order: Omit<MonthOrder, 'directory'> }
 
 type Options = Sources & {
@@ -32,8 +32,8 @@ type Options = Sources & {
 }
 
 /**
- * A company's latest snapshot, ready to be served; a new one takes its place when it is ready. Months whose files
- * are the same are taken over, from before or from the disk.
+ * A company's latest snapshot, ready to be served; a new one replaces it once it is prepared. Months whose files
+ * have not changed are reused, from memory or from disk.
  */
 export class ServedCompany {
   readonly #company: string
@@ -41,10 +41,10 @@ export class ServedCompany {
   readonly #store: MonthStore
   readonly #stop = new AbortController()
   #months: ReadonlyMap<string, PreparedMonth> = new Map()
-  /** Of those, the ones that cannot be read any more; they are built again. */
+  /** Keys of months that can no longer be read; they are built again. */
   readonly #damaged = new Set<string>()
   #current: ServedSnapshot | null = null
-  /** Why the latest snapshot is not the current one; null where it is, or is being prepared. */
+  /** Why the latest snapshot is not the current one; null if it is, or is being prepared. */
   #problem: string | null = null
   #failures = 0
   #preparing = false
@@ -54,20 +54,24 @@ export class ServedCompany {
   constructor(company: string, options: Options) {
     this.#company = company
     this.#options = { ...options, log: options.log.child({ company }) }
-    // Beside the lake: it is as large as that, and the system's own place may be small, or memory.
+    // Beside the lake: it is as large as the lake, and the system's temporary directory may be small or in memory.
     this.#store = new MonthStore(join(dirname(options.lakeOf(company)), 'mirror'))
   }
 
-  /** @throws Refusal (503) where there is none yet, saying why. */
+  /** @throws Refusal (503) with the reason if there is none yet. */
   get current(): ServedSnapshot {
     if (this.#current) return this.#current
     if (this.#problem)
-      throw new Refusal(503, 'The snapshot of this company cannot be served: see the log.', 60)
+      throw new Refusal(
+        503,
+        'The snapshot of this company cannot be served. The server log has the reason.',
+        60,
+      )
     throw new Refusal(
       503,
       this.#preparing
-        ? 'The snapshot of this company is being prepared. Ask again in a moment.'
-        : 'There is no snapshot of this company yet. Ask again after its first sync.',
+        ? 'The snapshot of this company is being prepared. Try again in a moment.'
+        : 'There is no snapshot of this company yet. Try again after its first sync.',
       5,
     )
   }
@@ -81,7 +85,7 @@ export class ServedCompany {
     )
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when all work has ended. */
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#looking
@@ -90,7 +94,7 @@ export class ServedCompany {
     this.#options.pages.close()
   }
 
-  /** The same, and what was prepared goes from the disk as well. */
+  /** Closes, and removes what was prepared from disk. */
   async forget(): Promise<void> {
     await this.close()
     await this.#store.clear()
@@ -105,10 +109,8 @@ export class ServedCompany {
     this.#preparing = false
     const problem = messageOf(error)
     if (problem !== this.#problem && !this.#stop.signal.aborted) {
-      const instead = this.#current ? ` ${this.#current.name} is served on.` : ''
-      this.#options.log.error(
-        `The latest snapshot cannot be served: ${problem}.${instead} Trying again soon.`,
-      )
+      const instead = this.#current ? ` Still serving ${this.#current.name}.` : ''
+      this.#options.log.error(`The latest snapshot cannot be served: ${problem}.${instead} Retrying soon.`)
     }
     this.#problem = problem
     this.#failures += 1
@@ -161,11 +163,11 @@ export class ServedCompany {
     for (const [key, prepared] of this.#months) {
       if (prepared !== damaged || this.#damaged.has(key)) continue
       this.#damaged.add(key)
-      this.#options.log.error(`The prepared month ${key} is damaged on the disk. It is prepared again.`)
+      this.#options.log.error(`The prepared month ${key} is damaged on disk. Preparing it again.`)
     }
   }
 
-  /** Those that were prepared before, by this process or another. */
+  /** Opens the months that were prepared before, by this process or another. */
   async #open(months: readonly Month[]): Promise<Map<string, PreparedMonth>> {
     const preparedMonths = await Promise.all(
       months.map(async ({ key }) => [key, await this.#store.open(key)] as const),

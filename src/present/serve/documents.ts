@@ -1,14 +1,14 @@
 import { alerts, analyses, type Column, editais, items, requirements, type Table } from '#schema/tables.ts'
 import { identifier, literal } from '#src/store/warehouse/database.ts'
 
-/** The Parquet files of one month, by table; a table without rows in it has none. */
+/** The Parquet files of one month, by table; null for a table without rows in that month. */
 export type MonthFiles = Readonly<Record<DocumentTable, string | null>>
 
-/** The tables that documents are made of. */
+/** The tables that documents are built from. */
 export const DOCUMENT_TABLES = ['editais', 'analyses', 'requirements', 'items', 'alerts'] as const
 export type DocumentTable = (typeof DOCUMENT_TABLES)[number]
 
-/** One notice, as the API would send it. */
+/** One notice with its analysis, as the API sends them. */
 export type DocumentRow = {
   readonly id: string
   readonly status: string
@@ -16,26 +16,26 @@ export type DocumentRow = {
   readonly created: number
   /** JSON (docs/contract.md#notice). */
   readonly notice: string
-  /** Of the analysis, as in `editais`. */
+  /** `analysis_state` of `editais`. */
   readonly state: string
-  /** JSON (docs/contract.md#analysis); null unless it is current: an older one belongs to another notice, so to say. */
+  /** JSON (docs/contract.md#analysis); null unless current: an older one belongs to an earlier version of the notice. */
   readonly analysis: string | null
 }
 
-/** Fields that an analysis repeats of its notice (docs/contract.md#analysis). */
+/** Fields of the notice that an analysis repeats (docs/contract.md#analysis). */
 const REPEATED = new Set([
   ...['id', 'pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado'],
   ...['data_sessao', 'pncp_url', 'status'],
 ])
 
-/** Parts of an analysis that may be there without a value. */
+/** Parts of an analysis that may be present but empty. */
 const EMPTY_PARTS = analyses.columns.flatMap(({ from }) => ('emptyOf' in from ? from.emptyOf : []))
 
 /**
- * The documents of a month's live notices, made again from its rows. Of many notices some at a time: each
- * belongs to one of `batches` by its id.
+ * SQL for the documents of a month's live notices, rebuilt from its rows. Large months are read in batches: a
+ * notice's id decides its batch.
  *
- * What is NULL is left out. A time is the same instant in UTC, or the text that it was (`times_as_sent`).
+ * NULL values are omitted. A time is the same instant in UTC, or the original text (`times_as_sent`).
  */
 export function documentsOf(
   files: MonthFiles,
@@ -62,7 +62,7 @@ export function documentsOf(
     WHERE e.deleted_at IS NULL`
 }
 
-/** A file's rows; a column that an earlier version of this program did not write is NULL. */
+/** The rows of a file; a column that an earlier version of this program did not write is NULL. */
 function rowsOf({ columns }: Table, path: string): string {
   const nulls = columns.map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
   return `SELECT ${nulls.join(', ')} WHERE false UNION ALL BY NAME
@@ -85,12 +85,12 @@ function analysisOf(children: readonly Table[]): string {
   ])
 }
 
-/** An object of those of its fields that are not NULL; each is SQL of `"name":value`. */
+/** SQL for an object of the fields that are not NULL; each field is SQL for `"name":value`. */
 function object(fields: readonly string[]): string {
   return `'{' || concat_ws(',', ${fields.join(', ')}) || '}'`
 }
 
-/** The same, NULL if all are, unless the document had it empty. */
+/** The same, but NULL if all its fields are, unless the document had it as an empty object. */
 function group(name: string, fields: readonly string[]): string {
   const inner = `concat_ws(',', ${fields.join(', ')})`
   return `'"${name}":{' || CASE WHEN a.empty_parts IS NULL OR NOT contains(a.empty_parts, '"${name}"') THEN nullif(${inner}, '') ELSE '' END || '}'`
@@ -106,9 +106,9 @@ function fieldsOf(table: Table, alias: string, within: string | null = null): st
   })
 }
 
-/** SQL of `"name":value`; NULL where the column is. */
+/** SQL for `"name":value`; NULL if the column is. */
 function field({ name, type, from }: Column, alias: string): string {
-  if (!('field' in from)) throw new Error(`${name} is of no document`)
+  if (!('field' in from)) throw new Error(`Column ${name} belongs to no document`)
   const value = `${alias}.${identifier(name)}`
   const property = from.field.split('.').at(-1) as string
   const written = from.json
@@ -119,7 +119,7 @@ function field({ name, type, from }: Column, alias: string): string {
   return `'${JSON.stringify(property)}:' || ${written}`
 }
 
-/** Only notices have times, and of those an analysis repeats its notice's. */
+/** Only notices have times; an analysis repeats those of its notice. */
 function time(value: string, alias: string, property: string): string {
   const fraction = `CASE WHEN epoch_us(${value}) % 1000000 = 0 THEN '' WHEN epoch_us(${value}) % 1000 = 0 THEN strftime(${value}, '.%g') ELSE strftime(${value}, '.%f') END`
   const inUtc = `strftime(${value}, '"%Y-%m-%dT%H:%M:%S') || ${fraction} || 'Z"'`

@@ -9,10 +9,10 @@ const TABLE = `
     hash BLOB PRIMARY KEY, prefix TEXT NOT NULL UNIQUE, company TEXT NOT NULL, description TEXT NOT NULL,
     created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT) STRICT`
 
-/** Columns that the first version did not have. It can still read and write a file that has them. */
+/** Columns that the first version did not have; that version can still read and write a file that has them. */
 const ADDED_COLUMNS = ['expires_at', 'replaced_by']
 
-/** Endings of the files that SQLite makes beside it. */
+/** Suffixes of the files that SQLite creates beside it. */
 const COMPANIONS = ['-wal', '-shm', '-journal']
 
 /** SQLite's primary result codes. */
@@ -26,7 +26,7 @@ const SQLITE = {
   notADatabase: 26,
 } as const
 
-/** SQLite makes files beside the one that it reads: it says so if the directory is read-only, or the disk full. */
+/** SQLite creates files beside the one that it reads. It fails with these if it cannot (read-only, or disk full). */
 const UNWRITABLE: ReadonlySet<number | null> = new Set([
   SQLITE.readOnly,
   SQLITE.io,
@@ -36,15 +36,15 @@ const UNWRITABLE: ReadonlySet<number | null> = new Set([
 
 export type KeyFile = {
   readonly db: DatabaseSync
-  /** Why it is read without locks, so that this connection sees no later change; null if it is not. */
+  /** Why it is read without locks, so that this connection sees no later changes; null if it is read with locks. */
   readonly frozenBy: unknown
   /** Whether it has all columns of this version. */
   readonly isCurrent: boolean
-  /** What `identityOf` says as long as the path leads to this file. */
+  /** What `identityOf` returns as long as the path is this file. */
   readonly identity: string
 }
 
-/** Opens the file to write it; makes it, and brings one of an older version up to date. */
+/** Opens the file for writing; creates it if necessary, and migrates one of an older version. */
 export function openToWrite(path: string, waitMs: number): KeyFile {
   claimFile(path, COMPANIONS)
   const db = new DatabaseSync(path, { timeout: waitMs })
@@ -59,20 +59,20 @@ export function openToWrite(path: string, waitMs: number): KeyFile {
 }
 
 /**
- * Opens the file without changing it, also if nobody can write it.
- * @returns null if it holds no table yet.
+ * Opens the file without changing it, even if it is not writable.
+ * @returns null if it has no table yet.
  */
 export function openToRead(path: string, waitMs: number): KeyFile | null {
   for (const one of ['', ...COMPANIONS].map(ending => path + ending)) {
-    // SQLite itself says that a directory is not a file.
+    // If it is a directory, SQLite itself reports that.
     if (!lstatSync(one, { throwIfNoEntry: false })?.isDirectory()) refuseStrange(one)
   }
   try {
-    // Before it is opened: if it is replaced meanwhile, the next look sees that.
+    // Read before opening: if the file is replaced in between, the next check notices.
     const about = { frozenBy: null, identity: identityOf(path, false) }
     return withTable(new DatabaseSync(urlOf(path, 'mode=rw'), { timeout: waitMs }), about)
   } catch (error) {
-    // What is in the write-ahead log would not be seen, so there must be nothing in it.
+    // An immutable connection ignores the write-ahead log, so the log must be empty.
     const isWhole = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0
     if (!isWhole || !UNWRITABLE.has(codeOf(error))) throw error
     const about = { frozenBy: error, identity: identityOf(path, true) }
@@ -80,7 +80,7 @@ export function openToRead(path: string, waitMs: number): KeyFile | null {
   }
 }
 
-/** Changes if another file took the place of this one; of a frozen one also if its bytes changed. */
+/** Changes if another file replaces this one; for a frozen file, also if its bytes change. */
 export function identityOf(path: string, isFrozen: boolean): string {
   const about = statSync(path, { throwIfNoEntry: false })
   if (!about) return 'missing'
@@ -90,16 +90,16 @@ export function identityOf(path: string, isFrozen: boolean): string {
   return [identity, versionOf(about), log?.size ? versionOf(log) : 'whole'].join(' ')
 }
 
-/** Why a file or a directory of the keys cannot be read or written, as the end of a sentence. */
+/** Why a key file or its directory cannot be read or written, as the end of a sentence. */
 export function reasonOf(error: unknown): string {
   const reasons: Readonly<Record<string, string>> = {
     [SQLITE.busy]: 'another process holds a lock on it',
     [SQLITE.readOnly]: 'it is read-only for this user',
-    [SQLITE.io]: 'the disk is full or fails (disk I/O error)',
+    [SQLITE.io]: 'the disk is full or failing (disk I/O error)',
     [SQLITE.corrupt]: 'it is damaged',
     [SQLITE.full]: 'the disk is full',
     [SQLITE.cannotOpen]: 'this user cannot open it',
-    [SQLITE.notADatabase]: 'it is not an SQLite file',
+    [SQLITE.notADatabase]: 'it is not an SQLite database',
     ENOSPC: 'the disk is full',
     EDQUOT: 'the disk quota is used up',
     EROFS: 'the file system is read-only',
@@ -125,7 +125,7 @@ function withTable(db: DatabaseSync, about: Pick<KeyFile, 'frozenBy' | 'identity
 function migrate(db: DatabaseSync): void {
   db.exec(`BEGIN IMMEDIATE; ${TABLE}`)
   try {
-    // Looked at again: another process may have been faster.
+    // Checked again: another process may have been faster.
     for (const column of missingOf(columnsOf(db))) db.exec(`ALTER TABLE api_keys ADD COLUMN ${column} TEXT`)
     db.exec('COMMIT')
   } catch (error) {
@@ -155,7 +155,7 @@ function versionOf({ size, mtimeMs }: Stats): string {
   return `${size} ${mtimeMs}`
 }
 
-/** SQLite's primary result code; null for errors of others. */
+/** SQLite's primary result code; null for other errors. */
 function codeOf(error: unknown): number | null {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : null
 }

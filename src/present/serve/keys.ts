@@ -6,24 +6,24 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { identityOf, type KeyFile, openToRead, openToWrite, reasonOf } from './key_file.ts'
 import { Revocations } from './revocations.ts'
 
-/** Everything about a key that can be shown after it was created. Times are ISO 8601 in UTC. */
+/** Everything about a key that can be shown after its creation. Times are ISO 8601 in UTC. */
 export type KeyEntry = {
   readonly prefix: string
   readonly company: string
   readonly description: string
   readonly createdAt: string
   readonly lastUsedAt: string | null
-  /** From then on it is refused; null for never. */
+  /** It is refused from this time on; null for never. */
   readonly expiresAt: string | null
   readonly revokedAt: string | null
-  /** The prefix of the key that was made in its place. */
+  /** The prefix of the key that replaced it. */
   readonly replacedBy: string | null
 }
 
-/** `replaced` is still accepted, until it expires. */
+/** A `replaced` key is still accepted until it expires. */
 export type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
 
-/** A key that was made in the place of another. */
+/** A key that replaces another. */
 export type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
 
 type Row = {
@@ -38,15 +38,15 @@ type Row = {
   readonly replaced_by?: string | null
 }
 
-/** What every key begins with (docs/contract.md#authentication). */
+/** The beginning of every key (docs/contract.md#authentication). */
 const KEY_PREFIX = 'edk_'
 const KEY = /^(edk_[0-9a-f]{8})_[0-9a-f]{64}$/
 
 const FILE = 'api_keys.sqlite'
 
 /**
- * The API keys of all companies of a data directory, in one SQLite file. It holds a hash of each key, and the key's
- * first characters to identify it. Each look reads the file, so a key that another process revokes is refused at once.
+ * The API keys of all companies of a data directory, in one SQLite file. It holds a hash of each key, and its prefix
+ * to identify it. Each lookup reads the file, so a key that another process revokes is refused at once.
  */
 export class KeyStore {
   readonly path: string
@@ -60,14 +60,14 @@ export class KeyStore {
     this.#db = file.db
     this.path = keyFilePath(dataDir)
     this.#revocations = new Revocations(dataDir)
-    // A file of the first version may be brought up to date while a server has it open: SQLite then expands * again.
+    // A file of the first version may be migrated while a server has it open: SQLite then expands * again.
     const columns = file.isCurrent ? 'prefix, company, expires_at' : '*'
     this.#byHash = file.db.prepare(`SELECT ${columns} FROM api_keys WHERE hash = ? AND revoked_at IS NULL`)
   }
 
   /**
-   * Opens the keys to change them; makes the file if there is none. Revocations that wait are entered first.
-   * @param dataDir exists.
+   * Opens the keys for writing; creates the file if there is none. Waiting revocations are entered first.
+   * @param dataDir must exist.
    * @param waitMs how long another process may hold the file; a server must not wait.
    * @throws FatalError (usage) if the file cannot be written.
    */
@@ -85,7 +85,7 @@ export class KeyStore {
     } catch (error) {
       if (error instanceof FatalError) throw error
       throw new FatalError(
-        `The API keys in ${path} cannot be written: ${reasonOf(error)}. Nothing was changed; check the disk, who may write the file and its directory, and who else has it open.`,
+        `The API keys in ${path} cannot be written: ${reasonOf(error)}. Nothing was changed. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
         EXIT.usage,
         { cause: error },
       )
@@ -93,48 +93,48 @@ export class KeyStore {
   }
 
   /**
-   * Opens the keys to read them, and to note what a server notes. Needs no right to write.
+   * Opens the keys for reading, and for what a server records. Does not require write permission.
    * @returns null if there are no keys yet.
    * @throws FatalError (usage) if the file cannot be read.
    */
   static openIfThere(dataDir: string, waitMs: number): KeyStore | null {
     const path = keyFilePath(dataDir)
     try {
-      // Throws if this user may not even look: that is not the same as no keys.
+      // Throws if this user may not read the directory: that does not mean that there are no keys.
       if (!statSync(path, { throwIfNoEntry: false })) return null
       const file = openToRead(path, waitMs)
       return file && new KeyStore(file, dataDir)
     } catch (error) {
       throw new FatalError(
-        `The API keys in ${path} cannot be read: ${reasonOf(error)}. Check the disk, who may read the file and its directory, and who else has it open.`,
+        `The API keys in ${path} cannot be read: ${reasonOf(error)}. Check the disk, the permissions of the file and its directory, and which processes have it open.`,
         EXIT.usage,
         { cause: error },
       )
     }
   }
 
-  /** Whether the open file is no longer the one of that name, as after a restore. */
+  /** Whether the path now leads to another file than the open one, as after a restore. */
   get isReplaced(): boolean {
     return identityOf(this.path, this.isFrozen) !== this.#file.identity
   }
 
-  /** Whether changes are not seen, because nobody could write the file when it was opened. */
+  /** Whether changes are not seen, because the file was not writable when it was opened. */
   get isFrozen(): boolean {
     return this.#file.frozenBy !== null
   }
 
   /**
    * @param expiresAt null for never.
-   * @returns the key; nobody can show it again.
+   * @returns the key, which cannot be shown again.
    */
   create(company: string, description: string, now: Date, expiresAt: Date | null = null): string {
     return this.#write(() => this.#insert({ company, description }, now, expiresAt).key)
   }
 
   /**
-   * Makes a key for the same company and system, and lets the old one end `overlapMs` later.
+   * Creates a key for the same company and system; the old one expires `overlapMs` later.
    * @param expiresAt of the new key; undefined for the same lifetime again.
-   * @throws FatalError (usage) if no valid key has this prefix, or it was replaced already.
+   * @throws FatalError (usage) if no valid key has this prefix, or the key was already replaced.
    */
   rotate(
     prefix: string,
@@ -146,7 +146,7 @@ export class KeyStore {
       if (!old || (state !== 'valid' && state !== 'replaced')) throw noValidKey(prefix)
       if (old.replacedBy !== null)
         throw new FatalError(
-          `${prefix} was already replaced by ${old.replacedBy}. Rotate that one, or revoke ${prefix} to end it now.`,
+          `${prefix} was already replaced by ${old.replacedBy}. Rotate that key instead, or revoke ${prefix} to refuse it now.`,
           EXIT.usage,
         )
       const { key, prefix: successor } = this.#insert(old, now, expiresAt ?? sameLifetime(old, now))
@@ -161,14 +161,14 @@ export class KeyStore {
   }
 
   /**
-   * The company that a key is for, and its prefix; null if it is unknown, revoked or expired.
-   * @throws Error if that cannot be looked up.
+   * The company of a key, and its prefix; null if the key is unknown, revoked or expired.
+   * @throws Error if the lookup fails.
    */
   find(key: string, now: Date): { company: string; prefix: string } | null {
     const prefix = KEY.exec(key)?.[1]
-    // Before the file: a revocation goes from here to there, so that one of both looks finds it.
+    // Checked before the file: revocations move from here to the file, so that one of the two lookups finds them.
     if (prefix === undefined || this.#revocations.has(prefix)) return null
-    // By the hash of what was presented: how long a look takes says nothing about any key.
+    // By hash, so that the duration of a lookup reveals nothing about any key.
     const row = this.#byHash.get(hashOf(key)) as Pick<Row, 'prefix' | 'company' | 'expires_at'> | undefined
     return row && !isOver(row.expires_at, now) ? { company: row.company, prefix: row.prefix } : null
   }
@@ -183,19 +183,19 @@ export class KeyStore {
   }
 
   /**
-   * Enters a revocation; what waits in the directory for this key is removed.
+   * Enters a revocation, and removes the waiting one of this key from the directory.
    * @throws Error if it could not be entered.
    */
   revoke(prefix: string, now: Date): void {
     const at = this.#revocations.all().get(prefix) ?? now
     this.#write(() => this.#enterRevocation(prefix, at))
-    if (this.isReplaced) throw new Error('it was replaced by another file just now')
+    if (this.isReplaced) throw new Error('another file has just replaced it')
     this.#revocations.remove(prefix)
   }
 
   /**
-   * Enters the revocations that wait in the directory, and makes that ready for more. Those of keys that this file
-   * does not have stay there: a backup may bring them back.
+   * Enters the revocations that wait in the directory, and prepares the directory for more. Revocations of keys that
+   * this file does not have stay there: restoring a backup may bring those keys back.
    */
   carryOver(): void {
     const waiting = [...this.#revocations.all()].filter(([prefix]) => this.#row(prefix))
@@ -208,7 +208,7 @@ export class KeyStore {
     try {
       this.#revocations.prepare()
     } catch {
-      // Whoever needs it says why it cannot be made.
+      // If a revocation needs the directory, it reports why it cannot be created.
     }
   }
 
@@ -220,10 +220,10 @@ export class KeyStore {
     return [...new Set(accepted.map(({ company }) => company))]
   }
 
-  /** All of them or none. */
+  /** Records all uses or none. */
   noteUse(uses: ReadonlyMap<string, Date>): void {
-    // A server does not wait for the disk, and a use that a power failure takes back is no loss. Not OFF: a revocation
-    // that another process made durable could go with it.
+    // A server does not wait for the disk, and losing a use in a power failure does no harm. Not OFF: that could lose
+    // a revocation that another process made durable.
     this.#db.exec('PRAGMA synchronous = NORMAL')
     try {
       this.#write(() => {
@@ -244,7 +244,7 @@ export class KeyStore {
     now: Date,
     expiresAt: Date | null,
   ): { key: string; prefix: string } {
-    // 8 characters to identify it by, 256 bits that nobody guesses.
+    // 8 characters to identify it, 256 bits that cannot be guessed.
     const prefix = `${KEY_PREFIX}${randomBytes(4).toString('hex')}`
     const key = `${prefix}_${randomBytes(32).toString('hex')}`
     this.#db
@@ -270,7 +270,7 @@ export class KeyStore {
     return this.#db.prepare('SELECT * FROM api_keys WHERE prefix = ?').get(prefix) as Row | undefined
   }
 
-  /** All of it or nothing. */
+  /** Runs `work` in a transaction. */
   #write<T>(work: () => T): T {
     try {
       if (this.isFrozen) throw this.#file.frozenBy
@@ -279,11 +279,11 @@ export class KeyStore {
       this.#db.exec('COMMIT')
       return result
     } catch (error) {
-      // SQLite itself has ended it if the disk was full.
+      // If the disk is full, SQLite itself has already rolled back.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       if (error instanceof FatalError) throw error
       throw new FatalError(
-        `${this.path} cannot be written: ${reasonOf(error)}. Nothing was changed; solve that, then try again.`,
+        `${this.path} cannot be written: ${reasonOf(error)}. Nothing was changed. Fix that, then try again.`,
         EXIT.failed,
         { cause: error },
       )
@@ -308,7 +308,7 @@ export function noValidKey(prefix: string): FatalError {
   )
 }
 
-/** @param waiting when it was revoked, if the file does not say so yet. */
+/** @param waiting time of a revocation that is not in the file yet. */
 function entryOf(row: Row, waiting: Date | undefined): KeyEntry {
   const { prefix, company, description } = row
   return {
@@ -319,7 +319,7 @@ function entryOf(row: Row, waiting: Date | undefined): KeyEntry {
   }
 }
 
-/** A time that cannot be read is over. */
+/** An invalid time counts as over. */
 function isOver(expiresAt: string | null | undefined, now: Date): boolean {
   return expiresAt !== null && expiresAt !== undefined && !(now.getTime() < Date.parse(expiresAt))
 }
@@ -328,13 +328,13 @@ function expiryMs({ expiresAt }: KeyEntry): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
-/** Whoever gave a key 90 days wants its successor to end as well. */
+/** The successor of a key of 90 days also gets 90 days. */
 function sameLifetime(old: KeyEntry, now: Date): Date | null {
   if (old.expiresAt === null) return null
   return new Date(now.getTime() + Date.parse(old.expiresAt) - Date.parse(old.createdAt))
 }
 
-/** A key is as random as a hash is long, so a slow one would protect nothing more. */
+/** A key is as random as its hash is long, so a slow hash would not protect it better. */
 function hashOf(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }

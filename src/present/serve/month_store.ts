@@ -7,20 +7,20 @@ import { documentsOf, type MonthFiles } from './documents.ts'
 import { DamagedError } from './prepared_files.ts'
 import { PreparedMonth } from './prepared_month.ts'
 
-/** Raised when what a builder writes changes in another way than its SQL does. */
+/** Increment this when a builder's output changes in a way that does not show in its SQL. */
 const FORMAT = 1
-/** Directories that are being filled; those of the version before were called preparedMonths. */
+/** Directories that are being filled; in the previous version, their names began with `shelves-`. */
 const UNFINISHED = /^(part|shelves)-/
-/** What a process that was killed left; no month takes so long. */
+/** After this time, a directory was left by a killed process: no month takes that long. */
 const LEFT_BEHIND_MS = 3_600_000
 
-/** How documents are made: another version of the program makes others. */
+/** The SQL that makes the documents: it may differ in another version of the program. */
 const RECIPE = documentsOf(
   { editais: 'e', analyses: 'a', requirements: 'r', items: 'i', alerts: 'l' } satisfies MonthFiles,
   { batch: 0, batches: 1 },
 )
 
-/** Names a month by all that its documents depend on. */
+/** The key of a month: a hash of everything that its documents depend on. */
 export function monthKey(checksums: readonly (string | null)[]): string {
   return createHash('sha256')
     .update(JSON.stringify([FORMAT, RECIPE, checksums]))
@@ -28,44 +28,44 @@ export function monthKey(checksums: readonly (string | null)[]): string {
 }
 
 /**
- * Months that were prepared, each in a directory named by what it was made from, beside the lake: a server that
- * starts again, or a second one, takes them from here. Whatever is not whole is built again.
+ * Prepared months, each in a directory named by its key, beside the lake: a server that restarts, or a second server,
+ * reuses them. Incomplete ones are built again.
  */
 export class MonthStore {
   readonly #directory: string
 
-  /** @param directory is made when it is needed, for its user alone. */
+  /** @param directory is created when needed, accessible only to its user. */
   constructor(directory: string) {
     this.#directory = directory
   }
 
-  /** The month, if it is there and whole. */
+  /** The month, or null if it is missing or incomplete. */
   async open(key: string): Promise<PreparedMonth | null> {
     const directory = join(this.#directory, key)
     try {
       return await PreparedMonth.open(directory)
     } catch (error) {
-      // Anything else, such as too many open files, says nothing about the month.
+      // Other errors, such as too many open files, do not mean that the month is damaged.
       if (!isIncomplete(error)) throw error
       await this.remove(key)
       return null
     }
   }
 
-  /** An empty directory for months that are to be built. */
+  /** Creates an empty directory for months to build. */
   async begin(): Promise<string> {
     await makePrivateDirectory(this.#directory)
     return await mkdtemp(join(this.#directory, 'part-'))
   }
 
-  /** Keeps what was built in a directory under its key, and opens it. */
+  /** Stores a built month under its key, and opens it. */
   async keep(key: string, built: string): Promise<PreparedMonth> {
     const place = join(this.#directory, key)
     try {
       await rename(built, place)
     } catch (error) {
       if (!['ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? '')) throw error
-      // Another server has built the same meanwhile; or what is there is not whole.
+      // Another server has built the same month in the meantime; or an existing one is incomplete.
       const prepared = await this.open(key)
       if (prepared) return prepared
       await rename(built, place)
@@ -77,7 +77,7 @@ export class MonthStore {
     await rm(join(this.#directory, key), { recursive: true, force: true })
   }
 
-  /** Removes all others; another server that still reads one has it open, and reads it to the end. */
+  /** Removes all others. Another server that still reads one has it open, and can read it to the end. */
   async removeOthers(keys: ReadonlySet<string>): Promise<void> {
     const names = await readdir(this.#directory).catch(() => [])
     for (const name of names.filter(one => !keys.has(one))) {
@@ -87,7 +87,7 @@ export class MonthStore {
     }
   }
 
-  /** Removes them all. */
+  /** Removes all months. */
   async clear(): Promise<void> {
     await rm(this.#directory, { recursive: true, force: true })
   }

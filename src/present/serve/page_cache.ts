@@ -1,15 +1,15 @@
 import type { Json } from '#src/api/server/source.ts'
 
-/** Pages of 200 notices take some 160 kB: all of a company of 20,000 notices, and as many again. */
+/** Pages of 200 notices take some 160 kB: enough for all pages of a company of 20,000 notices, twice. */
 const MAX_BYTES = 32 * 1024 * 1024
-/** Of a page that is kept, besides its bytes: its key, its tag, and what holds them. */
+/** Overhead of a cached page besides its bytes: its key, its tag, and the objects that hold them. */
 const ENTRY_BYTES = 1024
-/** A page is also kept compressed, in two ways, once somebody has asked for that. */
+/** A page is also kept compressed, in two encodings, once a client has requested them. */
 const WITH_COMPRESSED = 1.5
 
 /**
- * How much memory pages may take, of all companies. Each company has an equal share: one that asks for much pushes
- * out no page of another.
+ * The memory for cached pages of all companies. Each company has an equal share, so a busy company does not evict
+ * pages of another.
  */
 export class PageBudget {
   readonly #caches = new Set<PageCache>()
@@ -25,7 +25,7 @@ export class PageBudget {
   }
 }
 
-/** Pages of one company that were asked for; those that were not for the longest time are forgotten first. */
+/** Cached pages of one company; the least recently used are evicted first. */
 export class PageCache {
   readonly #budget: Pick<PageBudget, 'bytesEach'>
   readonly #onClose: () => void
@@ -54,7 +54,7 @@ export class PageCache {
     return page
   }
 
-  /** @returns the page, for whoever asked for it first. */
+  /** @returns the page, even if it is too large to keep. */
   add(key: string, page: Json): Json {
     if (costOf(page) > this.maxBytes) return page
     this.#pages.set(key, page)

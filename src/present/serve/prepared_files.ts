@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { MonthFiles } from './documents.ts'
 
-/** A month that is to be put on a prepared. */
+/** A month to prepare. */
 export type MonthOrder = {
   readonly files: MonthFiles
-  /** Of those files, together. */
+  /** Total size of those files. */
   readonly bytes: number
   readonly rows: number
   /** Where its two files and its index go. */
   readonly directory: string
 }
 
-/** What the builder says when it is done. */
+/** What the builder reports when it is done. */
 export type MonthResult = { readonly error: string | null }
 
-/** Where an analysis is in its file: `bytes` from `at` on, which are `size` bytes of JSON. */
+/** Where an analysis is in its file: `bytes` bytes at offset `at`, which decompress to `size` bytes of JSON. */
 export type AnalysisPlace = {
   readonly at: number
   readonly bytes: number
@@ -23,26 +23,26 @@ export type AnalysisPlace = {
   readonly tag: string
 }
 
-/** What is on a prepared, newest notice first; all lists are of one length. */
+/** The contents of a prepared month, newest notice first; all lists have the same length. */
 export type MonthIndex = {
   readonly ids: readonly string[]
   readonly statuses: readonly string[]
   /** `created_at`, microseconds. */
   readonly created: readonly number[]
-  /** Where each notice ends in `notices`; it begins where the one before ends. */
+  /** Where each notice ends in `notices`; it begins where the previous one ends. */
   readonly noticeEnds: readonly number[]
   readonly noticeTags: readonly string[]
   /** `analysis_state` of `editais`. */
   readonly states: readonly string[]
-  /** Where each analysis is in `analyses`, a zstd frame of its own; null where there is none. */
+  /** Where each analysis is in `analyses`, as a separate zstd frame; null if there is none. */
   readonly analyses: readonly (AnalysisPlace | null)[]
   /** SHA-256 of the file of notices. */
   readonly noticesSha256: string
-  /** Each frame in it has a checksum of its own. */
+  /** Size of the file of analyses; each frame in it has its own checksum. */
   readonly analysesBytes: number
 }
 
-/** `sum` is the SHA-256 of the index, and written last. */
+/** `sum` is the SHA-256 of the index, and is written last. */
 export function preparedFiles(
   directory: string,
 ): Readonly<Record<'notices' | 'analyses' | 'index' | 'sum', string>> {
@@ -54,7 +54,7 @@ export function preparedFiles(
   }
 }
 
-/** What is on the disk is not what a builder wrote: it must be built again. */
+/** The files on disk are not what a builder wrote: the month must be built again. */
 export class DamagedError extends Error {
   override readonly name = 'DamagedError'
 }

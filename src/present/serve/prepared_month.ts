@@ -6,9 +6,9 @@ import { tagOf } from '#src/api/server/tag.ts'
 import { createTurns } from '#src/api/server/turns.ts'
 import { type AnalysisPlace, DamagedError, type MonthIndex, preparedFiles, sha256 } from './prepared_files.ts'
 
-/** To unpack so much takes 0.15 ms, which is less than to have another thread do it. */
+/** Decompressing this much takes 0.15 ms, less than handing it to another thread. */
 const SMALL_BYTES = 128 * 1024
-/** More than that may be tens of megabytes: so many at once, in all. */
+/** Larger ones may have tens of megabytes: this many are decompressed at the same time, in total. */
 const LARGE_AT_ONCE = 2
 const largeInTurn = createTurns(LARGE_AT_ONCE)
 const decompress = promisify(zstdDecompress)
@@ -17,7 +17,7 @@ const SPARE_BYTES = 1024
 /** The documents of one month: notices in memory, analyses in a file. */
 export class PreparedMonth {
   readonly index: MonthIndex
-  /** Names all its notices; for `ETag`. */
+  /** Identifies the contents of all its notices; for `ETag`. */
   readonly tag: string
   readonly #notices: Buffer
   readonly #analyses: FileHandle
@@ -34,8 +34,8 @@ export class PreparedMonth {
   }
 
   /**
-   * Takes what the builder wrote; its directory may be removed afterwards.
-   * @throws Error unless it is whole. Analyses are checked when they are read.
+   * Opens what a builder wrote; the directory may be removed afterwards.
+   * @throws Error if it is damaged. Analyses are checked when they are read.
    */
   static async open(directory: string): Promise<PreparedMonth> {
     const paths = preparedFiles(directory)
@@ -60,7 +60,7 @@ export class PreparedMonth {
     return this.#places.get(id)
   }
 
-  /** The notices of these places, with commas between them. */
+  /** The notices in this range, separated by commas. */
   notices(from: number, to: number): Buffer {
     return this.#notices.subarray(this.#begin(from), this.#begin(to) - 1)
   }
@@ -91,11 +91,11 @@ export class PreparedMonth {
   async #read({ at, bytes }: AnalysisPlace): Promise<Buffer> {
     const frame = Buffer.allocUnsafe(bytes)
     const { bytesRead } = await this.#analyses.read(frame, 0, bytes, at)
-    if (bytesRead !== bytes) throw new Error(`an analysis of ${bytes} bytes has ${bytesRead}`)
+    if (bytesRead !== bytes) throw new Error(`an analysis has ${bytesRead} bytes instead of ${bytes}`)
     return frame
   }
 
-  /** No snapshot needs it any more; who reads in it now reads to the end. */
+  /** No snapshot needs it any more; reads that have begun can finish. */
   async drop(): Promise<void> {
     this.#dropped = true
     await this.#closeIfDone()
@@ -110,7 +110,7 @@ export class PreparedMonth {
   }
 }
 
-/** Each of the usual pieces of 16 kB, and a last one that is full, costs a turn of the event loop. */
+/** Output in one chunk: each default chunk of 16 kB, and a final one that is full, costs a turn of the event loop. */
 function inOnePiece({ size }: AnalysisPlace): { chunkSize: number } {
   return { chunkSize: size + SPARE_BYTES }
 }

@@ -3,8 +3,8 @@ import { Refusal } from '#src/api/server/source.ts'
 type Bucket = { tokens: number; atMs: number }
 
 /**
- * A limit for each key: so many requests a second, and as many at once.
- * @returns takes one; throws Refusal (429) where there is none left.
+ * A limit for each key: `maxRps` requests per second, and bursts of as many.
+ * @returns a function that counts one request; it throws Refusal (429) if the limit is reached.
  */
 export function createQuotas(maxRps: number | null, nowMs = () => performance.now()): (key: string) => void {
   const buckets = new Map<string, Bucket>()
@@ -15,7 +15,7 @@ export function createQuotas(maxRps: number | null, nowMs = () => performance.no
     bucket.tokens = Math.min(maxRps, bucket.tokens + ((now - bucket.atMs) / 1000) * maxRps)
     bucket.atMs = now
     buckets.set(key, bucket)
-    if (bucket.tokens < 1) throw new Refusal(429, `This key may ask ${maxRps} times a second.`, 1)
+    if (bucket.tokens < 1) throw new Refusal(429, `This key may send ${maxRps} requests per second.`, 1)
     bucket.tokens -= 1
   }
 }

@@ -14,12 +14,12 @@ import { systemCode } from '#src/platform/errors.ts'
 
 const DIRECTORY = 'api_keys.revoked'
 
-/** The shown beginning of a key. It names a file, so it must not leave the directory. */
+/** The public prefix of a key. It is a file name, so it must not leave the directory. */
 const PREFIX = /^edk_[0-9a-f]{8}$/
 
 /**
- * Revocations that are not in the file of the keys yet: one empty file per key, named by its prefix. Another process
- * cannot lock them, and an empty file fits on a full disk.
+ * Revocations that are not in the key file yet: one empty file per key, named by its prefix. Another process cannot
+ * lock them, and an empty file fits on a full disk.
  */
 export class Revocations {
   readonly #dataDir: string
@@ -31,20 +31,20 @@ export class Revocations {
   }
 
   /**
-   * Whether the key of this prefix waits here. It costs a microsecond or two, at each request.
-   * @throws Error if nobody can say, so that a key is not accepted by mistake.
+   * Whether the key with this prefix has a waiting revocation. Costs a microsecond or two at each request.
+   * @throws Error if that cannot be checked, so that a key is not accepted by mistake.
    */
   has(prefix: string): boolean {
     try {
       return lstatSync(`${this.path}/${prefix}`, { throwIfNoEntry: false }) !== undefined
     } catch (error) {
-      // Something else has its name: then nothing waits in it, and `add` says so.
+      // The path is not a directory: then no revocations wait in it, and `add` reports that.
       if (systemCode(error) === 'ENOTDIR') return false
       throw error
     }
   }
 
-  /** When each of them was revoked, by prefix. */
+  /** The time of each revocation, by prefix. */
   all(): Map<string, Date> {
     const prefixes = namesIn(this.path).filter(name => PREFIX.test(name))
     return new Map(
@@ -68,14 +68,14 @@ export class Revocations {
     syncDirectory(this.path)
   }
 
-  /** Call it only once the file of the keys has the revocation, durably. One that stays does no harm. */
+  /** Call this only once the key file has the revocation, durably. A revocation that stays here does no harm. */
   remove(prefix: string): void {
     try {
       unlinkSync(join(this.path, prefix))
     } catch {}
   }
 
-  /** Makes the directory, while the disk has room for it. */
+  /** Creates the directory, while the disk has room for it. */
   prepare(): void {
     const about = lstatSync(this.path, { throwIfNoEntry: false })
     if (about?.isDirectory()) return
@@ -91,7 +91,7 @@ export class Revocations {
     syncDirectory(this.#dataDir)
   }
 
-  /** The server may run as another user than root, who revokes; without it, it could not look, and would refuse all. */
+  /** If root revokes, the server may be another user: unable to read root's directory, it would refuse all keys. */
   #giveToOwner(): void {
     const { uid, gid } = lstatSync(this.#dataDir)
     const directory = openSync(this.path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
@@ -117,7 +117,7 @@ function namesIn(directory: string): string[] {
   }
 }
 
-/** A name that is not durable yet counts all the same: some file systems cannot sync a directory. */
+/** Ignores errors of file systems that cannot sync a directory: the revocation is effective before it is durable. */
 function syncDirectory(path: string): void {
   try {
     const directory = openSync(path, constants.O_RDONLY)

@@ -4,16 +4,16 @@ import { type KeyEntry, KeyStore, keyFilePath, noValidKey } from './keys.ts'
 import { isPrefix, Revocations } from './revocations.ts'
 
 export type Revocation = {
-  /** Null if the file of the keys could not be read, so that nobody knows whether there is such a key. */
+  /** Null if the key file could not be read, so that it is unknown whether the key exists. */
   readonly entry: KeyEntry | null
-  /** Why the file of the keys does not have it yet; null if it has. */
+  /** Why the key file does not have the revocation yet; null if it has it. */
   readonly problem: string | null
 }
 
 /**
- * Has a key refused from now on. It is first put down beside the file of the keys, where servers look at each request
- * and nobody else can hold it up, then in the file itself.
- * @throws FatalError (usage) if there is no such key; (failed) if it could be put down nowhere and still works.
+ * Revokes a key from now on. The revocation is first written beside the key file, where servers look at each request
+ * and no lock can delay it, then into the key file itself.
+ * @throws FatalError (usage) if there is no such key; (failed) if neither can be written, so that the key still works.
  */
 export function revokeKey(
   dataDir: string,
@@ -31,7 +31,7 @@ export function revokeKey(
     const unwritten = unread ?? attempt(() => keys?.revoke(prefix, now))
     if (unmarked === null || unwritten === null) return { entry, problem: unwritten }
     throw new FatalError(
-      `${prefix} STILL WORKS: ${path} cannot be changed (${unwritten}), nor can ${revocations.path} (${unmarked}). Stop the server if the key is in wrong hands; free the disk, fix the permissions or end the process that holds the file, then revoke the key again.`,
+      `${prefix} STILL WORKS: neither ${path} (${unwritten}) nor ${revocations.path} (${unmarked}) can be changed. If the key was leaked, stop the server. Free the disk, fix the permissions or end the process that locks the file, then revoke the key again.`,
       EXIT.failed,
     )
   } finally {
@@ -57,7 +57,7 @@ function lookUp(dataDir: string, prefix: string, waitMs: number): Found {
   }
 }
 
-/** @returns why it failed; null if it did not. */
+/** @returns why `act` failed; null if it did not. */
 function attempt(act: () => void): string | null {
   try {
     act()
@@ -67,7 +67,7 @@ function attempt(act: () => void): string | null {
   }
 }
 
-/** The reason alone, of an error that is a sentence around it as well. */
+/** Only the reason, without the sentence that a FatalError puts around it. */
 function whyOf(error: unknown): string {
   return error instanceof FatalError && error.cause !== undefined ? reasonOf(error.cause) : reasonOf(error)
 }

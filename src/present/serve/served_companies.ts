@@ -7,21 +7,21 @@ import { KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
-/** How soon uses of keys are noted, waiting revocations entered, and companies without a valid key closed. */
-const LOOK_AFTER_MS = 2000
-/** A look at the keys blocks all answers. */
+/** How often uses of keys are recorded, waiting revocations entered, and companies without a valid key closed. */
+const CHECK_EVERY_MS = 2000
+/** Short, because a lookup in the key file blocks all answers. */
 const KEYS_WAIT_MS = 50
 
 export type ServedCompaniesOptions = Sources & {
   /** Where the keys are. */
   readonly dataDir: string
-  /** Processes at once that prepare snapshots. */
+  /** Maximum number of processes that prepare snapshots. */
   readonly builders: number
   readonly log: Logger
   readonly now: () => Date
 }
 
-/** Whose a key is. */
+/** The company of a key. */
 type Holder = { readonly company: string; readonly prefix: string }
 
 /** The latest snapshots of all companies that have a valid API key. */
@@ -36,18 +36,18 @@ export class ServedCompanies {
   #uses = new Map<string, Date>()
   /** Keys that were looked up in this turn of the event loop. */
   #lookedUp = new Map<string, Holder | null>()
-  /** Companies that still finish what was under way. */
+  /** Companies that still finish their work. */
   readonly #closing = new Set<Promise<void>>()
-  /** What the log last said about the keys; null if all is well. */
+  /** The last problem with the keys that was logged; null if there is none. */
   #problem: string | null = null
 
-  /** @throws FatalError (usage) where the keys cannot be opened. */
+  /** @throws FatalError (usage) if the keys cannot be opened. */
   constructor(options: ServedCompaniesOptions) {
     this.#options = options
     this.#builders = new Builders(options.builders)
     this.#keys = KeyStore.openIfThere(options.dataDir, KEYS_WAIT_MS)
     for (const company of this.#keys?.companies(options.now()) ?? []) this.#follow(company)
-    this.#timer = setInterval(() => this.#lookAfterKeys(), LOOK_AFTER_MS).unref()
+    this.#timer = setInterval(() => this.#checkKeys(), CHECK_EVERY_MS).unref()
   }
 
   /** Companies that are followed. */
@@ -56,8 +56,8 @@ export class ServedCompanies {
   }
 
   /**
-   * Whose key it is; null if it is unknown, revoked or expired. Requests that came together are answered by one look
-   * at the files: it takes as long as all else about a small request.
+   * The company of a key; null if it is unknown, revoked or expired. Requests that arrive together share one lookup
+   * in the files: a lookup takes as long as everything else in a small request.
    * @throws Refusal (503) while the keys cannot be read.
    */
   whose(key: string): Holder | null {
@@ -81,13 +81,13 @@ export class ServedCompanies {
       return found
     } catch (error) {
       this.#options.log.error(`The API keys cannot be read: ${messageOf(error)}.`)
-      throw new Refusal(503, 'The API keys cannot be read just now.', 1)
+      throw new Refusal(503, 'The API keys cannot be read at the moment.', 1)
     }
   }
 
   /**
-   * What there is of a company now.
-   * @throws Refusal (503) where there is no snapshot yet.
+   * The current snapshot of a company.
+   * @throws Refusal (503) if there is no snapshot yet.
    */
   snapshotOf(company: string): ServedSnapshot {
     return (this.#companies.get(company) ?? this.#follow(company)).current
@@ -101,7 +101,7 @@ export class ServedCompanies {
     this.#keys?.close()
   }
 
-  /** The keys as they are now: a file that was removed or replaced counts from the next request on. */
+  /** The current keys: a removed or replaced key file takes effect at the next request. */
   #openKeys(): KeyStore | null {
     if (this.#keys?.isReplaced) this.#closeKeys()
     this.#keys ??= KeyStore.openIfThere(this.#options.dataDir, KEYS_WAIT_MS)
@@ -122,21 +122,23 @@ export class ServedCompanies {
     return followed
   }
 
-  /** Gives back its memory and files; requests that read in them read to the end. */
+  /** Releases its memory and files; requests that are reading can finish. */
   #unfollow(company: string, end: (followed: ServedCompany) => Promise<void>): void {
     const closing = end(this.#companies.get(company) as ServedCompany)
-      .catch(error => this.#options.log.error({ company }, `Cannot be closed: ${messageOf(error)}.`))
+      .catch(error =>
+        this.#options.log.error({ company }, `The company cannot be closed: ${messageOf(error)}.`),
+      )
       .finally(() => this.#closing.delete(closing))
     this.#companies.delete(company)
     this.#closing.add(closing)
   }
 
-  #lookAfterKeys(): void {
+  #checkKeys(): void {
     try {
-      // It sees no change, and whatever kept it from being written may be over.
+      // A frozen file shows no changes; it may be writable again by now.
       if (this.#keys?.isFrozen) this.#closeKeys()
       const keys = this.#openKeys()
-      // A file that is gone may come back, as in a restore: nothing is removed for that.
+      // A missing key file may come back, as in a restore, so prepared months are not removed.
       if (keys) this.#followThose(keys.companies(this.#options.now()))
       else for (const company of this.companies) this.#unfollow(company, followed => followed.close())
     } catch (error) {
@@ -152,7 +154,7 @@ export class ServedCompanies {
     for (const company of this.companies) {
       if (companies.includes(company)) continue
       this.#unfollow(company, followed => followed.forget())
-      this.#options.log.info({ company }, 'Not served any more: the company has no valid API key.')
+      this.#options.log.info({ company }, 'No longer served: the company has no valid API key.')
     }
   }
 
@@ -163,12 +165,12 @@ export class ServedCompanies {
       this.#uses = new Map()
       this.#problem = null
     } catch (error) {
-      // To answer matters more, and it is tried again. Revocations count though they are not entered yet.
-      this.#report(`Uses and revocations of API keys wait to be noted: ${messageOf(error)}`)
+      // Answering matters more, and this is retried. Revocations are effective even before they are entered.
+      this.#report(`Uses and revocations of API keys cannot be saved yet: ${messageOf(error)}`)
     }
   }
 
-  /** Once: it is looked at every other second. */
+  /** Logs a problem only once, although the keys are checked every two seconds. */
   #report(problem: string): void {
     if (problem !== this.#problem) this.#options.log.warn(problem)
     this.#problem = problem

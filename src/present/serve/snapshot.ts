@@ -4,20 +4,20 @@ import { tagOf } from '#src/api/server/tag.ts'
 import type { PageCache } from './page_cache.ts'
 import type { PreparedMonth } from './prepared_month.ts'
 
-/** An analysis that is not there yet may come with the next run. */
+/** A missing analysis may come with the next run. */
 const RETRY_ANALYSIS_AFTER_SECONDS = 300
 
 /** Why there is no analysis, by `analysis_state`. */
 const NO_ANALYSIS: Readonly<Record<string, string>> = {
-  pending: 'The analysis of this notice was not fetched yet. Ask again after the next sync.',
-  quarantined: 'The analysis of this notice could not be used. It is fetched again before long.',
+  pending: 'The analysis of this notice has not been fetched yet. Try again after the next sync.',
+  quarantined: 'The analysis of this notice could not be used. It will be fetched again soon.',
   excluded: 'Analyses of notices in this phase are not fetched here (ANALYSIS_STATUSES).',
 }
 
 /** Where a notice is. */
 type Place = { readonly prepared: PreparedMonth; readonly at: number }
 
-/** One published snapshot as the API would show it: it never changes. */
+/** One published snapshot as the API shows it; it never changes. */
 export class ServedSnapshot implements NoticeSource {
   readonly name: string
   /** When it was published; ISO 8601. */
@@ -27,12 +27,12 @@ export class ServedSnapshot implements NoticeSource {
   readonly #onDamage: (prepared: PreparedMonth) => void
   readonly #size: number
   readonly #tag: string
-  /** The notices of each phase, and of phases that were asked for together, newest first. */
+  /** The notices of each phase, and of combinations of phases that were requested, newest first. */
   readonly #byStatus = new Map<string, readonly Place[]>()
 
   /**
    * @param preparedMonths newest month first.
-   * @param onDamage called with a prepared that cannot be read any more.
+   * @param onDamage called with a month that can no longer be read.
    */
   constructor(
     about: { name: string; asOf: string },
@@ -66,7 +66,7 @@ export class ServedSnapshot implements NoticeSource {
       Buffer.from(`],"count":${count},"total":${total},"limit":${limit},"offset":${offset}}`),
     ])
     const json = new Json(page, tagOf([this.#tag, ...(phases ?? [])].join()))
-    // There are as many empty pages as numbers, and each is made in no time.
+    // Empty pages are not cached: there is no end of them, and they cost nothing to build.
     return count === 0 ? json : this.#pages.add(key, json)
   }
 
@@ -75,13 +75,13 @@ export class ServedSnapshot implements NoticeSource {
     return place ? place.prepared.notice(place.at) : null
   }
 
-  /** @throws Refusal (503) where the notice is known and its analysis is not. */
+  /** @throws Refusal (503) if the notice is known but its analysis is not. */
   async analysis(id: string): Promise<Json | null> {
     const place = this.#find(id)
     if (!place) return null
     const analysis = await place.prepared.analysis(place.at).catch(() => {
       this.#onDamage(place.prepared)
-      const message = 'This analysis is being prepared again. Ask again in a moment.'
+      const message = 'This analysis is being prepared again. Try again in a moment.'
       throw new Refusal(503, message, 5, UNAVAILABLE.now)
     })
     if (analysis) return analysis
@@ -99,7 +99,7 @@ export class ServedSnapshot implements NoticeSource {
     return null
   }
 
-  /** A page of all notices is a piece of one prepared's memory, or of a few. */
+  /** A page of all notices is a slice of one month's memory, or of a few months'. */
   #all(limit: number, offset: number): Parts {
     const parts: Buffer[] = []
     let [skip, left] = [offset, limit]
@@ -132,7 +132,7 @@ export class ServedSnapshot implements NoticeSource {
   }
 }
 
-/** Notices of a page, some of them together with commas between them. */
+/** The notices of a page; a part may hold several, separated by commas. */
 type Parts = { readonly parts: readonly Buffer[]; readonly count: number; readonly total: number }
 
 const COMMA = Buffer.from(',')
