@@ -98,7 +98,7 @@ test('while Metabase is down, slow or refuses, data is published all the same, a
   metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
   await syncHere(environment)
   const told = await runShared(['status'], environment)
-  expect(told.stdout).toMatch(/Metabase {2}reads .*\n {10}last tried at \S+: Metabase does not answer/)
+  expect(told.stdout).toMatch(/Metabase {2}reads .*\n {10}last attempt \S+: Metabase does not answer/)
 })
 
 test('the snapshot that Metabase still reads is not removed, however old', async () => {

@@ -98,6 +98,6 @@ test("a company's own address in the companies' file comes before that of the en
 
 test('a wrong address is refused without being shown', () => {
   expect(() => readSchedule({ HEARTBEAT_URL: TOKEN })).toThrow(
-    'HEARTBEAT_URL=(not shown): must be an http address.',
+    'HEARTBEAT_URL=(not shown): must be an http or https address.',
   )
 })

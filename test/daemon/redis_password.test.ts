@@ -126,7 +126,7 @@ test('a password file that cannot be used ends a command before anything is aske
   const nowhere = { COMPANY: 'acme', DATA_DIR: directory, REDIS_URL: 'redis://127.0.0.1:9' }
   for (const [path, says] of [
     [missing, `REDIS_PASSWORD_FILE (${missing}) cannot be read: ENOENT.`],
-    [empty, `REDIS_PASSWORD_FILE (${empty}) is empty. Write the password of Redis into it`],
+    [empty, `REDIS_PASSWORD_FILE (${empty}) is empty. Write the Redis password into it`],
     [PASSWORD, 'REDIS_PASSWORD_FILE (not shown: it may be the secret'],
   ] as const) {
     const ended = await runCommand(['sync', '--enqueue'], { ...nowhere, REDIS_PASSWORD_FILE: path })

@@ -98,7 +98,7 @@ test('a builder that cannot be started costs no more than the snapshot, which is
   const failing = serveApi(environment, { ready: [] })
   const { ask, lines } = await failing
   try {
-    await until(() => lines.join('').includes('no builder can be started'), { what: 'a failure' })
+    await until(() => lines.join('').includes('a builder process cannot be started'), { what: 'a failure' })
     expect((await ask(PATH)).status).toBe(503)
   } finally {
     process.execPath = execPath
@@ -124,7 +124,7 @@ test('an analysis that the disk has spoiled is never sent, and is there again be
   expect([refused.status, JSON.parse(refused.body.toString()).error]).toEqual([503, 'analysis_not_available'])
   await until(async () => (await first.ask(path)).status === 200, { what: 'the analysis' })
   expect((await first.ask(path)).body).toEqual(body)
-  expect(first.lines.join('')).toContain('damaged on the disk')
+  expect(first.lines.join('')).toContain('damaged on disk')
 })
 
 test('what a killed process left is removed, unless it may still be at work', async () => {
