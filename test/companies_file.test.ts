@@ -38,28 +38,31 @@ const WRONG: Readonly<Record<string, readonly [text: string, says: string | RegE
   ],
   'an alias without an anchor': [
     'companies:\n  acme:\n    api_timeout_ms: *timeout\n',
-    'line 3: *timeout refers to &timeout, which does not stand above it.',
+    'line 3: *timeout refers to &timeout, which is not defined above it.',
   ],
   'aliases that multiply': [
     `${['x', 'x', 'x', 'x', 'x', 'x', 'x']
       .map((_, i) => `a${i}: &a${i} [${Array(12).fill(i === 0 ? 'x' : `*a${i - 1}`)}]`)
       .join('\n')}\ncompanies: {}\n`,
-    'its aliases (*name) stand for one another, or for far too much',
+    'its aliases (*name) refer to one another, or expand to far too much',
   ],
-  'an alias of what it is in': ['companies: &all\n  acme: *all\n', /its aliases|must be a text/],
-  'a repeated name': [
+  'an alias of its own parent': ['companies: &all\n  acme: *all\n', /its aliases|must be text/],
+  'a name that stands there twice': [
     `companies:\n  acme: { ${ENTRY} }\n  acme: { ${ENTRY} }\n`,
-    'line 3: this name stands there twice',
+    'line 3: this name occurs twice',
   ],
   'a tab': ['companies:\n\tacme: {}\n', 'line 2 is indented with a tab'],
-  'a bracket that stays open': ['companies: [acme', /line 1 is not YAML \(.*\)\. Check its indentation/],
-  nothing: ['', 'it is empty: it needs companies.'],
-  'comments alone': ['# companies:\n', 'it is empty'],
-  'a text': ['acme\n', 'it must have `companies:`'],
-  'companies without any': ['companies:\n', 'companies: must have the companies below it, by name'],
-  'companies as a list': ['companies: [acme]\n', 'companies: must have the companies below it, by name'],
-  'an unknown part': ['company: {}\ncompanies: {}\n', '"company" is not known here'],
-  'defaults as a list': ['defaults: [a]\ncompanies: {}\n', 'defaults: its settings must stand below it'],
+  'a bracket that stays open': [
+    'companies: [acme',
+    /line 1 is not valid YAML \(.*\)\. Check its indentation/,
+  ],
+  nothing: ['', 'the file is empty. It needs `companies:`.'],
+  'comments alone': ['# companies:\n', 'the file is empty'],
+  'a text': ['acme\n', 'the file must have `companies:`'],
+  'companies without any': ['companies:\n', 'companies: must list the companies below it, by name'],
+  'companies as a list': ['companies: [acme]\n', 'companies: must list the companies below it, by name'],
+  'an unknown part': ['company: {}\ncompanies: {}\n', '"company" is not allowed at the top level'],
+  'defaults as a list': ['defaults: [a]\ncompanies: {}\n', 'defaults: put its settings below it'],
 }
 
 test.each(Object.entries(WRONG))('a bad file is reported in plain words: %s', async (_, [text, says]) => {
@@ -78,22 +81,19 @@ test.each(Object.entries(WRONG))('a bad file is reported in plain words: %s', as
 
 /** Invalid entries, each tested beside a valid one. */
 const BROKEN: Readonly<Record<string, readonly [entry: string, says: string]>> = {
-  'a text': ['yes', 'its settings must stand below it'],
-  'a list': ['[api_key_file]', 'its settings must stand below it'],
-  'a setting with several values': ['{ api_max_rps: { a: 1 } }', 'api_max_rps: must be a text, a number'],
-  'no key': ['{ api_base_url: "http://x" }', 'give its key as api_key_file'],
-  'a key': [`{ ${ENTRY}, api_key: edk_1 }`, 'api_key: a key does not belong into this file'],
-  'an unknown setting': [`{ ${ENTRY}, colour: red }`, 'colour is no setting of a company'],
-  'the name __proto__ with settings': [
-    `{ ${ENTRY}, __proto__: { a: 1 } }`,
-    '__proto__: must be a text, a number',
-  ],
+  'a text': ['yes', 'put its settings below it'],
+  'a list': ['[api_key_file]', 'put its settings below it'],
+  'a setting that is several': ['{ api_max_rps: { a: 1 } }', 'api_max_rps: must be text, a number'],
+  'no key': ['{ api_base_url: "http://x" }', 'set either api_key_file'],
+  'a key': [`{ ${ENTRY}, api_key: edk_1 }`, 'api_key: do not put a key into this file'],
+  'an unknown setting': [`{ ${ENTRY}, colour: red }`, 'colour is not a setting of a company'],
+  'the prototype of all settings': [`{ ${ENTRY}, __proto__: { a: 1 } }`, '__proto__: must be text, a number'],
   'a schedule that never fires': [
     `{ ${ENTRY}, sync_cron: "0 0 31 2 *" }`,
     'SYNC_CRON=0 0 31 2 *: never fires',
   ],
   'an invalid limit': [`{ ${ENTRY}, run_timeout: 2 hours }`, 'RUN_TIMEOUT=2 hours: must be'],
-  '__proto__ as a setting': [`{ ${ENTRY}, __proto__: red }`, '__proto__ is no setting of a company'],
+  'one that looks like it': [`{ ${ENTRY}, __proto__: red }`, '__proto__ is not a setting of a company'],
 }
 
 test.each(Object.entries(BROKEN))(
@@ -107,7 +107,7 @@ test.each(Object.entries(BROKEN))(
     expect(broken.get('boreal')).toContain(`${environment.COMPANIES_FILE}: boreal: ${says}`)
     expect(await environmentOf(environment, 'acme')).toMatchObject({ COMPANY: 'acme' })
     await expect(environmentOf(environment, 'boreal')).rejects.toThrow(says)
-    await expect(environmentOf(environment)).rejects.toThrow('has acme, boreal. Say --company.')
+    await expect(environmentOf(environment)).rejects.toThrow('has acme, boreal. Name one with --company.')
   },
 )
 
@@ -153,8 +153,8 @@ test('a default that breaks a thousand companies lists only the first of them', 
   const { message } = (await readCompanies(environment).catch(error => error)) as FatalError
   const lines = message.split('\n')
   expect(lines).toHaveLength(21)
-  expect(lines[19]).toContain('c19: colour is no setting of a company')
-  expect(lines[20]).toBe('And 980 others.')
+  expect(lines[19]).toContain('c19: colour is not a setting of a company')
+  expect(lines[20]).toBe('And 980 more.')
 })
 
 const SECRET = 'T0k3n9b1c7e5f'

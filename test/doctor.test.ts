@@ -71,11 +71,13 @@ describe('doctor', () => {
     const before = await checksumsBelow(prepared.directory)
     const { code, stdout, stderr } = await runShared(['doctor'], prepared.environment)
     expect(code).toBe(0)
-    expect(stderr).toBe('Read the raw log\nRebuild beside the warehouse, to compare\nLook at the snapshots\n')
+    expect(stderr).toBe(
+      'Read the raw log\nRebuild a copy of the warehouse, to compare\nCheck the snapshots\n',
+    )
     expect(stdout).toMatch(/✓ raw log +6 segments without a gap; all 24 lines are readable/)
-    expect(stdout).toMatch(/✓ rows +13 tables hold what the raw log says, row for row/)
-    expect(stdout).toMatch(/✓ snapshot +2 snapshots are as their manifests say/)
-    expect(stdout).toMatch(/All is well\.\n$/)
+    expect(stdout).toMatch(/✓ rows +13 tables match the raw log, row for row/)
+    expect(stdout).toMatch(/✓ snapshot +2 snapshots match their manifests/)
+    expect(stdout).toMatch(/No problems found\.\n$/)
     expect(await checksumsBelow(prepared.directory)).toEqual(before)
   })
 
@@ -99,18 +101,18 @@ describe('doctor', () => {
     const found = await look()
     const problems = problemsOf(found).filter(({ check }) => check === 'snapshot')
     expectFound(problems, {
-      [october]: /does not hold what was published/,
-      [november]: /is not there/,
+      [october]: /differs from what was published/,
+      [november]: /is missing/,
       [items]: /has 100 bytes instead of \d+/,
       [strange]: /is not in the manifest/,
-      [join(path, 'catalog.duckdb')]: /does not hold what was published/,
+      [join(path, 'catalog.duckdb')]: /differs from what was published/,
     })
     const others = problemsOf(found).filter(({ check }) => check !== 'snapshot')
     expect(others.map(({ check }) => check).sort()).toEqual(['catalog', 'rows'])
     const rows = others.find(({ check }) => check === 'rows')?.what
-    expect(rows).toMatch(/^editais: 1 rows that the raw log does not give, 1 .*not there, such as .*n00003/)
+    expect(rows).toMatch(/^editais: 1 rows are not in the raw log, 1 .*missing, such as .*n00003/)
     expect(others.map(({ what }) => what)).toContainEqual(
-      expect.stringMatching(/shows other files of quarantine than its own/),
+      expect.stringMatching(/reads quarantine from files other than its own/),
     )
     expect(warningsOf(found)).toMatchObject([{ subject: alerts, mend: `chmod 444 ${alerts}` }])
 
@@ -123,11 +125,11 @@ describe('doctor', () => {
   })
 
   it.each<{ state: string; spoil: () => Promise<unknown>; said: RegExp }>([
-    { state: 'gone', spoil: () => rm(at('lake/latest')), said: /is not there: readers find nothing/ },
+    { state: 'gone', spoil: () => rm(at('lake/latest')), said: /is missing: readers find no snapshot/ },
     {
       state: 'linking to nothing',
       spoil: () => rm(at('lake/snapshots'), { recursive: true }).then(() => mkdir(at('lake/snapshots'))),
-      said: /which is not there/,
+      said: /which is missing/,
     },
     {
       state: 'a directory',
@@ -136,7 +138,7 @@ describe('doctor', () => {
         await rm(at('lake/latest'))
         await rename(path, at('lake/latest'))
       },
-      said: /is no link/,
+      said: /is not a link/,
     },
     {
       state: 'linking elsewhere',
@@ -145,7 +147,7 @@ describe('doctor', () => {
         await rm(at('lake/latest'))
         await symlink(path, at('lake/latest'))
       },
-      said: /leads to \//,
+      said: /points to \//,
     },
     {
       state: 'without a manifest',
@@ -168,13 +170,13 @@ describe('doctor', () => {
     expectFound(warningsOf(other), { [at('warehouse.duckdb')]: /the next run rebuilds it/ })
 
     await rm(at('warehouse.duckdb'))
-    expectFound(warningsOf(await look(true)), { [at('warehouse.duckdb')]: /the next run makes it/ })
+    expectFound(warningsOf(await look(true)), { [at('warehouse.duckdb')]: /the next run rebuilds it/ })
 
     await prepared.restore()
     await rm(at('raw/000006.ndjson.zst'))
     const longer = problemsOf(await look(true))
     expectFound(longer, { [at('warehouse.duckdb')]: /built from 6 segments, but the raw log holds 5/ })
-    expect(longer[0]?.mend).toContain('accept what is left with `npm run rebuild`')
+    expect(longer[0]?.mend).toContain('accept the loss with `npm run rebuild`')
 
     await writeFile(at('warehouse.duckdb'), 'no database')
     const broken = problemsOf(await look(true))
@@ -195,10 +197,10 @@ describe('doctor', () => {
     expect({ code, well: found.well }).toEqual({ code: 0, well: true })
     expectFound(warningsOf(found), {
       ...Object.fromEntries(left.map(path => [at(path), /harmless/])),
-      [at('raw/notes.txt')]: /is no part of the log/,
-      [at('lake/snapshots/20260101T000000Z-000001')]: /never finished: harmless/,
-      [at('lock')]: /sync \(process 4194305 on h, since then\).*harmless/,
-      [at('state.json')]: /the next one writes it anew/,
+      [at('raw/notes.txt')]: /is not part of the log/,
+      [at('lake/snapshots/20260101T000000Z-000001')]: /never finished\. This is harmless/,
+      [at('lock')]: /sync \(process 4194305 on h, then\).*harmless/,
+      [at('state.json')]: /the next run writes it again/,
     })
   })
 
@@ -212,7 +214,7 @@ describe('doctor', () => {
     const mended = await diagnoseHere(environment, true)
     expect(problemsOf(mended)).toEqual([])
     expect(warningsOf(mended).map(({ what }) => what)).toContainEqual(
-      expect.stringContaining('was last written for acme'),
+      expect.stringContaining('was last written for company acme'),
     )
     await rm(at('../moved'), { recursive: true })
   })
@@ -242,7 +244,7 @@ describe('doctor', () => {
     const found = problemsOf(await look())
     expect(found.map(({ check }) => check).sort()).toEqual(['latest', 'rows'])
     expect(found.map(({ what }) => what)).toContainEqual(
-      expect.stringMatching(/^was not compared with the raw log: a rebuild of that failed: .*then/),
+      expect.stringMatching(/^was not compared with the raw log: the rebuild from it failed: .*then/),
     )
     const tight = judgeRoom('/data/warehouse.duckdb', {
       freeBytes: 500 * 1024 ** 2,
@@ -271,7 +273,7 @@ describe('doctor', () => {
       runShared(['doctor', '--quick'], prepared.environment),
     ])
     expect(told.stdout).toMatch(
-      /\nGive these commands --company acme, after two dashes: npm run rebuild -- --company acme\.\n$/,
+      /\nRun these commands with --company acme, after two dashes: npm run rebuild -- --company acme\.\n$/,
     )
     expect(own.stdout).not.toContain('--company')
   })
@@ -281,9 +283,7 @@ describe('doctor', () => {
     expect(judgeSpace('/data', { freeBytes: 3 * gibibyte, onceBytes: gibibyte }).status).toBe('ok')
     const tight = judgeSpace('/data', { freeBytes: 1.5 * gibibyte, onceBytes: gibibyte })
     expect(tight).toMatchObject({ status: 'warning', subject: '/data' })
-    expect(tight.what).toContain(
-      'has 1,536 MiB free on its disk; a rebuild with its snapshot should have 2,048',
-    )
+    expect(tight.what).toContain('has 1,536 MiB free on its disk; a rebuild with its snapshot may need 2,048')
     expect(judgeSpace('/data', { freeBytes: 1000, onceBytes: 0 }).status).toBe('warning')
   })
 
@@ -299,7 +299,7 @@ describe('doctor', () => {
       expect(held).toMatchObject({ code: 4, stdout: '' })
       expect(held.stderr).toContain('held by sync --company acme')
       expect(nobody).toMatchObject({ code: 2, stdout: '' })
-      expect(nobody.stderr).toMatch(/^There is no company nobody in .*Check COMPANY and DATA_DIR/)
+      expect(nobody.stderr).toMatch(/has no data of company nobody.*Check COMPANY and DATA_DIR/)
     } finally {
       await lock.release()
     }

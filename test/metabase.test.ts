@@ -179,7 +179,7 @@ test('a run keeps what others made, repairs our changed items and restores remov
 
   const done = await run({ databaseId })
   expect(metabase.violations).toEqual([])
-  expect(done.changes).toEqual(['1 card made', '1 card put right', '1 dashboard put right'])
+  expect(done.changes).toEqual(['1 card created', '1 card repaired', '1 dashboard repaired'])
   expect(done.warnings).toEqual([expect.stringMatching(/time zone is UTC, not America\/Sao_Paulo/)])
   const own = CARDS[0] as (typeof CARDS)[number]
   expect(ours).toMatchObject({ name: (await readCard(own.key)).name, display: own.display })
@@ -265,14 +265,14 @@ test('a database is moved only if it reads another catalog, and its schema is re
   expect(metabase.state.databases.at(-1)?.details).toEqual(details)
   await expect(
     pointDatabase({ client, databaseId: 77, owner, catalogPath, columnsChanged: false }),
-  ).rejects.toThrow('has no database 77. Take METABASE_DATABASE_ID away')
+  ).rejects.toThrow('has no database 77. Unset METABASE_DATABASE_ID')
   await expect(
     pointDatabase({ client, databaseId: 1, owner, catalogPath, columnsChanged: false }),
-  ).rejects.toThrow('(Sample Database) is of h2, not of DuckDB, and was left alone')
+  ).rejects.toThrow('(Sample Database) is a h2 database, not DuckDB, and was not changed')
   const boreal = { company: 'boreal', lake }
   await expect(
     pointDatabase({ client, databaseId, owner: boreal, catalogPath, columnsChanged: false }),
-  ).rejects.toThrow('shows company acme, and was left alone')
+  ).rejects.toThrow('shows company acme, and was not changed')
   expect(metabase.violations).toEqual([])
 })
 
@@ -291,7 +291,7 @@ test('without permission a run explains what is missing, and changes nothing', a
   const made = await keyIn(keyFile)
   metabase.writes()
   const wrong = { ...none, apiKey: 'mb_wrong_0123456789' }
-  await expect(run({ access: wrong })).rejects.toThrow(/refuses the API key \(401\).*group Administrators/)
+  await expect(run({ access: wrong })).rejects.toThrow(/rejects the API key \(401\).*group Administrators/)
   metabase.state.apiKeys.push({ id: 7, name: 'reader', key: 'mb_reader_0123456789', admin: false })
   const reader = { ...none, apiKey: 'mb_reader_0123456789' }
   await expect(run({ access: reader })).rejects.toThrow('may not administer Metabase')
@@ -300,8 +300,8 @@ test('without permission a run explains what is missing, and changes nothing', a
   await rm(keyFile)
   const login = { ...none, ...ADMIN }
   const badLogin = run({ access: { ...login, adminPassword: 'errada' } })
-  await expect(badLogin).rejects.toThrow(/refuses the login \(401\): .*Check METABASE_ADMIN_EMAIL/)
-  await expect(run({ access: login })).rejects.toThrow('has an API key "editais-sync" already')
+  await expect(badLogin).rejects.toThrow(/rejects the login \(401\): .*Check METABASE_ADMIN_EMAIL/)
+  await expect(run({ access: login })).rejects.toThrow('already has an API key "editais-sync"')
   await writeFile(keyFile, `${made}\n`)
   expect(await run()).toMatchObject({ changes: [] })
   expect(metabase.violations).toEqual([])
@@ -322,15 +322,19 @@ test.each<[Trouble, RegExp, (metabase: StandIn) => void | Promise<void>]>([
   ['starting', /not ready \(503\)/, metabase => answer(metabase, status(503))],
   [
     'failed',
-    /failed at GET .* \(500\): bad \*\*\*\. Look at its log/,
+    /failed at GET .* \(500\): bad \*\*\*\. Check its log/,
     metabase => answer(metabase, status(500)),
   ],
   ['forbidden', /does not allow GET .* \(403\)/, metabase => answer(metabase, status(403))],
-  ['rejected', /does not accept GET .* \(400\): bad \*\*\*\./, metabase => answer(metabase, status(400))],
-  ['redirected', /redirects \(302\) to https:\/\/other\.example;/, metabase => answer(metabase, status(302))],
+  ['rejected', /rejects GET .* \(400\): bad \*\*\*\./, metabase => answer(metabase, status(400))],
+  [
+    'redirected',
+    /redirects \(302\) to https:\/\/other\.example\./,
+    metabase => answer(metabase, status(302)),
+  ],
   [
     'failed',
-    /is none: the answer is no JSON/,
+    /does not answer as Metabase does \(expected JSON\)/,
     metabase => answer(metabase, response => response.end('<html>')),
   ],
 ])('a Metabase that is %s has its own message: %s', async (trouble, message, breakIt) => {
@@ -375,15 +379,15 @@ test('the command finds the latest snapshot, and prints its changes and what the
   }
   const first = await runShared(['metabase'], settings)
   expect(first).toMatchObject({ code: EXIT.ok, stderr: '' })
-  expect(first.stdout).toMatch(/- made the first user, dados@example\.com\n- made the API key/)
-  expect(first.stdout).toMatch(/Each publish of the worker points it to the new snapshot from now on\.\n$/)
+  expect(first.stdout).toMatch(/- created the first user, dados@example\.com\n- created the API key/)
+  expect(first.stdout).toMatch(/From now on, the worker points Metabase to each new snapshot\.\n$/)
   expect(first.stdout).not.toContain(ADMIN.adminPassword)
   expect(first.stdout).not.toContain(await keyIn(keyFile))
 
   await writeFile(keyFile, 'mb_two words\n')
   const second = await runShared(['metabase', '--json'], settings)
   expect(second).toMatchObject({ code: EXIT.usage, stdout: '' })
-  expect(second.stderr).toMatch(/^The API key in the file of METABASE_API_KEY_FILE holds white space.*\n$/)
+  expect(second.stderr).toMatch(/^The API key in the file of METABASE_API_KEY_FILE contains white space.*\n$/)
   expect(metabase.violations).toEqual([])
 })
 

@@ -98,7 +98,7 @@ test('if Metabase is down, slow or refuses, data is still published, and the nex
   metabase.intercept = TROUBLES[0]?.[0] as StandIn['intercept']
   await syncHere(environment)
   const shown = await runShared(['status'], environment)
-  expect(shown.stdout).toMatch(/Metabase {2}reads .*\n {10}last tried at \S+: Metabase does not answer/)
+  expect(shown.stdout).toMatch(/Metabase {2}reads .*\n {10}last attempt \S+: Metabase does not answer/)
 })
 
 test('the snapshot that Metabase still reads is not removed, however old', async () => {

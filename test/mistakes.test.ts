@@ -48,7 +48,7 @@ describe('a mistake', () => {
       },
       'a key with white space': {
         ...{ args: ['sync'], settings: { API_KEY: `${KEY} ${KEY}` }, code: 2 },
-        says: ['API_KEY holds white space'],
+        says: ['API_KEY contains white space'],
       },
       'several invalid values at once': {
         args: ['sync'],
@@ -82,9 +82,13 @@ describe('a mistake', () => {
       },
       'an unknown option': { args: ['sync', '--ful'], code: 2, says: ["unknown option '--ful'", '--full'] },
       'an unknown command': { args: ['synk'], code: 2, says: ["unknown command 'synk'", 'sync'] },
-      '--restart alone': { args: ['sync', '--restart'], code: 2, says: ['--restart goes with --full'] },
-      '--full with --id': { args: ['sync', '--full', '--id', 'a1'], code: 2, says: ['give --id alone'] },
-      'an invalid id': { args: ['sync', '--id', '../x'], code: 2, says: ['--id', 'cannot be the id'] },
+      '--restart alone': { args: ['sync', '--restart'], code: 2, says: ['--restart needs --full'] },
+      '--full with --id': { args: ['sync', '--full', '--id', 'a1'], code: 2, says: ['use --id alone'] },
+      'an id that is none': {
+        args: ['sync', '--id', '../x'],
+        code: 2,
+        says: ['--id', 'Not a valid notice id'],
+      },
       'a query without SQL': { args: ['query'], code: 2, says: ["missing required argument 'sql'"] },
       'a query before any sync': {
         args: ['query', 'SELECT 1'],

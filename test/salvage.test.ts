@@ -364,8 +364,8 @@ describe('rebuild --salvage', () => {
       /000002\.ndjson\.zst is damaged: bytes 0 to \d+ are corrupted\.\n {2}kept +12 analysis/,
     )
     expect(stdout).toContain(`  moved to  ${join(raw, 'damaged/000002.ndjson.zst')}`)
-    expect(stdout).toContain(`Segment ${segment(4)} is missing.\n  kept      nothing of it\n`)
-    expect(stdout).toContain('fetched again by `npm run sync`')
+    expect(stdout).toContain(`Segment ${segment(4)} is missing.\n  kept      nothing\n`)
+    expect(stdout).toContain('`npm run sync` fetches the lost notices')
 
     const runs = await queryWarehouse<{ mode: string; status: string; error: string | null }>(
       environment,

@@ -32,7 +32,7 @@ test('companies that the worker cannot use are in trouble, and refused names are
     { company: 'acme', problem: null },
   ])
   const lines = describeStandings(standings).split('\n')
-  expect(lines[0]).toBe('3 companies, 2 in trouble.')
+  expect(lines[0]).toBe('3 companies, 2 with problems.')
   expect(lines[1]).toMatch(/^ {2}\S+companies\.yaml: companies: "Delta" must be a short name/)
 
   const registry = await openCompanyRegistry(environment)

@@ -83,7 +83,7 @@ describe('doctor', () => {
       [at('../catalog.duckdb')]: 'can be changed by other users (0666)',
     })
     for (const { status, mend } of found)
-      expect([status, mend]).toEqual(['warning', 'The next run closes it'])
+      expect([status, mend]).toEqual(['warning', 'The next run corrects its mode'])
     await publish()
     expect(await privacyOf()).toMatchObject(WELL)
   })
@@ -95,8 +95,8 @@ describe('doctor', () => {
   })
 
   test.each([
-    { mode: 0o777, says: 'other users can replace every company there (0777)' },
-    { mode: 0o1777, says: 'other users can put files there under our names (0777)' },
+    { mode: 0o777, says: 'other users can replace every company in it (0777)' },
+    { mode: 0o1777, says: 'other users can create files in it under our names (0777)' },
   ])(
     'reports a DATA_DIR shared with other users ($mode), and a run leaves it as it is',
     async ({ mode, says }) => {
@@ -104,8 +104,8 @@ describe('doctor', () => {
       await chmod(at('..'), mode)
       const problem = {
         ...{ status: 'problem', subject: at('..') },
-        what: `is not used by this program alone: ${says}`,
-        mend: 'Move the companies to a directory of their own, and set DATA_DIR to it',
+        what: `is shared with other programs: ${says}`,
+        mend: 'Move the companies to a separate directory, and set DATA_DIR to it',
       }
       expect(await privacyOf()).toMatchObject([problem])
       await publish()
@@ -141,8 +141,8 @@ describe('doctor', () => {
       'can be listed by other users (0755)',
     ])
     if (isRoot) {
-      const mend = 'The next run gives it to that group'
-      const what = `belongs to the group with the id 0, not to LAKE_GROUP (${LAKE_GROUP})`
+      const mend = 'The next run changes its group'
+      const what = `belongs to the group with id 0, not to LAKE_GROUP (${LAKE_GROUP})`
       expect(found).toContainEqual(expect.objectContaining({ subject: at('lake'), what, mend }))
     }
     await publish(settings)
@@ -153,8 +153,8 @@ describe('doctor', () => {
     await chmod(at(), 0o700)
     expect(await privacyOf()).toMatchObject(WELL)
     const settings = { LAKE_MODE: '0755' }
-    const what = 'cannot be passed by those who may read the lake (0700, LAKE_MODE 0755)'
-    const mend = `The next run lets them, or chmod 0711 ${at()}`
+    const what = 'cannot be entered by users who may read the lake (0700, LAKE_MODE 0755)'
+    const mend = `The next run corrects its mode, or run chmod 0711 ${at()}`
     expect(await privacyOf(settings)).toMatchObject([{ status: 'warning', subject: at(), what, mend }])
     await publish(settings)
     expect(await privacyOf(settings)).toMatchObject(WELL)

@@ -20,12 +20,12 @@ test('LAKE_MODE and LAKE_GROUP accept the usual notations; anything else is refu
   expect(lake('700', name)).toEqual({ mode: 0o700, group: Number(id) })
   for (const wrong of ['0777', '0770', '640', '0o750', 'rwxr-x---', '1755'])
     expect(() => lake(wrong), wrong).toThrow(
-      `LAKE_MODE=${wrong}: must be 0755 (every user reads), 0750 (its group reads) or 0700 (nobody else).`,
+      `LAKE_MODE=${wrong}: must be 0755 (all users can read), 0750 (only its group) or 0700 (only its owner).`,
     )
   expect(() => lake('0750', 'no-such-group')).toThrow(
-    'LAKE_GROUP=no-such-group: is no group in /etc/group; a group that is defined elsewhere is given by its number.',
+    'LAKE_GROUP=no-such-group: is not a group in /etc/group. If the group is defined elsewhere, use its number.',
   )
-  expect(() => lake('0750', '9999999999')).toThrow('LAKE_GROUP=9999999999: is no id of a group.')
+  expect(() => lake('0750', '9999999999')).toThrow('LAKE_GROUP=9999999999: is not a valid group id.')
   expect(() => lake('0750', '-1')).toThrow('LAKE_GROUP=-1: is no group in /etc/group')
 })
 

@@ -100,6 +100,6 @@ test("a company's own heartbeat address in the companies' file overrides that of
 
 test('an invalid address is refused without being shown', () => {
   expect(() => readSchedule({ HEARTBEAT_URL: TOKEN })).toThrow(
-    'HEARTBEAT_URL=(not shown): must be an http address.',
+    'HEARTBEAT_URL=(not shown): must be an http or https address.',
   )
 })

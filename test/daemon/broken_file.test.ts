@@ -22,7 +22,7 @@ test('a stray alias in the file stops no company: runs continue, and /readyz and
   await nextRun(daemon, 'acme', 0)
   await nextRun(daemon, 'boreal', 0)
   await writeFile(companies.file, ALIAS)
-  const sentence = `${companies.file}: line 3: *timeout refers to &timeout, which does not stand above it.`
+  const sentence = `${companies.file}: line 3: *timeout refers to &timeout, which is not defined above it.`
   expect(await daemon.waitFor(({ msg }) => msg.includes(sentence))).toMatchObject({ level: 'error' })
   const ready = await daemon.ask('/readyz')
   expect(ready.status).toBe(503)

@@ -28,7 +28,7 @@ test('sync --enqueue submits a request, follows its run and ends like it; Ctrl-C
   expect(alone.stderr).toContain('No worker is running. The request waits until one is started (npm start).')
   expect(alone.stderr).toContain('No run of acme began within 3 s. The daemon keeps the request')
   expect(usage).toMatchObject({ code: 2, stdout: '' })
-  expect(usage.stderr).toContain('--enqueue takes only --full and --restart')
+  expect(usage.stderr).toContain('--enqueue can be used only with --full and --restart')
   expect(noRedis).toMatchObject({ code: 1, stdout: '' })
   expect(noRedis.stderr).toContain(
     'Redis at 127.0.0.1:9 does not answer (ECONNREFUSED). Start it, or set REDIS_URL. No run was requested.',

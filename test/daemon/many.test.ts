@@ -59,7 +59,7 @@ test('three companies of many are in trouble: the others run, and all three are 
 
   const all = await runCommand(['status', '--all'], companies.environment)
   const [summary, ...reasons] = all.stdout.split('\n').slice(0, 4)
-  expect(summary).toBe(`${GOOD.length + 3} companies, 3 in trouble.`)
+  expect(summary).toBe(`${GOOD.length + 3} companies, 3 with problems.`)
   expect(reasons).toEqual([
     expect.stringMatching(/^ {2}broken: .*API_TIMEOUT_MS=soon/),
     expect.stringMatching(/^ {2}keyless: The last run failed at .*ENOENT/),

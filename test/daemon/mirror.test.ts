@@ -34,7 +34,7 @@ test('the daemon answers as the API does, each company from its own newest snaps
     const revoked = await runShared(['keys', 'revoke', created.stdout.trim()], environment)
     expect(revoked).toMatchObject({ code: 0 })
     expect((await ask(PATH)).status).toBe(401)
-    await daemon.waitFor(({ msg, company }) => company === slug && msg.startsWith('Not served any more'))
+    await daemon.waitFor(({ msg, company }) => company === slug && msg.startsWith('No longer served'))
   }
   expect((await daemon.ask(PATH)).status).toBe(401)
   expect((await daemon.ask('/openapi.json')).status).toBe(200)

@@ -126,7 +126,7 @@ test('an unusable password file ends a command before it connects', async () => 
   const nowhere = { COMPANY: 'acme', DATA_DIR: directory, REDIS_URL: 'redis://127.0.0.1:9' }
   for (const [path, says] of [
     [missing, `REDIS_PASSWORD_FILE (${missing}) cannot be read: ENOENT.`],
-    [empty, `REDIS_PASSWORD_FILE (${empty}) is empty. Write the password of Redis into it`],
+    [empty, `REDIS_PASSWORD_FILE (${empty}) is empty. Write the Redis password into it`],
     [PASSWORD, 'REDIS_PASSWORD_FILE (not shown: it may be the secret'],
   ] as const) {
     const ended = await runCommand(['sync', '--enqueue'], { ...nowhere, REDIS_PASSWORD_FILE: path })

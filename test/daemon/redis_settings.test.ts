@@ -156,11 +156,14 @@ test('invalid Redis settings are refused at the start', async () => {
   expect(read({ REDIS_URL: tls, REDIS_CA_FILE: certificate })().redis.ca).toContain('BEGIN CERTIFICATE')
   expect(read({ REDIS_URL: tls })().redis).toMatchObject({ ca: null, timeoutMs: 10_000 })
   for (const [environment, says] of [
-    [{ REDIS_CA_FILE: certificate }, 'REDIS_URL is redis://, without TLS. Write rediss:// there, or unset'],
+    [
+      { REDIS_CA_FILE: certificate },
+      'begins with redis://, which is without TLS. Change it to rediss://, or unset',
+    ],
     [{ REDIS_URL: tls, REDIS_CA_FILE: join(directory, 'none') }, 'cannot be read: ENOENT.'],
-    [{ REDIS_URL: tls, REDIS_CA_FILE: empty }, 'holds no certificate in PEM'],
-    [{ REDIS_URL: tls, REDIS_CA_FILE: key }, 'holds no certificate in PEM'],
-    [{ REDIS_URL: 'redis://127.0.0.1:6379/one' }, 'must end with the number of a database'],
+    [{ REDIS_URL: tls, REDIS_CA_FILE: empty }, 'holds no PEM certificate'],
+    [{ REDIS_URL: tls, REDIS_CA_FILE: key }, 'holds no PEM certificate'],
+    [{ REDIS_URL: 'redis://127.0.0.1:6379/one' }, 'may have only a database number after the port'],
     [{ REDIS_TIMEOUT_MS: '5' }, 'REDIS_TIMEOUT_MS=5: must be a whole number'],
   ] as const) {
     expect(read(environment)).toThrow(says)

@@ -121,7 +121,7 @@ async function expectQuiet(workers: readonly Daemon[], runs: number): Promise<vo
 }
 
 const BROKEN_FILES: readonly (readonly [string, string])[] = [
-  ['companies: {acme: {api_key: edk_in_the_file}}', 'acme: api_key: a key does not belong into this file'],
+  ['companies: {acme: {api_key: edk_in_the_file}}', 'acme: api_key: do not put a key into this file'],
   ['companies: {acme: {api_key_file: key, sync_cron: often}}', 'SYNC_CRON=often: must be a cron expression'],
   ['companies: [acme', 'companies.yaml: '],
 ]

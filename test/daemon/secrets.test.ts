@@ -110,8 +110,8 @@ test("no key or token is in what the worker writes, stores, logs or sends; a run
   await until(() => runsOf(daemon, 'cedro').some(({ error }) => /400/.test(error ?? '')), {
     what: 'an error of the API',
   })
-  await until(async () => (await failedJobs(daemon)).some(reason => /holds white space/.test(reason)), {
-    what: 'the error about the invalid key',
+  await until(async () => (await failedJobs(daemon)).some(reason => /contains white space/.test(reason)), {
+    what: 'a word about a key that can be none',
   })
   await requestSync(daemon, 'acme', { full: true })
   await until(() => runsOf(daemon, 'acme').some(({ mode }) => mode === 'full'), { what: 'a full run' })
@@ -150,7 +150,7 @@ test("no key or token is in what the worker writes, stores, logs or sends; a run
   await startDaemon(environment)
   await until(() => webhook.messages.some(({ alert }) => alert === 'key_refused'), { what: 'an alert' })
   const redis = await inRedis()
-  expectSome(['API key refused (401)', 'key_refused:boreal', 'What is ', 'holds white space'], redis)
+  expectSome(['API key refused (401)', 'key_refused:boreal', 'What is ', 'contains white space'], redis)
   expect(await daemon.stop()).toBe(0)
 
   const files = await filesOf(companies)

@@ -103,13 +103,13 @@ describe('npm run sandbox', () => {
   })
 
   test.each([
-    [['--port', 'http'], 'It must be a whole number from 0 to 65535.'],
-    [['--companies', '0'], 'It must be a whole number from 1 to 8.'],
-    [['--notices-per-company', '-1'], 'It must be a whole number from 1 to 200000.'],
-    [['--live', 'fast'], 'It must be a whole number from 1 to 86400.'],
-    [['--start', 'yesterday'], 'It must be a date-time with an offset'],
-    [['--start', '2026-11-20T12:00:00'], 'It must be a date-time with an offset'],
-    [['--order', 'uf'], 'It must be one of created_at, updated_at, id, none.'],
+    [['--port', 'http'], 'Expected a whole number from 0 to 65535.'],
+    [['--companies', '0'], 'Expected a whole number from 1 to 8.'],
+    [['--notices-per-company', '-1'], 'Expected a whole number from 1 to 200000.'],
+    [['--live', 'fast'], 'Expected a whole number from 1 to 86400.'],
+    [['--start', 'yesterday'], 'Expected a date-time with an offset'],
+    [['--start', '2026-11-20T12:00:00'], 'Expected a date-time with an offset'],
+    [['--order', 'uf'], 'Expected one of created_at, updated_at, id, none.'],
     [['--fault', 'explode'], 'There is no fault "explode"'],
     [['--colour'], "unknown option '--colour'"],
   ])('refuses %j with the reason', async (args, reason) => {

@@ -56,7 +56,7 @@ test('a company is kept open while it has a valid key, and reopened when it gets
   expect((await ask(PATH, { key: expiring })).status).toBe(200)
   aheadMs = 3_600_001
   await expect.poll(() => served.companies, SOON).toEqual(['acme'])
-  expect(lines.filter(line => line.includes('Not served any more'))).toEqual([
+  expect(lines.filter(line => line.includes('No longer served'))).toEqual([
     expect.stringContaining('"company":"beta"'),
   ])
   if (seesFiles) await expect.poll(() => monthsOpen(dataDir, 'beta'), SOON).toBe(0)

@@ -142,7 +142,7 @@ test('pages of a configured origin may send requests, and a key is held to its r
   expect(refused[0]?.headers['retry-after']).toBe('1')
   expect(JSON.parse(String(refused[0]?.body))).toEqual({
     error: 'too_many_requests',
-    detail: 'This key may ask 5 times a second.',
+    detail: 'This key may send 5 requests per second.',
   })
   const logged = lines.map(line => JSON.parse(line)).filter(({ status }) => status === 429)
   expect(logged).toHaveLength(refused.length)
@@ -164,9 +164,9 @@ test('what is not available yet gets 503 with the reason, not 404', async () => 
   })
   const [now, excluded] = ['analysis_not_available', 'analysis_excluded']
   for (const [number, error, said, retryAfter] of [
-    [2, now, 'The analysis of this notice was not fetched yet. Ask again after the next sync.', '300'],
+    [2, now, 'The analysis of this notice has not been fetched yet. Try again after the next sync.', '300'],
     [3, excluded, 'Analyses of notices in this phase are not fetched here (ANALYSIS_STATUSES).', undefined],
-    [4, now, 'The analysis of this notice could not be used. It is fetched again before long.', '300'],
+    [4, now, 'The analysis of this notice could not be used. It will be fetched again soon.', '300'],
   ] as const) {
     const { status, headers, body } = await ask(`${PATH}/${idOf(number)}/analysis`)
     expect([status, headers['retry-after']]).toEqual([503, retryAfter])

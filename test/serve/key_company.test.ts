@@ -24,7 +24,7 @@ test('a key can be created for a configured company, or one that still has data'
     const refused = await runShared(create(slug), environment)
     expect(refused, slug).toMatchObject({ code: 2, stdout: '' })
     expect(refused.stderr).toBe(
-      `--company ${slug}: no such company; known are acme, boreal, former. Check the name, or add the company to ${file} first.\n`,
+      `--company ${slug}: no such company. Known companies: acme, boreal, former. Check the name, or first add the company to ${file}.\n`,
     )
   }
   const listed = await runShared(['keys', 'list', '--company', 'former', '--json'], environment)
@@ -37,7 +37,7 @@ test("without a companies' file, the company of the environment is known, and th
   const dataDir = environment.DATA_DIR as string
   const refused = await runShared(create('beta'), environment)
   expect(refused).toMatchObject({ code: 2, stdout: '' })
-  expect(refused.stderr).toContain('--company beta: no such company; known are acme. Check the name')
+  expect(refused.stderr).toContain('--company beta: no such company. Known companies: acme. Check the name')
   expect(await readdir(dataDir)).toEqual([])
   await mkdir(join(dataDir, 'beta', 'lake'), { recursive: true })
   for (const slug of ['acme', 'beta']) {

@@ -82,7 +82,7 @@ test('an expiry is a duration, the end of a day in UTC, or an instant', async ()
   ])
   for (const [expires, said] of [
     ['2020-01-01', 'is over already (2020-01-01T23:59:59.999Z)'],
-    ['0s', 'is over already'],
+    ['0s', 'must be in the future'],
     ['2999-02-30', 'must be a duration such as 90d, a day such as'],
     ['2999-12-31T18:00:00', 'must be a duration'],
     ['99999999999d', 'must be a duration'],
@@ -117,7 +117,7 @@ test('a rotated key is accepted beside its successor until the overlap ends', as
   // The same lifetime again.
   expect(Date.parse(is.expiresAt as string) - Date.parse(is.createdAt)).toBe(30 * DAY_MS)
   expect(rotated.stderr).toBe(
-    `The new key of acme for ERP, valid until ${is.expiresAt}. It is not shown again: put it where it is used; ${prefix} is accepted until ${was.expiresAt}.\n`,
+    `New API key of acme for ERP, valid until ${is.expiresAt}. Store it now: it is not shown again. ${prefix} still works until ${was.expiresAt}.\n`,
   )
   expect((await keys('list')).stdout).toContain(`replaced by ${is.prefix} until `)
 

@@ -17,7 +17,7 @@ test('a key is shown once, listed by its prefix, and refused from the moment it 
   await company.syncHere()
   const keys = (args: readonly string[]) => runShared(['keys', ...args], environment)
 
-  expect(await keys(['list'])).toMatchObject({ code: 0, stdout: 'There is no key yet.\n' })
+  expect(await keys(['list'])).toMatchObject({ code: 0, stdout: 'There are no keys yet.\n' })
   expect(await keys(['revoke', 'edk_1'])).toMatchObject({ code: 2 })
   expect(await keys(['list', '--company', '../acme'])).toMatchObject({ code: 2, stdout: '' })
   // Listing creates no file.

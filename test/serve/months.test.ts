@@ -98,7 +98,7 @@ test('a builder that cannot be started fails only its snapshot, which is retried
   const failing = serveApi(environment, { ready: [] })
   const { ask, lines } = await failing
   try {
-    await until(() => lines.join('').includes('no builder can be started'), { what: 'a failure' })
+    await until(() => lines.join('').includes('a builder process cannot be started'), { what: 'a failure' })
     expect((await ask(PATH)).status).toBe(503)
   } finally {
     process.execPath = execPath
@@ -124,7 +124,7 @@ test('an analysis damaged on the disk is never sent, and is soon available again
   expect([refused.status, JSON.parse(refused.body.toString()).error]).toEqual([503, 'analysis_not_available'])
   await until(async () => (await first.ask(path)).status === 200, { what: 'the analysis' })
   expect((await first.ask(path)).body).toEqual(body)
-  expect(first.lines.join('')).toContain('damaged on the disk')
+  expect(first.lines.join('')).toContain('damaged on disk')
 })
 
 test('leftovers of a killed process are removed, unless it may still be running', async () => {

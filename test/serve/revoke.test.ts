@@ -66,7 +66,7 @@ test('a revoked key is refused at once even if another process locks the file, a
   const { code, stdout } = await revoke(environment, key)
   expect({ code, stdout }).toEqual({
     code: 0,
-    stdout: `${prefix} (acme, test) is refused from now on, but the file of the keys cannot be changed (another process holds a lock on it). The revocation waits in api_keys.revoked: the next server or command that can write the file enters it.\n`,
+    stdout: `${prefix} (acme, test) is refused from now on, but the key file cannot be changed (another process holds a lock on it). The revocation is kept in api_keys.revoked, until a server or command can write it to the key file.\n`,
   })
   expect((await ask(PATH, { key })).status).toBe(401)
   expect((await ask(PATH, { key: other })).status).toBe(200)
@@ -112,7 +112,7 @@ test('a revoked key is refused at once even if not a byte can be written', async
   const [code] = await once(child, 'close')
   expect({ code, said: said.join('') }).toEqual({
     code: 0,
-    said: expect.stringMatching(/is refused from now on, but .* \(the disk is full or fails/),
+    said: expect.stringMatching(/is refused from now on, but .* \(the disk is full or failing/),
   })
   expect((await ask(PATH, { key })).status).toBe(401)
   expect((await ask(PATH, { key: other })).status).toBe(200)
@@ -127,9 +127,9 @@ test('a revocation that cannot be recorded reports that the key still works', as
   const held = holdFile(file)
   const failed = await revoke(environment, key)
   expect(failed).toMatchObject({ code: 1, stdout: '' })
-  expect(failed.stderr).toContain(`${key.slice(0, 12)} STILL WORKS: ${file} cannot be changed (another`)
+  expect(failed.stderr).toContain(`${key.slice(0, 12)} STILL WORKS: neither ${file} (another`)
   expect(failed.stderr).toContain('is not a directory')
-  expect(failed.stderr).toContain('Stop the server')
+  expect(failed.stderr).toContain('stop the server')
   expect(failed.stderr).not.toContain(key)
   expect((await ask(PATH, { key })).status).toBe(200)
   held.release()
@@ -147,7 +147,7 @@ test('a key can be revoked even if its file cannot be read, and stays revoked wh
   expect(code).toBe(0)
   expect(stdout).toContain(`${key.slice(0, 12)} is refused from now on, but`)
   expect(stdout).toContain('(this user cannot open it)')
-  expect(stdout).toContain('nobody could check that there is such a key')
+  expect(stdout).toContain('Whether this key exists could not be checked')
   expect(await readdir(waiting)).toEqual([key.slice(0, 12)])
   for (const one of [key, other]) expect((await ask(PATH, { key: one })).status).toBe(503)
 
