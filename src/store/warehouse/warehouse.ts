@@ -15,7 +15,7 @@ import { createTable, documentType, flatten } from './sql.ts'
 
 /**
  * Raise it with whatever changes what the same log gives: tables, statements of `apply.ts`, DuckDB. It is what tells an
- * older version of the program that a warehouse is a newer one's; `test/schema/version.test.ts` reminds of it.
+ * older version of the program that a warehouse is a newer one's; `test/unit/schema/version.test.ts` reminds of it.
  */
 export const SCHEMA_VERSION = 3
 

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { companyPaths, makeDirectories } from '#src/store/company.ts'
-import { temporaryDirectory } from './support/project.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
 
 test('the directories of many companies can be made at the same moment, in a DATA_DIR that is not there yet', async () => {
   const slugs = Array.from({ length: 20 }, (_, index) => `company-${index + 10}`)

@@ -9,8 +9,8 @@ type Node = { readonly [keyword: string]: unknown }
 type Field = { type: string; values?: string; format?: string; required: boolean }
 type Fields = Map<string, Field>
 
-const document = parse(readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8')) as Node
-const contractFile = new URL('../../../shared/contract/api.md', import.meta.url)
+const document = parse(readFileSync(new URL('../../../schema/openapi.yaml', import.meta.url), 'utf8')) as Node
+const contractFile = new URL('../../../../shared/contract/api.md', import.meta.url)
 
 function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
