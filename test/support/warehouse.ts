@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { onTestFinished } from 'vitest'
 import { canonicalDateTime } from '#schema/fields.ts'
-import type { Answer } from '#src/api/client/client.ts'
 import { ListedFile, stageListed } from '#src/pipeline/listed.ts'
 import { type Verdict, validateNotice } from '#src/pipeline/validate.ts'
 import { hashOf } from '#src/platform/hash.ts'
@@ -127,7 +126,7 @@ function textOf(line: TestLine, seq: number, segment: number): string {
 }
 
 function verdictOf({ edital }: Entry): Verdict {
-  return validateNotice(bodyOf(edital).bytes, edital.id)
+  return validateNotice(Buffer.from(JSON.stringify(edital)), edital.id)
 }
 
 /** The line of a listed notice. */
@@ -165,11 +164,6 @@ function aboutAnalysis({ edital, analysis }: Entry): Fields {
     source_updated_at: canonicalDateTime(edital.updated_at),
     hash: hashOf(JSON.stringify(analysis)),
   }
-}
-
-/** An answer of the API with this document. */
-export function bodyOf(document: unknown): Extract<Answer, { kind: 'body' }> {
-  return { kind: 'body', bytes: Buffer.from(JSON.stringify(document)) }
 }
 
 /** The instant so many minutes after the first run started. */
