@@ -9,7 +9,7 @@ import { hashOf } from '#src/platform/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { applySegment } from '#src/store/warehouse/apply.ts'
-import { Database } from '#src/store/warehouse/database.ts'
+import { Database, type Row } from '#src/store/warehouse/database.ts'
 import { createWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { temporaryDirectory } from './project.ts'
 
@@ -169,4 +169,30 @@ function aboutAnalysis({ edital, analysis }: Entry): Fields {
 /** The instant so many minutes after the first run started. */
 export function minutesLater(minutes: number): string {
   return new Date(Date.parse(STARTED) + minutes * 60_000).toISOString()
+}
+
+/** The tables that this segment touched, by month: their published files are stale. */
+export async function touchedBy({ db }: WarehouseCase, segment: number): Promise<Record<string, string[]>> {
+  const rows = await db.rows<{ month: string; tables: string }>(
+    `SELECT month, string_agg(table_name, ' ' ORDER BY table_name) AS tables FROM month_versions
+     WHERE version = $segment GROUP BY month ORDER BY month`,
+    { segment },
+  )
+  return Object.fromEntries(rows.map(({ month, tables }) => [month, tables.split(' ')]))
+}
+
+export async function metaOf({ db }: WarehouseCase): Promise<Row> {
+  return await db.row('SELECT * FROM meta')
+}
+
+/** The state of a notice's analysis. */
+export async function stateOf({ db }: WarehouseCase, id: string): Promise<unknown> {
+  return (await db.row('SELECT analysis_state FROM editais WHERE edital_id = $id', { id })).analysis_state
+}
+
+/** A warehouse to which these lines were applied, as its first segment. */
+export async function openApplied(...lines: readonly TestLine[]): Promise<WarehouseCase> {
+  const warehouse = await openWarehouseCase()
+  await warehouse.apply(...lines)
+  return warehouse
 }
