@@ -96,7 +96,7 @@ export async function detect(options: DetectOptions): Promise<Plan> {
   const workPath = join(temporaryDirectory, 'work.ndjson')
   await db.run(`COPY (
       SELECT edital_id, _updated_at AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
-      ORDER BY hash(edital_id, ${literal(options.now.toISOString())}) % ${STRIDES}, created_at DESC, edital_id
+      ORDER BY hash(edital_id || ${literal(options.now.toISOString())}) % ${STRIDES}, created_at DESC, edital_id
     ) TO ${literal(workPath)} (FORMAT json)`)
   return { ...counts, recordsPath, workPath }
 }

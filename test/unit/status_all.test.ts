@@ -6,7 +6,7 @@ import { lakesOf } from '#src/cli/query.ts'
 import { describeStandings, readStandings } from '#src/cli/status_all.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { noteFailure } from '#src/store/failure.ts'
-import { temporaryDirectory } from './support/project.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
 
 const ENTRY = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'
 

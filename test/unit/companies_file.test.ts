@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { environmentOf, readCompanies } from '#config/companies.ts'
 import { readSettings } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { temporaryDirectory } from './support/project.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
 
 const ENTRY = 'api_base_url: "http://127.0.0.1:9", api_key_file: /none'
 

@@ -9,8 +9,8 @@ type Node = { readonly [keyword: string]: unknown }
 type Field = { type: string; values?: string; format?: string; required: boolean }
 type Fields = Map<string, Field>
 
-const document = parse(readFileSync(new URL('../../schema/openapi.yaml', import.meta.url), 'utf8')) as Node
-const contract = readFileSync(new URL('../../docs/contract.md', import.meta.url), 'utf8')
+const document = parse(readFileSync(new URL('../../../schema/openapi.yaml', import.meta.url), 'utf8')) as Node
+const contract = readFileSync(new URL('../../../docs/contract.md', import.meta.url), 'utf8')
 
 function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

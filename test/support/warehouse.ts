@@ -1,0 +1,198 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import zlib from 'node:zlib'
+import { onTestFinished } from 'vitest'
+import { canonicalDateTime } from '#schema/fields.ts'
+import { ListedFile, stageListed } from '#src/pipeline/listed.ts'
+import { type Verdict, validateNotice } from '#src/pipeline/validate.ts'
+import { hashOf } from '#src/platform/hash.ts'
+import type { Entry } from '#src/sandbox/world.ts'
+import { segmentPath } from '#src/store/rawlog/files.ts'
+import { applySegment } from '#src/store/warehouse/apply.ts'
+import { Database, type Row } from '#src/store/warehouse/database.ts'
+import { createWarehouse } from '#src/store/warehouse/warehouse.ts'
+import { temporaryDirectory } from './project.ts'
+
+export const TIMEZONE = 'America/Sao_Paulo'
+/** When the first run of each warehouse here started. */
+export const STARTED = '2026-11-20T12:00:00.000Z'
+
+/** As the writer of the log does. */
+const CHECKED = { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } }
+
+type Fields = Readonly<Record<string, unknown>>
+/** A line of the log as a test says it; the rest is added when it is applied. */
+export type TestLine = Fields & { readonly type: string }
+
+/** What the warehouse knows of a notice besides its document. */
+export type StoredNotice = { readonly segment?: number; readonly deletedAt?: string }
+export type StoredAnalysis = {
+  readonly segment?: number
+  readonly fetchedAt?: string
+  /** The notice's `updated_at` for which it was fetched, where that is another one by now. */
+  readonly updatedAt?: string
+}
+export type SetAside = {
+  readonly id: string | null
+  readonly kind: 'notice' | 'analysis'
+  readonly updatedAt?: string
+  readonly hash?: string
+  readonly segment?: number
+  readonly resolvedAt?: string
+}
+
+/** A warehouse in memory, gone after the test. */
+export type WarehouseCase = {
+  readonly db: Database
+  readonly directory: string
+  /** Applies these lines as the next segment, the first one after the start of a run `r1`. */
+  apply(...lines: readonly TestLine[]): Promise<{ segment: number; setAside: readonly string[] }>
+  /** Stages what the list shows, as the table `listed`. */
+  list(...shown: readonly (Entry | Verdict)[]): Promise<ListedFile>
+  /** Puts notices into it, as they would be if the list had shown them: quicker than lines of the log. */
+  store(entries: readonly Entry[], about?: StoredNotice): Promise<void>
+  /** The same for their analyses, of which nothing is there but what says whether they are current. */
+  storeAnalyses(entries: readonly Entry[], about?: StoredAnalysis): Promise<void>
+  /** Puts a record into quarantine, at the start of the run and for a quarter of an hour. */
+  setAside(record: SetAside): Promise<void>
+}
+
+export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCase> {
+  const directory = await temporaryDirectory()
+  const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: directory })
+  onTestFinished(() => db.close())
+  await createWarehouse(db, { sourceTimezone: TIMEZONE, id: 'w1' })
+  const projection = { sourceTimezone: TIMEZONE, temporaryDirectory: directory }
+  const begin = { type: 'run_started', mode: 'full', analysis_statuses: [], ...start }
+  let [segment, lists] = [0, 0]
+
+  async function list(...shown: readonly (Entry | Verdict)[]): Promise<ListedFile> {
+    lists += 1
+    const file = new ListedFile(join(directory, `listed-${lists}.ndjson`))
+    onTestFinished(() => file.close())
+    await file.add(shown.map(each => ('ok' in each ? each : verdictOf(each))))
+    await file.flush()
+    await stageListed(db, file, TIMEZONE)
+    return file
+  }
+
+  return {
+    ...{ db, directory, list },
+    async apply(...lines) {
+      segment += 1
+      const path = segmentPath(directory, segment)
+      const all = segment === 1 ? [begin, ...lines] : lines
+      const texts = all.map((line, index) => `${textOf(line, index + 1, segment)}\n`)
+      await writeFile(path, zlib.zstdCompressSync(texts.join(''), CHECKED))
+      return { segment, setAside: await applySegment(db, { number: segment, path }, projection) }
+    },
+    async store(entries, { segment = 1, deletedAt = null } = {}) {
+      await list(...entries)
+      await db.run(
+        `INSERT INTO editais (edital_id, status, created_at, updated_at, first_seen_at, changed_at, deleted_at,
+           analysis_state, _updated_at, _segment, _list_fields)
+         SELECT edital_id, status, created_at, _updated_at::TIMESTAMPTZ, $at, $at, $deleted_at, 'pending', _updated_at,
+           $segment::BIGINT, list_fields
+         FROM listed`,
+        { at: STARTED, deleted_at: deletedAt, segment },
+      )
+    },
+    async storeAnalyses(entries, { segment = 1, fetchedAt = STARTED, updatedAt } = {}) {
+      for (const { edital, analysis } of entries)
+        await db.run(
+          `INSERT INTO analyses (edital_id, fetched_at, _source_updated_at, _hash, _segment)
+           VALUES ($id, $fetched_at, $updated_at, $hash, $segment::BIGINT)`,
+          {
+            ...{ id: edital.id, fetched_at: fetchedAt, updated_at: updatedAt ?? edital.updated_at, segment },
+            hash: hashOf(JSON.stringify(analysis)),
+          },
+        )
+    },
+    async setAside({ id, kind, updatedAt = null, hash = 'h1', segment = 1, resolvedAt = null }) {
+      await db.run(
+        `INSERT INTO quarantine (edital_id, kind, reason, path, observed_at, attempts, next_attempt_at, resolved_at,
+           _updated_at, _hash, _segment)
+         VALUES ($id, $kind, 'the body is not JSON', '$', $at, 1, $at::TIMESTAMPTZ + INTERVAL 15 MINUTES, $resolved_at,
+           $updated_at, $hash, $segment::BIGINT)`,
+        { at: STARTED, id, kind, resolved_at: resolvedAt, updated_at: updatedAt, hash, segment },
+      )
+    },
+  }
+}
+
+function textOf(line: TestLine, seq: number, segment: number): string {
+  const number = seq === 1 ? { number: segment } : {}
+  return JSON.stringify({ seq, ...number, run_id: 'r1', at: STARTED, ...line })
+}
+
+function verdictOf({ edital }: Entry): Verdict {
+  return validateNotice(Buffer.from(JSON.stringify(edital)), edital.id)
+}
+
+/** The line of a listed notice. */
+export function noticeLine({ edital }: Entry, fields: Fields = {}): TestLine {
+  return { type: 'notice', edital_id: edital.id, updated_at: edital.updated_at, notice: edital, ...fields }
+}
+
+/** The line of an analysis that was fetched for the notice as it is. */
+export function analysisLine({ edital, analysis }: Entry, fields: Fields = {}): TestLine {
+  return { type: 'analysis', ...aboutAnalysis({ edital, analysis }), analysis, ...fields }
+}
+
+/** The line of an analysis that was fetched again and is what it was. */
+export function sameLine(entry: Entry, fields: Fields = {}): TestLine {
+  return { type: 'analysis_same', ...aboutAnalysis(entry), ...fields }
+}
+
+/** The line of an analysis that could not be used. */
+export function rejectedLine({ edital }: Entry, fields: Fields = {}): TestLine {
+  return {
+    ...{ type: 'rejected', edital_id: edital.id, kind: 'analysis', updated_at: edital.updated_at },
+    ...{ reason: 'the body is not JSON', path: '$', hash: 'h1', excerpt: '<html>', raw: '' },
+    ...fields,
+  }
+}
+
+export function goneLine({ edital }: Entry, fields: Fields = {}): TestLine {
+  return { type: 'gone', edital_id: edital.id, ...fields }
+}
+
+function aboutAnalysis({ edital, analysis }: Entry): Fields {
+  return {
+    edital_id: edital.id,
+    updated_at: edital.updated_at,
+    source_updated_at: canonicalDateTime(edital.updated_at),
+    hash: hashOf(JSON.stringify(analysis)),
+  }
+}
+
+/** The instant so many minutes after the first run started. */
+export function minutesLater(minutes: number): string {
+  return new Date(Date.parse(STARTED) + minutes * 60_000).toISOString()
+}
+
+/** The tables that this segment touched, by month: their published files are stale. */
+export async function touchedBy({ db }: WarehouseCase, segment: number): Promise<Record<string, string[]>> {
+  const rows = await db.rows<{ month: string; tables: string }>(
+    `SELECT month, string_agg(table_name, ' ' ORDER BY table_name) AS tables FROM month_versions
+     WHERE version = $segment GROUP BY month ORDER BY month`,
+    { segment },
+  )
+  return Object.fromEntries(rows.map(({ month, tables }) => [month, tables.split(' ')]))
+}
+
+export async function metaOf({ db }: WarehouseCase): Promise<Row> {
+  return await db.row('SELECT * FROM meta')
+}
+
+/** The state of a notice's analysis. */
+export async function stateOf({ db }: WarehouseCase, id: string): Promise<unknown> {
+  return (await db.row('SELECT analysis_state FROM editais WHERE edital_id = $id', { id })).analysis_state
+}
+
+/** A warehouse to which these lines were applied, as its first segment. */
+export async function openApplied(...lines: readonly TestLine[]): Promise<WarehouseCase> {
+  const warehouse = await openWarehouseCase()
+  await warehouse.apply(...lines)
+  return warehouse
+}

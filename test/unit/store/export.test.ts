@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { alerts, editais, publishedColumns, requirements, syncRuns, type Table } from '#schema/tables.ts'
+import { planTable, writeTable } from '#src/store/lake/export.ts'
+import type { Manifest, SnapshotFile } from '#src/store/lake/manifest.ts'
+import { type Database, literal } from '#src/store/warehouse/database.ts'
+import { idOf, noticeEntry } from '#test/support/notices.ts'
+import { openWarehouseCase, type WarehouseCase } from '#test/support/warehouse.ts'
+
+const ACCESS = { mode: 0o750, group: process.getgid?.() ?? 0 }
+
+function version(table: Table, month: string, segment: number) {
+  return { table_name: table.name, month, version: segment }
+}
+
+function fileOf(table: Table, month: string | null): SnapshotFile {
+  return { path: `${table.name}/${month ?? 'empty'}.parquet`, month, rows: 1, bytes: 1, sha256: '' }
+}
+
+/** A snapshot that holds what the log said up to a segment. */
+function snapshotOf(table: Table, applied: number, ...months: readonly (string | null)[]): Manifest {
+  const files = months.map(month => fileOf(table, month))
+  return { applied_segment: applied, tables: { [table.name]: { files } } } as unknown as Manifest
+}
+
+describe('the plan of a table', () => {
+  it('writes the months that a later segment touched, and links the others', () => {
+    const previous = snapshotOf(editais, 5, '2026-09', '2026-10', '2026-11')
+    const versions = [
+      version(editais, '2026-09', 4),
+      version(editais, '2026-10', 5),
+      version(editais, '2026-11', 6),
+    ]
+    expect(planTable(editais, previous, versions)).toEqual({
+      table: editais,
+      stale: ['2026-11'],
+      reused: [fileOf(editais, '2026-09'), fileOf(editais, '2026-10')],
+    })
+  })
+
+  it('writes a month that is new', () => {
+    const plan = planTable(editais, snapshotOf(editais, 5, '2026-10'), [version(editais, '2026-12', 6)])
+    expect(plan).toMatchObject({ stale: ['2026-12'], reused: [fileOf(editais, '2026-10')] })
+  })
+
+  it('writes all months where there is no snapshot to go on from', () => {
+    const versions = [version(editais, '2026-10', 0), version(editais, '2026-11', 6)]
+    expect(planTable(editais, null, versions)).toEqual({
+      ...{ table: editais, stale: ['2026-10', '2026-11'], reused: [] },
+    })
+  })
+
+  it('is not concerned by other tables', () => {
+    const previous = snapshotOf(alerts, 5, '2026-10')
+    expect(planTable(alerts, previous, [version(editais, '2026-10', 6)])).toMatchObject({
+      ...{ stale: [], reused: [fileOf(alerts, '2026-10')] },
+    })
+  })
+
+  it('reuses no file that says nothing of a month: it was of a table without rows', () => {
+    const plan = planTable(editais, snapshotOf(editais, 5, null), [version(editais, '2026-10', 6)])
+    expect(plan).toMatchObject({ stale: ['2026-10'], reused: [] })
+  })
+
+  it('always writes a table that is one file', () => {
+    expect(planTable(syncRuns, snapshotOf(syncRuns, 5, null), [])).toEqual({
+      ...{ table: syncRuns, stale: null, reused: [] },
+    })
+  })
+})
+
+/** Notices by the month of their `created_at`, with so many alerts each. */
+async function openMonths(months: readonly string[], alertsEach = 0): Promise<WarehouseCase> {
+  const warehouse = await openWarehouseCase()
+  await warehouse.store(
+    months.map((month, index) => noticeEntry(index + 1, { created_at: `${month}-15T12:00:00Z` })),
+  )
+  await warehouse.db.run(
+    `INSERT INTO alerts (edital_id, ordinal, title) SELECT edital_id, n, 'Alerta ' || n
+     FROM editais, range(1, ${alertsEach + 1}) t(n)`,
+  )
+  return warehouse
+}
+
+type Writing = { rows?: number; reused?: readonly SnapshotFile[]; previous?: string; name?: string }
+
+/** Writes a table into a snapshot of this name, as the company `acme`. */
+async function write(
+  { db, directory }: WarehouseCase,
+  table: Table,
+  stale: readonly string[] | null,
+  { rows, reused = [], previous, name = 'snapshot' }: Writing = {},
+) {
+  const snapshot = join(directory, name)
+  await mkdir(snapshot, { recursive: true })
+  const counted = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${table.name}`)
+  const target = {
+    ...{ directory: snapshot, company: 'acme', access: ACCESS, rows: rows ?? counted.rows },
+    previousDirectory: previous === undefined ? null : join(directory, previous),
+  }
+  const files = await writeTable(db, { table, stale, reused }, target)
+  return { files, snapshot, read: (sql: string) => read(db, snapshot, table, sql) }
+}
+
+/** Asks the table's published files. */
+async function read(db: Database, snapshot: string, table: Table, select: string) {
+  const files = literal(join(snapshot, table.name, '*.parquet'))
+  return await db.rows(`SELECT ${select} FROM read_parquet(${files}, filename = true) ORDER BY ALL`)
+}
+
+describe('the files of a table', () => {
+  it('hold the rows of a month each, with the published columns in their order', async () => {
+    const warehouse = await openMonths(['2026-10', '2026-11', '2026-10'])
+    const { files, snapshot, read } = await write(warehouse, editais, ['2026-11', '2026-10'])
+    expect(files).toMatchObject([
+      { path: 'editais/2026-10.parquet', month: '2026-10', rows: 2 },
+      { path: 'editais/2026-11.parquet', month: '2026-11', rows: 1 },
+    ])
+    expect(await read(`parse_filename(filename) AS file, company, edital_id`)).toEqual([
+      { file: '2026-10.parquet', company: 'acme', edital_id: idOf(1) },
+      { file: '2026-10.parquet', company: 'acme', edital_id: idOf(3) },
+      { file: '2026-11.parquet', company: 'acme', edital_id: idOf(2) },
+    ])
+    const columns = await warehouse.db.rows<{ column_name: string }>(
+      `DESCRIBE FROM read_parquet(${literal(join(snapshot, files[0]?.path ?? ''))})`,
+    )
+    expect(columns.map(column => column.column_name)).toEqual(
+      publishedColumns(editais).map(({ name }) => name),
+    )
+  })
+
+  it('are read-only, and their bytes are those of the manifest', async () => {
+    const { files, snapshot } = await write(await openMonths(['2026-10']), editais, ['2026-10'])
+    const path = join(snapshot, files[0]?.path ?? '')
+    const bytes = await readFile(path)
+    expect(files).toMatchObject([
+      { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') },
+    ])
+    expect((await stat(path)).mode & 0o777).toBe(0o440)
+    expect((await stat(join(snapshot, 'editais'))).mode & 0o777).toBe(0o750)
+  })
+
+  it('hold what belongs to a notice in the notice’s month', async () => {
+    const { files, read } = await write(await openMonths(['2026-10', '2026-11'], 2), alerts, [
+      '2026-10',
+      '2026-11',
+    ])
+    expect(files).toMatchObject([{ rows: 2 }, { rows: 2 }])
+    expect(await read('DISTINCT parse_filename(filename) AS file, edital_id')).toEqual([
+      { file: '2026-10.parquet', edital_id: idOf(1) },
+      { file: '2026-11.parquet', edital_id: idOf(2) },
+    ])
+  })
+
+  it('leave nothing else in their directory, however many months there are', async () => {
+    const months = Array.from({ length: 62 }, (_, index) =>
+      new Date(Date.UTC(2020, index, 1)).toISOString().slice(0, 7),
+    )
+    const { files, snapshot } = await write(await openMonths(months), editais, months)
+    expect(files.map(({ month, rows }) => [month, rows])).toEqual(months.map(month => [month, 1]))
+    expect((await readdir(join(snapshot, 'editais'))).sort()).toEqual(months.map(month => `${month}.parquet`))
+  })
+
+  it.each([
+    ['alone', ['2026-09']],
+    ['among others', ['2026-09', '2026-10', '2026-11']],
+  ])('are none for a month without rows, %s', async (_, stale) => {
+    const warehouse = await openMonths(['2026-10', '2026-11'])
+    const reused = stale.length === 1 ? (await write(warehouse, editais, ['2026-10', '2026-11'])).files : []
+    const { files } = await write(warehouse, editais, stale, { reused, previous: 'snapshot', name: 'next' })
+    expect(files.map(({ month }) => month)).toEqual(['2026-10', '2026-11'])
+  })
+
+  it('of months that did not change are those of the snapshot before', async () => {
+    const warehouse = await openMonths(['2026-10', '2026-11'])
+    const before = await write(warehouse, editais, ['2026-10', '2026-11'])
+    const reused = before.files.filter(({ month }) => month === '2026-11')
+    const after = await write(warehouse, editais, ['2026-10'], { reused, previous: 'snapshot', name: 'next' })
+    expect(after.files[1]).toEqual(reused[0])
+    const inodes = async (snapshot: string) =>
+      await Promise.all(after.files.map(async ({ path }) => (await stat(join(snapshot, path))).ino))
+    const [first, second] = [await inodes(before.snapshot), await inodes(after.snapshot)]
+    expect([first[0] === second[0], first[1] === second[1]]).toEqual([false, true])
+  })
+
+  it('are one, with the columns, where there are no rows yet', async () => {
+    const { files, read } = await write(await openWarehouseCase(), editais, [])
+    expect(files).toMatchObject([{ path: 'editais/empty.parquet', month: null, rows: 0 }])
+    expect(await read('company, edital_id')).toEqual([])
+  })
+
+  it('are one for a table without months', async () => {
+    const warehouse = await openWarehouseCase()
+    await warehouse.db.run(`INSERT INTO sync_runs (run_id) VALUES ('r1'), ('r2')`)
+    const { files, read } = await write(warehouse, syncRuns, null)
+    expect(files).toMatchObject([{ path: 'sync_runs/all.parquet', month: null, rows: 2 }])
+    expect(await read('company, run_id')).toEqual([
+      { company: 'acme', run_id: 'r1' },
+      { company: 'acme', run_id: 'r2' },
+    ])
+  })
+
+  it.each([
+    [requirements, 'LZ4_RAW'],
+    [editais, 'ZSTD'],
+  ])('are compressed as the table says', async (table, compression) => {
+    const warehouse = await openMonths(['2026-10'])
+    // Of many equal rows, so that compressing them is of use.
+    await warehouse.db.run(
+      `INSERT INTO requirements (edital_id, ordinal, title) SELECT '${idOf(1)}', n, repeat('x', 100) FROM range(9) t(n)`,
+    )
+    const { snapshot } = await write(warehouse, table, ['2026-10'])
+    const file = literal(join(snapshot, table.name, '2026-10.parquet'))
+    expect(await warehouse.db.rows(`SELECT DISTINCT compression FROM parquet_metadata(${file})`)).toEqual([
+      { compression },
+    ])
+  })
+
+  it('must hold all rows of the table: a month that nobody called stale is noticed', async () => {
+    const warehouse = await openMonths(['2026-10', '2026-11'])
+    await expect(write(warehouse, editais, ['2026-10'])).rejects.toThrow(
+      'editais: 2 rows in the warehouse, 1 in its files',
+    )
+  })
+})

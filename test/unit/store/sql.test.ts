@@ -1,0 +1,234 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import {
+  alerts,
+  analyses,
+  type ColumnType,
+  editais,
+  items,
+  requirements,
+  storedColumns,
+  TABLES,
+  type Table,
+} from '#schema/tables.ts'
+import { Database, identifier, literal, type Row } from '#src/store/warehouse/database.ts'
+import {
+  createTable,
+  documentStructure,
+  documentType,
+  exportColumns,
+  fingerprint,
+  flatten,
+  flattenedColumns,
+  instant,
+  month,
+} from '#src/store/warehouse/sql.ts'
+import { noticeEntry } from '#test/support/notices.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
+
+const TIMEZONE = 'America/Sao_Paulo'
+
+async function open(): Promise<Database> {
+  const db = await Database.open(':memory:', { threads: 1 })
+  onTestFinished(() => db.close())
+  return db
+}
+
+/** The rows that a table gets out of one document, which DuckDB reads with the types of the columns. */
+async function flattened(table: Table, document: object, db?: Database): Promise<Row[]> {
+  const name = table.document === 'notice' ? 'notice' : 'analysis'
+  const path = join(await temporaryDirectory(), 'line.ndjson')
+  await writeFile(path, JSON.stringify({ document }))
+  const type = literal(documentType(name))
+  const lines = `(SELECT 'n1' AS edital_id, 'r1' AS run_id, TIMESTAMPTZ '2026-11-20 12:00:00Z' AS "at",
+    'u1' AS updated_at, '2026-11-01T00:00:00Z' AS source_updated_at, 'h1' AS hash, NULL AS fetched_at,
+    7::BIGINT AS segment, NULL::BIGINT AS fetched_in, document AS ${name}
+    FROM read_json(${literal(path)}, format = 'newline_delimited', columns = {document: ${type}}))`
+  return await (db ?? (await open())).rows(flatten(table, lines, TIMEZONE))
+}
+
+describe('an instant', () => {
+  it.each([
+    ['2026-11-20T09:00:00Z', '2026-11-20T09:00:00.000Z'],
+    ['2026-11-20T09:00:00-03:00', '2026-11-20T12:00:00.000Z'],
+    ['2026-11-20T09:00:00+05:30', '2026-11-20T03:30:00.000Z'],
+    ['2026-11-20T09:00:00', '2026-11-20T12:00:00.000Z'],
+    ['2026-11-20', '2026-11-20T03:00:00.000Z'],
+  ])('%s is %s: without an offset it is local time', async (text, expected) => {
+    const [row] = await (await open()).rows<{ at: Date }>(`SELECT ${instant(literal(text), TIMEZONE)} AS at`)
+    expect(row?.at.toISOString()).toBe(expected)
+  })
+
+  it('is in the month that it has in UTC', async () => {
+    const at = instant(literal('2026-10-31T22:00:00'), TIMEZONE)
+    expect(await (await open()).rows(`SELECT ${month(at)} AS month`)).toEqual([{ month: '2026-11' }])
+  })
+})
+
+describe('a notice', () => {
+  const { edital } = noticeEntry(7)
+
+  it('becomes a row with each field in its own column', async () => {
+    const fields = {
+      ...{ orgao: 'o', objeto: 'b', numero: 'n', modalidade: 'm', uf: 'u', pncp_url: 'p', status: 's' },
+      ...{ discard_reason: 'd', valor_estimado: 1.5, participation_confirmed: true },
+    }
+    const [row] = await flattened(editais, {
+      ...edital,
+      ...fields,
+      committed_at: '2026-11-02',
+      data_sessao: null,
+    })
+    expect(row).toMatchObject({
+      ...{ ...fields, edital_id: 'n1', run_id: 'r1', _updated_at: 'u1', _segment: 7, data_sessao: null },
+      ...{ orgao_cnpj: '42498733000148', pncp_ano: 2026, pncp_sequencial: 7 },
+      committed_at: new Date('2026-11-02T03:00:00Z'),
+    })
+  })
+
+  it('has no parts of a pncp_id that is written otherwise', async () => {
+    const [row] = await flattened(editais, { ...edital, pncp_id: '42498733000148/2026/7' })
+    expect(row).toMatchObject({ orgao_cnpj: null, pncp_ano: null, pncp_sequencial: null })
+  })
+
+  it.each([
+    ['2026-11-20T09:00:00Z', null],
+    ['2026-11-20T09:00:00.123456Z', null],
+    ['2026-11-20T09:00:00.123456-03:00', null],
+    ['2026-11-20T09:00:00.1234567Z', '{"data_sessao":"2026-11-20T09:00:00.1234567Z"}'],
+    ['2026-11-20T09:00:00.1234567-03:00', '{"data_sessao":"2026-11-20T09:00:00.1234567-03:00"}'],
+    ['2026-11-20T09:00:00', '{"data_sessao":"2026-11-20T09:00:00"}'],
+    ['2026-11-20', '{"data_sessao":"2026-11-20"}'],
+  ])('at %s keeps what an instant cannot say: %s', async (data_sessao, times_as_sent) => {
+    expect(await flattened(editais, { ...edital, data_sessao })).toMatchObject([{ times_as_sent }])
+  })
+})
+
+describe('an analysis', () => {
+  const analysis = { ...noticeEntry(7).analysis }
+
+  it('becomes a row, with what its line says', async () => {
+    const pricing = {
+      investimento_total: 1,
+      garantia_proposta: 2,
+      garantia_contratual: 3,
+      margem_min: 4,
+      margem_max: 5,
+    }
+    const [row] = await flattened(analyses, { ...analysis, pricing })
+    expect(row).toMatchObject({
+      ...{ analysis_level: 'medium', analyzed: true, verdict_recommendation: 'participar' },
+      ...{ verdict_reason: 'Razão 7', verdict_bullets: '["um","dois"]', verdict_summary: null },
+      ...Object.fromEntries(Object.entries(pricing).map(([name, value]) => [`pricing_${name}`, value])),
+      ...{ _source_updated_at: 'u1', _hash: 'h1', _segment: 7, fetched_at: new Date('2026-11-20T12:00:00Z') },
+      source_updated_at: new Date('2026-11-01T00:00:00Z'),
+    })
+  })
+
+  it('has of a free-form part the booleans that are some, texts as they are, and all else as JSON', async () => {
+    const overview = {
+      ...{ is_srp: true, exclusivo_me_epp: 'true', lei_aplicavel: 'Lei 14.133', valor_estimado: 12 },
+      ...{ locais_entrega: ['a', 'b'], prazo_impugnacao: null },
+    }
+    expect(await flattened(analyses, { ...analysis, overview })).toMatchObject([
+      {
+        ...{ overview_is_srp: true, overview_exclusivo_me_epp: null, overview_lei_aplicavel: 'Lei 14.133' },
+        ...{
+          overview_valor_estimado: '12',
+          overview_locais_entrega: '["a","b"]',
+          overview_prazo_impugnacao: null,
+        },
+        ...{ overview_visita_tecnica_obrigatoria: null, overview: JSON.stringify(overview) },
+      },
+    ])
+  })
+
+  it.each([
+    ['neither part', { pricing: null }, null],
+    ['one with a value', { pricing: { margem_min: 0 } }, null],
+    ['one without any', { pricing: {} }, '["pricing"]'],
+    ['both without any', { pricing: { other: 1 }, orgao_report: {} }, '["pricing","orgao_report"]'],
+  ])('with %s says which are empty: %o', async (_, parts, empty_parts) => {
+    expect(await flattened(analyses, { ...analysis, ...parts })).toMatchObject([{ empty_parts }])
+  })
+
+  it('has its elements in their order, counted from one', async () => {
+    const db = await open()
+    const rows = async (table: Table, document: object = analysis) =>
+      (await flattened(table, document, db)).sort((a, b) => Number(a.ordinal) - Number(b.ordinal))
+    expect(await rows(requirements)).toMatchObject([
+      { edital_id: 'n1', ordinal: 1, title: 'Requisito 1' },
+      { edital_id: 'n1', ordinal: 2, title: 'Requisito 2' },
+    ])
+    expect(await rows(items)).toMatchObject([
+      { ordinal: 1, numero_item: 1, quantidade: 7, valor_total: 3.5 },
+      { ordinal: 2, numero_item: 2, quantidade: 14, valor_total: 7 },
+      { ordinal: 3, numero_item: 3, quantidade: 21, valor_total: 10.5 },
+    ])
+    expect(await rows(alerts)).toMatchObject([{ ordinal: 1, title: 'Alerta 7' }])
+    expect(await rows(alerts, { ...analysis, alerts: [] })).toEqual([])
+  })
+})
+
+describe('a fingerprint', () => {
+  /** Of a row in which all is NULL but what is set. */
+  async function openPrints() {
+    const db = await open()
+    for (const sql of createTable(editais)) await db.run(sql)
+    await db.run('INSERT INTO editais DEFAULT VALUES')
+    return async (set: string) => {
+      const row = `(SELECT * REPLACE (${set}) FROM editais)`
+      return (await db.row<{ print: bigint }>(`SELECT ${fingerprint(editais, 'e')} AS print FROM ${row} e`))
+        .print
+    }
+  }
+  const VALUES: Partial<Record<ColumnType, string>> = { TIMESTAMPTZ: `'2026-11-20'`, BOOLEAN: 'true' }
+
+  it('is another when a field of the list is, or a time was sent otherwise', async () => {
+    const print = await openPrints()
+    const fields = storedColumns(editais).filter(({ from }) => 'field' in from || 'timesAsSent' in from)
+    expect(fields).toHaveLength(16)
+    const prints = new Set([await print('NULL AS run_id')])
+    for (const { name, type } of fields) prints.add(await print(`${VALUES[type] ?? '1'}::${type} AS ${name}`))
+    expect(prints.size).toBe(17)
+  })
+
+  it('is the same when only the line is another', async () => {
+    const print = await openPrints()
+    const same = await print('NULL AS run_id')
+    for (const set of [
+      `'r9' AS run_id`,
+      '9 AS _segment',
+      `'u9' AS _updated_at`,
+      `'current' AS analysis_state`,
+    ])
+      expect(await print(set), set).toBe(same)
+  })
+})
+
+describe('the columns', () => {
+  it('of an export are the published ones, with the company as a constant', async () => {
+    const db = await open()
+    for (const sql of createTable(alerts)) await db.run(sql)
+    await db.run(`INSERT INTO alerts (edital_id, ordinal, title) VALUES ('n1', 1, 'T')`)
+    const [row] = await db.rows(`SELECT ${exportColumns(alerts, "o'acme")} FROM alerts t`)
+    expect(row).toMatchObject({ company: "o'acme", edital_id: 'n1', ordinal: 1, title: 'T' })
+    expect(exportColumns(analyses, 'acme')).not.toMatch(/"_hash"|"_segment"|"_source_updated_at"/)
+  })
+
+  it('that a document gives are named in the order in which they are given', async () => {
+    const db = await open()
+    for (const table of TABLES.filter(({ document }) => document !== 'kept')) {
+      const document = table.document === 'notice' ? noticeEntry(7).edital : { ...noticeEntry(7).analysis }
+      const [row = {}] = await flattened(table, document, db)
+      expect(Object.keys(row).map(identifier).join(', '), table.name).toBe(flattenedColumns(table))
+    }
+  })
+
+  it('of the list are read as texts where they are times: only we know what those without an offset mean', () => {
+    const types = JSON.parse(documentStructure('notice'))
+    expect(types).toMatchObject({ created_at: 'VARCHAR', data_sessao: 'VARCHAR', valor_estimado: 'DOUBLE' })
+    expect(types).not.toHaveProperty('company')
+  })
+})
