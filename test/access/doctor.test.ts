@@ -43,7 +43,7 @@ async function privacyOf(settings: Environment = {}): Promise<Finding[]> {
   return findings.filter(({ check }) => check === 'privacy')
 }
 
-const WELL = [{ status: 'ok', what: 'Other users can open nothing but what LAKE_MODE gives them' }]
+const WELL = [{ status: 'ok', what: 'Other users can open only what LAKE_MODE allows' }]
 
 async function publish(settings: Environment = {}): Promise<void> {
   const ended = await runShared(['publish'], { ...prepared.environment, ...settings })

@@ -26,7 +26,7 @@ test('LAKE_MODE and LAKE_GROUP accept the usual notations; anything else is refu
     'LAKE_GROUP=no-such-group: is not a group in /etc/group. If the group is defined elsewhere, use its number.',
   )
   expect(() => lake('0750', '9999999999')).toThrow('LAKE_GROUP=9999999999: is not a valid group id.')
-  expect(() => lake('0750', '-1')).toThrow('LAKE_GROUP=-1: is no group in /etc/group')
+  expect(() => lake('0750', '-1')).toThrow('LAKE_GROUP=-1: is not a group in /etc/group')
 })
 
 test('each company in the file has its own LAKE_MODE and LAKE_GROUP', async () => {

@@ -81,7 +81,7 @@ test('an expiry is a duration, the end of a day in UTC, or an instant', async ()
     expect.stringMatching(/Z$/),
   ])
   for (const [expires, said] of [
-    ['2020-01-01', 'is over already (2020-01-01T23:59:59.999Z)'],
+    ['2020-01-01', 'must be in the future, not 2020-01-01T23:59:59.999Z'],
     ['0s', 'must be in the future'],
     ['2999-02-30', 'must be a duration such as 90d, a day such as'],
     ['2999-12-31T18:00:00', 'must be a duration'],
