@@ -79,7 +79,11 @@ async function serve(environment: Environment): Promise<void> {
   const served = openServed({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
   const http = await startHttp(
     createHttp({
-      ...{ registry, queues, metrics, log, adminToken: settings.adminToken },
+      registry,
+      queues,
+      metrics,
+      log,
+      adminToken: settings.adminToken,
       async requestSync(company, { full }) {
         if (full) await requests.ask(company, { full, restart: false })
         const { id = '' } = await requestRun(queues, 'sync', company)

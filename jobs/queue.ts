@@ -59,7 +59,12 @@ export function openQueues(settings: RedisPlace, log: Logger): Queues {
   const runs = new Queue<JobData>('runs', options)
   for (const queue of [ticks, runs]) queue.on('error', note)
   return {
-    ...{ ticks, runs, redis, prefix, problem, note },
+    ticks,
+    runs,
+    redis,
+    prefix,
+    problem,
+    note,
     async close() {
       end()
       // Makes commands that wait for Redis fail.

@@ -9,8 +9,10 @@ import { isOfRedis } from './redis_problem.ts'
 
 /** Ticks end at once and are not needed afterwards. */
 const TICK_OPTIONS = {
-  ...{ attempts: 1, stackTraceLimit: 0 },
-  ...{ removeOnComplete: true, removeOnFail: { count: 20 } },
+  attempts: 1,
+  stackTraceLimit: 0,
+  removeOnComplete: true,
+  removeOnFail: { count: 20 },
 } as const
 /** A tick that is not taken within this is lost. */
 const LATE_TICK_MS = 30_000
@@ -91,7 +93,9 @@ async function scheduleCompany(
     const { id, name, pattern } = scheduler
     const repeat = { pattern, tz: company.schedule.timezone }
     await queues.ticks.upsertJobScheduler(id, repeat, {
-      ...{ name, data: { company: company.slug }, opts: TICK_OPTIONS },
+      name,
+      data: { company: company.slug },
+      opts: TICK_OPTIONS,
     })
     if (name === 'sync') fresh = true
     log.info({ company: company.slug }, `${name} is scheduled: ${pattern} (${company.schedule.timezone})`)

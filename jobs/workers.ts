@@ -54,7 +54,9 @@ export function startWorkers(shared: Shared): Workers {
     // while it closes.
     (job, token, signal) =>
       processRun(job, {
-        ...{ shared, locks, token: token as string },
+        shared,
+        locks,
+        token: token as string,
         signal: AbortSignal.any([signal as AbortSignal, stopping.signal]),
       }),
     { ...options, concurrency: settings.concurrency },

@@ -205,8 +205,14 @@ async function logRecord(loader: Loader, record: ListedRecord): Promise<void> {
   const { edital_id, updated_at, document, drift, raw, hash, reason, path, excerpt } = record
   if (reason !== null) {
     await loader.append({
-      ...{ type: 'rejected', edital_id, kind: 'notice', reason },
-      ...{ path: path ?? '$', hash: hash ?? '', raw: raw ?? '', excerpt: excerpt ?? '' },
+      type: 'rejected',
+      edital_id,
+      kind: 'notice',
+      reason,
+      path: path ?? '$',
+      hash: hash ?? '',
+      raw: raw ?? '',
+      excerpt: excerpt ?? '',
     })
     return
   }

@@ -53,7 +53,8 @@ beforeAll(async () => {
   const { nodeOptions, file, args } = await commandOf('bench')
   const sizes = ['--notices', String(NOTICES), '--json']
   const { stdout } = await promisify(execFile)(process.execPath, [...nodeOptions, file, ...args, ...sizes], {
-    ...{ cwd: root, env: environment() },
+    cwd: root,
+    env: environment(),
   })
   printed = JSON.parse(stdout)
 }, 120_000)
@@ -211,11 +212,16 @@ describe('the bench of the readers', () => {
   it('counts the notices of the two newest months, across a year end too', () => {
     const rows = { '2024-11': 4, '2024-12': 2, '2025-01': 1 }
     const files = Object.entries(rows).map(([month, rows]) => ({
-      ...{ month, rows, path: `editais/${month}.parquet` },
-      ...{ bytes: 1, sha256: '' },
+      month,
+      rows,
+      path: `editais/${month}.parquet`,
+      bytes: 1,
+      sha256: '',
     }))
     expect(monthsOf({ tables: { editais: { rows: 7, bytes: 3, files } } })).toEqual({
-      ...{ months: 3, notices: 7, newestNotices: 3 },
+      months: 3,
+      notices: 7,
+      newestNotices: 3,
     })
   })
 })

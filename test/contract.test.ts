@@ -116,9 +116,15 @@ describe('a document with more than the contract', () => {
     )
     expect(rows).toEqual([
       {
-        ...{ analysis_level: 'ultra', verdict_recommendation: 'talvez', pricing_risco_pagamento: 'extremo' },
-        ...{ category: 'ambiental', colour: 'blue', material_ou_servico: 'O' },
-        ...{ type: 'hint', severity: 'huge', action_type: 'denuncia' },
+        analysis_level: 'ultra',
+        verdict_recommendation: 'talvez',
+        pricing_risco_pagamento: 'extremo',
+        category: 'ambiental',
+        colour: 'blue',
+        material_ou_servico: 'O',
+        type: 'hint',
+        severity: 'huge',
+        action_type: 'denuncia',
       },
     ])
     expect(
@@ -138,8 +144,13 @@ describe('a value of the wrong type', () => {
     const company = await openCompany(6)
     const [listed, analysed, hollow] = [idAt(company, 0), idAt(company, 1), idAt(company, 2)]
     const wrong = {
-      ...{ valor_estimado: '12.5', objeto: { texto: 'x' }, orgao: 5, numero: ['1'], uf: true },
-      ...{ data_sessao: 'amanhã', committed_at: 1767225600 },
+      valor_estimado: '12.5',
+      objeto: { texto: 'x' },
+      orgao: 5,
+      numero: ['1'],
+      uf: true,
+      data_sessao: 'amanhã',
+      committed_at: 1767225600,
     }
     company.listTexts.set(listed, JSON.stringify({ ...editalOf(company, listed), ...wrong }))
     company.bodies.set(analysed, wronglyTyped(company, analysed))
@@ -180,13 +191,25 @@ describe('a value of the wrong type', () => {
        WHERE edital_id = '${listed}'`,
     )
     expect(edital).toEqual({
-      ...{ valor_estimado: null, objeto: null, orgao: null, numero: null, uf: null },
-      ...{ data_sessao: null, committed_at: null, pncp_id: editalOf(company, listed).pncp_id },
+      valor_estimado: null,
+      objeto: null,
+      orgao: null,
+      numero: null,
+      uf: null,
+      data_sessao: null,
+      committed_at: null,
+      pncp_id: editalOf(company, listed).pncp_id,
     })
     expect(await itemsOf(company, analysed)).toEqual([
       {
-        ...{ ordinal: 1, numero_item: null, descricao: 'Luva', quantidade: null, valor_total: null },
-        ...{ numero_lote: null, ai_selected: null, ai_confidence: null },
+        ordinal: 1,
+        numero_item: null,
+        descricao: 'Luva',
+        quantidade: null,
+        valor_total: null,
+        numero_lote: null,
+        ai_selected: null,
+        ai_confidence: null,
       },
     ])
     const [analysis] = await queryLatest(
@@ -195,8 +218,11 @@ describe('a value of the wrong type', () => {
          json_extract(overview, '$.is_srp')::VARCHAR AS kept FROM analyses WHERE edital_id = '${analysed}'`,
     )
     expect(analysis).toEqual({
-      ...{ pricing_margem_min: null, pricing_investimento_total: 100, overview_is_srp: null },
-      ...{ verdict_bullets: '[1,"Dois."]', kept: '"sim"' },
+      pricing_margem_min: null,
+      pricing_investimento_total: 100,
+      overview_is_srp: null,
+      verdict_bullets: '[1,"Dois."]',
+      kept: '"sim"',
     })
   })
 })
@@ -243,8 +269,12 @@ describe('a document that can only be loaded in part', () => {
 function wronglyTyped(company: PreparedCompany, id: string): string {
   const whole = fullAnalysis(company, id)
   const wrong = {
-    ...{ numero_item: 1.7, numero_lote: '3', quantidade: '12.5' },
-    ...{ valor_total: true, ai_selected: 'yes', ai_confidence: '<huge>' },
+    numero_item: 1.7,
+    numero_lote: '3',
+    quantidade: '12.5',
+    valor_total: true,
+    ai_selected: 'yes',
+    ai_confidence: '<huge>',
   }
   const document = {
     ...whole,

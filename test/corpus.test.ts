@@ -47,7 +47,9 @@ type Served = {
 
 const asBytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 const healthy = (id: string): Served => ({
-  ...{ id, notice: asBytes(healthyNotice(id)), analysis: asBytes(healthyAnalysis(id)) },
+  id,
+  notice: asBytes(healthyNotice(id)),
+  analysis: asBytes(healthyAnalysis(id)),
 })
 
 function servedOf(each: Case): Served {
@@ -156,7 +158,8 @@ function expectCase(
     const raw = kept.toString('base64')
     const line = log.find(each => each.type === 'rejected' && each.kind === kind && each.raw === raw)
     expect({ reason: line?.reason, path: line?.path }, message).toEqual({
-      ...{ reason: expected.reason, path: expected.path ?? '$' },
+      reason: expected.reason,
+      path: expected.path ?? '$',
     })
     return
   }

@@ -78,7 +78,9 @@ test('the demonstration of docker-compose.demo.yml runs a sandbox and a worker u
 
   const worker = await startWorker({
     ...demo.worker.environment,
-    ...{ API_BASE_URL: `http://127.0.0.1:${port}`, REDIS_URL: redisUrl, REDIS_PREFIX: prefix },
+    API_BASE_URL: `http://127.0.0.1:${port}`,
+    REDIS_URL: redisUrl,
+    REDIS_PREFIX: prefix,
   })
   await until(() => exists(image.inside('/data/aurora/lake/latest/manifest.json')), worker, 'a snapshot')
   // `up --wait` waits for this: then there is something to see.
@@ -96,7 +98,8 @@ test('the worker of docker-compose.yml waits for its companies, and mirrors them
   const company = await startCompany([noticeEntry(1), noticeEntry(2)])
   const worker = await startWorker({
     ...services.worker.environment,
-    ...{ REDIS_URL: redisUrl, REDIS_PREFIX: prefix },
+    REDIS_URL: redisUrl,
+    REDIS_PREFIX: prefix,
   })
   expect(company.sandbox.requests.total).toBe(0)
 

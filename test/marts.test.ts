@@ -131,7 +131,9 @@ function rich(number: number, fields: Record<string, unknown> = {}): Entry {
   })
   return noticeEntry(number, fields, {
     requirements: ['red', 'red', 'yellow', 'green', 'green', undefined].map((status, n) => ({
-      ...{ category: 'outros', title: `Requisito ${n}`, status },
+      category: 'outros',
+      title: `Requisito ${n}`,
+      status,
     })),
     items: [1, 2, 3, 4, 5].map(item),
     alerts: [alert('critical', 'impugnacao'), alert('high', 'recurso'), alert('low', 'none')],
@@ -150,10 +152,23 @@ test('a summary counts each child once, and funnel, states and buyers add up to 
   ])
   const [resumo] = await company.query(`FROM edital_resumo WHERE edital_id = '${idOf(1)}'`)
   expect(resumo).toMatchObject({
-    ...{ itens: 5, itens_valor_total: 1500, itens_selecionados: 2, itens_selecionados_valor: 300 },
-    ...{ requisitos: 6, requisitos_vermelhos: 2, requisitos_amarelos: 1, requisitos_verdes: 2 },
-    ...{ requisitos_sem_avaliacao: 1, alertas: 3, alertas_criticos: 1, alertas_altos: 1, alertas_baixos: 1 },
-    ...{ verdict_recommendation: 'cautela', margem_min: 0.1, risco_pagamento: 'alto', dias_ate_sessao: 10 },
+    itens: 5,
+    itens_valor_total: 1500,
+    itens_selecionados: 2,
+    itens_selecionados_valor: 300,
+    requisitos: 6,
+    requisitos_vermelhos: 2,
+    requisitos_amarelos: 1,
+    requisitos_verdes: 2,
+    requisitos_sem_avaliacao: 1,
+    alertas: 3,
+    alertas_criticos: 1,
+    alertas_altos: 1,
+    alertas_baixos: 1,
+    verdict_recommendation: 'cautela',
+    margem_min: 0.1,
+    risco_pagamento: 'alto',
+    dias_ate_sessao: 10,
   })
   expect(await company.query('SELECT fase, editais, sem_valor, valor_total FROM funil')).toEqual([
     { fase: 'Triagem', editais: 0, sem_valor: 0, valor_total: 0 },

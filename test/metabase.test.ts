@@ -64,7 +64,11 @@ async function newMetabase(): Promise<Session> {
     keyFile,
     run: async more =>
       await provision({
-        ...{ client: clientOf(metabase.url), databaseId: null, company: 'acme', lake, catalogPath },
+        client: clientOf(metabase.url),
+        databaseId: null,
+        company: 'acme',
+        lake,
+        catalogPath,
         ...{
           sourceTimezone: 'America/Sao_Paulo',
           syncMs: 5000,
@@ -122,7 +126,9 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
   expect(id).toMatchObject({ semantic_type: 'type/PK', fk_target_field_id: null })
   expect(field('alerts', 'edital_id')).toMatchObject({ semantic_type: 'type/FK', fk_target_field_id: id?.id })
   expect(field('editais', 'valor_estimado')).toMatchObject({
-    ...{ semantic_type: 'type/Currency', settings: { currency: 'BRL' }, display_name: 'Valor estimado' },
+    semantic_type: 'type/Currency',
+    settings: { currency: 'BRL' },
+    display_name: 'Valor estimado',
   })
   // Every table and column has its Portuguese description.
   for (const { name, label, description, columns } of relationMeanings()) {
@@ -159,7 +165,11 @@ test('a run keeps what others made, repairs our changed items and restores remov
   const theirs = { ...ours, id: 9001, description: 'nossa', display: 'table' }
   const copy = { ...ours, id: 9002, name: 'Cópia' }
   const theirDashboard = {
-    ...{ id: 9003, name: 'Funil e carteira', description: null, collection_id: collectionId, dashcards: [] },
+    id: 9003,
+    name: 'Funil e carteira',
+    description: null,
+    collection_id: collectionId,
+    dashcards: [],
   }
   cards.push(theirs, copy)
   dashboards.push(theirDashboard)
@@ -374,8 +384,10 @@ test('the command finds the latest snapshot, and prints its changes and what the
   await writeFile(passwordFile, `${ADMIN.adminPassword}\n`)
   const settings = {
     ...environment,
-    ...{ METABASE_URL: metabase.url, METABASE_API_KEY_FILE: keyFile },
-    ...{ METABASE_ADMIN_EMAIL: ADMIN.adminEmail, METABASE_ADMIN_PASSWORD_FILE: passwordFile },
+    METABASE_URL: metabase.url,
+    METABASE_API_KEY_FILE: keyFile,
+    METABASE_ADMIN_EMAIL: ADMIN.adminEmail,
+    METABASE_ADMIN_PASSWORD_FILE: passwordFile,
   }
   const first = await runShared(['metabase'], settings)
   expect(first).toMatchObject({ code: EXIT.ok, stderr: '' })

@@ -46,7 +46,9 @@ async function startFollowed(): Promise<Followed> {
   metabase.writes()
   const paths = companyPaths(company.environment.DATA_DIR ?? '', 'acme')
   return {
-    ...{ company, metabase, environment: settings },
+    company,
+    metabase,
+    environment: settings,
     reads: () => {
       const database = metabase.state.databases.find(({ id }) => id === databaseId)
       return (database?.details as { database_file?: string } | undefined)?.database_file

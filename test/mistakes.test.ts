@@ -39,15 +39,21 @@ describe('a mistake', () => {
         says: ['API_KEY is not set', "app's settings"],
       },
       'a missing key file': {
-        ...{ args: ['sync'], settings: { API_KEY_FILE: join(directory, 'none') }, code: 2 },
+        args: ['sync'],
+        settings: { API_KEY_FILE: join(directory, 'none') },
+        code: 2,
         says: [`API_KEY_FILE (${join(directory, 'none')}) cannot be read: ENOENT`],
       },
       'an empty key file': {
-        ...{ args: ['sync'], settings: { API_KEY_FILE: join(directory, 'empty') }, code: 2 },
+        args: ['sync'],
+        settings: { API_KEY_FILE: join(directory, 'empty') },
+        code: 2,
         says: ['is empty', 'Create a key'],
       },
       'a key with white space': {
-        ...{ args: ['sync'], settings: { API_KEY: `${KEY} ${KEY}` }, code: 2 },
+        args: ['sync'],
+        settings: { API_KEY: `${KEY} ${KEY}` },
+        code: 2,
         says: ['API_KEY contains white space'],
       },
       'several invalid values at once': {
@@ -77,7 +83,8 @@ describe('a mistake', () => {
     const company = await openCompany(2)
     await expectMistakes(company, {
       'an unknown status': {
-        ...{ args: ['sync', '--status', 'screening,open'], code: 2 },
+        args: ['sync', '--status', 'screening,open'],
+        code: 2,
         says: ['unknown status: open', 'screening, analysis, pricing, ready, discarded, expired'],
       },
       'an unknown option': { args: ['sync', '--ful'], code: 2, says: ["unknown option '--ful'", '--full'] },
@@ -106,24 +113,33 @@ describe('a mistake', () => {
     const site = await startWebSite()
     await expectMistakes(company, {
       'a wrong key': {
-        ...{ args: ['sync', '--json'], settings: { API_KEY: 'edk_acme_wrong' }, code: 1 },
+        args: ['sync', '--json'],
+        settings: { API_KEY: 'edk_acme_wrong' },
+        code: 1,
         says: ['API key refused (401)', 'set API_KEY'],
       },
       'a wrong key, with only errors logged': {
         args: ['sync'],
         settings: { API_KEY: 'edk_acme_wrong', LOG_LEVEL: 'error' },
-        ...{ code: 1, says: ['API key refused (401)'] },
+        code: 1,
+        says: ['API key refused (401)'],
       },
       'nothing listens': {
-        ...{ args: ['sync'], settings: { API_BASE_URL: await closedAddress() }, code: 1 },
+        args: ['sync'],
+        settings: { API_BASE_URL: await closedAddress() },
+        code: 1,
         says: [/the connection was refused \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
       },
       'a web site': {
-        ...{ args: ['sync'], settings: { API_BASE_URL: `${site}/home` }, code: 1 },
+        args: ['sync'],
+        settings: { API_BASE_URL: `${site}/home` },
+        code: 1,
         says: ['the body is not JSON', '<!DOCTYPE html>', 'Check API_BASE_URL'],
       },
       'a path that does not exist': {
-        ...{ args: ['sync'], settings: { API_BASE_URL: `${site}/missing` }, code: 1 },
+        args: ['sync'],
+        settings: { API_BASE_URL: `${site}/missing` },
+        code: 1,
         says: ['does not exist (404)', 'Set API_BASE_URL to the address before /api/v1'],
       },
     })
@@ -142,7 +158,9 @@ describe('a mistake', () => {
 
 describe('a data directory', () => {
   const unwritable = (DATA_DIR: string): Mistake => ({
-    ...{ args: ['sync'], settings: { DATA_DIR }, code: 2 },
+    args: ['sync'],
+    settings: { DATA_DIR },
+    code: 2,
     says: [DATA_DIR, 'Set DATA_DIR to a directory that this user may write'],
   })
 
@@ -164,7 +182,9 @@ describe('a data directory', () => {
   it.skipIf(!existsSync('/dev/full'))('on a full disk is reported, and what was loaded is safe', async () => {
     const company = await openCompany(3)
     const fullFor = (TEST_FULL_DISK: string): Mistake => ({
-      ...{ args: ['sync'], code: 1, says: ['The disk is full', 'Free some space'] },
+      args: ['sync'],
+      code: 1,
+      says: ['The disk is full', 'Free some space'],
       settings: { TEST_FULL_DISK, NODE_OPTIONS: `--import ${FULL_DISK}` },
     })
     await expectMistakes(company, { 'while analyses are logged': fullFor('raw/000002.ndjson.zst.part') })
@@ -190,7 +210,8 @@ describe('another sync of the company', () => {
     const waiting = startCommand(['sync', '--json', '--wait', '60'], company.environment, cwd)
     await expectMistakes(company, {
       'not waiting': {
-        ...{ args: ['sync', '--wait', '0'], code: 4 },
+        args: ['sync', '--wait', '0'],
+        code: 4,
         says: [`held by sync --company acme (process ${first.child.pid} on `, 'use --wait SECONDS'],
       },
     })

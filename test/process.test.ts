@@ -63,7 +63,8 @@ test('a process that cannot be started is a failed run with the reason, and free
   const release = vi.spyOn(slot, 'release')
   const signal = new AbortController().signal
   expect(await inProcess({ company, order: ORDER, signal, slot })).toMatchObject({
-    ...{ kind: 'failed', exitCode: EXIT.failed },
+    kind: 'failed',
+    exitCode: EXIT.failed,
     message: `acme: cannot start the process of the run (ENOENT). Check that ${process.execPath} exists and is executable, then restart the worker.`,
   })
   expect(release).toHaveBeenCalled()
@@ -90,7 +91,8 @@ test('a process that never gets ready is killed soon after a stop, without count
   stopping.abort()
   await vi.advanceTimersByTimeAsync(10_000)
   expect(await ending).toMatchObject({
-    ...{ kind: 'failed', exitCode: EXIT.interrupted },
+    kind: 'failed',
+    exitCode: EXIT.interrupted,
     message: expect.stringContaining('did not get ready in time and was killed'),
   })
 })
@@ -104,7 +106,8 @@ test('a process that is not ready after a minute is killed, and counts as failed
   expect(child?.killed).toBe(false)
   await vi.advanceTimersByTimeAsync(1)
   expect(await ending).toMatchObject({
-    ...{ kind: 'failed', exitCode: EXIT.failed },
+    kind: 'failed',
+    exitCode: EXIT.failed,
     message: expect.stringContaining('did not get ready in time and was killed'),
   })
 })
@@ -152,7 +155,9 @@ test('a run killed from outside does not count as asked to end', async () => {
   process.kill(child?.pid as number, 'SIGKILL')
   const ended = await ending
   expect(withCut(ended, slot)).toEqual({
-    ...{ kind: 'failed', exitCode: EXIT.failed, cause: 'killed' },
+    kind: 'failed',
+    exitCode: EXIT.failed,
+    cause: 'killed',
     message:
       'acme: the process of the run died (SIGKILL). What it stored is kept; the next run continues from there. It may have run out of memory; fewer concurrent runs (WORKER_CONCURRENCY) need less.',
   })

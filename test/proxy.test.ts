@@ -53,7 +53,8 @@ test('both examples forward the same few paths, and no path that only resembles 
 test('a worker behind the proxy answers forwarded paths, knows the client, and keeps other paths private', async () => {
   const daemon = await startDaemon({
     ...(await redisSettings()),
-    ...{ DATA_DIR: await temporaryDirectory(), COMPANIES_FILE: '/nowhere/companies.yaml' },
+    DATA_DIR: await temporaryDirectory(),
+    COMPANIES_FILE: '/nowhere/companies.yaml',
     HTTP_TRUSTED_PROXIES: /HTTP_TRUSTED_PROXIES=(\S+?),/.exec(nginx)?.[1] ?? '',
   })
   const values: Record<string, string> = { $host: 'x', $remote_addr: '203.0.113.9', $scheme: 'https' }
@@ -73,7 +74,10 @@ test('a worker behind the proxy answers forwarded paths, knows the client, and k
   }
   expect(statuses).toEqual({
     '/api/v1/editais': 401,
-    ...{ '/docs': 200, '/docs/start.js': 200, '/openapi.json': 200, '/healthz': 200 },
+    '/docs': 200,
+    '/docs/start.js': 200,
+    '/openapi.json': 200,
+    '/healthz': 200,
   })
   const answered = await daemon.waitFor(({ msg, path }) => msg === 'Answered' && path === '/api/v1/editais')
   expect(answered.address).toBe('203.0.113.9')

@@ -66,7 +66,8 @@ const BROKEN: Readonly<Record<string, Broken>> = {
   ),
   truncated: {
     body: good => JSON.stringify(good).slice(0, -30),
-    ...{ reason: 'the body is truncated JSON', path: '$' },
+    reason: 'the body is truncated JSON',
+    path: '$',
   },
 }
 
@@ -91,7 +92,12 @@ describe('an unusable analysis', () => {
     const log = await readLog(company)
     for (const { name, id, body, reason, path } of cases) {
       expect(byId.get(id), name).toEqual({
-        ...{ kind: 'analysis', reason, path, attempts: 1, wait: 15, resolved_at: null },
+        kind: 'analysis',
+        reason,
+        path,
+        attempts: 1,
+        wait: 15,
+        resolved_at: null,
         body_excerpt: body.slice(0, 2048),
       })
       const line = log.find(line => line.type === 'rejected' && line.edital_id === id)
@@ -176,7 +182,10 @@ describe('an unusable analysis', () => {
     const company = await openCompany(2)
     const id = idAt(company, 0)
     company.sandbox.faults.plan.push({
-      ...{ fault: 'oversize', kinds: ['analysis'], ids: [id], bytes: MAX_BODY_BYTES + 1024 * 1024 },
+      fault: 'oversize',
+      kinds: ['analysis'],
+      ids: [id],
+      bytes: MAX_BODY_BYTES + 1024 * 1024,
     })
     const report = await reportHere(company.environment, {}, 3)
 

@@ -186,7 +186,8 @@ async function appendSegment(environment: Environment, lines: readonly Appended[
   const firstNumber = (await sealedSegments(directory)).length + 1
   const log = new RawLogWriter({ directory, firstNumber, runId: 'by-hand', now: () => new Date() })
   await log.append({
-    ...{ type: 'run_started', mode: 'incremental' },
+    type: 'run_started',
+    mode: 'incremental',
     analysis_statuses: ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'],
   })
   for (const [line, document] of lines) await log.append(line, document)

@@ -90,7 +90,9 @@ describe('replay', () => {
       ),
     ).toEqual([
       {
-        ...{ analysis_level: 'deep', descricao: 'Luva', analysis_state: 'current' },
+        analysis_level: 'deep',
+        descricao: 'Luva',
+        analysis_state: 'current',
         fetched_at: '2026-01-10 10:00:00+00',
       },
     ])
@@ -137,8 +139,13 @@ async function logRejected(company: PreparedCompany, records: readonly OldReject
   await log.append({ type: 'run_started', mode: 'incremental', analysis_statuses: [] })
   for (const { body, ...record } of records) {
     await log.append({
-      ...{ type: 'rejected', ...record, reason: 'expected something else', path: '$' },
-      ...{ hash: hashOf(body), raw: Buffer.from(body).toString('base64'), excerpt: body.slice(0, 2048) },
+      type: 'rejected',
+      ...record,
+      reason: 'expected something else',
+      path: '$',
+      hash: hashOf(body),
+      raw: Buffer.from(body).toString('base64'),
+      excerpt: body.slice(0, 2048),
     })
   }
   await log.seal()

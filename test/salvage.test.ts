@@ -181,24 +181,30 @@ describe('a segment of the raw log', () => {
     const their = await writeTheirs([1, 2, 4])
     const foreign: Readonly<Record<string, { from: string; to: number; said: RegExp; named?: number }>> = {
       'their first one after ours': {
-        ...{ from: their(1), to: 7 },
+        from: their(1),
+        to: 7,
         said: /is misplaced: it was written as number 1, not 7/,
       },
       'a later one of theirs': {
-        ...{ from: their(4), to: 4 },
+        from: their(4),
+        to: 4,
         said: /belongs to another log of boreal, which began with run of-boreal-/,
       },
       'one of theirs without the start of a run': {
-        ...{ from: their(2), to: 2 },
+        from: their(2),
+        to: 2,
         said: /belongs to another log: it continues run of-boreal-\S+, which did not start in this one/,
       },
       'ours at another place': {
-        ...{ from: segment(2), to: 7 },
+        from: segment(2),
+        to: 7,
         said: /is misplaced: it was written as number 2, not 7/,
       },
       // Only the other segments show that the first one is foreign.
       'their first one in place of ours': {
-        ...{ from: their(1), to: 1, named: 2 },
+        from: their(1),
+        to: 1,
+        named: 2,
         said: /belongs to another log: it continues run /,
       },
     }

@@ -146,7 +146,8 @@ test('pages smaller than requested are read to the end of the list', async () =>
     {
       fault: 'mutate',
       kinds: ['list'],
-      ...{ skip: 1, first: 1 },
+      skip: 1,
+      first: 1,
       mutate: body => {
         const page = body as Page
         return { ...page, editais: page.editais.slice(0, 20), count: 20 }

@@ -61,7 +61,8 @@ test('the key is in nothing that a run writes or prints, however the run ends', 
 
   const unreachable = await runCommand(['sync', '--json'], {
     ...environment,
-    ...{ API_BASE_URL: 'http://127.0.0.1:9', API_RETRIES: '1' },
+    API_BASE_URL: 'http://127.0.0.1:9',
+    API_RETRIES: '1',
   })
   expect(unreachable).toMatchObject({ code: 1 })
   sandbox.revoke(KEY)

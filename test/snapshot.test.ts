@@ -67,8 +67,16 @@ test('a snapshot matches its manifest and catalog, and can be read without DuckD
     return [name, rows]
   })
   expect(Object.fromEntries(totals)).toEqual({
-    ...{ editais: 12, analyses: 12, requirements: 24, items: 36, alerts: 12 },
-    ...{ edital_versions: 12, analysis_versions: 12, sync_runs: 1, quarantine: 0, schema_drift: 0 },
+    editais: 12,
+    analyses: 12,
+    requirements: 24,
+    items: 36,
+    alerts: 12,
+    edital_versions: 12,
+    analysis_versions: 12,
+    sync_runs: 1,
+    quarantine: 0,
+    schema_drift: 0,
   })
   expect(manifest.tables.editais?.files.map(({ path }) => path)).toEqual([
     ...['editais/2026-10.parquet', 'editais/2026-11.parquet'],
@@ -88,7 +96,8 @@ test('every table and column in the catalog has a comment', async () => {
   expect(columns.length).toBeGreaterThan(150)
   expect([...views, ...columns].filter(({ comment }) => !comment)).toEqual([])
   expect(columns).toContainEqual({
-    ...{ table_name: 'editais', column_name: 'valor_estimado' },
+    table_name: 'editais',
+    column_name: 'valor_estimado',
     comment: expect.stringMatching(
       /^Valor estimado: .* \(Estimated value as published; 0 can mean that it is secret \[BRL\]\)$/,
     ),

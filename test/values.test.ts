@@ -66,7 +66,10 @@ describe('text', () => {
   it('of any kind is stored as meant, in the list, in analyses and in their free-form parts', async () => {
     const company = await openCompany(Object.keys(TEXTS).length)
     const cases = Object.entries(TEXTS).map(([name, [sent, stored]], position) => ({
-      ...{ name, sent, stored, id: idAt(company, position) },
+      name,
+      sent,
+      stored,
+      id: idAt(company, position),
     }))
     for (const { id, sent } of cases) {
       company.listTexts.set(id, textWith(without(editalOf(company, id), 'objeto'), `"objeto":${sent}`))
@@ -87,7 +90,10 @@ describe('text', () => {
     for (const { name, id, stored } of cases) {
       const row = rows[id] ?? {}
       expect({ ...row, operational: JSON.parse(String(row.operational)) }, name).toEqual({
-        ...{ objeto: stored, descricao: stored, prazo: stored, operational: { nota: stored } },
+        objeto: stored,
+        descricao: stored,
+        prazo: stored,
+        operational: { nota: stored },
       })
     }
   })
@@ -144,7 +150,9 @@ describe('date-times', () => {
   it('in any valid form become the exact moment, and NULL if they are invalid', async () => {
     const company = await openCompany(Object.keys(MOMENTS).length)
     const cases = Object.entries(MOMENTS).map(([sent, stored], position) => ({
-      ...{ sent, stored, id: idAt(company, position) },
+      sent,
+      stored,
+      id: idAt(company, position),
     }))
     for (const { id, sent, stored } of cases) {
       const required = stored === null ? {} : { created_at: sent, updated_at: sent }
@@ -173,7 +181,9 @@ describe('date-times', () => {
       await queryLatest(company.environment, 'SELECT path, kind, "count" FROM schema_drift ORDER BY path'),
     ).toEqual(
       ['analysis.data_sessao', 'notice.committed_at', 'notice.data_sessao'].map(path => ({
-        ...{ path, kind: 'wrong_type', count: drifted },
+        path,
+        kind: 'wrong_type',
+        count: drifted,
       })),
     )
   })
@@ -214,7 +224,11 @@ describe('numbers', () => {
     )
     for (const [position, value] of values.entries()) {
       expect(rows[idAt(company, position)]).toEqual({
-        ...{ valor_estimado: value, numero_item: 1658475, numero_lote: 0, unit: value, quantidade: 0.0001 },
+        valor_estimado: value,
+        numero_item: 1658475,
+        numero_lote: 0,
+        unit: value,
+        quantidade: 0.0001,
       })
     }
     expect(await queryLatest(company.environment, 'FROM schema_drift')).toEqual([])

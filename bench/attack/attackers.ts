@@ -228,7 +228,9 @@ const PLANS: Readonly<Record<Attack, (attacker: Attacker) => Promise<unknown>>> 
 if (import.meta.main) {
   const order = JSON.parse(process.argv[2] ?? '') as AttackOrder
   const attacker: Attacker = {
-    ...{ order, statuses: {}, connections: 0 },
+    order,
+    statuses: {},
+    connections: 0,
     endsMs: performance.now() + order.seconds * 1000,
   }
   await Promise.race([PLANS[order.attack](attacker), sleep(order.seconds * 1000)])

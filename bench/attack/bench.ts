@@ -100,8 +100,11 @@ async function attackAll(
 function enlarge(world: World): string {
   const [id = ''] = world.ids()
   const items = Array.from({ length: LARGE_ITEMS }, (_, n) => ({
-    ...{ numero_item: n + 1, descricao: `Item ${n + 1}: ${'descrição completa do objeto '.repeat(5)}` },
-    ...{ quantidade: n % 97, unidade_medida: 'UN', valor_unitario_estimado: (n % 1000) / 4 },
+    numero_item: n + 1,
+    descricao: `Item ${n + 1}: ${'descrição completa do objeto '.repeat(5)}`,
+    quantidade: n % 97,
+    unidade_medida: 'UN',
+    valor_unitario_estimado: (n % 1000) / 4,
   }))
   world.update(id, { analysis: { items, analysis_level: 'deep', analyzed: true } })
   return id

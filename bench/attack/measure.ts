@@ -65,7 +65,11 @@ export async function startServing(
   )
   const url = await addressOf(child)
   return {
-    ...{ command, url, port: Number(new URL(url).port), pid: child.pid as number, startedMs },
+    command,
+    url,
+    port: Number(new URL(url).port),
+    pid: child.pid as number,
+    startedMs,
     async close() {
       child.kill('SIGTERM')
       await once(child, 'exit')
@@ -113,7 +117,8 @@ export async function underAttack(
   const { stdout } = await run(ATTACKERS, [argument], { cwd: directory })
   const endedMs = performance.now()
   const measured = {
-    ...{ health: await health.end(), newcomers: await newcomers.end() },
+    health: await health.end(),
+    newcomers: await newcomers.end(),
     askerLateMs: late.end(),
   }
   const givenBackSeconds = await givenBack(serving, endedMs)

@@ -19,7 +19,9 @@ export const martKey = (mart: string, key: MartKey) => `${mart}_${key}`
 
 const marts: readonly Figure<Measured>[] = VIEWS.flatMap(({ name }) =>
   MART_FIGURES.map(({ key, label, digits, of }) => ({
-    ...{ key: martKey(name, key), label: `${name}: ${label}`, digits },
+    key: martKey(name, key),
+    label: `${name}: ${label}`,
+    digits,
     of: ({ marts }: Measured) => of(marts[name] as MartTimes),
   })),
 )

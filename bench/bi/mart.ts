@@ -43,7 +43,10 @@ const first = await ask()
 const warm: number[] = []
 for (let answer = 0; answer < WARM_ANSWERS; answer += 1) warm.push((await ask()).ms)
 const times: MartTimes = {
-  ...{ rows: first.rows, openMs, firstMs: first.ms, warmMs: median(warm) },
+  rows: first.rows,
+  openMs,
+  firstMs: first.ms,
+  warmMs: median(warm),
   peakRssBytes: process.resourceUsage().maxRSS * 1024,
 }
 connection.closeSync()

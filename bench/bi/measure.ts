@@ -54,7 +54,10 @@ export async function measureBi(options: MeasureOptions): Promise<Measured> {
   onStep('report')
   const report = await writeReport(options)
   return {
-    ...{ fullSeconds: wall(full), changedSeconds: wall(changed), marts, report },
+    fullSeconds: wall(full),
+    changedSeconds: wall(changed),
+    marts,
+    report,
     changed: { ...written, ...monthsOf(after), changes },
   }
 }

@@ -21,7 +21,9 @@ export type BiBench = {
 /** The object that `--json` prints: the figures by key, and the measurements of each run. */
 export function toJson({ machine, settings, about, runs, figures, bars }: BiBench): object {
   return {
-    ...{ machine, settings, about },
+    machine,
+    settings,
+    about,
     figures: rounded(figures),
     runs: runs.map(run => ({ figures: rounded(medians([run])), ...run })),
     bars: bars.map(bar => ({ ...bar, value: round(bar.value, 2) })),
@@ -43,7 +45,9 @@ export function describeBi({ machine, settings, figures, bars }: BiBench): strin
   }))
   const empty = Object.fromEntries(MART_FIGURES.map(({ label }) => [label, '']))
   const others = OTHER_FIGURES.map(({ key, label, digits }) => ({
-    ...{ figure: label, value: shown(key, digits), ...empty },
+    figure: label,
+    value: shown(key, digits),
+    ...empty,
   }))
   const columns = ['figure', ...MART_FIGURES.map(({ label }) => label), 'value']
   const { notices, runs } = settings

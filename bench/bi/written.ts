@@ -36,7 +36,10 @@ export async function compareSnapshots(before: string, after: string): Promise<W
   const monthly = own.filter(({ path }) => MONTH.test(path))
   const [bytes, catalogBytes, monthBytes] = [sum(own), sum(catalog), sum(monthly)]
   return {
-    ...{ snapshotBytes: sum(files), bytes, monthBytes, catalogBytes },
+    snapshotBytes: sum(files),
+    bytes,
+    monthBytes,
+    catalogBytes,
     wholeTableBytes: bytes - monthBytes - catalogBytes,
     monthsWritten: new Set(monthly.map(({ path }) => MONTH.exec(path)?.[1])).size,
   }

@@ -65,7 +65,10 @@ async function measureCompanies(options: DaemonOptions, { redis, directory, onSt
   const companies = companiesOf(options.companies, options)
   const server = await startServer({ companies, latencyMs: 0 })
   const place = await preparePlace(join(directory, 'companies'), {
-    ...{ companies, server, redisUrl: redis.url, redisPrefix: 'companies' },
+    companies,
+    server,
+    redisUrl: redis.url,
+    redisPrefix: 'companies',
   })
   const crowd = await measureCrowd({ server, companies, place, onStep })
   const idle = await measureIdle({ companies, place, seconds: options.idle, onStep })
@@ -81,7 +84,10 @@ async function measureTroubled(options: DaemonOptions, { redis, directory, onSte
   const companies = companiesOf(options.many, { notices: FEW_NOTICES, seed: options.seed })
   const server = await startServer({ companies, latencyMs: 0 })
   const place = await preparePlace(join(directory, 'many'), {
-    ...{ companies, server, redisUrl: redis.url, redisPrefix: 'many' },
+    companies,
+    server,
+    redisUrl: redis.url,
+    redisPrefix: 'many',
   })
   const many = await measureMany({ server, companies, place, onStep })
   await server.close()

@@ -65,7 +65,11 @@ export async function measureCrowd(options: {
   const wrong = await wrongTables(place, companies, server.about)
   if (wrong.length > 0) throw new Error(`Rows differ from the API: ${wrong.join(', ')}`)
   return {
-    ...{ firstSeconds, againSeconds, health, askerDelayP99Ms, memory },
+    firstSeconds,
+    againSeconds,
+    health,
+    askerDelayP99Ms,
+    memory,
     durations: first.map(({ started_at, finished_at }) => (at(finished_at) - at(started_at)) / 1000),
     runs: runs.length,
     overlaps: overlaps(runs),

@@ -66,7 +66,10 @@ export async function measureMany(options: {
     ...measured,
     companies: companies.length,
     seconds: Math.max(...waits),
-    ...{ waits, named, metricsSeconds, others: alerted.length },
+    waits,
+    named,
+    metricsSeconds,
+    others: alerted.length,
   }
 }
 

@@ -78,7 +78,11 @@ export async function startWorker(options: {
     return await response.text()
   }
   return {
-    ...{ pid, url, runs: log.runs, errors: log.errors, held: () => log.held },
+    pid,
+    url,
+    runs: log.runs,
+    errors: log.errors,
+    held: () => log.held,
     next: () => soon(Promise.race([log.next(), early]), log),
     requestSync: async company => {
       await ask(`/companies/${company}/sync`, { method: 'POST', body: '{}' })

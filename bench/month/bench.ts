@@ -18,7 +18,10 @@ export async function benchMonth(
   checkHeld()
   const { notices, hours, seed } = options
   const measured = await measureMonth({
-    ...{ notices, hours, seed, apiKey: randomBytes(16).toString('hex') },
+    notices,
+    hours,
+    seed,
+    apiKey: randomBytes(16).toString('hex'),
     dataDir: join(directory, 'data'),
     onStep,
   })

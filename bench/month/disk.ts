@@ -33,9 +33,11 @@ export async function measureDisk(paths: CompanyPaths): Promise<Disk> {
     for (const { inode, bytes } of files) sizes.set(inode, bytes)
   }
   return {
-    ...{ segments: raw.segments, rawBytes: raw.bytes },
+    segments: raw.segments,
+    rawBytes: raw.bytes,
     ...(await measureWarehouse(paths)),
-    ...{ snapshots: snapshots.length, latestBytes },
+    snapshots: snapshots.length,
+    latestBytes,
     snapshotBytes: [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0),
   }
 }

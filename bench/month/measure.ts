@@ -157,7 +157,14 @@ async function runOnce(
   const requests = await server.call('counted', undefined)
   const { run_id, status, listed, loaded } = report
   return {
-    ...{ hour, run_id, networkFaults: networkFaults.name, status, listed, loaded, requests, changes },
+    hour,
+    run_id,
+    networkFaults: networkFaults.name,
+    status,
+    listed,
+    loaded,
+    requests,
+    changes,
     ...ran,
     conserved: isConserved(report),
     complaints: complaints(report, { networkFaults, notices, requests }),

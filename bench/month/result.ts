@@ -20,7 +20,8 @@ export type MonthBench = {
 /** The object that `--json` prints: the figures by key, and all measurements. */
 export function toJson({ machine, settings, measured, figures, bars }: MonthBench): object {
   return {
-    ...{ machine, settings },
+    machine,
+    settings,
     figures: Object.fromEntries(FIGURES.map(({ key, digits }) => [key, shown(figures, key, digits + 1)])),
     ...measured,
     bars: bars.map(bar => ({ ...bar, value: round(bar.value, 2) })),

@@ -77,7 +77,9 @@ async function run({ at, full }: RunAt): Promise<Ran> {
   ).finally(() => api.close())
   const { wallSeconds, cpuSeconds } = spent()
   return {
-    ...{ report, wallSeconds, cpuSeconds },
+    report,
+    wallSeconds,
+    cpuSeconds,
     openSeconds: began.scan ?? wallSeconds,
     publishSeconds: wallSeconds - (began.publish ?? wallSeconds),
     held: readHeld(),
@@ -103,7 +105,10 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
     again.db.close()
     const { size: warehouseBytes } = await stat(context.paths.warehouse)
     return {
-      ...{ segments: moments.length, openSeconds, rebuildSeconds, warehouseBytes },
+      segments: moments.length,
+      openSeconds,
+      rebuildSeconds,
+      warehouseBytes,
       segmentMs: moments.slice(1).map((moment, index) => moment - (moments[index] as number)),
       differs: TABLES.map(({ name }) => name).filter(name => before[name] !== after[name]),
     }

@@ -57,7 +57,10 @@ async function ask({ url, key, paths, clients, seconds, gzip }: Load): Promise<L
   took.sort((a, b) => a - b)
   const at = (share: number) => took[Math.min(took.length - 1, Math.floor(took.length * share))] ?? 0
   return {
-    ...{ requests: took.length, errors, perSecond, bytes },
+    requests: took.length,
+    errors,
+    perSecond,
+    bytes,
     ms: { p50: at(0.5), p99: at(0.99), max: at(1) },
   }
 }

@@ -48,8 +48,12 @@ export type MeasureOptions = {
 export async function measureServe(options: MeasureOptions): Promise<Measured> {
   const { server, apiKey, directory, onStep } = options
   const env = {
-    ...{ API_BASE_URL: server.url, API_KEY: apiKey, COMPANY: 'bench', DATA_DIR: join(directory, 'data') },
-    ...{ HTTP_PORT: '0', TMPDIR: join(directory, 'tmp') },
+    API_BASE_URL: server.url,
+    API_KEY: apiKey,
+    COMPANY: 'bench',
+    DATA_DIR: join(directory, 'data'),
+    HTTP_PORT: '0',
+    TMPDIR: join(directory, 'tmp'),
   }
   await mkdir(env.TMPDIR)
   onStep('full sync')

@@ -30,7 +30,9 @@ export function judgeServe({ notices }: ServeOptions, { kinds, peakRssBytes }: M
 
 export function toJson({ machine, settings, measured, bars }: ServeBench): object {
   return {
-    ...{ machine, settings: { ...settings, json: undefined }, measured },
+    machine,
+    settings: { ...settings, json: undefined },
+    measured,
     bars: bars.map(bar => ({ ...bar, value: round(bar.value, 2) })),
   }
 }
@@ -40,9 +42,13 @@ export function describeServe({ machine, settings, measured, bars }: ServeBench)
   const rows = KINDS.map(kind => {
     const { served, floor, bodyBytes } = measured.kinds[kind]
     return {
-      ...{ asked: kind, bytes: bodyBytes, 'requests/s': round(served.perSecond, 0) },
-      ...{ 'p50, ms': round(served.ms.p50, 1), 'p99, ms': round(served.ms.p99, 1) },
-      ...{ 'floor, requests/s': round(floor.perSecond, 0), 'floor, p99, ms': round(floor.ms.p99, 1) },
+      asked: kind,
+      bytes: bodyBytes,
+      'requests/s': round(served.perSecond, 0),
+      'p50, ms': round(served.ms.p50, 1),
+      'p99, ms': round(served.ms.p99, 1),
+      'floor, requests/s': round(floor.perSecond, 0),
+      'floor, p99, ms': round(floor.ms.p99, 1),
       'share of the floor': round(served.perSecond / floor.perSecond, 2),
     }
   })

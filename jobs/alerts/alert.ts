@@ -76,7 +76,11 @@ export function raised(
   const { name, company, details = {} } = news
   const now = moment.now.toISOString()
   return {
-    ...{ name, company, subject: subjectOf(news), details, ...changed(news, moment) },
+    name,
+    company,
+    subject: subjectOf(news),
+    details,
+    ...changed(news, moment),
     state: 'raised',
     // If the recovery was not delivered, for the receiver the problem never ended.
     since: before?.told === 'raised' ? before.since : now,

@@ -71,8 +71,10 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
   const counted = createCounters(exposition)
   const gauges = createGauges(exposition)
   const showWorker = createWorkerGauges(exposition, {
-    ...{ ...watched, registry },
-    ...{ redis: queues.redis, redisProblem: queues.problem },
+    ...watched,
+    registry,
+    redis: queues.redis,
+    redisProblem: queues.problem,
   })
   return {
     service: createServiceMetrics(exposition),

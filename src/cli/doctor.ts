@@ -53,7 +53,12 @@ async function run(environment: Environment, options: Options): Promise<number> 
   try {
     const diagnosis = await holding(paths, lock, held =>
       diagnose({
-        ...{ paths, sourceTimezone, lake, signal, newId: () => 'doctor', ...held },
+        paths,
+        sourceTimezone,
+        lake,
+        signal,
+        newId: () => 'doctor',
+        ...held,
         quick: options.quick ?? false,
         onProgress: (what, done, total) => step(what, `${done} of ${total}`),
       }),
@@ -79,7 +84,9 @@ async function holding<T>(
   let before = await readHolder(paths.lock)
   const own = { pid: process.pid, host: hostname(), what: 'doctor', since: new Date().toISOString() }
   const lock = await takeLock(paths.lock, own, {
-    ...{ waitMs, signal, nowMs: Date.now },
+    waitMs,
+    signal,
+    nowMs: Date.now,
     onWait: holder => {
       // The holder is alive.
       before = null

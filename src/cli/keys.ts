@@ -99,9 +99,13 @@ function table(entries: readonly KeyEntry[], now: Date): string {
   return renderTable(
     columns,
     entries.map(entry => ({
-      ...{ prefix: entry.prefix, company: entry.company, description: entry.description },
-      ...{ created: shown(entry.createdAt), 'last used': shown(entry.lastUsedAt) },
-      ...{ expires: shown(entry.expiresAt), state: stateInWords(entry, now) },
+      prefix: entry.prefix,
+      company: entry.company,
+      description: entry.description,
+      created: shown(entry.createdAt),
+      'last used': shown(entry.lastUsedAt),
+      expires: shown(entry.expiresAt),
+      state: stateInWords(entry, now),
     })),
   )
 }

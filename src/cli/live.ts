@@ -1,7 +1,14 @@
 import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2'
+import type { Listener } from '#src/operate/open.ts'
 import { STAGES, type Stage, TITLES } from '#src/operate/progress.ts'
 import type { Progress } from '#src/pipeline/run.ts'
-import { type Display, formatCount, formatSeconds } from './progress.ts'
+import { formatCount, formatSeconds } from './format.ts'
+
+/** Where a running command shows its progress. */
+export type Display = Listener & {
+  /** Finishes the display and frees the terminal. */
+  end(): Promise<void>
+}
 
 /** One live line per stage, on stderr. */
 export function liveDisplay(nowMs: () => number): Display {

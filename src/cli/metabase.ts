@@ -36,14 +36,25 @@ export function metabaseCommand(
       const client = createMetabase({ url, timeoutMs, signal, secrets: adminPassword ? [adminPassword] : [] })
       try {
         const done = await provision({
-          ...{ client, access: settings, databaseId: settings.databaseId, company, lake, catalogPath },
-          ...{ sourceTimezone, syncMs: SYNC_MS, pollMs: POLL_MS, signal },
+          client,
+          access: settings,
+          databaseId: settings.databaseId,
+          company,
+          lake,
+          catalogPath,
+          sourceTimezone,
+          syncMs: SYNC_MS,
+          pollMs: POLL_MS,
+          signal,
           onStep: step => process.stderr.isTTY && process.stderr.write(`Metabase: ${step}\n`),
         })
         // From now on the worker points Metabase to new snapshots, and keeps the snapshot that it reads.
         await writeMetabaseState(path, {
-          ...{ tried_at: new Date().toISOString(), database_id: done.databaseId, reads: [catalogPath] },
-          ...{ catalog_hash: manifest.catalog_hash, error: null },
+          tried_at: new Date().toISOString(),
+          database_id: done.databaseId,
+          reads: [catalogPath],
+          catalog_hash: manifest.catalog_hash,
+          error: null,
         })
         process.stdout.write(options.json ? `${JSON.stringify(done)}\n` : describe(done))
       } finally {

@@ -3,7 +3,7 @@ import type { PublishedFigures } from '#src/store/lake/publish.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import type { Salvaged } from '#src/store/rawlog/salvage.ts'
 import type { RunReport } from '#src/store/run_report.ts'
-import { formatCount, formatSeconds } from './progress.ts'
+import { formatCount, formatSeconds } from './format.ts'
 
 /** The result of a run, for people: what changed, what needs attention, where the snapshot is. */
 export function describeRun(report: RunReport, published: PublishedFigures, seconds: number): string {

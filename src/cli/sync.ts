@@ -126,7 +126,11 @@ async function enqueueAndFollow(environment: Environment, options: Options): Pro
   logLibraryLines(log)
   try {
     const { report, published, seconds, exitCode } = await enqueue({
-      ...{ company, log, signal, listener: display, redis: readRedisSettings(environment) },
+      company,
+      log,
+      signal,
+      listener: display,
+      redis: readRedisSettings(environment),
       ...{
         full: options.full ?? false,
         restart: options.restart ?? false,

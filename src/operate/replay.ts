@@ -43,8 +43,11 @@ export async function replay(context: RunContext): Promise<RunResult> {
     const { analysisStatuses } = context.settings
     const log = await logName(warehouse)
     await loader.append({
-      ...{ type: 'run_started', mode: 'replay', analysis_statuses: analysisStatuses },
-      ...{ company: context.paths.company, ...(log === null ? {} : { log }) },
+      type: 'run_started',
+      mode: 'replay',
+      analysis_statuses: analysisStatuses,
+      company: context.paths.company,
+      ...(log === null ? {} : { log }),
     })
     for (const record of records) {
       const usable = await replayRecord(loader, record, context.paths.raw)
@@ -88,7 +91,9 @@ function usableLine(record: Quarantined, verdict: Verdict & { ok: true }): Param
         updated_at,
         source_updated_at: canonicalDateTime(updated_at),
       },
-      ...{ hash: hashOf(verdict.document), fetched_at: record.observed_at, fetched_in: record.segment },
+      hash: hashOf(verdict.document),
+      fetched_at: record.observed_at,
+      fetched_in: record.segment,
       ...extras,
     },
     { analysis: verdict.document },

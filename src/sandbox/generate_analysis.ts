@@ -34,7 +34,17 @@ export function generateAnalysis(
   const recommendation = recommendationOf(id)
   const segment = segmentOf(objeto)
   return defined({
-    ...{ id, pncp_id, orgao, objeto, numero, modalidade, uf, valor_estimado, data_sessao, pncp_url, status },
+    id,
+    pncp_id,
+    orgao,
+    objeto,
+    numero,
+    modalidade,
+    uf,
+    valor_estimado,
+    data_sessao,
+    pncp_url,
+    status,
     analysis_level: level,
     analyzed: level !== 'none',
     verdict: reaches(level, 'simple') ? verdictOf(edital, segment, recommendation, level) : {},

@@ -76,7 +76,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     }
   }
   const http = await startHttp(service, {
-    ...{ host, port, intercept },
+    host,
+    port,
+    intercept,
     explain: code =>
       code === 'EADDRINUSE'
         ? `Port ${port} is already in use; choose another with --port.`
@@ -96,7 +98,10 @@ const SANDBOX_EXTRAS: Extras = {
   about: `
 This is the sandbox: companies and notices are made up. With \`--fault\`, answers may differ from this description.
 `,
-  ...{ parameters: [], responses: {}, headers: {}, localSessions: true },
+  parameters: [],
+  responses: {},
+  headers: {},
+  localSessions: true,
 }
 
 const CONTENTS = {

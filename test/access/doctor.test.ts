@@ -103,7 +103,8 @@ describe('doctor', () => {
       await writeFile(at('../notes.txt'), 'of another user')
       await chmod(at('..'), mode)
       const problem = {
-        ...{ status: 'problem', subject: at('..') },
+        status: 'problem',
+        subject: at('..'),
         what: `is shared with other programs: ${says}`,
         mend: 'Move the companies to a separate directory, and set DATA_DIR to it',
       }
@@ -166,11 +167,15 @@ describe('doctor', () => {
     await lchown(at('metabase.json'), STRANGER, STRANGER)
     expect(await privacyOf()).toMatchObject([
       {
-        ...{ status: 'problem', subject: at('metabase.json'), mend: `rm ${at('metabase.json')}` },
+        status: 'problem',
+        subject: at('metabase.json'),
+        mend: `rm ${at('metabase.json')}`,
         what: `is a link made by another user (id ${STRANGER}), who can change it`,
       },
       {
-        ...{ status: 'problem', subject: at('state.json'), mend: `chown 0 ${at('state.json')}, as root` },
+        status: 'problem',
+        subject: at('state.json'),
+        mend: `chown 0 ${at('state.json')}, as root`,
         what: `belongs to another user (id ${STRANGER}), who can change it`,
       },
     ])

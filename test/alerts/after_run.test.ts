@@ -23,7 +23,9 @@ async function watch(company: SyncedCompany): Promise<Watched> {
   const redis = await openRedis()
   const alerts = startAlerter({ redis, webhookUrl: webhook.url, now: () => new Date() })
   return {
-    ...{ ...company, alerts, webhook },
+    ...company,
+    alerts,
+    webhook,
     async run(request, settings = {}) {
       webhook.messages.length = 0
       await syncHere({ ...company.environment, ...settings }, request)

@@ -26,12 +26,18 @@ test('a problem alerts once, and its recovery once', async () => {
   const shared = { company: 'acme', alert: 'key_refused', since, details: { status: 401 } }
   expect(webhook.messages).toEqual([
     {
-      ...{ ...shared, id: expect.any(String), at: since, state: 'raised' },
+      ...shared,
+      id: expect.any(String),
+      at: since,
+      state: 'raised',
       message: 'The API refuses the key.',
       text: '[editais-sync] acme: The API refuses the key.',
     },
     {
-      ...{ ...shared, id: expect.any(String), at: '2026-11-21T12:03:00.000Z', state: 'recovered' },
+      ...shared,
+      id: expect.any(String),
+      at: '2026-11-21T12:03:00.000Z',
+      state: 'recovered',
       message: 'The API accepts the key again.',
       text: '[editais-sync] acme: The API accepts the key again.',
     },

@@ -37,7 +37,9 @@ async function startReceiver() {
 test('each good run sends a heartbeat, and no other run does', async () => {
   const receiver = await startReceiver()
   const { company, environment } = await startAcme(notices(1, 3), {
-    ...{ SYNC_CRON: OFTEN, HEARTBEAT_URL: receiver.url, LOG_LEVEL: 'trace' },
+    SYNC_CRON: OFTEN,
+    HEARTBEAT_URL: receiver.url,
+    LOG_LEVEL: 'trace',
   })
   const daemon = await startDaemon(environment, { env: { LOG_LEVEL: 'trace' } })
   await until(() => receiver.asked.length >= 2, { what: 'two heartbeats' })
@@ -90,7 +92,8 @@ test("a company's own heartbeat address in the companies' file overrides that of
   const own = `${new URL(receiver.url).origin}/own`
   await companies.configure({ acme: { sync_cron: NEVER, heartbeat_url: own }, boreal: { sync_cron: NEVER } })
   const daemon = await startDaemon({
-    ...{ ...companies.environment, ...(await redisSettings()) },
+    ...companies.environment,
+    ...(await redisSettings()),
     HEARTBEAT_URL: receiver.url,
   })
   await until(() => receiver.asked.length === 2, { what: 'two heartbeats' })

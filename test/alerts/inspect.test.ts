@@ -49,12 +49,23 @@ async function startScene(
   const companies = new Map([['acme', acme]])
   const startedAt = clock()
   const scene: Scene = {
-    ...{ clock, acme, companies, alerts, webhook, queues, lines },
+    clock,
+    acme,
+    companies,
+    alerts,
+    webhook,
+    queues,
+    lines,
     good: (at, error) => writeState(acme.paths, stateOf(at, error)),
     async look({ periods = 3, ...seen } = {}) {
       webhook.messages.length = 0
       await inspect({
-        ...{ queues, alerts, log, startedAt, now: clock(), isActive: () => false },
+        queues,
+        alerts,
+        log,
+        startedAt,
+        now: clock(),
+        isActive: () => false,
         settings: { alertAfterPeriods: periods, redis: place },
         registry: { companies, problem: null, broken: new Map() },
         readSpace: async () => ({ blocks: 100, bavail: 50 }),
@@ -71,8 +82,12 @@ async function startScene(
 function stateOf(last_good_at: string | null, error: string | null = null): CompanyState {
   return {
     last_run: { ...newReport('run', 'incremental', new Date()), error },
-    ...{ causes: [], last_good_at, quarantined: 0, quarantined_before: 0 },
-    ...{ raw_log: { segments: 1, bytes: 1 }, snapshot: { directory: 'x', bytes: 1 } },
+    causes: [],
+    last_good_at,
+    quarantined: 0,
+    quarantined_before: 0,
+    raw_log: { segments: 1, bytes: 1 },
+    snapshot: { directory: 'x', bytes: 1 },
   }
 }
 
@@ -413,7 +428,8 @@ test('a company that only other workers know so far keeps its alerts', async () 
   const withBoreal = {
     registry: {
       companies: new Map([...companies, ['boreal', { ...acme, slug: 'boreal' }]]),
-      ...{ problem: null, broken: new Map() },
+      problem: null,
+      broken: new Map(),
     },
   }
   await alerts.raise({ name: 'key_refused', company: 'boreal', message: 'Refused.' })

@@ -74,7 +74,9 @@ test('a hung run without a report counts as failed, one with a report by its sta
   slot.release()
   const counted: string[] = []
   const shared = {
-    ...{ alerts, log: createLogger('silent', {}), queues: { note: () => {} } },
+    alerts,
+    log: createLogger('silent', {}),
+    queues: { note: () => {} },
     metrics: {
       observeFailure: (slug: string, mode: string) => void counted.push(`${slug} failed ${mode}`),
       observeRun: (slug: string, { status }: { status: string }) => void counted.push(`${slug} ${status}`),

@@ -84,7 +84,12 @@ test('an outage of Redis alerts once it lasts, and its end sends the recovery', 
   const { proxy, webhook, clock, queues, alerts, redis, log } = await startWorker()
   const look = async () => {
     await inspect({
-      ...{ queues, alerts, log, startedAt: clock(), now: clock(), isActive: () => false },
+      queues,
+      alerts,
+      log,
+      startedAt: clock(),
+      now: clock(),
+      isActive: () => false,
       settings: { alertAfterPeriods: 3, redis: { prefix: redis.prefix } },
       registry: { companies: new Map(), broken: new Map(), problem: 'companies.yaml is broken.' },
     })
@@ -118,7 +123,9 @@ test("a companies' file that changes while Redis is down is reread", async () =>
   await writeFile(file, `companies:\n${company('acme')}`)
   const proxy = await startProxy((await openRedis()).url)
   const daemon = await startDaemon({
-    ...{ COMPANIES_FILE: file, DATA_DIR: join(directory, 'data'), REDIS_URL: proxy.url },
+    COMPANIES_FILE: file,
+    DATA_DIR: join(directory, 'data'),
+    REDIS_URL: proxy.url,
     REDIS_PREFIX: 'followed',
   })
   await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'a ready worker' })

@@ -44,8 +44,12 @@ export class Servers {
   /** Syncs once, creates a key and serves. */
   async startMirror(sandbox: Served): Promise<Served> {
     const environment = {
-      ...{ API_BASE_URL: sandbox.url, API_KEY: sandbox.key, COMPANY: 'mirrored' },
-      ...{ DATA_DIR: join(this.#directory, 'data'), HTTP_PORT: '0', LOG_LEVEL: 'info' },
+      API_BASE_URL: sandbox.url,
+      API_KEY: sandbox.key,
+      COMPANY: 'mirrored',
+      DATA_DIR: join(this.#directory, 'data'),
+      HTTP_PORT: '0',
+      LOG_LEVEL: 'info',
     }
     await this.#run(['sync', '--full'], environment)
     const key = (await this.#run(['keys', 'create', '--description', 'test:api'], environment)).trim()

@@ -13,7 +13,9 @@ const LEAST_PYTHON = '3.11'
 const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11']
 const PACKAGES: Packages = {
   'apt-get': ['python3', 'python3-venv'],
-  ...{ dnf: ['python3'], apk: ['python3'], brew: ['python'] },
+  dnf: ['python3'],
+  apk: ['python3'],
+  brew: ['python'],
 }
 /** Succeeds if this Python can create an environment. */
 const PROBE = `import sys, venv, ensurepip; sys.exit(sys.version_info < (${LEAST_PYTHON.replace('.', ', ')}))`

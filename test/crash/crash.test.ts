@@ -164,7 +164,9 @@ test('an interrupted run keeps its data, and a full run resumes after a kill and
   expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: NOTICES }])
   expect(await company.query('SELECT count(*) AS n FROM analyses')).toEqual([{ n: first.loaded }])
   expect(await company.syncHere()).toMatchObject({
-    ...{ unchanged: first.loaded, loaded: NOTICES - first.loaded, status: 'ok' },
+    unchanged: first.loaded,
+    loaded: NOTICES - first.loaded,
+    status: 'ok',
   })
   await expectTruth(company)
 

@@ -15,7 +15,8 @@ test('a stray alias in the file stops no company: runs continue, and /readyz and
   const once = { sync_cron: NEVER }
   await companies.configure({ acme: once, boreal: once })
   const environment = {
-    ...{ ...companies.environment, ...(await redisSettings()) },
+    ...companies.environment,
+    ...(await redisSettings()),
     ALERT_WEBHOOK_URL: webhook.url,
   }
   const daemon = await startDaemon(environment)
@@ -46,12 +47,14 @@ test('a broken entry affects no other company, at the start or later, and its al
   const broken = { sync_cron: '0 0 31 2 *' }
   await companies.configure({ acme: once, boreal: broken, cedro: once })
   const daemon = await startDaemon({
-    ...{ ...companies.environment, ...(await redisSettings()) },
+    ...companies.environment,
+    ...(await redisSettings()),
     ALERT_WEBHOOK_URL: webhook.url,
   })
   const sentence = `${companies.file}: boreal: SYNC_CRON=0 0 31 2 *: never fires`
   expect(await daemon.waitFor(({ msg }) => msg.includes(sentence))).toMatchObject({
-    ...{ level: 'error', company: 'boreal' },
+    level: 'error',
+    company: 'boreal',
   })
   await nextRun(daemon, 'acme', 0)
   await nextRun(daemon, 'cedro', 0)

@@ -37,8 +37,10 @@ test('a refused key affects no other company; its alert and its recovery are sen
   await companies.configure({ acme: { sync_cron: NEVER }, boreal: { sync_cron: NEVER } })
   await writeFile(companies.keyFile('boreal'), 'edk_of_nobody')
   const environment = {
-    ...{ ...companies.environment, ...(await redisSettings()) },
-    ...{ ALERT_WEBHOOK_URL_FILE: urlFile, ALERT_AFTER_PERIODS: '1000' },
+    ...companies.environment,
+    ...(await redisSettings()),
+    ALERT_WEBHOOK_URL_FILE: urlFile,
+    ALERT_AFTER_PERIODS: '1000',
   }
   const aboutKeys = () => webhook.messages.filter(({ alert }) => alert === 'key_refused')
 
@@ -100,7 +102,7 @@ test("an unreadable key or directory fails only its own company's runs, and the 
   })
   const aboutCeleste = (line: LogLine) => line.company === 'celeste' && line.level === 'error'
   expect(await daemon.waitFor(aboutCeleste)).toMatchObject({
-    ...{ msg: expect.stringContaining(`${directory} cannot be written (ENOTDIR)`) },
+    msg: expect.stringContaining(`${directory} cannot be written (ENOTDIR)`),
   })
   await requestSync(daemon, 'acme')
   await until(() => runsOf(daemon, 'acme').length >= 2, { what: 'two runs of the third company' })
@@ -136,7 +138,8 @@ test('a full run requested during a run follows it, once, even if its worker die
   company.sandbox.requests.reset()
   const second = await startDaemon(environment)
   expect(await second.waitFor(line => isRun(line) && line.mode === 'full')).toMatchObject({
-    ...{ status: 'ok', loaded: TOTAL },
+    status: 'ok',
+    loaded: TOTAL,
   })
   await untilIdle(second)
   expect(runsOf(second).filter(({ mode }) => mode === 'full')).toHaveLength(1)
@@ -210,8 +213,9 @@ test('exactly WORKER_CONCURRENCY companies run in parallel', async () => {
   await companies.configure({ acme: once, boreal: once, cedro: once })
   const held = holdAfter(companies.sandbox, 'list', { passing: 0, waiting: 2 })
   const worker = await startDaemon({
-    ...{ ...companies.environment, ...(await redisSettings()) },
-    ...{ WORKER_CONCURRENCY: '2' },
+    ...companies.environment,
+    ...(await redisSettings()),
+    WORKER_CONCURRENCY: '2',
   })
   await held.reached
   expect(await queuedRuns(worker)).toEqual({ active: 2, waiting: 1 })

@@ -23,7 +23,12 @@ function startEnqueue(environment: Environment, waitSeconds: number | null) {
   const { redis } = readDaemonSettings(environment)
   const leaving = new AbortController()
   const ended = enqueue({
-    ...{ redis, company: 'acme', full: false, restart: false, waitSeconds, log: silent },
+    redis,
+    company: 'acme',
+    full: false,
+    restart: false,
+    waitSeconds,
+    log: silent,
     listener: { note: text => void notes.push(text), progress: () => {} },
     signal: leaving.signal,
   }).then(
@@ -43,7 +48,9 @@ async function takeRun(environment: Environment): Promise<{ queues: Queues; job:
   const queues = openQueues(place, silent)
   onTestFinished(() => queues.close())
   const worker = new Worker('runs', null, {
-    ...{ connection: queues.redis, prefix: queues.prefix, skipVersionCheck: true },
+    connection: queues.redis,
+    prefix: queues.prefix,
+    skipVersionCheck: true,
   })
   onTestFinished(() => worker.close(true))
   const job = await until(() => worker.getNextJob('token', { block: false }), { what: 'a run' })

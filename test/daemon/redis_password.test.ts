@@ -66,8 +66,12 @@ test.skipIf(!canOwnRedis)(
     expect(daemon.lines.slice(lines).filter(({ msg }) => /refuses/.test(msg))).toEqual([])
     expect(await daemon.stop()).toBe(0)
     expectNowhere(PASSWORD, {
-      ...{ processes: processes.join('\n'), stdout, stderr: stderr + again.stderr, answers },
-      ...{ log: JSON.stringify(daemon.lines), files: await filesOf(company.environment.DATA_DIR ?? '') },
+      processes: processes.join('\n'),
+      stdout,
+      stderr: stderr + again.stderr,
+      answers,
+      log: JSON.stringify(daemon.lines),
+      files: await filesOf(company.environment.DATA_DIR ?? ''),
     })
   },
 )
@@ -96,7 +100,9 @@ test.skipIf(!canOwnRedis)(
       expect(daemon.lines.filter(({ msg }) => msg === sentence)).toHaveLength(1)
       expect(daemon.lines.filter(({ msg }) => /does not answer/.test(msg))).toEqual([])
       expectNowhere(WRONG_PASSWORD, {
-        ...{ stderr, log: JSON.stringify(daemon.lines), answers: await answersOf(daemon) },
+        stderr,
+        log: JSON.stringify(daemon.lines),
+        answers: await answersOf(daemon),
       })
       if (settings !== wrong) continue
       // Redis is given the password that the worker has.
@@ -135,7 +141,8 @@ test('an unusable password file ends a command before it connects', async () => 
   }
   const noHost = { ...nowhere, REDIS_URL: 'redis:///1', REDIS_PASSWORD: PASSWORD }
   expect(await runCommand(['sync', '--enqueue'], noHost)).toMatchObject({
-    ...{ code: 2, stderr: expect.stringContaining('REDIS_URL=(not shown): must be an address') },
+    code: 2,
+    stderr: expect.stringContaining('REDIS_URL=(not shown): must be an address'),
   })
 })
 

@@ -26,7 +26,8 @@ test.skipIf(!canOwnRedis)(
     const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
     const environment = {
       ...company.environment,
-      ...{ REDIS_URL: redis.url.replace('//', '//worker:pw@'), REDIS_PREFIX: 'states' },
+      REDIS_URL: redis.url.replace('//', '//worker:pw@'),
+      REDIS_PREFIX: 'states',
     }
     const daemon = await startDaemon(environment)
     expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 3 })
@@ -45,7 +46,9 @@ test.skipIf(!canOwnRedis)('a password that Redis does not need is harmless', asy
   const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
   const daemon = await startDaemon({
     ...company.environment,
-    ...{ REDIS_URL: redis.url, REDIS_PASSWORD: 'pw_7f31', REDIS_PREFIX: 'open' },
+    REDIS_URL: redis.url,
+    REDIS_PASSWORD: 'pw_7f31',
+    REDIS_PREFIX: 'open',
   })
   expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok' })
   expect(daemon.lines.filter(({ level }) => level !== 'info')).toEqual([])
@@ -115,8 +118,10 @@ test.skipIf(!canOwnRedis)(
     const ask = async (url: string, authority: string | null, more = { REDIS_TIMEOUT_MS: '2000' }) => {
       const tls = authority ? { REDIS_CA_FILE: authority } : {}
       const { code, stderr } = await runCommand(ENQUEUE, {
-        ...{ ...company.environment, ...tls },
-        ...{ REDIS_URL: url.replace('//', secret), ...more },
+        ...company.environment,
+        ...tls,
+        REDIS_URL: url.replace('//', secret),
+        ...more,
       })
       expect({ code, leaks: stderr.includes('pw_7f31') }).toEqual({ code: 1, leaks: false })
       const last = stderr.trim().split('\n').at(-1) as string

@@ -31,9 +31,14 @@ async function startWatched() {
   await writeFile(urlFile, webhook.url)
   const redis = await redisSettings()
   const environment = {
-    ...{ ...companies.environment, ...redis, LOG_LEVEL: 'trace', API_TIMEOUT_MS: '60000' },
-    ...{ CEDRO_KEY: companies.keyOf('cedro'), ALERT_WEBHOOK_URL_FILE: urlFile },
-    ...{ WORKER_CONCURRENCY: '4', ALERT_AFTER_PERIODS: '1' },
+    ...companies.environment,
+    ...redis,
+    LOG_LEVEL: 'trace',
+    API_TIMEOUT_MS: '60000',
+    CEDRO_KEY: companies.keyOf('cedro'),
+    ALERT_WEBHOOK_URL_FILE: urlFile,
+    WORKER_CONCURRENCY: '4',
+    ALERT_AFTER_PERIODS: '1',
   }
   const secrets = [
     ...SLUGS.map(companies.keyOf),
@@ -156,8 +161,13 @@ test("no key or token is in what the worker writes, stores, logs or sends; a run
   const files = await filesOf(companies)
   expectSome(['Objeto 3', 'API key refused (401)', 'What is '], files)
   expectNone(secrets, {
-    ...{ 'Redis during a run': during.redis, 'Redis after runs': redis, processes: during.processes },
-    ...{ ...answers, log: JSON.stringify(daemon.lines), files, alerts: JSON.stringify(webhook.messages) },
+    'Redis during a run': during.redis,
+    'Redis after runs': redis,
+    processes: during.processes,
+    ...answers,
+    log: JSON.stringify(daemon.lines),
+    files,
+    alerts: JSON.stringify(webhook.messages),
   })
 })
 

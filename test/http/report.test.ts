@@ -34,7 +34,8 @@ test('with several companies it lists their reports; a company without a snapsho
     ...['/companies/acme/report', '/companies/beta/report'],
   ])
   expect(await text(worker, '/companies/acme/report')).toMatchObject({
-    ...{ status: 409, body: expect.stringContaining('acme has no snapshot yet') },
+    status: 409,
+    body: expect.stringContaining('acme has no snapshot yet'),
   })
   expect((await text(worker, '/companies/other/report')).status).toBe(404)
 })

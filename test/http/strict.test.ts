@@ -81,7 +81,9 @@ test('invalid or too large requests are refused in JSON, with the same headers',
     expect([text.slice(0, 20), answer.status]).toEqual([text.slice(0, 20), status])
     expect(JSON.parse(answer.body)).toEqual({ error: expect.any(String) })
     expect(answer.headers).toMatchObject({
-      ...{ 'content-type': 'application/json', 'x-content-type-options': 'nosniff', connection: 'close' },
+      'content-type': 'application/json',
+      'x-content-type-options': 'nosniff',
+      connection: 'close',
     })
   }
 })

@@ -118,7 +118,8 @@ test('pages of a configured origin may send requests, and a key is held to its r
   const origin = 'https://erp.example'
   const { ask, lines } = await serveApi(environment, { corsOrigins: [origin], maxRps: 5 })
   const preflight = await ask(PATH, {
-    ...{ method: 'OPTIONS', key: null },
+    method: 'OPTIONS',
+    key: null,
     headers: {
       origin,
       'access-control-request-method': 'GET',

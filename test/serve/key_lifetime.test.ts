@@ -139,7 +139,10 @@ test('a rotation without overlap ends the old key at once, and no rotation exten
   const [ended, short] = [await make(), await make('--expires', '1h')]
   const rotated = JSON.parse((await keys('rotate', ended, '--overlap', '0s', '--json')).stdout)
   expect(rotated).toEqual({
-    ...{ key: expect.stringMatching(/^edk_/), company: 'acme', description: 'ERP', expiresAt: null },
+    key: expect.stringMatching(/^edk_/),
+    company: 'acme',
+    description: 'ERP',
+    expiresAt: null,
     replaces: {
       prefix: ended.slice(0, 12),
       expiresAt: expect.any(String),

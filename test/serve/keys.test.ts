@@ -34,7 +34,10 @@ test('a key is shown once, listed by its prefix, and refused from the moment it 
     (await keys(['create', '--company', 'acme', '--description', 'CRM', '--json'])).stdout,
   )
   expect(asJson).toEqual({
-    ...{ key: expect.stringMatching(/^edk_/), company: 'acme', description: 'CRM', expiresAt: null },
+    key: expect.stringMatching(/^edk_/),
+    company: 'acme',
+    description: 'CRM',
+    expiresAt: null,
   })
 
   const { ask } = await serveApi(environment)

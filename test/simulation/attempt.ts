@@ -39,7 +39,10 @@ export async function attempt(
   sandbox.faults.plan = [...networkFaults.plan]
   const controller = new AbortController()
   const watched = watch({
-    ...{ crashPoint, disk: play.disk, paths, random: play.random },
+    crashPoint,
+    disk: play.disk,
+    paths,
+    random: play.random,
     interrupt: () => controller.abort(),
     check: () => checkLatest(paths, kept !== null),
   })

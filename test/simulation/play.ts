@@ -59,17 +59,33 @@ export async function openPlay(random: Random, place: string): Promise<Omit<Play
   await mkdir(dataDir)
   const paths = companyPaths(dataDir, 'acme')
   return {
-    ...{ random, ticking: of('clock'), company, sandbox, paths, clock },
+    random,
+    ticking: of('clock'),
+    company,
+    sandbox,
+    paths,
+    clock,
     environment: {
-      ...{ API_BASE_URL: sandbox.url, API_KEY: KEY, DATA_DIR: dataDir, COMPANY: 'acme' },
-      ...{ API_RETRIES: '3', API_RETRY_MS: '1', API_TIMEOUT_MS: '400', LOG_LEVEL: 'fatal' },
+      API_BASE_URL: sandbox.url,
+      API_KEY: KEY,
+      DATA_DIR: dataDir,
+      COMPANY: 'acme',
+      API_RETRIES: '3',
+      API_RETRY_MS: '1',
+      API_TIMEOUT_MS: '400',
+      LOG_LEVEL: 'fatal',
       API_CONCURRENCY: String(random.pick([1, 2, 8])),
       SNAPSHOT_KEEP: random.pick(['0s', '1h', '24h']),
       ANALYSIS_MAX_AGE: random.pick(['off', '24h,30d', '1h']),
       ...(random.chance(0.15) ? { ANALYSIS_STATUSES: 'screening,analysis,pricing,ready' } : {}),
     },
     disk: new SimulatedDisk(paths.root, join(place, 'aside')),
-    ...{ seen: new Map(), counts: new Map(), kept: null, settled: true, powerFailed: false, runs: 0 },
+    seen: new Map(),
+    counts: new Map(),
+    kept: null,
+    settled: true,
+    powerFailed: false,
+    runs: 0,
   }
 }
 

@@ -66,7 +66,9 @@ export async function setUpAlerts(): Promise<Scene> {
   const webhook = await startWebhook()
   const clock = startClock()
   return {
-    ...{ redis, webhook, clock },
+    redis,
+    webhook,
+    clock,
     worker: options => startAlerter({ redis, now: clock, webhookUrl: webhook.url, ...options }),
   }
 }

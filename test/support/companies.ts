@@ -45,7 +45,10 @@ export async function startCompanies(
   const dataDir = await temporaryDirectory()
   const { API_KEY: _, COMPANY: __, ...shared } = settingsFor({ url: sandbox.url, key: '', dataDir })
   return {
-    ...{ sandbox, file, keyFile, keyOf },
+    sandbox,
+    file,
+    keyFile,
+    keyOf,
     // Requests that a test holds must not time out.
     environment: { ...shared, API_TIMEOUT_MS: '60000', COMPANIES_FILE: file },
     async configure(companies) {

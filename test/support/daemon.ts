@@ -61,8 +61,12 @@ export async function startDaemon(
   const child = spawn(process.execPath, [main], {
     cwd: await temporaryDirectory(),
     env: {
-      ...{ ...surroundings(), ...environment },
-      ...{ LOG_LEVEL: 'info', HTTP_PORT: '0', ADMIN_TOKEN, ...env },
+      ...surroundings(),
+      ...environment,
+      LOG_LEVEL: 'info',
+      HTTP_PORT: '0',
+      ADMIN_TOKEN,
+      ...env,
     },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
@@ -86,7 +90,10 @@ export async function startDaemon(
   const url = /http:\S+?(?=;)/.exec((await Promise.race([listening, early])).msg)?.[0] ?? ''
   early.catch(() => {})
   return {
-    ...{ pid, url, lines, waitFor },
+    pid,
+    url,
+    lines,
+    waitFor,
     ask: (path, init = {}) =>
       fetch(`${url}${path}`, {
         signal: AbortSignal.timeout(ANSWER_WITHIN_MS),

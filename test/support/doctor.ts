@@ -67,9 +67,15 @@ export async function prepareDirectory(): Promise<Prepared> {
 export async function diagnoseHere(environment: Environment, quick = false): Promise<Diagnosis> {
   const { paths, settings, signal } = contextHere(environment)
   return await diagnose({
-    ...{ paths, signal, quick, newId: () => 'doctor' },
-    ...{ sourceTimezone: settings.sourceTimezone, lake: settings.lake },
-    ...{ isHeld: true, deadHolder: null, onProgress: () => {} },
+    paths,
+    signal,
+    quick,
+    newId: () => 'doctor',
+    sourceTimezone: settings.sourceTimezone,
+    lake: settings.lake,
+    isHeld: true,
+    deadHolder: null,
+    onProgress: () => {},
   })
 }
 

@@ -34,7 +34,9 @@ export function handMadeApi({
     return said
   }
   return {
-    ...{ asked, concurrency, mostAtOnce: () => most },
+    asked,
+    concurrency,
+    mostAtOnce: () => most,
     notice: id => answer(notice, asked.notices, id),
     analysis: id => answer(analysis, asked.analyses, id),
   }

@@ -9,8 +9,11 @@ import { type SyncRequest, sync } from '#src/sync.ts'
 import type { Environment } from './project.ts'
 
 const EVERYTHING: SyncRequest = {
-  ...{ full: false, restart: false, allowMassDelete: false },
-  ...{ statuses: null, ids: null },
+  full: false,
+  restart: false,
+  allowMassDelete: false,
+  statuses: null,
+  ids: null,
 }
 
 /** One run as the command does it, in this process: for tests of many runs, where starting processes takes longest. */

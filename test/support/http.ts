@@ -59,7 +59,11 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
   const metrics = createMetrics({ registry, queues, now: () => NOW })
   const listening = await startHttp(
     createHttp({
-      ...{ registry, queues, metrics, adminToken, log },
+      registry,
+      queues,
+      metrics,
+      adminToken,
+      log,
       requestSync: async company => ({ job: (await requestRun(queues, 'sync', company)).id ?? '' }),
       status: async company => JSON.stringify({ company }),
       report: async company => `<h1>${company}</h1>`,
@@ -77,7 +81,12 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
   const ask = (path: string, init: RequestInit = {}) =>
     fetch(`${listening.url}${path}`, { ...init, headers: { ...bearer, ...init.headers }, redirect: 'manual' })
   return {
-    ...{ url: listening.url, queues, registry, metrics, logged, ask },
+    url: listening.url,
+    queues,
+    registry,
+    metrics,
+    logged,
+    ask,
     post: (path, body, headers = { 'content-type': 'application/json' }) =>
       ask(path, {
         method: 'POST',

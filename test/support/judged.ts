@@ -22,9 +22,16 @@ export function validDocuments(): Readonly<Record<Root, readonly Tree[]>> {
 }
 
 const everyField = {
-  ...{ orgao: 'Município', objeto: 'Luvas', numero: '1/2026', modalidade: 'Pregão', uf: 'SC' },
-  ...{ valor_estimado: 1234.56, data_sessao: '2026-03-01T09:00:00', pncp_url: 'https://pncp.gov.br/x' },
-  ...{ discard_reason: 'Preço', committed_at: '2026-02-01T12:00:00Z' },
+  orgao: 'Município',
+  objeto: 'Luvas',
+  numero: '1/2026',
+  modalidade: 'Pregão',
+  uf: 'SC',
+  valor_estimado: 1234.56,
+  data_sessao: '2026-03-01T09:00:00',
+  pncp_url: 'https://pncp.gov.br/x',
+  discard_reason: 'Preço',
+  committed_at: '2026-02-01T12:00:00Z',
 }
 
 /** Shortens lists to two elements: a third would find no other bugs than a second. */

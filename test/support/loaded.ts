@@ -22,8 +22,11 @@ import {
 } from './oracle.ts'
 
 const EVERYTHING: SyncRequest = {
-  ...{ full: false, restart: false, allowMassDelete: false },
-  ...{ statuses: null, ids: null },
+  full: false,
+  restart: false,
+  allowMassDelete: false,
+  statuses: null,
+  ids: null,
 }
 
 /** The answers of a possibly hostile API for one notice: its element of the list, and its analysis. */
@@ -139,8 +142,14 @@ export function compareReport(report: RunReport, judged: readonly Judged[]): voi
   const loaded = usable.filter(each => stateOf(each) === 'current').length
   const listed = judged.length
   const expected = {
-    ...{ listed, loaded, failed, quarantined: listed - loaded - failed },
-    ...{ gone: 0, deferred: 0, unchanged: 0, not_attempted: 0 },
+    listed,
+    loaded,
+    failed,
+    quarantined: listed - loaded - failed,
+    gone: 0,
+    deferred: 0,
+    unchanged: 0,
+    not_attempted: 0,
   }
   for (const [name, count] of Object.entries(expected)) {
     const actual = report[name as keyof RunReport]

@@ -58,13 +58,19 @@ class Refusal extends Error {
 /** Starts one without a user; it stops when the test ends. */
 export async function startMetabase(): Promise<StandIn> {
   const state: State = {
-    ...{ user: null, setupToken: randomUUID(), sessions: new Set(), apiKeys: [], settings: new Map() },
+    user: null,
+    setupToken: randomUUID(),
+    sessions: new Set(),
+    apiKeys: [],
+    settings: new Map(),
     // Every installation has these two.
     databases: [
       { id: 1, name: 'Sample Database', engine: 'h2', description: null, details: {}, is_sample: true },
     ],
     collections: [{ id: 1, name: 'Examples', description: null }],
-    ...{ tables: [], cards: [], dashboards: [] },
+    tables: [],
+    cards: [],
+    dashboards: [],
   }
   let lastId = 100
   const nextId = () => {
@@ -73,7 +79,11 @@ export async function startMetabase(): Promise<StandIn> {
   }
   let seen = 0
   const standIn: Omit<StandIn, 'url'> & { url: string } = {
-    ...{ url: '', state, requests: [], violations: [], syncMs: 0 },
+    url: '',
+    state,
+    requests: [],
+    violations: [],
+    syncMs: 0,
     intercept: () => false,
     writes() {
       const since = standIn.requests.slice(seen).map(({ what }) => what)
@@ -184,7 +194,10 @@ export async function startMetabase(): Promise<StandIn> {
     const known = those.find(one => Object.entries(same).every(([name, value]) => one[name] === value))
     if (known) return known
     const made = {
-      ...{ id: nextId(), ...same, display_name: String(same.name), description: comment },
+      id: nextId(),
+      ...same,
+      display_name: String(same.name),
+      description: comment,
       ...more,
     } as unknown as T
     those.push(made)

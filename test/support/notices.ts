@@ -32,7 +32,8 @@ export function noticeEntry(number: number, fields: Fields = {}, analysis: Field
     edital,
     analysis: {
       ...Object.fromEntries(Object.keys(shared).map(name => [name, edital[name as keyof typeof edital]])),
-      ...{ analysis_level: 'medium', analyzed: true },
+      analysis_level: 'medium',
+      analyzed: true,
       verdict: { recommendation: 'participar', reason: `Razão ${number}`, bullets: ['um', 'dois'] },
       overview: { lei_aplicavel: 'Lei 14.133/2021', is_srp: number % 2 === 0 },
       requirements: [1, 2].map(n => ({ category: 'outros', title: `Requisito ${n}`, status: 'green' })),
@@ -53,7 +54,13 @@ export function noticeEntry(number: number, fields: Fields = {}, analysis: Field
 /** A notice with an empty analysis, for tests of the list. */
 export function bareNotice(number: number, fields: Fields = {}): Entry {
   return noticeEntry(number, fields, {
-    ...{ analysis_level: 'none', analyzed: false, verdict: {}, overview: undefined, pricing: null },
-    ...{ requirements: [], items: [], alerts: [] },
+    analysis_level: 'none',
+    analyzed: false,
+    verdict: {},
+    overview: undefined,
+    pricing: null,
+    requirements: [],
+    items: [],
+    alerts: [],
   })
 }

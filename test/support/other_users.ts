@@ -19,7 +19,9 @@ export const STRANGER = 65_534
 
 function canRun(id: number): boolean {
   const { status } = spawnSync(process.execPath, [MAIN, 'sync', '--help'], {
-    ...{ uid: id, gid: id, env: { PATH: process.env.PATH ?? '' } },
+    uid: id,
+    gid: id,
+    env: { PATH: process.env.PATH ?? '' },
   })
   return status === 0
 }

@@ -85,7 +85,11 @@ export type FullAnalysis = AnalysisDocument & {
 export function fullAnalysis(company: Pick<PreparedCompany, 'world'>, id: string): FullAnalysis {
   const { pncp_id, status } = editalOf(company, id)
   return {
-    ...{ id, pncp_id, status, analysis_level: 'deep', analyzed: true },
+    id,
+    pncp_id,
+    status,
+    analysis_level: 'deep',
+    analyzed: true,
     verdict: { recommendation: 'cautela', reason: 'Prazo curto.', summary: 'Resumo.', bullets: ['Um.'] },
     overview: { lei_aplicavel: 'Lei 14.133/2021', is_srp: false },
     requirements: [{ category: 'outros', title: 'Certidão', required: 'Sim', status: 'green' }],

@@ -38,7 +38,9 @@ export async function startOwnRedis({
   const binary = inject('redisBinary')
   if (binary === null) throw new Error('redis-server is not installed. Use test.skipIf(!canOwnRedis).')
   const options = {
-    ...{ binary, port: await freePort(), directory: await temporaryDirectory() },
+    binary,
+    port: await freePort(),
+    directory: await temporaryDirectory(),
     ...(password === undefined ? {} : { password }),
     args,
   }

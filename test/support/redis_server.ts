@@ -12,7 +12,9 @@ const PING_TIMEOUT_MS = 5000
 
 const PACKAGES: Packages = {
   'apt-get': ['redis-server'],
-  ...{ dnf: ['redis'], apk: ['redis'], brew: ['redis'] },
+  dnf: ['redis'],
+  apk: ['redis'],
+  brew: ['redis'],
 }
 
 /** The Redis of a test run. */
@@ -57,7 +59,9 @@ async function ownContainer(): Promise<SuiteRedis> {
 
 async function checkAnswers(url: string): Promise<void> {
   const redis = new Redis(url, {
-    ...{ lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: null },
+    lazyConnect: true,
+    maxRetriesPerRequest: 0,
+    retryStrategy: null,
     connectTimeout: PING_TIMEOUT_MS,
   })
   let problem: unknown

@@ -88,8 +88,12 @@ async function startPlace({ tls = false }: BadState) {
   const url = new URL(proxy.url)
   if (!tls) Object.assign(url, { username: USER, password: PASSWORD })
   const company = await startCompany(notices(1, TOTAL), {
-    ...{ SYNC_CRON: OFTEN, JOB_LOCK_MS: '3000', API_TIMEOUT_MS: '60000', REDIS_TIMEOUT_MS: '2000' },
-    ...{ REDIS_URL: tls ? url.href.replace('redis:', 'rediss:') : url.href, REDIS_PREFIX: 'states' },
+    SYNC_CRON: OFTEN,
+    JOB_LOCK_MS: '3000',
+    API_TIMEOUT_MS: '60000',
+    REDIS_TIMEOUT_MS: '2000',
+    REDIS_URL: tls ? url.href.replace('redis:', 'rediss:') : url.href,
+    REDIS_PREFIX: 'states',
     ...(authority ? { REDIS_CA_FILE: authority.certificate } : {}),
   })
   return { place: { redis, proxy, admin }, environment: company.environment, company }
@@ -157,7 +161,9 @@ export async function startTlsRedis({ key, certificate }: Authority): Promise<Ow
   const port = await freePort()
   const args = ['--port', '0', '--tls-port', String(port), '--tls-auth-clients', 'no']
   const options = {
-    ...{ binary, port, directory: await temporaryDirectory() },
+    binary,
+    port,
+    directory: await temporaryDirectory(),
     args: [...args, '--tls-cert-file', certificate, '--tls-key-file', key],
   }
   const running = await startRedisProcess(options)

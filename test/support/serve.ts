@@ -93,11 +93,20 @@ export async function serveApi(environment: Environment, options: Options = {}):
   }
   const ask: ServedApi['ask'] = (path, { key = keys.acme, headers = {}, method = 'GET', from } = {}) =>
     askAt(`${url}${path}`, {
-      ...{ method, agent, headers: { ...(key ? { 'x-api-key': key } : {}), ...headers } },
+      method,
+      agent,
+      headers: { ...(key ? { 'x-api-key': key } : {}), ...headers },
       ...(from ? { localAddress: from } : {}),
     })
   return {
-    ...{ url, keys, store, served, parts, lines, ask, close: endOnce },
+    url,
+    keys,
+    store,
+    served,
+    parts,
+    lines,
+    ask,
+    close: endOnce,
     async json(path, question) {
       const { status, body } = await ask(path, question)
       if (status !== 200) throw new Error(`${path} answered ${status}: ${body}`)

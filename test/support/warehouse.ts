@@ -77,7 +77,9 @@ export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCa
   }
 
   return {
-    ...{ db, directory, list },
+    db,
+    directory,
+    list,
     async apply(...lines) {
       segment += 1
       const path = segmentPath(directory, segment)
@@ -103,7 +105,10 @@ export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCa
           `INSERT INTO analyses (edital_id, fetched_at, _source_updated_at, _hash, _segment)
            VALUES ($id, $fetched_at, $updated_at, $hash, $segment::BIGINT)`,
           {
-            ...{ id: edital.id, fetched_at: fetchedAt, updated_at: updatedAt ?? edital.updated_at, segment },
+            id: edital.id,
+            fetched_at: fetchedAt,
+            updated_at: updatedAt ?? edital.updated_at,
+            segment,
             hash: hashOf(JSON.stringify(analysis)),
           },
         )
@@ -147,8 +152,15 @@ export function sameLine(entry: Entry, fields: Fields = {}): TestLine {
 /** The line of an analysis that could not be used. */
 export function rejectedLine({ edital }: Entry, fields: Fields = {}): TestLine {
   return {
-    ...{ type: 'rejected', edital_id: edital.id, kind: 'analysis', updated_at: edital.updated_at },
-    ...{ reason: 'the body is not JSON', path: '$', hash: 'h1', excerpt: '<html>', raw: '' },
+    type: 'rejected',
+    edital_id: edital.id,
+    kind: 'analysis',
+    updated_at: edital.updated_at,
+    reason: 'the body is not JSON',
+    path: '$',
+    hash: 'h1',
+    excerpt: '<html>',
+    raw: '',
     ...fields,
   }
 }

@@ -106,10 +106,13 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   const { host, port } = settings
   const addresses = createClientAddresses(settings.trustedProxies)
   const connections = new Connections({
-    ...{ maxConnections: settings.maxConnections, maxPerAddress: settings.maxConnectionsPerAddress },
-    ...{ requestWithinMs: settings.requestTimeoutMs, answerWithinMs: settings.answerTimeoutMs },
+    maxConnections: settings.maxConnections,
+    maxPerAddress: settings.maxConnectionsPerAddress,
+    requestWithinMs: settings.requestTimeoutMs,
+    answerWithinMs: settings.answerTimeoutMs,
     idleWithinMs: KEEP_ALIVE_MS + settings.requestTimeoutMs,
-    ...{ isExempt: addresses.isTrusted, onCrowd },
+    isExempt: addresses.isTrusted,
+    onCrowd,
   })
   const server = createServer({
     ServerResponse: Outgoing,
@@ -164,7 +167,9 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
     port: actualPort,
     connections: () => ({
       ...connections.counts,
-      ...{ open: connections.open, unreadBytes: connections.unreadBytes, waiting: connections.waiting },
+      open: connections.open,
+      unreadBytes: connections.unreadBytes,
+      waiting: connections.waiting,
     }),
     drain() {
       closing = true
@@ -305,7 +310,9 @@ function refuse(error: Error, socket: Duplex): void {
         : ['400 Bad Request', 'bad_request']
   const body = JSON.stringify({ error: name })
   const headers = {
-    ...{ Connection: 'close', 'Content-Type': 'application/json', 'Content-Length': body.length },
+    Connection: 'close',
+    'Content-Type': 'application/json',
+    'Content-Length': body.length,
     ...SECURITY_HEADERS,
   }
   const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)

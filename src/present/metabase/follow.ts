@@ -60,7 +60,10 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
   const catalogPath = join(manifest.directory, 'catalog.duckdb')
   try {
     await pointDatabase({
-      ...{ client, databaseId: trial.database_id, owner, catalogPath },
+      client,
+      databaseId: trial.database_id,
+      owner,
+      catalogPath,
       columnsChanged: trial.catalog_hash !== manifest.catalog_hash,
       onRead: reads => {
         trial.reads = reads

@@ -82,7 +82,10 @@ export function barChart(summary: string, bars: readonly Bar[]): Html {
             })),
             itemStyle: { borderRadius: [0, 3, 3, 0] },
             label: {
-              ...{ show: true, position: 'right', color: INK, fontSize: FONT[size] },
+              show: true,
+              position: 'right',
+              color: INK,
+              fontSize: FONT[size],
               formatter: ({ dataIndex }) => bars[dataIndex]?.text ?? '',
             },
           },
@@ -113,9 +116,14 @@ export function stackedChart(summary: string, layers: readonly Layer[], stacks: 
             const values = stacks.map(({ values }) => values[layer] ?? 0)
             return {
               ...layout.series,
-              ...{ stack: 'all', data: values, itemStyle: { color: fill(colour) } },
+              stack: 'all',
+              data: values,
+              itemStyle: { color: fill(colour) },
               label: {
-                ...{ show: true, position: 'inside', color: `var(--on-${colour})`, fontSize: FONT[size] - 1 },
+                show: true,
+                position: 'inside',
+                color: `var(--on-${colour})`,
+                fontSize: FONT[size] - 1,
                 formatter: ({ dataIndex }) => {
                   const value = values[dataIndex] ?? 0
                   return fits(value) ? number(value) : ''
@@ -126,9 +134,13 @@ export function stackedChart(summary: string, layers: readonly Layer[], stacks: 
           // Shows only the total, at the end of the stack.
           {
             ...layout.series,
-            ...{ stack: 'all', data: stacks.map(() => 0) },
+            stack: 'all',
+            data: stacks.map(() => 0),
             label: {
-              ...{ show: true, position: 'right', color: MUTED, fontSize: FONT[size] },
+              show: true,
+              position: 'right',
+              color: MUTED,
+              fontSize: FONT[size],
               formatter: ({ dataIndex }) => number(totals[dataIndex] ?? 0),
             },
           },
@@ -163,11 +175,18 @@ export function columnChart(summary: string, columns: readonly Column[]): Html {
         yAxis: { type: 'value', show: false },
         series: [
           {
-            ...{ type: 'bar', silent: true, emphasis: { disabled: true }, barCategoryGap: '20%' },
+            type: 'bar',
+            silent: true,
+            emphasis: { disabled: true },
+            barCategoryGap: '20%',
             data: columns.map(({ value, colour }) => ({ value, itemStyle: { color: fill(colour) } })),
             itemStyle: { borderRadius: [2, 2, 0, 0] },
             label: {
-              ...{ show: true, position: 'top', color: INK, fontSize: font, distance: 3 },
+              show: true,
+              position: 'top',
+              color: INK,
+              fontSize: font,
+              distance: 3,
               formatter: ({ dataIndex }) => {
                 const value = columns[dataIndex]?.value ?? 0
                 return value > 0 && (fits || value === most) ? number(value) : ''
@@ -202,11 +221,18 @@ function layOut(size: Size, labels: readonly string[], texts: readonly string[])
         axisLine: { show: false },
       },
       axisLabel: {
-        ...{ interval: 0, color: INK, fontSize: FONT[size], overflow: 'truncate', hideOverlap: false },
+        interval: 0,
+        color: INK,
+        fontSize: FONT[size],
+        overflow: 'truncate',
+        hideOverlap: false,
         ...(beside
           ? { margin: GAP, ...(nameWidth > room && { width: room }) }
           : {
-              ...{ inside: true, margin: 0, width: WIDTHS[size] - GAP, verticalAlign: 'bottom' },
+              inside: true,
+              margin: 0,
+              width: WIDTHS[size] - GAP,
+              verticalAlign: 'bottom',
               padding: [0, 0, BAR_WIDTH.above / 2 + 3, 0],
             }),
       },

@@ -5,11 +5,16 @@ const ONE_DECIMAL = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 1 })
 const PERCENT = new Intl.NumberFormat('pt-BR', { style: 'percent', maximumFractionDigits: 0 })
 const MONEY = new Intl.NumberFormat('pt-BR', { style: 'currency', currency: 'BRL' })
 const WHOLE_MONEY = new Intl.NumberFormat('pt-BR', {
-  ...{ style: 'currency', currency: 'BRL', maximumFractionDigits: 0 },
+  style: 'currency',
+  currency: 'BRL',
+  maximumFractionDigits: 0,
 })
 const SHORT_MONEY = new Intl.NumberFormat('pt-BR', {
-  ...{ style: 'currency', currency: 'BRL', notation: 'compact' },
-  ...{ minimumFractionDigits: 0, maximumFractionDigits: 1 },
+  style: 'currency',
+  currency: 'BRL',
+  notation: 'compact',
+  minimumFractionDigits: 0,
+  maximumFractionDigits: 1,
 })
 const WEEKDAYS = ['dom', 'seg', 'ter', 'qua', 'qui', 'sex', 'sáb']
 /** Characters that are invisible or change the text direction: controls, separators, direction marks. */

@@ -170,7 +170,12 @@ function createNotes({ metrics, log }: Pick<ServeRoutesOptions, 'metrics' | 'log
     const presented = [headers.authorization, headers['x-api-key'] as string | undefined]
     accessLog.info(
       {
-        ...{ address, method, path: shownPath(path, presented), status, bytes, ms: Math.round(ms * 10) / 10 },
+        address,
+        method,
+        path: shownPath(path, presented),
+        status,
+        bytes,
+        ms: Math.round(ms * 10) / 10,
         ...(isWhole ? {} : { aborted: true }),
         ...notes,
       },

@@ -312,7 +312,11 @@ export function noValidKey(prefix: string): FatalError {
 function entryOf(row: Row, waiting: Date | undefined): KeyEntry {
   const { prefix, company, description } = row
   return {
-    ...{ prefix, company, description, createdAt: row.created_at, lastUsedAt: row.last_used_at },
+    prefix,
+    company,
+    description,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
     expiresAt: row.expires_at ?? null,
     revokedAt: row.revoked_at ?? waiting?.toISOString() ?? null,
     replacedBy: row.replaced_by ?? null,

@@ -75,7 +75,11 @@ export function filesOf({ directory, files }: CatalogSource): string[] {
 export function sourceOf(manifest: Manifest): CatalogSource {
   const { company, snapshot, created_at, source_timezone, directory, tables } = manifest
   return {
-    ...{ company, snapshot, publishedAt: created_at, sourceTimezone: source_timezone, directory },
+    company,
+    snapshot,
+    publishedAt: created_at,
+    sourceTimezone: source_timezone,
+    directory,
     files: new Map(Object.entries(tables).map(([name, { files }]) => [name, files])),
   }
 }

@@ -36,7 +36,11 @@ export type Examined = {
 }
 
 const NOTHING: Contents = {
-  ...{ kinds: new Map(), runs: new Map(), begun: new Set(), firstRun: null, damage: null },
+  kinds: new Map(),
+  runs: new Map(),
+  begun: new Set(),
+  firstRun: null,
+  damage: null,
   claims: { numbers: new Set(), companies: new Set(), logs: new Set() },
 }
 

@@ -72,7 +72,10 @@ function lostLines(about: {
   const { runId, now, one, examined, log, keptLines } = about
   const stay = keptLines === 0 ? 'none of its lines were kept' : `${keptLines} of its lines were kept`
   const own: LostLine = {
-    ...{ run_id: `${runId}-${one.number}`, at: now().toISOString(), type: 'lost', mode: 'salvage' },
+    run_id: `${runId}-${one.number}`,
+    at: now().toISOString(),
+    type: 'lost',
+    mode: 'salvage',
     reason: `Segment ${basename(one.path)} of the raw log ${one.why}; ${stay}. The next run fetches lost notices and analyses again.`,
     ...(one.number === 1 && log !== null ? { log } : {}),
   }
@@ -86,7 +89,9 @@ function lostLines(about: {
     own,
     ...[...runs].map(
       ([run_id, at]): LostLine => ({
-        ...{ run_id, at, type: 'lost' },
+        run_id,
+        at,
+        type: 'lost',
         reason: `The first lines of this run were lost with segment ${basename(one.path)}.`,
       }),
     ),

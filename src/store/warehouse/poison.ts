@@ -89,7 +89,13 @@ function rejectedLine(text: string, reason: string): { text: string; editalId: s
   >
   const document = JSON.stringify(rest[String(type)] ?? null)
   const line = {
-    ...{ seq, run_id, at, type: 'rejected', edital_id, updated_at, kind: type },
+    seq,
+    run_id,
+    at,
+    type: 'rejected',
+    edital_id,
+    updated_at,
+    kind: type,
     reason: `could not be loaded: ${reason}`.slice(0, 500),
     path: '$',
     hash: hashOf(document),

@@ -73,7 +73,8 @@ const funnel: Readonly<Record<string, Card>> = {
       const since = (from: (notice: Notice) => Date) =>
         roundedDays(median(notices.map(notice => now.getTime() - from(notice).getTime())))
       return {
-        ...{ Fase: name, Editais: notices.length },
+        Fase: name,
+        Editais: notices.length,
         'Sem valor': notices.filter(({ value }) => value === null).length,
         'Valor total': worthOf(notices),
         'Valor mediano': median(known(notices.map(({ value }) => value))),
@@ -134,9 +135,15 @@ const funnel: Readonly<Record<string, Card>> = {
     )
       .slice(0, 100)
       .map(notice => ({
-        ...{ 'Valor estimado': notice.value, Órgão: notice.orgao, UF: notice.uf, Objeto: notice.objeto },
-        ...{ Modalidade: notice.modalidade, Fase: notice.phase.name, Sessão: date(notice.session) },
-        ...{ Recomendação: notice.recommendation, PNCP: notice.url },
+        'Valor estimado': notice.value,
+        Órgão: notice.orgao,
+        UF: notice.uf,
+        Objeto: notice.objeto,
+        Modalidade: notice.modalidade,
+        Fase: notice.phase.name,
+        Sessão: date(notice.session),
+        Recomendação: notice.recommendation,
+        PNCP: notice.url,
       })),
 
   atualizacao: ({ live, history, now }) => [
@@ -198,11 +205,17 @@ const agenda: Readonly<Record<string, Card>> = {
       ({ session }) => session.toString(),
       ({ id }) => id,
     ).map(notice => ({
-      ...{ Sessão: date(notice.session), Dia: WEEKDAYS[notice.sessionDay.dayOfWeek - 1] ?? null },
+      Sessão: date(notice.session),
+      Dia: WEEKDAYS[notice.sessionDay.dayOfWeek - 1] ?? null,
       'Faltam (dias)': daysTo(notice.sessionDay, picture),
       'Impugnar até': date(notice.contestUntil),
-      ...{ Órgão: notice.orgao, UF: notice.uf, Modalidade: notice.modalidade, Número: notice.numero },
-      ...{ Objeto: notice.objeto, Fase: notice.phase.name, 'Valor estimado': notice.value },
+      Órgão: notice.orgao,
+      UF: notice.uf,
+      Modalidade: notice.modalidade,
+      Número: notice.numero,
+      Objeto: notice.objeto,
+      Fase: notice.phase.name,
+      'Valor estimado': notice.value,
       Recomendação: notice.recommendation,
       Vermelhos: notice.requirements.filter(({ colour }) => colour === 'red').length,
       Amarelos: notice.requirements.filter(({ colour }) => colour === 'yellow').length,
@@ -218,11 +231,18 @@ const agenda: Readonly<Record<string, Card>> = {
       ({ notice }) => notice.id,
       ({ ordinal }) => ordinal,
     ).map(({ notice, ...requirement }) => ({
-      ...{ Sessão: date(notice.sessionDay), 'Faltam (dias)': days(notice.sessionDay, picture) },
+      Sessão: date(notice.sessionDay),
+      'Faltam (dias)': days(notice.sessionDay, picture),
       Cor: requirement.colour === 'red' ? 'vermelho' : 'amarelo',
-      ...{ Categoria: requirement.category, Requisito: requirement.title, Exigido: requirement.required },
-      ...{ 'Situação atual': requirement.current, Órgão: notice.orgao, UF: notice.uf },
-      ...{ Número: notice.numero, Fase: notice.phase.name, Notas: requirement.notes },
+      Categoria: requirement.category,
+      Requisito: requirement.title,
+      Exigido: requirement.required,
+      'Situação atual': requirement.current,
+      Órgão: notice.orgao,
+      UF: notice.uf,
+      Número: notice.numero,
+      Fase: notice.phase.name,
+      Notas: requirement.notes,
     })),
 }
 
@@ -281,10 +301,19 @@ const risks: Readonly<Record<string, Card>> = {
       ({ notice }) => notice.id,
       ({ ordinal }) => ordinal,
     ).map(({ notice, ...alert }) => ({
-      ...{ Prazo: date(alert.deadline), 'Faltam (dias)': days(alert.deadline, picture), Ação: alert.action },
-      ...{ Severidade: alert.severityName, Alerta: alert.title, Descrição: alert.description },
-      ...{ 'Tese jurídica': alert.thesis, Órgão: notice.orgao, UF: notice.uf, Número: notice.numero },
-      ...{ Objeto: notice.objeto, Fase: notice.phase.name, Sessão: date(notice.sessionDay) },
+      Prazo: date(alert.deadline),
+      'Faltam (dias)': days(alert.deadline, picture),
+      Ação: alert.action,
+      Severidade: alert.severityName,
+      Alerta: alert.title,
+      Descrição: alert.description,
+      'Tese jurídica': alert.thesis,
+      Órgão: notice.orgao,
+      UF: notice.uf,
+      Número: notice.numero,
+      Objeto: notice.objeto,
+      Fase: notice.phase.name,
+      Sessão: date(notice.sessionDay),
     })),
 
   risco_pagamento: picture =>
@@ -297,8 +326,12 @@ const risks: Readonly<Record<string, Card>> = {
     )
       .slice(0, 100)
       .map(({ orgao, uf, risk, open, value, nextSession }) => ({
-        ...{ Órgão: orgao, UF: uf, 'Risco de pagamento': risk, Editais: open.length },
-        ...{ 'Valor em andamento': value, 'Próxima sessão': date(nextSession) },
+        Órgão: orgao,
+        UF: uf,
+        'Risco de pagamento': risk,
+        Editais: open.length,
+        'Valor em andamento': value,
+        'Próxima sessão': date(nextSession),
       })),
 }
 

@@ -21,8 +21,17 @@ type Contract = {
 const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired']
 
 const SHARED: Readonly<Record<string, Shape>> = {
-  ...{ id: 'text', pncp_id: 'text', orgao: 'text', objeto: 'text', numero: 'text', modalidade: 'text' },
-  ...{ uf: 'text', valor_estimado: 'number', data_sessao: 'time', pncp_url: 'text', status: STATUSES },
+  id: 'text',
+  pncp_id: 'text',
+  orgao: 'text',
+  objeto: 'text',
+  numero: 'text',
+  modalidade: 'text',
+  uf: 'text',
+  valor_estimado: 'number',
+  data_sessao: 'time',
+  pncp_url: 'text',
+  status: STATUSES,
 }
 
 export const NOTICE: Contract = {
@@ -30,15 +39,20 @@ export const NOTICE: Contract = {
   required: ['id', 'pncp_id', 'status', 'participation_confirmed', 'created_at', 'updated_at'],
   fields: {
     ...SHARED,
-    ...{ participation_confirmed: 'flag', discard_reason: 'text', committed_at: 'time' },
-    ...{ created_at: 'time', updated_at: 'time' },
+    participation_confirmed: 'flag',
+    discard_reason: 'text',
+    committed_at: 'time',
+    created_at: 'time',
+    updated_at: 'time',
   },
 }
 
 const VERDICT: Shape = {
   of: {
     recommendation: ['participar', 'cautela', 'nao_recomendado'],
-    ...{ reason: 'text', summary: 'text', bullets: { each: 'text' } },
+    reason: 'text',
+    summary: 'text',
+    bullets: { each: 'text' },
   },
 }
 
@@ -49,17 +63,29 @@ const REQUIREMENT: Shape = {
       ...['regularidade_trabalhista', 'declaracoes', 'amostras', 'visita_tecnica', 'certificacoes'],
       ...['garantias', 'programa_integridade', 'outros'],
     ],
-    ...{ title: 'text', required: 'text', current: 'text', status: ['red', 'yellow', 'green'] },
-    ...{ ai_notes: 'text', metadata: 'any' },
+    title: 'text',
+    required: 'text',
+    current: 'text',
+    status: ['red', 'yellow', 'green'],
+    ai_notes: 'text',
+    metadata: 'any',
   },
 }
 
 const ITEM: Shape = {
   of: {
-    ...{ numero_item: 'number', descricao: 'text', quantidade: 'number', unidade_medida: 'text' },
-    ...{ valor_unitario_estimado: 'number', valor_total: 'number', material_ou_servico: ['M', 'S'] },
-    ...{ numero_lote: 'number', criterio_julgamento_nome: 'text', ai_selected: 'flag' },
-    ...{ ai_reasoning: 'text', ai_confidence: 'number' },
+    numero_item: 'number',
+    descricao: 'text',
+    quantidade: 'number',
+    unidade_medida: 'text',
+    valor_unitario_estimado: 'number',
+    valor_total: 'number',
+    material_ou_servico: ['M', 'S'],
+    numero_lote: 'number',
+    criterio_julgamento_nome: 'text',
+    ai_selected: 'flag',
+    ai_reasoning: 'text',
+    ai_confidence: 'number',
   },
 }
 
@@ -67,15 +93,22 @@ const ALERT: Shape = {
   of: {
     type: ['risk', 'opportunity', 'info'],
     severity: ['critical', 'high', 'medium', 'low'],
-    ...{ title: 'text', description: 'text', legal_thesis: 'text' },
+    title: 'text',
+    description: 'text',
+    legal_thesis: 'text',
     action_type: ['impugnacao', 'esclarecimento', 'recurso', 'contrarrazao', 'none'],
   },
 }
 
 const PRICING: Shape = {
   of: {
-    ...{ investimento_total: 'number', garantia_proposta: 'number', garantia_contratual: 'number' },
-    ...{ margem_min: 'number', margem_max: 'number', is_srp: 'flag', sigiloso: 'flag' },
+    investimento_total: 'number',
+    garantia_proposta: 'number',
+    garantia_contratual: 'number',
+    margem_min: 'number',
+    margem_max: 'number',
+    is_srp: 'flag',
+    sigiloso: 'flag',
     risco_pagamento: ['', 'baixo', 'medio', 'alto', 'critico', 'desconhecido'],
   },
 }
@@ -89,8 +122,14 @@ export const ANALYSIS: Contract = {
   fields: {
     ...SHARED,
     analysis_level: ['none', 'simple', 'medium', 'deep'],
-    ...{ analyzed: 'flag', verdict: VERDICT, overview: 'any', operational: 'any', pricing: PRICING },
-    ...{ requirements: { each: REQUIREMENT }, items: { each: ITEM }, alerts: { each: ALERT } },
+    analyzed: 'flag',
+    verdict: VERDICT,
+    overview: 'any',
+    operational: 'any',
+    pricing: PRICING,
+    requirements: { each: REQUIREMENT },
+    items: { each: ITEM },
+    alerts: { each: ALERT },
     orgao_report: { of: { payment_risk: 'text', status: 'text' } },
   },
 }

@@ -27,7 +27,10 @@ export function cornersOf(run: number, now: Date): Entry[] {
     noticeEntry(
       number,
       {
-        ...{ pncp_id: `${CNPJ}-2026-${number}`, orgao: 'MUNICIPIO DE NATAL', uf: STATE, numero: `${number}` },
+        pncp_id: `${CNPJ}-2026-${number}`,
+        orgao: 'MUNICIPIO DE NATAL',
+        uf: STATE,
+        numero: `${number}`,
         modalidade: 'Pregão - Eletrônico',
         created_at: new Date(now.getTime() - 30 * DAY_MS - number * HOUR_MS).toISOString(),
         updated_at: new Date(now.getTime() - 20 * DAY_MS + number * HOUR_MS).toISOString(),
@@ -103,7 +106,12 @@ function sessions(make: Make, ahead: Ahead): Entry[] {
 
 function demands(make: Make, ahead: Ahead): Entry[] {
   const demand = (status: string | undefined, title: string | undefined, category?: string) => ({
-    ...{ status, title, category, required: 'Exigido.', current: 'Não há.', ai_notes: 'Ver.' },
+    status,
+    title,
+    category,
+    required: 'Exigido.',
+    current: 'Não há.',
+    ai_notes: 'Ver.',
   })
   return [
     make(
@@ -138,7 +146,11 @@ function demands(make: Make, ahead: Ahead): Entry[] {
 
 function alerts(make: Make, ahead: Ahead, endingToday: string | undefined): Entry[] {
   const alert = (type?: string, severity?: string, action_type?: string) => ({
-    ...{ type, severity, action_type, title: `${type} ${severity}`, description: 'Porque sim.' },
+    type,
+    severity,
+    action_type,
+    title: `${type} ${severity}`,
+    description: 'Porque sim.',
   })
   const all = [
     alert('opportunity', 'critical', 'none'),

@@ -97,7 +97,10 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
   const [last, good] = [readings.at(-1), readings.findLast(({ served }) => served)]
   if (!last || !good) throw new RangeError('no reading was successful')
   return {
-    ...{ followed, analysed, setAside: [...setAside.values()], drift: [...drift.values()] },
+    followed,
+    analysed,
+    setAside: [...setAside.values()],
+    drift: [...drift.values()],
     lastRun: { at: last.at, failed: last.served === null },
     lastGoodAt: good.at,
   }

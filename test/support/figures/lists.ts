@@ -74,7 +74,9 @@ function buyerOf(notices: readonly Notice[], picture: Picture): Buyer {
   const open = notices.filter(({ phase }) => phase.open)
   const ahead = sorted(sessionsAhead({ ...picture, open }), ({ sessionDay }) => sessionDay.toString())
   return {
-    ...{ open, all: notices, value: worthOf(open) },
+    open,
+    all: notices,
+    value: worthOf(open),
     cnpj: notices[0]?.cnpj ?? null,
     orgao: latest(({ orgao }) => orgao),
     uf: latest(({ uf }) => uf),

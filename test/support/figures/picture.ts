@@ -110,7 +110,11 @@ export function pictureAt(history: History, now: Date): Picture {
   const followed = [...history.followed.values()]
   const live = followed.filter(({ goneAt }) => goneAt === null).map(notice => noticeOf(notice, history))
   return {
-    ...{ now, today: localDay(now), history, live, state: null },
+    now,
+    today: localDay(now),
+    history,
+    live,
+    state: null,
     open: live.filter(({ phase }) => phase.open),
     stays: followed.flatMap(staysOf),
   }
@@ -150,7 +154,10 @@ function noticeOf(followed: Followed, history: History): Notice {
     confirmed: edital.participation_confirmed === true,
     discardReason: textOf(edital.discard_reason),
     value: published === 0 || suspect ? null : published,
-    ...{ suspect, session, sessionDay, contestUntil },
+    suspect,
+    session,
+    sessionDay,
+    contestUntil,
     createdAt: new Date(String(edital.created_at)),
     updatedAt: new Date(String(edital.updated_at)),
     enteredAt: phases.at(-1)?.since ?? new Date(Number.NaN),

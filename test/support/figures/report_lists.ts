@@ -143,7 +143,8 @@ export function demands(picture: Picture): string[] {
 /** Requirements that are red in more than one notice, the most frequent first. */
 function missing(red: readonly (Requirement & { readonly notice: Notice })[]): string[] {
   const titles = [...Map.groupBy(red, ({ title }) => title?.trim() ?? '')].map(([title, those]) => ({
-    ...{ title, category: those[0]?.category ?? null },
+    title,
+    category: those[0]?.category ?? null,
     notices: new Set(those.map(({ notice }) => notice.id)).size,
   }))
   const rows = sorted(

@@ -319,9 +319,15 @@ describe('a listed record that cannot be used', () => {
     expect(plan).toMatchObject({ listed: 1, rejected: 1, added: 0, toFetch: 0 })
     expect(plan.records).toEqual([
       {
-        ...{ edital_id: idOf(1), updated_at: null, document: null, drift: null },
-        ...{ raw: Buffer.from(raw).toString('base64'), hash: hashOf(raw), excerpt: raw },
-        ...{ reason: 'a required field is missing', path: 'status' },
+        edital_id: idOf(1),
+        updated_at: null,
+        document: null,
+        drift: null,
+        raw: Buffer.from(raw).toString('base64'),
+        hash: hashOf(raw),
+        excerpt: raw,
+        reason: 'a required field is missing',
+        path: 'status',
       },
     ])
   })
@@ -374,7 +380,9 @@ describe('a listed record that cannot be used', () => {
 
   it('gives way to a usable one of the same id in the same list', async () => {
     expect(await compare(await openWarehouseCase(), [noticeEntry(1), record])).toMatchObject({
-      ...{ listed: 1, added: 1, rejected: 0 },
+      listed: 1,
+      added: 1,
+      rejected: 0,
     })
   })
 })

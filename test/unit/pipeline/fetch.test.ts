@@ -51,7 +51,9 @@ async function fetch(
   const outcomes = (fetched: Fetched) =>
     fetched.loaded + fetched.gone + fetched.quarantined + fetched.failed + fetched.excluded
   const fetched = await fetchAnalyses({
-    ...{ api, signal, work: each(all) },
+    api,
+    signal,
+    work: each(all),
     loader: {
       append: async (line, document) => {
         await append()
@@ -72,7 +74,10 @@ describe('an analysis', () => {
     expect(logged).toEqual([
       {
         line: {
-          ...{ type: 'analysis', edital_id: idOf(1), updated_at: UPDATED_AT, hash: hashOf(text) },
+          type: 'analysis',
+          edital_id: idOf(1),
+          updated_at: UPDATED_AT,
+          hash: hashOf(text),
           source_updated_at: '2026-11-01T00:01:00-03:00',
         },
         document: { analysis: text },
@@ -87,7 +92,10 @@ describe('an analysis', () => {
     expect(logged).toEqual([
       {
         line: {
-          ...{ type: 'analysis_same', edital_id: idOf(1), updated_at: UPDATED_AT, hash },
+          type: 'analysis_same',
+          edital_id: idOf(1),
+          updated_at: UPDATED_AT,
+          hash,
           source_updated_at: '2026-11-01T00:01:00-03:00',
         },
         document: undefined,
@@ -135,8 +143,14 @@ describe('an analysis', () => {
     expect(logged).toMatchObject([
       {
         line: {
-          ...{ type: 'rejected', kind: 'analysis', edital_id: idOf(1), updated_at: UPDATED_AT, path: '$' },
-          ...{ reason: 'the body is not JSON', hash: hashOf(bytes), raw: bytes.toString('base64') },
+          type: 'rejected',
+          kind: 'analysis',
+          edital_id: idOf(1),
+          updated_at: UPDATED_AT,
+          path: '$',
+          reason: 'the body is not JSON',
+          hash: hashOf(bytes),
+          raw: bytes.toString('base64'),
           excerpt: '<html>',
         },
         document: undefined,
@@ -183,7 +197,11 @@ describe('an analysis', () => {
   it('that fails leaves the others as they are, and its reason is told', async () => {
     const api = handMadeApi({ analysis: id => (id === idOf(2) ? BUSY : well(id)) })
     expect(await fetch(works(1, 3), api)).toMatchObject({
-      ...{ loaded: 2, failed: 1, lastFailure: `${idOf(2)}: it answers 503`, stopped: null, outcomes: 3 },
+      loaded: 2,
+      failed: 1,
+      lastFailure: `${idOf(2)}: it answers 503`,
+      stopped: null,
+      outcomes: 3,
     })
   })
 })

@@ -26,7 +26,9 @@ async function openLoader() {
   onTestFinished(() => log.close())
   const loaded: number[] = []
   const loader = createLoader({
-    ...{ log, db, projection: { sourceTimezone: TIMEZONE, temporaryDirectory: directory } },
+    log,
+    db,
+    projection: { sourceTimezone: TIMEZONE, temporaryDirectory: directory },
     onLoaded: documents => loaded.push(documents),
   })
   const stored = async () =>

@@ -43,7 +43,10 @@ describe('a notice', () => {
           deleted_at: null,
           _segment: 1,
         },
-        ...{ first_seen_at: seen, changed_at: seen, _updated_at: entry.edital.updated_at, run_id: 'r1' },
+        first_seen_at: seen,
+        changed_at: seen,
+        _updated_at: entry.edital.updated_at,
+        run_id: 'r1',
       },
     ])
     expect(await warehouse.db.rows('SELECT edital_id, observed_at FROM edital_versions')).toEqual([
@@ -104,8 +107,11 @@ describe('an analysis', () => {
     await warehouse.apply(analysisLine(entry, { at: minutesLater(3) }))
     expect(await warehouse.db.rows('SELECT * FROM analyses')).toMatchObject([
       {
-        ...{ edital_id: idOf(1), _source_updated_at: entry.edital.updated_at, _segment: 2 },
-        ...{ source_updated_at: new Date(entry.edital.updated_at), fetched_at: new Date(minutesLater(3)) },
+        edital_id: idOf(1),
+        _source_updated_at: entry.edital.updated_at,
+        _segment: 2,
+        source_updated_at: new Date(entry.edital.updated_at),
+        fetched_at: new Date(minutesLater(3)),
       },
     ])
     for (const [table, count] of Object.entries({
@@ -149,7 +155,8 @@ describe('an analysis', () => {
     const warehouse = await openLoaded()
     await warehouse.apply(sameLine(entry, { at: minutesLater(9) }))
     expect(await warehouse.db.row('SELECT fetched_at, _segment FROM analyses')).toEqual({
-      ...{ fetched_at: new Date(minutesLater(9)), _segment: 2 },
+      fetched_at: new Date(minutesLater(9)),
+      _segment: 2,
     })
     expect(await metaOf(warehouse)).toMatchObject({ applied_segment: 2, data_version: 1 })
     expect(await touchedBy(warehouse, 2)).toEqual({ [MONTH]: ['analyses'] })
@@ -161,7 +168,8 @@ describe('an analysis', () => {
     await warehouse.apply(noticeLine(noticeEntry(1, { status: 'ready' })))
     await warehouse.apply(analysisLine(entry, { fetched_at: STARTED, fetched_in: 1, at: minutesLater(60) }))
     expect(await warehouse.db.row('SELECT fetched_at, _segment FROM analyses')).toEqual({
-      ...{ fetched_at: new Date(STARTED), _segment: 1 },
+      fetched_at: new Date(STARTED),
+      _segment: 1,
     })
     expect(await stateOf(warehouse, idOf(1))).toBe('pending')
   })
@@ -199,7 +207,8 @@ describe('drift', () => {
 
 describe('a run', () => {
   const finished = (report: object, run = 'r1'): TestLine => ({
-    ...{ type: 'run_finished', run_id: run },
+    type: 'run_finished',
+    run_id: run,
     report: { run_id: run, mode: 'full', status: 'ok', failed: 0, not_attempted: 0, ...report },
   })
 

@@ -118,7 +118,10 @@ describe('a record that cannot be used', () => {
           path: 'a.b',
           body_excerpt: 'x',
         },
-        ...{ _updated_at: LATER, _segment: 3, _seq: 1, resolved_at: null },
+        _updated_at: LATER,
+        _segment: 3,
+        _seq: 1,
+        resolved_at: null,
       },
     ])
   })

@@ -48,14 +48,17 @@ describe('the plan of a table', () => {
   it('writes all months where there is no snapshot to go on from', () => {
     const versions = [version(editais, '2026-10', 0), version(editais, '2026-11', 6)]
     expect(planTable(editais, null, versions)).toEqual({
-      ...{ table: editais, stale: ['2026-10', '2026-11'], reused: [] },
+      table: editais,
+      stale: ['2026-10', '2026-11'],
+      reused: [],
     })
   })
 
   it('is not concerned by other tables', () => {
     const previous = snapshotOf(alerts, 5, '2026-10')
     expect(planTable(alerts, previous, [version(editais, '2026-10', 6)])).toMatchObject({
-      ...{ stale: [], reused: [fileOf(alerts, '2026-10')] },
+      stale: [],
+      reused: [fileOf(alerts, '2026-10')],
     })
   })
 
@@ -66,7 +69,9 @@ describe('the plan of a table', () => {
 
   it('always writes a table that is one file', () => {
     expect(planTable(syncRuns, snapshotOf(syncRuns, 5, null), [])).toEqual({
-      ...{ table: syncRuns, stale: null, reused: [] },
+      table: syncRuns,
+      stale: null,
+      reused: [],
     })
   })
 })
@@ -97,7 +102,10 @@ async function write(
   await mkdir(snapshot, { recursive: true })
   const counted = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${table.name}`)
   const target = {
-    ...{ directory: snapshot, company: 'acme', access: ACCESS, rows: rows ?? counted.rows },
+    directory: snapshot,
+    company: 'acme',
+    access: ACCESS,
+    rows: rows ?? counted.rows,
     previousDirectory: previous === undefined ? null : join(directory, previous),
   }
   const files = await writeTable(db, { table, stale, reused }, target)

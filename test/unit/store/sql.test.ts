@@ -71,8 +71,16 @@ describe('a notice', () => {
 
   it('becomes a row with each field in its own column', async () => {
     const fields = {
-      ...{ orgao: 'o', objeto: 'b', numero: 'n', modalidade: 'm', uf: 'u', pncp_url: 'p', status: 's' },
-      ...{ discard_reason: 'd', valor_estimado: 1.5, participation_confirmed: true },
+      orgao: 'o',
+      objeto: 'b',
+      numero: 'n',
+      modalidade: 'm',
+      uf: 'u',
+      pncp_url: 'p',
+      status: 's',
+      discard_reason: 'd',
+      valor_estimado: 1.5,
+      participation_confirmed: true,
     }
     const [row] = await flattened(editais, {
       ...edital,
@@ -81,8 +89,15 @@ describe('a notice', () => {
       data_sessao: null,
     })
     expect(row).toMatchObject({
-      ...{ ...fields, edital_id: 'n1', run_id: 'r1', _updated_at: 'u1', _segment: 7, data_sessao: null },
-      ...{ orgao_cnpj: '42498733000148', pncp_ano: 2026, pncp_sequencial: 7 },
+      ...fields,
+      edital_id: 'n1',
+      run_id: 'r1',
+      _updated_at: 'u1',
+      _segment: 7,
+      data_sessao: null,
+      orgao_cnpj: '42498733000148',
+      pncp_ano: 2026,
+      pncp_sequencial: 7,
       committed_at: new Date('2026-11-02T03:00:00Z'),
     })
   })
@@ -118,28 +133,42 @@ describe('an analysis', () => {
     }
     const [row] = await flattened(analyses, { ...analysis, pricing })
     expect(row).toMatchObject({
-      ...{ analysis_level: 'medium', analyzed: true, verdict_recommendation: 'participar' },
-      ...{ verdict_reason: 'Razão 7', verdict_bullets: '["um","dois"]', verdict_summary: null },
+      analysis_level: 'medium',
+      analyzed: true,
+      verdict_recommendation: 'participar',
+      verdict_reason: 'Razão 7',
+      verdict_bullets: '["um","dois"]',
+      verdict_summary: null,
       ...Object.fromEntries(Object.entries(pricing).map(([name, value]) => [`pricing_${name}`, value])),
-      ...{ _source_updated_at: 'u1', _hash: 'h1', _segment: 7, fetched_at: new Date('2026-11-20T12:00:00Z') },
+      _source_updated_at: 'u1',
+      _hash: 'h1',
+      _segment: 7,
+      fetched_at: new Date('2026-11-20T12:00:00Z'),
       source_updated_at: new Date('2026-11-01T00:00:00Z'),
     })
   })
 
   it('has of a free-form part the booleans that are some, texts as they are, and all else as JSON', async () => {
     const overview = {
-      ...{ is_srp: true, exclusivo_me_epp: 'true', lei_aplicavel: 'Lei 14.133', valor_estimado: 12 },
-      ...{ locais_entrega: ['a', 'b'], prazo_impugnacao: null },
+      is_srp: true,
+      exclusivo_me_epp: 'true',
+      lei_aplicavel: 'Lei 14.133',
+      valor_estimado: 12,
+      locais_entrega: ['a', 'b'],
+      prazo_impugnacao: null,
     }
     expect(await flattened(analyses, { ...analysis, overview })).toMatchObject([
       {
-        ...{ overview_is_srp: true, overview_exclusivo_me_epp: null, overview_lei_aplicavel: 'Lei 14.133' },
+        overview_is_srp: true,
+        overview_exclusivo_me_epp: null,
+        overview_lei_aplicavel: 'Lei 14.133',
         ...{
           overview_valor_estimado: '12',
           overview_locais_entrega: '["a","b"]',
           overview_prazo_impugnacao: null,
         },
-        ...{ overview_visita_tecnica_obrigatoria: null, overview: JSON.stringify(overview) },
+        overview_visita_tecnica_obrigatoria: null,
+        overview: JSON.stringify(overview),
       },
     ])
   })
