@@ -1,155 +1,33 @@
+import {
+  BRL,
+  boolean,
+  type Column,
+  company,
+  editalId,
+  integer,
+  internal,
+  json,
+  kept,
+  keptCount,
+  number,
+  observedAt,
+  ordinal,
+  overview,
+  runId,
+  type Table,
+  text,
+  time,
+} from './columns.ts'
+import { syncRuns } from './sync_runs.ts'
+
 /**
  * Every published table as data. The warehouse's DDL, the typed reading of the raw log, the flattening,
  * the change detection, the Parquet export, the catalog's comments and the data dictionary all derive
- * from this file; columns are defined only here.
+ * from this file and the parts that it imports; each column is defined once.
  */
 
-export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'UBIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMPTZ'
-
-/** Where a column's value comes from. */
-export type Source =
-  /** A field of the table's document (or of the element, in a child table), by dotted path. */
-  | { readonly field: string; readonly json?: true }
-  /** A property of a free-form object: in a boolean column only if boolean; in a text column as text or JSON text. */
-  | { readonly freeForm: string; readonly property: string }
-  /** A property of the log line that carried the document. */
-  | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' | 'segment' }
-  /**
-   * The table's times, by field, as JSON text, that the instant in their column cannot reproduce: a date alone, local
-   * time, more than six decimals. NULL if there are none.
-   */
-  | { readonly timesAsSent: true }
-  /** Which of these objects are in the document but have no field with a column; a JSON array, or NULL. */
-  | { readonly emptyOf: readonly string[] }
-  /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL if it has another shape. */
-  | { readonly pncpIdPart: 1 | 2 | 3 }
-  /** Position of the element in its array, from 1. */
-  | { readonly ordinal: true }
-  /** The company's slug, the same in every row; added when a snapshot is written. */
-  | { readonly company: true }
-  /** Written by the statements of `src/store/warehouse/apply.ts`, because it depends on more than one line. */
-  | { readonly kept: true }
-
-export type Column = {
-  readonly name: string
-  readonly type: ColumnType
-  readonly from: Source
-  readonly description: string
-  readonly unit?: string
-  /** True for bookkeeping that stays in the warehouse and is not published. */
-  readonly internal?: true
-}
-
-export type Table = {
-  readonly name: string
-  readonly description: string
-  /** Which document of the log fills it; `kept` tables are written by separate statements. */
-  readonly document: 'notice' | 'analysis' | 'kept'
-  /** The array of the document whose elements are this table's rows. */
-  readonly each?: 'requirements' | 'items' | 'alerts'
-  /** `current`: a notice's rows are replaced; `history`: rows are only added. */
-  readonly rows: 'current' | 'history'
-  /** Published as one file per month of the notice's `created_at`, or as one file. */
-  readonly files: 'by_month' | 'one'
-  /** lz4_raw takes 75 % more space than zstd, the default, and is read in half the time. */
-  readonly compression?: 'lz4_raw'
-  readonly columns: readonly Column[]
-}
-
-const BRL = 'BRL'
-
-const company: Column = {
-  name: 'company',
-  type: 'VARCHAR',
-  from: { company: true },
-  description: 'Company (slug) that follows the notice',
-}
-const editalId: Column = {
-  name: 'edital_id',
-  type: 'VARCHAR',
-  from: { line: 'edital_id' },
-  description: "The API's id of the notice for this company; joins all tables",
-}
-const runId: Column = {
-  name: 'run_id',
-  type: 'VARCHAR',
-  from: { line: 'run_id' },
-  description: 'Run that wrote this row (sync_runs)',
-}
-const ordinal: Column = {
-  name: 'ordinal',
-  type: 'INTEGER',
-  from: { ordinal: true },
-  description: "Position in the analysis's list, from 1",
-}
-const observedAt: Column = {
-  name: 'observed_at',
-  type: 'TIMESTAMPTZ',
-  from: { line: 'at' },
-  description: 'When this version was first observed',
-}
-
-const text = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'VARCHAR',
-  from: { field },
-  description,
-})
-const number = (name: string, description: string, unit?: string, field = name): Column => ({
-  name,
-  type: 'DOUBLE',
-  from: { field },
-  description,
-  ...(unit ? { unit } : {}),
-})
-const boolean = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'BOOLEAN',
-  from: { field },
-  description,
-})
-const integer = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'BIGINT',
-  from: { field },
-  description,
-})
-const time = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'TIMESTAMPTZ',
-  from: { field },
-  description,
-})
-const json = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'VARCHAR',
-  from: { field, json: true },
-  description: `${description} (JSON text)`,
-})
-const overview = (
-  property: string,
-  description: string,
-  type: 'VARCHAR' | 'BOOLEAN' = 'VARCHAR',
-): Column => ({
-  name: `overview_${property}`,
-  type,
-  from: { freeForm: 'overview', property },
-  description,
-})
-const kept = (name: string, type: ColumnType, description: string): Column => ({
-  name,
-  type,
-  from: { kept: true },
-  description,
-})
-const keptCount = (name: string, description: string): Column => kept(name, 'BIGINT', description)
-const internal = (name: string, type: ColumnType, from: Source, description: string): Column => ({
-  name,
-  type,
-  from,
-  description,
-  internal: true,
-})
+export type { Column, ColumnType, Source, Table } from './columns.ts'
+export { syncRuns }
 
 /** docs/contract.md#notice. */
 const noticeColumns: readonly Column[] = [
@@ -389,40 +267,6 @@ export const analysisVersions: Table = {
   rows: 'history',
   files: 'by_month',
   columns: [company, editalId, observedAt, ...verdictColumns, ...pricingColumns, runId],
-}
-
-export const syncRuns: Table = {
-  name: 'sync_runs',
-  description: 'Every run of the sync, with the outcomes of the notices that it listed',
-  document: 'kept',
-  rows: 'history',
-  files: 'one',
-  columns: [
-    company,
-    kept('run_id', 'VARCHAR', 'Identifier of the run'),
-    kept('mode', 'VARCHAR', 'full, incremental, filtered, replay or salvage (repair of a damaged log)'),
-    kept('status', 'VARCHAR', 'ok, partial, failed or interrupted'),
-    kept('started_at', 'TIMESTAMPTZ', 'Start of the run'),
-    kept('finished_at', 'TIMESTAMPTZ', 'End of the run; NULL if the process died'),
-    keptCount('listed', 'Notices listed: the sum of the seven outcomes from unchanged to not_attempted'),
-    keptCount('added', 'Notices seen for the first time'),
-    keptCount('changed', 'Notices whose list fields changed'),
-    keptCount('unchanged', 'Outcome: nothing to do'),
-    keptCount('loaded', 'Outcome: analysis fetched and loaded'),
-    keptCount('deferred', 'Outcome: status excluded, here or by the API, or next attempt not due yet'),
-    keptCount('gone', 'Outcome: vanished between the list and the analysis'),
-    keptCount('quarantined', 'Outcome: not usable, set aside'),
-    keptCount('failed', 'Outcome: the API did not answer usefully'),
-    keptCount('not_attempted', 'Outcome: the run ended before its turn'),
-    keptCount('tombstoned', 'Notices verified to be gone and marked deleted'),
-    keptCount('revived', 'Deleted notices that returned'),
-    keptCount('silent_changes', 'Analyses that changed without a new updated_at'),
-    keptCount('requests', 'HTTP requests sent'),
-    { ...keptCount('bytes_fetched', 'Bytes of response bodies received'), unit: 'bytes' },
-    keptCount('scan_passes', 'Passes over the list'),
-    kept('scan_complete', 'BOOLEAN', 'Whether a pass over the list was verified to be complete'),
-    kept('error', 'VARCHAR', 'What went wrong and what to do'),
-  ],
 }
 
 export const quarantine: Table = {

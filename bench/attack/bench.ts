@@ -27,7 +27,7 @@ import { type AttackBench, judgeAttacks } from './result.ts'
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const SLUG = 'bench'
 /** The daemon has no run during the attacks. */
-const AT_REST = { SYNC_CRON: '0 0 1 1 *', SYNC_FULL_CRON: '0 0 1 1 *' }
+const AT_REST = { SYNC_CRON: '0 0 1 1 *' }
 /** Items of the large analysis: 9 MB as JSON. */
 const LARGE_ITEMS = 40_000
 

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { OUTCOMES, type RunCounter } from '#schema/sync_runs.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/api/server/metrics.ts'
 import { readMetabaseState } from '#src/present/metabase/state.ts'
 import { readFailure } from '#src/store/failure.ts'
@@ -24,19 +25,15 @@ const LOOP_SAMPLE_MS = 50
 const MODES: readonly RunReport['mode'][] = ['incremental', 'full']
 const STATUSES: readonly RunReport['status'][] = ['ok', 'partial', 'failed', 'interrupted']
 /** `listed` and its outcomes (I1); then the other counts of a run. */
-const OUTCOMES = [
-  ...([
-    'listed',
-    'unchanged',
-    'loaded',
-    'deferred',
-    'gone',
-    'quarantined',
-    'failed',
-    'not_attempted',
-  ] as const),
-  ...(['added', 'changed', 'tombstoned', 'revived', 'silent_changes'] as const),
-]
+const COUNTED = [
+  'listed',
+  ...OUTCOMES,
+  'added',
+  'changed',
+  'tombstoned',
+  'revived',
+  'silent_changes',
+] as const satisfies readonly RunCounter[]
 
 const OWN = 'Of this worker, since it started: sum over the workers.'
 const SHARED = 'Read from the data directory: every worker shows the same, so take the max over them.'
@@ -87,7 +84,7 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
     observeRun(company, report, seconds = secondsOf(report)) {
       const { mode, status } = report
       counted.runs.inc({ company, mode, status })
-      for (const outcome of OUTCOMES) counted.notices.inc({ company, outcome }, report[outcome])
+      for (const outcome of COUNTED) counted.notices.inc({ company, outcome }, report[outcome])
       if (seconds !== null) counted.runSeconds.observe({ company, mode }, Math.max(0, seconds))
     },
     observeFailure(company, mode) {
@@ -233,7 +230,7 @@ async function showQueues({ jobs }: Gauges, { ticks, runs, redis }: MetricsOptio
 function beginAtZero({ runs, notices }: Counters, companies: readonly Company[]): void {
   for (const { slug: company } of companies) {
     for (const mode of MODES) for (const status of STATUSES) runs.inc({ company, mode, status }, 0)
-    for (const outcome of OUTCOMES) notices.inc({ company, outcome }, 0)
+    for (const outcome of COUNTED) notices.inc({ company, outcome }, 0)
   }
 }
 

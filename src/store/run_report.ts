@@ -1,3 +1,4 @@
+import { OUTCOMES, RUN_COUNTERS, type RunCounter } from '#schema/sync_runs.ts'
 import { type Cause, EXIT, type ExitCode } from '#src/platform/errors.ts'
 
 export type RunMode = 'full' | 'incremental' | 'filtered' | 'replay'
@@ -10,25 +11,9 @@ export type RunReport = {
   status: RunStatus
   readonly started_at: string
   finished_at: string | null
-  listed: number
-  added: number
-  changed: number
-  unchanged: number
-  loaded: number
-  deferred: number
-  gone: number
-  quarantined: number
-  failed: number
-  not_attempted: number
-  tombstoned: number
-  revived: number
-  silent_changes: number
-  requests: number
-  bytes_fetched: number
-  scan_passes: number
   scan_complete: boolean | null
   error: string | null
-}
+} & Record<RunCounter, number>
 
 export function newReport(runId: string, mode: RunMode, startedAt: Date): RunReport {
   return {
@@ -37,22 +22,7 @@ export function newReport(runId: string, mode: RunMode, startedAt: Date): RunRep
     status: 'ok',
     started_at: startedAt.toISOString(),
     finished_at: null,
-    listed: 0,
-    added: 0,
-    changed: 0,
-    unchanged: 0,
-    loaded: 0,
-    deferred: 0,
-    gone: 0,
-    quarantined: 0,
-    failed: 0,
-    not_attempted: 0,
-    tombstoned: 0,
-    revived: 0,
-    silent_changes: 0,
-    requests: 0,
-    bytes_fetched: 0,
-    scan_passes: 0,
+    ...(Object.fromEntries(Object.keys(RUN_COUNTERS).map(name => [name, 0])) as Record<RunCounter, number>),
     scan_complete: null,
     error: null,
   }
@@ -60,8 +30,7 @@ export function newReport(runId: string, mode: RunMode, startedAt: Date): RunRep
 
 /** Invariant I1: every listed notice has exactly one outcome. */
 export function assertConserved(report: RunReport): void {
-  const { unchanged, loaded, deferred, gone, quarantined, failed, not_attempted } = report
-  const all = [unchanged, loaded, deferred, gone, quarantined, failed, not_attempted]
+  const all = OUTCOMES.map(outcome => report[outcome])
   const outcomes = all.reduce((sum, count) => sum + count, 0)
   if (outcomes !== report.listed || all.some(count => count < 0)) {
     throw new Error(`${report.listed} notices listed, but ${outcomes} outcomes: ${JSON.stringify(report)}`)

@@ -9,8 +9,8 @@ import { PreparedMonth } from './prepared_month.ts'
 
 /** Increment this when a builder's output changes in a way that does not show in its SQL. */
 const FORMAT = 1
-/** Directories that are being filled; in the previous version, their names began with `shelves-`. */
-const UNFINISHED = /^(part|shelves)-/
+/** Directories that are being filled. */
+const UNFINISHED = /^part-/
 /** After this time, a directory was left by a killed process: no month takes that long. */
 const LEFT_BEHIND_MS = 3_600_000
 
