@@ -35,7 +35,7 @@ test("an older version leaves a newer version's warehouse alone, until an explic
     expect(stderr).toContain(sentence)
     expect(stderr).toContain('`npm run rebuild -- --company acme`')
   }
-  expect((await runCommand(['doctor'], environment)).stdout).toContain('made by a newer version')
+  expect((await runCommand(['doctor'], environment)).stdout).toContain('was built by a newer version')
 
   // A worker of the older version hands the run on, and reports it if no other worker takes it.
   const worker = await startDaemon({ ...environment, ...(await redisSettings()) })

@@ -217,7 +217,7 @@ describe('a fingerprint', () => {
   it('is another when a field of the list is, or a time was sent otherwise', async () => {
     const print = await openPrints()
     const fields = storedColumns(editais).filter(({ from }) => 'field' in from || 'timesAsSent' in from)
-    expect(fields).toHaveLength(16)
+    expect(fields).not.toEqual([])
     const prints = new Set([await print('NULL AS run_id')])
     for (const { name, type } of fields) prints.add(await print(`${VALUES[type] ?? '1'}::${type} AS ${name}`))
     expect(prints.size).toBe(17)
