@@ -111,11 +111,11 @@ describe('many deletions at once', () => {
   })
 
   it('of many live notices one in twenty is believed', async () => {
-    const warehouse = await openWith(...notices(1, 500))
-    const believed = await verify(warehouse, notices(26, 500), handMadeApi())
+    const warehouse = await openWith(...notices(1, 440))
+    const believed = await verify(warehouse, notices(23, 440), handMadeApi())
     expect(believed).toMatchObject({ held: false })
-    expect(believed.gone).toHaveLength(25)
-    expect(await verify(warehouse, notices(27, 500), handMadeApi())).toMatchObject({ gone: [], held: true })
+    expect(believed.gone).toHaveLength(22)
+    expect(await verify(warehouse, notices(24, 440), handMadeApi())).toMatchObject({ gone: [], held: true })
   })
 
   it('all are believed where the operator allows it', async () => {

@@ -12,7 +12,7 @@ import { SEGMENTS } from '#src/sandbox/vocabulary/segments.ts'
 import type { Entry, World } from '#src/sandbox/world.ts'
 import { START } from '#test/support/sandbox.ts'
 
-const REAL_FILE = fileURLToPath(new URL('../../../../shared/pncp/world.ndjson.gz', import.meta.url))
+const REAL_FILE = fileURLToPath(new URL('../../../shared/pncp/world.ndjson.gz', import.meta.url))
 
 function worldOf(seed: string | number, company = 'aurora', notices = 300, start = START): World {
   return generateWorld({ seed, company, notices, start })
