@@ -125,9 +125,7 @@ function openServed(options: ServedCompaniesOptions): ServedCompanies | null {
   try {
     return new ServedCompanies(options)
   } catch (error) {
-    options.log.error(
-      `${explain(error).message} Then restart the worker; until then it does not serve the API.`,
-    )
+    options.log.error(`${explain(error).message} The API is not served until the worker is restarted.`)
     return null
   }
 }

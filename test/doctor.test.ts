@@ -199,7 +199,7 @@ describe('doctor', () => {
       ...Object.fromEntries(left.map(path => [at(path), /harmless/])),
       [at('raw/notes.txt')]: /is not part of the log/,
       [at('lake/snapshots/20260101T000000Z-000001')]: /never finished\. This is harmless/,
-      [at('lock')]: /sync \(process 4194305 on h, then\).*harmless/,
+      [at('lock')]: /sync \(process 4194305 on h, since then\).*harmless/,
       [at('state.json')]: /the next run writes it again/,
     })
   })

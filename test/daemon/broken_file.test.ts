@@ -33,7 +33,7 @@ test('a stray alias in the file stops no company: runs continue, and /readyz and
     await requestSync(daemon, slug)
     expect(await nextRun(daemon, slug, after)).toMatchObject({ status: 'ok' })
   }
-  expect(JSON.stringify(daemon.lines)).not.toMatch(/fault of the program/)
+  expect(JSON.stringify(daemon.lines)).not.toMatch(/bug in editais-sync/)
   expect(await daemon.stop()).toBe(0)
 
   // At the start it exits as with any other wrong setting.

@@ -95,7 +95,7 @@ test('a run whose process cannot be started leaves the same trace', async () => 
   expect(webhook.messages[0]?.message).toContain('cannot start the process of the run (ENOENT)')
   expect(await counted(daemon, 'acme')).toEqual({ ok: 0, failed: 1 })
   expect((await statusOf(companies, 'acme')).stderr).toContain('cannot start the process of the run (ENOENT)')
-  expect(JSON.stringify(daemon.lines)).not.toMatch(/fault of the program/)
+  expect(JSON.stringify(daemon.lines)).not.toMatch(/bug in editais-sync/)
 })
 
 test('before the first snapshot, status names the reason of the last failure, here and over HTTP', async () => {

@@ -109,7 +109,7 @@ function checkLock({ paths, deadHolder, isHeld }: PlaceOptions): Finding[] {
     warning(
       'lock',
       paths.lock,
-      `was last taken by ${what} (process ${pid} on ${host}, ${since}), which died. This is harmless: the lock is free again`,
+      `was last taken by ${what} (process ${pid} on ${host}, since ${since}), which died. This is harmless: the lock is free again`,
     ),
   ]
 }

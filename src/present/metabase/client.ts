@@ -208,7 +208,7 @@ async function readText(body: Dispatcher.ResponseData['body']): Promise<string> 
     size += chunk.length
     if (size > MAX_BODY_BYTES) {
       throw new MetabaseError(
-        `The answer has more than ${MAX_BODY_BYTES / 1024 / 1024} MiB, so it does not come from Metabase. Check METABASE_URL.`,
+        `The answer has more than ${MAX_BODY_BYTES / 1024 / 1024} MiB, more than Metabase sends. Check METABASE_URL.`,
         'failed',
       )
     }
