@@ -14,6 +14,7 @@ import {
 } from './pipeline/missing.ts'
 import { finishRun, type Run, type RunContext, type RunResult, withRun } from './pipeline/run.ts'
 import { readByIds, type Scan, scan } from './pipeline/scan.ts'
+import { counted, formatCount } from './platform/count.ts'
 import { EXIT, FatalError, RequestError, throwIfInterrupted } from './platform/errors.ts'
 import type { Line } from './store/rawlog/line.ts'
 import { type RunReport, statusOfExit, worsen } from './store/run_report.ts'
@@ -245,7 +246,7 @@ function addFetched(run: Run, fetched: Fetched): void {
     worsen(
       report,
       'partial',
-      `${fetched.failed} analyses could not be fetched. Last failure: ${fetched.lastFailure}.`,
+      `${counted(fetched.failed, 'analysis', 'analyses')} could not be fetched. Last failure: ${fetched.lastFailure}.`,
     )
   }
   if (fetched.excluded > 0) {
@@ -253,7 +254,7 @@ function addFetched(run: Run, fetched: Fetched): void {
     worsen(
       report,
       'ok',
-      `The API does not offer ${fetched.excluded} analyses. Last one: ${fetched.lastExcluded}. To skip them, set ANALYSIS_STATUSES here to the phases that it offers.`,
+      `The API does not offer ${counted(fetched.excluded, 'analysis', 'analyses')}. Last one: ${fetched.lastExcluded}. To skip such analyses, set ANALYSIS_STATUSES here to the phases that it offers.`,
     )
   }
   if (fetched.stopped) conclude(run, fetched.stopped)
@@ -280,7 +281,7 @@ function setAside(report: RunReport, poisoned: readonly string[]): void {
   report.loaded -= moved
   report.quarantined += moved
   if (report.quarantined > 0) {
-    worsen(report, 'partial', `${report.quarantined} records were quarantined; see \`npm run status\`.`)
+    worsen(report, 'partial', `${counted(report.quarantined, 'quarantined record')}; see \`npm run status\`.`)
   }
 }
 
@@ -305,7 +306,7 @@ function explainMissing({ report, causes }: Run, { held, unverified }: Missing):
     worsen(
       report,
       'partial',
-      `${unverified.length} notices that the list no longer shows could not be checked, such as ${id}: ${reason}.`,
+      `${counted(unverified.length, 'notice')} that the list no longer shows could not be checked, such as ${id}: ${reason}.`,
     )
   }
 }
@@ -317,13 +318,13 @@ function explainScan(report: RunReport, { failed, total }: Scan): void {
     worsen(
       report,
       'partial',
-      `${failed.length} notices could not be read, such as ${first.id}: ${first.reason}.`,
+      `${counted(failed.length, 'notice')} could not be read, such as ${first.id}: ${first.reason}.`,
     )
   if (total - report.listed > Math.max(FEW_NOT_SHOWN, total * SHARE_NOT_SHOWN)) {
     worsen(
       report,
       'partial',
-      `The list reports ${total} notices but returned only ${report.listed}. The API is at fault; the next run tries again.`,
+      `The list reports ${counted(total, 'notice')} but returned only ${formatCount(report.listed)}. The API is at fault; the next run tries again.`,
     )
   }
 }

@@ -9,6 +9,7 @@ import {
   withRun,
 } from '#src/pipeline/run.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
+import { counted } from '#src/platform/count.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
@@ -55,7 +56,7 @@ export async function replay(context: RunContext): Promise<RunResult> {
     }
     report.listed = records.length
     if (report.quarantined > 0)
-      worsen(report, 'partial', `${report.quarantined} records are still not usable.`)
+      worsen(report, 'partial', `${counted(report.quarantined, 'record')} still cannot be used.`)
     return await finishRun(run, context)
   })
 }
