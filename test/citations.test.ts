@@ -75,7 +75,7 @@ describe('A citation that leads nowhere is named with its file, line and reason'
       '[one](contract.md#notice)',
       '[two](#no-such)',
       '[three](../no_such.md)',
-      'As said ("No such").',
+      'As it is ("No such").',
     ]
     const path = 'docs/contract.md'
     expect(wrongCitations(project, path, text.join('\n'))).toEqual([
