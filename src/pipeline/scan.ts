@@ -20,7 +20,7 @@ const MIN_REPEATED = 20
 
 export type Scan = {
   readonly passes: number
-  /** Whether a pass was verified as complete (ARCHITECTURE.md#the-scan); null without a pass. */
+  /** Whether a pass was verified as complete (docs/internals/scan.md#the-scan); null without a pass. */
   readonly complete: boolean | null
   /** Notices requested by id that do not exist for this company. */
   readonly absent: number
