@@ -47,7 +47,7 @@ async function fetch(
   }: { signal?: AbortSignal; append?: () => Promise<void> } = {},
 ) {
   const logged: Logged[] = []
-  const told: number[] = []
+  const progress: number[] = []
   const outcomes = (fetched: Fetched) =>
     fetched.loaded + fetched.gone + fetched.quarantined + fetched.failed + fetched.excluded
   const fetched = await fetchAnalyses({
@@ -60,9 +60,9 @@ async function fetch(
         logged.push({ line, document })
       },
     },
-    onProgress: soFar => told.push(outcomes(soFar)),
+    onProgress: done => progress.push(done),
   })
-  expect(told.at(-1) ?? 0, 'progress is told to the end').toBe(outcomes(fetched))
+  expect(progress.at(-1) ?? 0, 'progress is reported to the end').toBe(outcomes(fetched))
   return { ...fetched, logged, outcomes: outcomes(fetched) }
 }
 
