@@ -1,6 +1,6 @@
 # The worker (`npm start`) and every command of the README, as `editais`. docker-compose.yml shows how to run it.
 
-# Tags; to pin the base images, set digests (node:26-slim@sha256:…): README.md, "Run it in Docker".
+# Tags; to pin the base images, set digests (node:26-slim@sha256:…): docs/operating/docker.md.
 ARG NODE_IMAGE=node:26-slim
 ARG DEBIAN_IMAGE=debian:trixie-slim
 

@@ -9,6 +9,7 @@ import {
   withRun,
 } from '#src/pipeline/run.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
+import { counted } from '#src/platform/count.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
@@ -54,9 +55,12 @@ export async function replay(context: RunContext): Promise<RunResult> {
       if (await replayRecord(loader, record, context.paths.raw)) loaded += 1
     }
     const quarantined = records.length - loaded
-    const counted = { ...begun, listed: records.length, loaded, quarantined }
-    const still = { status: 'partial' as const, reason: `${quarantined} records are still not usable.` }
-    return await finishRun(run, context, withFindings(counted, quarantined > 0 ? [still] : []))
+    const totals = { ...begun, listed: records.length, loaded, quarantined }
+    const still = {
+      status: 'partial' as const,
+      reason: `${counted(quarantined, 'record')} still cannot be used.`,
+    }
+    return await finishRun(run, context, withFindings(totals, quarantined > 0 ? [still] : []))
   })
 }
 

@@ -1,4 +1,5 @@
 import type { ApiStats } from '#src/api/client/client.ts'
+import { counted, formatCount } from '#src/platform/count.ts'
 import { FatalError, type RequestError } from '#src/platform/errors.ts'
 import {
   type Finding,
@@ -33,19 +34,19 @@ export type Outcomes = {
  */
 export function reportOf(begun: RunReport, outcomes: Outcomes): Reported {
   const { surveyed, fetched, ended, requests } = outcomes
-  const counted: RunReport = {
+  const totals: RunReport = {
     ...begun,
     ...(surveyed ? countsOf(surveyed, fetched, outcomes.poisoned) : {}),
     requests: requests.requests,
     bytes_fetched: requests.bytes,
   }
   const findings = [
-    ...(surveyed ? [...explainMissing(surveyed.missing), ...explainScan(surveyed.scanned, counted)] : []),
+    ...(surveyed ? [...explainMissing(surveyed.missing), ...explainScan(surveyed.scanned, totals)] : []),
     ...(fetched ? explainFetched(fetched) : []),
     ...(ended ? [explainEnd(ended)] : []),
-    ...explainQuarantined(counted),
+    ...explainQuarantined(totals),
   ]
-  return withFindings(counted, findings)
+  return withFindings(totals, findings)
 }
 
 type Counts = Omit<RunReport, 'run_id' | 'mode' | 'status' | 'started_at' | 'finished_at' | 'error'>
@@ -94,7 +95,7 @@ function explainMissing({ held, unverified }: Missing): Finding[] {
       ? [
           {
             status: 'partial' as const,
-            reason: `${unverified.length} notices that the list no longer shows could not be checked, such as ${first.id}: ${first.reason}.`,
+            reason: `${counted(unverified.length, 'notice')} that the list no longer shows could not be checked, such as ${first.id}: ${first.reason}.`,
             cause: 'missing_unverified' as const,
           },
         ]
@@ -106,11 +107,11 @@ function explainScan({ failed, total }: Scan, { listed }: RunReport): Finding[] 
   const findings: Finding[] = []
   const [first] = failed
   if (first) {
-    const reason = `${failed.length} notices could not be read, such as ${first.id}: ${first.reason}.`
+    const reason = `${counted(failed.length, 'notice')} could not be read, such as ${first.id}: ${first.reason}.`
     findings.push({ status: 'partial', reason })
   }
   if (total - listed > Math.max(FEW_NOT_SHOWN, total * SHARE_NOT_SHOWN)) {
-    const reason = `The list reports ${total} notices but returned only ${listed}. The API is at fault; the next run tries again.`
+    const reason = `The list reports ${counted(total, 'notice')} but returned only ${formatCount(listed)}. The API is at fault; the next run tries again.`
     findings.push({ status: 'partial', reason })
   }
   return findings
@@ -119,12 +120,12 @@ function explainScan({ failed, total }: Scan, { listed }: RunReport): Finding[] 
 function explainFetched({ failed, stopped, lastFailure, excluded, lastExcluded }: Fetched): Finding[] {
   const findings: Finding[] = []
   if (failed > 0 && !stopped) {
-    const reason = `${failed} analyses could not be fetched. Last failure: ${lastFailure}.`
+    const reason = `${counted(failed, 'analysis', 'analyses')} could not be fetched. Last failure: ${lastFailure}.`
     findings.push({ status: 'partial', reason })
   }
   if (excluded > 0) {
     // Not a failure, just as when ANALYSIS_STATUSES excludes them.
-    const reason = `The API does not offer ${excluded} analyses. Last one: ${lastExcluded}. To skip them, set ANALYSIS_STATUSES here to the phases that it offers.`
+    const reason = `The API does not offer ${counted(excluded, 'analysis', 'analyses')}. Last one: ${lastExcluded}. To skip such analyses, set ANALYSIS_STATUSES here to the phases that it offers.`
     findings.push({ status: 'ok', reason })
   }
   return findings
@@ -140,5 +141,6 @@ function explainEnd(ended: FatalError | RequestError): Finding {
 /** Any quarantined record makes the run partial. */
 function explainQuarantined({ quarantined }: RunReport): Finding[] {
   if (quarantined === 0) return []
-  return [{ status: 'partial', reason: `${quarantined} records were quarantined; see \`npm run status\`.` }]
+  const reason = `${counted(quarantined, 'record')} quarantined; see \`npm run status\`.`
+  return [{ status: 'partial', reason }]
 }

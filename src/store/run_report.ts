@@ -1,4 +1,5 @@
 import { OUTCOMES, RUN_COUNTERS, type RunCounter } from '#schema/sync_runs.ts'
+import { counted } from '#src/platform/count.ts'
 import { type Cause, EXIT, type ExitCode } from '#src/platform/errors.ts'
 
 export type RunMode = 'full' | 'incremental' | 'filtered' | 'replay'
@@ -33,7 +34,9 @@ export function assertConserved(report: RunReport): void {
   const all = OUTCOMES.map(outcome => report[outcome])
   const outcomes = all.reduce((sum, count) => sum + count, 0)
   if (outcomes !== report.listed || all.some(count => count < 0)) {
-    throw new Error(`${report.listed} notices listed, but ${outcomes} outcomes: ${JSON.stringify(report)}`)
+    throw new Error(
+      `${counted(report.listed, 'notice')} listed, but ${counted(outcomes, 'outcome')}: ${JSON.stringify(report)}`,
+    )
   }
 }
 

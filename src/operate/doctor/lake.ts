@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { excess } from '#src/platform/access.ts'
+import { counted } from '#src/platform/count.ts'
 import { messageOf, systemCode, throwIfInterrupted } from '#src/platform/errors.ts'
 import { digestOf } from '#src/platform/hash.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
@@ -205,7 +206,8 @@ async function checkFile(
 ): Promise<{ what: string; code?: string } | null> {
   try {
     const about = await stat(path)
-    if (bytes !== null && about.size !== bytes) return { what: `has ${about.size} bytes instead of ${bytes}` }
+    if (bytes !== null && about.size !== bytes)
+      return { what: `has ${counted(about.size, 'byte')} instead of ${bytes}` }
     if (quick || sha256 === null) return null
     // Snapshots share unchanged files.
     const file = `${about.dev}:${about.ino}`
@@ -265,7 +267,7 @@ async function checkRowCount(db: Database, path: string, file: SnapshotFile): Pr
     const { rows } = await db.row<{ rows: number }>(
       `SELECT num_rows AS rows FROM parquet_file_metadata(${literal(path)})`,
     )
-    return rows === file.rows ? null : `has ${rows} rows instead of ${file.rows}`
+    return rows === file.rows ? null : `has ${counted(rows, 'row')} instead of ${file.rows}`
   } catch (error) {
     return `is not a readable Parquet file: ${messageOf(error)}`
   }

@@ -2,6 +2,7 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Table } from '#schema/tables.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
+import { counted } from '#src/platform/count.ts'
 import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/platform/durable.ts'
 import { systemCode } from '#src/platform/errors.ts'
 import { digestOf } from '#src/platform/hash.ts'
@@ -69,7 +70,9 @@ export async function writeTable(
   await syncDirectory('parquet.directory', directory)
   const published = files.reduce((sum, file) => sum + file.rows, 0)
   if (published !== target.rows)
-    throw new Error(`${table.name}: ${target.rows} rows in the warehouse, ${published} in its files`)
+    throw new Error(
+      `${table.name}: ${counted(target.rows, 'row')} in the warehouse, ${published} in its files`,
+    )
   return files.sort((a, b) => a.path.localeCompare(b.path))
 }
 

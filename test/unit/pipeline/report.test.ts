@@ -109,7 +109,7 @@ describe('the report of a run', () => {
   it('counts what could not be loaded as quarantined instead of loaded, each notice once', () => {
     const { loaded, quarantined, status, error } = report({ poisoned: ['a', 'b', 'a'] })
     expect({ loaded, quarantined, status }).toEqual({ loaded: 38, quarantined: 2, status: 'partial' })
-    expect(error).toBe('2 records were quarantined; see `npm run status`.')
+    expect(error).toBe('2 records quarantined; see `npm run status`.')
   })
 
   it('without a list has only what was requested, and the reason', () => {
@@ -149,7 +149,7 @@ describe('the report of a run', () => {
     expect(status).toBe('failed')
     expect(causes).toEqual(['mass_deletion_held', 'missing_unverified', 'key_refused'])
     expect(error).toMatch(
-      /^Too many notices disappeared.*such as x: HTTP 500\. The API does not offer 1 analyses.*The key was refused\. 3 records were quarantined/,
+      /^Too many notices disappeared.*such as x: HTTP 500\. The API does not offer 1 analysis.*The key was refused\. 3 records quarantined/,
     )
   })
 
@@ -157,7 +157,7 @@ describe('the report of a run', () => {
     const fetched = { ...FETCHED, loaded: 39, failed: 1, lastFailure: 'z: HTTP 500' }
     expect(report({ fetched })).toMatchObject({
       status: 'partial',
-      error: '1 analyses could not be fetched. Last failure: z: HTTP 500.',
+      error: '1 analysis could not be fetched. Last failure: z: HTTP 500.',
     })
     const stopped = new FatalError('The circuit opened.', EXIT.partial)
     expect(report({ fetched: { ...fetched, stopped }, ended: stopped })).toMatchObject({
