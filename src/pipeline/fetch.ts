@@ -127,7 +127,8 @@ async function fetchOne({ api, loader }: FetchOptions, work: Work, fetched: Fetc
     fetched.quarantined += 1
     return
   }
-  const hash = hashOf(verdict.document)
+  const document = verdict.bytes ?? verdict.document
+  const hash = hashOf(document)
   const about = { edital_id, updated_at, source_updated_at: canonicalDateTime(updated_at), hash }
   if (hash === work.hash) {
     await loader.append({ type: 'analysis_same', ...about })
@@ -138,7 +139,7 @@ async function fetchOne({ api, loader }: FetchOptions, work: Work, fetched: Fetc
       ...(drift.length > 0 ? { drift } : {}),
       ...(raw ? { raw: raw.toString('base64') } : {}),
     }
-    await loader.append({ type: 'analysis', ...line }, { analysis: verdict.document })
+    await loader.append({ type: 'analysis', ...line }, { analysis: document })
     if (work.hash !== null && work.same_version) fetched.silentChanges += 1
   }
   fetched.loaded += 1

@@ -12,6 +12,8 @@ export type Accepted = {
   readonly ok: true
   readonly editalId: string
   readonly document: string
+  /** The received bytes, if they are exactly the document: then nothing needs to be encoded again. */
+  readonly bytes?: Buffer
   /** The notice's `updated_at` exactly as the API sent it; empty for an analysis, which has none. */
   readonly updatedAt: string
   readonly drift: readonly Drift[]
@@ -127,7 +129,7 @@ function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdic
   })
   const parsed = parse(text)
   if ('reason' in parsed) return reject(parsed.reason, '$')
-  const verdict = validate({ ...parsed, source: () => bytes, schema })
+  const verdict = validate({ ...parsed, source: () => bytes, text, schema })
   if (!verdict.ok) return reject(verdict.reason, verdict.path)
   if (verdict.editalId !== expectedId) return reject('the document is about another notice', 'id')
   return verdict
@@ -135,7 +137,11 @@ function validateBody(bytes: Buffer, expectedId: string, schema: Schema): Verdic
 
 /** The bytes without a UTF-8 byte order mark, which Latin-1 does not recognise. */
 function withoutMark(bytes: Buffer): Buffer {
-  return bytes.toString('latin1', 0, 3) === '\u00ef\u00bb\u00bf' ? bytes.subarray(3) : bytes
+  return isMarked(bytes) ? bytes.subarray(3) : bytes
+}
+
+function isMarked(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 }
 
 function decode(bytes: Buffer): string {
@@ -169,12 +175,14 @@ type Candidate = {
   readonly escaped: boolean
   /** The received bytes. */
   readonly source: () => Buffer
+  /** The received bytes as text, if it is at hand. */
+  readonly text?: string
   /** The bytes are known to hold no more information than the value. */
   readonly plain?: boolean
   readonly schema: Schema
 }
 
-function validate({ value: parsed, escaped, source, plain = false, schema }: Candidate): Verdict {
+function validate({ value: parsed, escaped, source, text, plain = false, schema }: Candidate): Verdict {
   const id = idOf(parsed)
   const reject = (reason: string, path: string): Rejected => ({
     ok: false,
@@ -191,11 +199,15 @@ function validate({ value: parsed, escaped, source, plain = false, schema }: Can
   const accepted = value as Record<string, unknown>
   const updatedAt = String(accepted.updated_at ?? '')
   const asArrived = JSON.stringify(accepted)
-  const lossless = !repaired.changed && (plain || meansTheSame(source(), asArrived))
+  const isText = text === asArrived && isUtf8(source())
+  const lossless = !repaired.changed && (plain || isText || meansTheSame(source(), asArrived))
+  const redated = canonicalDates(accepted, schema.dateTimes)
   return {
     ok: true,
     editalId: id as string,
-    document: canonicalDates(accepted, schema.dateTimes) ? JSON.stringify(accepted) : asArrived,
+    document: redated ? JSON.stringify(accepted) : asArrived,
+    // A byte order mark is not part of the text.
+    ...(isText && !redated && !isMarked(source()) ? { bytes: source() } : {}),
     updatedAt,
     drift: repaired.drift,
     ...(lossless ? {} : { raw: source() }),

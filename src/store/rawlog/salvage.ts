@@ -131,7 +131,7 @@ async function linkedOrCopied(from: string, to: string): Promise<boolean> {
 async function replace(directory: string, one: Examined, lost: readonly LostLine[]): Promise<void> {
   const writer = new SegmentWriter(directory, one.number, 0)
   const append = async (text: (seq: number) => string) =>
-    await writer.append(text, { document: false, atMs: 0 })
+    await writer.append(seq => [Buffer.from(`${text(seq)}\n`)], { document: false, atMs: 0 })
   try {
     for (const line of lost) {
       await append(seq => JSON.stringify({ seq, ...(seq === 1 ? { number: one.number } : {}), ...line }))

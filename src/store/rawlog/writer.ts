@@ -13,6 +13,8 @@ const BLOCK_BYTES = 4 * 1024 * 1024
 const MAX_BLOCKS_UNDER_WAY = 2
 /** The fastest level: repetitive JSON compresses about as well, and the CPU is needed elsewhere. */
 const ZSTD = {
+  // Otherwise the event loop is called back for every 16 kB of a frame.
+  chunkSize: 256 * 1024,
   params: { [zlib.constants.ZSTD_c_compressionLevel]: 1, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
 }
 
@@ -62,7 +64,7 @@ export class RawLogWriter {
         // Identifies a segment that is stored under another number.
         const of = seq === 1 ? { number: this.#segment.held.number } : {}
         const head = JSON.stringify({ seq, ...of, run_id: this.#runId, at: at.toISOString(), type, ...rest })
-        return document ? withDocument(head, document) : head
+        return document ? withDocument(head, document) : [Buffer.from(`${head}\n`)]
       },
       { document: document !== undefined, atMs: at.getTime() },
     )
@@ -127,15 +129,17 @@ export class SegmentWriter {
     }
   }
 
-  async append(text: (seq: number) => string, about: { document: boolean; atMs: number }): Promise<void> {
+  /** @param line its bytes, in parts, with the newline. */
+  async append(line: (seq: number) => Buffer[], about: { document: boolean; atMs: number }): Promise<void> {
     if (this.#lines === 0) this.#openedAtMs = about.atMs
     this.#lines += 1
     if (about.document) this.#documents += 1
-    const bytes = Buffer.from(`${text(this.#lines)}\n`)
-    this.#block.push(bytes)
-    this.#blockBytes += bytes.length
-    this.#bytes += bytes.length
-    this.#longestLineBytes = Math.max(this.#longestLineBytes, bytes.length)
+    const parts = line(this.#lines)
+    const length = parts.reduce((sum, part) => sum + part.length, 0)
+    this.#block.push(...parts)
+    this.#blockBytes += length
+    this.#bytes += length
+    this.#longestLineBytes = Math.max(this.#longestLineBytes, length)
     if (this.#blockBytes >= BLOCK_BYTES) this.#flush()
     if (this.#underWay > MAX_BLOCKS_UNDER_WAY) await this.#written
   }
@@ -180,7 +184,10 @@ export class SegmentWriter {
   }
 }
 
-function withDocument(head: string, document: Document): string {
-  const [name, text] = Object.entries(document)[0] as [string, string]
-  return `${head.slice(0, -1)},"${name}":${text}}`
+/** The document's bytes are not copied: it may be large. */
+function withDocument(head: string, document: Document): Buffer[] {
+  const [name, json] = Object.entries(document)[0] as [string, string | Buffer]
+  const before = `${head.slice(0, -1)},"${name}":`
+  if (typeof json === 'string') return [Buffer.from(`${before}${json}}\n`)]
+  return [Buffer.from(before), json, Buffer.from('}\n')]
 }

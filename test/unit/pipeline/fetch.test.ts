@@ -80,7 +80,7 @@ describe('an analysis', () => {
           hash: hashOf(text),
           source_updated_at: '2026-11-01T00:01:00-03:00',
         },
-        document: { analysis: text },
+        document: { analysis: Buffer.from(text) },
       },
     ])
   })
@@ -128,7 +128,7 @@ describe('an analysis', () => {
     const { logged, loaded } = await fetch([work(1)], handMadeApi({ analysis: () => body }))
     expect(loaded).toBe(1)
     expect(logged[0]?.line).toMatchObject({ raw: body.bytes.toString('base64') })
-    expect(JSON.parse(Object.values(logged[0]?.document ?? {})[0] ?? '')).toMatchObject({
+    expect(JSON.parse(String(Object.values(logged[0]?.document ?? {})[0]))).toMatchObject({
       valor_estimado: null,
     })
   })

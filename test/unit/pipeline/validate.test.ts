@@ -20,16 +20,30 @@ function accepted(fields: object): Accepted {
 }
 
 describe('a document that follows the contract', () => {
-  it('is kept as it is, without its bytes', () => {
+  it('is kept as it is, and its bytes are the document', () => {
+    const document = JSON.stringify(edital)
     expect(notice({})).toEqual({
-      ...{
-        ok: true,
-        editalId: idOf(1),
-        document: JSON.stringify(edital),
-        updatedAt: edital.updated_at,
-        drift: [],
-      },
+      ok: true,
+      editalId: idOf(1),
+      document,
+      bytes: Buffer.from(document),
+      updatedAt: edital.updated_at,
+      drift: [],
     })
+  })
+
+  it.each([
+    { what: 'a byte order mark', body: `\ufeff${JSON.stringify(edital)}` },
+    { what: 'spaces', body: JSON.stringify(edital, null, 1) },
+    {
+      what: 'a time in another form',
+      body: JSON.stringify({ ...edital, data_sessao: '2026-11-01t00:01:00-0300' }),
+    },
+  ])('is not its bytes if they have $what', ({ body }) => {
+    const verdict = validateNotice(Buffer.from(body), idOf(1))
+    expect(verdict).toMatchObject({ ok: true, drift: [] })
+    expect(verdict).not.toHaveProperty('bytes')
+    expect(verdict).not.toHaveProperty('raw')
   })
 
   it('has its times in the form that SQL reads, and its updated_at as it was written', () => {
