@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { parse } from 'yaml'
 import { z } from 'zod'
-import { analysis } from '#schema/analysis.ts'
-import { LIST_LIMIT, notice, noticePage } from '#schema/notice.ts'
+import { LIST_LIMIT } from '#schema/notice.ts'
+import { analysis, notice, noticePage } from '#schema/zod.ts'
+import { describeContract } from '#src/api/server/openapi.ts'
 
 type Node = { readonly [keyword: string]: unknown }
 type Field = { type: string; values?: string; format?: string; required: boolean }
 type Fields = Map<string, Field>
 
-const document = parse(readFileSync(new URL('../../../schema/openapi.yaml', import.meta.url), 'utf8')) as Node
+const document: Node = await describeContract()
 const contract = readFileSync(new URL('../../../docs/contract.md', import.meta.url), 'utf8')
 
 function isNode(value: unknown): value is Node {
