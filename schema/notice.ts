@@ -4,13 +4,15 @@ import type { DocumentOf, Fields } from './record.ts'
 /** docs/contract.md#phases-and-levels: the phases a notice goes through in the company's funnel. */
 export const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'] as const
 
-/** Phases in which a notice is still in the funnel; the others are closed. */
-export const OPEN_STATUSES = [
+type Status = (typeof STATUSES)[number]
+
+/** Phases in which a notice is still in the funnel; the others are closed. `schema/marts/fases.sql` has them too. */
+export const OPEN_STATUSES: readonly string[] = [
   'screening',
   'analysis',
   'pricing',
   'ready',
-] as const satisfies (typeof STATUSES)[number][]
+] satisfies readonly Status[]
 
 /**
  * docs/contract.md#notice: the fields of a notice as one company tracks it, exactly as documented, with their columns.

@@ -39,7 +39,7 @@ type Described = {
   readonly description: string
   readonly portuguese: Portuguese
   readonly unit?: string
-  /** SCHEMA_VERSION (`src/store/warehouse/version.ts`) since this column is there. */
+  /** SCHEMA_VERSION (`src/store/warehouse/schema.ts`) since this column is there. */
   readonly since?: number
   /** Columns for parts of it, after its own. */
   readonly derived?: readonly PublishedColumn[]
@@ -96,6 +96,15 @@ type Always<F> = { [K in keyof F]: F[K] extends { readonly always: true } ? K : 
 /** A document with these fields. */
 export type DocumentOf<F> = { readonly [K in Always<F>]: ValueOf<F[K]> } & {
   readonly [K in Exclude<keyof F, Always<F>>]?: ValueOf<F[K]> | null | undefined
+}
+
+/** Every field below these, by path: `verdict.reason`, `items[].quantidade`. */
+export function* fieldPaths(fields: Fields, within = ''): Generator<readonly [path: string, field: Field]> {
+  for (const [name, field] of Object.entries(fields)) {
+    yield [within + name, field]
+    if ('each' in field) yield* fieldPaths(field.each.fields, `${within}${name}[].`)
+    else if ('part' in field) yield* fieldPaths(field.part.fields, `${within}${name}.`)
+  }
 }
 
 type Repeated<F> = Omit<F, keyof Described | 'api' | 'inAnalysis'> & {

@@ -93,6 +93,27 @@ export const OUTCOMES = [
   'not_attempted',
 ] as const satisfies readonly RunCounter[]
 
+/** What a good run may be, besides that it attempted everything that was listed. */
+const GOOD_RUN = {
+  mode: ['full', 'incremental'],
+  status: ['ok', 'partial'],
+} as const
+
+/** An unfiltered run that attempted everything listed, without failing: the data is as fresh as the API. */
+export function isGoodRun(run: { mode: string; status: string; not_attempted: number }): boolean {
+  const isOneOf = (values: readonly string[], value: string) => values.includes(value)
+  return isOneOf(GOOD_RUN.mode, run.mode) && isOneOf(GOOD_RUN.status, run.status) && run.not_attempted === 0
+}
+
+/**
+ * The same as a condition in SQL; `schema/marts/frescor.sql` has it too.
+ * @param run what to write before each column, such as `report.`.
+ */
+export function goodRunSql(run = ''): string {
+  const list = (values: readonly string[]) => values.map(value => `'${value}'`).join(', ')
+  return `${run}mode IN (${list(GOOD_RUN.mode)}) AND ${run}status IN (${list(GOOD_RUN.status)}) AND ${run}not_attempted = 0`
+}
+
 export const syncRuns: Table = {
   name: 'sync_runs',
   description: 'Every run of the sync, with the outcomes of the notices that it listed',
