@@ -34,7 +34,7 @@ type AnyColumn = {
   readonly type: ColumnType
   readonly from: Source
   readonly description: string
-  /** SCHEMA_VERSION (`src/store/warehouse/version.ts`) since the column is there; absent for the first columns. */
+  /** SCHEMA_VERSION (`src/store/warehouse/schema.ts`) since the column is there; absent for the first columns. */
   readonly since?: number
 }
 

@@ -1,6 +1,8 @@
 import type { Portuguese } from '#schema/columns.ts'
 import { type MartColumn, VIEWS } from '#schema/marts.ts'
 import { type Column, publishedColumns, TABLES, type Table } from '#schema/tables.ts'
+import { FatalError } from '#src/platform/errors.ts'
+import { SCHEMA_VERSION, schemaHash } from '#src/store/warehouse/schema.ts'
 
 const INTRODUCTION = `# Data dictionary
 
@@ -73,8 +75,28 @@ export function renderDictionary(): string {
     ...tables.map(section),
     '## Marts\n',
     ...marts.map(section),
+    versionLine(),
   ]
   return parts.join('\n')
+}
+
+/** Records the version of the tables with the hash of what they are made by. */
+function versionLine(): string {
+  return `<!-- Version ${SCHEMA_VERSION} of the tables, ${schemaHash('UTC')} -->\n`
+}
+
+const VERSION_LINE = /^<!-- Version (\d+) of the tables, ([0-9a-f]{64}) -->$/m
+
+/**
+ * @param previous the dictionary so far.
+ * @throws FatalError if the tables changed, but not their version: an older program would not know a newer warehouse.
+ */
+export function assertVersionRaised(previous: string): void {
+  const [, version, hash] = VERSION_LINE.exec(previous) ?? []
+  if (version === undefined || hash === schemaHash('UTC') || Number(version) < SCHEMA_VERSION) return
+  throw new FatalError(
+    `What a log gives has changed, but version ${version} of the tables is recorded already. Write \`since: ${Number(version) + 1}\` into the record of each new column, or raise STATEMENTS_VERSION in src/store/warehouse/schema.ts.`,
+  )
 }
 
 function tableRelation(table: Table): Relation {
