@@ -1,7 +1,7 @@
 import { ALERT, ITEM, REQUIREMENT } from './analysis_lists.ts'
 import { BRL } from './columns.ts'
 import { NOTICE } from './notice.ts'
-import { type DocumentOf, type Fields, type Part, repeated } from './record.ts'
+import { type Fields, type Part, repeated } from './record.ts'
 
 export const ANALYSIS_LEVELS = ['none', 'simple', 'medium', 'deep'] as const
 
@@ -254,5 +254,3 @@ export const ANALYSIS = {
     portuguese: ['Logística de execução', 'Prazo, parcelamento e locais de entrega e execução (texto JSON)'],
   },
 } as const satisfies Fields
-
-export type Analysis = DocumentOf<typeof ANALYSIS>

@@ -85,15 +85,11 @@ type ValueOf<F> = F extends { readonly values: readonly (infer V)[] }
   ? V
   : F extends { readonly type: infer T extends ValueType }
     ? TypeOf[T]
-    : F extends { readonly part: infer P extends Part }
-      ? DocumentOf<P['fields']>
-      : F extends { readonly each: infer P extends Part }
-        ? readonly DocumentOf<P['fields']>[]
-        : never
+    : never
 
 type Always<F> = { [K in keyof F]: F[K] extends { readonly always: true } ? K : never }[keyof F]
 
-/** A document with these fields. */
+/** A document whose fields each have one value. */
 export type DocumentOf<F> = { readonly [K in Always<F>]: ValueOf<F[K]> } & {
   readonly [K in Exclude<keyof F, Always<F>>]?: ValueOf<F[K]> | null | undefined
 }
