@@ -15,7 +15,7 @@ const LAYERS: readonly Layer[] = [
   {
     at: 'schema',
     alone: true,
-    reason: 'schema says what the data is, and knows nothing of who works with it',
+    reason: 'schema defines the data, and knows no code that uses it',
   },
   {
     at: 'src/platform',

@@ -64,7 +64,7 @@ const DETECT = inFile('src/pipeline/detect.ts', [
   },
   {
     name: 'set-aside-for-ever',
-    reason: 'a set aside analysis whose predecessor is current is never asked for',
+    reason: 'a quarantined analysis whose predecessor is current is never requested',
     from: 'q.edital_id IS NOT NULL OR coalesce(a._segment',
     to: 'coalesce(a._segment',
   },
@@ -81,7 +81,7 @@ const DETECT = inFile('src/pipeline/detect.ts', [
     to: '',
   },
   {
-    name: 'known-whatever-it-says',
+    name: 'known-by-id-alone',
     reason: 'a broken record that changes is not looked at',
     from: 'bad._hash = l.hash AND ',
     to: '',
@@ -139,7 +139,7 @@ const MISSING = inFile('src/pipeline/missing.ts', [
   },
   {
     name: 'deleted-are-missing',
-    reason: 'deleted notices are asked for in each run',
+    reason: 'deleted notices are requested in each run',
     from: 'FROM editais WHERE deleted_at IS NULL\n     AND edital_id NOT IN',
     to: 'FROM editais WHERE true\n     AND edital_id NOT IN',
   },
@@ -169,13 +169,13 @@ const MISSING = inFile('src/pipeline/missing.ts', [
   },
   {
     name: 'too-large-is-foreign',
-    reason: 'an answer that says nothing counts against the key',
+    reason: 'an answer without a notice counts against the key',
     from: "if (answer.kind !== 'body' || !isAnother(",
     to: "if (answer.kind === 'body' && !isAnother(",
   },
   {
     name: 'oldest-sampled',
-    reason: 'the notices that are most likely gone are asked for',
+    reason: 'the notices that are most likely gone are requested',
     from: 'ORDER BY updated_at DESC LIMIT',
     to: 'ORDER BY updated_at LIMIT',
   },
@@ -252,7 +252,7 @@ const LOAD = inFile('src/pipeline/load.ts', [
     to: 'ageMs <= MAX_SEGMENT.ageMs',
   },
   {
-    name: 'poison-untold',
+    name: 'poison-unreported',
     reason: 'the run reports notices as loaded that were set aside',
     from: 'if (segment) poisoned.push(...(await applySegment(db, segment, projection)))',
     to: 'if (segment) await applySegment(db, segment, projection)',
@@ -443,8 +443,8 @@ const EXPORT = inFile('src/store/lake/export.ts', [
   {
     name: 'left-writable',
     reason: 'a published file can be changed by mistake',
-    from: "  await openToReaders(path, access)\n  await syncFile('parquet.sync', path)\n  const hash",
-    to: "  await syncFile('parquet.sync', path)\n  const hash",
+    from: "  await openToReaders(path, access)\n  await syncFile('parquet.sync', path)\n  return { ...file",
+    to: "  await syncFile('parquet.sync', path)\n  return { ...file",
   },
   {
     name: 'linked-first',
@@ -555,7 +555,7 @@ async function runUnitTests(copy: string): Promise<Caught> {
   const vitest = join(copy, 'node_modules/vitest/vitest.mjs')
   // No test is waited for once one has failed; a mutant that hangs is caught by a timeout.
   const options = ['--bail', '1', '--no-cache', '--reporter', 'json', '--outputFile', path]
-  const said = await new Promise<string>(resolve => {
+  const output = await new Promise<string>(resolve => {
     execFile(
       process.execPath,
       [vitest, 'run', '--project', 'unit', ...options],
@@ -564,7 +564,7 @@ async function runUnitTests(copy: string): Promise<Caught> {
     )
   })
   const results = JSON.parse(await readFile(path, 'utf8').catch(() => '{}')) as Partial<TestResults>
-  if (!results.numTotalTests) throw new Error(`no test ran:\n${said}`)
+  if (!results.numTotalTests) throw new Error(`no test ran:\n${output}`)
   const failed = (results.testResults ?? []).flatMap(file => {
     const tests = file.assertionResults.filter(({ status }) => status === 'failed')
     if (tests.length > 0) return tests.map(({ fullName }) => fullName)

@@ -31,13 +31,24 @@ async function createProgram(name: string | undefined, environment: Environment)
   const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)
   for (const one of known) {
     const command = await (COMMANDS[one] as (typeof COMMANDS)[string])(environment)
-    program.addCommand(IS_EDITAIS ? command : command.usage(`-- ${command.usage()}`))
+    program.addCommand(command)
   }
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) {
+    if (!IS_EDITAIS) command.configureHelp({ commandUsage: usageWithNpm })
     command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
   }
   return program
+}
+
+/** npm takes the first name; everything behind it, also a subcommand, follows two dashes. */
+function usageWithNpm(command: Command): string {
+  const names = [command.usage()]
+  for (let at: Command | null = command; at; at = at.parent) {
+    if (at.parent && !at.parent.parent) names.unshift('--')
+    names.unshift(at.name())
+  }
+  return names.join(' ')
 }
 
 // A reader that closes the pipe early, such as `head`, is not an error.

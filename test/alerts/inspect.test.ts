@@ -12,7 +12,7 @@ import { type CompanyState, writeState } from '#src/store/state.ts'
 import { type Alerter, configured, startAlerter, startClock } from '../support/alerting.ts'
 import { type Environment, settingsFor, temporaryDirectory } from '../support/project.ts'
 import { canOwnRedis, openRedis, startOwnRedis } from '../support/redis.ts'
-import { startWebhook, told, type Webhook } from '../support/webhook.ts'
+import { received, startWebhook, type Webhook } from '../support/webhook.ts'
 
 const MINUTE = 60_000
 const DAILY = { SYNC_CRON: '0 6 * * *', SYNC_TIMEZONE: 'UTC' }
@@ -72,7 +72,7 @@ async function startScene(
         ...seen,
       })
       await alerts.deliver()
-      return told(webhook)
+      return received(webhook)
     },
   }
   expect(await scene.look()).toEqual([])

@@ -2,7 +2,7 @@ import { enableCompileCache } from 'node:module'
 import { createInterface } from 'node:readline'
 
 /**
- * A process that runs one command after another, each as `src/cli/main.ts` would in its own process: with only the
+ * A process that runs one command after another, each as `src/cli/main.js` would in its own process: with only the
  * given environment. It ends when its stdin closes.
  * Usage: node shared_process.ts, with a JSON line for each command on stdin.
  */
