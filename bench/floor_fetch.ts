@@ -1,5 +1,6 @@
 import { Pool } from 'undici'
-import { LIST_LIMIT, noticePage } from '#schema/notice.ts'
+import { LIST_LIMIT } from '#schema/notice.ts'
+import { noticePage } from '#schema/zod.ts'
 import { type Spent, startWatch } from './stopwatch.ts'
 
 /*

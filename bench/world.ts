@@ -1,6 +1,5 @@
 import zlib from 'node:zlib'
-import { analysis } from '#schema/analysis.ts'
-import { notice } from '#schema/notice.ts'
+import { analysis, notice } from '#schema/zod.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { type ChildRows, createCompany, type GeneratedCompany } from './company.ts'
 import type { Texts } from './text.ts'

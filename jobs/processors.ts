@@ -3,10 +3,11 @@ import { DelayedError, type Job } from 'bullmq'
 import type { Logger } from 'pino'
 import type { DaemonSettings } from '#config/daemon.ts'
 import { formatDuration } from '#config/settings.ts'
+import { isGoodRun } from '#schema/sync_runs.ts'
 import type { Progress } from '#src/pipeline/run.ts'
 import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
 import { type Holder, lockHolder } from '#src/platform/lock.ts'
-import { readState, wentThrough } from '#src/store/state.ts'
+import { readState } from '#src/store/state.ts'
 import { afterRun } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
 import type { Heartbeat } from './alerts/heartbeat.ts'
@@ -220,7 +221,7 @@ export async function noteEnd(
     const reason = describeHung(company, 'sync')
     await leaveTrace(context.shared, company, { reason, mode: ended.kind === 'synced' ? null : mode })
   } else if (ended.kind === 'synced') {
-    if (wentThrough(ended.report)) void heartbeat(company)
+    if (isGoodRun(ended.report)) void heartbeat(company)
     const state = await readState(company.paths)
     if (state) await afterRun(alerts, company, state)
     // Not awaited: a slow webhook must not hold up a run.

@@ -1,4 +1,4 @@
-/** What a column and a table are, and short ways to write the usual columns. */
+/** What a column and a table are, and the columns that several tables have. */
 
 export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'UBIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMPTZ'
 
@@ -26,19 +26,29 @@ export type Source =
   /** Written by the statements of `src/store/warehouse/apply.ts`, because it depends on more than one line. */
   | { readonly kept: true }
 
-export type Column = {
+/** In Brazilian Portuguese: a short name, unique among a table's columns, and one line with units and values. */
+export type Portuguese = readonly [label: string, description: string]
+
+type AnyColumn = {
   readonly name: string
   readonly type: ColumnType
   readonly from: Source
   readonly description: string
-  readonly unit?: string
-  /** True for bookkeeping that stays in the warehouse and is not published. */
-  readonly internal?: true
+  /** SCHEMA_VERSION (`src/store/warehouse/schema.ts`) since the column is there; absent for the first columns. */
+  readonly since?: number
 }
+
+export type PublishedColumn = AnyColumn & { readonly unit?: string; readonly portuguese: Portuguese }
+
+/** Bookkeeping that stays in the warehouse. */
+export type InternalColumn = AnyColumn & { readonly internal: true }
+
+export type Column = PublishedColumn | InternalColumn
 
 export type Table = {
   readonly name: string
   readonly description: string
+  readonly portuguese: Portuguese
   /** Which document of the log fills it; `kept` tables are written by separate statements. */
   readonly document: 'notice' | 'analysis' | 'kept'
   /** The array of the document whose elements are this table's rows. */
@@ -54,95 +64,58 @@ export type Table = {
 
 export const BRL = 'BRL'
 
-export const company: Column = {
+export const company: PublishedColumn = {
   name: 'company',
   type: 'VARCHAR',
   from: { company: true },
   description: 'Company (slug) that follows the notice',
+  portuguese: ['Empresa', 'Identificador curto da empresa que acompanha o edital'],
 }
-export const editalId: Column = {
+export const editalId: PublishedColumn = {
   name: 'edital_id',
   type: 'VARCHAR',
   from: { line: 'edital_id' },
   description: "The API's id of the notice for this company; joins all tables",
+  portuguese: ['ID do edital', 'Identificador do edital na API para esta empresa; liga todas as tabelas'],
 }
-export const runId: Column = {
+export const runId: PublishedColumn = {
   name: 'run_id',
   type: 'VARCHAR',
   from: { line: 'run_id' },
   description: 'Run that wrote this row (sync_runs)',
+  portuguese: ['Execução', 'Execução da sincronização que gravou esta linha (ver sync_runs)'],
 }
-export const ordinal: Column = {
+export const ordinal: PublishedColumn = {
   name: 'ordinal',
   type: 'INTEGER',
   from: { ordinal: true },
   description: "Position in the analysis's list, from 1",
+  portuguese: [
+    'Posição na lista',
+    'Posição na lista da análise, a partir de 1; com o ID do edital identifica a linha',
+  ],
 }
-export const observedAt: Column = {
+export const observedAt: PublishedColumn = {
   name: 'observed_at',
   type: 'TIMESTAMPTZ',
   from: { line: 'at' },
   description: 'When this version was first observed',
+  portuguese: [
+    'Observado em (UTC)',
+    'Quando nós vimos esta versão pela primeira vez, não quando a mudança ocorreu',
+  ],
 }
 
-export const text = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'VARCHAR',
-  from: { field },
-  description,
-})
-export const number = (name: string, description: string, unit?: string, field = name): Column => ({
-  name,
-  type: 'DOUBLE',
-  from: { field },
-  description,
-  ...(unit ? { unit } : {}),
-})
-export const boolean = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'BOOLEAN',
-  from: { field },
-  description,
-})
-export const integer = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'BIGINT',
-  from: { field },
-  description,
-})
-export const time = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'TIMESTAMPTZ',
-  from: { field },
-  description,
-})
-export const json = (name: string, description: string, field = name): Column => ({
-  name,
-  type: 'VARCHAR',
-  from: { field, json: true },
-  description: `${description} (JSON text)`,
-})
-export const overview = (
-  property: string,
+/** A column that the statements of `src/store/warehouse/apply.ts` write. */
+export function kept(
+  name: string,
+  type: ColumnType,
   description: string,
-  type: 'VARCHAR' | 'BOOLEAN' = 'VARCHAR',
-): Column => ({
-  name: `overview_${property}`,
-  type,
-  from: { freeForm: 'overview', property },
-  description,
-})
-export const kept = (name: string, type: ColumnType, description: string): Column => ({
-  name,
-  type,
-  from: { kept: true },
-  description,
-})
-export const keptCount = (name: string, description: string): Column => kept(name, 'BIGINT', description)
-export const internal = (name: string, type: ColumnType, from: Source, description: string): Column => ({
-  name,
-  type,
-  from,
-  description,
-  internal: true,
-})
+  portuguese: Portuguese,
+): PublishedColumn {
+  return { name, type, from: { kept: true }, description, portuguese }
+}
+
+export function internal(name: string, type: ColumnType, from: Source, description: string): InternalColumn {
+  return { name, type, from, description, internal: true }
+}

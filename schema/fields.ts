@@ -1,5 +1,3 @@
-import { z } from 'zod'
-
 /**
  * A date-time as written by the API and the systems behind it: `2025-07-02T10:00:00`, with or without seconds,
  * fraction (any number of digits) and offset, separated by `T` or a space; or a date alone. RFC 3339 also allows
@@ -33,13 +31,6 @@ const PLAIN_PATH_SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._~:@+=-]{1,200}$/
 export function isPlainPathSegment(id: string): boolean {
   return PLAIN_PATH_SEGMENT.test(id)
 }
-
-export const dateTime = z.string().refine(isDateTime, 'is not a date-time').meta({ format: 'date-time' })
-
-export const noticeId = z.string().refine(isPlainPathSegment, 'is not a plain path segment')
-
-/** An optional field: absent and null are equivalent. */
-export const optional = <S extends z.ZodType>(schema: S) => schema.nullish()
 
 /**
  * The text in a form that SQL can parse, with all digits: `YYYY-MM-DD`, or with `T` or a space `HH:MM[:SS[.f…]]`,

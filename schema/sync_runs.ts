@@ -1,24 +1,84 @@
-import { type Column, company, kept, keptCount, type Table } from './columns.ts'
+import { company, kept, type PublishedColumn, type Table } from './columns.ts'
+
+type Counter = Pick<PublishedColumn, 'description' | 'portuguese' | 'unit'>
 
 /** The counters of a run, in the order of their columns. `RunReport` has exactly these, so each has a column. */
 export const RUN_COUNTERS = {
-  listed: 'Notices listed: the sum of the seven outcomes from unchanged to not_attempted',
-  added: 'Notices seen for the first time',
-  changed: 'Notices whose list fields changed',
-  unchanged: 'Outcome: nothing to do',
-  loaded: 'Outcome: analysis fetched and loaded',
-  deferred: 'Outcome: status excluded, here or by the API, or next attempt not due yet',
-  gone: 'Outcome: vanished between the list and the analysis',
-  quarantined: 'Outcome: not usable, set aside',
-  failed: 'Outcome: the API did not answer usefully',
-  not_attempted: 'Outcome: the run ended before its turn',
-  tombstoned: 'Notices verified to be gone and marked deleted',
-  revived: 'Deleted notices that returned',
-  silent_changes: 'Analyses that changed without a new updated_at',
-  requests: 'HTTP requests sent',
-  bytes_fetched: 'Bytes of response bodies received',
-  scan_passes: 'Passes over the list',
-} as const satisfies Readonly<Record<string, string>>
+  listed: {
+    description: 'Notices listed: the sum of the seven outcomes from unchanged to not_attempted',
+    portuguese: [
+      'Listados',
+      'Editais listados: soma de inalterados, carregados, adiados, sumidos, em quarentena, com falha e não tentados',
+    ],
+  },
+  added: {
+    description: 'Notices seen for the first time',
+    portuguese: ['Novos', 'Editais vistos pela primeira vez'],
+  },
+  changed: {
+    description: 'Notices whose list fields changed',
+    portuguese: ['Alterados', 'Editais cujos dados da lista mudaram'],
+  },
+  unchanged: {
+    description: 'Outcome: nothing to do',
+    portuguese: ['Inalterados', 'Desfecho: nada a fazer'],
+  },
+  loaded: {
+    description: 'Outcome: analysis fetched and loaded',
+    portuguese: ['Carregados', 'Desfecho: análise buscada e carregada'],
+  },
+  deferred: {
+    description: 'Outcome: status excluded, here or by the API, or next attempt not due yet',
+    portuguese: [
+      'Adiados',
+      'Desfecho: fase excluída da busca de análises, aqui ou pela API, ou próxima tentativa ainda não devida',
+    ],
+  },
+  gone: {
+    description: 'Outcome: vanished between the list and the analysis',
+    portuguese: ['Sumidos', 'Desfecho: o edital saiu da API entre a lista e a análise'],
+  },
+  quarantined: {
+    description: 'Outcome: not usable, set aside',
+    portuguese: ['Postos em quarentena', 'Desfecho: não pôde ser usado e foi separado'],
+  },
+  failed: {
+    description: 'Outcome: the API did not answer usefully',
+    portuguese: ['Com falha', 'Desfecho: a API não deu resposta útil'],
+  },
+  not_attempted: {
+    description: 'Outcome: the run ended before its turn',
+    portuguese: ['Não tentados', 'Desfecho: a execução acabou antes da vez do edital'],
+  },
+  tombstoned: {
+    description: 'Notices verified to be gone and marked deleted',
+    portuguese: ['Excluídos', 'Editais que verificamos ter saído da API e marcamos como excluídos'],
+  },
+  revived: {
+    description: 'Deleted notices that returned',
+    portuguese: ['Retornados', 'Editais excluídos que voltaram'],
+  },
+  silent_changes: {
+    description: 'Analyses that changed without a new updated_at',
+    portuguese: [
+      'Mudanças silenciosas',
+      'Análises que mudaram sem que a data de atualização do edital mudasse',
+    ],
+  },
+  requests: {
+    description: 'HTTP requests sent',
+    portuguese: ['Requisições', 'Requisições HTTP enviadas'],
+  },
+  bytes_fetched: {
+    unit: 'bytes',
+    description: 'Bytes of response bodies received',
+    portuguese: ['Bytes recebidos', 'Bytes dos corpos das respostas recebidas'],
+  },
+  scan_passes: {
+    description: 'Passes over the list',
+    portuguese: ['Leituras da lista', 'Quantas vezes a lista foi lida'],
+  },
+} as const satisfies Readonly<Record<string, Counter>>
 
 export type RunCounter = keyof typeof RUN_COUNTERS
 
@@ -33,28 +93,63 @@ export const OUTCOMES = [
   'not_attempted',
 ] as const satisfies readonly RunCounter[]
 
-const UNITS: Partial<Record<RunCounter, string>> = { bytes_fetched: 'bytes' }
+/** What a good run may be, besides that it attempted everything that was listed. */
+const GOOD_RUN = {
+  mode: ['full', 'incremental'],
+  status: ['ok', 'partial'],
+} as const
 
-function counter(name: RunCounter): Column {
-  const unit = UNITS[name]
-  return { ...keptCount(name, RUN_COUNTERS[name]), ...(unit ? { unit } : {}) }
+/** An unfiltered run that attempted everything listed, without failing: the data is as fresh as the API. */
+export function isGoodRun(run: { mode: string; status: string; not_attempted: number }): boolean {
+  const isOneOf = (values: readonly string[], value: string) => values.includes(value)
+  return isOneOf(GOOD_RUN.mode, run.mode) && isOneOf(GOOD_RUN.status, run.status) && run.not_attempted === 0
+}
+
+/**
+ * The same as a condition in SQL; `schema/marts/frescor.sql` has it too.
+ * @param run what to write before each column, such as `report.`.
+ */
+export function goodRunSql(run = ''): string {
+  const list = (values: readonly string[]) => values.map(value => `'${value}'`).join(', ')
+  return `${run}mode IN (${list(GOOD_RUN.mode)}) AND ${run}status IN (${list(GOOD_RUN.status)}) AND ${run}not_attempted = 0`
 }
 
 export const syncRuns: Table = {
   name: 'sync_runs',
   description: 'Every run of the sync, with the outcomes of the notices that it listed',
+  portuguese: [
+    'Execuções da sincronização',
+    'Cada execução da sincronização e o que aconteceu com os editais listados',
+  ],
   document: 'kept',
   rows: 'history',
   files: 'one',
   columns: [
     company,
-    kept('run_id', 'VARCHAR', 'Identifier of the run'),
-    kept('mode', 'VARCHAR', 'full, incremental, filtered, replay or salvage (repair of a damaged log)'),
-    kept('status', 'VARCHAR', 'ok, partial, failed or interrupted'),
-    kept('started_at', 'TIMESTAMPTZ', 'Start of the run'),
-    kept('finished_at', 'TIMESTAMPTZ', 'End of the run; NULL if the process died'),
-    ...(Object.keys(RUN_COUNTERS) as RunCounter[]).map(counter),
-    kept('scan_complete', 'BOOLEAN', 'Whether a pass over the list was verified to be complete'),
-    kept('error', 'VARCHAR', 'What went wrong and what to do'),
+    kept('run_id', 'VARCHAR', 'Identifier of the run', [
+      'ID da execução',
+      'Identificador da execução da sincronização',
+    ]),
+    kept('mode', 'VARCHAR', 'full, incremental, filtered, replay or salvage (repair of a damaged log)', [
+      'Modo',
+      'full (completa), incremental, filtered (só parte dos editais), replay (só a quarentena, sem consultar a API) ou salvage (log recuperado)',
+    ]),
+    kept('status', 'VARCHAR', 'ok, partial, failed or interrupted', [
+      'Resultado',
+      'ok, partial (parcial), failed (falhou) ou interrupted (interrompida)',
+    ]),
+    kept('started_at', 'TIMESTAMPTZ', 'Start of the run', ['Início (UTC)', 'Início da execução']),
+    kept('finished_at', 'TIMESTAMPTZ', 'End of the run; NULL if the process died', [
+      'Fim (UTC)',
+      'Fim da execução; vazio quando o processo morreu',
+    ]),
+    ...Object.entries<Counter>(RUN_COUNTERS).map(
+      ([name, counter]): PublishedColumn => ({ name, type: 'BIGINT', from: { kept: true }, ...counter }),
+    ),
+    kept('scan_complete', 'BOOLEAN', 'Whether a pass over the list was verified to be complete', [
+      'Lista completa',
+      'Se uma leitura da lista toda foi verificada como completa',
+    ]),
+    kept('error', 'VARCHAR', 'What went wrong and what to do', ['Erro', 'O que deu errado e o que fazer']),
   ],
 }

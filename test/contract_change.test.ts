@@ -83,31 +83,29 @@ const PROPERTIES: {
 
 /** A version that required what the contract makes optional. */
 const STRICTER = [
-  { file: 'schema/analysis.ts', from: 'pricing: optional(pricing),', to: 'pricing,' },
-  { file: 'schema/notice.ts', from: 'orgao: optional(z.string()),', to: 'orgao: z.string(),' },
+  {
+    file: 'schema/analysis.ts',
+    from: 'part: PRICING,\n    nullable: true,',
+    to: 'part: PRICING,\n    always: true,',
+  },
+  {
+    file: 'schema/notice.ts',
+    from: "orgao: {\n    type: 'string',",
+    to: "orgao: {\n    type: 'string',\n    always: true,",
+  },
 ]
 
 /** A version that knows two more fields, one of notices and one of items. */
 const WIDER = [
   {
-    file: 'schema/tables.ts',
-    from: "text('numero', 'Notice or process number'),",
-    to: "text('numero', 'Notice or process number'), integer('dias', 'Days left'),",
-  },
-  {
-    file: 'schema/tables.ts',
-    from: "text('unidade_medida',",
-    to: "text('marca', 'Brand'), text('unidade_medida',",
-  },
-  {
-    file: 'schema/portuguese_tables.ts',
-    from: "  numero: ['Número',",
-    to: "  dias: ['Dias', 'Dias que restam'], marca: ['Marca', 'Marca do item'],\n  numero: ['Número',",
-  },
-  {
     file: 'schema/notice.ts',
-    from: 'numero: optional(z.string()),',
-    to: 'numero: optional(z.string()), dias: optional(z.int()),',
+    from: '  numero: {',
+    to: "  dias: { type: 'integer', description: 'Days left', portuguese: ['Dias', 'Dias que restam'] },\n  numero: {",
+  },
+  {
+    file: 'schema/analysis_lists.ts',
+    from: '    unidade_medida: {',
+    to: "    marca: { type: 'string', description: 'Brand', portuguese: ['Marca', 'Marca'] },\n    unidade_medida: {",
   },
 ]
 

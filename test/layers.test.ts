@@ -115,6 +115,16 @@ describe('Imports', () => {
     expect(FILES.flatMap(file => importsOf(file, read(file))).length).toBeGreaterThan(FILES.length)
   })
 
+  it('of zod are in one file of the schema: commands that only read tables start without it', () => {
+    const schema = FILES.filter(file => file.startsWith('schema/'))
+    const withZod = schema.filter(file => / from 'zod'/.test(readFileSync(join(ROOT, file), 'utf8')))
+    expect(withZod).toEqual(['schema/zod.ts'])
+    const importers = schema.filter(file =>
+      importsOf(file, readFileSync(join(ROOT, file), 'utf8')).includes('schema/zod.ts'),
+    )
+    expect(importers).toEqual([])
+  })
+
   it('come from layers that are there', () => {
     expect(LAYERS.filter((_, index) => !FILES.some(file => layerOf(file) === index))).toEqual([])
     const strangers = STRANGERS.flatMap(({ among }) => among)

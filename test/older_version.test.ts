@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { SCHEMA_VERSION } from '#src/store/warehouse/warehouse.ts'
+import { SCHEMA_VERSION } from '#src/store/warehouse/schema.ts'
 import { DAEMON_TEST, startDaemon, until } from './support/daemon.ts'
 import { failedJobs, NEVER, redisSettings, requestSync } from './support/daemon_runs.ts'
 import { notices } from './support/notices.ts'
@@ -13,9 +13,15 @@ vi.setConfig(DAEMON_TEST)
 /** The next version, with another column. */
 const NEWER = [
   {
-    file: 'src/store/warehouse/warehouse.ts',
-    from: `export const SCHEMA_VERSION = ${SCHEMA_VERSION}`,
-    to: `export const SCHEMA_VERSION = ${SCHEMA_VERSION + 1}`,
+    file: 'schema/notice.ts',
+    from: '  numero: {',
+    to: `  dias: {
+    type: 'integer',
+    since: ${SCHEMA_VERSION + 1},
+    description: 'Days left',
+    portuguese: ['Dias', 'Dias que restam'],
+  },
+  numero: {`,
   },
 ]
 

@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Command } from 'commander'
 import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
-import { renderDictionary } from '#src/present/dictionary.ts'
+import { assertVersionRaised, renderDictionary } from '#src/present/dictionary.ts'
 
 export const DICTIONARY_FILE = join(import.meta.dirname, '../../docs/DATA_DICTIONARY.md')
 
@@ -12,14 +12,18 @@ export function dictionaryCommand(): Command {
     .option('--check', 'write nothing; exit 1 if the file is out of date')
     .action(async ({ check }: { check?: true }) => {
       if (check) await checkDictionary(DICTIONARY_FILE)
-      else await writeDictionary(DICTIONARY_FILE)
+      else {
+        await writeDictionary(DICTIONARY_FILE)
+        process.stdout.write(`Wrote ${DICTIONARY_FILE}\n`)
+      }
     })
 }
 
-async function writeDictionary(file: string): Promise<void> {
+/** @throws FatalError if the tables changed, but not their version. */
+export async function writeDictionary(file: string): Promise<void> {
+  assertVersionRaised((await readIfThere(file)) ?? '')
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, renderDictionary())
-  process.stdout.write(`Wrote ${file}\n`)
 }
 
 /** @throws FatalError if the file is missing or out of date. */

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
+import { OPEN_STATUSES } from '#schema/notice.ts'
 import { writeNew } from '#src/platform/durable.ts'
 import { linesOf } from '#src/platform/lines.ts'
 import { type Database, literal } from '#src/store/warehouse/database.ts'
@@ -10,9 +11,6 @@ import type { ListedFile } from './listed.ts'
  * always fail could be adjacent and open the circuit before the rest are fetched.
  */
 const STRIDES = 8
-
-/** Phases in which a notice is still in the funnel; the others are closed. */
-const OPEN_STATUSES = ['screening', 'analysis', 'pricing', 'ready']
 
 export type DetectOptions = {
   readonly db: Database

@@ -1,4 +1,5 @@
 import type { Settings } from '#config/settings.ts'
+import { isGoodRun } from '#schema/sync_runs.ts'
 import { remove } from '#src/platform/durable.ts'
 import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/store/company.ts'
 import { forgetFailure } from '#src/store/failure.ts'
@@ -13,7 +14,7 @@ import {
   type RunMode,
   type RunReport,
 } from '#src/store/run_report.ts'
-import { broughtNothing, readState, wentThrough, writeState } from '#src/store/state.ts'
+import { broughtNothing, readState, writeState } from '#src/store/state.ts'
 import {
   openWarehouse,
   settleWarehouse,
@@ -138,7 +139,7 @@ async function rememberRun(
   await writeState(paths, {
     last_run: report,
     causes: [...causes],
-    last_good_at: wentThrough(report) ? report.finished_at : (before?.last_good_at ?? null),
+    last_good_at: isGoodRun(report) ? report.finished_at : (before?.last_good_at ?? null),
     quarantined: open,
     quarantined_before: before?.quarantined ?? 0,
     raw_log: await rawLogSize(paths.raw, before?.raw_log),

@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
-import { analysis } from '#schema/analysis.ts'
+import { ANALYSIS } from '#schema/analysis.ts'
 import { canonicalDateTime, isPlainPathSegment } from '#schema/fields.ts'
-import { notice, noticePage } from '#schema/notice.ts'
+import { NOTICE } from '#schema/notice.ts'
+import { type Field, type Fields, fieldPaths, type ValueType } from '#schema/record.ts'
+import { analysis, notice, noticePage } from '#schema/zod.ts'
 import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
 import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/platform/surrogates.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
@@ -51,29 +53,49 @@ const MAX_PARSED_DEPTH = 500_000
 const MAX_TOTAL = 1_000_000
 
 type Path = readonly PropertyKey[]
-type Schema = { readonly root: string; readonly shape: z.ZodType; readonly dateTimes: readonly string[] }
-
-const NOTICE: Schema = {
-  root: 'notice',
-  shape: notice,
-  dateTimes: ['data_sessao', 'committed_at', 'created_at', 'updated_at'],
+type Schema = {
+  readonly root: string
+  readonly shape: z.ZodType
+  readonly dateTimes: readonly string[]
+  /**
+   * Free-form parts and elements of lists of texts, by path. They are published as JSON text: any content is kept, and
+   * differences are only reported.
+   */
+  readonly freeForm: readonly string[]
 }
-const ANALYSIS: Schema = { root: 'analysis', shape: analysis, dateTimes: ['data_sessao'] }
 
-/** Free-form parts are published as JSON text: any content is kept, and differences are only reported. */
-const FREE_FORM = /^(overview|operational|requirements\[\]\.metadata)(\.|\[|$)|^verdict\.bullets\[\]/
+function schemaOf(root: string, shape: z.ZodType, fields: Fields): Schema {
+  const all = [...fieldPaths(fields)]
+  return {
+    root,
+    shape,
+    // The contract has date-times only at the top of a document.
+    dateTimes: Object.keys(fields).filter(name => typeOf(fields[name]) === 'date-time'),
+    freeForm: all.flatMap(([path, field]) => {
+      if (typeOf(field) === 'strings') return [`${path}[]`]
+      return typeOf(field) === 'object' || ('part' in field && field.part.freeForm) ? [path] : []
+    }),
+  }
+}
+
+function typeOf(field: Field | undefined): ValueType | null {
+  return field && 'type' in field ? field.type : null
+}
+
+const NOTICE_SCHEMA = schemaOf('notice', notice, NOTICE)
+const ANALYSIS_SCHEMA = schemaOf('analysis', analysis, ANALYSIS)
 
 /**
  * Checks the body of `GET /editais/{id}/analysis` against the contract (docs/contract.md#analysis).
  * @param expectedId the requested notice; a body about another one is rejected.
  */
 export function validateAnalysis(bytes: Buffer, expectedId: string): Verdict {
-  return validateBody(bytes, expectedId, ANALYSIS)
+  return validateBody(bytes, expectedId, ANALYSIS_SCHEMA)
 }
 
 /** Checks the body of `GET /editais/{id}` against docs/contract.md#notice. */
 export function validateNotice(bytes: Buffer, expectedId: string): Verdict {
-  return validateBody(bytes, expectedId, NOTICE)
+  return validateBody(bytes, expectedId, NOTICE_SCHEMA)
 }
 
 /**
@@ -102,7 +124,7 @@ export function validatePage(bytes: Buffer): Page | string {
   const plain = !escaped && isUtf8(bytes) && isShallow(body) && text === JSON.stringify(body)
   return {
     notices: editais.map((value, index) =>
-      validate({ value, escaped, source: () => source(index), plain, schema: NOTICE }),
+      validate({ value, escaped, source: () => source(index), plain, schema: NOTICE_SCHEMA }),
     ),
     total,
     limit,
@@ -257,7 +279,7 @@ function repair(value: unknown, schema: Schema): Repaired {
       for (const key of issue.keys) report([...issue.path, key], 'unknown_field', valueAt(at, [key]))
     } else if (issue.code === 'invalid_value' && typeof at === 'string') {
       report(issue.path, 'unknown_enum', at)
-    } else if (FREE_FORM.test(fieldName(issue.path))) {
+    } else if (isFreeForm(issue.path, schema)) {
       report(issue.path, 'wrong_type', at)
     } else if (at === undefined || at === null || expectsArray(issue) || issue.path.length === 0) {
       return { reason: reasonOf(issue, at), path: exactPath(issue.path) }
@@ -276,6 +298,11 @@ function repair(value: unknown, schema: Schema): Repaired {
 }
 
 type Issue = z.core.$ZodIssue
+
+function isFreeForm(path: Path, { freeForm }: Schema): boolean {
+  const name = fieldName(path)
+  return freeForm.some(part => name === part || name.startsWith(`${part}.`) || name.startsWith(`${part}[`))
+}
 
 function expectsArray(issue: Issue): boolean {
   return issue.code === 'invalid_type' && issue.expected === 'array'

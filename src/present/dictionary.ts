@@ -1,6 +1,8 @@
+import type { Portuguese } from '#schema/columns.ts'
 import { type MartColumn, VIEWS } from '#schema/marts.ts'
-import { portuguese } from '#schema/portuguese.ts'
 import { type Column, publishedColumns, TABLES, type Table } from '#schema/tables.ts'
+import { FatalError } from '#src/platform/errors.ts'
+import { SCHEMA_VERSION, schemaHash } from '#src/store/warehouse/schema.ts'
 
 const INTRODUCTION = `# Data dictionary
 
@@ -49,24 +51,22 @@ type Described = {
   readonly type: string
   readonly unit?: string
   readonly description: string
+  readonly portuguese: Portuguese
   readonly source: string
 }
 type Relation = {
   readonly name: string
   readonly description: string
+  readonly portuguese: Portuguese
   readonly columns: readonly Described[]
 }
 
-/**
- * The data dictionary as Markdown: every table, every mart and their columns, in English and Portuguese.
- * @throws Error if something has no entry in `schema/portuguese.ts`.
- */
+/** The data dictionary as Markdown: every table, every mart and their columns, in English and Portuguese. */
 export function renderDictionary(): string {
   const tables = TABLES.map(tableRelation)
-  const marts = VIEWS.map(({ name, description, columns }) => ({
-    name,
-    description,
-    columns: columns.map(column => ({ ...column, source: martSource(column) })),
+  const marts = VIEWS.map(view => ({
+    ...view,
+    columns: view.columns.map(column => ({ ...column, source: martSource(column) })),
   }))
   const parts = [
     INTRODUCTION,
@@ -75,14 +75,33 @@ export function renderDictionary(): string {
     ...tables.map(section),
     '## Marts\n',
     ...marts.map(section),
+    versionLine(),
   ]
   return parts.join('\n')
 }
 
+/** Records the version of the tables with the hash of what they are made by. */
+function versionLine(): string {
+  return `<!-- Version ${SCHEMA_VERSION} of the tables, ${schemaHash('UTC')} -->\n`
+}
+
+const VERSION_LINE = /^<!-- Version (\d+) of the tables, ([0-9a-f]{64}) -->$/m
+
+/**
+ * @param previous the dictionary so far.
+ * @throws FatalError if the tables changed, but not their version: an older program would not know a newer warehouse.
+ */
+export function assertVersionRaised(previous: string): void {
+  const [, version, hash] = VERSION_LINE.exec(previous) ?? []
+  if (version === undefined || hash === schemaHash('UTC') || Number(version) < SCHEMA_VERSION) return
+  throw new FatalError(
+    `What a log gives has changed, but version ${version} of the tables is recorded already. Write \`since: ${Number(version) + 1}\` into the record of each new column, or raise STATEMENTS_VERSION in src/store/warehouse/schema.ts.`,
+  )
+}
+
 function tableRelation(table: Table): Relation {
   return {
-    name: table.name,
-    description: table.description,
+    ...table,
     columns: publishedColumns(table).map(column => ({ ...column, source: tableSource(table, column) })),
   }
 }
@@ -111,32 +130,33 @@ function martSource({ from }: MartColumn): string {
 }
 
 function contents(relations: readonly Relation[]): string {
-  const rows = relations.map(({ name, description }) => {
-    const { label } = portuguese(name)
-    return [`[\`${name}\`](#${name})`, escaped(label), escaped(description)]
-  })
+  const rows = relations.map(({ name, description, portuguese: [label] }) => [
+    `[\`${name}\`](#${name})`,
+    escaped(label),
+    escaped(description),
+  ])
   return markdownTable(['Table or mart', 'Nome', 'What it holds'], rows)
 }
 
-function section({ name, description, columns }: Relation): string {
-  const inPortuguese = portuguese(name)
+function section({ name, description, portuguese, columns }: Relation): string {
+  const [title, inPortuguese] = portuguese
   const rows = columns.map(column => {
-    const { label, description } = portuguese(name, column.name)
+    const [label, meaning] = column.portuguese
     return [
       `\`${column.name}\``,
       column.type,
       escaped(column.unit ?? ''),
       escaped(label),
       escaped(column.description),
-      escaped(description),
+      escaped(meaning),
       column.source,
     ]
   })
   return `### ${name}
 
-**${escaped(inPortuguese.label)}.** ${escaped(description)}.
+**${escaped(title)}.** ${escaped(description)}.
 
-*${escaped(inPortuguese.description)}.*
+*${escaped(inPortuguese)}.*
 
 ${markdownTable(['Column', 'Type', 'Unit', 'Nome', 'Meaning', 'Significado', 'Source'], rows)}`
 }

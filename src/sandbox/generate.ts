@@ -1,4 +1,4 @@
-import type { STATUSES } from '#schema/notice.ts'
+import type { Notice, STATUSES } from '#schema/notice.ts'
 import { generateAnalysis, recommendationOf } from './generate_analysis.ts'
 import { brasiliaTime, generateTender } from './generate_tender.ts'
 import type { Level } from './levels.ts'
@@ -75,7 +75,7 @@ export function generateEntry(options: EntryOptions): Entry {
     ...(phase.confirmed && { committed_at: between(random, createdAt, updatedAt).toISOString() }),
     created_at: createdAt.toISOString(),
     updated_at: instantText(random, updatedAt),
-  }
+  } satisfies Notice
   return { edital, analysis: generateAnalysis(edital, phase.level) }
 }
 

@@ -1,3 +1,4 @@
+import { REPEATED_FIELDS } from '#schema/analysis.ts'
 import { generateItems, segmentOf } from './generate_tender.ts'
 import { type Level, reaches } from './levels.ts'
 import { createRandom, type Random } from './random.ts'
@@ -18,33 +19,11 @@ export function generateAnalysis(
   level: Level,
   tenderItems?: readonly object[],
 ): AnalysisDocument {
-  const {
-    id,
-    pncp_id,
-    orgao,
-    objeto,
-    numero,
-    modalidade,
-    uf,
-    valor_estimado,
-    data_sessao,
-    pncp_url,
-    status,
-  } = edital
+  const { id, pncp_id, objeto } = edital
   const recommendation = recommendationOf(id)
   const segment = segmentOf(objeto)
   return defined({
-    id,
-    pncp_id,
-    orgao,
-    objeto,
-    numero,
-    modalidade,
-    uf,
-    valor_estimado,
-    data_sessao,
-    pncp_url,
-    status,
+    ...Object.fromEntries(REPEATED_FIELDS.map(name => [name, edital[name]])),
     analysis_level: level,
     analyzed: level !== 'none',
     verdict: reaches(level, 'simple') ? verdictOf(edital, segment, recommendation, level) : {},

@@ -1,3 +1,4 @@
+import { OPEN_STATUSES } from '#schema/notice.ts'
 import { generateEntry, sequenceAt } from './generate.ts'
 import { generateAnalysis, recommendationOf } from './generate_analysis.ts'
 import { brasiliaTime } from './generate_tender.ts'
@@ -88,7 +89,7 @@ function moveSome(world: World, random: Random, now: Date): Change[] {
 /** What happens next to a notice depends on its phase; closed ones stay as they are. */
 function move(world: World, entry: Entry, random: Random, now: Date): Change['what'] | null {
   const { status } = entry.edital
-  if (!['screening', 'analysis', 'pricing', 'ready'].includes(status)) return null
+  if (!OPEN_STATUSES.includes(status)) return null
   if (isSessionOver(entry, now)) return change(world, entry, now, 'expired', { status: 'expired' })
   if (status === 'ready') return null
   const advised = adviceOf(entry) !== 'nao_recomendado'

@@ -1,3 +1,4 @@
+import { REPEATED_FIELDS } from '#schema/analysis.ts'
 import type { NoticeFilter, NoticeSource } from '#src/api/server/source.ts'
 
 /** A notice as the API sends it (docs/contract.md#notice); tests may add any other fields. */
@@ -30,12 +31,6 @@ export type Patch = {
   /** Sets `updated_at` to this instant; without it the change is silent. */
   readonly updatedAt?: Date
 }
-
-/** As in the notice: docs/contract.md#analysis. */
-const SHARED_FIELDS = new Set([
-  ...['id', 'pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado'],
-  ...['data_sessao', 'pncp_url', 'status'],
-])
 
 /** The notices of one company, in memory. Documents are never mutated: a change replaces them. */
 export class World implements NoticeSource {
@@ -79,7 +74,7 @@ export class World implements NoticeSource {
   update(id: string, patch: Patch): Entry {
     const { edital, analysis } = this.#live(id)
     const stamp = patch.updatedAt ? { updated_at: patch.updatedAt.toISOString() } : {}
-    const shared = Object.entries(patch.edital ?? {}).filter(([field]) => SHARED_FIELDS.has(field))
+    const shared = Object.entries(patch.edital ?? {}).filter(([field]) => REPEATED_FIELDS.includes(field))
     const changed: Entry = {
       edital: patched(edital, { ...patch.edital, ...stamp }),
       analysis:

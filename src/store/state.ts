@@ -37,9 +37,3 @@ export async function writeState({ state: path }: CompanyPaths, state: CompanySt
 export function broughtNothing({ status, loaded }: RunReport): boolean {
   return status === 'interrupted' && loaded === 0
 }
-
-/** An unfiltered run that attempted everything listed: the data is as fresh as the API. */
-export function wentThrough({ mode, status, not_attempted }: RunReport): boolean {
-  const everything = mode === 'full' || mode === 'incremental'
-  return everything && (status === 'ok' || status === 'partial') && not_attempted === 0
-}

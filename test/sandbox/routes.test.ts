@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { analysis } from '#schema/analysis.ts'
-import { notice, noticePage, STATUSES } from '#schema/notice.ts'
+import { STATUSES } from '#schema/notice.ts'
+import { analysis, notice, noticePage } from '#schema/zod.ts'
 import { createApiRoutes, LIST_PATH } from '#src/api/server/routes.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import { openSandbox, pageOf } from '#test/support/sandbox.ts'

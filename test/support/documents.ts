@@ -1,4 +1,5 @@
 import type { AnalysisDocument, Edital } from '#src/sandbox/world.ts'
+import { isJson, isMoment, isScalar, LISTS, namesBelow, PARTS } from './contract_tables.ts'
 
 /**
  * Brings equivalent documents into the same form: optional fields that are null are omitted; a time with an offset and
@@ -8,54 +9,30 @@ import type { AnalysisDocument, Edital } from '#src/sandbox/world.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-const NOTICE = [
-  ...['id', 'pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado', 'pncp_url'],
-  ...['status', 'participation_confirmed', 'discard_reason'],
-]
-const REPEATED = NOTICE.slice(0, 10)
-const PARTS = {
-  verdict: ['recommendation', 'reason', 'summary', 'bullets'],
-  pricing: [
-    ...['investimento_total', 'garantia_proposta', 'garantia_contratual', 'margem_min', 'margem_max'],
-    ...['risco_pagamento', 'is_srp', 'sigiloso'],
-  ],
-  orgao_report: ['payment_risk', 'status'],
-} as const
-const ELEMENTS = {
-  requirements: ['category', 'title', 'required', 'current', 'status', 'ai_notes', 'metadata'],
-  items: [
-    ...['numero_item', 'descricao', 'quantidade', 'unidade_medida', 'valor_unitario_estimado', 'valor_total'],
-    ...['material_ou_servico', 'numero_lote', 'criterio_julgamento_nome', 'ai_selected', 'ai_reasoning'],
-    'ai_confidence',
-  ],
-  alerts: ['type', 'severity', 'title', 'description', 'action_type', 'legal_thesis'],
-} as const
-
 export function comparableNotice(edital: Edital): Fields {
-  const times = ['data_sessao', 'committed_at', 'created_at', 'updated_at']
-  return { ...some(edital, NOTICE), ...Object.fromEntries(times.map(name => [name, instant(edital[name])])) }
+  return fieldsOf(edital, 'Notice')
 }
 
 export function comparableAnalysis(analysis: AnalysisDocument): Fields {
-  const parts = Object.entries(PARTS).map(([name, names]) => [name, part(analysis[name], names)])
-  const lists = Object.entries(ELEMENTS).map(([name, names]) => [
+  const parts = Object.entries(PARTS).map(([name, heading]) => [name, part(analysis[name], heading)])
+  const lists = Object.entries(LISTS).map(([name, heading]) => [
     name,
-    (analysis[name] as Fields[]).map(element => some(element, names)),
+    (analysis[name] as Fields[]).map(element => fieldsOf(element, heading)),
   ])
-  return {
-    ...some(analysis, [...REPEATED, 'analysis_level', 'analyzed', 'overview', 'operational']),
-    data_sessao: instant(analysis.data_sessao),
-    ...Object.fromEntries([...parts, ...lists]),
-  }
+  // Of the overview, which is free-form, everything counts.
+  return { ...Object.fromEntries([...parts, ...lists]), ...fieldsOf(analysis, 'Analysis') }
 }
 
-function part(value: unknown, names: readonly string[]): Fields | null {
-  return value === null || value === undefined ? null : some(value as Fields, names)
+function part(value: unknown, heading: string): Fields | null {
+  return value === null || value === undefined ? null : fieldsOf(value as Fields, heading)
 }
 
-function some(fields: Fields, names: readonly string[]): Fields {
-  const present = names.filter(name => fields[name] !== undefined && fields[name] !== null)
-  return Object.fromEntries(present.map(name => [name, fields[name]]))
+/** The fields of the contract's table below a heading that have one value. */
+function fieldsOf(object: Fields, heading: string): Fields {
+  const names = namesBelow(heading, type => isScalar(type) || isJson(type))
+  const present = names.filter(name => object[name] !== undefined && object[name] !== null)
+  const times = namesBelow(heading, isMoment).map(name => [name, instant(object[name])])
+  return { ...Object.fromEntries(present.map(name => [name, object[name]])), ...Object.fromEntries(times) }
 }
 
 /** Microseconds, or the text if it is not such a time. */

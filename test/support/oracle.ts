@@ -1,4 +1,14 @@
 import { isUtf8 } from 'node:buffer'
+import {
+  type ContractField,
+  fieldsBelow,
+  isJson,
+  isMoment,
+  isScalar,
+  LISTS,
+  namesBelow,
+  PARTS,
+} from './contract_tables.ts'
 
 /*
  * The expected result for a document, by the contract (docs/contract.md) and by the rules for deviations
@@ -18,109 +28,40 @@ type Spec =
 /** Names of required members end in `!`. */
 type Members = Readonly<Record<string, Spec>>
 
-const text: Spec = { is: 'text' }
-const number: Spec = { is: 'number' }
-const integer: Spec = { is: 'integer' }
-const boolean: Spec = { is: 'boolean' }
-const moment: Spec = { is: 'moment' }
-const freeObject: Spec = { is: 'free', kind: 'object' }
-const word = (...words: string[]): Spec => ({ is: 'text', words })
-const listOf = (members: Members): Spec => ({ is: 'list', each: { is: 'object', members } })
-
-const SHARED: Members = {
-  'id!': { is: 'id' },
-  'pncp_id!': text,
-  'status!': word('screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'),
-  orgao: text,
-  objeto: text,
-  numero: text,
-  modalidade: text,
-  uf: text,
-  pncp_url: text,
-  valor_estimado: number,
-  data_sessao: moment,
+const KINDS: Readonly<Record<string, Kind>> = {
+  string: 'text',
+  'string, enum': 'text',
+  'string, date-time': 'moment',
+  number: 'number',
+  'number (double)': 'number',
+  integer: 'integer',
+  boolean: 'boolean',
 }
 
-const NOTICE: Members = {
-  ...SHARED,
-  'participation_confirmed!': boolean,
-  discard_reason: text,
-  committed_at: moment,
-  'created_at!': moment,
-  'updated_at!': moment,
+/** The members of the object whose fields are in the contract's table below a heading. */
+function membersBelow(heading: string): Members {
+  // Any value fits a field without a type.
+  const typed = fieldsBelow(heading).filter(({ type }) => type !== 'any')
+  return Object.fromEntries(
+    typed.map(field => [field.presence === 'always' ? `${field.name}!` : field.name, specOf(field)]),
+  )
 }
 
-const ANALYSIS: Members = {
-  ...SHARED,
-  'analysis_level!': word('none', 'simple', 'medium', 'deep'),
-  'analyzed!': boolean,
-  'verdict!': {
-    is: 'object',
-    members: {
-      recommendation: word('participar', 'cautela', 'nao_recomendado'),
-      reason: text,
-      summary: text,
-      bullets: { is: 'list', each: { is: 'free', kind: 'text' } },
-    },
-  },
-  overview: {
-    is: 'free',
-    kind: 'object',
-    members: { lei_aplicavel: text, prazo_impugnacao: text, is_srp: boolean, exclusivo_me_epp: boolean },
-  },
-  'requirements!': listOf({
-    category: word(
-      ...['habilitacao_juridica', 'qualificacao_tecnica', 'qualificacao_economica', 'regularidade_fiscal'],
-      ...['regularidade_trabalhista', 'declaracoes', 'amostras', 'visita_tecnica', 'certificacoes'],
-      ...['garantias', 'programa_integridade', 'outros'],
-    ),
-    title: text,
-    required: text,
-    current: text,
-    ai_notes: text,
-    metadata: freeObject,
-    status: word('red', 'yellow', 'green'),
-  }),
-  'items!': listOf({
-    numero_item: integer,
-    descricao: text,
-    quantidade: number,
-    unidade_medida: text,
-    valor_unitario_estimado: number,
-    valor_total: number,
-    material_ou_servico: word('M', 'S'),
-    numero_lote: integer,
-    criterio_julgamento_nome: text,
-    ai_selected: boolean,
-    ai_reasoning: text,
-    ai_confidence: number,
-  }),
-  'alerts!': listOf({
-    type: word('risk', 'opportunity', 'info'),
-    severity: word('critical', 'high', 'medium', 'low'),
-    title: text,
-    description: text,
-    legal_thesis: text,
-    action_type: word('impugnacao', 'esclarecimento', 'recurso', 'contrarrazao', 'none'),
-  }),
-  pricing: {
-    is: 'object',
-    members: {
-      investimento_total: number,
-      garantia_proposta: number,
-      garantia_contratual: number,
-      margem_min: number,
-      margem_max: number,
-      is_srp: boolean,
-      sigiloso: boolean,
-      risco_pagamento: word('', 'baixo', 'medio', 'alto', 'critico', 'desconhecido'),
-    },
-  },
-  orgao_report: { is: 'object', members: { payment_risk: text, status: text } },
-  operational: freeObject,
+function specOf({ name, type, values }: ContractField): Spec {
+  if (name === 'id') return { is: 'id' }
+  if (name in LISTS) {
+    return { is: 'list', each: { is: 'object', members: membersBelow(LISTS[name as keyof typeof LISTS]) } }
+  }
+  if (type === 'array of string') return { is: 'list', each: { is: 'free', kind: 'text' } }
+  const members = name in PARTS ? membersBelow(PARTS[name as keyof typeof PARTS]) : undefined
+  if (type === 'object (free-form)') return { is: 'free', kind: 'object', ...(members && { members }) }
+  if (members) return { is: 'object', members }
+  const kind = KINDS[type]
+  if (kind === undefined) throw new Error(`docs/contract.md: ${name} has the unknown type ${type}`)
+  return { is: kind, ...(values.length > 0 && { words: values }) }
 }
 
-const MEMBERS = { notice: NOTICE, analysis: ANALYSIS }
+const MEMBERS = { notice: membersBelow('Notice'), analysis: membersBelow('Analysis') }
 
 /** A document may have at most 100 levels of brackets. */
 const MAX_LEVELS = 100
@@ -354,9 +295,11 @@ export function editalRow(document: Document): ExpectedRow {
     /^(\d{14})-(\d{4})-(\d+)$/.exec(String(document.pncp_id)) ?? ([] as string[])
   const inRange = sequence !== undefined && BigInt(sequence) < 2n ** 63n
   return {
-    ...scalars(document, ['pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado']),
-    ...scalars(document, ['pncp_url', 'status', 'participation_confirmed', 'discard_reason']),
-    ...moments(document, ['data_sessao', 'committed_at', 'created_at', 'updated_at']),
+    ...scalars(
+      document,
+      namesBelow('Notice', isScalar).filter(name => name !== 'id'),
+    ),
+    ...moments(document, namesBelow('Notice', isMoment)),
     orgao_cnpj: cnpj,
     pncp_ano: year === undefined ? null : Number(year),
     pncp_sequencial: inRange ? Number(sequence) : null,
@@ -366,52 +309,43 @@ export function editalRow(document: Document): ExpectedRow {
 /** The row of `analyses` for an analysis. */
 export function analysisRow(document: Document): ExpectedRow {
   const part = (name: string) => (isObject(document[name]) ? (document[name] as Document) : {})
-  const overview = part('overview')
-  const flag = (name: string) => (typeof overview[name] === 'boolean' ? overview[name] : null)
-  const worded = [
-    ...['orgao_licitante', 'lei_aplicavel', 'valor_estimado', 'prazo_impugnacao', 'locais_entrega'],
-    ...['restricoes_participacao', 'atestado_capacidade_exigido', 'visita_tecnica_obrigatoria'],
-  ]
   return {
     ...scalars(document, ['analysis_level', 'analyzed']),
-    ...prefixed('verdict_', scalars(part('verdict'), ['recommendation', 'reason', 'summary'])),
-    verdict_bullets: json(part('verdict').bullets),
-    ...Object.fromEntries(worded.map(name => [`overview_${name}`, asWorded(overview[name])])),
-    overview_is_srp: flag('is_srp'),
-    overview_exclusivo_me_epp: flag('exclusivo_me_epp'),
+    ...prefixed('verdict_', valuesOf(part('verdict'), PARTS.verdict)),
+    ...prefixed('overview_', overviewOf(part('overview'))),
     overview: json(document.overview),
-    ...prefixed(
-      'pricing_',
-      scalars(part('pricing'), [
-        ...['investimento_total', 'garantia_proposta', 'garantia_contratual', 'margem_min', 'margem_max'],
-        ...['risco_pagamento', 'is_srp', 'sigiloso'],
-      ]),
-    ),
-    ...prefixed('orgao_report_', scalars(part('orgao_report'), ['payment_risk', 'status'])),
+    ...prefixed('pricing_', valuesOf(part('pricing'), PARTS.pricing)),
+    ...prefixed('orgao_report_', valuesOf(part('orgao_report'), PARTS.orgao_report)),
     operational: json(document.operational),
   }
 }
 
-const CHILDREN = {
-  requirements: ['category', 'title', 'required', 'current', 'status', 'ai_notes'],
-  items: [
-    ...['numero_item', 'descricao', 'quantidade', 'unidade_medida', 'valor_unitario_estimado', 'valor_total'],
-    ...['material_ou_servico', 'numero_lote', 'criterio_julgamento_nome'],
-    ...['ai_selected', 'ai_reasoning', 'ai_confidence'],
-  ],
-  alerts: ['type', 'severity', 'title', 'description', 'action_type', 'legal_thesis'],
-} as const
+/** An overview is free-form: flags have to be booleans, everything else is text as worded. */
+function overviewOf(overview: Document): ExpectedRow {
+  return Object.fromEntries(
+    fieldsBelow(PARTS.overview).map(({ name, type }) => {
+      const value = overview[name]
+      if (type === 'boolean') return [name, typeof value === 'boolean' ? value : null]
+      return [name, asWorded(value)]
+    }),
+  )
+}
 
-export type ChildTable = keyof typeof CHILDREN
-export const CHILD_TABLES = Object.keys(CHILDREN) as readonly ChildTable[]
+export type ChildTable = keyof typeof LISTS
+export const CHILD_TABLES = Object.keys(LISTS) as readonly ChildTable[]
 
 /** The rows of a child table for an analysis, in order. */
 export function childRows(document: Document, table: ChildTable): ExpectedRow[] {
   return (document[table] as readonly Document[]).map((element, index) => ({
     ordinal: index + 1,
-    ...scalars(element, CHILDREN[table]),
-    ...(table === 'requirements' ? { metadata: json(element.metadata) } : {}),
+    ...valuesOf(element, LISTS[table]),
   }))
+}
+
+/** The values of an object's fields, as in the contract's table below a heading. */
+function valuesOf(object: Document, heading: string): ExpectedRow {
+  const texts = namesBelow(heading, isJson).map(name => [name, json(object[name])])
+  return { ...scalars(object, namesBelow(heading, isScalar)), ...Object.fromEntries(texts) }
 }
 
 function scalars(document: Document, names: readonly string[]): ExpectedRow {

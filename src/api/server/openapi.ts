@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
+import { documentSchemas } from '#schema/openapi.ts'
 import {
   COMMON_ABOUT,
   COMMON_HEADERS,
@@ -27,10 +28,18 @@ export type Extras = {
   readonly localSessions: boolean
 }
 
-/** OpenAPI 3.1 of this server: `schema/openapi.yaml`, plus its behaviour where that is silent. */
-export async function describeServer(extras: Extras): Promise<object> {
+/** OpenAPI 3.1 of the contract: `schema/openapi.yaml`, with the fields of the documents. */
+export async function describeContract(): Promise<Node> {
   const text = await readFile(new URL('../../../schema/openapi.yaml', import.meta.url), 'utf8')
-  const { info, components, paths, ...rest } = parse(text) as Node
+  const contract = parse(text) as Node
+  const { schemas } = contract.components
+  for (const [name, schema] of Object.entries(documentSchemas())) Object.assign(schemas[name], schema)
+  return contract
+}
+
+/** OpenAPI 3.1 of this server: the contract, plus its behaviour where that is silent. */
+export async function describeServer(extras: Extras): Promise<object> {
+  const { info, components, paths, ...rest } = await describeContract()
   const { responses, ...kept } = components
   for (const { get: operation } of Object.values(paths) as Node[]) {
     operation.parameters = [...operation.parameters, ...extras.parameters].map(withExtras)

@@ -1,5 +1,5 @@
+import { comment } from '#schema/comment.ts'
 import { CATALOG, type Relation } from '#schema/marts.ts'
-import { comment, portuguese } from '#schema/portuguese.ts'
 
 /** What Metabase should know about a column. */
 export type ColumnMeaning = {
@@ -55,12 +55,12 @@ const CATEGORIES: ReadonlySet<string> = new Set([
 export function relationMeanings(): RelationMeaning[] {
   return CATALOG.map(relation => ({
     name: relation.name,
-    label: portuguese(relation.name).label,
+    label: relation.portuguese[0],
     description: comment(relation),
     columns: relation.columns.map(column => ({
       name: column.name,
-      label: portuguese(relation.name, column.name).label,
-      description: comment(relation, column),
+      label: column.portuguese[0],
+      description: comment(column),
       ...semanticOf(relation.name, column),
     })),
   }))

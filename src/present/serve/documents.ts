@@ -1,3 +1,4 @@
+import { REPEATED_FIELDS } from '#schema/analysis.ts'
 import { alerts, analyses, type Column, editais, items, requirements, type Table } from '#schema/tables.ts'
 import { identifier, literal } from '#src/store/warehouse/database.ts'
 
@@ -21,12 +22,6 @@ export type DocumentRow = {
   /** JSON (docs/contract.md#analysis); null unless current: an older one belongs to an earlier version of the notice. */
   readonly analysis: string | null
 }
-
-/** Fields of the notice that an analysis repeats (docs/contract.md#analysis). */
-const REPEATED = new Set([
-  ...['id', 'pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'valor_estimado'],
-  ...['data_sessao', 'pncp_url', 'status'],
-])
 
 /** Parts of an analysis that may be present but empty. */
 const EMPTY_PARTS = analyses.columns.flatMap(({ from }) => ('emptyOf' in from ? from.emptyOf : []))
@@ -74,7 +69,9 @@ function analysisOf(children: readonly Table[]): string {
     children.some(table => table.name === name)
       ? `'"${name}":[' || coalesce(${name}.list, '') || ']'`
       : `'"${name}":[]'`
-  const repeated = editais.columns.filter(({ from }) => 'field' in from && REPEATED.has(from.field))
+  const repeated = editais.columns.filter(
+    ({ from }) => 'field' in from && REPEATED_FIELDS.includes(from.field),
+  )
   return object([
     `'"id":' || to_json(e.edital_id)`,
     ...repeated.map(column => field(column, 'e')),

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { comment } from '#schema/comment.ts'
 import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
-import { comment } from '#schema/portuguese.ts'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { writeNew } from '#src/platform/durable.ts'
 import { FatalError, messageOf } from '#src/platform/errors.ts'
@@ -146,8 +146,7 @@ function comments(relation: Relation): string[] {
   return [
     `COMMENT ON VIEW ${view} IS ${literal(comment(relation))}`,
     ...relation.columns.map(
-      column =>
-        `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(comment(relation, column))}`,
+      column => `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(comment(column))}`,
     ),
   ]
 }

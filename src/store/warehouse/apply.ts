@@ -1,3 +1,4 @@
+import { goodRunSql } from '#schema/sync_runs.ts'
 import {
   analyses,
   editais,
@@ -29,8 +30,10 @@ const CURRENT_ANALYSIS_TABLES = ANALYSIS_TABLES.filter(table => table.rows === '
 /** The tables with one file per month. All of them change if a notice's month changes. */
 const MONTHLY_TABLES = TABLES.filter(table => table.files === 'by_month')
 
-/** What the rows depend on besides the log, and a directory for temporary files. */
-export type Projection = { readonly sourceTimezone: string; readonly temporaryDirectory: string }
+/** What the rows depend on besides the log. */
+type Rules = { readonly sourceTimezone: string }
+/** The same, and a directory for temporary files. */
+export type Projection = Rules & { readonly temporaryDirectory: string }
 export type StagedSegment = {
   readonly number: number
   readonly path: string
@@ -88,37 +91,56 @@ export async function project(
   const held = await typesOf(db)
   // Many segments hold only one or two types of lines, and a statement takes time even without matching lines. With no
   // lines at all every statement runs: this is how `poison.ts` detects a fault in a statement.
-  const of = (types: readonly string[], sql: readonly string[]) =>
-    held.size === 0 || types.some(type => held.has(type)) ? sql : []
-  for (const sql of [
+  const needed: Choose = (types, sql) => (held.size === 0 || types.some(type => held.has(type)) ? sql : [])
+  for (const sql of rowStatements(at, projection, needed)) await db.run(sql)
+  await db.run(MONTHS_TOUCHED, { at })
+  await db.run(SEGMENT_APPLIED, { at, lines: segment.lines })
+  await db.run(metaUpdate({ isData: DATA_TYPES.some(type => held.has(type)), isFirst: at === 1 }), { at })
+}
+
+/** All statements, whatever the lines. The same lines give other rows only if these change. */
+export function allStatements(sourceTimezone: string): readonly string[] {
+  return [
+    ...rowStatements(0, { sourceTimezone }, (_, sql) => sql),
+    MONTHS_TOUCHED,
+    SEGMENT_APPLIED,
+    metaUpdate({ isData: true, isFirst: true }),
+  ]
+}
+
+/** Chooses statements by the types of lines that they are for. */
+type Choose = (types: readonly string[], sql: readonly string[]) => readonly string[]
+
+function rowStatements(at: number, rules: Rules, of: Choose): string[] {
+  return [
     `CREATE OR REPLACE TEMP TABLE touched (table_name VARCHAR, month VARCHAR)`,
     ...of(['run_started'], runStarted(at)),
     ...of(['lost'], lost()),
-    ...of(['notice'], notices(projection)),
+    ...of(['notice'], notices(rules)),
     ...of(['gone'], gone()),
-    ...of(['analysis'], analysesLoaded(projection)),
-    ...of(['analysis_same'], analysesSame(projection)),
+    ...of(['analysis'], analysesLoaded(rules)),
+    ...of(['analysis_same'], analysesSame(rules)),
     ...of(['rejected'], rejected(at)),
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
     ...of(['analysis_same'], resolvedBySame(at)),
     ...of([DRIFTED], drift()),
     ...of(['run_started', 'analysis_same', ...DATA_TYPES], analysisStates(at)),
     ...of(['run_finished'], runFinished()),
-  ]) {
-    await db.run(sql)
-  }
-  await db.run(
-    `INSERT INTO month_versions SELECT DISTINCT table_name, month, $at::BIGINT FROM touched WHERE month IS NOT NULL
-     ON CONFLICT DO UPDATE SET version = excluded.version`,
-    { at },
-  )
-  await db.run(`INSERT INTO applied_segments VALUES ($at, $lines)`, { at, lines: segment.lines })
-  const version = DATA_TYPES.some(type => held.has(type)) ? ', data_version = $at' : ''
-  const named =
-    at === 1
-      ? `, log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
-      : ''
-  await db.run(`UPDATE meta SET applied_segment = $at${version}${named}`, { at })
+  ]
+}
+
+const MONTHS_TOUCHED = `INSERT INTO month_versions
+   SELECT DISTINCT table_name, month, $at::BIGINT FROM touched WHERE month IS NOT NULL
+   ON CONFLICT DO UPDATE SET version = excluded.version`
+
+const SEGMENT_APPLIED = `INSERT INTO applied_segments VALUES ($at, $lines)`
+
+function metaUpdate({ isData, isFirst }: { isData: boolean; isFirst: boolean }): string {
+  const version = isData ? ', data_version = $at' : ''
+  const named = isFirst
+    ? `, log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
+    : ''
+  return `UPDATE meta SET applied_segment = $at${version}${named}`
 }
 
 /** The types of the staged lines, and `DRIFTED` if any reports drift. */
@@ -153,7 +175,7 @@ function lost(): string[] {
   ]
 }
 
-function notices({ sourceTimezone }: Projection): string[] {
+function notices({ sourceTimezone }: Rules): string[] {
   const columns = flattenedColumns(editais)
   const kept = storedColumns(editais).filter(column => 'kept' in column.from)
   return [
@@ -184,7 +206,7 @@ function gone(): string[] {
   ]
 }
 
-function analysesLoaded({ sourceTimezone }: Projection): string[] {
+function analysesLoaded({ sourceTimezone }: Rules): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE replaced AS
      SELECT edital_id FROM lines WHERE type = 'analysis' AND edital_id IN (SELECT edital_id FROM analyses)`,
@@ -199,7 +221,7 @@ function analysesLoaded({ sourceTimezone }: Projection): string[] {
 }
 
 /** Analyses that were fetched again and did not change. */
-function analysesSame({ sourceTimezone }: Projection): string[] {
+function analysesSame({ sourceTimezone }: Rules): string[] {
   return [
     `UPDATE analyses SET fetched_at = l."at", _source_updated_at = l.updated_at, _segment = l.segment, run_id = l.run_id,
        source_updated_at = ${instant('l.source_updated_at', sourceTimezone)}
@@ -297,8 +319,7 @@ function runFinished(): string[] {
      SELECT ${columns.map(({ name }) => `report.${identifier(name)}`).join(', ')} FROM lines WHERE type = 'run_finished'`,
     // `--full` is done once an unfiltered run has attempted everything due.
     `UPDATE meta SET refetch_open = false WHERE EXISTS (
-       SELECT 1 FROM lines WHERE type = 'run_finished' AND report.mode IN ('full', 'incremental')
-         AND report.status IN ('ok', 'partial') AND report.failed = 0 AND report.not_attempted = 0)`,
+       SELECT 1 FROM lines WHERE type = 'run_finished' AND report.failed = 0 AND ${goodRunSql('report.')})`,
   ]
 }
 

@@ -12,7 +12,7 @@ const MIN_BUFFER_BYTES = 1024 * 1024
 const LARGEST_LINE_BYTES = 128 * 1024 * 1024
 
 /** The line's properties (`src/store/rawlog/line.ts`) that the projections need, with their types. */
-const LINE: Readonly<Record<string, string>> = {
+export const LINE: Readonly<Record<string, string>> = {
   seq: 'BIGINT',
   number: 'BIGINT',
   run_id: 'VARCHAR',

@@ -1,8 +1,5 @@
-import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { version } from '@duckdb/node-api'
-import { TABLES } from '#schema/tables.ts'
 import { makePrivateDirectory, refuseStrange, restrictFile } from '#src/platform/access.ts'
 import { counted } from '#src/platform/count.ts'
 import { move, remove, syncDirectory, take } from '#src/platform/durable.ts'
@@ -12,27 +9,13 @@ import { assertNotCutShort } from '#src/store/rawlog/examine.ts'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
 import { applySegment, type Projection } from './apply.ts'
 import { Database } from './database.ts'
-import { createTable, documentType, flatten } from './sql.ts'
-
-/**
- * Raise it with every change to what the same log produces: tables, statements in `apply.ts`, DuckDB. An older version
- * of the program recognises a newer warehouse by it. `test/unit/schema/version.test.ts`
- * fails if it is forgotten for a change of tables or DuckDB; nothing notices a change in `apply.ts`.
- */
-export const SCHEMA_VERSION = 3
+import { createTables, SCHEMA_VERSION, schemaHash } from './schema.ts'
 
 /** While analyses are fetched, the event loop, compression and the API connections need a core too. */
 const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
 
 /** Up to this many, threads wait for each other longer than they work: a fifth of a run's CPU on a busy machine. */
 const FEW_NOTICES = 2000
-
-const BOOKKEEPING = [
-  `CREATE TABLE meta (schema_version INTEGER, schema_hash VARCHAR, warehouse_id VARCHAR, applied_segment BIGINT, data_version BIGINT,
-     refetch_segment BIGINT, refetch_open BOOLEAN, analysis_statuses VARCHAR[], log VARCHAR)`,
-  `CREATE TABLE applied_segments (segment BIGINT, lines BIGINT)`,
-  `CREATE TABLE month_versions (table_name VARCHAR, month VARCHAR, version BIGINT, PRIMARY KEY (table_name, month))`,
-]
 
 export type WarehouseOptions = {
   readonly paths: CompanyPaths
@@ -119,7 +102,7 @@ export async function createWarehouse(
   db: Database,
   about: { sourceTimezone: string; id: string },
 ): Promise<void> {
-  for (const sql of [...BOOKKEEPING, ...TABLES.flatMap(createTable)]) await db.run(sql)
+  for (const sql of createTables()) await db.run(sql)
   await db.run(`INSERT INTO meta VALUES (${SCHEMA_VERSION}, $hash, $id, 0, 0, NULL, false, [], NULL)`, {
     hash: schemaHash(about.sourceTimezone),
     id: about.id,
@@ -225,22 +208,4 @@ async function storedMeta<T>(db: Database, column: 'schema_hash' | 'schema_versi
     if (/^(Catalog|Binder) Error/.test(messageOf(error))) return null
     throw error
   }
-}
-
-/** Changes whenever the same log would produce different tables. */
-export function schemaHash(sourceTimezone: string): string {
-  const flattened = TABLES.filter(table => table.document !== 'kept').map(table =>
-    flatten(table, 'lines', sourceTimezone),
-  )
-  const parts = [
-    // Fingerprints use DuckDB's own hash, which may change between versions.
-    version(),
-    SCHEMA_VERSION,
-    BOOKKEEPING,
-    TABLES.flatMap(createTable),
-    flattened,
-    documentType('notice'),
-    documentType('analysis'),
-  ]
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }

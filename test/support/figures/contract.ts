@@ -1,3 +1,5 @@
+import { type ContractField, fieldsBelow, LISTS, PARTS } from '../contract_tables.ts'
+
 /** The documents of docs/contract.md, as far as figures depend on deviations from them. */
 
 type Shape =
@@ -18,121 +20,37 @@ type Contract = {
   readonly fields: Readonly<Record<string, Shape>>
 }
 
-const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired']
-
-const SHARED: Readonly<Record<string, Shape>> = {
-  id: 'text',
-  pncp_id: 'text',
-  orgao: 'text',
-  objeto: 'text',
-  numero: 'text',
-  modalidade: 'text',
-  uf: 'text',
-  valor_estimado: 'number',
-  data_sessao: 'time',
-  pncp_url: 'text',
-  status: STATUSES,
+const SHAPES: Readonly<Record<string, Shape>> = {
+  string: 'text',
+  'string, date-time': 'time',
+  number: 'number',
+  'number (double)': 'number',
+  integer: 'number',
+  boolean: 'flag',
+  'array of string': { each: 'text' },
+  'object (free-form)': 'any',
 }
 
-export const NOTICE: Contract = {
-  root: 'notice',
-  required: ['id', 'pncp_id', 'status', 'participation_confirmed', 'created_at', 'updated_at'],
-  fields: {
-    ...SHARED,
-    participation_confirmed: 'flag',
-    discard_reason: 'text',
-    committed_at: 'time',
-    created_at: 'time',
-    updated_at: 'time',
-  },
+function shapeOf({ name, type, values }: ContractField): Shape {
+  if (values.length > 0) return values
+  if (name in LISTS) return { each: { of: shapesBelow(LISTS[name as keyof typeof LISTS]) } }
+  if (type === 'object') return { of: shapesBelow(PARTS[name as keyof typeof PARTS]) }
+  const shape = SHAPES[type]
+  if (shape === undefined) throw new Error(`docs/contract.md: ${name} has the unknown type ${type}`)
+  return shape
 }
 
-const VERDICT: Shape = {
-  of: {
-    recommendation: ['participar', 'cautela', 'nao_recomendado'],
-    reason: 'text',
-    summary: 'text',
-    bullets: { each: 'text' },
-  },
+function shapesBelow(heading: string): Readonly<Record<string, Shape>> {
+  return Object.fromEntries(fieldsBelow(heading).map(field => [field.name, shapeOf(field)]))
 }
 
-const REQUIREMENT: Shape = {
-  of: {
-    category: [
-      ...['habilitacao_juridica', 'qualificacao_tecnica', 'qualificacao_economica', 'regularidade_fiscal'],
-      ...['regularidade_trabalhista', 'declaracoes', 'amostras', 'visita_tecnica', 'certificacoes'],
-      ...['garantias', 'programa_integridade', 'outros'],
-    ],
-    title: 'text',
-    required: 'text',
-    current: 'text',
-    status: ['red', 'yellow', 'green'],
-    ai_notes: 'text',
-    metadata: 'any',
-  },
+function contractBelow(heading: string, root: Contract['root']): Contract {
+  const always = fieldsBelow(heading).filter(({ presence }) => presence === 'always')
+  return { root, required: always.map(({ name }) => name), fields: shapesBelow(heading) }
 }
 
-const ITEM: Shape = {
-  of: {
-    numero_item: 'number',
-    descricao: 'text',
-    quantidade: 'number',
-    unidade_medida: 'text',
-    valor_unitario_estimado: 'number',
-    valor_total: 'number',
-    material_ou_servico: ['M', 'S'],
-    numero_lote: 'number',
-    criterio_julgamento_nome: 'text',
-    ai_selected: 'flag',
-    ai_reasoning: 'text',
-    ai_confidence: 'number',
-  },
-}
-
-const ALERT: Shape = {
-  of: {
-    type: ['risk', 'opportunity', 'info'],
-    severity: ['critical', 'high', 'medium', 'low'],
-    title: 'text',
-    description: 'text',
-    legal_thesis: 'text',
-    action_type: ['impugnacao', 'esclarecimento', 'recurso', 'contrarrazao', 'none'],
-  },
-}
-
-const PRICING: Shape = {
-  of: {
-    investimento_total: 'number',
-    garantia_proposta: 'number',
-    garantia_contratual: 'number',
-    margem_min: 'number',
-    margem_max: 'number',
-    is_srp: 'flag',
-    sigiloso: 'flag',
-    risco_pagamento: ['', 'baixo', 'medio', 'alto', 'critico', 'desconhecido'],
-  },
-}
-
-export const ANALYSIS: Contract = {
-  root: 'analysis',
-  required: [
-    ...['id', 'pncp_id', 'status', 'analysis_level', 'analyzed', 'verdict', 'requirements', 'items'],
-    'alerts',
-  ],
-  fields: {
-    ...SHARED,
-    analysis_level: ['none', 'simple', 'medium', 'deep'],
-    analyzed: 'flag',
-    verdict: VERDICT,
-    overview: 'any',
-    operational: 'any',
-    pricing: PRICING,
-    requirements: { each: REQUIREMENT },
-    items: { each: ITEM },
-    alerts: { each: ALERT },
-    orgao_report: { of: { payment_risk: 'text', status: 'text' } },
-  },
-}
+export const NOTICE = contractBelow('Notice', 'notice')
+export const ANALYSIS = contractBelow('Analysis', 'analysis')
 
 /** A document is usable if it has every required field. */
 export function isUsable(document: Document, { required }: Contract): boolean {

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { analysis } from '#schema/analysis.ts'
-import { notice } from '#schema/notice.ts'
+import { analysis, notice } from '#schema/zod.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { levelViolations } from '#src/sandbox/levels.ts'
 import { CHANGES, type Change, startLiving, tick } from '#src/sandbox/live.ts'

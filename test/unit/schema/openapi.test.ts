@@ -1,16 +1,15 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { parse } from 'yaml'
 import { z } from 'zod'
-import { analysis } from '#schema/analysis.ts'
-import { LIST_LIMIT, notice, noticePage } from '#schema/notice.ts'
+import { LIST_LIMIT } from '#schema/notice.ts'
+import { analysis, notice, noticePage } from '#schema/zod.ts'
+import { describeContract } from '#src/api/server/openapi.ts'
+import { fieldsBelow, partBelow, quoted, tableBelow } from '#test/support/contract_tables.ts'
 
 type Node = { readonly [keyword: string]: unknown }
 type Field = { type: string; values?: string; format?: string; required: boolean }
 type Fields = Map<string, Field>
 
-const document = parse(readFileSync(new URL('../../../schema/openapi.yaml', import.meta.url), 'utf8')) as Node
-const contract = readFileSync(new URL('../../../docs/contract.md', import.meta.url), 'utf8')
+const document: Node = await describeContract()
 
 function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -266,8 +265,6 @@ const HEADINGS: Readonly<Record<string, string>> = {
   'Unknown status': 'InvalidStatusError',
 }
 
-const quoted = (text: string) => [...text.matchAll(/`([^`]*)`/g)].map(([, name]) => name ?? '')
-
 /** A type as the contract words it (`string, enum`, `array of Item`, `object (free-form)`), from a schema. */
 function worded(schema: Node): string {
   const [first = {}] = alternatives(document, schema)
@@ -288,27 +285,6 @@ function worded(schema: Node): string {
 function presence(schema: Node, required: boolean): string {
   const nullable = alternatives(document, schema).some(each => each.type === 'null')
   return `${required ? 'always' : 'may be absent'}${nullable ? ' or null' : ''}`
-}
-
-/** The cells of the contract's table below a heading, without the markup of links. */
-function tableBelow(heading: string): string[][] {
-  const part = contract.split(/\n#+ /).find(each => each.startsWith(`${heading}\n`)) ?? ''
-  const [, , ...rows] = part.split('\n').filter(line => line.startsWith('|'))
-  return rows.map(row =>
-    row
-      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-      .split('|')
-      .slice(1, -1)
-      .map(cell => cell.trim()),
-  )
-}
-
-/** The rows of a table of fields, one for each field that a row names. */
-function fieldsBelow(heading: string): { name: string; type: string; presence: string; values: string[] }[] {
-  return tableBelow(heading).flatMap(([names = '', type = '', presence = '', meaning = '']) => {
-    const values = quoted(/One of: (.*)$/.exec(meaning)?.[1] ?? '').map(value => value.replace(/^""$/, ''))
-    return quoted(names).map(name => ({ name, type, presence, values }))
-  })
 }
 
 describe('The contract (docs/contract.md)', () => {
@@ -337,7 +313,7 @@ describe('The contract (docs/contract.md)', () => {
   it('names the phases and levels', () => {
     const phases = tableBelow('Phases and levels').map(([phase = '']) => quoted(phase)[0])
     expect(phases).toEqual(schemaNamed(document, 'Status').enum)
-    const levels = /how deep evaluations have gone: (.*?)\./.exec(contract)?.[1] ?? ''
+    const levels = /how deep evaluations have gone: (.*?)\./.exec(partBelow('Phases and levels'))?.[1] ?? ''
     expect(quoted(levels)).toEqual(schemaNamed(document, 'AnalysisLevel').enum)
   })
 

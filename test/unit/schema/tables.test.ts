@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { analysis } from '#schema/analysis.ts'
-import { notice } from '#schema/notice.ts'
 import { type Column, TABLES, type Table } from '#schema/tables.ts'
+import { analysis, notice } from '#schema/zod.ts'
 
 type JsonSchema = {
   readonly anyOf?: readonly JsonSchema[]

@@ -217,10 +217,10 @@ describe('a fingerprint', () => {
   it('is another when a field of the list is, or a time was sent otherwise', async () => {
     const print = await openPrints()
     const fields = storedColumns(editais).filter(({ from }) => 'field' in from || 'timesAsSent' in from)
-    expect(fields).not.toEqual([])
+    expect(fields.length).toBeGreaterThan(10)
     const prints = new Set([await print('NULL AS run_id')])
     for (const { name, type } of fields) prints.add(await print(`${VALUES[type] ?? '1'}::${type} AS ${name}`))
-    expect(prints.size).toBe(17)
+    expect(prints.size).toBe(1 + fields.length)
   })
 
   it('is the same when only the line is another', async () => {

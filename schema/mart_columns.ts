@@ -1,0 +1,89 @@
+import type { ColumnType, Portuguese } from './columns.ts'
+import { publishedColumns, TABLES } from './tables.ts'
+
+/** What a mart is, and short ways to write its columns. */
+
+export type MartColumn = {
+  readonly name: string
+  readonly type: ColumnType | 'DATE' | 'TIMESTAMP'
+  readonly description: string
+  readonly portuguese: Portuguese
+  readonly unit?: string
+  /** The column that its values come from, as `table.column`; absent if it is derived. */
+  readonly from?: string
+}
+
+export type Mart = {
+  readonly name: string
+  readonly description: string
+  readonly portuguese: Portuguese
+  readonly columns: readonly MartColumn[]
+}
+
+const BRL = 'BRL'
+const DAYS = 'days'
+
+/** Columns that are the same as in a table. */
+export function same(table: string, ...names: readonly string[]): MartColumn[] {
+  const columns = publishedColumns(TABLES.find(({ name }) => name === table) as (typeof TABLES)[number])
+  return names.map(name => {
+    const found = columns.find(column => column.name === name)
+    if (!found) throw new Error(`${table} has no column ${name}`)
+    const { type, description, portuguese, unit } = found
+    return { name, type, description, portuguese, ...(unit ? { unit } : {}), from: `${table}.${name}` }
+  })
+}
+
+/** A column of a table under another name, or with another meaning in Portuguese. */
+export function renamed(name: string, from: string, portuguese?: Portuguese): MartColumn {
+  const [table = '', column = ''] = from.split('.')
+  const source = same(table, column)[0] as MartColumn
+  return { ...source, name, portuguese: portuguese ?? source.portuguese }
+}
+
+export function derived(
+  type: MartColumn['type'],
+  name: string,
+  description: string,
+  portuguese: Portuguese,
+  unit?: string,
+): MartColumn {
+  return { name, type, description, portuguese, ...(unit ? { unit } : {}) }
+}
+
+type Derive = (name: string, description: string, portuguese: Portuguese) => MartColumn
+
+export const text: Derive = (...about) => derived('VARCHAR', ...about)
+export const flag: Derive = (...about) => derived('BOOLEAN', ...about)
+export const count: Derive = (...about) => derived('BIGINT', ...about)
+export const days: Derive = (...about) => derived('BIGINT', ...about, DAYS)
+export const duration: Derive = (...about) => derived('DOUBLE', ...about, DAYS)
+export const money: Derive = (...about) => derived('DOUBLE', ...about, BRL)
+export const date: Derive = (...about) => derived('DATE', ...about)
+export const local: Derive = (name, description, portuguese) =>
+  derived('TIMESTAMP', name, `${description}, local time of SOURCE_TIMEZONE`, portuguese)
+export const moment: Derive = (...about) => derived('TIMESTAMPTZ', ...about)
+
+/** Columns of an earlier mart. */
+export function of(mart: Mart, ...names: readonly string[]): MartColumn[] {
+  return names.map(name => {
+    const found = mart.columns.find(column => column.name === name)
+    if (!found) throw new Error(`${mart.name} has no column ${name}`)
+    return found
+  })
+}
+
+export const company = same('editais', 'company')
+export const notice = same('editais', 'company', 'edital_id')
+export const fase = text('fase', 'Phase in Portuguese; a phase that is new in the API is unchanged', [
+  'Fase',
+  'Fase do edital: Triagem, Análise, Precificação, Pronto, Descartado ou Vencido; fase nova na API fica como vem',
+])
+export const faseOrdem = derived('INTEGER', 'fase_ordem', 'Order of the phases, 1 to 6; 9 for a new one', [
+  'Ordem da fase',
+  'Ordem da fase no funil, de 1 (Triagem) a 6 (Vencido); 9: fase nova na API',
+])
+export const emAndamento = flag('em_andamento', 'Whether the phase is neither discarded nor expired', [
+  'Em andamento',
+  'Se a fase não é descartado nem vencido; não olha a data da sessão',
+])

@@ -1,0 +1,64 @@
+import {
+  company,
+  date,
+  emAndamento,
+  fase,
+  faseOrdem,
+  flag,
+  type Mart,
+  moment,
+  same,
+  text,
+} from '../mart_columns.ts'
+
+/** What other marts build on: the snapshot, phases and days. */
+
+/** One row per company; written with each snapshot. */
+export const snapshotInfo: Mart = {
+  name: 'snapshot_info',
+  description: 'The snapshot itself, one row per company',
+  portuguese: ['Snapshot', 'O próprio snapshot, uma linha por empresa'],
+  columns: [
+    ...company,
+    text('snapshot', 'Name of the snapshot', ['Snapshot', 'Nome do snapshot']),
+    moment('published_at', 'When the snapshot was written', [
+      'Publicado em (UTC)',
+      'Quando o snapshot foi gravado',
+    ]),
+    text('source_timezone', 'Time zone of local times (SOURCE_TIMEZONE)', [
+      'Fuso horário',
+      'Fuso das horas locais (SOURCE_TIMEZONE)',
+    ]),
+  ],
+}
+
+export const fases: Mart = {
+  name: 'fases',
+  description: 'The phases of the contract in their order',
+  portuguese: ['Fases', 'As fases do contrato, na ordem do funil'],
+  columns: [...same('editais', 'status'), fase, faseOrdem, emAndamento],
+}
+
+export const calendario: Mart = {
+  name: 'calendario',
+  description: 'Days from 2010 to 2060 with the national holidays of Brazil and the last day to contest',
+  portuguese: [
+    'Calendário',
+    'Dias de 2010 a 2060, com os feriados nacionais e o último dia para impugnar; sem feriados estaduais e municipais',
+  ],
+  columns: [
+    date('dia', 'Day', ['Dia', 'Dia do calendário']),
+    text('feriado', 'National holiday on that day, or Good Friday; optional days off do not count', [
+      'Feriado',
+      'Feriado nacional ou Paixão de Cristo; vazio nos demais dias e em pontos facultativos',
+    ]),
+    flag('dia_util', 'Whether it is neither on a weekend nor a national holiday', [
+      'Dia útil',
+      'Se não é fim de semana nem feriado nacional',
+    ]),
+    date('limite_impugnacao', 'Last day to contest a session on that day: the third business day before it', [
+      'Limite para impugnar',
+      'Último dia para impugnar quando a sessão é neste dia: o terceiro dia útil antes',
+    ]),
+  ],
+}

@@ -1,0 +1,97 @@
+import { date, days, derived, flag, type Mart, of, renamed, same, text } from '../mart_columns.ts'
+import { editaisAtivos } from './notices.ts'
+
+/** Parts of the analyses of live notices, one row each. */
+
+const ofNotice = (...names: readonly string[]) => of(editaisAtivos, ...names)
+
+export const pendenciasHabilitacao: Mart = {
+  name: 'pendencias_habilitacao',
+  description: 'Requirements of live notices that are still red or yellow',
+  portuguese: [
+    'Pendências de habilitação',
+    'Requisitos de editais ativos que ainda estão em vermelho ou amarelo',
+  ],
+  columns: [
+    ...same('requirements', 'company', 'edital_id', 'ordinal'),
+    ...ofNotice(
+      'orgao_cnpj',
+      'orgao',
+      'uf',
+      'numero',
+      'objeto',
+      'fase',
+      'em_andamento',
+      'data_sessao_dia',
+      'dias_ate_sessao',
+    ),
+    renamed('categoria', 'requirements.category'),
+    renamed('titulo', 'requirements.title'),
+    renamed('exigido', 'requirements.required'),
+    renamed('situacao_atual', 'requirements.current'),
+    renamed('status', 'requirements.status', ['Semáforo (código)', 'red (vermelho) ou yellow (amarelo)']),
+    text('cor', 'vermelho or amarelo', ['Semáforo', 'vermelho ou amarelo']),
+    renamed('notas', 'requirements.ai_notes'),
+  ],
+}
+
+export const alertasJuridicos: Mart = {
+  name: 'alertas_juridicos',
+  description: 'Legal-risk alerts of live notices, with their action and its deadline',
+  portuguese: ['Alertas jurídicos', 'Alertas de editais ativos, com a ação cabível e o prazo dela'],
+  columns: [
+    ...same('alerts', 'company', 'edital_id', 'ordinal'),
+    ...ofNotice('orgao_cnpj', 'orgao', 'uf', 'numero', 'objeto', 'fase', 'em_andamento'),
+    ...same('alerts', 'type'),
+    flag('oportunidade', 'Whether it is an opportunity, not a risk', [
+      'Oportunidade',
+      'Se é uma oportunidade, e portanto não um risco',
+    ]),
+    ...same('alerts', 'severity'),
+    text('severidade', 'Severity in Portuguese: crítica, alta, média, baixa', [
+      'Severidade',
+      'crítica, alta, média ou baixa',
+    ]),
+    derived('INTEGER', 'severidade_ordem', 'Order of the severities, 1 is critical; 9 for a new one', [
+      'Ordem da severidade',
+      'De 1 (crítica) a 4 (baixa); 9: severidade nova na API ou não informada',
+    ]),
+    renamed('titulo', 'alerts.title'),
+    renamed('descricao', 'alerts.description'),
+    ...same('alerts', 'action_type'),
+    text('acao', 'Action in Portuguese', [
+      'Ação cabível',
+      'Impugnação, Esclarecimento, Recurso, Contrarrazão ou Nenhuma',
+    ]),
+    ...same('alerts', 'legal_thesis'),
+    ...ofNotice('data_sessao_dia'),
+    date(
+      'prazo',
+      'Last day for the action, if it is to contest or to ask; NULL for appeals, which follow the session',
+      [
+        'Prazo da ação',
+        'Último dia para impugnar ou pedir esclarecimento; vazio para recurso e contrarrazão, que dependem da sessão',
+      ],
+    ),
+    days('dias_ate_prazo', 'From today to that day; negative if it is past', [
+      'Dias até o prazo',
+      'Dias corridos de hoje até o prazo da ação; negativo: já passou',
+    ]),
+  ],
+}
+
+export const itensSelecionados: Mart = {
+  name: 'itens_selecionados',
+  description: 'Items of live notices that the evaluation selected for the company',
+  portuguese: [
+    'Itens selecionados',
+    'Itens de editais ativos que a avaliação automática selecionou para a empresa',
+  ],
+  columns: [
+    ...same('items', 'company', 'edital_id', 'ordinal'),
+    ...ofNotice('orgao_cnpj', 'orgao', 'uf', 'numero', 'fase', 'em_andamento', 'data_sessao_dia'),
+    ...same('items', 'numero_item', 'numero_lote', 'descricao', 'quantidade', 'unidade_medida'),
+    ...same('items', 'valor_unitario_estimado', 'valor_total', 'material_ou_servico'),
+    ...same('items', 'ai_reasoning', 'ai_confidence'),
+  ],
+}

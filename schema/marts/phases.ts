@@ -1,0 +1,180 @@
+import {
+  company,
+  count,
+  date,
+  duration,
+  emAndamento,
+  fase,
+  faseOrdem,
+  flag,
+  type Mart,
+  moment,
+  money,
+  notice,
+  same,
+  text,
+} from '../mart_columns.ts'
+
+/** How notices move through phases, and how they change. */
+
+export const passagensPorFase: Mart = {
+  name: 'passagens_por_fase',
+  description: 'Stays of notices in phases, as observed: the API does not show when a notice moved',
+  portuguese: [
+    'Passagens por fase',
+    'Cada permanência de um edital em uma fase, como nós a vimos: a API não informa quando o edital mudou de fase',
+  ],
+  columns: [
+    ...notice,
+    ...same('edital_versions', 'status'),
+    fase,
+    faseOrdem,
+    moment('entrou_em', 'When it was first observed in the phase', [
+      'Entrou em (UTC)',
+      'Quando nós vimos o edital na fase pela primeira vez',
+    ]),
+    moment(
+      'saiu_em',
+      'When it was first observed in another phase, or verified to be gone; NULL while it is in this phase',
+      [
+        'Saiu em (UTC)',
+        'Quando nós o vimos em outra fase ou verificamos que saiu da API; vazio: ainda está na fase',
+      ],
+    ),
+    flag('em_curso', 'Whether it is still in this phase', ['Em curso', 'Se o edital ainda está na fase']),
+    duration('dias', 'How long it was observed in this phase, until now if it still is', [
+      'Dias na fase',
+      'Dias observados na fase, com fração; até agora quando ainda em curso',
+    ]),
+  ],
+}
+
+export const funil: Mart = {
+  name: 'funil',
+  description: 'Live notices by phase: number, value and age; includes phases without notices',
+  portuguese: [
+    'Funil',
+    'Editais ativos por fase: quantos, quanto valem e há quanto tempo estão lá; mostra também fases vazias',
+  ],
+  columns: [
+    ...company,
+    ...same('editais', 'status'),
+    fase,
+    faseOrdem,
+    emAndamento,
+    count('editais', 'Live notices', ['Editais', 'Quantidade de editais ativos (que a API ainda mostra)']),
+    count('sem_valor', 'Live notices without a plausible value', [
+      'Sem valor informado',
+      'Quantidade de editais ativos sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+    ]),
+    money('valor_total', 'Sum of the plausible values', [
+      'Valor total',
+      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+    ]),
+    money('valor_mediano', 'Median of the plausible values', [
+      'Valor mediano',
+      'Mediana dos valores estimados informados, em BRL',
+    ]),
+    duration('idade_mediana_dias', 'Median time since the company began to follow them', [
+      'Idade mediana',
+      'Mediana de dias desde que a empresa começou a acompanhar os editais',
+    ]),
+    duration('dias_na_fase_mediana', 'Median time since they were first observed in the phase', [
+      'Dias na fase (mediana)',
+      'Mediana de dias desde que nós vimos os editais entrar na fase',
+    ]),
+  ],
+}
+
+export const transicoesDeFase: Mart = {
+  name: 'transicoes_de_fase',
+  description: 'Every observed move of a notice from one phase to another',
+  portuguese: ['Transições de fase', 'Cada mudança de fase que nós vimos'],
+  columns: [
+    ...notice,
+    ...same('editais', 'orgao', 'objeto'),
+    text('de_status', 'Phase that it left', ['Fase anterior (código)', 'Código da fase que o edital deixou']),
+    text('para_status', 'Phase that it entered', [
+      'Nova fase (código)',
+      'Código da fase em que o edital entrou',
+    ]),
+    text('de_fase', 'Phase that it left, in Portuguese', ['Fase anterior', 'Fase que o edital deixou']),
+    text('para_fase', 'Phase that it entered, in Portuguese', ['Nova fase', 'Fase em que o edital entrou']),
+    moment('observado_em', 'When the new phase was first observed', [
+      'Observado em (UTC)',
+      'Quando nós vimos a mudança pela primeira vez, não quando ela ocorreu',
+    ]),
+    date('observado_dia', 'Local day of observado_em', [
+      'Dia da observação',
+      'Dia em que nós vimos a mudança, no fuso local',
+    ]),
+    duration('dias_na_fase', 'How long it was observed in the phase that it left', [
+      'Dias na fase anterior',
+      'Dias observados na fase que o edital deixou',
+    ]),
+  ],
+}
+
+export const tempoPorFase: Mart = {
+  name: 'tempo_por_fase',
+  description: 'How long notices stay in each phase, as observed',
+  portuguese: ['Tempo por fase', 'Quanto tempo os editais ficam em cada fase, como nós vimos'],
+  columns: [
+    ...company,
+    ...same('edital_versions', 'status'),
+    fase,
+    faseOrdem,
+    count('passagens', 'Stays', [
+      'Passagens',
+      'Quantidade de passagens pela fase; um edital que volta conta de novo',
+    ]),
+    count('concluidas', 'Finished stays', ['Passagens concluídas', 'Passagens que já acabaram']),
+    count('em_curso', 'Ongoing stays', [
+      'Passagens em curso',
+      'Quantidade de passagens que ainda não acabaram',
+    ]),
+    duration('dias_mediana', 'Median of the finished stays', [
+      'Mediana de dias',
+      'Mediana de dias das passagens concluídas',
+    ]),
+    duration('dias_media', 'Mean of the finished stays', [
+      'Média de dias',
+      'Média de dias das passagens concluídas',
+    ]),
+    duration('dias_p90', '90th percentile of the finished stays', [
+      'Dias (percentil 90)',
+      'Nove em cada dez passagens concluídas não duraram mais que isso, em dias',
+    ]),
+    duration('em_curso_dias_mediana', 'Median of the ongoing stays, until now', [
+      'Mediana de dias em curso',
+      'Mediana de dias, até agora, das passagens em curso',
+    ]),
+  ],
+}
+
+export const mudancas: Mart = {
+  name: 'mudancas',
+  description: 'Every observed change of a list field, field by field',
+  portuguese: ['Mudanças', 'Cada mudança que nós vimos nos dados dos editais, campo a campo'],
+  columns: [
+    ...notice,
+    ...same('editais', 'orgao', 'objeto'),
+    text('campo', 'Field that changed', ['Campo', 'Nome da coluna que mudou, como em editais']),
+    text('de', 'Value before, as text; times are local', [
+      'Valor anterior',
+      'Valor antes da mudança, como texto; datas na hora local',
+    ]),
+    text('para', 'Value after, as text; times are local', [
+      'Novo valor',
+      'Valor depois da mudança, como texto; datas na hora local',
+    ]),
+    moment('observado_em', 'When the change was first observed', [
+      'Observado em (UTC)',
+      'Quando nós vimos a mudança pela primeira vez, não quando ela ocorreu',
+    ]),
+    date('observado_dia', 'Local day of observado_em', [
+      'Dia da observação',
+      'Dia em que nós vimos a mudança, no fuso local',
+    ]),
+  ],
+}

@@ -1,0 +1,138 @@
+import {
+  company,
+  count,
+  date,
+  derived,
+  type Mart,
+  type MartColumn,
+  moment,
+  money,
+  same,
+  text,
+} from '../mart_columns.ts'
+
+/** Sums over live notices. */
+
+const sums: readonly MartColumn[] = [
+  count('editais', 'Live notices', ['Editais', 'Quantidade de editais ativos (que a API ainda mostra)']),
+  count('editais_em_andamento', 'Live notices that are neither discarded nor expired', [
+    'Editais em andamento',
+    'Quantidade de editais ativos que não estão descartados nem vencidos',
+  ]),
+  count('sem_valor', 'Live notices without a plausible value', [
+    'Sem valor informado',
+    'Quantidade de editais ativos sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+  ]),
+  money('valor_total', 'Sum of the plausible values', [
+    'Valor total',
+    'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+  ]),
+  money('valor_em_andamento', 'Sum of the plausible values of notices in progress', [
+    'Valor em andamento',
+    'Soma dos valores estimados informados dos editais em andamento, em BRL',
+  ]),
+  money('valor_mediano', 'Median of the plausible values', [
+    'Valor mediano',
+    'Mediana dos valores estimados informados, em BRL',
+  ]),
+]
+
+export const valorPorUf: Mart = {
+  name: 'valor_por_uf',
+  description: 'Live notices by state of the buyer',
+  portuguese: ['Valor por UF', 'Editais ativos por estado do órgão'],
+  columns: [
+    ...company,
+    text('uf', 'State (UF); não informada if unknown', [
+      'UF',
+      'Estado (UF) do órgão comprador; não informada quando não se sabe',
+    ]),
+    ...sums,
+  ],
+}
+
+export const valorPorModalidade: Mart = {
+  name: 'valor_por_modalidade',
+  description: 'Live notices by modality',
+  portuguese: ['Valor por modalidade', 'Editais ativos por modalidade'],
+  columns: [
+    ...company,
+    text('modalidade', 'Modality; não informada if unknown', [
+      'Modalidade',
+      'Modalidade da licitação; não informada quando não se sabe',
+    ]),
+    ...sums,
+  ],
+}
+
+export const orgaos: Mart = {
+  name: 'orgaos',
+  description: 'Buyers of live notices, one row each',
+  portuguese: ['Órgãos', 'Órgãos compradores dos editais ativos, um por linha'],
+  columns: [
+    ...same('editais', 'company', 'orgao_cnpj'),
+    text('orgao', 'Name of the buyer in its latest notice', [
+      'Órgão',
+      'Nome do órgão no edital atualizado por último',
+    ]),
+    text('uf', 'State (UF) in its latest notice', ['UF', 'Estado (UF) no edital atualizado por último']),
+    count('editais', 'Live notices', ['Editais', 'Quantidade de editais ativos (que a API ainda mostra)']),
+    count('editais_em_andamento', 'Live notices that are neither discarded nor expired', [
+      'Editais em andamento',
+      'Quantidade de editais ativos que não estão descartados nem vencidos',
+    ]),
+    count('descartados', 'Live notices that are discarded', [
+      'Editais descartados',
+      'Quantidade de editais ativos na fase descartado',
+    ]),
+    derived('DOUBLE', 'parcela_descartada', 'Share of the notices that are discarded, 0 to 1', [
+      'Parcela descartada',
+      'Parcela dos editais ativos que foi descartada, de 0 a 1',
+    ]),
+    money('valor_total', 'Sum of the plausible values', [
+      'Valor total',
+      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+    ]),
+    money('valor_em_andamento', 'Sum of the plausible values of notices in progress', [
+      'Valor em andamento',
+      'Soma dos valores estimados informados dos editais em andamento, em BRL',
+    ]),
+    text(
+      'risco_pagamento',
+      "Payment risk in the latest analysis that names one: the buyer's report, else the pricing",
+      [
+        'Risco de pagamento',
+        'Risco de pagamento do relatório do órgão ou, na falta, da precificação, no último edital atualizado que o informa',
+      ],
+    ),
+    date('proxima_sessao_dia', 'Next session of a notice in progress', [
+      'Próxima sessão',
+      'Dia da próxima sessão de um edital em andamento; vazio quando não há',
+    ]),
+  ],
+}
+
+export const motivosDescarte: Mart = {
+  name: 'motivos_descarte',
+  description: 'Why live notices were discarded',
+  portuguese: ['Motivos de descarte', 'Por que os editais ativos da fase descartado foram descartados'],
+  columns: [
+    ...company,
+    text('motivo', 'Reason as given; não informado if there is none', [
+      'Motivo do descarte',
+      'Motivo como foi escrito; não informado quando vazio',
+    ]),
+    count('editais', 'Discarded notices', [
+      'Editais descartados',
+      'Quantidade de editais descartados por esse motivo',
+    ]),
+    money('valor_total', 'Sum of the plausible values', [
+      'Valor total',
+      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+    ]),
+    moment('ultimo_em', 'Last update of one of them', [
+      'Atualizado por último (UTC)',
+      'Última atualização de um edital com esse motivo',
+    ]),
+  ],
+}
