@@ -1,4 +1,5 @@
-import { messageOf, redisRefusal, systemCode } from '#src/platform/errors.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
+import { isRedisRefusal, redisRefusal } from '#src/platform/redis_refusal.ts'
 import { tlsTrouble } from '#src/platform/tls.ts'
 
 /** Why this program cannot use Redis. */
@@ -126,16 +127,9 @@ function textOf(error: unknown): string {
   return messageOf(error).replace(/^Failed to add repeatable job for next iteration: /, '')
 }
 
-const CODES =
-  'OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|MISCONF|LOADING|MASTERDOWN|CLUSTERDOWN|CROSSSLOT|MOVED|NOREPLICAS|DENIED|BUSY'
-/** Before Redis 7.0, an error inside a script has a prefix. */
-const REFUSAL = new RegExp(
-  `^(?:ERR Error running script .*? -?)?(?:${CODES}) |user executing the script can't|^ERR max number of clients|^ERR unknown command`,
-)
-
 /** Whether Redis rejected the command, and would reject a retry too. */
 export function isRefusal(error: unknown): boolean {
-  return REFUSAL.test(textOf(error))
+  return isRedisRefusal(textOf(error))
 }
 
 /** Whether the error is due to Redis, not to the command itself. */
