@@ -13,6 +13,7 @@ import type { createServeRoutes } from '#src/present/serve/app.ts'
 import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { isRefusal } from '../redis_problem.ts'
+import { RefusedRunError } from '../request_sync.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
 import { adminOnly, fromOurOwnPages } from './access.ts'
 import { createBoard } from './board.ts'
@@ -46,12 +47,10 @@ export function createHttp(options: HttpOptions): Service {
     const refusal = sendRefusal(c, error)
     if (refusal) return refusal
     if (error instanceof RedisAwayError) return sendError(c, 503, `${error.message} Retry when it does.`)
+    if (error instanceof RefusedRunError)
+      return sendError(c, 503, `${error.message} Retry when Redis works again.`)
     if (isRefusal(error)) {
-      return sendError(
-        c,
-        503,
-        `${redisRefusal(messageOf(error))} No run was requested. Retry when Redis works again.`,
-      )
+      return sendError(c, 503, `${redisRefusal(messageOf(error))} Retry when Redis works again.`)
     }
     const { message } = explain(error)
     log.error({ method: c.req.method, path: shownPath(c.req.path) }, message)
