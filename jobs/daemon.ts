@@ -1,4 +1,3 @@
-import { once, setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { namesOf } from '#config/companies.ts'
@@ -6,9 +5,9 @@ import { type DaemonSettings, readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import { type Listening, startHttp } from '#src/platform/http/server.ts'
-import { flushLog, openLog } from '#src/platform/log.ts'
+import { openLog } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
-import { stopSignal } from '#src/platform/stop.ts'
+import { runService } from '#src/platform/service.ts'
 import { createServeRoutes } from '#src/present/serve/app.ts'
 import { ServedCompanies, type ServedCompaniesOptions } from '#src/present/serve/served_companies.ts'
 import { companyPaths } from '#src/store/company.ts'
@@ -48,12 +47,20 @@ async function serve(environment: Environment): Promise<void> {
   const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
   logLibraryLines(log)
   const registry = await openCompanyRegistry(environment)
-  const stopping = stopSignal(() =>
-    log.info('Stopping: no new runs start. Runs under way end early and keep what they have.'),
+  await runService(
+    log,
+    'Stopping: no new runs start. Runs under way end early and keep what they have.',
+    stopping => start(openShared(settings, registry, log), { dataDir, stopping }),
   )
-  setMaxListeners(0, stopping)
+}
+
+/** Starts everything; returns what stops it. */
+async function start(
+  shared: Shared,
+  { dataDir, stopping }: { readonly dataDir: string; readonly stopping: AbortSignal },
+): Promise<() => Promise<void>> {
+  const { settings, registry, queues, log } = shared
   const startedAt = new Date()
-  const shared = openShared(settings, registry, log)
   const lakeOf = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
   const served = openServed({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
   const http = await listen(shared, { served, stopping })
@@ -63,15 +70,15 @@ async function serve(environment: Environment): Promise<void> {
   // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
   startLoops(shared, { workers, startedAt, stopping })
-  if (!stopping.aborted) await once(stopping, 'abort')
-  setTimeout(() => process.exit(EXIT.failed), EXIT_WITHIN_MS)
-  // Runs may take a while to end. Until then HTTP answers, and clients send their next request elsewhere.
-  http.drain()
-  await workers.stop()
-  await http.close()
-  await served?.close()
-  await shared.queues.close()
-  log.info('Stopped.')
+  return async () => {
+    setTimeout(() => process.exit(EXIT.failed), EXIT_WITHIN_MS)
+    // Runs may take a while to end. Until then HTTP answers, and clients send their next request elsewhere.
+    http.drain()
+    await workers.stop()
+    await http.close()
+    await served?.close()
+    await queues.close()
+  }
 }
 
 const now = () => new Date()
@@ -164,8 +171,6 @@ function describeRegistry({ registry, settings }: Shared): string {
 
 try {
   await serve(loadEnvironment())
-  await flushLog()
-  process.exit(EXIT.ok)
 } catch (error) {
   const { message, exitCode } = explain(error)
   process.stderr.write(`${message}\n`)
