@@ -1,6 +1,6 @@
 # The worker (`npm start`) and every command of the README, as `editais`. docker-compose.yml shows how to run it.
 
-# Tags; to pin the base images, set digests (node:26-slim@sha256:…): README.md, "Run it in Docker".
+# Tags; to pin the base images, set digests (node:26-slim@sha256:…): docs/operating/docker.md.
 ARG NODE_IMAGE=node:26-slim
 ARG DEBIAN_IMAGE=debian:trixie-slim
 
@@ -27,7 +27,7 @@ COPY src src/
 COPY jobs jobs/
 # Independent of the umask of the checkout: all users can read, none can write.
 RUN chmod -R a=rX . \
- && chmod a=rx src/cli/main.ts
+ && chmod a=rx src/cli/main.js
 
 # It contains only the Node.js program: no npm, headers or yarn.
 FROM ${DEBIAN_IMAGE}
@@ -40,7 +40,7 @@ RUN apt-get update \
  && useradd --uid 1000 --user-group --no-create-home --home-dir /nonexistent editais \
  && mkdir /data \
  && chown 1000:1000 /data \
- && ln -s /app/src/cli/main.ts /usr/local/bin/editais
+ && ln -s /app/src/cli/main.js /usr/local/bin/editais
 COPY --from=dependencies /usr/local/bin/node /usr/local/bin/
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules/

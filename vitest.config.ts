@@ -10,7 +10,7 @@ const UNIT = 'test/unit/**/*.test.ts'
 
 export default defineConfig({
   test: {
-    reporters: ['default'],
+    reporters: ['default', './test/support/slow_tests.ts'],
     // One pool for the files of both projects: they must agree on its size.
     maxWorkers: 4,
     // Each file's own modules are loaded once per worker: no test leaves anything in them.

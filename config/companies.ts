@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
 import { type OwnSettings, readCompaniesFile, shownSetting } from './companies_file.ts'
 import {
@@ -128,7 +129,7 @@ export async function environmentOf(environment: Environment, company?: string):
 /** The names for use in a sentence: a file may have a thousand of them. */
 export function namesOf(slugs: readonly string[]): string {
   const shown = slugs.slice(0, MAX_NAMES).join(', ')
-  return slugs.length <= MAX_NAMES ? shown : `${shown} and ${slugs.length - MAX_NAMES} others`
+  return slugs.length <= MAX_NAMES ? shown : `${shown} and ${counted(slugs.length - MAX_NAMES, 'other')}`
 }
 
 type Entry = {

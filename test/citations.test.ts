@@ -24,12 +24,27 @@ describe('What comments and documents cite', () => {
       'ARCHITECTURE.md',
       'CHANGELOG.md',
       'docs/contract.md',
+      'docs/internals/scan.md',
+      'docs/decisions/001-raw-log.md',
+      'README.pt-BR.md',
       'Dockerfile',
     ]
     expect(searched).toEqual(expect.arrayContaining([...some, ...others, 'test/citations.test.ts']))
     expect(countCitations(project, 'ARCHITECTURE.md')).toBeGreaterThan(100)
+    expect(countCitations(project, 'docs/internals/daemon.md')).toBeGreaterThan(20)
     expect(countCitations(project, 'docs/contract.md')).toBeGreaterThan(50)
     expect(countCitations(project, 'schema/notice.ts')).toBeGreaterThan(3)
+  })
+})
+
+describe('The pages of', () => {
+  it.each(['docs/internals', 'docs/decisions', 'docs/operating'])('%s are all in its index', folder => {
+    const index = project.read(`${folder}/README.md`)
+    const listed = [...index.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, page]) => `${folder}/${page}`)
+    const pages = [...project.files].filter(
+      path => path.startsWith(`${folder}/`) && path.endsWith('.md') && path !== `${folder}/README.md`,
+    )
+    expect(listed.sort()).toEqual(pages.sort())
   })
 })
 
@@ -63,7 +78,11 @@ describe('A citation that leads nowhere is named with its file, line and reason'
       `${CODE}:3: no_such.ts: no file has this name`,
     ])
     expect(
-      wrongCitations(project, CODE, comment('ARCHITECTURE.md, "The', 'scan", and README.md, "No', 'such".')),
+      wrongCitations(
+        project,
+        CODE,
+        comment('ARCHITECTURE.md, "What', 'is where", and README.md, "No', 'such".'),
+      ),
     ).toEqual([`${CODE}:4: README.md, "No such": README.md has no heading "No such"`])
     expect(wrongCitations(project, CODE, `throw new Error('README.md ("No such") has them')`)).toEqual([
       `${CODE}:1: README.md ("No such"): README.md has no heading "No such"`,
@@ -75,13 +94,15 @@ describe('A citation that leads nowhere is named with its file, line and reason'
       '[one](contract.md#notice)',
       '[two](#no-such)',
       '[three](../no_such.md)',
-      'As said ("No such").',
+      '<img src="pictures/no_such.webp">',
+      'As it is ("No such").',
     ]
     const path = 'docs/contract.md'
     expect(wrongCitations(project, path, text.join('\n'))).toEqual([
       `${path}:2: #no-such: ${path} has no heading with the anchor #no-such`,
       `${path}:3: ../no_such.md: there is no file no_such.md`,
-      `${path}:4: ("No such"): ${path} has no heading "No such"`,
+      `${path}:4: pictures/no_such.webp: there is no file docs/pictures/no_such.webp`,
+      `${path}:5: ("No such"): ${path} has no heading "No such"`,
     ])
   })
 })

@@ -174,7 +174,7 @@ describe('docker-compose.yml', () => {
     const { concurrency, serve } = readDaemonSettings({
       SERVE_BUILDERS: services.worker.environment?.SERVE_BUILDERS,
     })
-    // The maxima in ARCHITECTURE.md.
+    // The maxima in docs/internals/measurements.md.
     const megabytes = concurrency * 900 + serve.builders * 700 + 800 + 64
     expect(bytesOf(services.worker.mem_limit)).toBeGreaterThan(megabytes * 1_000_000)
     // Rewriting its file can double its memory, and it must refuse jobs before it is killed.

@@ -118,11 +118,19 @@ test("a driver is kept if it matches the given checksum, or else GitHub's", asyn
 })
 
 test.for([
-  ['another one is given', { expected: 'ab'.repeat(32), release: null }, /not (?:ab)+ as DRIVER_SHA256 says/],
-  ['GitHub shows another one', { release: asset(`sha256:${'cd'.repeat(32)}`) }, /not (?:cd)+ as GitHub says/],
+  [
+    'another one is given',
+    { expected: 'ab'.repeat(32), release: null },
+    /not (?:ab)+ \(from DRIVER_SHA256\)/,
+  ],
+  [
+    'GitHub shows another one',
+    { release: asset(`sha256:${'cd'.repeat(32)}`) },
+    /not (?:cd)+ \(from GitHub\)/,
+  ],
   ['GitHub shows none', { release: asset(null) }, /set DRIVER_SHA256 to it in \.env/],
   ['GitHub does not know the file', { release: { assets: [] } }, /set DRIVER_SHA256/],
-  ['GitHub cannot be asked', { release: null }, /set DRIVER_SHA256/],
+  ['GitHub does not answer', { release: null }, /set DRIVER_SHA256/],
 ] as const)('a driver with an unproven checksum is refused with a reason: %s', async ([, request, why]) => {
   const { code, output, kept } = await driver(request)
   expect([code, kept]).toEqual([1, []])

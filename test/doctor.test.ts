@@ -60,10 +60,10 @@ async function checksumsBelow(directory: string): Promise<[string, string][]> {
 }
 
 /** Checks that exactly these subjects are reported, each with matching words. */
-function expectFound(findings: Diagnosis['findings'], said: Readonly<Record<string, RegExp>>): void {
+function expectFound(findings: Diagnosis['findings'], expected: Readonly<Record<string, RegExp>>): void {
   const found = Object.fromEntries(findings.map(({ subject, what }) => [subject, what]))
-  expect(Object.keys(found).sort()).toEqual(Object.keys(said).sort())
-  for (const [subject, words] of Object.entries(said)) expect(found[subject]).toMatch(words)
+  expect(Object.keys(found).sort()).toEqual(Object.keys(expected).sort())
+  for (const [subject, words] of Object.entries(expected)) expect(found[subject]).toMatch(words)
 }
 
 describe('doctor', () => {
@@ -74,7 +74,7 @@ describe('doctor', () => {
     expect(stderr).toBe(
       'Read the raw log\nRebuild a copy of the warehouse, to compare\nCheck the snapshots\n',
     )
-    expect(stdout).toMatch(/✓ raw log +6 segments without a gap; all 24 lines are readable/)
+    expect(stdout).toMatch(/✓ raw log +6 segments without a gap; 24 lines, all readable/)
     expect(stdout).toMatch(/✓ rows +13 tables match the raw log, row for row/)
     expect(stdout).toMatch(/✓ snapshot +2 snapshots match their manifests/)
     expect(stdout).toMatch(/No problems found\.\n$/)
@@ -110,7 +110,7 @@ describe('doctor', () => {
     const others = problemsOf(found).filter(({ check }) => check !== 'snapshot')
     expect(others.map(({ check }) => check).sort()).toEqual(['catalog', 'rows'])
     const rows = others.find(({ check }) => check === 'rows')?.what
-    expect(rows).toMatch(/^editais: 1 rows are not in the raw log, 1 .*missing, such as .*n00003/)
+    expect(rows).toMatch(/^editais: 1 row not in the raw log, 1 row of the raw log missing, such as .*n00003/)
     expect(others.map(({ what }) => what)).toContainEqual(
       expect.stringMatching(/reads quarantine from files other than its own/),
     )
@@ -124,12 +124,12 @@ describe('doctor', () => {
     expect((await latestOf(prepared.directory)).path).not.toBe(path)
   })
 
-  it.each<{ state: string; spoil: () => Promise<unknown>; said: RegExp }>([
-    { state: 'gone', spoil: () => rm(at('lake/latest')), said: /is missing: readers find no snapshot/ },
+  it.each<{ state: string; spoil: () => Promise<unknown>; expected: RegExp }>([
+    { state: 'gone', spoil: () => rm(at('lake/latest')), expected: /is missing: readers find no snapshot/ },
     {
       state: 'linking to nothing',
       spoil: () => rm(at('lake/snapshots'), { recursive: true }).then(() => mkdir(at('lake/snapshots'))),
-      said: /which is missing/,
+      expected: /which is missing/,
     },
     {
       state: 'a directory',
@@ -138,7 +138,7 @@ describe('doctor', () => {
         await rm(at('lake/latest'))
         await rename(path, at('lake/latest'))
       },
-      said: /is not a link/,
+      expected: /is not a link/,
     },
     {
       state: 'linking elsewhere',
@@ -147,18 +147,18 @@ describe('doctor', () => {
         await rm(at('lake/latest'))
         await symlink(path, at('lake/latest'))
       },
-      said: /points to \//,
+      expected: /points to \//,
     },
     {
       state: 'without a manifest',
       spoil: async () => rm(join((await latestOf(prepared.directory)).path, 'manifest.json')),
-      said: /has no manifest/,
+      expected: /has no manifest/,
     },
-  ])('finds `latest` $state, and its advice repairs that', async ({ spoil, said }) => {
+  ])('finds `latest` $state, and its advice repairs that', async ({ spoil, expected }) => {
     await spoil()
     const problems = problemsOf(await look(true))
     expect(problems).toMatchObject([{ check: 'latest', subject: at('lake/latest') }])
-    expect(problems[0]?.what).toMatch(said)
+    expect(problems[0]?.what).toMatch(expected)
     await mend(prepared.environment, problems)
     expect(problemsOf(await look(true))).toEqual([])
   })
@@ -262,17 +262,17 @@ describe('doctor', () => {
       [true, false].map(isHeld => checkWarehouse({ ...options, isHeld })),
     )
     expect(held?.findings).toMatchObject([{ status: 'problem' }])
-    expect(free?.findings).toMatchObject([{ status: 'ok', what: 'Opens; all 6 segments are applied' }])
+    expect(free?.findings).toMatchObject([{ status: 'ok', what: 'Opens; 6 of 6 segments applied' }])
   })
 
   it('adds --company to its commands if they would otherwise use another company', async () => {
     await rm(at('lake/latest'))
     const environment = { ...prepared.environment, COMPANY: 'other' }
-    const [told, own] = await Promise.all([
+    const [named, own] = await Promise.all([
       runShared(['doctor', '--quick', '--company', 'acme'], environment),
       runShared(['doctor', '--quick'], prepared.environment),
     ])
-    expect(told.stdout).toMatch(
+    expect(named.stdout).toMatch(
       /\nRun these commands with --company acme, after two dashes: npm run rebuild -- --company acme\.\n$/,
     )
     expect(own.stdout).not.toContain('--company')

@@ -15,7 +15,7 @@ const LAYERS: readonly Layer[] = [
   {
     at: 'schema',
     alone: true,
-    reason: 'schema says what the data is, and knows nothing of who works with it',
+    reason: 'schema defines the data, and knows no code that uses it',
   },
   {
     at: 'src/platform',
@@ -47,7 +47,7 @@ const LAYERS: readonly Layer[] = [
   { at: 'src/sandbox', reason: 'the sandbox is a company of its own, and knows nothing of who mirrors it' },
   { at: 'jobs', reason: 'the daemon calls what commands call, and knows nothing of the command line' },
   { at: 'src/cli', reason: 'a command knows nothing of who starts it, nor of what measures and tests it' },
-  { at: 'src/cli/main.ts', reason: 'the program is whole without what measures and tests it' },
+  { at: 'src/cli/start.ts', reason: 'the program is whole without what measures and tests it' },
   { at: 'tools', reason: 'what benchmarks and tests share is part of neither' },
   { at: 'bench', reason: 'what is measured is the program, and no test of it' },
   { at: 'test', reason: 'tests may import all' },
@@ -61,7 +61,7 @@ const STRANGERS: readonly { readonly among: readonly string[]; readonly reason: 
   },
   {
     among: ['jobs', 'src/cli'],
-    reason: 'the daemon and the commands know nothing of each other: main.ts brings them together',
+    reason: 'the daemon and the commands know nothing of each other: start.ts brings them together',
   },
   {
     among: ['src/present/serve', 'src/present/report', 'src/present/metabase'],
@@ -161,12 +161,12 @@ describe('A wrong import is named with its reason', () => {
     [
       'jobs/main.ts',
       '../src/cli/main.ts',
-      'the daemon calls what commands call, and knows nothing of the command line',
+      'the daemon and the commands know nothing of each other: start.ts brings them together',
     ],
     [
       'src/cli/sync.ts',
       '#jobs/enqueue.ts',
-      'the daemon and the commands know nothing of each other: main.ts brings them together',
+      'the daemon and the commands know nothing of each other: start.ts brings them together',
     ],
     ['bench/main.ts', '#test/support/redis.ts', 'what is measured is the program, and no test of it'],
     [

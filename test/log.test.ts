@@ -48,7 +48,7 @@ test('a log that is not read stops no server: lines are dropped and counted, and
   await sleep(100)
   await ask('/api/v1/editais/after', { 'x-api-key': key })
   await until(() => text.includes('/editais/after'), { what: 'the line after the gap' })
-  expect(text).toContain('log lines were dropped here because stderr was not read in time.')
+  expect(text).toContain('log lines dropped here because stderr was not read in time.')
   expect(text.length).toBeLessThan(3_000_000)
 
   // The unread log does not keep the process from ending either.

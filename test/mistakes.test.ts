@@ -23,7 +23,7 @@ type Mistake = {
   readonly settings?: Environment
   readonly without?: readonly string[]
   readonly code: number
-  readonly says: readonly (string | RegExp)[]
+  readonly expected: readonly (string | RegExp)[]
 }
 
 describe('a mistake', () => {
@@ -36,43 +36,47 @@ describe('a mistake', () => {
         args: ['sync'],
         without: ['API_KEY'],
         code: 2,
-        says: ['API_KEY is not set', "app's settings"],
+        expected: ['API_KEY is not set', "app's settings"],
       },
       'a missing key file': {
         args: ['sync'],
         settings: { API_KEY_FILE: join(directory, 'none') },
         code: 2,
-        says: [`API_KEY_FILE (${join(directory, 'none')}) cannot be read: ENOENT`],
+        expected: [`API_KEY_FILE (${join(directory, 'none')}) cannot be read: ENOENT`],
       },
       'an empty key file': {
         args: ['sync'],
         settings: { API_KEY_FILE: join(directory, 'empty') },
         code: 2,
-        says: ['is empty', 'Create a key'],
+        expected: ['is empty', 'Create a key'],
       },
       'a key with white space': {
         args: ['sync'],
         settings: { API_KEY: `${KEY} ${KEY}` },
         code: 2,
-        says: ['API_KEY contains white space'],
+        expected: ['API_KEY contains white space'],
       },
       'several invalid values at once': {
         args: ['sync'],
         settings: { API_BASE_URL: 'api.example.com', COMPANY: '../acme', API_CONCURRENCY: '0' },
         code: 2,
-        says: ['API_BASE_URL=api.example.com: must be an http', 'COMPANY=../acme: ', 'API_CONCURRENCY=0: '],
+        expected: [
+          'API_BASE_URL=api.example.com: must be an http',
+          'COMPANY=../acme: ',
+          'API_CONCURRENCY=0: ',
+        ],
       },
       'the key in another setting': {
         args: ['sync'],
         settings: { API_AUTH_HEADER: `Authorization: Bearer ${KEY}` },
         code: 2,
-        says: ['API_AUTH_HEADER'],
+        expected: ['API_AUTH_HEADER'],
       },
       'the key in the address': {
         args: ['sync'],
         settings: { API_BASE_URL: `https://${KEY}@api.example.com` },
         code: 2,
-        says: ['API_BASE_URL'],
+        expected: ['API_BASE_URL'],
       },
     })
     expect(company.sandbox.requests.total).toBe(0)
@@ -85,24 +89,28 @@ describe('a mistake', () => {
       'an unknown status': {
         args: ['sync', '--status', 'screening,open'],
         code: 2,
-        says: ['unknown status: open', 'screening, analysis, pricing, ready, discarded, expired'],
+        expected: ['unknown status: open', 'screening, analysis, pricing, ready, discarded, expired'],
       },
-      'an unknown option': { args: ['sync', '--ful'], code: 2, says: ["unknown option '--ful'", '--full'] },
-      'an unknown command': { args: ['synk'], code: 2, says: ["unknown command 'synk'", 'sync'] },
-      '--restart alone': { args: ['sync', '--restart'], code: 2, says: ['--restart needs --full'] },
-      '--full with --id': { args: ['sync', '--full', '--id', 'a1'], code: 2, says: ['use --id alone'] },
+      'an unknown option': {
+        args: ['sync', '--ful'],
+        code: 2,
+        expected: ["unknown option '--ful'", '--full'],
+      },
+      'an unknown command': { args: ['synk'], code: 2, expected: ["unknown command 'synk'", 'sync'] },
+      '--restart alone': { args: ['sync', '--restart'], code: 2, expected: ['--restart needs --full'] },
+      '--full with --id': { args: ['sync', '--full', '--id', 'a1'], code: 2, expected: ['use --id alone'] },
       'an id that is none': {
         args: ['sync', '--id', '../x'],
         code: 2,
-        says: ['--id', 'Not a valid notice id'],
+        expected: ['--id', 'Not a valid notice id'],
       },
-      'a query without SQL': { args: ['query'], code: 2, says: ["missing required argument 'sql'"] },
+      'a query without SQL': { args: ['query'], code: 2, expected: ["missing required argument 'sql'"] },
       'a query before any sync': {
         args: ['query', 'SELECT 1'],
         code: 1,
-        says: ['no snapshot', 'npm run sync'],
+        expected: ['no snapshot', 'npm run sync'],
       },
-      'status before any sync': { args: ['status'], code: 1, says: ['no snapshot', 'npm run sync'] },
+      'status before any sync': { args: ['status'], code: 1, expected: ['no snapshot', 'npm run sync'] },
     })
     expect(company.sandbox.requests.total).toBe(0)
     expect(existsSync(companyDirectory(company.environment))).toBe(false)
@@ -116,31 +124,31 @@ describe('a mistake', () => {
         args: ['sync', '--json'],
         settings: { API_KEY: 'edk_acme_wrong' },
         code: 1,
-        says: ['API key refused (401)', 'set API_KEY'],
+        expected: ['API key refused (401)', 'set API_KEY'],
       },
       'a wrong key, with only errors logged': {
         args: ['sync'],
         settings: { API_KEY: 'edk_acme_wrong', LOG_LEVEL: 'error' },
         code: 1,
-        says: ['API key refused (401)'],
+        expected: ['API key refused (401)'],
       },
       'nothing listens': {
         args: ['sync'],
         settings: { API_BASE_URL: await closedAddress() },
         code: 1,
-        says: [/the connection was refused \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
+        expected: [/the connection was refused \(127\.0\.0\.1:\d+, ECONNREFUSED\)/],
       },
       'a web site': {
         args: ['sync'],
         settings: { API_BASE_URL: `${site}/home` },
         code: 1,
-        says: ['the body is not JSON', '<!DOCTYPE html>', 'Check API_BASE_URL'],
+        expected: ['the body is not JSON', '<!DOCTYPE html>', 'Check API_BASE_URL'],
       },
       'a path that does not exist': {
         args: ['sync'],
         settings: { API_BASE_URL: `${site}/missing` },
         code: 1,
-        says: ['does not exist (404)', 'Set API_BASE_URL to the address before /api/v1'],
+        expected: ['does not exist (404)', 'Set API_BASE_URL to the address before /api/v1'],
       },
     })
   })
@@ -149,9 +157,13 @@ describe('a mistake', () => {
     const company = await openCompany(2)
     await reportHere(company.environment)
     await expectMistakes(company, {
-      'no SQL': { args: ['query', 'SELEC 1'], code: 1, says: ['The query failed', 'syntax error'] },
-      'an unknown table': { args: ['query', 'FROM edital'], code: 1, says: ['The query failed', 'edital'] },
-      'a change': { args: ['query', 'DELETE FROM editais'], code: 1, says: ['The query failed'] },
+      'no SQL': { args: ['query', 'SELEC 1'], code: 1, expected: ['The query failed', 'syntax error'] },
+      'an unknown table': {
+        args: ['query', 'FROM edital'],
+        code: 1,
+        expected: ['The query failed', 'edital'],
+      },
+      'a change': { args: ['query', 'DELETE FROM editais'], code: 1, expected: ['The query failed'] },
     })
   })
 })
@@ -161,7 +173,7 @@ describe('a data directory', () => {
     args: ['sync'],
     settings: { DATA_DIR },
     code: 2,
-    says: [DATA_DIR, 'Set DATA_DIR to a directory that this user may write'],
+    expected: [DATA_DIR, 'Set DATA_DIR to a directory that this user may write'],
   })
 
   it('that cannot be created is named, with what to do', async () => {
@@ -184,7 +196,7 @@ describe('a data directory', () => {
     const fullFor = (TEST_FULL_DISK: string): Mistake => ({
       args: ['sync'],
       code: 1,
-      says: ['The disk is full', 'Free some space'],
+      expected: ['The disk is full', 'Free some space'],
       settings: { TEST_FULL_DISK, NODE_OPTIONS: `--import ${FULL_DISK}` },
     })
     await expectMistakes(company, { 'while analyses are logged': fullFor('raw/000002.ndjson.zst.part') })
@@ -212,7 +224,7 @@ describe('another sync of the company', () => {
       'not waiting': {
         args: ['sync', '--wait', '0'],
         code: 4,
-        says: [`held by sync --company acme (process ${first.child.pid} on `, 'use --wait SECONDS'],
+        expected: [`held by sync --company acme (process ${first.child.pid} on `, 'use --wait SECONDS'],
       },
     })
     expect(await first.ended).toMatchObject({ code: 0 })
@@ -248,7 +260,8 @@ describe('--help', () => {
       ...['--full', '--restart', '--plan', '--company', '--status', '--id', '--allow-mass-delete', '--wait'],
       ...['--json', '130 interrupted'],
     ],
-    status: ['--company', '--json'],
+    status: ['Usage: npm run status -- [options]', '--company', '--json'],
+    'keys create': ['Usage: npm run keys -- create [options]', '--description'],
     query: ['--company', '--csv', '--json', '<sql>'],
     replay: ['--company', '--json'],
     rebuild: ['--company', '--json'],
@@ -259,7 +272,7 @@ describe('--help', () => {
     const cwd = await temporaryDirectory()
     const helps = await Promise.all(
       Object.keys(OPTIONS).map(async (command, index) => {
-        const args = [...(command ? [command] : []), '--help']
+        const args = [...command.split(' '), '--help'].filter(arg => arg !== '')
         return [command, await run(index === 0, args, {}, cwd)] as const
       }),
     )
@@ -277,12 +290,12 @@ async function expectMistakes(
 ): Promise<void> {
   const cwd = await temporaryDirectory()
   for (const [index, [name, mistake]] of Object.entries(mistakes).entries()) {
-    const { args, settings = {}, without = [], code, says } = mistake
+    const { args, settings = {}, without = [], code, expected } = mistake
     const given = Object.entries({ ...company.environment, ...settings })
     const environment = Object.fromEntries(given.filter(([setting]) => !without.includes(setting)))
     const ended = await run(index === 0, args, environment, cwd)
     expect(ended.code, `${name}: ${ended.stderr}`).toBe(code)
-    expectPlainWords(name, ended, says)
+    expectPlainWords(name, ended, expected)
   }
 }
 
@@ -290,8 +303,12 @@ async function run(alone: boolean, args: readonly string[], environment: Environ
   return await (alone ? startCommand(args, environment, cwd).ended : runShared(args, environment, cwd))
 }
 
-function expectPlainWords(name: string, { stdout, stderr }: Ended, says: readonly (string | RegExp)[]): void {
-  for (const words of says) expect(stderr, name).toMatch(words)
+function expectPlainWords(
+  name: string,
+  { stdout, stderr }: Ended,
+  expected: readonly (string | RegExp)[],
+): void {
+  for (const words of expected) expect(stderr, name).toMatch(words)
   const all = `${stdout}${stderr}`
   expect(all, name).not.toMatch(/^\s+at |\\n\s+at /m)
   expect(all, name).not.toContain('Unexpected:')

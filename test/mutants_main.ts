@@ -6,7 +6,7 @@ import { MUTANTS } from './mutants.ts'
 
 const program = new Command('npm run mutants --')
   .description(
-    'Makes known mistakes, one after another, in a copy of the project, and tells which unit test fails.',
+    'Makes known mistakes, one after another, in a copy of the project, and names the unit test that fails.',
   )
   .argument('[names...]', 'only these')
   .showHelpAfterError('(add --help for the options)')

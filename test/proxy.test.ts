@@ -104,7 +104,7 @@ test("the API key is not in Caddy's log, which would contain all headers of a fa
   expect(caddy).toMatch(/format filter \{\s*wrap json\s*fields \{\s*request>headers>X-Api-Key delete\s/)
 })
 
-test('every HTTP setting is in .env.example with its default, and the README names no other', async () => {
+test('every HTTP setting is in .env.example with its default, and the documents name no other', async () => {
   const example = await read('.env.example')
   const known = DAEMON_SETTINGS.filter(name => /^(?:HTTP|SERVE)_/.test(name))
   const shown = Object.fromEntries(
@@ -115,11 +115,11 @@ test('every HTTP setting is in .env.example with its default, and the README nam
   const { HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, SERVE_BUILDERS, ...defaults } = shown
   expect(readServeSettings(defaults)).toEqual(readServeSettings({}))
   readServeSettings({ HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, SERVE_BUILDERS })
-  const readme = await read('README.md')
-  for (const [name = ''] of `${readme}${nginx}${caddy}`.matchAll(/\b(?:HTTP|SERVE)_[A-Z_]+\b/g)) {
+  const documents = `${await read('README.md')}${await read('docs/operating/network.md')}`
+  for (const [name = ''] of `${documents}${nginx}${caddy}`.matchAll(/\b(?:HTTP|SERVE)_[A-Z_]+\b/g)) {
     expect(known).toContain(name)
   }
-  for (const [, name = '', value] of readme.matchAll(/`(HTTP_\w+)` \| (\d+) \|/g)) {
-    expect(shown[name], name).toBe(value)
-  }
+  const defaulted = [...documents.matchAll(/`(HTTP_\w+)` \| (\d+) \|/g)]
+  expect(defaulted).toHaveLength(4)
+  for (const [, name = '', value] of defaulted) expect(shown[name], name).toBe(value)
 })

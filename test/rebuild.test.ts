@@ -83,14 +83,14 @@ test('a raw log with a gap is refused, and the warehouse does not change', async
   const segments = await sealedSegments(raw)
   expect(segments).toEqual([1, 2, 3])
 
-  for (const [number, said] of [
+  for (const [number, expected] of [
     [2, segmentPath(raw, 2)],
     [3, 'built from 3 segments'],
   ] as const) {
     await rename(segmentPath(raw, number), join(raw, 'away'))
     const { code, stderr } = await runCommand(['sync'], environment)
     expect(code).toBe(1)
-    expect(stderr).toContain(said)
+    expect(stderr).toContain(expected)
     expect(stderr).toMatch(/from a backup/)
     await rename(join(raw, 'away'), segmentPath(raw, number))
   }

@@ -53,7 +53,8 @@ test('a test leaves keys', async () => {
   expect(await scanAll(leftBehind.url, leftBehind.prefix)).toContain('value')
 })
 
-test('… which are gone after the test', async () => {
+test('… which are gone after the test', async ({ skip }) => {
+  if (leftBehind.url === '') skip('needs Redis')
   expect(await scanAll(leftBehind.url, leftBehind.prefix)).toBe('')
 })
 

@@ -45,7 +45,7 @@ describe('replay', () => {
     const report = await replayOnce(company, 3)
 
     expect(report).toMatchObject({ mode: 'replay', status: 'partial', listed: 2, quarantined: 2, loaded: 0 })
-    expect(report.error).toContain('2 records are still not usable')
+    expect(report.error).toContain('2 records still cannot be used')
     expect(await quarantineOf(company)).toEqual(before)
     expect(company.sandbox.requests.total).toBe(0)
     // The bytes are still where the next version of the contract will look for them.

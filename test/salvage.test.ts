@@ -43,45 +43,45 @@ type Spoil = (path: string, bytes: Buffer) => Promise<unknown>
 const flip = (bytes: Buffer, at: number) => bytes.with(at, (bytes[at] as number) ^ 0x10)
 
 /** Kinds of damage to a segment file. */
-const DAMAGES: Readonly<Record<string, { spoil: Spoil; said: RegExp }>> = {
+const DAMAGES: Readonly<Record<string, { spoil: Spoil; expected: RegExp }>> = {
   'with a changed byte': {
     spoil: (path, bytes) => writeFile(path, flip(bytes, bytes.length >> 1)),
-    said: /is damaged: bytes 0 to \d+ are corrupted/,
+    expected: /is damaged: bytes 0 to \d+ are corrupted/,
   },
   'with a changed first byte': {
     spoil: (path, bytes) => writeFile(path, flip(bytes, 0)),
-    said: /is damaged: bytes from 0 on are corrupted/,
+    expected: /is damaged: bytes from 0 on are corrupted/,
   },
   'cut off': {
     spoil: (path, bytes) => writeFile(path, bytes.subarray(0, bytes.length >> 1)),
-    said: /is damaged: it is truncated: the frame at byte 0 has no end/,
+    expected: /is damaged: it is truncated: the frame at byte 0 has no end/,
   },
   // DuckDB reads all of its lines without an error.
   'without its checksum': {
     spoil: (path, bytes) => writeFile(path, bytes.subarray(0, -2)),
-    said: /is damaged: it is truncated: the frame at byte 0 has no end/,
+    expected: /is damaged: it is truncated: the frame at byte 0 has no end/,
   },
-  empty: { spoil: path => writeFile(path, ''), said: /is damaged: it is empty/ },
+  empty: { spoil: path => writeFile(path, ''), expected: /is damaged: it is empty/ },
   'with more bytes at the end': {
     spoil: (path, bytes) => writeFile(path, Buffer.concat([bytes, Buffer.from('more')])),
-    said: /is damaged: bytes from \d+ on are corrupted/,
+    expected: /is damaged: bytes from \d+ on are corrupted/,
   },
   'without a line': {
     spoil: async path => writeSegment(path, (await linesOfSegment(path)).toSpliced(1, 1)),
-    said: /is damaged: line 3 follows line 1/,
+    expected: /is damaged: line 3 follows line 1/,
   },
   'with a line that is not JSON': {
     spoil: async path => writeSegment(path, (await linesOfSegment(path)).with(1, '{"seq":2,')),
-    said: /is damaged: the line after line 1 is not JSON/,
+    expected: /is damaged: the line after line 1 is not JSON/,
   },
   'with a line without its edital_id': {
     spoil: async path => {
       const lines = await linesOfSegment(path)
       await writeSegment(path, lines.with(1, (lines[1] as string).replace('"edital_id"', '"edital"')))
     },
-    said: /is damaged: the line after line 1 has no edital_id/,
+    expected: /is damaged: the line after line 1 has no edital_id/,
   },
-  gone: { spoil: path => rm(path), said: /is missing/ },
+  gone: { spoil: path => rm(path), expected: /is missing/ },
 }
 
 describe('a segment of the raw log', () => {
@@ -94,10 +94,10 @@ describe('a segment of the raw log', () => {
   const segment = (number: number) => segmentPath(join(prepared.directory, 'raw'), number)
 
   /** A rebuild and a run that would apply it both refuse it, and apply nothing of it. */
-  async function expectRefused(number: number, said: RegExp): Promise<void> {
+  async function expectRefused(number: number, expected: RegExp): Promise<void> {
     const before = await readFile(join(prepared.directory, 'warehouse.duckdb'))
     const refused = await rebuiltNotices().then(() => 'not refused', String)
-    expect(refused).toMatch(said)
+    expect(refused).toMatch(expected)
     expect(refused).toContain(`Segment ${segment(number)} of the raw log`)
     expect(refused).toContain('from a backup, or run `npm run rebuild -- --salvage`')
     expect((await readFile(join(prepared.directory, 'warehouse.duckdb'))).equals(before)).toBe(true)
@@ -138,11 +138,11 @@ describe('a segment of the raw log', () => {
     const bytes = await readFile(path)
     await damage.spoil(path, bytes)
     const spoilt = await readFile(path).catch(() => undefined)
-    await expectRefused(1, damage.said)
+    await expectRefused(1, damage.expected)
 
     const found = await findings()
     expect(found).toMatchObject([{ status: 'problem', subject: path }])
-    expect(found[0]?.what).toMatch(damage.said)
+    expect(found[0]?.what).toMatch(damage.expected)
     await salvage(contextHere(prepared.environment))
     expect(await findings()).toEqual([])
     const [kept] = await readdir(join(prepared.directory, 'raw/damaged')).catch(() => [])
@@ -168,39 +168,40 @@ describe('a segment of the raw log', () => {
   it('of another company or in another place is refused, named and moved aside', async () => {
     const { directory, environment } = prepared
     const their = await writeTheirs([1, 2, 4])
-    const foreign: Readonly<Record<string, { from: string; to: number; said: RegExp; named?: number }>> = {
-      'their first one after ours': {
-        from: their(1),
-        to: 7,
-        said: /is misplaced: it was written as number 1, not 7/,
-      },
-      'a later one of theirs': {
-        from: their(4),
-        to: 4,
-        said: /belongs to another log of boreal, which began with run of-boreal-/,
-      },
-      'one of theirs without the start of a run': {
-        from: their(2),
-        to: 2,
-        said: /belongs to another log: it continues run of-boreal-\S+, which did not start in this one/,
-      },
-      'ours at another place': {
-        from: segment(2),
-        to: 7,
-        said: /is misplaced: it was written as number 2, not 7/,
-      },
-      // Only the other segments show that the first one is foreign.
-      'their first one in place of ours': {
-        from: their(1),
-        to: 1,
-        named: 2,
-        said: /belongs to another log: it continues run /,
-      },
-    }
-    for (const [name, { from, to, said, named = to }] of Object.entries(foreign)) {
+    const foreign: Readonly<Record<string, { from: string; to: number; expected: RegExp; named?: number }>> =
+      {
+        'their first one after ours': {
+          from: their(1),
+          to: 7,
+          expected: /is misplaced: it was written as number 1, not 7/,
+        },
+        'a later one of theirs': {
+          from: their(4),
+          to: 4,
+          expected: /belongs to another log of boreal, which began with run of-boreal-/,
+        },
+        'one of theirs without the start of a run': {
+          from: their(2),
+          to: 2,
+          expected: /belongs to another log: it continues run of-boreal-\S+, which did not start in this one/,
+        },
+        'ours at another place': {
+          from: segment(2),
+          to: 7,
+          expected: /is misplaced: it was written as number 2, not 7/,
+        },
+        // Only the other segments show that the first one is foreign.
+        'their first one in place of ours': {
+          from: their(1),
+          to: 1,
+          named: 2,
+          expected: /belongs to another log: it continues run /,
+        },
+      }
+    for (const [name, { from, to, expected, named = to }] of Object.entries(foreign)) {
       await prepared.restoreLog()
       await cp(from, segment(to))
-      await expectRefused(named, said)
+      await expectRefused(named, expected)
       expect(await findings(), name).toMatchObject([{ status: 'problem', subject: segment(to) }])
       await salvage(contextHere(environment))
       expect(await findings(), name).toEqual([])
@@ -248,10 +249,14 @@ describe('a segment of the raw log', () => {
     const stray = segment(999_999_999)
     await cp(segment(6), stray)
     expect(await findings()).toMatchObject([
-      { status: 'problem', subject: stray, what: expect.stringContaining('999999992 segments are missing') },
+      {
+        status: 'problem',
+        subject: stray,
+        what: expect.stringContaining('999,999,992 segments are missing'),
+      },
     ])
     await expect(salvage(contextHere(prepared.environment))).rejects.toThrow(
-      `${stray} cannot belong to this log: 999999992 segments are missing before it. Move it away and run again.`,
+      `${stray} cannot belong to this log: 999,999,992 segments are missing before it. Move it away and run again.`,
     )
     await rm(stray)
     expect(await findings()).toEqual([])

@@ -238,6 +238,6 @@ test('a list that claims to be endless is read as far as it has notices', async 
   company.faults.plan = [{ fault: 'total', by: 900_000 }]
   const report = await company.syncHere()
   expect(report).toMatchObject({ listed: 3, added: 3, status: 'partial', scan_complete: false })
-  expect(report.error).toMatch(/reports 900003 notices but returned only 3\./)
+  expect(report.error).toMatch(/reports 900,003 notices but returned only 3\./)
   expect(company.sandbox.requests.byKind.list).toBeLessThan(10)
 })

@@ -24,7 +24,7 @@ import {
 } from './measure.ts'
 import { type AttackBench, judgeAttacks } from './result.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url))
 const SLUG = 'bench'
 /** The daemon has no run during the attacks. */
 const AT_REST = { SYNC_CRON: '0 0 1 1 *' }

@@ -12,7 +12,7 @@ import { type Health, watchHealth, watchOwnDelay } from '../daemon/watch.ts'
 import { remember, run } from '../processes.ts'
 import type { Attack, Attacked, AttackOrder } from './attackers.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url))
 const ATTACKERS = fileURLToPath(new URL('attackers.ts', import.meta.url))
 const SAMPLE_EVERY_MS = 50
 const READY_WITHIN_MS = 300_000

@@ -10,7 +10,7 @@ const ADMIN_TOKEN = 'adm_of_the_bench_only'
 const LAST_LINES = 20
 /** No run of the bench takes longer. */
 const RUN_WITHIN_MS = 10 * 60_000
-/** What the worker says of a run that it cannot begin, as another one holds the company. */
+/** Logged by the worker if another process holds the company. */
 const HELD = /^The company is held by /
 
 /** A run's report, as in its last log line. */

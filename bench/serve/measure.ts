@@ -11,7 +11,7 @@ import { childrenOf, rssBytes } from '../daemon/proc.ts'
 import { remember, run, type Server } from '../processes.ts'
 import type { Load, Loaded } from './clients.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url))
 const CLIENTS = fileURLToPath(new URL('clients.ts', import.meta.url))
 const FLOOR = fileURLToPath(new URL('floor.ts', import.meta.url))
 const PAGE = 200

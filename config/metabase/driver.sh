@@ -1,5 +1,5 @@
-# Downloads the DuckDB driver for Metabase into this directory, and checks it: by the checksum given, else by the one
-# that GitHub shows of the release. What cannot be checked is not kept.
+# Downloads Metabase's DuckDB driver into this directory, and verifies it: against the given checksum, or else against
+# the one that GitHub shows for the release. A file that cannot be verified is removed.
 # usage: driver.sh VERSION [SHA256]
 set -eu
 version=$1
@@ -21,7 +21,7 @@ if [ -z "$expected" ]; then
     jq -r --arg name "$file" '.assets[] | select(.name == $name) | .digest // empty') || digest=
   expected=${digest#sha256:} source=GitHub
   [ -n "$expected" ] ||
-    refuse "$file $version cannot be checked: GitHub shows no checksum of it. Its SHA-256 is $actual: if it is the right one, set DRIVER_SHA256 to it in .env, and build again."
+    refuse "$file $version cannot be verified: GitHub shows no checksum for it. Its SHA-256 is $actual: if that is correct, set DRIVER_SHA256 to it in .env, and build again."
 fi
 [ "$actual" = "$expected" ] ||
-  refuse "$file $version has the SHA-256 $actual, not $expected as $source says, and was not used. Build again; if it stays so, find out which is right before you set DRIVER_SHA256."
+  refuse "$file $version has the SHA-256 $actual, not $expected (from $source), and was removed. Build again; if it still differs, find out which one is correct before you set DRIVER_SHA256."

@@ -1,16 +1,16 @@
 # Starts Metabase; the image's CMD.
 set -eu
 
-# Of its own database, which is not in a variable that `docker inspect` would show.
+# The password of Metabase's own database comes from a file: `docker inspect` shows variables.
 if [ -n "${MB_DB_PASS_FILE:-}" ]; then
   MB_DB_PASS=$(cat "$MB_DB_PASS_FILE")
   export MB_DB_PASS
 fi
 
-# Metabase unpacks its own drivers there at each start, where ours must be too: in /tmp, for nothing else can be
-# written (docker-compose.yml).
+# Our driver must be in the directory into which Metabase unpacks its own drivers at each start. It is in /tmp, because
+# the rest of the file system is read-only (docker-compose.yml).
 mkdir -p "$MB_PLUGINS_DIR"
 ln -sf /home/metabase/drivers/*.jar "$MB_PLUGINS_DIR"
 
-# DuckDB works beside the heap: leave it room.
+# DuckDB's memory is outside the heap: leave room for it.
 exec java -XX:MaxRAMPercentage=40 -jar metabase.jar

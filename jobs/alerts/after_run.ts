@@ -1,3 +1,4 @@
+import { counted, formatCount } from '#src/platform/count.ts'
 import { broughtNothing, type CompanyState } from '#src/store/state.ts'
 import type { Company } from '../company_registry.ts'
 import type { Alerts } from './alerts.ts'
@@ -58,10 +59,10 @@ async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: Company
   if (open > baseline) {
     await alerts.raise({
       ...about,
-      message: `${open} records are in quarantine; before this run there were ${baseline}. \`npm run query -- --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows them. They are retried automatically.`,
+      message: `${counted(open, 'record')} in quarantine, up from ${formatCount(baseline)} before this run. \`npm run query -- --company ${slug} "SELECT * FROM quarantine WHERE resolved_at IS NULL"\` shows what is there; the next runs retry it.`,
       details: { open, baseline },
     })
-  } else await alerts.clear({ ...about, message: `The quarantine is back to ${open} records.` })
+  } else await alerts.clear({ ...about, message: `The quarantine is back to ${counted(open, 'record')}.` })
 }
 
 /**

@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Queue } from 'bullmq'
+import { counted } from '#src/platform/count.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { redisRefusal } from '#src/platform/redis_refusal.ts'
 import type { CompanyRegistry } from '../company_registry.ts'
@@ -70,7 +71,10 @@ async function pausedOf(queues: readonly Queue[]): Promise<string[]> {
 
 function configurationProblems({ companies, problem, broken }: Checked['registry']): (string | null)[] {
   const shown = [...broken.values()].slice(0, MAX_SHOWN)
-  const more = broken.size > shown.length ? `And ${broken.size - shown.length} other companies.` : null
+  const more =
+    broken.size > shown.length
+      ? `And ${counted(broken.size - shown.length, 'other company', 'other companies')}.`
+      : null
   const none = 'No company is configured: set API_BASE_URL and API_KEY, or COMPANIES_FILE.'
   return [problem ?? (companies.size > 0 ? null : none), ...shown, more]
 }

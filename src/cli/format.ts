@@ -1,7 +1,3 @@
-export function formatCount(count: number): string {
-  return count.toLocaleString('en-US')
-}
-
 export function formatSeconds(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(1)} s`
   if (seconds < 120) return `${Math.round(seconds)} s`

@@ -2,7 +2,8 @@ import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2
 import type { Listener } from '#src/operate/open.ts'
 import { STAGES, type Stage, TITLES } from '#src/operate/progress.ts'
 import type { Progress } from '#src/pipeline/run.ts'
-import { formatCount, formatSeconds } from './format.ts'
+import { formatCount } from '#src/platform/count.ts'
+import { formatSeconds } from './format.ts'
 
 /** Where a running command shows its progress. */
 export type Display = Listener & {

@@ -40,14 +40,24 @@ async function createProgram(
   if (!IS_EDITAIS) program.addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
   const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)
   for (const one of known) {
-    const command = await (COMMANDS[one] as Open)(environment, connections)
-    program.addCommand(IS_EDITAIS ? command : command.usage(`-- ${command.usage()}`))
+    program.addCommand(await (COMMANDS[one] as Open)(environment, connections))
   }
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) {
+    if (!IS_EDITAIS) command.configureHelp({ commandUsage: usageWithNpm })
     command.exitOverride().showHelpAfterError('(add --help for the options)').showSuggestionAfterError()
   }
   return program
+}
+
+/** npm takes the first name; everything behind it, also a subcommand, follows two dashes. */
+function usageWithNpm(command: Command): string {
+  const names = [command.usage()]
+  for (let at: Command | null = command; at; at = at.parent) {
+    if (at.parent && !at.parent.parent) names.unshift('--')
+    names.unshift(at.name())
+  }
+  return names.join(' ')
 }
 
 /** Runs the command of this process's arguments, and sets the exit code. */

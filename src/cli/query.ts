@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { askFenced, failed, fence } from '#src/store/lake/fence.ts'
@@ -89,6 +90,6 @@ export async function lakesOf(environment: Environment): Promise<string[]> {
 }
 
 function rowCount(rows: number): string {
-  if (rows <= MAX_TABLE_ROWS) return rows === 1 ? '1 row' : `${rows} rows`
-  return `${MAX_TABLE_ROWS} of ${rows} rows; --csv and --json print all`
+  if (rows <= MAX_TABLE_ROWS) return counted(rows, 'row')
+  return `${MAX_TABLE_ROWS} of ${counted(rows, 'row')}; --csv and --json print all`
 }

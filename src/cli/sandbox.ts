@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { isDateTime } from '#schema/fields.ts'
 import { LIST_PATH } from '#src/api/server/routes.ts'
+import { counted } from '#src/platform/count.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { stopSignal, untilStopped } from '#src/platform/stop.ts'
 import { FAULT_HELP, parseFault } from '#src/sandbox/fault_option.ts'
@@ -80,7 +81,7 @@ async function serve(options: Options): Promise<void> {
   await sleep(SECOND_SIGNAL_MS)
   stopLiving()
   await sandbox.close()
-  process.stdout.write(`Stopped after ${sandbox.requests.total} requests.\n`)
+  process.stdout.write(`Stopped after ${counted(sandbox.requests.total, 'request')}.\n`)
 }
 
 async function openCompanies(options: Options): Promise<LivingCompany[]> {
@@ -116,7 +117,7 @@ function describeChanges(changes: readonly Change[]): string {
 
 function greeting(url: string, companies: readonly LivingCompany[]): string {
   const rows = companies.map(
-    ({ slug, key, world }) => `  ${slug.padEnd(10)} ${String(world.size).padStart(7)} notices   ${key}`,
+    ({ slug, key, world }) => `  ${slug.padEnd(10)} ${counted(world.size, 'notice').padStart(15)}   ${key}`,
   )
   const [first] = companies
   return `The sandbox serves ${url}${LIST_PATH}

@@ -1,5 +1,6 @@
 import { readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { counted } from '#src/platform/count.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { describeFailure, readFailure } from '#src/store/failure.ts'
 import { readState } from '#src/store/state.ts'
@@ -49,7 +50,7 @@ export function describeStandings(standings: readonly Standing[]): string {
     'last run': status ?? 'none',
     'last good': last_good_at ?? 'never',
   }))
-  const summary = `${companies.length} companies, ${troubled.length} with problems.\n`
+  const summary = `${counted(companies.length, 'company', 'companies')}, ${troubled.length} with problems.\n`
   const table = rows.length > 0 ? renderTable(['company', 'last run', 'last good'], rows) : ''
   return `${summary}${[...refused, ...reasons].map(reason => `  ${reason}\n`).join('')}${table}`
 }

@@ -1,9 +1,10 @@
 import type { RunPlan } from '#src/operate/plan.ts'
+import { counted, formatCount } from '#src/platform/count.ts'
 import type { PublishedFigures } from '#src/store/lake/publish.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import type { Salvaged } from '#src/store/rawlog/salvage.ts'
 import type { RunReport } from '#src/store/run_report.ts'
-import { formatCount, formatSeconds } from './format.ts'
+import { formatSeconds } from './format.ts'
 
 /** The result of a run, for people: what changed, what needs attention, where the snapshot is. */
 export function describeRun(report: RunReport, published: PublishedFigures, seconds: number): string {
@@ -24,7 +25,7 @@ export function describeRun(report: RunReport, published: PublishedFigures, seco
   })
   return [
     '',
-    `${report.status.toUpperCase()}  ${report.mode === 'replay' ? 'replay' : `${report.mode} sync`} in ${formatSeconds(seconds)}, ${formatCount(report.requests)} requests`,
+    `${report.status.toUpperCase()}  ${report.mode === 'replay' ? 'replay' : `${report.mode} sync`} in ${formatSeconds(seconds)}, ${counted(report.requests, 'request')}`,
     `  notices   ${formatCount(report.listed)} listed; ${notices || 'none changed'}`,
     `  analyses  ${analyses || 'none to fetch'}`,
     `  snapshot  ${published.directory}${published.written ? '' : ' (unchanged)'}`,
@@ -44,7 +45,7 @@ export function describePlan(plan: RunPlan): string {
     'to mark deleted': plan.tombstoned,
   })
   return [
-    `A run for ${plan.company} would take about ${formatSeconds(plan.estimated_seconds)} and ${formatCount(plan.requests)} requests:`,
+    `A run for ${plan.company} would take about ${formatSeconds(plan.estimated_seconds)} and ${counted(plan.requests, 'request')}:`,
     `  notices   ${formatCount(plan.listed)} listed; ${changes || 'none changed'}`,
     `  analyses  ${counts({ 'to fetch': plan.to_fetch, deferred: plan.deferred, 'not usable': plan.quarantined }) || 'none to fetch'}`,
     'Nothing was changed.',

@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { decideRefetch, type SyncRequest } from '#src/pipeline/request.ts'
+import { type SurveyContext, survey } from '#src/pipeline/survey.ts'
 import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { createWarehouse, hasCurrentSchema, refuseNewer } from '#src/store/warehouse/warehouse.ts'
-import { decideRefetch, type SyncContext, type SyncRequest, survey } from '#src/sync.ts'
 
 /** What a run would do; counts of notices. */
 export type RunPlan = {
@@ -29,18 +30,14 @@ export type RunPlan = {
  * Surveys the API as a run would, and stops there: no file of the company is written.
  * @throws FatalError if the warehouse is in use, or must be rebuilt before it can be compared.
  */
-export async function plan(request: SyncRequest, context: SyncContext): Promise<RunPlan> {
+export async function plan(request: SyncRequest, context: SurveyContext): Promise<RunPlan> {
   const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-plan-'))
   const startedMs = context.now().getTime()
   const db = await openUnchanged(context)
   try {
     const refetch = await decideRefetch(request, { db })
     const unchangedPaths = { ...context.paths, temporary }
-    const { plan, missing } = await survey(
-      { ...request, refetch },
-      { ...context, paths: unchangedPaths },
-      { db },
-    )
+    const { plan, missing } = await survey(request, refetch, { ...context, paths: unchangedPaths }, { db })
     const surveyMs = context.now().getTime() - startedMs
     const requests = context.api.stats.requests
     return {
@@ -64,7 +61,7 @@ export async function plan(request: SyncRequest, context: SyncContext): Promise<
 }
 
 /** Opens the warehouse read-only, or an empty one in memory if there is none yet. */
-async function openUnchanged({ paths, settings }: SyncContext): Promise<Database> {
+async function openUnchanged({ paths, settings }: SurveyContext): Promise<Database> {
   const { sourceTimezone } = settings
   if (!existsSync(paths.warehouse)) {
     const db = await Database.open(':memory:')

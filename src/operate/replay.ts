@@ -9,10 +9,11 @@ import {
   withRun,
 } from '#src/pipeline/run.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
+import { counted } from '#src/platform/count.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
-import { worsen } from '#src/store/run_report.ts'
+import { withFindings } from '#src/store/run_report.ts'
 import { logName } from '#src/store/warehouse/warehouse.ts'
 
 type Quarantined = {
@@ -30,7 +31,7 @@ type Quarantined = {
  */
 export async function replay(context: RunContext): Promise<RunResult> {
   return await withRun(context, 'replay', async run => {
-    const { warehouse, loader, report, causes } = run
+    const { warehouse, loader, begun } = run
     const records = await warehouse.db.rows<Quarantined>(
       `SELECT edital_id, kind, _updated_at AS updated_at, observed_at::VARCHAR AS observed_at, _segment AS segment, _seq AS seq
        FROM quarantine WHERE resolved_at IS NULL AND edital_id IS NOT NULL ORDER BY segment, seq`,
@@ -38,7 +39,7 @@ export async function replay(context: RunContext): Promise<RunResult> {
     // There is nothing to replay, so nothing is appended to the raw log.
     if (records.length === 0) {
       const published = await publishWarehouse(context, warehouse)
-      return { report, causes, published, seconds: secondsSince(report, context) }
+      return { report: begun, causes: new Set(), published, seconds: secondsSince(begun, context) }
     }
     const { analysisStatuses } = context.settings
     const log = await logName(warehouse)
@@ -49,14 +50,17 @@ export async function replay(context: RunContext): Promise<RunResult> {
       company: context.paths.company,
       ...(log === null ? {} : { log }),
     })
+    let loaded = 0
     for (const record of records) {
-      const usable = await replayRecord(loader, record, context.paths.raw)
-      report[usable ? 'loaded' : 'quarantined'] += 1
+      if (await replayRecord(loader, record, context.paths.raw)) loaded += 1
     }
-    report.listed = records.length
-    if (report.quarantined > 0)
-      worsen(report, 'partial', `${report.quarantined} records are still not usable.`)
-    return await finishRun(run, context)
+    const quarantined = records.length - loaded
+    const totals = { ...begun, listed: records.length, loaded, quarantined }
+    const still = {
+      status: 'partial' as const,
+      reason: `${counted(quarantined, 'record')} still cannot be used.`,
+    }
+    return await finishRun(run, context, withFindings(totals, quarantined > 0 ? [still] : []))
   })
 }
 

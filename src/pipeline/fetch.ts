@@ -28,10 +28,15 @@ export type Fetched = {
   excluded: number
   silentChanges: number
   /** Why fetching ended early; null if everything was attempted. */
-  stopped: Error | null
+  stopped: FatalError | null
   /** Reason for the last failure, for the user. */
   lastFailure: string | null
   lastExcluded: string | null
+}
+
+/** How many analyses have an outcome. */
+export function attempted({ loaded, gone, quarantined, failed, excluded }: Fetched): number {
+  return loaded + gone + quarantined + failed + excluded
 }
 
 export type FetchOptions = {
@@ -39,7 +44,8 @@ export type FetchOptions = {
   readonly work: AsyncIterator<Work>
   readonly loader: Pick<Loader, 'append'>
   readonly signal: AbortSignal
-  readonly onProgress: (fetched: Fetched) => void
+  /** Called with the number of analyses attempted so far. */
+  readonly onProgress: (done: number) => void
 }
 
 /**
@@ -95,7 +101,7 @@ export async function fetchAnalyses(options: FetchOptions): Promise<Fetched> {
       const next = await work.next()
       if (next.done) return
       await attempt(next.value)
-      options.onProgress(fetched)
+      options.onProgress(attempted(fetched))
     }
   }
   // While one worker handles an answer, another's request takes the freed connection. With a concurrency of

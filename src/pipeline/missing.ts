@@ -89,6 +89,7 @@ export async function verifyMissing(options: {
     `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL
      AND edital_id NOT IN (SELECT edital_id FROM listed WHERE edital_id IS NOT NULL) ORDER BY edital_id`,
   )
+  if (missing.length === 0) return { gone: [], found: 0, held: false, unverified: [] }
   const { live } = await db.row<{ live: number }>(
     'SELECT count(*) AS live FROM editais WHERE deleted_at IS NULL',
   )

@@ -1,13 +1,18 @@
 import type { Settings } from '#config/settings.ts'
 import { remove } from '#src/platform/durable.ts'
-import type { Cause } from '#src/platform/errors.ts'
 import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/store/company.ts'
 import { forgetFailure } from '#src/store/failure.ts'
 import { type Published, publish } from '#src/store/lake/publish.ts'
 import { rawLogSize, removeUnsealed, sealedSegments } from '#src/store/rawlog/files.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
 import { RawLogWriter } from '#src/store/rawlog/writer.ts'
-import { assertConserved, newReport, type RunMode, type RunReport } from '#src/store/run_report.ts'
+import {
+  assertConserved,
+  newReport,
+  type Reported,
+  type RunMode,
+  type RunReport,
+} from '#src/store/run_report.ts'
 import { broughtNothing, readState, wentThrough, writeState } from '#src/store/state.ts'
 import {
   openWarehouse,
@@ -51,13 +56,11 @@ export type Follower = {
 export type Run = {
   readonly warehouse: Warehouse
   readonly loader: Loader
-  readonly report: RunReport
-  readonly causes: Set<Cause>
+  /** Its report as it begins: all counters are 0. */
+  readonly begun: RunReport
 }
 
-export type RunResult = {
-  readonly report: RunReport
-  readonly causes: ReadonlySet<Cause>
+export type RunResult = Reported & {
   readonly published: Published
   /** From start to end, including publishing; the report is written before publishing. */
   readonly seconds: number
@@ -70,13 +73,13 @@ export async function withRun<T>(
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
   const { paths, settings, now, onProgress } = context
-  const report = newReport(context.runId, mode, now())
+  const begun = newReport(context.runId, mode, now())
   await makeDirectories(paths, settings.lake)
   await freshTemporary(paths)
   await removeUnsealed(paths.raw)
   const warehouse = await openWarehouse(openOptions(context))
   const firstNumber = (await sealedSegments(paths.raw)).length + 1
-  const log = new RawLogWriter({ directory: paths.raw, firstNumber, runId: report.run_id, now })
+  const log = new RawLogWriter({ directory: paths.raw, firstNumber, runId: begun.run_id, now })
   let loaded = 0
   const onLoaded = (documents: number) => {
     loaded += documents
@@ -84,7 +87,7 @@ export async function withRun<T>(
   }
   const loader = createLoader({ log, ...warehouse, onLoaded })
   try {
-    return await work({ warehouse, loader, report, causes: new Set() })
+    return await work({ warehouse, loader, begun })
   } finally {
     await log.close()
     await loader.idle()
@@ -93,21 +96,24 @@ export async function withRun<T>(
   }
 }
 
-/** Ends a run: adds its report to the log and the warehouse, then publishes the lake. */
+/**
+ * Ends a run: adds its report to the log and the warehouse, then publishes the lake.
+ * @param ended its report, and where the list's envelope differs from the contract.
+ */
 export async function finishRun(
-  run: Run,
+  { warehouse, loader }: Run,
   context: RunContext,
-  drift: readonly Drift[] = [],
+  ended: Reported & { readonly drift?: readonly Drift[] },
 ): Promise<RunResult> {
-  const { warehouse, loader, report, causes } = run
-  report.finished_at = context.now().toISOString()
+  const { causes, drift = [] } = ended
+  const report = { ...ended.report, finished_at: context.now().toISOString() }
   assertConserved(report)
   await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
   await loader.settle()
   await settleWarehouse(warehouse)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
   const published = await publishLake(context, warehouse)
-  await rememberRun(run, context, published)
+  await rememberRun({ report, causes }, warehouse, context, published)
   // Last: whatever it does, the run is over.
   await lead(context, published)
   return { report, causes, published, seconds: secondsSince(report, context) }
@@ -120,7 +126,8 @@ export function secondsSince({ started_at }: RunReport, { now }: Pick<RunContext
 
 /** Needed because a run that changed nothing is not published at once, and readers cannot open the warehouse. */
 async function rememberRun(
-  { warehouse, report, causes }: Run,
+  { report, causes }: Reported,
+  warehouse: Warehouse,
   { paths }: RunContext,
   published: Published,
 ): Promise<void> {

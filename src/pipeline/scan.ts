@@ -1,6 +1,7 @@
 import { LIST_LIMIT } from '#schema/notice.ts'
 import type { Api } from '#src/api/client/client.ts'
 import { runConcurrently } from '#src/platform/concurrency.ts'
+import { counted } from '#src/platform/count.ts'
 import { FatalError, RequestError, throwIfInterrupted } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
@@ -19,7 +20,7 @@ const MIN_REPEATED = 20
 
 export type Scan = {
   readonly passes: number
-  /** Whether a pass was verified as complete (ARCHITECTURE.md#the-scan); null without a pass. */
+  /** Whether a pass was verified as complete (docs/internals/scan.md#the-scan); null without a pass. */
   readonly complete: boolean | null
   /** Notices requested by id that do not exist for this company. */
   readonly absent: number
@@ -177,7 +178,7 @@ function isWhole({ edges, totals, shown }: Pass): boolean {
 
 function endless(pages: number): FatalError {
   return new FatalError(
-    `The list did not end after ${pages} pages. The API is at fault; nothing was changed.`,
+    `The list did not end after ${counted(pages, 'page')}. The API is at fault; nothing was changed.`,
   )
 }
 

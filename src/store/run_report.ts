@@ -1,4 +1,5 @@
 import { OUTCOMES, RUN_COUNTERS, type RunCounter } from '#schema/sync_runs.ts'
+import { counted } from '#src/platform/count.ts'
 import { type Cause, EXIT, type ExitCode } from '#src/platform/errors.ts'
 
 export type RunMode = 'full' | 'incremental' | 'filtered' | 'replay'
@@ -8,12 +9,12 @@ export type RunStatus = 'ok' | 'partial' | 'failed' | 'interrupted'
 export type RunReport = {
   readonly run_id: string
   readonly mode: RunMode
-  status: RunStatus
+  readonly status: RunStatus
   readonly started_at: string
-  finished_at: string | null
-  scan_complete: boolean | null
-  error: string | null
-} & Record<RunCounter, number>
+  readonly finished_at: string | null
+  readonly scan_complete: boolean | null
+  readonly error: string | null
+} & Readonly<Record<RunCounter, number>>
 
 export function newReport(runId: string, mode: RunMode, startedAt: Date): RunReport {
   return {
@@ -33,16 +34,28 @@ export function assertConserved(report: RunReport): void {
   const all = OUTCOMES.map(outcome => report[outcome])
   const outcomes = all.reduce((sum, count) => sum + count, 0)
   if (outcomes !== report.listed || all.some(count => count < 0)) {
-    throw new Error(`${report.listed} notices listed, but ${outcomes} outcomes: ${JSON.stringify(report)}`)
+    throw new Error(
+      `${counted(report.listed, 'notice')} listed, but ${counted(outcomes, 'outcome')}: ${JSON.stringify(report)}`,
+    )
   }
 }
 
 const SEVERITY: readonly RunStatus[] = ['ok', 'partial', 'interrupted', 'failed']
 
-/** Records a problem: keeps the worst status and every reason. */
-export function worsen(report: RunReport, status: RunStatus, reason: string): void {
-  if (SEVERITY.indexOf(status) > SEVERITY.indexOf(report.status)) report.status = status
-  report.error = report.error ? `${report.error} ${reason}` : reason
+/** A reason why a run was not simply good, for its status and its user. */
+export type Finding = { readonly status: RunStatus; readonly reason: string; readonly cause?: Cause | null }
+
+export type Reported = { readonly report: RunReport; readonly causes: ReadonlySet<Cause> }
+
+/** The report with the worst status among the findings, every reason, and their causes. */
+export function withFindings(report: RunReport, findings: readonly Finding[]): Reported {
+  const statuses = [report.status, ...findings.map(({ status }) => status)]
+  const worst = Math.max(...statuses.map(status => SEVERITY.indexOf(status)))
+  const error = findings.map(({ reason }) => reason).join(' ')
+  return {
+    report: { ...report, status: SEVERITY[worst] as RunStatus, error: error === '' ? null : error },
+    causes: new Set(findings.flatMap(({ cause }) => cause ?? [])),
+  }
 }
 
 export function statusOfExit(exitCode: ExitCode): RunStatus {

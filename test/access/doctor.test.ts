@@ -95,17 +95,17 @@ describe('doctor', () => {
   })
 
   test.each([
-    { mode: 0o777, says: 'other users can replace every company in it (0777)' },
-    { mode: 0o1777, says: 'other users can create files in it under our names (0777)' },
+    { mode: 0o777, danger: 'other users can replace every company in it (0777)' },
+    { mode: 0o1777, danger: 'other users can create files in it under our names (0777)' },
   ])(
     'reports a DATA_DIR shared with other users ($mode), and a run leaves it as it is',
-    async ({ mode, says }) => {
+    async ({ mode, danger }) => {
       await writeFile(at('../notes.txt'), 'of another user')
       await chmod(at('..'), mode)
       const problem = {
         status: 'problem',
         subject: at('..'),
-        what: `is shared with other programs: ${says}`,
+        what: `is shared with other programs: ${danger}`,
         mend: 'Move the companies to a separate directory, and set DATA_DIR to it',
       }
       expect(await privacyOf()).toMatchObject([problem])

@@ -7,7 +7,7 @@ import { idOf, notices } from '../support/notices.ts'
 import type { Environment } from '../support/project.ts'
 import { openRedis } from '../support/redis.ts'
 import { type SyncedCompany, startCompany } from '../support/synced.ts'
-import { startWebhook, told, type Webhook } from '../support/webhook.ts'
+import { received, startWebhook, type Webhook } from '../support/webhook.ts'
 
 const OTHER_KEY = 'edk_test_other_7b21'
 
@@ -32,7 +32,7 @@ async function watch(company: SyncedCompany): Promise<Watched> {
       const known = configured(company.environment)
       await afterRun(alerts, known, (await readState(known.paths)) as CompanyState)
       await alerts.deliver()
-      return told(webhook)
+      return received(webhook)
     },
   }
 }

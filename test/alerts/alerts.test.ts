@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { openOutbox } from '#jobs/alerts/outbox.ts'
 import { ACCEPTED, type Alerter, REFUSED, setUpAlerts } from '../support/alerting.ts'
 import { scanAll } from '../support/redis.ts'
-import { arrived, holding, told } from '../support/webhook.ts'
+import { arrived, holding, received } from '../support/webhook.ts'
 
 const MINUTE = 60_000
 
@@ -86,7 +86,7 @@ test('two workers that raise and deliver at the same time send one alert', async
     expect(changed.filter(Boolean)).toHaveLength(1)
     await all(alerts => alerts.deliver())
   }
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
 test('a problem that ends before its alert is sent sends nothing', async () => {
@@ -108,10 +108,10 @@ test('a problem that returns before its recovery is sent sends nothing new', asy
   await alerts.clear(ACCEPTED)
   await alerts.raise(REFUSED)
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised'])
   await alerts.clear(ACCEPTED)
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
   expect(webhook.messages[1]?.since).toBe('2026-11-21T12:00:00.000Z')
 })
 
@@ -128,7 +128,7 @@ test('a restart changes neither the known alerts nor what was sent', async () =>
   await second.deliver()
   await second.clear(ACCEPTED)
   await second.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'stale raised', 'key_refused recovered'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'stale raised', 'key_refused recovered'])
 })
 
 test('without a webhook alerts are kept and logged; a webhook added later gets only the active ones', async () => {
@@ -141,7 +141,7 @@ test('without a webhook alerts are kept and logged; a webhook added later gets o
   expect(await alerts.active()).toHaveLength(1)
   expect(alerts.lines).toHaveLength(3)
   await worker().deliver()
-  expect(told(webhook)).toEqual(['key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised'])
 })
 
 test('an alert with a settling time is sent only if it lasts', async () => {
@@ -159,10 +159,10 @@ test('an alert with a settling time is sent only if it lasts', async () => {
   clock.pass(5000)
   await alerts.deliver()
   for (const act of ['clear', 'raise', 'clear'] as const) await step(act)
-  expect(told(webhook)).toEqual(['key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised'])
   clock.pass(5000)
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
 test('a forgotten company leaves nothing in Redis, even if a message is still being sent', async () => {

@@ -16,7 +16,7 @@ import { notices } from '../support/notices.ts'
 import type { Environment } from '../support/project.ts'
 import { openRedis } from '../support/redis.ts'
 import { startCompany } from '../support/synced.ts'
-import { startWebhook, told } from '../support/webhook.ts'
+import { received, startWebhook } from '../support/webhook.ts'
 
 const FAILED = { name: 'run_failed', company: 'acme', message: 'A run could not begin, or died.' } as const
 const NOW = new Date('2026-11-21T12:00:00.000Z')
@@ -34,7 +34,7 @@ async function startFailed() {
     const state = (await readState(company.paths)) as CompanyState
     await afterRun(alerts, company, { ...state, last_run: { ...state.last_run, ...changes } })
     await alerts.deliver()
-    return told(webhook)
+    return received(webhook)
   }
   return { environment, webhook, alerts, company, conclude }
 }

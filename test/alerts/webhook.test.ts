@@ -2,7 +2,7 @@ import type { RedisKey } from 'ioredis'
 import { expect, test } from 'vitest'
 import { ACCEPTED, REFUSED, setUpAlerts } from '../support/alerting.ts'
 import { scanAll } from '../support/redis.ts'
-import { arrived, holding, refusing, startWebhook, told, type Webhook } from '../support/webhook.ts'
+import { arrived, holding, received, refusing, startWebhook, type Webhook } from '../support/webhook.ts'
 
 const MINUTE = 60_000
 
@@ -31,7 +31,7 @@ test('a webhook that is down is retried at growing intervals, gets its alerts la
   webhook.messages.length = 0
   clock.pass(15 * MINUTE)
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused raised'])
   expect(webhook.messages.map(({ company }) => company).sort()).toEqual(['acme', 'boreal'])
   await alerts.deliver()
   expect(webhook.messages).toHaveLength(2)
@@ -70,7 +70,7 @@ test('an alert that the webhook refused sends no recovery', async () => {
   await alerts.clear(ACCEPTED)
   clock.pass(15 * MINUTE)
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised'])
 })
 
 test('nor does an alert whose webhook could not be reached', async () => {
@@ -94,7 +94,7 @@ test('an alert without an answer may have arrived, so its recovery is sent', asy
   clock.pass(MINUTE)
   await alerts.deliver()
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
 test('a slow webhook neither blocks raising nor lets another worker send the same alert', async () => {
@@ -125,7 +125,7 @@ test('a worker that read an alert before another one sent it does not send it ag
     return looked
   }
   await other.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised'])
 })
 
 test('a problem that ends while its alert is being sent sends its recovery too', async () => {
@@ -141,7 +141,7 @@ test('a problem that ends while its alert is being sent sends its recovery too',
   webhook.answer = (_, response) => void response.end()
   await alerts.deliver()
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
 test('… unless the alert is refused: then there is nothing to recover from', async () => {
@@ -173,7 +173,7 @@ test('a problem that returns while its recovery is being sent is sent again', as
   await delivered
   webhook.answer = (_, response) => void response.end()
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered', 'key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused recovered', 'key_refused raised'])
 })
 
 test('a message without an answer is sent again unchanged', async () => {
@@ -187,7 +187,7 @@ test('a message without an answer is sent again unchanged', async () => {
   clock.pass(MINUTE)
   await alerts.deliver()
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused raised'])
   expect(webhook.messages[1]).toEqual(webhook.messages[0])
 })
 

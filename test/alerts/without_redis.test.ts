@@ -10,7 +10,7 @@ import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
 import { NEVER } from '#test/support/daemon_runs.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { openRedis, type RedisProxy, startProxy } from '#test/support/redis.ts'
-import { arrived, holding, startWebhook, told } from '#test/support/webhook.ts'
+import { arrived, holding, received, startWebhook } from '#test/support/webhook.ts'
 
 vi.setConfig(DAEMON_TEST)
 
@@ -49,7 +49,7 @@ test('without Redis a new alert is sent once, and alerts that were sent before a
   await alerts.clear(ACCEPTED)
   await alerts.deliver()
   const sent = ['key_refused raised', 'key_refused raised', 'key_refused recovered']
-  expect(told(webhook)).toEqual(sent)
+  expect(received(webhook)).toEqual(sent)
   expect(webhook.messages.map(({ company }) => company)).toEqual(['acme', 'boreal', 'acme'])
 
   await proxy.mend()
@@ -57,7 +57,7 @@ test('without Redis a new alert is sent once, and alerts that were sent before a
   expect(await alerts.raise(boreal)).toBe(false)
   await alerts.deliver()
   expect(await alerts.active()).toMatchObject([{ company: 'boreal', told: 'raised' }])
-  expect(told(webhook)).toEqual(sent)
+  expect(received(webhook)).toEqual(sent)
 })
 
 test('without Redis an alert that is being sent is not sent twice', async () => {
@@ -69,15 +69,15 @@ test('without Redis an alert that is being sent is not sent twice', async () => 
   await arrived(webhook, 1)
   // Every run that ends delivers alerts, even while one is being sent.
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised'])
   waiting[0]?.end()
   await first
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised'])
+  expect(received(webhook)).toEqual(['key_refused raised'])
   await alerts.clear(ACCEPTED)
   webhook.answer = (_, response) => void response.end('ok')
   await alerts.deliver()
-  expect(told(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
+  expect(received(webhook)).toEqual(['key_refused raised', 'key_refused recovered'])
 })
 
 test('an outage of Redis alerts once it lasts, and its end sends the recovery', async () => {
@@ -101,7 +101,7 @@ test('an outage of Redis alerts once it lasts, and its end sends the recovery', 
   clock.pass(MINUTE)
   await look()
   // Problems with the file are found without Redis too.
-  expect(told(webhook).sort()).toEqual(['redis_unusable raised', 'wrong_configuration raised'])
+  expect(received(webhook).sort()).toEqual(['redis_unusable raised', 'wrong_configuration raised'])
   const about = webhook.messages.find(({ alert }) => alert === 'redis_unusable')
   expect(about?.message).toMatch(
     /^A worker cannot use Redis, so it starts no runs\. Redis at 127\.0\.0\.1:\d+ does not answer \(\w+\)\. Start it, or set REDIS_URL\./,
@@ -112,7 +112,7 @@ test('an outage of Redis alerts once it lasts, and its end sends the recovery', 
   await look()
   clock.pass(MINUTE)
   await look()
-  expect(told(webhook).slice(2)).toEqual(['redis_unusable recovered'])
+  expect(received(webhook).slice(2)).toEqual(['redis_unusable recovered'])
 })
 
 test("a companies' file that changes while Redis is down is reread", async () => {

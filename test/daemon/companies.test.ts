@@ -181,9 +181,9 @@ test("a manual sync and a worker's run wait for each other", async () => {
   await held.reached
   const [run] = await worker.runs()
   const waiting = startCommand(['sync', '--json'], byHand, byHand.DATA_DIR ?? '')
-  const said = listenTo(waiting)
-  await until(() => said().includes('Waiting for sync of the worker'), { what: 'the line about waiting' })
-  expect(said()).toContain(`process ${run}`)
+  const output = listenTo(waiting)
+  await until(() => output().includes('Waiting for sync of the worker'), { what: 'the line about waiting' })
+  expect(output()).toContain(`process ${run}`)
   held.release()
   const { code, stdout } = await waiting.ended
   expect(code).toBe(0)

@@ -93,10 +93,10 @@ test('Ctrl-C ends sync --enqueue even while Redis is down', async () => {
   const proxy = await startProxy(environment.REDIS_URL ?? '')
   const settings = { ...environment, REDIS_URL: proxy.url }
   const following = startCommand(['sync', '--enqueue'], settings, environment.DATA_DIR ?? '')
-  const said = listenTo(following)
-  await until(() => said().includes('The request waits until one is started'), { what: 'the request' })
+  const output = listenTo(following)
+  await until(() => output().includes('The request waits until one is started'), { what: 'the request' })
   await proxy.cut()
-  await until(() => said().includes('does not answer'), { what: 'a line about Redis' })
+  await until(() => output().includes('does not answer'), { what: 'a line about Redis' })
   following.child.kill('SIGINT')
   const { code } = await within(10_000, following.ended)
   expect(code).toBe(130)

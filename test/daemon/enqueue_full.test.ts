@@ -22,7 +22,7 @@ function enqueueFull(environment: Environment, ...args: string[]) {
     { ...environment, LOG_LEVEL: 'info' },
     environment.DATA_DIR ?? '',
   )
-  return { madeAtMs: Date.now(), said: listenTo(started), ended: within(started.ended) }
+  return { madeAtMs: Date.now(), output: listenTo(started), ended: within(started.ended) }
 }
 
 async function within(ended: Promise<Ended>): Promise<Ended> {
@@ -46,7 +46,7 @@ async function startHeldFull(settings: Environment = {}) {
   const held = holdAfter(company.sandbox, 'analysis', { passing: TOTAL / 2 })
   const request = enqueueFull(environment)
   await held.reached
-  await until(() => request.said().includes('The daemon runs it as job'), { what: 'the run' })
+  await until(() => request.output().includes('The daemon runs it as job'), { what: 'the run' })
   return { company, environment, worker, held, request }
 }
 
@@ -139,7 +139,7 @@ test.skipIf(!canOwnRedis)('a request that Redis lost is submitted again', async 
   const settings = { REDIS_URL: redis.url, REDIS_PREFIX: 'lost' }
   const { worker, held, request } = await startHeldFull(settings)
   await withClient(redis.url, client => client.flushall())
-  await until(() => request.said().includes('sending it again'), { what: 'the request again' })
+  await until(() => request.output().includes('sending it again'), { what: 'the request again' })
   held.release()
   const report = reportOf(await request.ended)
   expect(report).toMatchObject({ status: 'ok' })

@@ -20,8 +20,8 @@ async function startTwo() {
     ...(await redisSettings()),
     ALERT_WEBHOOK_URL: webhook.url,
   }
-  const told = () => webhook.messages.map(({ alert, company, state }) => `${alert} ${company} ${state}`)
-  return { companies, environment, webhook, told }
+  const received = () => webhook.messages.map(({ alert, company, state }) => `${alert} ${company} ${state}`)
+  return { companies, environment, webhook, received }
 }
 
 async function counted(daemon: Daemon, company: string): Promise<{ ok: number; failed: number }> {
@@ -36,7 +36,7 @@ async function statusOf({ environment }: Companies, company: string, ...more: st
 }
 
 test('runs that cannot start without their key are counted, shown with the reason, and alerted once', async () => {
-  const { companies, environment, webhook, told } = await startTwo()
+  const { companies, environment, webhook, received } = await startTwo()
   const daemon = await startDaemon(environment)
   await nextRun(daemon, 'boreal', 0)
   await rm(companies.keyFile('boreal'))
@@ -53,7 +53,7 @@ test('runs that cannot start without their key are counted, shown with the reaso
   expect(JSON.parse((await statusOf(companies, 'boreal', '--json')).stdout)).toMatchObject({
     last_failure: { times: 3, reason: expect.stringContaining(reason) },
   })
-  await until(() => told().length > 0, { what: 'an alert' })
+  await until(() => received().length > 0, { what: 'an alert' })
   expect(webhook.messages[0]?.message).toContain(reason)
 
   // A run that completes ends the failure.
@@ -61,13 +61,13 @@ test('runs that cannot start without their key are counted, shown with the reaso
   await requestSync(daemon, 'boreal')
   await until(async () => (await counted(daemon, 'boreal')).ok === 2, { what: 'a good run' })
   expect((await statusOf(companies, 'boreal')).stdout).not.toContain('failed at')
-  await until(() => told().length > 1, { what: 'its recovery' })
-  expect(told()).toEqual(['run_failed boreal raised', 'run_failed boreal recovered'])
+  await until(() => received().length > 1, { what: 'its recovery' })
+  expect(received()).toEqual(['run_failed boreal raised', 'run_failed boreal recovered'])
   expect(await counted(daemon, 'acme')).toMatchObject({ failed: 0 })
 })
 
 test('a run that is killed, as by the OOM killer, leaves the same trace', async () => {
-  const { companies, environment, webhook, told } = await startTwo()
+  const { companies, environment, webhook, received } = await startTwo()
   await companies.configure({ acme: { sync_cron: NEVER } })
   const held = holdAfter(companies.sandbox, 'analysis', { passing: 10, company: 'acme' })
   const daemon = await startDaemon(environment)
@@ -75,8 +75,8 @@ test('a run that is killed, as by the OOM killer, leaves the same trace', async 
   const [run = 0] = await daemon.runs()
   await killProcess(run)
   held.release()
-  await until(() => told().length > 0, { what: 'an alert' })
-  expect(told()).toEqual(['run_failed acme raised'])
+  await until(() => received().length > 0, { what: 'an alert' })
+  expect(received()).toEqual(['run_failed acme raised'])
   expect(webhook.messages[0]?.message).toContain('the process of the run died (SIGKILL)')
   expect(await counted(daemon, 'acme')).toEqual({ ok: 0, failed: 1 })
   // The run was killed after it published the list, or before anything is published; both name it.
@@ -85,13 +85,13 @@ test('a run that is killed, as by the OOM killer, leaves the same trace', async 
 })
 
 test('a run whose process cannot be started leaves the same trace', async () => {
-  const { companies, environment, webhook, told } = await startTwo()
+  const { companies, environment, webhook, received } = await startTwo()
   await companies.configure({ acme: { sync_cron: NEVER } })
   const preload = join(await temporaryDirectory(), 'no_process.mjs')
   await writeFile(preload, "process.execPath = '/none'")
   const daemon = await startDaemon(environment, { env: { NODE_OPTIONS: `--import=${preload}` } })
-  await until(() => told().length > 0, { what: 'an alert' })
-  expect(told()).toEqual(['run_failed acme raised'])
+  await until(() => received().length > 0, { what: 'an alert' })
+  expect(received()).toEqual(['run_failed acme raised'])
   expect(webhook.messages[0]?.message).toContain('cannot start the process of the run (ENOENT)')
   expect(await counted(daemon, 'acme')).toEqual({ ok: 0, failed: 1 })
   expect((await statusOf(companies, 'acme')).stderr).toContain('cannot start the process of the run (ENOENT)')

@@ -66,14 +66,14 @@ test('three companies of many are in trouble: the others run, and all three are 
     expect.stringMatching(/^ {2}killed: The last run failed at .*\(SIGKILL\)/),
   ])
   expect(all.stdout.match(/good-\d+ +│ ok/g)).toHaveLength(GOOD.length)
-  for (const [slug, says] of [
+  for (const [slug, expected] of [
     ['broken', /companies\.yaml: broken: API_TIMEOUT_MS=soon: must be a whole number/],
     ['keyless', /API_KEY_FILE \(\S+keyless\.key\) cannot be read: ENOENT/],
     ['killed', /the process of the run died \(SIGKILL\)/],
     ['good-1', /^Last good 20/m],
   ] as const) {
     const { stdout, stderr } = await runCommand(['status', '--company', slug], companies.environment)
-    expect(`${stdout}${stderr}`, slug).toMatch(says)
+    expect(`${stdout}${stderr}`, slug).toMatch(expected)
   }
 })
 

@@ -130,13 +130,13 @@ test('an unusable password file ends a command before it connects', async () => 
   const missing = join(directory, 'missing')
   // Nothing listens there: an attempt to connect would be reported.
   const nowhere = { COMPANY: 'acme', DATA_DIR: directory, REDIS_URL: 'redis://127.0.0.1:9' }
-  for (const [path, says] of [
+  for (const [path, expected] of [
     [missing, `REDIS_PASSWORD_FILE (${missing}) cannot be read: ENOENT.`],
     [empty, `REDIS_PASSWORD_FILE (${empty}) is empty. Write the Redis password into it`],
     [PASSWORD, 'REDIS_PASSWORD_FILE (not shown: it may be the secret'],
   ] as const) {
     const ended = await runCommand(['sync', '--enqueue'], { ...nowhere, REDIS_PASSWORD_FILE: path })
-    expect(ended).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(says) })
+    expect(ended).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(expected) })
     expectNowhere(PASSWORD, { stderr: ended.stderr })
   }
   const noHost = { ...nowhere, REDIS_URL: 'redis:///1', REDIS_PASSWORD: PASSWORD }

@@ -160,7 +160,7 @@ test('invalid Redis settings are refused at the start', async () => {
   const tls = 'rediss://127.0.0.1:6379'
   expect(read({ REDIS_URL: tls, REDIS_CA_FILE: certificate })().redis.ca).toContain('BEGIN CERTIFICATE')
   expect(read({ REDIS_URL: tls })().redis).toMatchObject({ ca: null, timeoutMs: 10_000 })
-  for (const [environment, says] of [
+  for (const [environment, expected] of [
     [
       { REDIS_CA_FILE: certificate },
       'begins with redis://, which is without TLS. Change it to rediss://, or unset',
@@ -171,6 +171,6 @@ test('invalid Redis settings are refused at the start', async () => {
     [{ REDIS_URL: 'redis://127.0.0.1:6379/one' }, 'may have only a database number after the port'],
     [{ REDIS_TIMEOUT_MS: '5' }, 'REDIS_TIMEOUT_MS=5: must be a whole number'],
   ] as const) {
-    expect(read(environment)).toThrow(says)
+    expect(read(environment)).toThrow(expected)
   }
 })

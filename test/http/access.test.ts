@@ -114,7 +114,7 @@ test('after ten wrong tokens an address must wait, whatever it sends; others nee
 test.each([
   [{ ADMIN_TOKEN: 'short' }, 'ADMIN_TOKEN has 5 characters'],
   [{ ADMIN_TOKEN: '0123456789abcde' }, 'ADMIN_TOKEN has 15 characters'],
-])('a token that is too short is refused at the start: %j', (environment, said) => {
-  expect(() => readDaemonSettings(environment)).toThrow(said)
+])('a token that is too short is refused at the start: %j', (environment, expected) => {
+  expect(() => readDaemonSettings(environment)).toThrow(expected)
   expect(() => readDaemonSettings(environment)).not.toThrow(environment.ADMIN_TOKEN)
 })

@@ -45,7 +45,7 @@ export const DETECT = inFile('src/pipeline/detect.ts', [
   },
   {
     name: 'set-aside-for-ever',
-    reason: 'a set aside analysis whose predecessor is current is never asked for',
+    reason: 'a quarantined analysis whose predecessor is current is never requested',
     from: 'q.edital_id IS NOT NULL OR coalesce(a._segment',
     to: 'coalesce(a._segment',
   },
@@ -62,7 +62,7 @@ export const DETECT = inFile('src/pipeline/detect.ts', [
     to: '',
   },
   {
-    name: 'known-whatever-it-says',
+    name: 'known-by-id-alone',
     reason: 'a broken record that changes is not looked at',
     from: 'bad._hash = l.hash AND ',
     to: '',
@@ -120,7 +120,7 @@ export const MISSING = inFile('src/pipeline/missing.ts', [
   },
   {
     name: 'deleted-are-missing',
-    reason: 'deleted notices are asked for in each run',
+    reason: 'deleted notices are requested in each run',
     from: 'FROM editais WHERE deleted_at IS NULL\n     AND edital_id NOT IN',
     to: 'FROM editais WHERE true\n     AND edital_id NOT IN',
   },
@@ -150,13 +150,13 @@ export const MISSING = inFile('src/pipeline/missing.ts', [
   },
   {
     name: 'too-large-is-foreign',
-    reason: 'an answer that says nothing counts against the key',
+    reason: 'an answer without a notice counts against the key',
     from: "if (answer.kind !== 'body' || !isAnother(",
     to: "if (answer.kind === 'body' && !isAnother(",
   },
   {
     name: 'oldest-sampled',
-    reason: 'the notices that are most likely gone are asked for',
+    reason: 'the notices that are most likely gone are requested',
     from: 'ORDER BY updated_at DESC LIMIT',
     to: 'ORDER BY updated_at LIMIT',
   },
@@ -233,7 +233,7 @@ export const LOAD = inFile('src/pipeline/load.ts', [
     to: 'ageMs <= MAX_SEGMENT.ageMs',
   },
   {
-    name: 'poison-untold',
+    name: 'poison-unreported',
     reason: 'the run reports notices as loaded that were set aside',
     from: 'if (segment) poisoned.push(...(await applySegment(db, segment, projection)))',
     to: 'if (segment) await applySegment(db, segment, projection)',

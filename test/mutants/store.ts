@@ -184,8 +184,8 @@ export const EXPORT = inFile('src/store/lake/export.ts', [
   {
     name: 'left-writable',
     reason: 'a published file can be changed by mistake',
-    from: "  await openToReaders(path, access)\n  await syncFile('parquet.sync', path)\n  const hash",
-    to: "  await syncFile('parquet.sync', path)\n  const hash",
+    from: "  await openToReaders(path, access)\n  await syncFile('parquet.sync', path)\n  return { ...file",
+    to: "  await syncFile('parquet.sync', path)\n  return { ...file",
   },
   {
     name: 'linked-first',

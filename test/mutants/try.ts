@@ -60,7 +60,7 @@ async function runUnitTests(copy: string): Promise<Caught> {
   const vitest = join(copy, 'node_modules/vitest/vitest.mjs')
   // No test is waited for once one has failed; a mutant that hangs is caught by a timeout.
   const options = ['--bail', '1', '--no-cache', '--reporter', 'json', '--outputFile', path]
-  const said = await new Promise<string>(resolve => {
+  const output = await new Promise<string>(resolve => {
     execFile(
       process.execPath,
       [vitest, 'run', '--project', 'unit', ...options],
@@ -69,7 +69,7 @@ async function runUnitTests(copy: string): Promise<Caught> {
     )
   })
   const results = JSON.parse(await readFile(path, 'utf8').catch(() => '{}')) as Partial<TestResults>
-  if (!results.numTotalTests) throw new Error(`no test ran:\n${said}`)
+  if (!results.numTotalTests) throw new Error(`no test ran:\n${output}`)
   const failed = (results.testResults ?? []).flatMap(file => {
     const tests = file.assertionResults.filter(({ status }) => status === 'failed')
     if (tests.length > 0) return tests.map(({ fullName }) => fullName)

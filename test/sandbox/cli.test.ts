@@ -76,7 +76,7 @@ describe('npm run sandbox', () => {
     sandbox.process.kill('SIGINT')
     sandbox.process.kill('SIGINT')
     expect(await once(sandbox.process, 'exit')).toEqual([0, null])
-    expect(sandbox.output()).toContain('Stopped after 1 requests.')
+    expect(sandbox.output()).toContain('Stopped after 1 request.')
   })
 
   test('fails with one sentence if its port is in use', async () => {

@@ -164,14 +164,14 @@ test('what is not available yet gets 503 with the reason, not 404', async () => 
     ready: ['acme'],
   })
   const [now, excluded] = ['analysis_not_available', 'analysis_excluded']
-  for (const [number, error, said, retryAfter] of [
+  for (const [number, error, expected, retryAfter] of [
     [2, now, 'The analysis of this notice has not been fetched yet. Try again after the next sync.', '300'],
     [3, excluded, 'Analyses of notices in this phase are not fetched here (ANALYSIS_STATUSES).', undefined],
     [4, now, 'The analysis of this notice could not be used. It will be fetched again soon.', '300'],
   ] as const) {
     const { status, headers, body } = await ask(`${PATH}/${idOf(number)}/analysis`)
     expect([status, headers['retry-after']]).toEqual([503, retryAfter])
-    expect(JSON.parse(body.toString())).toEqual({ error, detail: said })
+    expect(JSON.parse(body.toString())).toEqual({ error, detail: expected })
     expect((await ask(`${PATH}/${idOf(number)}`)).status).toBe(200)
   }
   expect((await ask(`${PATH}/${idOf(1)}/analysis`)).status).toBe(200)

@@ -12,7 +12,7 @@ import { runShared } from '../support/shared.ts'
 import { startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 
 async function startServed() {
   const company = await startCompany(notices(1, 2))

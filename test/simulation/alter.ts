@@ -17,7 +17,7 @@ const REFUSED = (fields: Fields): Alteration => ({ sent: fields, read: null })
 /** The company's key; a server may repeat it in any text. */
 export const KEY = 'edk_simulated_9b1c5e7d3f0a2468'
 
-/** How each is read follows docs/contract.md#notice and ARCHITECTURE.md#validation. */
+/** How each is read follows docs/contract.md#notice and docs/internals/fetch.md#validation. */
 const NOTICES: readonly Alteration[] = [
   { sent: { dias_restantes: 3, novo: { a: [1] } }, read: {} },
   { sent: { eco: `chave ${KEY}` }, read: {} },

@@ -81,10 +81,10 @@ function citationsIn(project: Project, path: string, text: string): Citation[] {
   ]
 }
 
-/** `docs/contract.md#notice`, `ARCHITECTURE.md`: from the root, with or without a heading's anchor. */
+/** `docs/contract.md#notice`, `docs/decisions/004-lock.md`, `ARCHITECTURE.md`: from the root, with or without a heading's anchor. */
 function documents(project: Project, prose: string): Citation[] {
   const named =
-    /(?<![\w/.-])((?:(?:docs|test)\/[\w/.-]*|README|ARCHITECTURE|CHANGELOG)\.md)(?:#([\p{L}\p{N}_-]+))?/gu
+    /(?<![\w/.-])((?:(?:docs|test)\/[\w/.-]*|README(?:\.pt-BR)?|ARCHITECTURE|CHANGELOG)\.md)(?:#([\p{L}\p{N}_-]+))?/gu
   return [...prose.matchAll(named)].map(({ 0: cited, 1: file = '', 2: anchor, index }) => ({
     text: cited,
     at: index,
@@ -92,9 +92,11 @@ function documents(project: Project, prose: string): Citation[] {
   }))
 }
 
-/** Relative links of a document: `[text](target)`. */
+/** Relative links of a document: `[text](target)`, and pictures that are HTML. */
 function links(project: Project, path: string, text: string): Citation[] {
-  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(({ 1: link = '', index }) => {
+  const found = text.matchAll(/\]\(([^)\s]+)\)|\b(?:src|srcset|href)="([^"\s]+)"/g)
+  return [...found].flatMap(({ 1: linked, 2: shown, index }) => {
+    const link = linked ?? shown ?? ''
     if (/^[a-z]+:/.test(link)) return []
     const [file = '', anchor] = link.split('#')
     const to = file === '' ? path : posix.join(posix.dirname(path), file)

@@ -17,7 +17,7 @@ export type Case = {
   /** The file's name without its extension. */
   readonly name: string
   readonly place: Place
-  /** `<place>-<name>`: the case's notice, unless its body says otherwise. */
+  /** `<place>-<name>`: the case's notice, unless its body has another one. */
   readonly id: string
   readonly expected: Expected
   readonly template: string

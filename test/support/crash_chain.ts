@@ -20,7 +20,7 @@ import { type Environment, settingsFor, surroundings } from './project.ts'
 import { runShared } from './shared.ts'
 import { KEY } from './synced.ts'
 
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 const PRELOAD = join(import.meta.dirname, 'end_at_step.ts')
 
 type Step = (typeof DURABLE_STEPS)[number]

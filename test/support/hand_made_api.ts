@@ -1,7 +1,7 @@
 import type { Answer, Api } from '#src/api/client/client.ts'
 
-/** What a test says of an id; an error is what the client would throw. */
-export type Says = (id: string) => Answer | Error
+/** The answer to a request for an id; an error is what the client would throw. */
+export type Respond = (id: string) => Answer | Error
 
 export type HandMadeApi = Pick<Api, 'notice' | 'analysis' | 'concurrency'> & {
   /** The ids that were asked for, in their order. */
@@ -10,28 +10,28 @@ export type HandMadeApi = Pick<Api, 'notice' | 'analysis' | 'concurrency'> & {
   readonly mostAtOnce: () => number
 }
 
-/** An API without HTTP, that knows nothing but what it is told to say. */
+/** An API without HTTP; unless an answer is given, it has no notice. */
 export function handMadeApi({
   notice = () => ABSENT,
   analysis = () => ABSENT,
   concurrency = 1,
 }: {
-  notice?: Says
-  analysis?: Says
+  notice?: Respond
+  analysis?: Respond
   concurrency?: number
 } = {}): HandMadeApi {
   const asked = { notices: [] as string[], analyses: [] as string[] }
   let [now, most] = [0, 0]
-  const answer = async (says: Says, ids: string[], id: string) => {
+  const answer = async (respond: Respond, ids: string[], id: string) => {
     ids.push(id)
     now += 1
     most = Math.max(most, now)
     // As an answer from elsewhere, it comes later.
     await new Promise(setImmediate)
     now -= 1
-    const said = says(id)
-    if (said instanceof Error) throw said
-    return said
+    const given = respond(id)
+    if (given instanceof Error) throw given
+    return given
   }
   return {
     asked,

@@ -9,7 +9,7 @@ import { type CompanyState, writeState } from '#src/store/state.ts'
 import { type Alerter, configured, startAlerter, startClock } from './alerting.ts'
 import { type Environment, settingsFor, temporaryDirectory } from './project.ts'
 import { openRedis } from './redis.ts'
-import { startWebhook, told, type Webhook } from './webhook.ts'
+import { received, startWebhook, type Webhook } from './webhook.ts'
 
 export const MINUTE = 60_000
 
@@ -69,7 +69,7 @@ export async function startScene(
         ...seen,
       })
       await alerts.deliver()
-      return told(webhook)
+      return received(webhook)
     },
   }
   expect(await scene.look()).toEqual([])

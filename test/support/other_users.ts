@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import type { Loot } from './intruder.ts'
 import { type Ended, type Environment, surroundings } from './project.ts'
 
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 const INTRUDER = join(import.meta.dirname, 'intruder.ts')
 
 /** Only root can switch to another user. */

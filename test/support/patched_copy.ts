@@ -41,7 +41,7 @@ export function runIn(copy: string, args: readonly string[], environment: Enviro
   const system = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: tmpdir() }
   // Its own cache: compiled code of a copy is useless afterwards.
   const env = { ...system, NODE_COMPILE_CACHE: join(copy, 'compiled'), ...environment }
-  const main = join(copy, 'src/cli/main.ts')
+  const main = join(copy, 'src/cli/main.js')
   return new Promise(resolve => {
     const child = execFile(process.execPath, [main, ...args], { cwd: copy, env }, (_, stdout, stderr) =>
       resolve({ code: child.exitCode, stdout, stderr }),

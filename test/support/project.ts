@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import type { RunReport } from '#src/store/run_report.ts'
 import { Database, type Row } from '#src/store/warehouse/database.ts'
 
-const MAIN = join(import.meta.dirname, '../../src/cli/main.ts')
+const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 
 export type Environment = Readonly<Record<string, string>>
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }

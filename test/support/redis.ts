@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Redis } from 'ioredis'
-import { inject, onTestFinished } from 'vitest'
+import { inject, onTestFinished, TestRunner } from 'vitest'
 import { freePort, type RedisProcess, startRedisProcess } from '#tools/redis_process.ts'
 import { temporaryDirectory } from './project.ts'
 
-/** A key prefix of this test in the shared Redis; its keys are removed afterwards. */
+/** A key prefix of this test in the shared Redis; its keys are removed afterwards. Without a Redis, skips the test. */
 export async function openRedis(): Promise<{ readonly url: string; readonly prefix: string }> {
   const url = inject('redisUrl')
+  if (url === null) return TestRunner.getCurrentTest()?.context.skip('needs Redis') as never
   const prefix = `test-${randomBytes(6).toString('hex')}`
   onTestFinished(() => withClient(url, client => deleteAll(client, prefix)))
   return { url, prefix }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from '#tools/redis_process.ts'
-import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
+import { findOnPath, installPackages, mayRun, type Packages, REFUSED, say } from './system_packages.ts'
 
 /** Valkey replaces Redis on some systems and speaks the same protocol. */
 const BINARIES = ['redis-server', 'valkey-server']
@@ -27,11 +27,12 @@ export type SuiteRedis = {
 
 /**
  * A Redis for the tests: the one at `url` if given; else their own on a free port, from the machine's redis-server,
- * Docker, or a redis-server that it installs. Anything else on the machine, such as a system's Redis on 6379, is not
- * touched.
+ * Docker, or a redis-server that it installs; on a terminal it asks before the last two. Anything else on the machine,
+ * such as a system's Redis on 6379, is not touched.
+ * @returns null if the user refused.
  * @throws Error with a one-sentence message if no Redis is available.
  */
-export async function obtainRedis(url: string | undefined): Promise<SuiteRedis> {
+export async function obtainRedis(url: string | undefined): Promise<SuiteRedis | null> {
   const found = await findOnPath(BINARIES)
   if (url) {
     await checkAnswers(url)
@@ -40,7 +41,8 @@ export async function obtainRedis(url: string | undefined): Promise<SuiteRedis> 
   }
   if (found) return await ownServer(found)
   if (await dockerWorks()) return await ownContainer()
-  return await ownServer(await installRedis())
+  const installed = await installRedis()
+  return installed === null ? null : await ownServer(installed)
 }
 
 async function ownServer(binary: string): Promise<SuiteRedis> {
@@ -50,9 +52,9 @@ async function ownServer(binary: string): Promise<SuiteRedis> {
   return { url: `redis://127.0.0.1:${port}`, binary, stop: () => server.kill() }
 }
 
-async function ownContainer(): Promise<SuiteRedis> {
+async function ownContainer(): Promise<SuiteRedis | null> {
+  if (!(await mayRun('Redis', 'docker run redis:7-alpine'))) return null
   const port = await freePort()
-  say('Redis is not installed: running it with docker run redis:7-alpine.')
   const server = await startRedisContainer(port)
   return { url: `redis://127.0.0.1:${port}`, binary: null, stop: () => server.kill() }
 }
@@ -85,9 +87,10 @@ function withoutPassword(url: string): string {
   return url.replace(/\/\/[^/]*@/, '//')
 }
 
-/** Installs redis-server with the system's package manager and returns its path. */
-async function installRedis(): Promise<string> {
+/** Installs redis-server with the system's package manager. Returns its path; null if the user refused. */
+async function installRedis(): Promise<string | null> {
   const problem = await installPackages('Redis', PACKAGES)
+  if (problem === REFUSED) return null
   const binary = problem === null ? await findOnPath(BINARIES) : null
   if (binary) return binary
   throw new Error(

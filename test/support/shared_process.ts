@@ -2,7 +2,7 @@ import { enableCompileCache } from 'node:module'
 import { createInterface } from 'node:readline'
 
 /**
- * A process that runs one command after another, each as `src/cli/main.ts` would in its own process: with only the
+ * A process that runs one command after another, each as `src/cli/main.js` would in its own process: with only the
  * given environment. It ends when its stdin closes.
  * Usage: node shared_process.ts, with a JSON line for each command on stdin.
  */
@@ -33,7 +33,7 @@ if (import.meta.main) {
     for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal)
     if (environment.TEST_END_AT_STEP) await import(`./end_at_step.ts?${count}`)
     // Loading the program runs it. Another URL loads it again, but not the modules that it imports.
-    await import(`../../src/cli/main.ts?${count}`)
+    await import(`../../src/cli/start.ts?${count}`)
     process.stderr.write(END)
     process.stdout.write(`${END}${process.exitCode ?? 0}${END}`)
   }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
+import { createInterface } from 'node:readline/promises'
 import { promisify } from 'node:util'
 import { messageOf } from '#src/platform/errors.ts'
 
@@ -41,10 +42,42 @@ export async function findOnPath(names: readonly string[]): Promise<string | nul
   return null
 }
 
+/** The user was asked, and refused. */
+export const REFUSED = 'was refused'
+
 /**
- * Installs packages for the tests with the system's package manager, and reports it on stderr.
+ * Asks on a terminal before something is installed or started. Elsewhere, as in CI, nobody can answer: it only reports.
+ * @param command what would be run.
+ * @returns false if the user refuses.
+ */
+export async function mayRun(
+  what: string,
+  command: string,
+  terminal: Terminal = { input: process.stdin, output: process.stderr },
+): Promise<boolean> {
+  const { input, output } = terminal
+  if (!input.isTTY || !output.isTTY) {
+    output.write(`${what} is not installed: running ${command}.\n`)
+    return true
+  }
+  const lines = createInterface({ input, output })
+  try {
+    const answer = await lines.question(`${what} is not installed. Run ${command}? [Y/n] `)
+    return !/^\s*n/i.test(answer)
+  } finally {
+    lines.close()
+  }
+}
+
+export type Terminal = {
+  readonly input: NodeJS.ReadableStream & { isTTY?: boolean }
+  readonly output: NodeJS.WritableStream & { isTTY?: boolean }
+}
+
+/**
+ * Installs packages for the tests with the system's package manager, unless the user refuses.
  * @param what the name to print.
- * @returns null, or the reason why the installation failed.
+ * @returns null, REFUSED, or the reason why the installation failed.
  */
 export async function installPackages(what: string, packages: Packages): Promise<string | null> {
   for (const [name, manager] of Object.entries<PackageManager>(PACKAGE_MANAGERS)) {
@@ -52,7 +85,7 @@ export async function installPackages(what: string, packages: Packages): Promise
     const prefix = manager.asUser ? [] : await asRoot()
     if (!prefix) return `${name} needs root (sudo asks for a password here)`
     const install = command(prefix, name, [...manager.install, ...packages[name as keyof Packages]])
-    say(`${what} is not installed: installing it with ${[install.command, ...install.args].join(' ')}.`)
+    if (!(await mayRun(what, [install.command, ...install.args].join(' ')))) return REFUSED
     const problem = await run(install)
     if (problem === null || !manager.update) return problem
     await run(command(prefix, name, manager.update))

@@ -21,7 +21,7 @@ export const STARTED = '2026-11-20T12:00:00.000Z'
 const CHECKED = { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } }
 
 type Fields = Readonly<Record<string, unknown>>
-/** A line of the log as a test says it; the rest is added when it is applied. */
+/** A line of the log, as a test gives it; the other fields are added when it is applied. */
 export type TestLine = Fields & { readonly type: string }
 
 /** What the warehouse knows of a notice besides its document. */
@@ -51,7 +51,7 @@ export type WarehouseCase = {
   list(...shown: readonly (Entry | Verdict)[]): Promise<ListedFile>
   /** Puts notices into it, as they would be if the list had shown them: quicker than lines of the log. */
   store(entries: readonly Entry[], about?: StoredNotice): Promise<void>
-  /** The same for their analyses, of which nothing is there but what says whether they are current. */
+  /** The same for their analyses: only the columns that decide whether they are current. */
   storeAnalyses(entries: readonly Entry[], about?: StoredAnalysis): Promise<void>
   /** Puts a record into quarantine, at the start of the run and for a quarter of an hour. */
   setAside(record: SetAside): Promise<void>

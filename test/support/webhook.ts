@@ -60,7 +60,7 @@ export async function startWebhook(): Promise<Webhook> {
 }
 
 /** `key_refused raised`, … in the order of arrival. */
-export function told({ messages }: Pick<Webhook, 'messages'>): `${AlertName} ${string}`[] {
+export function received({ messages }: Pick<Webhook, 'messages'>): `${AlertName} ${string}`[] {
   return messages.map(({ alert, state }) => `${alert} ${state}` as const)
 }
 

@@ -15,7 +15,7 @@ async function fileOf(text: string): Promise<{ COMPANIES_FILE: string }> {
 }
 
 /** Files that are invalid as a whole, by what is wrong, with the expected message. */
-const WRONG: Readonly<Record<string, readonly [text: string, says: string | RegExp]>> = {
+const WRONG: Readonly<Record<string, readonly [text: string, expected: string | RegExp]>> = {
   'a cron expression without quotes': [
     `companies:\n  acme:\n    sync_cron: */5 * * * *\n`,
     'line 3: a value that begins with * needs quotes. Write sync_cron: "*/5 * * * *"',
@@ -65,7 +65,7 @@ const WRONG: Readonly<Record<string, readonly [text: string, says: string | RegE
   'defaults as a list': ['defaults: [a]\ncompanies: {}\n', 'defaults: put its settings below it'],
 }
 
-test.each(Object.entries(WRONG))('a bad file is reported in plain words: %s', async (_, [text, says]) => {
+test.each(Object.entries(WRONG))('a bad file is reported in plain words: %s', async (_, [text, expected]) => {
   const environment = await fileOf(text)
   const error = await readCompanies(environment).then(
     () => null,
@@ -74,13 +74,13 @@ test.each(Object.entries(WRONG))('a bad file is reported in plain words: %s', as
   expect(error).toBeInstanceOf(FatalError)
   const { message, exitCode } = error as FatalError
   expect(exitCode).toBe(EXIT.usage)
-  expect(message).toMatch(says)
+  expect(message).toMatch(expected)
   expect(message.startsWith(environment.COMPANIES_FILE)).toBe(true)
   expect(message).not.toMatch(/expected|received|Invalid input|alias at node end|Unexpected/)
 })
 
 /** Invalid entries, each tested beside a valid one. */
-const BROKEN: Readonly<Record<string, readonly [entry: string, says: string]>> = {
+const BROKEN: Readonly<Record<string, readonly [entry: string, expected: string]>> = {
   'a text': ['yes', 'put its settings below it'],
   'a list': ['[api_key_file]', 'put its settings below it'],
   'a setting that is several': ['{ api_max_rps: { a: 1 } }', 'api_max_rps: must be text, a number'],
@@ -98,15 +98,15 @@ const BROKEN: Readonly<Record<string, readonly [entry: string, says: string]>> =
 
 test.each(Object.entries(BROKEN))(
   'an invalid entry breaks only its own company: %s',
-  async (_, [entry, says]) => {
+  async (_, [entry, expected]) => {
     const environment = await fileOf(`companies:\n  acme: { ${ENTRY} }\n  boreal: ${entry}\n`)
     const { environments, broken, problem } = await readCompanies(environment)
     expect([...environments.keys()]).toEqual(['acme'])
     expect(problem).toBeNull()
     expect([...broken.keys()]).toEqual(['boreal'])
-    expect(broken.get('boreal')).toContain(`${environment.COMPANIES_FILE}: boreal: ${says}`)
+    expect(broken.get('boreal')).toContain(`${environment.COMPANIES_FILE}: boreal: ${expected}`)
     expect(await environmentOf(environment, 'acme')).toMatchObject({ COMPANY: 'acme' })
-    await expect(environmentOf(environment, 'boreal')).rejects.toThrow(says)
+    await expect(environmentOf(environment, 'boreal')).rejects.toThrow(expected)
     await expect(environmentOf(environment)).rejects.toThrow('has acme, boreal. Name one with --company.')
   },
 )

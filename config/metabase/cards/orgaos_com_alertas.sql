@@ -2,7 +2,7 @@
 -- Alertas críticos e altos de editais em andamento, por órgão.
 SELECT coalesce(any_value(o.orgao), 'não informado') AS "Órgão", count(*) AS "Alertas"
 FROM alertas_juridicos a
--- Buyers of one name are many, and one that was renamed has the name of its latest notice.
+-- The CNPJ identifies a buyer: names are shared, and change. The name shown is that of its latest notice.
 LEFT JOIN orgaos o
   ON o.company = a.company AND coalesce(o.orgao_cnpj, o.orgao) IS NOT DISTINCT FROM coalesce(a.orgao_cnpj, a.orgao)
 WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND a.uf = {{uf}}]]

@@ -6,6 +6,7 @@ import { createPace } from './pace.ts'
 import { type ApiStats, openTransport, type TransportOptions } from './transport.ts'
 
 export type { Answer } from './endpoints.ts'
+export type { ApiStats } from './transport.ts'
 
 /** A real analysis is about 40 kB; the largest known has 360 items. A hostile one must not fill the memory. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024

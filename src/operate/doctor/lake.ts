@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
-import { createReadStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { excess } from '#src/platform/access.ts'
+import { counted } from '#src/platform/count.ts'
 import { messageOf, systemCode, throwIfInterrupted } from '#src/platform/errors.ts'
+import { digestOf } from '#src/platform/hash.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import {
   latestLink,
@@ -206,11 +206,12 @@ async function checkFile(
 ): Promise<{ what: string; code?: string } | null> {
   try {
     const about = await stat(path)
-    if (bytes !== null && about.size !== bytes) return { what: `has ${about.size} bytes instead of ${bytes}` }
+    if (bytes !== null && about.size !== bytes)
+      return { what: `has ${counted(about.size, 'byte')} instead of ${bytes}` }
     if (quick || sha256 === null) return null
     // Snapshots share unchanged files.
     const file = `${about.dev}:${about.ino}`
-    const known = checksums.get(file) ?? (await checksumOf(path))
+    const known = checksums.get(file) ?? (await digestOf(path)).sha256
     checksums.set(file, known)
     return known === sha256 ? null : { what: 'differs from what was published (sha256)' }
   } catch (error) {
@@ -218,12 +219,6 @@ async function checkFile(
     if (code === 'ENOENT') return { what: 'is missing' }
     return { what: `cannot be read (${code ?? messageOf(error)})`, ...(code ? { code } : {}) }
   }
-}
-
-async function checksumOf(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
-  return hash.digest('hex')
 }
 
 async function isSamePlace(one: string, other: string): Promise<boolean> {
@@ -272,7 +267,7 @@ async function checkRowCount(db: Database, path: string, file: SnapshotFile): Pr
     const { rows } = await db.row<{ rows: number }>(
       `SELECT num_rows AS rows FROM parquet_file_metadata(${literal(path)})`,
     )
-    return rows === file.rows ? null : `has ${rows} rows instead of ${file.rows}`
+    return rows === file.rows ? null : `has ${counted(rows, 'row')} instead of ${file.rows}`
   } catch (error) {
     return `is not a readable Parquet file: ${messageOf(error)}`
   }

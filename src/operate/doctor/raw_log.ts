@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { counted } from '#src/platform/count.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import {
@@ -95,7 +96,7 @@ function summary(directory: string, examined: readonly Examined[]): Finding {
   return ok(
     CHECK,
     directory,
-    `${examined.length} segments without a gap; all ${lines} lines are readable${numbers ? ` (salvaged: ${numbers})` : ''}`,
+    `${counted(examined.length, 'segment')} without a gap; ${counted(lines, 'line')}, all readable${numbers ? ` (salvaged: ${numbers})` : ''}`,
   )
 }
 

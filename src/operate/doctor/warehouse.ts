@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { counted, formatCount } from '#src/platform/count.ts'
 import { FatalError, InterruptedError, messageOf } from '#src/platform/errors.ts'
 import type { Examined } from '#src/store/rawlog/examine.ts'
 import { segmentNumbers, WAYS_OUT } from '#src/store/rawlog/files.ts'
@@ -110,13 +111,13 @@ function checkApplied(
   sealed = examined?.length,
 ): Finding[] {
   if (examined === null || sealed === undefined)
-    return [ok(CHECK, path, `Opens; ${applied} segments are applied`)]
+    return [ok(CHECK, path, `Opens; ${counted(applied, 'segment')} applied`)]
   if (applied > sealed) {
     return [
       problem(
         CHECK,
         path,
-        `was built from ${applied} segments, but the raw log holds ${sealed}`,
+        `was built from ${counted(applied, 'segment')}, but the raw log holds ${sealed}`,
         'Restore the missing segments from a backup; or accept the loss with `npm run rebuild`, then run `npm run sync`',
       ),
     ]
@@ -131,13 +132,15 @@ function checkApplied(
       problem(
         CHECK,
         short.path,
-        `has ${linesIn(short.contents)} lines, but the warehouse applied ${lines.get(short.number) ?? 'none'} of this segment`,
+        `has ${counted(linesIn(short.contents), 'line')}, but the warehouse applied ${lines.get(short.number) ?? 'none'} of this segment`,
         'Restore the file from a backup; or accept the loss with `npm run rebuild`, then run `npm run sync`',
       ),
     ]
   }
-  if (applied === sealed) return [ok(CHECK, path, `Opens; all ${sealed} segments are applied`)]
-  const left = sealed - applied === 1 ? 'the last segment' : `the last ${sealed - applied} segments`
+  if (applied === sealed)
+    return [ok(CHECK, path, `Opens; ${formatCount(applied)} of ${counted(sealed, 'segment')} applied`)]
+  const left =
+    sealed - applied === 1 ? 'the last segment' : `the last ${formatCount(sealed - applied)} segments`
   return [warning(CHECK, path, `has not applied ${left} yet: the next run applies it`)]
 }
 
@@ -247,5 +250,5 @@ async function difference(db: Database, name: string): Promise<string | null> {
        coalesce((SELECT min(to_json(t)::VARCHAR) FROM surplus t), (SELECT min(to_json(t)::VARCHAR) FROM lacking t)) AS sample`,
   )
   const cut = sample.length > MAX_SAMPLE_CHARACTERS ? `${sample.slice(0, MAX_SAMPLE_CHARACTERS)}…` : sample
-  return `${name}: ${surplus} rows are not in the raw log, ${lacking} rows of the raw log are missing, such as ${cut}`
+  return `${name}: ${counted(surplus, 'row')} not in the raw log, ${counted(lacking, 'row')} of the raw log missing, such as ${cut}`
 }

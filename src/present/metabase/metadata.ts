@@ -22,7 +22,7 @@ export type Described = {
 
 /**
  * Sets Portuguese names and descriptions, semantic types and foreign keys of tables and columns, if they differ.
- * If Metabase lacks part of the schema, it is told to read the schema first.
+ * If Metabase lacks part of the schema, it is asked to read the schema first.
  */
 export async function describeTables(
   client: Metabase,

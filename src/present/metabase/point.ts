@@ -14,7 +14,7 @@ export type Pointed = {
 
 /**
  * Points a database of Metabase to a snapshot's catalog, read-only, unless it already reads it. Metabase opens the
- * file before it accepts it, and then drops the connections to the old one. It is told to read the schema again only
+ * file before it accepts it, and then drops the connections to the old one. It is asked to read the schema again only
  * if columns changed, and does so later.
  * @param catalogPath absolute, and the same for Metabase: the data directory is mounted at the same path.
  * @throws FatalError, mostly MetabaseError; nothing was changed unless `sync_schema` failed.

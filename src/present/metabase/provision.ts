@@ -1,3 +1,4 @@
+import { counted } from '#src/platform/count.ts'
 import type { MetabaseSetting, Properties } from './answers.ts'
 import type { Metabase } from './client.ts'
 import { buildDashboards } from './dashboards.ts'
@@ -37,8 +38,9 @@ export type Provisioned = {
 export async function provision(request: ProvisionRequest): Promise<Provisioned> {
   const { client, onStep = () => {} } = request
   const changes: string[] = []
-  const did = (what: string | null) => {
-    if (what) changes.push(what)
+  const did = (what: string) => void changes.push(what)
+  const didEach = (count: number, one: string, how: string) => {
+    if (count > 0) changes.push(`${counted(count, one)} ${how}`)
   }
   onStep('logging in')
   for (const step of await becomeAdmin(client, request.access)) did(step)
@@ -63,8 +65,8 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
 
   onStep('names and types')
   const described = await describeTables(client, database.id, { ...request, justMade: !found })
-  did(counted(described.tables, 'table described', 'tables described'))
-  did(counted(described.fields, 'column described', 'columns described'))
+  didEach(described.tables, 'table', 'described')
+  didEach(described.fields, 'column', 'described')
 
   onStep('dashboards')
   const { cards, dashboards, shown } = await buildDashboards({
@@ -72,10 +74,10 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     databaseId: database.id,
     company: request.company,
   })
-  did(counted(cards.made, 'card created', 'cards created'))
-  did(counted(cards.changed, 'card repaired', 'cards repaired'))
-  did(counted(dashboards.made, 'dashboard created', 'dashboards created'))
-  did(counted(dashboards.changed, 'dashboard repaired', 'dashboards repaired'))
+  didEach(cards.made, 'card', 'created')
+  didEach(cards.changed, 'card', 'repaired')
+  didEach(dashboards.made, 'dashboard', 'created')
+  didEach(dashboards.changed, 'dashboard', 'repaired')
   return {
     databaseId: database.id,
     metabaseVersion: version?.tag ?? null,
@@ -126,11 +128,6 @@ function isSet(setting: MetabaseSetting | undefined): boolean {
   const { value } = setting
   if (value === null || value === undefined || value === '') return false
   return typeof value !== 'object' || Object.keys(value).length > 0
-}
-
-function counted(count: number, one: string, many: string): string | null {
-  if (count === 0) return null
-  return `${count} ${count === 1 ? one : many}`
 }
 
 function unread(missing: readonly string[]): string[] {

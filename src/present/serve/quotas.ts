@@ -1,4 +1,5 @@
 import { Refusal } from '#src/api/server/source.ts'
+import { counted } from '#src/platform/count.ts'
 
 type Bucket = { tokens: number; atMs: number }
 
@@ -15,7 +16,8 @@ export function createQuotas(maxRps: number | null, nowMs = () => performance.no
     bucket.tokens = Math.min(maxRps, bucket.tokens + ((now - bucket.atMs) / 1000) * maxRps)
     bucket.atMs = now
     buckets.set(key, bucket)
-    if (bucket.tokens < 1) throw new Refusal(429, `This key may send ${maxRps} requests per second.`, 1)
+    if (bucket.tokens < 1)
+      throw new Refusal(429, `This key may send ${counted(maxRps, 'request')} per second.`, 1)
     bucket.tokens -= 1
   }
 }

@@ -1,12 +1,11 @@
-import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { mkdir, readdir, stat } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import type { Table } from '#schema/tables.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
+import { counted } from '#src/platform/count.ts'
 import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/platform/durable.ts'
 import { systemCode } from '#src/platform/errors.ts'
+import { digestOf } from '#src/platform/hash.ts'
 import { type Database, identifier, literal } from '#src/store/warehouse/database.ts'
 import { exportColumns, month } from '#src/store/warehouse/sql.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
@@ -71,7 +70,9 @@ export async function writeTable(
   await syncDirectory('parquet.directory', directory)
   const published = files.reduce((sum, file) => sum + file.rows, 0)
   if (published !== target.rows)
-    throw new Error(`${table.name}: ${target.rows} rows in the warehouse, ${published} in its files`)
+    throw new Error(
+      `${table.name}: ${counted(target.rows, 'row')} in the warehouse, ${published} in its files`,
+    )
   return files.sort((a, b) => a.path.localeCompare(b.path))
 }
 
@@ -166,9 +167,7 @@ async function finish(
   const path = join(directory, file.path)
   await openToReaders(path, access)
   await syncFile('parquet.sync', path)
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
-  return { ...file, bytes: (await stat(path)).size, sha256: hash.digest('hex') }
+  return { ...file, ...(await digestOf(path)) }
 }
 
 async function linkOrCopy(from: string, to: string, access: LakeAccess): Promise<void> {

@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { formatCount } from '#src/platform/count.ts'
 import { FatalError, systemCode } from '#src/platform/errors.ts'
 import { linesOf } from '#src/platform/lines.ts'
 import { segmentNumbers, segmentPath, unusableSegment } from './files.ts'
@@ -56,7 +57,7 @@ function strayAmong(directory: string, numbers: readonly number[]): { path: stri
   const index = numbers.findIndex((number, before) => number - 1 - before > MAX_MISSING)
   const number = numbers[index]
   if (number === undefined) return null
-  const why = `cannot belong to this log: ${number - 1 - index} segments are missing before it`
+  const why = `cannot belong to this log: ${formatCount(number - 1 - index)} segments are missing before it`
   return { path: segmentPath(directory, number), why }
 }
 

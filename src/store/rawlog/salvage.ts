@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path'
 import { makePrivateDirectory } from '#src/platform/access.ts'
+import { counted } from '#src/platform/count.ts'
 import { copyNew, linkFile, syncDirectory, syncFile } from '#src/platform/durable.ts'
 import { systemCode } from '#src/platform/errors.ts'
 import { type Examined, examineLog, readContents } from './examine.ts'
@@ -70,7 +71,7 @@ function lostLines(about: {
   keptLines: number
 }): LostLine[] {
   const { runId, now, one, examined, log, keptLines } = about
-  const stay = keptLines === 0 ? 'none of its lines were kept' : `${keptLines} of its lines were kept`
+  const stay = keptLines === 0 ? 'no line was kept' : `${counted(keptLines, 'line')} kept`
   const own: LostLine = {
     run_id: `${runId}-${one.number}`,
     at: now().toISOString(),

@@ -1,3 +1,4 @@
+import { counted } from '#src/platform/count.ts'
 import { foreignness } from '#src/store/rawlog/examine.ts'
 import { unusableSegment } from '#src/store/rawlog/files.ts'
 import { type Database, literal } from './database.ts'
@@ -85,7 +86,7 @@ export async function countStagedLines(
   const foreign = foreignness({ number, ...staged, ...(await strangeness(db, staged)) })
   if (foreign !== null) throw unusableSegment(path, foreign)
   if (count > 0 && count === last && count === distinct && nameless === 0) return count
-  throw new Error(`${path}: ${count} lines read, but the last one is number ${last}`)
+  throw new Error(`${path}: ${counted(count, 'line')} read, but the last one is number ${last}`)
 }
 
 /** Runs and the log named in the staged lines that are foreign to this log. */

@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os'
 import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
 import { makePrivateDirectory, refuseStrange, restrictFile } from '#src/platform/access.ts'
+import { counted } from '#src/platform/count.ts'
 import { move, remove, syncDirectory, take } from '#src/platform/durable.ts'
 import { EXIT, FatalError, messageOf, throwIfInterrupted } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
@@ -163,7 +164,7 @@ async function applyMissing(
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
   if (applied > sealed.length) {
     throw new FatalError(
-      `The warehouse was built from ${applied} segments, but ${paths.raw} holds ${sealed.length}. Restore the missing ones from a backup, or rebuild from what is left with \`npm run rebuild\`.`,
+      `The warehouse was built from ${counted(applied, 'segment')}, but ${paths.raw} holds ${sealed.length}. Restore the missing ones from a backup, or rebuild from what is left with \`npm run rebuild\`.`,
     )
   }
   const missing = sealed.slice(applied, upTo)

@@ -15,7 +15,7 @@ import { isSoon, momentOf, more, SOON, sentences, table } from './report_lines.t
 import { alerts, buyers, demands, sessions } from './report_lists.ts'
 
 /** The text of each part of the report, line by line, as `figuresOf` reads it from the page. */
-export type Told = Readonly<Record<string, readonly string[]>>
+export type ReportText = Readonly<Record<string, readonly string[]>>
 
 const DAY_MS = 86_400_000
 /** Maximum length of the lists. */
@@ -25,7 +25,7 @@ const BARS = 10
 /** Facts that are in no document: the snapshot's name and the last run's message. */
 export type RunItself = { readonly snapshot: string; readonly error: string }
 
-export function reportOf(picture: Picture, run: RunItself): Told {
+export function reportOf(picture: Picture, run: RunItself): ReportText {
   return {
     topo: top(picture),
     funil: funnel(picture),

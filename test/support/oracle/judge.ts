@@ -5,7 +5,7 @@ import { microsOf } from './moments.ts'
 
 /*
  * The expected result for a document, by the contract (docs/contract.md) and by the rules for deviations
- * (ARCHITECTURE.md#validation). It shares no code with `src/` or `schema/`: if the two differ, one of them is
+ * (docs/internals/fetch.md#validation). It shares no code with `src/` or `schema/`: if the two differ, one of them is
  * wrong.
  */
 

@@ -81,7 +81,7 @@ describe('what is compared', () => {
   it.each([
     ['moved forwards', LATER],
     ['moved backwards', EARLIER],
-    ['says the same instant in other words', '2026-11-01T00:01:00.000+00:00'],
+    ['is the same instant in another form', '2026-11-01T00:01:00.000+00:00'],
   ])('an updated_at that %s is a change', async (_, updated_at) => {
     const plan = await compare(await openCurrent(noticeEntry(1)), [noticeEntry(1, { updated_at })])
     expect(plan).toMatchObject({ changed: 1, toFetch: 1 })
@@ -150,7 +150,7 @@ describe('which analyses are due', () => {
     expect(await compare(warehouse, entries)).toMatchObject({ unchanged: 2, toFetch: 0 })
   })
 
-  it('with force every analysis is fetched, and the stored one is told beside', async () => {
+  it('with force every analysis is fetched, and the stored one is named beside it', async () => {
     const entry = noticeEntry(1)
     const plan = await compare(await openCurrent(entry), [entry], { force: true })
     expect(plan).toMatchObject({ changed: 0, unchanged: 0, toFetch: 1 })

@@ -11,7 +11,7 @@ import {
 } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { Document, Line } from '#src/store/rawlog/line.ts'
-import { bodyOf, handMadeApi, type Says, TOO_LARGE } from '#test/support/hand_made_api.ts'
+import { bodyOf, handMadeApi, type Respond, TOO_LARGE } from '#test/support/hand_made_api.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 
 const UPDATED_AT = '2026-11-01T00:01:00-0300'
@@ -30,7 +30,7 @@ function analysisOf(id: string): Record<string, unknown> {
   return { ...noticeEntry(Number(id.slice(1))).analysis }
 }
 
-const well: Says = id => bodyOf(analysisOf(id))
+const well: Respond = id => bodyOf(analysisOf(id))
 
 type Logged = { readonly line: Line; readonly document: Document | undefined }
 
@@ -47,7 +47,7 @@ async function fetch(
   }: { signal?: AbortSignal; append?: () => Promise<void> } = {},
 ) {
   const logged: Logged[] = []
-  const told: number[] = []
+  const progress: number[] = []
   const outcomes = (fetched: Fetched) =>
     fetched.loaded + fetched.gone + fetched.quarantined + fetched.failed + fetched.excluded
   const fetched = await fetchAnalyses({
@@ -60,9 +60,9 @@ async function fetch(
         logged.push({ line, document })
       },
     },
-    onProgress: soFar => told.push(outcomes(soFar)),
+    onProgress: done => progress.push(done),
   })
-  expect(told.at(-1) ?? 0, 'progress is told to the end').toBe(outcomes(fetched))
+  expect(progress.at(-1) ?? 0, 'progress is reported to the end').toBe(outcomes(fetched))
   return { ...fetched, logged, outcomes: outcomes(fetched) }
 }
 
@@ -113,7 +113,7 @@ describe('an analysis', () => {
     expect(logged).toMatchObject([{ line: { type: 'analysis' } }])
   })
 
-  it('with something that is not in the contract is loaded, and its line says so', async () => {
+  it('with something that is not in the contract is loaded, and its line records it', async () => {
     const { logged, loaded } = await fetch(
       [work(1)],
       handMadeApi({ analysis: id => bodyOf({ ...analysisOf(id), extra: 1 }) }),
@@ -194,7 +194,7 @@ describe('an analysis', () => {
     })
   })
 
-  it('that fails leaves the others as they are, and its reason is told', async () => {
+  it('that fails leaves the others as they are, and its reason is reported', async () => {
     const api = handMadeApi({ analysis: id => (id === idOf(2) ? BUSY : well(id)) })
     expect(await fetch(works(1, 3), api)).toMatchObject({
       loaded: 2,
@@ -222,8 +222,8 @@ describe('fetching ends early', () => {
     ['an exclusion', () => new ExcludedError('not of this phase')],
     ['a refusal of one notice', () => new RequestError('it answers 400')],
     ['one that is gone', () => ({ kind: 'absent' as const })],
-  ] satisfies [string, Says][])('not where %s stands between the failures', async (_, says) => {
-    const api = handMadeApi({ analysis: id => (id === idOf(20) ? says(id) : BUSY) })
+  ] satisfies [string, Respond][])('not where %s stands between the failures', async (_, respond) => {
+    const api = handMadeApi({ analysis: id => (id === idOf(20) ? respond(id) : BUSY) })
     expect(await fetch(works(1, 39), api)).toMatchObject({
       stopped: null,
       failed: expect.any(Number),

@@ -95,7 +95,7 @@ describe('what is logged', () => {
   })
 })
 
-/** A log that is sealed when the test says so; nothing of it is applied. */
+/** A log that the test seals; nothing of it is applied. */
 function openHeldLog(held: Partial<Unsealed>) {
   const sealing: PromiseWithResolvers<Segment | null>[] = []
   const appended: Line[] = []

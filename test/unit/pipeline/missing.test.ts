@@ -208,8 +208,8 @@ describe('another company’s key, where the list is filtered', () => {
     ['it has no created_at', () => bodyOf({})],
     ['it cannot be read', () => ({ kind: 'body' as const, bytes: Buffer.from('<html>') })],
     ['it is too large', () => TOO_LARGE],
-  ])('is not another’s when a notice is answered, and %s', async (_, says) => {
-    const api = handMadeApi({ notice: says })
+  ])('is not another’s when a notice is answered, and %s', async (_, respond) => {
+    const api = handMadeApi({ notice: respond })
     expect(await isForeignKey((await openUnknown()).db, api)).toBe(false)
     expect(api.asked.notices).toHaveLength(1)
   })

@@ -11,7 +11,7 @@ import { temporaryDirectory } from '#test/support/project.ts'
 
 type Shown = { readonly entries: readonly Entry[]; readonly total?: number }
 /** What the list is when a page of it is asked for, counted from 1. */
-type Says = (asked: number) => Shown
+type ListAt = (asked: number) => Shown
 
 async function openListed() {
   const listed = new ListedFile(join(await temporaryDirectory(), 'listed.ndjson'))
@@ -26,7 +26,7 @@ async function openListed() {
 
 /** Reads a list of which a page shows at most so many; `ignoresOffset` as a broken server does. */
 async function read(
-  says: Says,
+  listAt: ListAt,
   {
     page = 20,
     ignoresOffset = false,
@@ -40,7 +40,7 @@ async function read(
     concurrency: 1,
     list: async ({ limit, offset }: { limit: number; offset: number }) => {
       offsets.push(offset)
-      const { entries, total = entries.length } = says(offsets.length)
+      const { entries, total = entries.length } = listAt(offsets.length)
       const from = ignoresOffset ? 0 : offset
       const editais = entries.slice(from, from + Math.min(limit, page)).map(({ edital }) => edital)
       return Buffer.from(body(JSON.stringify({ editais, count: editais.length, total, limit, offset })))
@@ -83,7 +83,7 @@ describe('the list', () => {
     expect(ids).toEqual(idsOf(notices(1, 51)))
   })
 
-  it('whose total says more than it shows is not whole, and is read twice at most', async () => {
+  it('whose total is higher than what it shows is not whole, and is read twice at most', async () => {
     const { ids, ...result } = await read(() => ({ entries: all, total: 52 }))
     expect(result).toMatchObject({ passes: 2, complete: false, total: 52 })
     expect(ids).toEqual(idsOf(all))
@@ -113,9 +113,9 @@ describe('the list', () => {
 })
 
 describe('single notices', () => {
-  it('are listed as if the list had shown them, and what is said of the others is told', async () => {
+  it('are listed as if the list had shown them, and failures of others are reported', async () => {
     const { listed, ids } = await openListed()
-    const says: Record<string, ReturnType<typeof bodyOf> | typeof ABSENT | Error> = {
+    const answers: Record<string, ReturnType<typeof bodyOf> | typeof ABSENT | Error> = {
       [idOf(1)]: bodyOf(noticeEntry(1).edital),
       [idOf(3)]: TOO_LARGE,
       [idOf(4)]: new RequestError('it answers 503'),
@@ -123,7 +123,7 @@ describe('single notices', () => {
     const progress: number[] = []
     const result = await readByIds({
       ...{
-        api: handMadeApi({ notice: id => says[id] ?? ABSENT }),
+        api: handMadeApi({ notice: id => answers[id] ?? ABSENT }),
         listed,
         signal: new AbortController().signal,
       },

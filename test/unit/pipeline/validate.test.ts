@@ -19,7 +19,7 @@ function accepted(fields: object): Accepted {
   return verdict
 }
 
-describe('a document that says what the contract says', () => {
+describe('a document that follows the contract', () => {
   it('is kept as it is, without its bytes', () => {
     expect(notice({})).toEqual({
       ...{
@@ -56,7 +56,7 @@ describe('a document that says what the contract says', () => {
   })
 })
 
-describe('a document that says something else', () => {
+describe('a document that deviates from the contract', () => {
   it('keeps what the contract does not name, and it is reported', () => {
     const verdict = notice({ cor: 'azul', status: 'negotiation' })
     expect(verdict).toMatchObject({

@@ -57,7 +57,7 @@ function alternatives(root: Node, schema: Node): Node[] {
 /**
  * Every field below `schema`, by path (`items[].numero_lote`). Two differences are documented and
  * normalised away here: ours accepts null in every optional field, and is strict about properties
- * that are not named, where the document says nothing about them.
+ * that are not named, if the document does not mention them.
  */
 function fieldsOf(root: Node, schema: Node, path = '', required = true, found: Fields = new Map()): Fields {
   const choices = alternatives(root, schema).filter(each => required || each.type !== 'null')
@@ -85,19 +85,19 @@ function fieldsOf(root: Node, schema: Node, path = '', required = true, found: F
 
 /** Each field in which the two differ, as a sentence; none when they agree in both directions. */
 function differences(documented: Fields, ours: Fields): string[] {
-  const told: string[] = []
+  const found: string[] = []
   for (const path of new Set([...documented.keys(), ...ours.keys()])) {
     const [theirs, own] = [documented.get(path), ours.get(path)]
-    if (!theirs) told.push(`${path}: not in the document`)
-    else if (!own) told.push(`${path}: not in our schema`)
+    if (!theirs) found.push(`${path}: not in the document`)
+    else if (!own) found.push(`${path}: not in our schema`)
     else {
       for (const aspect of ['type', 'values', 'format', 'required'] as const) {
         if (theirs[aspect] !== own[aspect])
-          told.push(`${path}: ${aspect} is ${theirs[aspect]} in the document, ${own[aspect]} in our schema`)
+          found.push(`${path}: ${aspect} is ${theirs[aspect]} in the document, ${own[aspect]} in our schema`)
       }
     }
   }
-  return told
+  return found
 }
 
 const documented = (name: string, root = document) => fieldsOf(root, schemaNamed(root, name))

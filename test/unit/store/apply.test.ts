@@ -212,7 +212,7 @@ describe('a run', () => {
     report: { run_id: run, mode: 'full', status: 'ok', failed: 0, not_attempted: 0, ...report },
   })
 
-  it('is interrupted until its end is told', async () => {
+  it('is interrupted until its end is logged', async () => {
     const warehouse = await openApplied()
     const sql = 'SELECT run_id, status, started_at, finished_at IS NULL AS open, listed FROM sync_runs'
     expect(await warehouse.db.rows(sql)).toEqual([
@@ -241,7 +241,7 @@ describe('a run', () => {
     expect(await metaOf(warehouse)).toMatchObject({ refetch_segment: 1, refetch_open: false })
   })
 
-  it('whose start is lost is told as what it was, as is the salvage', async () => {
+  it('whose start is lost keeps its kind, as does the salvage', async () => {
     const warehouse = await openWarehouseCase()
     const lost = (run: string, fields = {}) => ({
       type: 'lost',

@@ -62,7 +62,7 @@ describe('the plan of a table', () => {
     })
   })
 
-  it('reuses no file that says nothing of a month: it was of a table without rows', () => {
+  it('reuses no file without a month: its table had no rows', () => {
     const plan = planTable(editais, snapshotOf(editais, 5, null), [version(editais, '2026-10', 6)])
     expect(plan).toMatchObject({ stale: ['2026-10'], reused: [] })
   })
@@ -213,7 +213,7 @@ describe('the files of a table', () => {
   it.each([
     [requirements, 'LZ4_RAW'],
     [editais, 'ZSTD'],
-  ])('are compressed as the table says', async (table, compression) => {
+  ])('have the compression of their table', async (table, compression) => {
     const warehouse = await openMonths(['2026-10'])
     // Of many equal rows, so that compressing them is of use.
     await warehouse.db.run(

@@ -12,7 +12,7 @@ test('a report has exactly the columns of sync_runs, in their order', () => {
 
 test.each(OUTCOMES)('a listed notice may end as %s', outcome => {
   const report = { ...newReport('run', 'full', new Date()), listed: 1 }
-  expect(() => assertConserved(report)).toThrow('1 notices listed, but 0 outcomes')
+  expect(() => assertConserved(report)).toThrow('1 notice listed, but 0 outcomes')
   assertConserved({ ...report, [outcome]: 1 })
 })
 

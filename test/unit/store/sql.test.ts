@@ -123,7 +123,7 @@ describe('a notice', () => {
 describe('an analysis', () => {
   const analysis = { ...noticeEntry(7).analysis }
 
-  it('becomes a row, with what its line says', async () => {
+  it('becomes a row, with the fields of its line', async () => {
     const pricing = {
       investimento_total: 1,
       garantia_proposta: 2,
@@ -178,7 +178,7 @@ describe('an analysis', () => {
     ['one with a value', { pricing: { margem_min: 0 } }, null],
     ['one without any', { pricing: {} }, '["pricing"]'],
     ['both without any', { pricing: { other: 1 }, orgao_report: {} }, '["pricing","orgao_report"]'],
-  ])('with %s says which are empty: %o', async (_, parts, empty_parts) => {
+  ])('with %s names the empty ones: %o', async (_, parts, empty_parts) => {
     expect(await flattened(analyses, { ...analysis, ...parts })).toMatchObject([{ empty_parts }])
   })
 
