@@ -25,7 +25,12 @@ export function judge(companies: readonly Sized[], about: { latencyMs: number; c
   return companies.flatMap(company =>
     about.latencyMs > 0
       ? throughputBar(company, about.latencyMs, about.concurrency)
-      : [...fullBars(company), ...incrementalBars(company), ...growthBar(company, companies[0])],
+      : [
+          ...fullBars(company),
+          ...growthBar(company, companies[0]),
+          ...incrementalBars(company),
+          ...startBars(company),
+        ],
   )
 }
 
@@ -44,15 +49,19 @@ function figure({ figures }: Sized, key: string): number {
 }
 
 function fullBars(company: Sized): Bar[] {
-  const rss = figure(company, 'full_peak_rss_megabytes')
-  const bars = [
-    bar(company, 'full sync: event-loop delay p99, ms', figure(company, 'loop_delay_p99_ms'), 'most', 50),
-  ]
-  if (company.notices <= STATED_FOR) bars.push(bar(company, 'full sync: peak RSS, MB', rss, 'most', 1200))
-  if (company.notices >= RATIO_FROM) {
-    bars.push(bar(company, 'full sync: wall / (fetch + load)', figure(company, 'wall_ratio'), 'most', 1.5))
+  const { notices } = company
+  const of = (key: string) => figure(company, key)
+  const bars = [bar(company, 'full sync: event-loop delay p99, ms', of('loop_delay_p99_ms'), 'most', 20)]
+  if (notices <= STATED_FOR) {
+    bars.push(bar(company, 'full sync: peak RSS, MB', of('full_peak_rss_megabytes'), 'most', 600))
   }
-  return bars
+  if (notices < RATIO_FROM) return bars
+  return [
+    bar(company, 'full sync: CPU / script', of('full_cpu_ratio'), 'most', 0.7),
+    bar(company, 'full sync: wall / script', of('full_wall_ratio'), 'most', 0.6),
+    ...bars,
+    bar(company, 'full sync: after the last analysis, % of wall', of('full_tail_percent'), 'most', 15),
+  ]
 }
 
 function growthBar(company: Sized, smallest: Sized | undefined): Bar[] {
@@ -63,33 +72,29 @@ function growthBar(company: Sized, smallest: Sized | undefined): Bar[] {
 
 function incrementalBars(company: Sized): Bar[] {
   const pages = Math.ceil(company.notices / 200)
-  const wall = figure(company, 'unchanged_wall_seconds')
+  const of = (key: string) => figure(company, key)
+  // Neighbouring pages share one notice: that makes half a percent more pages.
+  const mostPages = Math.ceil(pages * 1.01) + 1
   const bars = [
-    // Neighbouring pages share one notice: that makes half a percent more pages.
-    bar(
-      company,
-      'nothing changed: list requests',
-      figure(company, 'unchanged_list_requests'),
-      'most',
-      Math.ceil(pages * 1.01) + 1,
-    ),
-    bar(
-      company,
-      'nothing changed: analysis requests',
-      figure(company, 'unchanged_analysis_requests'),
-      'most',
-      0,
-    ),
-    bar(company, 'nothing changed: new snapshots', figure(company, 'unchanged_snapshots'), 'most', 0),
+    bar(company, 'nothing changed: list requests', of('unchanged_list_requests'), 'most', mostPages),
+    bar(company, 'nothing changed: analysis requests', of('unchanged_analysis_requests'), 'most', 0),
+    bar(company, 'nothing changed: new snapshots', of('unchanged_snapshots'), 'most', 0),
   ]
-  if (company.notices > STATED_FOR) return bars
-  const rss = figure(company, 'unchanged_peak_rss_megabytes')
-  const changed = figure(company, 'changed_wall_seconds')
+  if (company.notices <= STATED_FOR) {
+    bars.push(bar(company, 'nothing changed: peak RSS, MB', of('unchanged_peak_rss_megabytes'), 'most', 200))
+  }
+  if (company.notices < RATIO_FROM) return bars
   return [
     ...bars,
-    bar(company, 'nothing changed: wall, s', wall, 'most', 3),
-    bar(company, 'nothing changed: peak RSS, MB', rss, 'most', 300),
-    bar(company, '0.5 % changed: wall beyond nothing changed, s', changed - wall, 'most', 2),
+    bar(company, 'nothing changed: CPU / script', of('unchanged_cpu_ratio'), 'most', 1),
+    bar(company, '0.5 % changed: CPU / nothing changed', of('changed_cpu_ratio'), 'most', 2),
+  ]
+}
+
+function startBars(company: Sized): Bar[] {
+  return [
+    bar(company, 'first sync of 30 notices: CPU, s', figure(company, 'first_cpu_seconds'), 'most', 0.5),
+    bar(company, 'status: CPU, s', figure(company, 'status_cpu_seconds'), 'most', 0.25),
   ]
 }
 

@@ -11,7 +11,7 @@ export async function commandOf(script: string): Promise<Command> {
     scripts: Readonly<Record<string, string>>
   }
   const [node, ...words] = (scripts[script] ?? '').split(' ')
-  const at = words.findIndex(word => word.endsWith('.ts'))
+  const at = words.findIndex(word => /\.[jt]s$/.test(word))
   if (node !== 'node' || at === -1)
     throw new Error(`npm script "${script}" does not run Node with a file: ${scripts[script]}`)
   return {

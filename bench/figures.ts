@@ -1,4 +1,7 @@
-import type { Measured, SyncRun } from './measure.ts'
+import type { Costed } from './cost.ts'
+import { FIRST_NOTICES, type Measured } from './measure.ts'
+import type { SyncRun } from './sync_run.ts'
+import { type CpuByThread, STAGES, type Stage } from './threads.ts'
 
 /** A number that the benchmark prints, and how it is computed. */
 export type Figure<M = Measured> = {
@@ -11,13 +14,27 @@ export type Figure<M = Measured> = {
 }
 
 export type Figures = Readonly<Record<string, number | null>>
+export type Spreads = Readonly<Record<string, { readonly least: number; readonly most: number } | null>>
 
-const wall = (run: SyncRun) => (run.endedMs - run.startedMs) / 1000
-const cpu = ({ cost }: SyncRun) => cost.cpuUserSeconds + cost.cpuSystemSeconds
 const megabytes = (bytes: number) => bytes / 1e6
 const since = (fromMs: number, toMs: number) => (toMs - fromMs) / 1000
-const floorWall = ({ fetchFloor, loadFloor }: Measured) => fetchFloor.wallSeconds + loadFloor.wallSeconds
-const floorCpu = ({ fetchFloor, loadFloor }: Measured) => fetchFloor.cpuSeconds + loadFloor.cpuSeconds
+const tailSeconds = ({ full }: Measured) => since(full.asked.analysis.lastMs, full.endedMs)
+
+type Cost = Pick<Costed, 'wallSeconds' | 'cpuSeconds' | 'peakRssBytes'>
+
+/** Wall time, CPU time and memory of one command. */
+function costs(key: string, label: string, of: (measured: Measured) => Cost): Figure[] {
+  return [
+    { key: `${key}_wall_seconds`, label: `${label}: wall, s`, digits: 2, of: m => of(m).wallSeconds },
+    { key: `${key}_cpu_seconds`, label: `${label}: CPU, s`, digits: 2, of: m => of(m).cpuSeconds },
+    {
+      key: `${key}_peak_rss_megabytes`,
+      label: `${label}: peak RSS, MB`,
+      digits: 0,
+      of: m => megabytes(of(m).peakRssBytes),
+    },
+  ]
+}
 
 /** The phases of the full sync, by the requests that the API received. */
 const phases: readonly Figure[] = [
@@ -49,31 +66,22 @@ const phases: readonly Figure[] = [
     key: 'full_tail_seconds',
     label: '  after the last analysis (load, publish), s',
     digits: 2,
-    of: ({ full }) => since(full.asked.analysis.lastMs, full.endedMs),
+    of: tailSeconds,
   },
 ]
 
-const full: readonly Figure[] = [
-  { key: 'full_wall_seconds', label: 'full sync: wall, s', digits: 2, of: ({ full }) => wall(full) },
-  ...phases,
-  { key: 'full_cpu_seconds', label: 'full sync: CPU, s', digits: 2, of: ({ full }) => cpu(full) },
+const rates: readonly Figure[] = [
   {
     key: 'notices_per_second',
     label: 'full sync: notices/s',
     digits: 0,
-    of: ({ full }) => full.report.loaded / wall(full),
+    of: ({ full }) => full.report.loaded / full.wallSeconds,
   },
   {
     key: 'megabytes_per_second',
     label: 'full sync: MB/s',
     digits: 1,
-    of: ({ full }) => megabytes(full.report.bytes_fetched) / wall(full),
-  },
-  {
-    key: 'requests_per_second',
-    label: 'full sync: requests/s, the whole run',
-    digits: 0,
-    of: ({ full }) => full.report.requests / wall(full),
+    of: ({ full }) => megabytes(full.report.bytes_fetched) / full.wallSeconds,
   },
   {
     key: 'fetch_requests_per_second',
@@ -82,108 +90,136 @@ const full: readonly Figure[] = [
     of: ({ full: { asked } }) =>
       asked.analysis.requests / since(asked.analysis.firstMs, asked.analysis.lastMs),
   },
-  {
-    key: 'full_peak_rss_megabytes',
-    label: 'full sync: peak RSS, MB',
-    digits: 0,
-    of: ({ full }) => megabytes(full.cost.peakRssBytes),
-  },
-  {
-    key: 'loop_delay_p50_ms',
-    label: 'full sync: event-loop delay p50, ms',
-    digits: 1,
-    of: ({ full }) => full.cost.loopDelayMs.p50,
-  },
-  {
-    key: 'loop_delay_p99_ms',
-    label: 'full sync: event-loop delay p99, ms',
-    digits: 1,
-    of: ({ full }) => full.cost.loopDelayMs.p99,
-  },
-  {
-    key: 'loop_delay_max_ms',
-    label: 'full sync: event-loop delay max, ms',
-    digits: 1,
-    of: ({ full }) => full.cost.loopDelayMs.max,
-  },
 ]
 
-const floors: readonly Figure[] = [
+const loopDelays: readonly Figure[] = (['p50', 'p99', 'max'] as const).map(key => ({
+  key: `loop_delay_${key}_ms`,
+  label: `full sync: event-loop delay ${key}, ms`,
+  digits: 1,
+  of: ({ full }) => full.loopDelayMs[key],
+}))
+
+const full: readonly Figure[] = [
+  ...costs('full', 'full sync', ({ full }) => full),
+  ...phases,
+  ...rates,
+  ...loopDelays,
+  ...costs('script_full', 'script, full', ({ scriptFull }) => scriptFull),
+  ...costs('requests', 'requests alone', ({ requests }) => requests),
   {
-    key: 'fetch_floor_seconds',
-    label: 'floor, fetch: wall, s',
+    key: 'requests_server_cpu_seconds',
+    label: '  CPU of the API, s',
     digits: 2,
-    of: ({ fetchFloor }) => fetchFloor.wallSeconds,
+    of: ({ requests }) => requests.serverCpuSeconds,
   },
   {
-    key: 'fetch_floor_cpu_seconds',
-    label: 'floor, fetch: CPU, s',
+    key: 'server_cpu_seconds',
+    label: '  CPU of the API during the full sync, s',
     digits: 2,
-    of: ({ fetchFloor }) => fetchFloor.cpuSeconds,
+    of: ({ full }) => full.serverCpuSeconds,
   },
-  { key: 'load_floor_seconds', label: 'floor, load: wall, s', digits: 2, of: m => m.loadFloor.wallSeconds },
-  ...(['read', 'insert', 'checkpoint', 'parquet'] as const).map(phase => ({
-    key: `load_floor_${phase}_seconds`,
-    label: `  ${phase}, s`,
+  ...costs('load', 'plain DuckDB', ({ load }) => load),
+  ...(['read', 'insert', 'checkpoint', 'parquet'] as const).map(step => ({
+    key: `load_${step}_seconds`,
+    label: `  ${step}, s`,
     digits: 2,
-    of: (m: Measured) => m.loadFloor.phases[phase],
+    of: ({ load }: Measured) => load.steps[step],
   })),
-  { key: 'load_floor_cpu_seconds', label: 'floor, load: CPU, s', digits: 2, of: m => m.loadFloor.cpuSeconds },
   {
-    key: 'load_floor_threads',
-    label: 'floor, load: DuckDB threads',
-    digits: 0,
-    of: m => m.loadFloor.threads,
-  },
-  {
-    key: 'load_floor_peak_rss_megabytes',
-    label: 'floor, load: peak RSS, MB',
-    digits: 0,
-    of: m => megabytes(m.loadFloor.peakRssBytes),
-  },
-  {
-    key: 'load_floor_all_threads_seconds',
-    label: 'floor, load with every core: wall, s',
+    key: 'compression_cpu_seconds',
+    label: 'compression alone (zstd 1): CPU, s',
     digits: 2,
-    of: m => m.loadFloorAllThreads?.wallSeconds ?? null,
+    of: ({ compression }) => compression.cpuSeconds,
   },
-  { key: 'wall_ratio', label: 'wall / (fetch + load)', digits: 2, of: m => wall(m.full) / floorWall(m) },
-  { key: 'cpu_ratio', label: 'CPU / (fetch + load)', digits: 2, of: m => cpu(m.full) / floorCpu(m) },
+  {
+    key: 'full_wall_ratio',
+    label: 'full sync / script: wall',
+    digits: 2,
+    of: ({ full, scriptFull }) => full.wallSeconds / scriptFull.wallSeconds,
+  },
+  {
+    key: 'full_cpu_ratio',
+    label: 'full sync / script: CPU',
+    digits: 2,
+    of: ({ full, scriptFull }) => full.cpuSeconds / scriptFull.cpuSeconds,
+  },
+  {
+    key: 'full_tail_percent',
+    label: 'full sync: after the last analysis, % of wall',
+    digits: 1,
+    of: measured => (tailSeconds(measured) / measured.full.wallSeconds) * 100,
+  },
 ]
 
 function incremental(name: 'unchanged' | 'changed', label: string): Figure[] {
-  const figure = (key: string, what: string, digits: number, of: (run: SyncRun) => number): Figure => ({
+  const figure = (key: string, what: string, of: (run: SyncRun) => number): Figure => ({
     key: `${name}_${key}`,
     label: `${label}: ${what}`,
-    digits,
+    digits: 0,
     of: measured => of(measured[name]),
   })
+  const script = name === 'unchanged' ? 'scriptUnchanged' : 'scriptChanged'
   return [
-    figure('wall_seconds', 'wall, s', 2, wall),
-    figure('cpu_seconds', 'CPU, s', 2, cpu),
-    figure('list_requests', 'list requests', 0, ({ asked }) => asked.list.requests),
-    figure('analysis_requests', 'analysis requests', 0, ({ asked }) => asked.analysis.requests),
-    figure('snapshots', 'new snapshots', 0, ({ snapshotsWritten }) => snapshotsWritten),
-    figure('peak_rss_megabytes', 'peak RSS, MB', 0, ({ cost }) => megabytes(cost.peakRssBytes)),
+    ...costs(name, label, measured => measured[name]),
+    figure('list_requests', 'list requests', ({ asked }) => asked.list.requests),
+    figure('analysis_requests', 'analysis requests', ({ asked }) => asked.analysis.requests),
+    figure('snapshots', 'new snapshots', ({ snapshotsWritten }) => snapshotsWritten),
+    ...costs(`script_${name}`, `script, ${label}`, measured => measured[script]),
   ]
 }
 
 /** All figures, in the order they are printed. */
 export const FIGURES: readonly Figure[] = [
   ...full,
-  ...floors,
   ...incremental('unchanged', 'nothing changed'),
+  {
+    key: 'unchanged_cpu_ratio',
+    label: 'nothing changed / script: CPU',
+    digits: 2,
+    of: ({ unchanged, scriptUnchanged }) => unchanged.cpuSeconds / scriptUnchanged.cpuSeconds,
+  },
   ...incremental('changed', '0.5 % changed'),
+  {
+    key: 'changed_cpu_ratio',
+    label: '0.5 % changed / nothing changed: CPU',
+    digits: 2,
+    of: ({ changed, unchanged }) => changed.cpuSeconds / unchanged.cpuSeconds,
+  },
+  ...costs('first', `first sync of ${FIRST_NOTICES} notices`, ({ first }) => first),
+  ...costs('script_first', `script, first of ${FIRST_NOTICES} notices`, ({ scriptFirst }) => scriptFirst),
+  ...costs('status', 'status', ({ status }) => status),
 ]
 
 /** The median of each figure over the runs. */
 export function medians(runs: readonly Measured[]): Figures {
   return Object.fromEntries(
-    FIGURES.map(({ key, of }) => {
-      const values = runs.map(of).filter(value => value !== null)
-      return [key, values.length > 0 ? median(values) : null]
-    }),
+    valuesOf(runs).map(([key, values]) => [key, values.length > 0 ? median(values) : null]),
   )
+}
+
+/** The least and the greatest value of each figure. */
+export function spreads(runs: readonly Measured[]): Spreads {
+  return Object.fromEntries(
+    valuesOf(runs).map(([key, values]) => [
+      key,
+      values.length > 0 ? { least: Math.min(...values), most: Math.max(...values) } : null,
+    ]),
+  )
+}
+
+function valuesOf(runs: readonly Measured[]): [string, number[]][] {
+  return FIGURES.map(({ key, of }) => [key, runs.map(of).filter(value => value !== null)])
+}
+
+/** The median CPU time of each kind of thread in each stage; null if threads were not sampled. */
+export function medianThreads(runs: readonly Measured[]): CpuByThread | null {
+  const sampled = runs.map(({ full }) => full.threads).filter(threads => threads !== null)
+  if (sampled.length === 0) return null
+  const kinds = [...new Set(sampled.flatMap(threads => Object.keys(threads)))]
+  const of = (kind: string, stage: Stage) => median(sampled.map(threads => threads[kind]?.[stage] ?? 0))
+  return Object.fromEntries(
+    kinds.map(kind => [kind, Object.fromEntries(STAGES.map(stage => [stage, of(kind, stage)]))]),
+  ) as CpuByThread
 }
 
 /** Expects at least one value. */

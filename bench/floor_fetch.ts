@@ -1,14 +1,17 @@
-import { once } from 'node:events'
 import { Pool } from 'undici'
 import { LIST_LIMIT, noticePage } from '#schema/notice.ts'
 import { type Spent, startWatch } from './stopwatch.ts'
 
 /*
- * The floor of fetching: only the requests of a full sync. Their bodies are read and discarded.
+ * The floor of fetching: only the requests of a full sync. Their bodies are counted and dropped.
  * Prints one JSON object (FetchFloor).
  */
 
-export type FetchFloor = Spent & { readonly requests: number; readonly bytes: number }
+export type FetchFloor = Spent & {
+  readonly requests: number
+  readonly bytes: number
+  readonly peakRssBytes: number
+}
 
 /** As many as the sync reads at once (see `src/pipeline/scan.ts`). */
 const PAGES_AT_ONCE = 4
@@ -23,23 +26,35 @@ const headers = {
   authorization: `Bearer ${apiKey}`,
 }
 
+function get(path: string, onChunk: (chunk: Buffer) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    pool.dispatch(
+      { method: 'GET', path, headers },
+      {
+        onRequestStart() {},
+        onResponseStart(controller, status) {
+          if (status !== 200) controller.abort(new Error(`${path}: ${status}`))
+        },
+        onResponseData: (_, chunk) => onChunk(chunk),
+        onResponseEnd: () => resolve(),
+        onResponseError: (_, error) => reject(error),
+      },
+    )
+  })
+}
+
+async function bodyOf(path: string): Promise<string> {
+  const chunks: Buffer[] = []
+  await get(path, chunk => chunks.push(chunk))
+  return String(Buffer.concat(chunks))
+}
+
 /** Sends a GET for each path, `atOnce` at a time; returns the total size of the bodies. */
-async function fetchAll(paths: readonly string[], atOnce: number, onBody?: (body: string) => void) {
+async function fetchAll(paths: readonly string[], atOnce: number): Promise<number> {
   const left = paths.values()
   let bytes = 0
   async function work(): Promise<void> {
-    for (const path of left) {
-      const { body, statusCode } = await pool.request({ method: 'GET', path, headers })
-      if (statusCode !== 200) throw new Error(`${path}: ${statusCode}`)
-      if (onBody) {
-        onBody(await body.text())
-      } else {
-        body.on('data', (chunk: Buffer) => {
-          bytes += chunk.length
-        })
-        await once(body, 'end')
-      }
-    }
+    for (const path of left) await get(path, chunk => (bytes += chunk.length))
   }
   await Promise.all(Array.from({ length: atOnce }, work))
   return bytes
@@ -49,24 +64,25 @@ const pagePath = (offset: number) => `${PATH}?limit=${LIST_LIMIT.max}&offset=${o
 
 /** Reads the ids before the watch starts: parsing pages is not part of fetching them. */
 async function plan(): Promise<{ pages: string[]; analyses: string[] }> {
-  let total = 0
-  const ids = new Set<string>()
-  const read = (text: string) => {
-    const page = noticePage.parse(JSON.parse(text))
-    total = page.total
-    for (const shown of page.editais as { id: string }[]) ids.add(shown.id)
-  }
-  await fetchAll([pagePath(0)], 1, read)
   const pages = [pagePath(0)]
-  const step = LIST_LIMIT.max - 1
-  for (let offset = step; offset + 1 < total; offset += step) pages.push(pagePath(offset))
-  await fetchAll(pages.slice(1), PAGES_AT_ONCE, read)
+  const ids = new Set<string>()
+  for (const path of pages) {
+    const { total, offset, editais } = noticePage.parse(JSON.parse(await bodyOf(path)))
+    for (const { id } of editais as { id: string }[]) ids.add(id)
+    const next = offset + LIST_LIMIT.max - 1
+    if (next + 1 < total) pages.push(pagePath(next))
+  }
   return { pages, analyses: [...ids].map(id => `${PATH}/${id}/analysis`) }
 }
 
 const { pages, analyses } = await plan()
 const read = startWatch()
 const bytes = (await fetchAll(pages, PAGES_AT_ONCE)) + (await fetchAll(analyses, Number(concurrency)))
-const floor: FetchFloor = { ...read(), requests: pages.length + analyses.length, bytes }
+const floor: FetchFloor = {
+  ...read(),
+  requests: pages.length + analyses.length,
+  bytes,
+  peakRssBytes: process.resourceUsage().maxRSS * 1024,
+}
 await pool.close()
 process.stdout.write(JSON.stringify(floor))

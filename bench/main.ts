@@ -53,7 +53,7 @@ const program = withRuns(new Command('npm run bench --'))
   // Subcommands added below inherit this.
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
   .description(
-    'Measures syncs of a generated company: a full one, compared with the floors of fetching and loading, one with nothing changed, and one with 0.5 % changed.',
+    'Measures syncs of a generated company beside a script that mirrors the same API (bench/script): a full one, one with nothing changed, one with 0.5 % changed, and the first one of 30 notices. Also measures the requests alone, plain DuckDB, and `status`; prints wall and CPU seconds, memory, and each bar as met or missed. docs/internals/bench.md explains it.',
   )
   .option(
     '--notices <counts>',
@@ -62,7 +62,12 @@ const program = withRuns(new Command('npm run bench --'))
     [20_000],
   )
   .option('--latency <ms>', 'latency of each API response', wholeNumber(0), 0)
-  .option('--concurrency <count>', 'concurrent requests of the sync and of the floor', wholeNumber(1), 16)
+  .option(
+    '--concurrency <count>',
+    'concurrent requests of the sync, the script and the floor',
+    wholeNumber(1),
+    16,
+  )
   // Subcommands have options with the same names.
   .enablePositionalOptions()
   .action((options: SyncOptions & Printed) =>

@@ -1,51 +1,47 @@
-import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
-import { availableParallelism } from 'node:os'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { fileURLToPath } from 'node:url'
-import zlib from 'node:zlib'
-import { companyPaths } from '#src/store/company.ts'
-import { latestLink, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
-import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
-import type { RunReport } from '#src/store/run_report.ts'
-import { commandOf } from './command.ts'
-import type { FetchFloor } from './floor_fetch.ts'
-import type { LoadFloor } from './floor_load.ts'
-import type { Cost } from './probe.ts'
-import { type Ended, run, type Server } from './processes.ts'
-import type { Counters } from './server.ts'
+import type { Costed } from './cost.ts'
+import {
+  type LoadFloor,
+  measureCompression,
+  measureLoad,
+  measureRequests,
+  type Requests,
+  runMirrorScript,
+  type ScriptRun,
+} from './floors.ts'
+import type { Server } from './processes.ts'
+import { expectSameRows } from './same_rows.ts'
+import type { Spent } from './stopwatch.ts'
+import { type FullRun, type Place, runStatus, type SyncRun, syncFull, syncOnce } from './sync_run.ts'
 
 export const CHANGED_SHARE = 0.005
-const COMPANY = 'bench'
-const SOURCE_TIMEZONE = 'America/Sao_Paulo'
+/** The company of a first try. */
+export const FIRST_NOTICES = 30
 
-const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
-const PROBE = here('probe.ts')
-
-/** One run of the sync: its report, its cost, and the requests that the API received. */
-export type SyncRun = Ended & {
-  readonly report: RunReport
-  readonly cost: Cost
-  readonly asked: Counters
-  readonly snapshotsWritten: number
-}
-
-/** All measurements of one company, made one after another. */
+/** One round of all measurements of one company, made one after another. */
 export type Measured = {
-  readonly full: SyncRun
-  readonly fetchFloor: FetchFloor
-  readonly loadFloor: LoadFloor
-  /** The same with every core; null if the sync already uses all of them. */
-  readonly loadFloorAllThreads: LoadFloor | null
+  readonly full: FullRun
+  readonly scriptFull: ScriptRun
+  readonly requests: Requests
+  readonly load: LoadFloor
+  readonly compression: Spent
   readonly unchanged: SyncRun
+  readonly scriptUnchanged: ScriptRun
+  readonly status: Costed
   readonly changed: SyncRun
+  readonly scriptChanged: ScriptRun
+  readonly first: SyncRun
+  readonly scriptFirst: ScriptRun
 }
+
+/** A company's API, as the sync and the script read it. */
+export type Company = { readonly server: Server; readonly apiKey: string; readonly notices: number }
 
 export type MeasureOptions = {
-  readonly server: Server
-  readonly notices: number
-  readonly apiKey: string
+  readonly company: Company
+  /** A small one, for the first sync. */
+  readonly small: Company
   readonly concurrency: number
   /** An empty directory for everything that is written. */
   readonly directory: string
@@ -53,117 +49,69 @@ export type MeasureOptions = {
 }
 
 /**
- * A full sync into an empty warehouse, its floors, then a sync with nothing changed and one with some
- * notices changed.
- * @throws Error if a run did not do the expected work, or a floor did not do the same work.
+ * One round: each run of the sync is followed by the same run of the script, so that both see the machine alike.
+ * @throws Error if a run did not do the expected work, or the script's rows are not those of the sync.
  */
 export async function measure(options: MeasureOptions): Promise<Measured> {
-  const { server, notices, onStep } = options
+  const { company, onStep } = options
+  const { server, notices } = company
+  const ours = await placeFor(options, company, 'sync')
+  const script = await placeFor(options, company, 'script')
   onStep('full sync')
-  const full = await syncOnce(options, ['--full'])
-  expectRun(full, { loaded: notices })
+  const full = await syncFull(ours, notices)
+  onStep('script')
+  const scriptFull = await runMirrorScript(script, { loaded: notices })
+  await expectSameRows(ours, script)
   onStep('floors')
-  const floors = await measureFloors(options, full)
+  const requests = await measureRequests(ours, full)
+  const load = await measureLoad(script)
+  const compression = await measureCompression(script)
   onStep('nothing changed')
-  const unchanged = await syncOnce(options, [])
-  expectRun(unchanged, { loaded: 0 })
+  const unchanged = await syncOnce(ours, [], { loaded: 0 })
+  const scriptUnchanged = await runMirrorScript(script, { loaded: 0 })
+  const status = await runStatus(ours)
   onStep('some changed')
   const count = await server.change(CHANGED_SHARE)
-  const changed = await syncOnce(options, [])
-  expectRun(changed, { loaded: count })
-  return { full, ...floors, unchanged, changed }
-}
-
-const dataDirectory = (options: MeasureOptions) => join(options.directory, 'data')
-const pathsOf = (options: MeasureOptions) => companyPaths(dataDirectory(options), COMPANY)
-
-async function syncOnce(options: MeasureOptions, args: readonly string[]): Promise<SyncRun> {
-  const { server, directory } = options
-  const probeFile = join(directory, 'probe.json')
-  const snapshotsBefore = await countSnapshots(options)
-  await server.counters()
-  const command = await commandOf('sync')
-  const ended = await run(command.file, [...command.args, ...args, '--json'], {
-    cwd: directory,
-    nodeOptions: [...command.nodeOptions, '--import', PROBE],
-    env: {
-      API_BASE_URL: server.url,
-      API_KEY: options.apiKey,
-      API_CONCURRENCY: String(options.concurrency),
-      COMPANY,
-      DATA_DIR: dataDirectory(options),
-      SOURCE_TIMEZONE,
-      LOG_LEVEL: 'warn',
-      PROBE_FILE: probeFile,
-    },
-  })
+  const changed = await syncOnce(ours, [], { loaded: count })
+  const scriptChanged = await runMirrorScript(script, { loaded: count })
+  await expectSameRows(ours, script)
+  onStep('first sync')
+  const { first, scriptFirst } = await measureFirst(options)
   return {
-    ...ended,
-    report: JSON.parse(ended.stdout) as RunReport,
-    cost: JSON.parse(await readFile(probeFile, 'utf8')) as Cost,
-    asked: await server.counters(),
-    snapshotsWritten: (await countSnapshots(options)) - snapshotsBefore,
+    full,
+    scriptFull,
+    requests,
+    load,
+    compression,
+    unchanged,
+    scriptUnchanged,
+    status,
+    changed,
+    scriptChanged,
+    first,
+    scriptFirst,
   }
 }
 
-async function countSnapshots(options: MeasureOptions): Promise<number> {
-  return (await readdir(snapshotsDirectory(pathsOf(options).lake)).catch(() => [])).length
+/** The first run of a small company: mostly the cost of starting. */
+export async function measureFirst(
+  options: Pick<MeasureOptions, 'small' | 'concurrency' | 'directory'>,
+): Promise<Pick<Measured, 'first' | 'scriptFirst'>> {
+  const { small } = options
+  const ours = await placeFor(options, small, 'first-sync')
+  const script = await placeFor(options, small, 'first-script')
+  const first = await syncOnce(ours, ['--full'], { loaded: small.notices })
+  const scriptFirst = await runMirrorScript(script, { loaded: small.notices })
+  await expectSameRows(ours, script)
+  return { first, scriptFirst }
 }
 
-function expectRun({ report, asked }: SyncRun, expected: { loaded: number }): void {
-  const sent = asked.list.requests + asked.notice.requests + asked.analysis.requests
-  if (report.status === 'ok' && report.loaded === expected.loaded && report.requests === sent) return
-  throw new Error(
-    `Unexpected run: expected ${expected.loaded} loaded analyses; the API received ${sent} requests: ${JSON.stringify(report)}`,
-  )
-}
-
-type Floors = Pick<Measured, 'fetchFloor' | 'loadFloor' | 'loadFloorAllThreads'>
-
-/** Each runs in its own process, so that none profits from an earlier one. */
-async function measureFloors(options: MeasureOptions, full: SyncRun): Promise<Floors> {
-  const { server, apiKey, concurrency, directory } = options
-  const fetched = await run(here('floor_fetch.ts'), [server.url, apiKey, String(concurrency)], {
-    cwd: directory,
-  })
-  const fetchFloor = JSON.parse(fetched.stdout) as FetchFloor
-  if (fetchFloor.requests !== full.report.requests || fetchFloor.bytes !== full.report.bytes_fetched) {
-    throw new Error(`The fetch floor made other requests than the sync: ${JSON.stringify(fetchFloor)}`)
-  }
-  const segments = await unpackSegments(options)
-  const loadFloor = await measureLoad(options, segments, 'as the sync')
-  const unused = availableParallelism() - loadFloor.threads
-  const loadFloorAllThreads = unused > 0 ? await measureLoad(options, segments, 'all') : null
-  await rm(segments, { recursive: true })
-  return { fetchFloor, loadFloor, loadFloorAllThreads }
-}
-
-/** The raw log as plain NDJSON: the load floor does not include decompression. */
-async function unpackSegments(options: MeasureOptions): Promise<string> {
-  const { raw } = pathsOf(options)
-  const directory = join(options.directory, 'segments')
-  await mkdir(directory)
-  for (const number of await sealedSegments(raw)) {
-    await pipeline(
-      createReadStream(segmentPath(raw, number)),
-      zlib.createZstdDecompress(),
-      createWriteStream(join(directory, `${String(number).padStart(6, '0')}.ndjson`), { flush: true }),
-    )
-  }
-  return directory
-}
-
-async function measureLoad(options: MeasureOptions, segments: string, threads: string): Promise<LoadFloor> {
-  const directory = join(options.directory, 'floor')
-  await mkdir(directory)
-  const args = [segments, directory, COMPANY, SOURCE_TIMEZONE, threads]
-  const floor = JSON.parse(
-    (await run(here('floor_load.ts'), args, { cwd: options.directory })).stdout,
-  ) as LoadFloor
-  const manifest = await readManifest(latestLink(pathsOf(options).lake))
-  for (const [table, rows] of Object.entries(floor.rows)) {
-    if (manifest?.tables[table]?.rows === rows) continue
-    throw new Error(`${table}: the load floor made ${rows} rows, the sync ${manifest?.tables[table]?.rows}`)
-  }
-  return floor
+async function placeFor(
+  { concurrency, directory }: Pick<MeasureOptions, 'concurrency' | 'directory'>,
+  { server, apiKey }: Company,
+  name: string,
+): Promise<Place> {
+  const own = join(directory, name)
+  await mkdir(own)
+  return { server, apiKey, concurrency, directory: own }
 }

@@ -44,7 +44,12 @@ export type Ended = {
 export async function run(
   file: string,
   args: readonly string[],
-  about: { cwd: string; env?: Record<string, string>; nodeOptions?: readonly string[] },
+  about: {
+    cwd: string
+    env?: Record<string, string>
+    nodeOptions?: readonly string[]
+    onStart?: (pid: number) => void
+  },
 ): Promise<Ended> {
   const startedMs = Date.now()
   const child = remember(
@@ -55,6 +60,7 @@ export async function run(
       stdio: ['ignore', 'pipe', 'pipe'],
     }),
   )
+  if (child.pid) about.onStart?.(child.pid)
   const written = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', text => (written.stdout += text))
   child.stderr.setEncoding('utf8').on('data', text => (written.stderr += text))
@@ -66,6 +72,7 @@ export async function run(
 
 /** The companies' API, in its own process. */
 export type Server = {
+  readonly pid: number
   readonly url: string
   /** One per company, in order. */
   readonly about: readonly About[]
@@ -95,6 +102,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const ask = (asked: Asked) => child.send(asked)
   const { port, about } = await next('ready')
   return {
+    pid: child.pid as number,
     url: `http://127.0.0.1:${port}`,
     about,
     async counters() {

@@ -1,12 +1,13 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { newReport } from '#src/store/run_report.ts'
+import { Database, literal } from '#src/store/warehouse/database.ts'
 import { judge } from '../bench/bars.ts'
 import { judgeBi } from '../bench/bi/bars.ts'
 import { FIGURES as BI_FIGURES } from '../bench/bi/figures.ts'
@@ -17,12 +18,16 @@ import { judgeDaemon } from '../bench/daemon/bars.ts'
 import { overlaps } from '../bench/daemon/crowd.ts'
 import { percentile } from '../bench/daemon/watch.ts'
 import { FIGURES, median } from '../bench/figures.ts'
+import { measureFirst } from '../bench/measure.ts'
 import { judgeMonth } from '../bench/month/bars.ts'
 import { benchMonth } from '../bench/month/bench.ts'
 import { figuresOf } from '../bench/month/figures.ts'
 import { complaints, isConserved, networkFaultsAt } from '../bench/month/network_faults.ts'
 import { runsAmiss, wrongNotices } from '../bench/month/truth.ts'
-import { killAll } from '../bench/processes.ts'
+import { killAll, startServer } from '../bench/processes.ts'
+import { type Bench, describeBench } from '../bench/result.ts'
+import { expectSameRows } from '../bench/same_rows.ts'
+import { type CpuByThread, STAGES } from '../bench/threads.ts'
 import { surroundings } from './support/project.ts'
 
 const NOTICES = 30
@@ -35,7 +40,9 @@ type Printed = {
     averageChildren: number
     compression: number
     figures: Record<string, number>
-    runs: { full: Report; unchanged: Report; changed: Report; rows: Record<string, number> }[]
+    spread: Record<string, { least: number; most: number }>
+    threads: CpuByThread | null
+    runs: { full: Report; unchanged: Report; changed: Report; figures: Record<string, number> }[]
   }[]
   bars: { what: string; met: boolean }[]
 }
@@ -66,10 +73,9 @@ const run = () => company().runs[0] as Printed['companies'][number]['runs'][numb
 
 describe('the bench', () => {
   it('prints every figure as a number', () => {
-    const { load_floor_all_threads_seconds, ...figures } = company().figures
-    expect(Object.keys(company().figures)).toEqual(FIGURES.map(({ key }) => key))
+    const { figures } = company()
+    expect(Object.keys(figures)).toEqual(FIGURES.map(({ key }) => key))
     for (const [key, value] of Object.entries(figures)) expect(value, key).toBeGreaterThanOrEqual(0)
-    expect(load_floor_all_threads_seconds).not.toBeUndefined()
   })
 
   it('serves documents of realistic size and content', () => {
@@ -86,17 +92,29 @@ describe('the bench', () => {
   it('measures a full sync that loads every notice', () => {
     expect(run().full).toMatchObject({ listed: NOTICES, loaded: NOTICES, requests: NOTICES + 1 })
     expect(run().full.bytes_fetched).toBeGreaterThanOrEqual(NOTICES * company().averageBytes - NOTICES)
-    const { figures, averageChildren } = company()
+    const { figures } = company()
     expect(figures.notices_per_second).toBeCloseTo(NOTICES / (figures.full_wall_seconds as number), -1)
-    const { requirements, items, alerts } = run().rows as Record<string, number>
-    expect((requirements ?? 0) + (items ?? 0) + (alerts ?? 0)).toBe(Math.round(averageChildren * NOTICES))
   })
 
-  it('measures floors that are below the full sync, and their ratio', () => {
-    const { full_wall_seconds, fetch_floor_seconds, load_floor_seconds, wall_ratio } = company().figures
-    const floors = (fetch_floor_seconds as number) + (load_floor_seconds as number)
-    expect(floors).toBeLessThan(full_wall_seconds as number)
-    expect(wall_ratio).toBeCloseTo((full_wall_seconds as number) / floors, 0)
+  it('measures wall time, CPU time and memory of every command, and that of the script beside', () => {
+    const { figures } = company()
+    const commands = ['full', 'unchanged', 'changed', 'first'].flatMap(key => [key, `script_${key}`])
+    for (const command of [...commands, 'requests', 'load', 'status']) {
+      for (const kind of ['wall_seconds', 'cpu_seconds', 'peak_rss_megabytes']) {
+        expect(figures[`${command}_${kind}`], `${command}_${kind}`).toBeGreaterThan(0)
+      }
+    }
+    const { full_cpu_ratio, full_cpu_seconds, script_full_cpu_seconds } = figures as Record<string, number>
+    const ratio = (full_cpu_seconds as number) / (script_full_cpu_seconds as number)
+    expect(full_cpu_ratio).toBeCloseTo(ratio, 0)
+  })
+
+  it.skipIf(process.platform !== 'linux')('divides the CPU time of the full sync by thread and stage', () => {
+    const { threads, figures } = company()
+    expect(threads?.main?.start).toBeGreaterThan(0)
+    const all = Object.values(threads ?? {}).flatMap(spent => STAGES.map(stage => spent[stage]))
+    const seconds = all.reduce((sum, value) => sum + value, 0)
+    expect(seconds).toBeCloseTo(figures.full_cpu_seconds as number, 1)
   })
 
   it('requests only the list, and publishes nothing, if nothing changed', () => {
@@ -137,6 +155,27 @@ describe('the bench', () => {
     expect((await readdir(temporary)).filter(name => name.startsWith('editais-sync-bench-'))).toEqual([])
   }, 30_000)
 })
+
+it('fails if the rows of the script are not those of the sync', async () => {
+  const notices = 5
+  const apiKey = 'key'
+  const server = await startServer({ companies: [{ notices, seed: 'rows', apiKey }], latencyMs: 0 })
+  const directory = await mkdtemp(join(temporary, 'rows-'))
+  await measureFirst({ small: { server, apiKey, notices }, concurrency: 4, directory })
+  await server.close()
+  const place = (name: string) => ({ server, apiKey, concurrency: 4, directory: join(directory, name) })
+  const [sync, script] = [place('first-sync'), place('first-script')]
+  await expectSameRows(sync, script)
+
+  const items = join(script.directory, 'items.parquet')
+  await rename(items, `${items}.whole`)
+  const db = await Database.open(':memory:')
+  await db.run(
+    `COPY (FROM read_parquet(${literal(`${items}.whole`)}) OFFSET 1) TO ${literal(items)} (FORMAT parquet)`,
+  )
+  db.close()
+  await expect(expectSameRows(sync, script)).rejects.toThrow(/^items: the sync made .*, the script /)
+}, 30_000)
 
 describe('the bench of the daemon', () => {
   type Found = { figures: Record<string, { worst: number } | null>; bars: { what: string; met: boolean }[] }
@@ -249,7 +288,7 @@ describe('the bench of a month', () => {
         { networkFaults: 'truncated', status: 'partial' },
         { networkFaults: 'fair', status: 'ok' },
       ])
-      expect(measured.days).toMatchObject([{ hour: 2, segments: 9, snapshots: 3, rows: { sync_runs: 3 } }])
+      expect(measured.days).toMatchObject([{ hour: 2, segments: 6, snapshots: 3, rows: { sync_runs: 3 } }])
       expect(figures).toMatchObject({ runs: 2, not_ok: 1, tables_differ: 0, rss_ratio: null })
       expect(bars.filter(({ met }) => !met)).toEqual([])
 
@@ -310,12 +349,21 @@ describe('a bar', () => {
   const verdicts = (changes: Record<string, number>, notices = 20_000) =>
     judge([{ notices, figures: { ...figures, ...changes } }], { latencyMs: 0, concurrency: 16 })
 
+  const missed = (changes: Record<string, number>, notices?: number) =>
+    verdicts(changes, notices).filter(bar => !bar.met)
+
   it('is missed beyond its limit, and met at it', () => {
-    const missed = (ratio: number) => verdicts({ wall_ratio: ratio }).filter(bar => !bar.met)
-    expect(missed(1.5)).toEqual([])
-    expect(missed(1.51)).toMatchObject([
-      { what: 'full sync: wall / (fetch + load)', value: 1.51, limit: 1.5 },
+    expect(missed({ full_cpu_ratio: 0.7, full_wall_ratio: 0.6, unchanged_cpu_ratio: 1 })).toEqual([])
+    expect(missed({ full_cpu_ratio: 0.71 })).toMatchObject([
+      { what: 'full sync: CPU / script', value: 0.71, limit: 0.7 },
     ])
+    const starts = { first_cpu_seconds: 0.51, status_cpu_seconds: 0.26 }
+    expect(missed({ ...starts, full_tail_percent: 16, changed_cpu_ratio: 2.1 })).toHaveLength(4)
+  })
+
+  it('compares with the script only companies that take longer than the start', () => {
+    expect(missed({ full_cpu_ratio: 9, unchanged_cpu_ratio: 9 }, 4999)).toEqual([])
+    expect(missed({ full_cpu_ratio: 9, unchanged_cpu_ratio: 9 }, 5000)).toHaveLength(2)
   })
 
   it('compares the memory of a larger company with that of the first one', () => {
@@ -343,3 +391,32 @@ it('takes the median of the runs: for an even number, the mean of the middle two
   expect(median([3, 1, 2])).toBe(2)
   expect(median([4, 1, 2, 3])).toBe(2.5)
 })
+
+it('shows the median, with the least and the greatest value of several runs', () => {
+  const text = describeBench(benchOf({ full_cpu_seconds: 3 }, { full_cpu_seconds: { least: 2, most: 5 } }))
+  expect(text).toMatch(/full sync: CPU, s\s+│ 3 \(2-5\)/)
+  expect(text).toContain('CPU of the full sync of 30 notices by thread and stage, s: not available')
+})
+
+/** A result of one company without anything but these figures. */
+function benchOf(
+  figures: Record<string, number>,
+  spread: Record<string, { least: number; most: number }>,
+): Bench {
+  const rows = { requirements: 0, items: 0, alerts: 0 }
+  return {
+    machine: { processor: 'any', cores: 2, memoryGigabytes: 8, node: 'v26' },
+    settings: { latencyMs: 0, concurrency: 16, runs: 3, seed: 'bench' },
+    companies: [
+      {
+        notices: NOTICES,
+        about: { notices: 30, averageBytes: 1, largestBytes: 1, averageChildren: 1, rows, compression: 1 },
+        figures,
+        spread,
+        threads: null,
+        runs: [],
+      },
+    ],
+    bars: [],
+  }
+}

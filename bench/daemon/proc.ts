@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { FatalError } from '#src/platform/errors.ts'
 
 /** Linux's units for memory and CPU time in /proc; the same on all platforms that Node supports. */
@@ -46,4 +46,39 @@ function statOf(pid: number): string[] {
 export function childrenOf(pid: number): number[] {
   const text = read(pid, `task/${pid}/children`) ?? ''
   return text.split(' ').filter(Boolean).map(Number)
+}
+
+/** User and system time of the processes that this one started and that have ended; null without `/proc`. */
+export function endedChildrenCpuSeconds(): number | null {
+  const [user, system] = statOf(process.pid).slice(13, 15).map(Number)
+  return user === undefined || system === undefined ? null : (user + system) / TICKS_PER_SECOND
+}
+
+/** A thread of a running process, with the CPU time that it has spent. */
+export type Thread = { readonly id: number; readonly name: string; readonly cpuSeconds: number }
+
+/** Oldest first. Empty if the process has ended, or without `/proc`. */
+export function threadsOf(pid: number): Thread[] {
+  return taskIds(pid).flatMap(id => {
+    const text = read(pid, `task/${id}/stat`)
+    if (text === null) return []
+    const end = text.lastIndexOf(')')
+    const [user, system] = text
+      .slice(end + 2)
+      .split(' ')
+      .slice(11, 13)
+      .map(Number)
+    const name = text.slice(text.indexOf('(') + 1, end)
+    return [{ id, name, cpuSeconds: ((user ?? 0) + (system ?? 0)) / TICKS_PER_SECOND }]
+  })
+}
+
+function taskIds(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+      .map(Number)
+      .sort((a, b) => a - b)
+  } catch {
+    return []
+  }
 }
