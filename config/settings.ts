@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { checkKey } from '#src/platform/http/credentials.ts'
 import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 
@@ -333,13 +334,7 @@ function readApiKey(environment: Environment): string {
       EXIT.usage,
     )
   }
-  // A value that is invalid in a header cannot be a key. The value itself is never shown.
-  if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw new FatalError(
-      `${origin} contains white space or other characters that are invalid in a key. Copy the key again.`,
-      EXIT.usage,
-    )
-  }
+  checkKey(key, origin)
   return key
 }
 

@@ -6,10 +6,11 @@ import { FatalError, InterruptedError } from '#src/platform/errors.ts'
 import type { Ended } from './child.ts'
 import { isAbandoned } from './job_locks.ts'
 import type { JobNews } from './processors.ts'
-import { openQueues, type Queues, requestRun } from './queue.ts'
+import { openQueues, type Queues } from './queue.ts'
 import { probe } from './redis_probe.ts'
 import { silent } from './redis_problem.ts'
-import { type Answer, doesCover, openRequests, type RequestNumber, type Requests } from './requests.ts'
+import { requestSync } from './request_sync.ts'
+import { type Answer, doesCover, openRequests, type RequestNumber } from './requests.ts'
 
 const REDIS_WITHIN_MS = 5000
 /** The state of the run is checked this often. */
@@ -123,7 +124,8 @@ function startPatience({ company, waitSeconds }: EnqueueOptions): Patience {
 async function follow(queues: Queues, patience: Patience, options: EnqueueOptions): Promise<Followed> {
   const { company, listener, signal } = options
   const requests = openRequests(queues.redis, queues.prefix, () => new Date())
-  let request = await handOver(queues, requests, options)
+  const handOver = () => requestSync({ queues, requests }, company, options)
+  let { request } = await handOver()
   // Some managed Redis services do not list their clients.
   if ((await queues.runs.getWorkersCount().catch(() => 1)) === 0) {
     listener.note('No worker is running. The request waits until one is started (npm start).')
@@ -133,18 +135,12 @@ async function follow(queues: Queues, patience: Patience, options: EnqueueOption
     const answer = await requests.look(company, request)
     if (answer === 'forgotten') {
       listener.note('Redis lost the request; sending it again')
-      request = await handOver(queues, requests, options)
+      request = (await handOver()).request
     } else if (answer !== null) return conclude(answer)
     await watch(request)
     await sleep(LOOK_MS)
   }
   throw new InterruptedError()
-}
-
-async function handOver(queues: Queues, requests: Requests, options: EnqueueOptions): Promise<RequestNumber> {
-  const request = await requests.ask(options.company, options)
-  await requestRun(queues, 'sync', options.company)
-  return request
 }
 
 function conclude(answer: Answer): Followed {

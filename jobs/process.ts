@@ -51,14 +51,15 @@ export async function inProcess(options: ProcessOptions, start: typeof fork = fo
   } catch (error) {
     const code = systemCode(error)
     if (code === undefined) throw error
-    return { ...FAILED, message: notStarted(company, code) }
+    return { ...FAILED, message: notStarted(options, code) }
   } finally {
     // Now, not when the job ends: that may wait for a Redis that is away, and a stopping worker waits only for runs.
     slot?.release()
   }
 }
 
-async function endOf(child: ChildProcess, { company, order, signal, ...on }: ProcessOptions): Promise<Ended> {
+async function endOf(child: ChildProcess, options: ProcessOptions): Promise<Ended> {
+  const { order, signal, ...on } = options
   let ended: Ended | null = null
   let isReady = false
   const kill = () => child.kill('SIGKILL')
@@ -92,7 +93,7 @@ async function endOf(child: ChildProcess, { company, order, signal, ...on }: Pro
   try {
     const how = await exited(child)
     if (ended !== null) return ended
-    return !isReady && child.killed ? neverReady(company, signal) : died(company, how)
+    return !isReady && child.killed ? neverReady(options, signal) : died(options, how)
   } finally {
     clearTimeout(killer)
     signal.removeEventListener('abort', stop)
@@ -115,8 +116,22 @@ function exited(child: ChildProcess): Promise<Exit> {
 
 const FAILED = { kind: 'failed', exitCode: EXIT.failed, cause: null } as const
 
-function notStarted({ slug }: Company, code: string): string {
-  const what = `${slug}: cannot start the process of the run (${code}).`
+/** What a process was for, and what its death means. */
+const PURPOSES: Readonly<Record<Order['kind'], readonly [purpose: string, loss: string]>> = {
+  sync: ['run', 'What it stored is kept; the next run continues from there.'],
+  maintain: ['maintenance', 'No data is lost; the next maintenance does the rest.'],
+  status: ['status', 'It only read data; request the status again.'],
+  report: ['report', 'It only read data; request the report again.'],
+}
+
+type Subject = Pick<ProcessOptions, 'company' | 'order'>
+
+function processOf({ order }: Subject): string {
+  return `the process of the ${PURPOSES[order.kind][0]}`
+}
+
+function notStarted(subject: Subject, code: string): string {
+  const what = `${subject.company.slug}: cannot start ${processOf(subject)} (${code}).`
   if (OF_LIMITS.includes(code)) {
     return `${what} Raise the limits of the worker (pids_limit, open files, memory), or lower WORKER_CONCURRENCY.`
   }
@@ -124,17 +139,18 @@ function notStarted({ slug }: Company, code: string): string {
 }
 
 /** If it was aborted, nothing is lost and it can begin again, so it counts as interrupted. */
-function neverReady({ slug }: Company, { aborted }: AbortSignal): Ended {
-  const message = `${slug}: the process of the run did not get ready in time and was killed. Check whether the machine is overloaded or its disk hangs.`
+function neverReady(subject: Subject, { aborted }: AbortSignal): Ended {
+  const message = `${subject.company.slug}: ${processOf(subject)} did not get ready in time and was killed. Check whether the machine is overloaded or its disk hangs.`
   return { ...FAILED, message, exitCode: aborted ? EXIT.interrupted : EXIT.failed }
 }
 
-function died({ slug }: Company, { code, signal }: Exit): Ended {
+function died(subject: Subject, { code, signal }: Exit): Ended {
   const memory =
     signal === 'SIGKILL'
       ? ' It may have run out of memory; fewer concurrent runs (WORKER_CONCURRENCY) need less.'
       : ''
-  const message = `${slug}: the process of the run died (${signal ?? `exit code ${code}`}). What it stored is kept; the next run continues from there.${memory}`
+  const [, loss] = PURPOSES[subject.order.kind]
+  const message = `${subject.company.slug}: ${processOf(subject)} died (${signal ?? `exit code ${code}`}). ${loss}${memory}`
   return { ...FAILED, message, cause: signal === null ? null : 'killed' }
 }
 

@@ -1,4 +1,6 @@
-import { messageOf, redisRefusal, systemCode } from '#src/platform/errors.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
+import { isRedisRefusal, redisRefusal } from '#src/platform/redis_refusal.ts'
+import { tlsTrouble } from '#src/platform/tls.ts'
 
 /** Why this program cannot use Redis. */
 export type RedisProblem = {
@@ -13,9 +15,6 @@ export type RedisProblem = {
   readonly isVague?: boolean
 }
 
-const NOT_TRUSTED =
-  /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|CERT_(UNTRUSTED|SIGNATURE_FAILURE))$/
-const NO_TLS = /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/
 const NEEDS_NO_TLS = ' If it does not speak TLS, write redis://.'
 const NO_DATABASE = /DB index is out of range|invalid DB index/
 const CLUSTER = /SELECT is not allowed in cluster mode/
@@ -72,20 +71,21 @@ function wrong(sentence: string): RedisProblem {
 }
 
 function tlsProblem(code: string, host: string): RedisProblem | null {
-  if (NOT_TRUSTED.test(code)) {
+  const trouble = tlsTrouble(code)
+  if (trouble === 'not_trusted') {
     return wrong(
       `The certificate of Redis at ${host} is not trusted (${code}). Set REDIS_CA_FILE to a file with the certificate of the authority that signed it, then restart.`,
     )
   }
-  if (code === 'CERT_HAS_EXPIRED') {
+  if (trouble === 'expired') {
     return wrong(`The certificate of Redis at ${host} has expired. Renew it.`)
   }
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+  if (trouble === 'other_name') {
     return wrong(
       `The certificate of Redis is not for ${host}. Write the name in the certificate into REDIS_URL, or give Redis a certificate for this name.`,
     )
   }
-  if (NO_TLS.test(code)) {
+  if (trouble === 'no_tls') {
     return wrong(
       `The server at ${host} does not speak TLS (${code}). Write redis:// in REDIS_URL, then restart.`,
     )
@@ -127,16 +127,9 @@ function textOf(error: unknown): string {
   return messageOf(error).replace(/^Failed to add repeatable job for next iteration: /, '')
 }
 
-const CODES =
-  'OOM|READONLY|NOAUTH|WRONGPASS|NOPERM|MISCONF|LOADING|MASTERDOWN|CLUSTERDOWN|CROSSSLOT|MOVED|NOREPLICAS|DENIED|BUSY'
-/** Before Redis 7.0, an error inside a script has a prefix. */
-const REFUSAL = new RegExp(
-  `^(?:ERR Error running script .*? -?)?(?:${CODES}) |user executing the script can't|^ERR max number of clients|^ERR unknown command`,
-)
-
 /** Whether Redis rejected the command, and would reject a retry too. */
 export function isRefusal(error: unknown): boolean {
-  return REFUSAL.test(textOf(error))
+  return isRedisRefusal(textOf(error))
 }
 
 /** Whether the error is due to Redis, not to the command itself. */

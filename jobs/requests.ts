@@ -16,6 +16,14 @@ export type RequestNumber = {
   readonly number: number
 }
 
+/** A request as it was stored. */
+export type Asked = {
+  readonly request: RequestNumber
+  /** The request for `--full` as it is in Redis now, and the one that it replaced; empty if there was none. */
+  readonly full: string
+  readonly earlierFull: string
+}
+
 /** What a run must do. It covers every request that was made before it. */
 export type Taken = {
   /** The last request that it covers. */
@@ -35,7 +43,9 @@ export type Answer = JobResult & { readonly covers: RequestNumber }
  * later runs continue it on their own, so they cover it too.
  */
 export type Requests = {
-  ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<RequestNumber>
+  ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<Asked>
+  /** Forgets what this request asked for, and no other one: no run could be requested for it. */
+  withdraw(company: string, asked: Asked): Promise<void>
   /** What a run that begins now covers. */
   take(company: string): Promise<Taken>
   /** Removes this request once a run has stored it in the raw log. A later one stays. */
@@ -53,13 +63,19 @@ const ASK = `
   redis.call('HSETNX', KEYS[1], 'epoch', ARGV[4])
   local number = redis.call('HINCRBY', KEYS[1], 'number', 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
+  local full, earlier = '', ''
   if ARGV[3] ~= '' then
     local request = cjson.decode(ARGV[3])
-    local earlier = redis.call('HGET', KEYS[2], ARGV[2])
-    if earlier and cjson.decode(earlier).restart then request.restart = true end
-    redis.call('HSET', KEYS[2], ARGV[2], cjson.encode(request))
+    earlier = redis.call('HGET', KEYS[2], ARGV[2]) or ''
+    if earlier ~= '' and cjson.decode(earlier).restart then request.restart = true end
+    full = cjson.encode(request)
+    redis.call('HSET', KEYS[2], ARGV[2], full)
   end
-  return { redis.call('HGET', KEYS[1], 'epoch'), number }`
+  return { redis.call('HGET', KEYS[1], 'epoch'), number, full, earlier }`
+const WITHDRAW = `
+  if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
+  if ARGV[3] == '' then return redis.call('HDEL', KEYS[1], ARGV[1]) end
+  return redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])`
 const TAKE = `
   local epoch, number = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'number'))
   return { epoch or '', number or '0', redis.call('HGET', KEYS[2], ARGV[1]) or '' }`
@@ -79,8 +95,11 @@ export function openRequests(redis: Redis, prefix: string, now: () => Date): Req
       const request = full ? JSON.stringify({ id: randomUUID(), restart, at: now().toISOString() }) : ''
       const keys = [requestsKey(company), fullKey]
       const asked = await redis.eval(ASK, 2, ...keys, KEPT_MS, company, request, randomUUID())
-      const [epoch, number] = asked as [string, number]
-      return { epoch, number }
+      const [epoch, number, stored, earlierFull] = asked as [string, number, string, string]
+      return { request: { epoch, number }, full: stored, earlierFull }
+    },
+    async withdraw(company, { full, earlierFull }) {
+      if (full !== '') await redis.eval(WITHDRAW, 1, fullKey, company, full, earlierFull)
     },
     async take(company) {
       const taken = await redis.eval(TAKE, 2, requestsKey(company), fullKey, company)

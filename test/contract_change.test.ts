@@ -36,7 +36,7 @@ const PROPERTIES: {
     mode: 'always',
     analysis_statuses: 'always',
     refetch_before: 'sometimes',
-    company: 'sometimes',
+    company: 'always',
     log: 'sometimes',
   },
   notice: {
@@ -229,7 +229,7 @@ async function logAsOlderVersion(company: SyncedCompany, id: string): Promise<vo
   const log = new RawLogWriter({ directory, firstNumber, runId: 'older', now })
   const { edital, analysis } = world.entry(id) as Entry
   const raw = Buffer.from(JSON.stringify(analysis)).toString('base64')
-  await log.append({ type: 'run_started', mode: 'incremental', analysis_statuses: [] })
+  await log.append({ type: 'run_started', mode: 'incremental', analysis_statuses: [], company: 'acme' })
   await log.append({
     type: 'rejected',
     edital_id: id,

@@ -9,14 +9,8 @@ import type { RawAnswer } from '#src/sandbox/faults.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
-import {
-  bodyOf,
-  type Case,
-  healthyAnalysis,
-  healthyNotice,
-  readCases,
-  wrongEverywhere,
-} from './support/corpus.ts'
+import { bodyOf, type Case, readCases, wrongEverywhere } from './support/corpus.ts'
+import { healthyAnalysis, healthyNotice } from './support/healthy.ts'
 import { syncHere } from './support/here.ts'
 import {
   compareReport,

@@ -8,7 +8,7 @@ import { EXIT } from '#src/platform/errors.ts'
 import { checkListed, checkVerdict, validDocuments } from './support/judged.ts'
 import { loadAndCompare, mutatedPair, saidBy } from './support/loaded.ts'
 import { type Mutation, mutated, mutation } from './support/mutations.ts'
-import type { Root } from './support/oracle.ts'
+import type { Root } from './support/oracle/judge.ts'
 
 /*
  * Runs millions of mutated documents through validation and through the whole sync, and compares each result with

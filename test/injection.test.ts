@@ -120,7 +120,7 @@ test('no option or setting is run as SQL: an invalid value is refused with its n
     for (const option of ['--status', '--id', '--wait', '--company']) {
       // These are valid in an id.
       if (option === '--id' && /^[\w.~:@+=-]+$/.test(text)) continue
-      const command = syncCommand(environment)
+      const command = syncCommand(environment, () => Promise.reject(new Error('no daemon')))
         .exitOverride()
         .configureOutput({ writeErr: () => {} })
       const refusal = command.parseAsync([`${option}=${text}`], { from: 'user' })

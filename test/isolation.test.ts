@@ -196,7 +196,10 @@ test('an invalid company name is refused in one sentence, before anything is wri
       COMPANY: async () => readSettings({ ...alone, COMPANY: name }),
       'COMPANY beside a file': () => environmentOf({ ...shared, COMPANIES_FILE, COMPANY: name }),
       '--company of sync': () =>
-        syncCommand(alone).parseAsync(['--json', `--company=${name}`], { from: 'user' }),
+        syncCommand(alone, () => Promise.reject(new Error('no daemon'))).parseAsync(
+          ['--json', `--company=${name}`],
+          { from: 'user' },
+        ),
       '--company of query': () =>
         queryCommand({ ...shared, COMPANIES_FILE }).parseAsync(['FROM editais', `--company=${name}`], {
           from: 'user',

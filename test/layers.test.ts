@@ -46,7 +46,8 @@ const LAYERS: readonly Layer[] = [
   { at: 'src/operate', reason: 'operate knows nothing of who gives the orders, nor of made-up companies' },
   { at: 'src/sandbox', reason: 'the sandbox is a company of its own, and knows nothing of who mirrors it' },
   { at: 'jobs', reason: 'the daemon calls what commands call, and knows nothing of the command line' },
-  { at: 'src/cli', reason: 'the program is whole without what measures and tests it' },
+  { at: 'src/cli', reason: 'a command knows nothing of who starts it, nor of what measures and tests it' },
+  { at: 'src/cli/start.ts', reason: 'the program is whole without what measures and tests it' },
   { at: 'tools', reason: 'what benchmarks and tests share is part of neither' },
   { at: 'bench', reason: 'what is measured is the program, and no test of it' },
   { at: 'test', reason: 'tests may import all' },
@@ -57,6 +58,10 @@ const STRANGERS: readonly { readonly among: readonly string[]; readonly reason: 
   {
     among: ['src/api/client', 'src/api/server'],
     reason: 'who asks and who answers share the contract and no code, so that each proves the other',
+  },
+  {
+    among: ['jobs', 'src/cli'],
+    reason: 'the daemon and the commands know nothing of each other: start.ts brings them together',
   },
   {
     among: ['src/present/serve', 'src/present/report', 'src/present/metabase'],
@@ -83,6 +88,12 @@ function isIn(path: string, place: string): boolean {
   return path === place || path.startsWith(`${place}/`)
 }
 
+/** In the place itself, and not in a layer within it. */
+function isOf(path: string, place: string): boolean {
+  const inner = LAYERS.some(({ at }) => at !== place && isIn(at, place) && isIn(path, at))
+  return isIn(path, place) && !inner
+}
+
 /** -1 for what is in no layer, such as package.json. */
 function layerOf(path: string): number {
   const longest = LAYERS.filter(({ at }) => isIn(path, at)).sort((a, b) => b.at.length - a.at.length)[0]
@@ -96,7 +107,7 @@ function wrongImports(file: string, text: string): string[] {
   return [...new Set(importsOf(file, text))].flatMap(path => {
     const to = layerOf(path)
     const strange = STRANGERS.find(({ among }) => {
-      const [own, other] = [among.find(place => isIn(file, place)), among.find(place => isIn(path, place))]
+      const [own, other] = [among.find(place => isOf(file, place)), among.find(place => isOf(path, place))]
       return own !== undefined && other !== undefined && own !== other
     })
     const isUpward = to > from || (layer?.alone && to !== -1 && to !== from)
@@ -160,7 +171,12 @@ describe('A wrong import is named with its reason', () => {
     [
       'jobs/main.ts',
       '../src/cli/main.ts',
-      'the daemon calls what commands call, and knows nothing of the command line',
+      'the daemon and the commands know nothing of each other: start.ts brings them together',
+    ],
+    [
+      'src/cli/sync.ts',
+      '#jobs/enqueue.ts',
+      'the daemon and the commands know nothing of each other: start.ts brings them together',
     ],
     ['bench/main.ts', '#test/support/redis.ts', 'what is measured is the program, and no test of it'],
     [

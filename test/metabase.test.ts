@@ -1,102 +1,33 @@
-import { mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { validate } from 'dockerfile-utils'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { DASHBOARDS } from '#config/metabase/dashboards.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { filtersOf, readCard } from '#src/present/metabase/cards.ts'
-import { createMetabase, type Metabase, type Trouble } from '#src/present/metabase/client.ts'
+import { EXIT } from '#src/platform/errors.ts'
+import { readCard } from '#src/present/metabase/cards.ts'
 import { mark } from '#src/present/metabase/mark.ts'
 import { pointDatabase } from '#src/present/metabase/point.ts'
-import { type ProvisionRequest, provision } from '#src/present/metabase/provision.ts'
 import { relationMeanings } from '#src/present/metabase/semantics.ts'
-import { generateWorld } from '#src/sandbox/generate.ts'
-import { startSandbox } from '#src/sandbox/server.ts'
-import { companyPaths } from '#src/store/company.ts'
-import { Database } from '#src/store/warehouse/database.ts'
-import { syncHere } from './support/here.ts'
-import { type StandIn, startMetabase } from './support/metabase.ts'
-import { type Environment, settingsFor, temporaryDirectory } from './support/project.ts'
+import {
+  ADMIN,
+  CARDS,
+  clientOf,
+  keyIn,
+  newMetabase,
+  type Published,
+  publishCompany,
+} from './support/metabase/session.ts'
 import { runShared } from './support/shared.ts'
-import { KEY } from './support/synced.ts'
 
-const ADMIN = { adminEmail: 'dados@example.com', adminPassword: 'segredo-da-casa-1' }
-const CARDS = DASHBOARDS.flatMap(({ filters, cards }) => cards.map(card => ({ ...card, filters })))
-
-/** A company with a snapshot that has future sessions. */
-let environment: Environment
-let lake: string
-let catalogPath: string
-/** Opened as the driver connects: with its details and the report time zone. */
-let catalog: Database
+let company: Published
 
 beforeAll(async () => {
-  const world = generateWorld({ seed: 7, company: 'acme', notices: 250, start: new Date() })
-  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
-  const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-test-')))
-  environment = settingsFor({ url: sandbox.url, key: KEY, dataDir })
-  await syncHere(environment)
-  await sandbox.close()
-  lake = companyPaths(dataDir, 'acme').lake
-  catalogPath = join(await realpath(join(lake, 'latest')), 'catalog.duckdb')
-  catalog = await Database.open(catalogPath, { readOnly: true, threads: 1 })
-  await catalog.run(`SET old_implicit_casting = true; SET TimeZone = 'America/Sao_Paulo'`)
+  company = await publishCompany()
 })
 
-afterAll(async () => {
-  catalog.close()
-  await rm(environment.DATA_DIR ?? '', { recursive: true, force: true })
-})
-
-type Session = {
-  readonly metabase: StandIn
-  readonly keyFile: string
-  /** Runs with a client of its own, as a command does. */
-  run(more?: Partial<ProvisionRequest>): ReturnType<typeof provision>
-}
-
-async function newMetabase(): Promise<Session> {
-  const metabase = await startMetabase()
-  const keyFile = join(await temporaryDirectory(), 'metabase_api_key')
-  return {
-    metabase,
-    keyFile,
-    run: async more =>
-      await provision({
-        client: clientOf(metabase.url),
-        databaseId: null,
-        company: 'acme',
-        lake,
-        catalogPath,
-        ...{
-          sourceTimezone: 'America/Sao_Paulo',
-          syncMs: 5000,
-          pollMs: 5,
-          signal: AbortSignal.timeout(60_000),
-        },
-        access: { apiKey: await keyIn(keyFile), apiKeyFile: keyFile, ...ADMIN },
-        ...more,
-      }),
-  }
-}
-
-async function keyIn(path: string): Promise<string | null> {
-  return await readFile(path, 'utf8').then(
-    text => text.trim(),
-    () => null,
-  )
-}
-
-function clientOf(url: string, apiKey: string | null = null, timeoutMs = 10_000): Metabase {
-  const signal = new AbortController().signal
-  const client = createMetabase({ url, apiKey, timeoutMs, signal, secrets: [ADMIN.adminPassword] })
-  onTestFinished(() => client.close())
-  return client
-}
+afterAll(() => company.remove())
 
 test('one run sets up a new Metabase, and a second changes nothing', async () => {
-  const { metabase, keyFile, run } = await newMetabase()
+  const { metabase, keyFile, run } = await newMetabase(company)
   metabase.syncMs = 30
   const done = await run()
   expect(metabase.violations).toEqual([])
@@ -118,7 +49,7 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
 
   const database = state.databases.find(({ id }) => id === done.databaseId)
   expect(database).toMatchObject({ name: 'Editais (acme)', engine: 'duckdb' })
-  expect(database?.details).toMatchObject({ database_file: catalogPath, read_only: true })
+  expect(database?.details).toMatchObject({ database_file: company.catalogPath, read_only: true })
 
   const field = (table: string, name: string) =>
     state.tables.find(one => one.name === table)?.fields.find(one => one.name === name)
@@ -155,7 +86,7 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
 })
 
 test('a run keeps what others made, repairs our changed items and restores removed ones', async () => {
-  const { metabase, run } = await newMetabase()
+  const { metabase, run } = await newMetabase(company)
   const { databaseId } = await run()
   const { cards, dashboards, collections, settings } = metabase.state
   settings.set('report-timezone', 'UTC')
@@ -209,7 +140,7 @@ test('a run keeps what others made, repairs our changed items and restores remov
 })
 
 test('a run that was cut short anywhere is completed by the next', async () => {
-  const { metabase, run } = await newMetabase()
+  const { metabase, run } = await newMetabase(company)
   let left = 0
   metabase.intercept = (request, response) => {
     if (request.method === 'GET' || left > 0) {
@@ -237,7 +168,7 @@ test('a run that was cut short anywhere is completed by the next', async () => {
 })
 
 test('a schema that Metabase has not read yet is requested, and described by a later run', async () => {
-  const { metabase, run } = await newMetabase()
+  const { metabase, run } = await newMetabase(company)
   metabase.syncMs = 100_000
   const done = await run({ syncMs: 20 })
   expect(done.warnings).toEqual([expect.stringMatching(/has not read editais,.* more from the catalog yet/)])
@@ -249,7 +180,8 @@ test('a schema that Metabase has not read yet is requested, and described by a l
 })
 
 test('a database is moved only if it reads another catalog, and its schema is reread only on request', async () => {
-  const { metabase, keyFile, run } = await newMetabase()
+  const { metabase, keyFile, run } = await newMetabase(company)
+  const { lake, catalogPath } = company
   const { databaseId } = await run()
   const client = clientOf(metabase.url, await keyIn(keyFile))
   const owner = { company: 'acme', lake }
@@ -287,7 +219,7 @@ test('a database is moved only if it reads another catalog, and its schema is re
 })
 
 test('without permission a run explains what is missing, and changes nothing', async () => {
-  const { metabase, keyFile, run } = await newMetabase()
+  const { metabase, keyFile, run } = await newMetabase(company)
   const none = { apiKey: null, apiKeyFile: keyFile, adminEmail: null, adminPassword: null }
   await expect(run({ access: none })).rejects.toThrow(
     /no API key in METABASE_API_KEY_FILE.*METABASE_ADMIN_EMAIL/,
@@ -317,73 +249,12 @@ test('without permission a run explains what is missing, and changes nothing', a
   expect(metabase.violations).toEqual([])
 })
 
-test.each<[Trouble, RegExp, (metabase: StandIn) => void | Promise<void>]>([
-  [
-    'unreachable',
-    /^Metabase does not answer at http:\S+ \(ECONNREFUSED\)\. Start it/,
-    metabase => metabase.stop(),
-  ],
-  ['slow', /did not answer within 0\.3 s/, metabase => answer(metabase, () => {})],
-  [
-    'slow',
-    /did not answer within 0\.3 s/,
-    metabase => answer(metabase, response => response.writeHead(200).write('{')),
-  ],
-  ['starting', /not ready \(503\)/, metabase => answer(metabase, status(503))],
-  [
-    'failed',
-    /failed at GET .* \(500\): bad \*\*\*\. Check its log/,
-    metabase => answer(metabase, status(500)),
-  ],
-  ['forbidden', /does not allow GET .* \(403\)/, metabase => answer(metabase, status(403))],
-  ['rejected', /rejects GET .* \(400\): bad \*\*\*\./, metabase => answer(metabase, status(400))],
-  [
-    'redirected',
-    /redirects \(302\) to https:\/\/other\.example\./,
-    metabase => answer(metabase, status(302)),
-  ],
-  [
-    'failed',
-    /does not answer as Metabase does \(expected JSON\)/,
-    metabase => answer(metabase, response => response.end('<html>')),
-  ],
-])('a Metabase that is %s has its own message: %s', async (trouble, message, breakIt) => {
-  const metabase = await startMetabase()
-  const key = 'mb_3f9c1d7a5b'
-  const client = clientOf(metabase.url, key, 300)
-  await breakIt(metabase)
-  const error = await client.get('/api/user/current').then(
-    () => null,
-    (error: Error) => error,
-  )
-  expect(error).toBeInstanceOf(FatalError)
-  expect(error).toMatchObject({ trouble, message: expect.stringMatching(message) })
-  expect(error?.message).not.toContain(key)
-})
-
-type Answer = Parameters<StandIn['intercept']>[1]
-
-function answer(metabase: StandIn, how: (response: Answer) => unknown): void {
-  metabase.intercept = (_, response) => {
-    how(response)
-    return true
-  }
-}
-
-/** Repeats the key, as a server may. */
-function status(code: number): (response: Answer) => unknown {
-  return response =>
-    response
-      .writeHead(code, { location: 'https://other.example/?key=mb_3f9c1d7a5b' })
-      .end(JSON.stringify({ message: 'bad mb_3f9c1d7a5b' }))
-}
-
 test('the command finds the latest snapshot, and prints its changes and what the worker needs', async () => {
-  const { metabase, keyFile } = await newMetabase()
+  const { metabase, keyFile } = await newMetabase(company)
   const passwordFile = `${keyFile}.password`
   await writeFile(passwordFile, `${ADMIN.adminPassword}\n`)
   const settings = {
-    ...environment,
+    ...company.environment,
     METABASE_URL: metabase.url,
     METABASE_API_KEY_FILE: keyFile,
     METABASE_ADMIN_EMAIL: ADMIN.adminEmail,
@@ -402,68 +273,3 @@ test('the command finds the latest snapshot, and prints its changes and what the
   expect(second.stderr).toMatch(/^The API key in the file of METABASE_API_KEY_FILE contains white space.*\n$/)
   expect(metabase.violations).toEqual([])
 })
-
-test('the image has the driver for the DuckDB version that writes the catalogs', async () => {
-  const text = await readFile(join(import.meta.dirname, '../config/metabase/Dockerfile'), 'utf8')
-  expect(validate(text)).toEqual([])
-  const pinned = Object.fromEntries(
-    [...text.matchAll(/^ARG (\w+)="?([^"\n]*)/gm)].map(([, name, value]) => [name, value]),
-  )
-  const { dependencies } = JSON.parse(await readFile(join(import.meta.dirname, '../package.json'), 'utf8'))
-  expect(dependencies['@duckdb/node-api']).toMatch(new RegExp(`^${pinned.DUCKDB_VERSION}-r`))
-  expect(pinned.DRIVER_VERSION).toMatch(new RegExp(`^${pinned.DUCKDB_VERSION}\\.`))
-  expect(pinned.METABASE_IMAGE).toMatch(/:v0\.63\./)
-})
-
-test('no card overlaps another, and each has its file', async () => {
-  for (const { cards } of DASHBOARDS) {
-    const cells = cards.flatMap(({ at }) =>
-      Array.from({ length: at.width * at.height }, (_, cell) =>
-        [at.row + Math.floor(cell / at.width), at.col + (cell % at.width)].join(),
-      ),
-    )
-    expect(new Set(cells).size).toBe(cells.length)
-    expect(cards.every(({ at }) => at.col + at.width <= 24)).toBe(true)
-  }
-  const files = await readdir(join(import.meta.dirname, '../config/metabase/cards'))
-  expect(files.sort()).toEqual(CARDS.map(({ key }) => `${key}.sql`).sort())
-})
-
-test.each(CARDS)('the card $key returns rows on a real snapshot, with the columns it shows', async card => {
-  const { sql } = await readCard(card.key)
-  const { columns, rows } = await catalog.table(withoutValue(sql))
-  expect(rows.length).toBeGreaterThan(0)
-  expect(namedIn(card.settings).filter(name => !columns.includes(name))).toEqual([])
-  // A dashboard's filter applies to all of its cards.
-  expect(filtersOf(sql, card.filters)).toEqual(card.filters)
-  for (const { key } of card.filters) {
-    const { rows: some } = await catalog.table(withValue(sql, key), { [key]: 'SP' })
-    expect(some.length).toBeLessThanOrEqual(rows.length)
-  }
-})
-
-/** The query as Metabase runs it with an empty filter. */
-function withoutValue(sql: string): string {
-  return sql.replaceAll(/\[\[.*?\]\]/gs, '')
-}
-
-/** The query as Metabase runs it with a value: as a parameter of the statement. */
-function withValue(sql: string, key: string): string {
-  return sql.replaceAll(/\[\[(.*?)\]\]/gs, '$1').replaceAll(`{{${key}}}`, `$${key}`)
-}
-
-/** The columns that the visualization settings name. */
-function namedIn(settings: Readonly<Record<string, unknown>>): string[] {
-  const texts = [
-    ...['graph.dimensions', 'graph.metrics'].flatMap(name => (settings[name] ?? []) as string[]),
-    ...['scalar.field', 'funnel.dimension', 'funnel.metric'].map(
-      name => settings[name] as string | undefined,
-    ),
-    ...Object.keys((settings.column_settings ?? {}) as object).map(name => JSON.parse(name)[1] as string),
-    ...((settings['table.column_formatting'] ?? []) as { columns: string[] }[]).flatMap(
-      ({ columns }) => columns,
-    ),
-    ...Object.keys((settings.series_settings ?? {}) as object),
-  ]
-  return texts.filter(name => name !== undefined)
-}

@@ -1,6 +1,8 @@
 import { Command } from 'commander'
 import { EXIT, messageOf } from '#src/platform/errors.ts'
-import { MUTANTS, type Mutant, tryMutant } from './mutants.ts'
+import type { Mutant } from './mutants/mutant.ts'
+import { tryMutant } from './mutants/try.ts'
+import { MUTANTS } from './mutants.ts'
 
 const program = new Command('npm run mutants --')
   .description(

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import type { Order } from '#jobs/child.ts'
 import { inProcess } from '#jobs/process.ts'
 import { withCut } from '#jobs/processors.ts'
 import { type Slot, takeSlot } from '#jobs/slots.ts'
@@ -65,7 +66,7 @@ test('a process that cannot be started is a failed run with the reason, and free
   expect(await inProcess({ company, order: ORDER, signal, slot })).toMatchObject({
     kind: 'failed',
     exitCode: EXIT.failed,
-    message: `acme: cannot start the process of the run (ENOENT). Check that ${process.execPath} exists and is executable, then restart the worker.`,
+    message: `acme: cannot start the process of the maintenance (ENOENT). Check that ${process.execPath} exists and is executable, then restart the worker.`,
   })
   expect(release).toHaveBeenCalled()
 })
@@ -78,7 +79,7 @@ test.each(['EAGAIN', 'EMFILE', 'ENOMEM'])('%s, even if thrown, names the limits'
   expect(await inProcess({ company: await acme(), order: ORDER, signal }, refused)).toMatchObject({
     kind: 'failed',
     message: expect.stringMatching(
-      `cannot start the process of the run \\(${code}\\)\\. Raise the limits .*pids_limit`,
+      `cannot start the process of the maintenance \\(${code}\\)\\. Raise the limits .*pids_limit`,
     ),
   })
 })
@@ -147,18 +148,30 @@ test.each([
   },
 )
 
-test('a run killed from outside does not count as asked to end', async () => {
-  const company = await stubborn()
-  const slot = slotOf(company)
-  const ending = inProcess({ company, order: ORDER, signal: slot.signal, slot }, start)
-  await new Promise(resolve => child?.once('message', resolve))
-  process.kill(child?.pid as number, 'SIGKILL')
-  const ended = await ending
-  expect(withCut(ended, slot)).toEqual({
-    kind: 'failed',
-    exitCode: EXIT.failed,
-    cause: 'killed',
-    message:
-      'acme: the process of the run died (SIGKILL). What it stored is kept; the next run continues from there. It may have run out of memory; fewer concurrent runs (WORKER_CONCURRENCY) need less.',
-  })
-})
+const KILLED_ORDERS: readonly (readonly [Order, string])[] = [
+  [
+    { kind: 'sync', job: '1', full: false, restart: false },
+    'run died (SIGKILL). What it stored is kept; the next run continues from there.',
+  ],
+  [ORDER, 'maintenance died (SIGKILL). No data is lost; the next maintenance does the rest.'],
+  [{ kind: 'status' }, 'status died (SIGKILL). It only read data; request the status again.'],
+  [{ kind: 'report' }, 'report died (SIGKILL). It only read data; request the report again.'],
+]
+
+test.each(KILLED_ORDERS)(
+  'if %o is killed from outside, the message says what is lost',
+  async (order, what) => {
+    const company = await stubborn()
+    const slot = slotOf(company)
+    const ending = inProcess({ company, order, signal: slot.signal, slot }, start)
+    await new Promise(resolve => child?.once('message', resolve))
+    process.kill(child?.pid as number, 'SIGKILL')
+    // It does not count as asked to end.
+    expect(withCut(await ending, slot)).toEqual({
+      kind: 'failed',
+      exitCode: EXIT.failed,
+      cause: 'killed',
+      message: `acme: the process of the ${what} It may have run out of memory; fewer concurrent runs (WORKER_CONCURRENCY) need less.`,
+    })
+  },
+)

@@ -189,6 +189,7 @@ async function appendSegment(environment: Environment, lines: readonly Appended[
     type: 'run_started',
     mode: 'incremental',
     analysis_statuses: ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'],
+    company: 'acme',
   })
   for (const [line, document] of lines) await log.append(line, document)
   await log.seal()

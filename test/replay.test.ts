@@ -136,7 +136,7 @@ async function logRejected(company: PreparedCompany, records: readonly OldReject
   const firstNumber = (await sealedSegments(directory)).length + 1
   const now = () => new Date('2026-01-10T10:00:00Z')
   const log = new RawLogWriter({ directory, firstNumber, runId: 'older', now })
-  await log.append({ type: 'run_started', mode: 'incremental', analysis_statuses: [] })
+  await log.append({ type: 'run_started', mode: 'incremental', analysis_statuses: [], company: 'acme' })
   for (const { body, ...record } of records) {
     await log.append({
       type: 'rejected',

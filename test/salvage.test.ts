@@ -17,7 +17,7 @@ import { idOf, notices } from './support/notices.ts'
 import { companyDirectory, filesBelow } from './support/project.ts'
 import { runShared } from './support/shared.ts'
 import { startCompany } from './support/synced.ts'
-import { queryWarehouse, warehouseTables } from './support/tables.ts'
+import { queryWarehouse } from './support/tables.ts'
 import { expectTruth } from './support/truth.ts'
 
 const compress = promisify(zlib.zstdCompress)
@@ -132,17 +132,6 @@ describe('a segment of the raw log', () => {
     return their
   }
 
-  /** Rewrites segments as the first versions wrote them, with fewer fields. */
-  async function makeOld(...paths: readonly string[]): Promise<void> {
-    for (const path of paths) {
-      const lines = await linesOfSegment(path)
-      await writeSegment(
-        path,
-        lines.map(line => line.replace(/"number":\d+,/, '').replace(/,"company":"\w+"(,"log":"[^"]*")?/, '')),
-      )
-    }
-  }
-
   it.each(Object.entries(DAMAGES))('%s is refused, found by the doctor, and salvaged', async (_, damage) => {
     // The notices; the analyses are in a later segment.
     const path = segment(1)
@@ -241,22 +230,6 @@ describe('a segment of the raw log', () => {
       },
       foreign: [5],
     },
-    {
-      state: 'among those of the first versions',
-      spoil: async their => {
-        await makeOld(...[1, 2, 3, 4, 5, 6].map(segment))
-        await cp(their(4), segment(4))
-      },
-      foreign: [4],
-    },
-    {
-      state: 'of the first versions in place of the first',
-      spoil: async their => {
-        await cp(their(1), segment(1))
-        await makeOld(segment(1))
-      },
-      foreign: [1],
-    },
   ])('of another company $state is found, and nothing of it stays', async ({ spoil, foreign }) => {
     await spoil(await writeTheirs([1, 2, 3, 4, 5]))
     await expect(rebuiltNotices()).rejects.toThrow(/rebuild -- --salvage/)
@@ -310,15 +283,6 @@ describe('a segment of the raw log', () => {
     const { code, stdout } = await runShared(['rebuild', '--salvage', '--json'], prepared.environment)
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({ salvaged: [{ segment: 2, why: 'is missing' }] })
-  })
-
-  it('of the first versions, with fewer fields, can still be used for a rebuild', async () => {
-    const { environment } = prepared
-    const before = await warehouseTables(environment, ['warehouse_id'])
-    await makeOld(...[1, 2, 3, 4, 5, 6].map(segment))
-    expect((await linesOfSegment(segment(4)))[0]).not.toMatch(/"(number|company|log)"/)
-    expect(await rebuiltNotices()).toBe(9)
-    expect(await warehouseTables(environment, ['warehouse_id'])).toEqual(before)
   })
 
   it('is salvaged on a second try if the first one died, and the damaged file is kept', async () => {

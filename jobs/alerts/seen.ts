@@ -6,8 +6,8 @@ export const GONE_AFTER_MS = 2 * 60_000
 type Span = {
   readonly first: string
   readonly last: string
-  /** Since when a worker was present without a pause; absent from spans of older versions. */
-  readonly attended?: string
+  /** Since when a worker was present without a pause. */
+  readonly attended: string
 }
 
 /** Since when the workers have known what is configured, without a pause: companies by slug, directories by path. */
@@ -51,7 +51,7 @@ export async function noteSeen(redis: Redis, prefix: string, seen: Present): Pro
     since(what) {
       const span = spans.get(what)
       if (!span) return null
-      const { first, attended = first } = span
+      const { first, attended } = span
       return new Date(first > attended ? first : attended)
     },
   }
@@ -66,7 +66,7 @@ function extended(
   const began = earliest(startedAt.toISOString(), at)
   // What existed before Redis lost its data is not new.
   if (!before) return { first: lost ? began : at, last: at, attended: began }
-  const { first, last, attended = began } = before
+  const { first, last, attended } = before
   return {
     first: earliest(first, at),
     last: at,

@@ -7,6 +7,8 @@ import { fieldOf, type Key, type Outbox } from './outbox.ts'
 /** Alerts are raised after a run or by an inspection; neither should wait for long. */
 const REDIS_WITHIN_MS = 5000
 
+type Change = Awaited<ReturnType<Outbox['change']>>
+
 type Entry = { readonly key: Key; readonly alert: Alert | null }
 
 /**
@@ -15,84 +17,121 @@ type Entry = { readonly key: Key; readonly alert: Alert | null }
  * Changes made meanwhile are stored when Redis is back.
  */
 export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
-  const copy = new Map<string, Entry>()
-  const changed = new Set<string>()
-  /** What this worker is sending: with or without Redis, it never sends the same alert twice at a time. */
-  const sending = new Set<string>()
-
-  async function handBack(): Promise<void> {
-    for (const field of [...changed]) {
-      const entry = copy.get(field)
-      if (entry) await shared.change(entry.key, () => entry.alert)
-      changed.delete(field)
-    }
-  }
-
-  async function either<T>(inRedis: () => Promise<T>, inCopy: () => T): Promise<T> {
-    // We closed the connection, so there is nothing to continue.
-    if (redis.status === 'end') return await inRedis()
-    await firstTry(redis, REDIS_WITHIN_MS)
-    try {
-      return await fromRedis(redis, REDIS_WITHIN_MS, async () => {
-        await handBack()
-        return await inRedis()
-      })
-    } catch (error) {
-      if (error instanceof RedisAwayError || isOfRedis(error)) return inCopy()
-      throw error
-    }
-  }
-
-  const remember = (key: Key, alert: Alert | null) => copy.set(fieldOf(key), { key, alert })
+  const copy = new OutboxCopy()
+  const either = <T>(inRedis: () => Promise<T>, inCopy: () => T) =>
+    withRedis(redis, () => copy.handTo(shared).then(inRedis), inCopy)
   return {
     all: () =>
       either(
         async () => {
           const alerts = await shared.all()
-          copy.clear()
-          for (const alert of alerts) remember(alert, alert)
+          copy.replace(alerts)
           return alerts
         },
-        () => [...copy.values()].flatMap(({ alert }) => alert ?? []),
+        () => copy.all(),
       ),
     change: (key, next) =>
       either(
         async () => {
           const change = await shared.change(key, next)
-          remember(key, change.after)
+          copy.remember(key, change.after)
           return change
         },
-        () => {
-          const before = copy.get(fieldOf(key))?.alert ?? null
-          const after = next(before)
-          if (after !== before) {
-            remember(key, after)
-            changed.add(fieldOf(key))
-          }
-          return { before, after }
-        },
+        () => copy.change(key, next),
       ),
     remove: alerts =>
       either(
         () => shared.remove(alerts),
-        () => {
-          for (const alert of alerts) {
-            remember(alert, null)
-            changed.add(fieldOf(alert))
-          }
-        },
+        () => copy.remove(alerts),
       ),
+    ...onceAtATime({
+      claim: (key, token) =>
+        either(
+          () => shared.claim(key, token),
+          // Without Redis, no other worker could be kept from sending.
+          () => true,
+        ),
+      release: (key, token) =>
+        either(
+          () => shared.release(key, token),
+          () => {},
+        ),
+    }),
+  }
+}
+
+/** The alerts as this worker saw them last, with its own changes that are not in Redis yet. */
+class OutboxCopy {
+  readonly #entries = new Map<string, Entry>()
+  readonly #changed = new Set<string>()
+
+  all(): Alert[] {
+    return [...this.#entries.values()].flatMap(({ alert }) => alert ?? [])
+  }
+
+  /** These are all that Redis has. */
+  replace(alerts: readonly Alert[]): void {
+    this.#entries.clear()
+    for (const alert of alerts) this.remember(alert, alert)
+  }
+
+  /** What is in Redis now. */
+  remember(key: Key, alert: Alert | null): void {
+    this.#entries.set(fieldOf(key), { key, alert })
+  }
+
+  change(key: Key, next: (before: Alert | null) => Alert | null): Change {
+    const before = this.#entries.get(fieldOf(key))?.alert ?? null
+    const after = next(before)
+    if (after !== before) this.#set(key, after)
+    return { before, after }
+  }
+
+  remove(alerts: readonly Alert[]): void {
+    for (const alert of alerts) this.#set(alert, null)
+  }
+
+  /** Stores the changes that are not in Redis yet. */
+  async handTo(shared: Outbox): Promise<void> {
+    for (const field of [...this.#changed]) {
+      const entry = this.#entries.get(field)
+      if (entry) await shared.change(entry.key, () => entry.alert)
+      this.#changed.delete(field)
+    }
+  }
+
+  #set(key: Key, alert: Alert | null): void {
+    this.remember(key, alert)
+    this.#changed.add(fieldOf(key))
+  }
+}
+
+async function withRedis<T>(redis: Redis, inRedis: () => Promise<T>, inCopy: () => T): Promise<T> {
+  // We closed the connection, so there is nothing to continue.
+  if (redis.status === 'end') return await inRedis()
+  await firstTry(redis, REDIS_WITHIN_MS)
+  try {
+    return await fromRedis(redis, REDIS_WITHIN_MS, inRedis)
+  } catch (error) {
+    if (error instanceof RedisAwayError || isOfRedis(error)) return inCopy()
+    throw error
+  }
+}
+
+/** With or without Redis, this worker never sends the same alert twice at a time. */
+function onceAtATime({
+  claim,
+  release,
+}: Pick<Outbox, 'claim' | 'release'>): Pick<Outbox, 'claim' | 'release'> {
+  const sending = new Set<string>()
+  return {
     async claim(key, token) {
       const field = fieldOf(key)
       if (sending.has(field)) return false
       sending.add(field)
       let claimed = false
       try {
-        // Without Redis, no other worker could be kept from sending.
-        claimed = await either(
-          () => shared.claim(key, token),
-          () => true,
-        )
+        claimed = await claim(key, token)
         return claimed
       } finally {
         if (!claimed) sending.delete(field)
@@ -100,10 +139,7 @@ export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
     },
     release(key, token) {
       sending.delete(fieldOf(key))
-      return either(
-        () => shared.release(key, token),
-        () => {},
-      )
+      return release(key, token)
     },
   }
 }

@@ -1,15 +1,12 @@
-import { request } from 'undici'
 import { systemCode } from '#src/platform/errors.ts'
+import { type HttpRequest, isRedirect, openHttpClient } from '#src/platform/http/client.ts'
+import { NetworkError } from '#src/platform/http/network_error.ts'
 import type { Outcome } from './alert.ts'
 
 /** A receiver that takes longer counts as down. */
 export const WEBHOOK_TIMEOUT_MS = 10_000
-/** The answer is not used. Up to this much is read, so that the connection can be reused. */
+/** The answer is not used: more is not read. */
 const MAX_ANSWER_BYTES = 64 * 1024
-
-/** Errors that occur before anything is sent. */
-const UNREACHED =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.+|.*CERT.*)$/
 
 export type Answer = {
   readonly outcome: Outcome
@@ -25,43 +22,59 @@ export async function post(url: string, message: object, timeoutMs = WEBHOOK_TIM
 
 /** Sends a GET request, as a browser would. Never throws, follows no redirect, and ends within the timeout. */
 export async function visit(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Promise<Answer> {
-  return await ask(url, { method: 'GET', headers: {}, body: null }, timeoutMs)
+  return await ask(url, { method: 'GET', headers: {} }, timeoutMs)
 }
 
-type Question = {
-  readonly method: 'GET' | 'POST'
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string | null
-}
-
-async function ask(url: string, { headers, ...question }: Question, timeoutMs: number): Promise<Answer> {
-  const signal = AbortSignal.timeout(timeoutMs)
+async function ask(url: string, request: Omit<HttpRequest, 'path'>, timeoutMs: number): Promise<Answer> {
+  const limit = `${timeoutMs / 1000} s`
+  const client = openHttpClient({
+    url,
+    // For this request alone: the next alert may be days away.
+    connections: 1,
+    silenceMs: timeoutMs,
+    answerMs: timeoutMs,
+    limit,
+    maxBodyBytes: MAX_ANSWER_BYTES,
+    isStatusEnough: true,
+  })
   try {
-    const { statusCode, body } = await request(url, {
-      ...question,
-      headers: { ...headers, 'user-agent': 'editais-sync', ...login(url) },
-      signal,
-    })
-    // Only the status counts, even if the rest cannot be read.
-    await body.dump({ limit: MAX_ANSWER_BYTES, signal }).catch(() => {})
-    return judge(statusCode)
+    const { pathname, search } = new URL(url)
+    const headers = { ...request.headers, ...login(url) }
+    const { status } = await client.send({ ...request, path: `${pathname}${search}`, headers })
+    return judge(status)
   } catch (error) {
-    if (signal.aborted) {
-      return { outcome: 'unanswered', said: `did not answer within ${timeoutMs / 1000} s` }
-    }
-    // The error's message might contain the address, and with it a token.
-    const code = systemCode(error) ?? 'unknown error'
-    return { outcome: UNREACHED.test(code) ? 'unreached' : 'unanswered', said: `did not answer (${code})` }
+    return unanswered(error, limit)
+  } finally {
+    await client.close()
   }
 }
 
 function judge(status: number): Answer {
   if (status >= 200 && status < 300) return { outcome: 'delivered', said: `accepted it (${status})` }
-  const hint = status >= 300 && status < 400 ? ', a redirect, which is not followed' : ''
+  // Its target is not shown: the host of a receiver may be a secret.
+  const hint = isRedirect(status) ? ', a redirect, which is not followed' : ''
   return { outcome: 'refused', said: `rejected the request (${status}${hint})` }
 }
 
-/** undici does not use a name and password in the address. */
+function unanswered(error: unknown, limit: string): Answer {
+  if (!(error instanceof NetworkError)) {
+    // The error's message might contain the address, and with it a token.
+    return { outcome: 'unanswered', said: `did not answer (${systemCode(error) ?? 'unknown error'})` }
+  }
+  const { trouble, message, code } = error
+  switch (trouble) {
+    case 'untrusted':
+      return { outcome: 'unreached', said: `cannot be trusted: ${message} (${code})` }
+    case 'unreached':
+      return { outcome: 'unreached', said: `did not answer (${code})` }
+    case 'late':
+      return { outcome: 'unanswered', said: `did not answer within ${limit}` }
+    case 'lost':
+      return { outcome: 'unanswered', said: `did not answer (${code})` }
+  }
+}
+
+/** The client sends nothing of the address but its path, so a name and password in it become a header. */
 function login(url: string): Readonly<Record<string, string>> {
   const { username, password } = new URL(url)
   if (!username && !password) return {}

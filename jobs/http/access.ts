@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { shownPath } from '#src/api/server/shown_path.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/platform/http/allowance.ts'
-import type { HttpBindings } from '#src/platform/http/server.ts'
+import type { HttpBindings } from '#src/platform/http/outgoing.ts'
 
 type AccessOptions = {
   readonly log: Pick<Logger, 'warn'>

@@ -6,12 +6,14 @@ import { sendError, sendFault, sendNoSuchRoute, sendRefusal } from '#src/api/ser
 import { createService, type Service } from '#src/api/server/app.ts'
 import { shared } from '#src/api/server/shared.ts'
 import { shownPath } from '#src/api/server/shown_path.ts'
-import { explain, FatalError, messageOf, redisRefusal } from '#src/platform/errors.ts'
+import { explain, FatalError, messageOf } from '#src/platform/errors.ts'
+import { redisRefusal } from '#src/platform/redis_refusal.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
 import type { createServeRoutes } from '#src/present/serve/app.ts'
 import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { isRefusal } from '../redis_problem.ts'
+import { RefusedRunError } from '../request_sync.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
 import { adminOnly, fromOurOwnPages } from './access.ts'
 import { createBoard } from './board.ts'
@@ -45,12 +47,10 @@ export function createHttp(options: HttpOptions): Service {
     const refusal = sendRefusal(c, error)
     if (refusal) return refusal
     if (error instanceof RedisAwayError) return sendError(c, 503, `${error.message} Retry when it does.`)
+    if (error instanceof RefusedRunError)
+      return sendError(c, 503, `${error.message} Retry when Redis works again.`)
     if (isRefusal(error)) {
-      return sendError(
-        c,
-        503,
-        `${redisRefusal(messageOf(error))} No run was requested. Retry when Redis works again.`,
-      )
+      return sendError(c, 503, `${redisRefusal(messageOf(error))} Retry when Redis works again.`)
     }
     const { message } = explain(error)
     log.error({ method: c.req.method, path: shownPath(c.req.path) }, message)

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
@@ -11,10 +10,7 @@ import {
   type Settings,
 } from '#config/settings.ts'
 import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
-import type { RunResult } from '#src/pipeline/run.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { createLogger } from '#src/platform/log.ts'
-import { stopSignal } from '#src/platform/stop.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import { type Change, tick } from '#src/sandbox/live.ts'
@@ -23,7 +19,7 @@ import { startSandbox } from '#src/sandbox/server.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { openSnapshot } from '#src/store/lake/read.ts'
 import { sync } from '#src/sync.ts'
-import { createDisplay } from './progress.ts'
+import { withDisplay } from './progress.ts'
 import { describeRun } from './summary.ts'
 import { renderTable } from './table.ts'
 
@@ -89,27 +85,17 @@ async function demo(environment: Environment): Promise<void> {
 }
 
 async function syncAndPrint(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
-  const log = createLogger(settings.logLevel, { company: settings.company })
-  const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
-  const signal = stopSignal(() => display.note('Stopping'))
-  setMaxListeners(0, signal)
-  const api = openApi(apiSettings, display, signal)
-  const context = { ...localContext(settings, display, signal), api }
-  const request = { full, restart: full, statuses: null, ids: null, allowMassDelete: false }
-  try {
-    const { report, published, seconds }: RunResult = await holdingCompany(
-      context,
-      display,
-      { what: 'demo' },
-      () => sync(request, context),
+  const { report, published, seconds } = await withDisplay(settings, 'Stopping', async session => {
+    const { display, signal } = session
+    const api = openApi(apiSettings, display, signal)
+    const context = { ...localContext(settings, display, signal), api }
+    const request = { full, restart: full, statuses: null, ids: null, allowMassDelete: false }
+    return await holdingCompany(context, display, { what: 'demo' }, () => sync(request, context)).finally(
+      () => api.close(),
     )
-    await display.end()
-    print(describeRun(report, published, seconds))
-    if (report.status !== 'ok') throw new FatalError('The demo ended early.', EXIT[report.status])
-  } finally {
-    await display.end()
-    await api.close()
-  }
+  })
+  print(describeRun(report, published, seconds))
+  if (report.status !== 'ok') throw new FatalError('The demo ended early.', EXIT[report.status])
 }
 
 function letLive(world: World): Change[] {

@@ -5,4 +5,4 @@ import { enableCompileCache } from 'node:module'
 // cache, in half the time. The cache is in the system's temporary directory; if that is not writable, commands start
 // without it.
 enableCompileCache()
-await import('./program.ts')
+await import('./start.ts')

@@ -2,10 +2,16 @@ import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
 import { EXIT, explain, systemCode } from '#src/platform/errors.ts'
 import { asTyped, IS_EDITAIS } from './own_command.ts'
+import type { Enqueue } from './sync.ts'
+
+/** What commands need of the daemon, which they do not know. */
+export type Connections = { readonly enqueue: Enqueue }
+
+type Open = (environment: Environment, connections: Connections) => Promise<Command>
 
 /** Each is loaded only when it is used: an incremental run should not pay for the sandbox's vocabulary. */
-const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Command>>> = {
-  sync: async environment => (await import('./sync.ts')).syncCommand(environment),
+const COMMANDS: Readonly<Record<string, Open>> = {
+  sync: async (environment, { enqueue }) => (await import('./sync.ts')).syncCommand(environment, enqueue),
   status: async environment => (await import('./status.ts')).statusCommand(environment),
   query: async environment => (await import('./query.ts')).queryCommand(environment),
   catalog: async environment => (await import('./catalog.ts')).catalogCommand(environment),
@@ -23,15 +29,18 @@ const COMMANDS: Readonly<Record<string, (environment: Environment) => Promise<Co
   demo: async environment => (await import('./demo.ts')).demoCommand(environment),
 }
 
-async function createProgram(name: string | undefined, environment: Environment): Promise<Command> {
+async function createProgram(
+  name: string | undefined,
+  environment: Environment,
+  connections: Connections,
+): Promise<Command> {
   const program = new Command(IS_EDITAIS ? 'editais' : 'npm run').description(
     'Mirrors public tender notices and their analyses into DuckDB tables and Parquet snapshots.',
   )
   if (!IS_EDITAIS) program.addHelpText('after', '\nOptions go after two dashes: npm run sync -- --help')
   const known = name !== undefined && Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)
   for (const one of known) {
-    const command = await (COMMANDS[one] as (typeof COMMANDS)[string])(environment)
-    program.addCommand(command)
+    program.addCommand(await (COMMANDS[one] as Open)(environment, connections))
   }
   const nested = program.commands.flatMap(({ commands }) => commands)
   for (const command of [program, ...program.commands, ...nested]) {
@@ -51,24 +60,27 @@ function usageWithNpm(command: Command): string {
   return names.join(' ')
 }
 
-// A reader that closes the pipe early, such as `head`, is not an error.
-process.stdout.on('error', error => {
-  if (systemCode(error) !== 'EPIPE') throw error
-  process.exit()
-})
+/** Runs the command of this process's arguments, and sets the exit code. */
+export async function runProgram(connections: Connections): Promise<void> {
+  // A reader that closes the pipe early, such as `head`, is not an error.
+  process.stdout.on('error', error => {
+    if (systemCode(error) !== 'EPIPE') throw error
+    process.exit()
+  })
 
-try {
-  const program = await createProgram(process.argv[2], loadEnvironment())
-  await program.parseAsync()
-} catch (error) {
-  if (error instanceof CommanderError) {
-    // Commander has already printed the message.
-    process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
-  } else {
-    const { message, exitCode } = explain(error)
-    process.stderr.write(`${asTyped(message)}\n`)
-    // An interrupted command ends at once: it does not wait for a library's timers.
-    if (exitCode === EXIT.interrupted) process.exit(exitCode)
-    process.exitCode = exitCode
+  try {
+    const program = await createProgram(process.argv[2], loadEnvironment(), connections)
+    await program.parseAsync()
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      // Commander has already printed the message.
+      process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+    } else {
+      const { message, exitCode } = explain(error)
+      process.stderr.write(`${asTyped(message)}\n`)
+      // An interrupted command ends at once: it does not wait for a library's timers.
+      if (exitCode === EXIT.interrupted) process.exit(exitCode)
+      process.exitCode = exitCode
+    }
   }
 }

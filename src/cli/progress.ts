@@ -1,14 +1,40 @@
 import type { Logger } from 'pino'
+import type { Settings } from '#config/settings.ts'
 import { logListener } from '#src/operate/progress.ts'
+import { createLogger } from '#src/platform/log.ts'
+import { stopSignal } from '#src/platform/stop.ts'
 import type { Display } from './live.ts'
 
-/** A live line per stage on a terminal, log lines elsewhere. */
-export async function createDisplay(options: {
-  terminal: boolean
-  log: Logger
-  nowMs: () => number
-}): Promise<Display> {
-  if (!options.terminal) return { ...logListener(options.log, options.nowMs), end: async () => {} }
+/** What a command works with. */
+export type Session = {
+  readonly log: Logger
+  readonly display: Display
+  /** Aborted by Ctrl-C or SIGTERM. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Does a command's work for a company, and shows its progress: a live line per stage on a terminal, log lines
+ * elsewhere. Ends the display whatever happens, so print results afterwards.
+ * @param stopping the note when the command is asked to stop.
+ */
+export async function withDisplay<T>(
+  { company, logLevel }: Pick<Settings, 'company' | 'logLevel'>,
+  stopping: string,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  const log = createLogger(logLevel, { company })
+  const display = await createDisplay(log)
+  const signal = stopSignal(() => display.note(stopping))
+  try {
+    return await work({ log, display, signal })
+  } finally {
+    await display.end()
+  }
+}
+
+async function createDisplay(log: Logger): Promise<Display> {
+  if (!process.stderr.isTTY) return { ...logListener(log, Date.now), end: async () => {} }
   const { liveDisplay } = await import('./live.ts')
-  return liveDisplay(options.nowMs)
+  return liveDisplay(Date.now)
 }

@@ -7,12 +7,10 @@ import { replay } from '#src/operate/replay.ts'
 import { salvage } from '#src/operate/salvage.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { createLogger } from '#src/platform/log.ts'
-import { stopSignal } from '#src/platform/stop.ts'
 import type { Published } from '#src/store/lake/publish.ts'
 import { exitOf } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
-import { createDisplay } from './progress.ts'
+import { withDisplay } from './progress.ts'
 import { describeRun, describeSalvage } from './summary.ts'
 
 type Options = { company?: string; json?: true; salvage?: true }
@@ -49,23 +47,21 @@ function command(environment: Environment, name: string, description: string, wo
 async function run(environment: Environment, name: string, options: Options, work: Work): Promise<void> {
   const own = await environmentOf(environment, options.company)
   const settings = readSettings(own)
-  const log = createLogger(settings.logLevel, { company: settings.company })
-  const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
-  const signal = stopSignal(() => display.note('Stopping'))
-  const context = localContext(settings, display, signal)
-  if (!existsSync(context.paths.root)) {
-    throw new FatalError(
-      `${settings.dataDir} has no data of company ${settings.company}. Check COMPANY and DATA_DIR.`,
-      EXIT.usage,
-    )
-  }
   const output: string[] = []
   try {
-    await holdingCompany(context, display, { what: name }, () =>
-      work(context, options, text => output.push(text)),
-    )
+    await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
+      const context = localContext(settings, display, signal)
+      if (!existsSync(context.paths.root)) {
+        throw new FatalError(
+          `${settings.dataDir} has no data of company ${settings.company}. Check COMPANY and DATA_DIR.`,
+          EXIT.usage,
+        )
+      }
+      await holdingCompany(context, display, { what: name }, () =>
+        work(context, options, text => output.push(text)),
+      )
+    })
   } finally {
-    await display.end()
     process.stdout.write(output.join(''))
   }
 }

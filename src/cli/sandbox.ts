@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { isDateTime } from '#schema/fields.ts'
 import { LIST_PATH } from '#src/api/server/routes.ts'
 import { counted } from '#src/platform/count.ts'
 import { messageOf } from '#src/platform/errors.ts'
+import { stopSignal, untilStopped } from '#src/platform/stop.ts'
 import { FAULT_HELP, parseFault } from '#src/sandbox/fault_option.ts'
 import type { Fault } from '#src/sandbox/faults.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
@@ -13,8 +15,6 @@ import { type SandboxCompany, startSandbox } from '#src/sandbox/server.ts'
 import { ORDERS, type Order, World } from '#src/sandbox/world.ts'
 
 const SLUGS = ['aurora', 'boreal', 'cerrado', 'dunas', 'estrela', 'farol', 'guara', 'horizonte'] as const
-/** npm repeats the terminal's Ctrl-C right away: within this time it counts as the same one. */
-const SAME_SIGNAL_MS = 1000
 /** An exiting process has no signal handlers any more: it must still have them when npm repeats the signal. */
 const SECOND_SIGNAL_MS = 100
 
@@ -77,7 +77,8 @@ async function serve(options: Options): Promise<void> {
   process.stdout.on('error', () => {})
   process.stdout.write(greeting(sandbox.url, companies))
   const stopLiving = live(companies, options)
-  await untilSignal()
+  await untilStopped(stopSignal(() => {}))
+  await sleep(SECOND_SIGNAL_MS)
   stopLiving()
   await sandbox.close()
   process.stdout.write(`Stopped after ${counted(sandbox.requests.total, 'request')}.\n`)
@@ -135,18 +136,6 @@ COMPANY=${first?.slug}
 
 Stop it with Ctrl-C.
 `
-}
-
-function untilSignal(): Promise<void> {
-  return new Promise(resolve => {
-    let stoppedAtMs: number | null = null
-    const stop = () => {
-      if (stoppedAtMs !== null && Date.now() - stoppedAtMs > SAME_SIGNAL_MS) process.exit(130)
-      stoppedAtMs ??= Date.now()
-      setTimeout(resolve, SECOND_SIGNAL_MS)
-    }
-    process.on('SIGINT', stop).on('SIGTERM', stop)
-  })
 }
 
 function whole(min: number, max: number): (text: string) => number {

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { Command } from 'commander'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { readCompanies } from '#config/companies.ts'
@@ -7,10 +6,9 @@ import { type Environment, readSettings } from '#config/settings.ts'
 import { createService } from '#src/api/server/app.ts'
 import { createServiceMetrics } from '#src/api/server/metrics.ts'
 import { shared } from '#src/api/server/shared.ts'
-import { EXIT } from '#src/platform/errors.ts'
 import { startHttp } from '#src/platform/http/server.ts'
-import { flushLog, openLog } from '#src/platform/log.ts'
-import { stopSignal } from '#src/platform/stop.ts'
+import { openLog } from '#src/platform/log.ts'
+import { runService } from '#src/platform/service.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
 import { createServeRoutes } from '#src/present/serve/app.ts'
 import { ServedCompanies } from '#src/present/serve/served_companies.ts'
@@ -31,42 +29,40 @@ async function serve(environment: Environment): Promise<void> {
   const settings = readServeSettings(environment)
   const { dataDir, logLevel } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, {})
-  const stopping = stopSignal(() => log.info('Stopping, after answering the requests in flight.'))
-  const { environments, places } = await readCompanies(environment)
-  // A company that is no longer configured is served as long as it has keys.
-  const placeOf = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
-  const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
-  await makeDataDirectory(dataDir)
-  const served = new ServedCompanies({
-    dataDir,
-    builders: settings.builders,
-    lakeOf,
-    log,
-    now: () => new Date(),
+  await runService(log, 'Stopping, after answering the requests in flight.', async () => {
+    const { environments, places } = await readCompanies(environment)
+    // A company that is no longer configured is served as long as it has keys.
+    const placeOf = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
+    const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
+    await makeDataDirectory(dataDir)
+    const served = new ServedCompanies({
+      dataDir,
+      builders: settings.builders,
+      lakeOf,
+      log,
+      now: () => new Date(),
+    })
+    const registry = new Registry()
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
+    const metrics = createServiceMetrics(registry)
+    const api = createServeRoutes({ served, settings, metrics, log })
+    const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS })
+    const render = shared(() => registry.metrics())
+    service.pages.get('/metrics', async context =>
+      context.body(await render(), 200, { 'content-type': registry.contentType }),
+    )
+    const http = await startHttp(service, settings).catch(async error => {
+      await served.close()
+      throw error
+    })
+    metrics.watch(http.connections)
+    const { companies } = served
+    log.info(`Listening on ${http.url}; ${companies.length === 0 ? NO_KEYS : companies.join(', ')}.`)
+    return async () => {
+      await http.close()
+      await served.close()
+    }
   })
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
-  const metrics = createServiceMetrics(registry)
-  const api = createServeRoutes({ served, settings, metrics, log })
-  const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS })
-  const render = shared(() => registry.metrics())
-  service.pages.get('/metrics', async context =>
-    context.body(await render(), 200, { 'content-type': registry.contentType }),
-  )
-  const http = await startHttp(service, settings).catch(async error => {
-    await served.close()
-    throw error
-  })
-  metrics.watch(http.connections)
-  const { companies } = served
-  log.info(`Listening on ${http.url}; ${companies.length === 0 ? NO_KEYS : companies.join(', ')}.`)
-  if (!stopping.aborted) await once(stopping, 'abort')
-  await http.close()
-  await served.close()
-  log.info('Stopped.')
-  await flushLog()
-  // Exits explicitly, so that a log that is not read cannot keep the process alive.
-  process.exit(EXIT.ok)
 }
 
 const CONTENTS = {

@@ -1,25 +1,52 @@
-import { setMaxListeners } from 'node:events'
 import { existsSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import type { Logger } from 'pino'
 import { environmentOf } from '#config/companies.ts'
-import { type Environment, readApiSettings, readSettings, statusList } from '#config/settings.ts'
+import {
+  type Environment,
+  readApiSettings,
+  readSettings,
+  type Settings,
+  statusList,
+} from '#config/settings.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
-import { holdingCompany, localContext, openApi } from '#src/operate/open.ts'
+import type { Api } from '#src/api/client/client.ts'
+import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
 import { plan } from '#src/operate/plan.ts'
 import type { RunContext } from '#src/pipeline/run.ts'
-import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
-import { createLogger, LEVEL_OF_STATUS } from '#src/platform/log.ts'
+import { EXIT, type ExitCode, explain, FatalError } from '#src/platform/errors.ts'
+import { LEVEL_OF_STATUS } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
-import { stopSignal } from '#src/platform/stop.ts'
 import { noteFailure } from '#src/store/failure.ts'
 import type { PublishedFigures } from '#src/store/lake/publish.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import { parseSeconds } from './options.ts'
-import { createDisplay } from './progress.ts'
+import { type Session, withDisplay } from './progress.ts'
 import { describePlan, describeRun } from './summary.ts'
 
+/** Has the daemon do a run of the company, and follows it to its end. */
+export type Enqueue = (request: {
+  /** Has the settings of Redis. */
+  readonly environment: Environment
+  readonly company: string
+  readonly full: boolean
+  readonly restart: boolean
+  /** Null: without limit, once the run has begun. */
+  readonly waitSeconds: number | null
+  readonly listener: Listener
+  readonly log: Logger
+  readonly signal: AbortSignal
+}) => Promise<RunFigures & { readonly exitCode: ExitCode }>
+
+/** A run, as it is printed. */
+type RunFigures = {
+  readonly report: RunReport
+  readonly published: PublishedFigures
+  readonly seconds: number
+}
+
+const STOPPING = 'Stopping, after loading and publishing what was fetched'
 /** How long to wait for another sync of the company to end. */
 const WAIT_SECONDS = 600
 
@@ -36,7 +63,7 @@ type Options = {
   enqueue?: true
 }
 
-export function syncCommand(environment: Environment): Command {
+export function syncCommand(environment: Environment, enqueue: Enqueue): Command {
   return new Command('sync')
     .description('Bring the warehouse up to date with the API and publish a snapshot.')
     .option('--full', 'fetch every analysis again; resumes an unfinished --full')
@@ -58,50 +85,68 @@ export function syncCommand(environment: Environment): Command {
       '\nExit codes: 0 ok, 1 failed, 2 wrong usage or settings, 3 partial, 4 company held by another sync, 130 interrupted.',
     )
     .action(async (options: Options) => {
-      process.exitCode = await run(environment, options)
+      process.exitCode = await run(environment, options, enqueue)
     })
 }
 
-async function run(environment: Environment, options: Options): Promise<number> {
+async function run(environment: Environment, options: Options, enqueue: Enqueue): Promise<number> {
   const request = requestOf(options)
-  if (options.enqueue) return await enqueueAndFollow(environment, options)
+  if (options.enqueue) return await enqueueAndFollow(environment, options, enqueue)
   const own = await environmentOf(environment, options.company)
   const settings = readSettings(own)
   const apiSettings = readApiSettings(own)
-  const log = createLogger(settings.logLevel, { company: settings.company })
-  const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
-  const signal = stopSignal(() => display.note('Stopping, after loading and publishing what was fetched'))
-  // Every request in flight listens to this signal.
-  setMaxListeners(0, signal)
-  const context = localContext(settings, display, signal)
-  const held = { what: `sync --company ${settings.company}`, waitSeconds: options.wait ?? WAIT_SECONDS }
   saveMemory()
+  const print = await withDisplay(settings, STOPPING, async session => {
+    const api = openApi(apiSettings, session.display, session.signal)
+    const work: Work = { request, options, settings, session, api }
+    return await (options.plan ? planNow(work) : syncNow(work)).finally(() => api.close())
+  })
+  return print()
+}
+
+type Work = {
+  readonly request: SyncRequest
+  readonly options: Options
+  readonly settings: Settings
+  readonly session: Session
+  readonly api: Api
+}
+
+/** Prints the result, and returns the exit code. */
+type Print = () => ExitCode
+
+async function planNow({ request, options, settings, session, api }: Work): Promise<Print> {
+  const { display, signal } = session
+  const context = localContext(settings, display, signal)
+  const look = () => plan(request, { ...context, api })
+  // A plan leaves nothing behind: without a warehouse it takes no lock, because the lock is a file.
+  const planned = await (existsSync(context.paths.warehouse)
+    ? holdingCompany(context, display, heldFor(options, settings), look)
+    : look())
+  return () => {
+    process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
+    return EXIT.ok
+  }
+}
+
+async function syncNow({ request, options, settings, session, api }: Work): Promise<Print> {
+  const { display, signal, log } = session
+  const context = localContext(settings, display, signal)
   const onProgress: RunContext['onProgress'] = progress => {
     if (progress.stage === 'fetch') saveTime()
     display.progress(progress)
   }
-  const api = openApi(apiSettings, display, signal)
-  try {
-    if (options.plan) {
-      const look = () => plan(request, { ...context, api })
-      // A plan leaves nothing behind: without a warehouse it takes no lock, because the lock is a file.
-      const planned = await (existsSync(context.paths.warehouse)
-        ? holdingCompany(context, display, held, look)
-        : look())
-      await display.end()
-      process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
-      return EXIT.ok
-    }
-    const { report, causes, published, seconds } = await holdingCompany(context, display, held, () =>
-      sync(request, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
-    )
-    await display.end()
-    printRun({ report, published, seconds }, { company: settings.company, json: options.json, log })
-    return exitOf(report, causes)
-  } finally {
-    await display.end()
-    await api.close()
+  const result = await holdingCompany(context, display, heldFor(options, settings), () =>
+    sync(request, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
+  )
+  return () => {
+    printRun(result, { company: settings.company, json: options.json, log })
+    return exitOf(result.report, result.causes)
   }
+}
+
+function heldFor(options: Options, { company }: Settings): { what: string; waitSeconds: number } {
+  return { what: `sync --company ${company}`, waitSeconds: options.wait ?? WAIT_SECONDS }
 }
 
 /** For `status`: a run without a report leaves no other trace. */
@@ -112,41 +157,32 @@ async function leaveTrace({ paths, now, signal }: RunContext, error: unknown): P
 }
 
 /** Needs neither the API key nor the data directory: the daemon has both. */
-async function enqueueAndFollow(environment: Environment, options: Options): Promise<number> {
-  const { company, logLevel } = readSettings(await environmentOf(environment, options.company))
-  const log = createLogger(logLevel, { company })
-  const display = await createDisplay({ terminal: Boolean(process.stderr.isTTY), log, nowMs: Date.now })
-  const signal = stopSignal(() => display.note('Stopping'))
-  // Loaded only here, so that commands without Redis start sooner.
-  const [{ readRedisSettings }, { enqueue }, { logLibraryLines }] = await Promise.all([
-    import('#config/daemon.ts'),
-    import('#jobs/enqueue.ts'),
-    import('#jobs/library_lines.ts'),
-  ])
-  logLibraryLines(log)
-  try {
-    const { report, published, seconds, exitCode } = await enqueue({
+async function enqueueAndFollow(
+  environment: Environment,
+  options: Options,
+  enqueue: Enqueue,
+): Promise<number> {
+  const settings = readSettings(await environmentOf(environment, options.company))
+  const { company } = settings
+  const followed = await withDisplay(settings, 'Stopping', async ({ log, display, signal }) => ({
+    log,
+    run: await enqueue({
+      environment,
       company,
       log,
       signal,
       listener: display,
-      redis: readRedisSettings(environment),
-      ...{
-        full: options.full ?? false,
-        restart: options.restart ?? false,
-        waitSeconds: options.wait ?? null,
-      },
-    })
-    await display.end()
-    printRun({ report, published, seconds }, { company, json: options.json, log })
-    return exitCode
-  } finally {
-    await display.end()
-  }
+      full: options.full ?? false,
+      restart: options.restart ?? false,
+      waitSeconds: options.wait ?? null,
+    }),
+  }))
+  printRun(followed.run, { company, json: options.json, log: followed.log })
+  return followed.run.exitCode
 }
 
 function printRun(
-  { report, published, seconds }: { report: RunReport; published: PublishedFigures; seconds: number },
+  { report, published, seconds }: RunFigures,
   { company, json, log }: { company: string; json: true | undefined; log: Logger },
 ): void {
   if (json) process.stdout.write(`${JSON.stringify({ company, ...report })}\n`)

@@ -1,3 +1,5 @@
+import { redisRefusal } from './redis_refusal.ts'
+
 /** Exit codes of every command. Users' scripts rely on them. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, partial: 3, held: 4, interrupted: 130 } as const
 
@@ -95,40 +97,4 @@ export function explain(error: unknown): { readonly message: string; readonly ex
     message: `Unexpected: ${text}. This is a bug in editais-sync; the data is as the last run left it.`,
     exitCode: EXIT.failed,
   }
-}
-
-const NO_RIGHT =
-  'its user lacks permissions. README.md ("Redis") lists the ones it needs; grant them with ACL SETUSER'
-const IN_A_CLUSTER =
-  'it runs in cluster mode, which is not supported. Set REDIS_URL to a Redis without cluster mode'
-
-const REDIS_REFUSALS: Readonly<Record<string, string>> = {
-  OOM: 'its memory is full. Raise maxmemory',
-  READONLY: 'it is a replica. Set REDIS_URL to the master',
-  NOAUTH: 'it requires a password. Write it to a file, set REDIS_PASSWORD_FILE to the path, then restart',
-  WRONGPASS:
-    'the password (or the user in REDIS_URL) is wrong. Correct REDIS_PASSWORD_FILE, REDIS_PASSWORD or REDIS_URL, then restart',
-  NOPERM: NO_RIGHT,
-  MISCONF: 'it cannot write its data file. Check its disk',
-  LOADING: 'it is still loading its data. Wait until it is done',
-  MASTERDOWN: 'it is a replica that cannot reach its master. Set REDIS_URL to the master',
-  CLUSTERDOWN: IN_A_CLUSTER,
-  CROSSSLOT: IN_A_CLUSTER,
-  MOVED: IN_A_CLUSTER,
-  NOREPLICAS: 'too few of its replicas are connected (min-replicas-to-write). Start them',
-  DENIED:
-    'it is in protected mode: without a password it accepts connections only from its own machine. Set one (requirepass), write it to the file of REDIS_PASSWORD_FILE, then restart',
-  BUSY: 'a script is blocking it. Wait, or stop the script with SCRIPT KILL',
-}
-
-/** What an error reply from Redis means, and what to do. */
-export function redisRefusal(text: string): string {
-  const plain = text.replace(/^ERR Error running script .*? -?(?=[A-Z]+ )/, '')
-  const code = /user executing the script can't/.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')
-  const meaning = REDIS_REFUSALS[code]
-  if (!meaning) return `Redis rejected the command: ${plain}.`
-  // Name the missing permission.
-  const which = /'([\w|]+)' (sub)?command|^NOPERM ([A-Z]+):/.exec(plain)
-  const right = code === 'NOPERM' && which ? `, ${(which[1] ?? which[3] ?? '').toUpperCase()}` : ''
-  return `Redis rejected the command (${code}${right}): ${meaning}.`
 }

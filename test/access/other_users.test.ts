@@ -50,7 +50,7 @@ async function fill(company: SyncedCompany): Promise<void> {
   await once(server, 'close')
 }
 
-/** As an earlier version left it, on a machine where every user may do anything. */
+/** As after `chmod -R`: every user may do anything. */
 async function openAll(company: SyncedCompany): Promise<void> {
   const directory = dataOf(company)
   for (const path of [directory, ...(await pathsBelow(directory))]) {

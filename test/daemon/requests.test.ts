@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { openRequests, type Taken } from '#jobs/requests.ts'
+import { openRequests, type RequestNumber, type Taken } from '#jobs/requests.ts'
 import { openRedis } from '#test/support/redis.ts'
 
 const PLAIN = { full: false, restart: false }
@@ -15,9 +15,15 @@ async function openThem() {
   const requests = openRequests(redis, prefix, () => new Date())
   const keys = () => redis.keys(`${prefix}:*`)
   return {
-    ask: (options: typeof PLAIN) => requests.ask('acme', options),
+    ask: async (options: typeof PLAIN) => (await requests.ask('acme', options)).request,
+    /** A request that is withdrawn after another one, if any, was made. */
+    withdraw: async (options: typeof PLAIN, meanwhile?: typeof PLAIN) => {
+      const asked = await requests.ask('acme', options)
+      if (meanwhile) await requests.ask('acme', meanwhile)
+      await requests.withdraw('acme', asked)
+    },
     take: () => requests.take('acme'),
-    look: (request: Awaited<ReturnType<typeof requests.ask>>) => requests.look('acme', request),
+    look: (request: RequestNumber) => requests.look('acme', request),
     end: ({ covers }: Taken) => requests.answer('acme', { skipped: 'as an answer', covers }),
     /** The remaining lifetime of each key in ms; -1: forever. */
     lives: async () => await Promise.all((await keys()).map(key => redis.pttl(key))),
@@ -66,4 +72,18 @@ test('a request that Redis lost is forgotten, even if another one now has its nu
   expect(await requests.look(lost)).toBe('forgotten')
   await requests.end(await requests.take())
   expect(await requests.look(lost)).toBe('forgotten')
+})
+
+test('a withdrawn request leaves every other one as it was', async () => {
+  const requests = await openThem()
+  const full = async () => (await requests.take()).full?.restart ?? null
+  await requests.withdraw(FULL)
+  expect(await full()).toBeNull()
+  await requests.ask(FULL)
+  await requests.withdraw({ full: true, restart: true })
+  expect(await full()).toBe(false)
+  await requests.withdraw(PLAIN)
+  expect(await full()).toBe(false)
+  await requests.withdraw(FULL, { full: true, restart: true })
+  expect(await full()).toBe(true)
 })

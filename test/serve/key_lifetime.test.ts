@@ -1,8 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { expect, onTestFinished, test } from 'vitest'
-import { KeyStore } from '#src/present/serve/keys.ts'
+import { expect, test } from 'vitest'
 import { notices } from '../support/notices.ts'
 import { serveApi } from '../support/serve.ts'
 import { runShared } from '../support/shared.ts'
@@ -10,12 +8,6 @@ import { startCompany } from '../support/synced.ts'
 
 const PATH = '/api/v1/editais'
 const DAY_MS = 86_400_000
-/** As the first version created it. */
-const FIRST_TABLE = `
-  PRAGMA journal_mode = WAL;
-  CREATE TABLE IF NOT EXISTS api_keys (
-    hash BLOB PRIMARY KEY, prefix TEXT NOT NULL UNIQUE, company TEXT NOT NULL, description TEXT NOT NULL,
-    created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT) STRICT`
 
 type Entry = Readonly<Record<'prefix' | 'state' | 'description' | 'createdAt', string>> &
   Readonly<Record<'expiresAt' | 'revokedAt' | 'replacedBy', string | null>>
@@ -165,39 +157,4 @@ test('a rotation without overlap ends the old key at once, and no rotation exten
     expect(await keys('rotate', ...args), String(args)).toMatchObject({ code: 2, stdout: '' })
   }
   expect(await entries()).toHaveLength(4)
-})
-
-test('keys of the first version can be read, and the first change upgrades their file', async () => {
-  const { company, dataDir, entries, keys, make } = await startKeys()
-  await company.syncHere()
-  const path = join(dataDir, 'api_keys.sqlite')
-  const made = await make()
-  const db = new DatabaseSync(path)
-  // As that version left it: the same rows in its own table.
-  db.exec(`ALTER TABLE api_keys RENAME TO newer; ${FIRST_TABLE};
-    INSERT INTO api_keys SELECT hash, prefix, company, description, created_at, last_used_at, revoked_at FROM newer;
-    DROP TABLE newer`)
-  db.close()
-  const before = await readFile(path)
-  expect(await entries()).toMatchObject([{ state: 'valid', expiresAt: null, replacedBy: null }])
-  expect(await readFile(path)).toEqual(before)
-
-  // Servers of this and of the first version, while a command of this version changes the file.
-  const file = KeyStore.openIfThere(dataDir, 50)
-  const first = new DatabaseSync(path, { timeout: 50 })
-  onTestFinished(() => {
-    file?.close()
-    first.close()
-  })
-  const asked = first.prepare('SELECT hash, prefix, company FROM api_keys WHERE revoked_at IS NULL')
-  expect(file?.find(made, new Date())).toMatchObject({ company: 'acme' })
-  expect(asked.all()).toHaveLength(1)
-  const fresh = await make('--expires', '1h')
-  expect(asked.all()).toHaveLength(2)
-  first.prepare('UPDATE api_keys SET last_used_at = ?').run(new Date().toISOString())
-  expect(file?.find(fresh, new Date())).toMatchObject({ company: 'acme' })
-  expect(file?.find(fresh, new Date(Date.now() + 3_600_001))).toBeNull()
-  expect(await keys('revoke', made)).toMatchObject({ code: 0 })
-  expect(file?.find(made, new Date())).toBeNull()
-  expect(asked.all()).toHaveLength(1)
 })

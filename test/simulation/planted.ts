@@ -129,9 +129,9 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I7',
     name: 'key-not-masked',
-    file: 'src/api/client/client.ts',
-    from: "  if (answer.kind === 'absent') return answer\n  const bytes",
-    to: "  if (answer.kind !== 'too_large') return answer\n  const bytes",
+    file: 'src/api/client/transport.ts',
+    from: '      mask(reply.body)\n',
+    to: '      if (reply.isCut) mask(reply.body)\n',
   },
   {
     invariant: 'I8',
@@ -143,7 +143,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I9',
     name: 'twice-the-connections',
-    file: 'src/api/client/client.ts',
+    file: 'src/api/client/transport.ts',
     from: '    connections: options.concurrency,',
     to: '    connections: options.concurrency * 2,',
   },

@@ -6,7 +6,9 @@ import { expect, onTestFinished } from 'vitest'
 import { type Company, type CompanyRegistry, openCompanyRegistry } from '#jobs/company_registry.ts'
 import { createMetrics, type Metrics } from '#jobs/http/metrics.ts'
 import { createHttp, type HttpOptions } from '#jobs/http/server.ts'
-import { openQueues, type Queues, requestRun } from '#jobs/queue.ts'
+import { openQueues, type Queues } from '#jobs/queue.ts'
+import { requestSync } from '#jobs/request_sync.ts'
+import { openRequests } from '#jobs/requests.ts'
 import { startHttp } from '#src/platform/http/server.ts'
 import { makeDirectories } from '#src/store/company.ts'
 import { newReport } from '#src/store/run_report.ts'
@@ -51,6 +53,7 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
   const logged: string[] = []
   const log = pino({ base: {} }, { write: line => void logged.push(line) })
   const queues = openQueues({ url: options.redisUrl ?? url, prefix }, log)
+  const requests = openRequests(queues.redis, prefix, () => NOW)
   const registry = await openCompanyRegistry({
     COMPANIES_FILE: file,
     DATA_DIR: options.dataDir ?? join(directory, 'data'),
@@ -64,7 +67,8 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
       metrics,
       adminToken,
       log,
-      requestSync: async company => ({ job: (await requestRun(queues, 'sync', company)).id ?? '' }),
+      requestSync: (company, { full }) =>
+        requestSync({ queues, requests }, company, { full, restart: false }),
       status: async company => JSON.stringify({ company }),
       report: async company => `<h1>${company}</h1>`,
       api: null,

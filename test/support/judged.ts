@@ -1,7 +1,8 @@
 import { type Verdict, validateAnalysis, validateNotice, validatePage } from '#src/pipeline/validate.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { type Tree, treeOf } from './mutations.ts'
-import { judge, microsOf, type Root } from './oracle.ts'
+import { judge, type Root } from './oracle/judge.ts'
+import { microsOf } from './oracle/moments.ts'
 import { fullAnalysis } from './prepared.ts'
 
 /** Valid documents to mutate: notices of every phase, analyses of every level, most of them small. */

@@ -9,17 +9,16 @@ import { type SyncRequest, sync } from '#src/sync.ts'
 import { contextHere } from './here.ts'
 import { validDocuments } from './judged.ts'
 import { type Mutation, mutated, mutation } from './mutations.ts'
+import type { Document } from './oracle/json.ts'
+import { type Judgement, judge } from './oracle/judge.ts'
 import {
   analysisRow,
   CHILD_TABLES,
   childRows,
-  type Document,
   difference,
   type ExpectedRow,
   editalRow,
-  type Judgement,
-  judge,
-} from './oracle.ts'
+} from './oracle/rows.ts'
 
 const EVERYTHING: SyncRequest = {
   full: false,

@@ -33,7 +33,7 @@ if (import.meta.main) {
     for (const signal of ['SIGINT', 'SIGTERM']) process.removeAllListeners(signal)
     if (environment.TEST_END_AT_STEP) await import(`./end_at_step.ts?${count}`)
     // Loading the program runs it. Another URL loads it again, but not the modules that it imports.
-    await import(`../../src/cli/program.ts?${count}`)
+    await import(`../../src/cli/start.ts?${count}`)
     process.stderr.write(END)
     process.stdout.write(`${END}${process.exitCode ?? 0}${END}`)
   }

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
+import type { HttpBindings } from '#src/platform/http/outgoing.ts'
 import { requestPath } from '#src/platform/http/request_target.ts'
-import type { HttpBindings } from '#src/platform/http/server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the routes may share any variables
 export type Routes = Hono<any>

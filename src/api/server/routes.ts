@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono'
 import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
-import type { HttpBindings } from '#src/platform/http/server.ts'
+import type { HttpBindings } from '#src/platform/http/outgoing.ts'
 import { sendRefusal } from './answers.ts'
 import { presentedKey } from './presented_key.ts'
 import { createRoutes } from './router.ts'

@@ -1,28 +1,19 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type Server,
-  ServerResponse,
-} from 'node:http'
-import { type Socket, Server as TcpServer } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Server as TcpServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
-import { systemCode } from '#src/platform/errors.ts'
 import { listen } from '#src/platform/http/listen.ts'
-import { type Client, createClientAddresses, networkOf } from './client_address.ts'
+import { createClientAddresses, networkOf } from './client_address.ts'
 import { type ConnectionCounts, Connections } from './connections.ts'
+import { measure, Outgoing } from './outgoing.ts'
 import { countArrival } from './pace.ts'
+import { answerTo, refuse, sendError } from './refuse.ts'
 import { badRequest } from './request_target.ts'
-import { SECURITY_HEADERS, TLS_HEADERS } from './security_headers.ts'
 import { HTTP_DEFAULTS, type HttpSettings } from './settings.ts'
 
 /** All headers of a request together. This is Node's default, stated here because clients can hit it. */
 const MAX_HEADER_BYTES = 16 * 1024
-/** Limit for an unused request body; no route accepts this much. */
-const MAX_BODY_READ = 64 * 1024
 /** How long a connection may stay idle between two requests. */
 const KEEP_ALIVE_MS = 30_000
 /** How often slow requests are checked for. Node's default of 30 s would exceed most of their time limit. */
@@ -31,35 +22,6 @@ const CHECK_EVERY_MS = 1000
 const LINGER_MS = 300
 /** After a stop, running requests may take this much longer. */
 const CLOSE_WITHIN_MS = 5000
-/** How long a client may take to read its answer before the rest of its request is discarded. */
-const REFUSAL_WITHIN_MS = 1000
-
-/** One request and its answer, as the connection sees them. Routes add what they know. */
-export type Exchange = Client & {
-  readonly incoming: IncomingMessage
-  /** Extra headers for its answer; names in lower case. Headers that the answer sets itself take precedence. */
-  readonly headers: Record<string, string>
-  /** Extra fields for its log line. */
-  readonly notes: Record<string, string>
-  /** Called once, when the answer was sent or the connection was lost. */
-  onEnd: ((exchange: Exchange, ended: Ended) => void) | null
-}
-
-export type Ended = {
-  /** Null if the connection was lost before there was an answer. */
-  readonly status: number | null
-  /** Whether the whole answer was sent. */
-  readonly isWhole: boolean
-  readonly ms: number
-  /** As sent, including headers. */
-  readonly bytes: number
-}
-
-/** What routes find in `context.env`. */
-export type HttpBindings = {
-  readonly incoming: IncomingMessage
-  readonly outgoing: Outgoing
-}
 
 /** Current connections, and what was turned away since the start. */
 export type ConnectionFigures = ConnectionCounts &
@@ -105,62 +67,12 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   const settings: HttpSettings = { ...HTTP_DEFAULTS, ...given }
   const { host, port } = settings
   const addresses = createClientAddresses(settings.trustedProxies)
-  const connections = new Connections({
-    maxConnections: settings.maxConnections,
-    maxPerAddress: settings.maxConnectionsPerAddress,
-    requestWithinMs: settings.requestTimeoutMs,
-    answerWithinMs: settings.answerTimeoutMs,
-    idleWithinMs: KEEP_ALIVE_MS + settings.requestTimeoutMs,
-    isExempt: addresses.isTrusted,
-    onCrowd,
-  })
-  const server = createServer({
-    ServerResponse: Outgoing,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: settings.requestTimeoutMs,
-    requestTimeout: settings.requestTimeoutMs,
-    connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, settings.requestTimeoutMs),
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    // A missing Host is answered below, in JSON.
-    requireHostHeader: false,
-  })
-  // `Connections` handles half-closed clients: their answers may still be on the way, in pieces.
-  Object.assign(server, { httpAllowHalfOpen: true })
+  const connections = openConnections(settings, { addresses, onCrowd })
+  const server = createBareServer(settings)
   let closing = false
-  const isClosing = () => closing
-  const serve = getRequestListener((request, env) => app.fetch(request, env), {
-    // The adapter's faster Request and Response would replace the globals of the whole process.
-    overrideGlobalObjects: intercept === undefined,
-    hostname: 'localhost',
-    errorHandler: error => answerTo(error),
-  })
-  server.on('connection', socket => {
-    countArrival()
-    connections.accept(socket)
-  })
-  server.on('clientError', (error, socket) => {
-    // Anything written now would replace the answer or end up inside it.
-    if (connections.isBusy(socket)) socket.destroy()
-    else refuse(error, socket)
-  })
-  server.on('connect', (_, socket) => refuse(new Error('CONNECT'), socket))
-  server.on('request', (incoming: IncomingMessage, outgoing: Outgoing) => {
-    const { address, isSecure } = addresses.of(incoming)
-    const arrivedMs = performance.now()
-    outgoing.exchange = { address, isSecure, incoming, headers: {}, notes: {}, onEnd: null }
-    const answer = async () => {
-      // Evaluated when the answer is written, which may be much later.
-      outgoing.isLast = isClosing
-      measure(outgoing, { incoming, arrivedMs })
-      const wrong = badRequest(incoming)
-      if (wrong) return sendError(outgoing, wrong)
-      const route = async () => void (await serve(incoming, outgoing))
-      await (intercept ? intercept(incoming, outgoing, route) : route())
-    }
-    connections.answer(incoming, { outgoing, answer, client: networkOf(address) })
-  })
-  // Otherwise Node answers by itself. An unknown expectation may be ignored (RFC 9110).
-  server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
+  acceptConnections(server, connections)
+  const respond = createRespond(app, intercept)
+  answerRequests(server, { addresses, connections, respond, isClosing: () => closing })
   const actualPort = await listen(server, { host, port }, code => (explain ?? portProblem(settings))(code))
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${actualPort}`,
@@ -182,144 +94,97 @@ export async function startHttp(app: App, options: Options): Promise<Listening> 
   }
 }
 
-const isNever = () => false
+type Addresses = ReturnType<typeof createClientAddresses>
 
-/** Large bodies are written in pieces: the kernel takes megabytes at once, and all clients wait for the copy. */
-const PIECE_BYTES = 256 * 1024
+function openConnections(
+  settings: HttpSettings,
+  { addresses, onCrowd }: { addresses: Addresses; onCrowd: (isCrowd: boolean) => void },
+): Connections {
+  return new Connections({
+    maxConnections: settings.maxConnections,
+    maxPerAddress: settings.maxConnectionsPerAddress,
+    requestWithinMs: settings.requestTimeoutMs,
+    answerWithinMs: settings.answerTimeoutMs,
+    idleWithinMs: KEEP_ALIVE_MS + settings.requestTimeoutMs,
+    isExempt: addresses.isTrusted,
+    onCrowd,
+  })
+}
 
-/** Adds its exchange's headers and the security headers, and closes the connection if it is the last answer on it. */
-export class Outgoing extends ServerResponse {
-  exchange: Exchange | null = null
+type BareServer = Server<typeof IncomingMessage, typeof Outgoing>
 
-  isLast = isNever
+/** Parses requests; what happens to them is up to its listeners. */
+function createBareServer({ requestTimeoutMs }: HttpSettings): BareServer {
+  const server = createServer({
+    ServerResponse: Outgoing,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: requestTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, requestTimeoutMs),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // `badRequest` answers a missing Host, in JSON.
+    requireHostHeader: false,
+  })
+  // `Connections` handles half-closed clients: their answers may still be on the way, in pieces.
+  return Object.assign(server, { httpAllowHalfOpen: true })
+}
 
-  /** The rest of a body that is written in pieces. */
-  #remaining: Uint8Array | null = null
-  #bodyBytes = 0
-  #onEnd: (() => void) | undefined
+/** Every connection, and what arrives on it that is not a request. */
+function acceptConnections(server: BareServer, connections: Connections): void {
+  server.on('connection', socket => {
+    countArrival()
+    connections.accept(socket)
+  })
+  server.on('clientError', (error, socket) => {
+    // Anything written now would replace the answer or end up inside it.
+    if (connections.isBusy(socket)) socket.destroy()
+    else refuse(error, socket)
+  })
+  server.on('connect', (_, socket) => refuse(new Error('CONNECT'), socket))
+  // Otherwise Node answers by itself. An unknown expectation may be ignored (RFC 9110).
+  server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
+}
 
-  /** When the most recent piece was written. */
-  lastPieceMs = 0
+type Respond = (incoming: IncomingMessage, outgoing: Outgoing) => Promise<void>
 
-  /** Bytes held for a client that has not read its whole answer: the whole body, until its last piece is written. */
-  get unreadBytes(): number {
-    return this.#remaining ? this.#bodyBytes : this.writableLength
-  }
-
-  // biome-ignore lint/suspicious/noExplicitAny: Node's own has three forms
-  override end(...given: any[]): this {
-    const [body] = given
-    // Already ending.
-    if (this.#remaining) return this
-    if (!(body instanceof Uint8Array) || body.length <= PIECE_BYTES) return super.end(...given)
-    if (!this.headersSent && !this.hasHeader('content-length')) this.setHeader('content-length', body.length)
-    this.#remaining = body
-    this.#bodyBytes = body.length
-    this.#onEnd = given.find(one => typeof one === 'function')
-    // In a later turn, because a piece that the system takes at once also drains at once.
-    this.on('drain', () => setImmediate(() => this.#writeOn()))
-    this.#writeOn()
-    return this
-  }
-
-  #writeOn(): void {
-    while (this.#remaining && !this.destroyed) {
-      this.lastPieceMs = performance.now()
-      const piece = this.#remaining.subarray(0, PIECE_BYTES)
-      const rest = this.#remaining.subarray(PIECE_BYTES)
-      this.#remaining = rest.length > 0 ? rest : null
-      if (!this.#remaining) super.end(piece, this.#onEnd)
-      else if (!this.write(piece)) return
-    }
-  }
-
-  override writeHead(status: number, ...rest: unknown[]): this {
-    const { exchange } = this
-    const headers = { ...SECURITY_HEADERS, ...exchange?.headers, ...(rest.at(-1) as OutgoingHttpHeaders) }
-    if (exchange?.isSecure) Object.assign(headers, TLS_HEADERS)
-    const isTooLong = hasLargeBody(this.req)
-    if (isTooLong) closeUnread(this.req.socket)
-    if (isTooLong || this.isLast()) this.shouldKeepAlive = false
-    return super.writeHead(status, headers)
+/** Answers a request that may be answered now: by the routes, unless it is malformed or intercepted. */
+function createRespond(app: App, intercept: Intercept | undefined): Respond {
+  const serve = getRequestListener((request, env) => app.fetch(request, env), {
+    // The adapter's faster Request and Response would replace the globals of the whole process.
+    overrideGlobalObjects: intercept === undefined,
+    hostname: 'localhost',
+    errorHandler: error => answerTo(error),
+  })
+  return async (incoming, outgoing) => {
+    const wrong = badRequest(incoming)
+    if (wrong) return sendError(outgoing, wrong)
+    const route = async () => void (await serve(incoming, outgoing))
+    await (intercept ? intercept(incoming, outgoing, route) : route())
   }
 }
 
-/** Whether a request's body may be so large that closing the connection is better than reading the rest. */
-function hasLargeBody({ complete, headers }: IncomingMessage): boolean {
-  if (complete) return false
-  const { 'content-length': length, 'transfer-encoding': encoding } = headers
-  return encoding !== undefined || Number(length ?? 0) > MAX_BODY_READ
-}
-
-/** Delays closing after the answer: closing a socket with unread bytes resets it, and the client loses the answer. */
-function closeUnread(socket: Socket): void {
-  socket.destroySoon = () => {
-    socket.pause()
-    socket.end()
-    setTimeout(() => socket.destroy(), REFUSAL_WITHIN_MS).unref()
-  }
-}
-
-function measure(
-  outgoing: Outgoing,
-  { incoming: { socket }, arrivedMs }: { readonly incoming: IncomingMessage; readonly arrivedMs: number },
+/** Gives each request its exchange, and answers it when `connections` gives it a turn. */
+function answerRequests(
+  server: BareServer,
+  {
+    addresses,
+    connections,
+    respond,
+    isClosing,
+  }: { addresses: Addresses; connections: Connections; respond: Respond; isClosing: () => boolean },
 ): void {
-  const bytesBefore = socket.bytesWritten
-  outgoing.once('close', () => {
-    const { exchange } = outgoing
-    exchange?.onEnd?.(exchange, {
-      status: outgoing.headersSent ? outgoing.statusCode : null,
-      isWhole: outgoing.writableFinished,
-      ms: performance.now() - arrivedMs,
-      // `bytesWritten` includes what is still buffered.
-      bytes: Math.max(0, socket.bytesWritten - bytesBefore - socket.writableLength),
-    })
+  server.on('request', (incoming: IncomingMessage, outgoing: Outgoing) => {
+    const { address, isSecure } = addresses.of(incoming)
+    const arrivedMs = performance.now()
+    outgoing.exchange = { address, isSecure, incoming, headers: {}, notes: {}, onEnd: null }
+    const answer = async () => {
+      // Evaluated when the answer is written, which may be much later.
+      outgoing.isLast = isClosing
+      measure(outgoing, { incoming, arrivedMs })
+      await respond(incoming, outgoing)
+    }
+    connections.answer(incoming, { outgoing, answer, client: networkOf(address) })
   })
-}
-
-/** If the adapter cannot read the request, the client is at fault. Anything else is our fault. */
-function answerTo(error: unknown): Response {
-  const isWrong = error instanceof Error && error.name === 'RequestError'
-  return isWrong
-    ? Response.json({ error: 'bad_request', detail: 'The request target is malformed.' }, { status: 400 })
-    : Response.json({ error: 'internal_error' }, { status: 500 })
-}
-
-function sendError(outgoing: ServerResponse, { status, detail }: { status: number; detail: string }): void {
-  const body = JSON.stringify({ error: 'bad_request', detail })
-  // Later requests on this connection would be just as wrong.
-  outgoing.shouldKeepAlive = false
-  outgoing.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-  })
-  outgoing.end(outgoing.req.method === 'HEAD' ? undefined : body)
-}
-
-/** Answers a request that Node could not parse, in JSON like any other bad request. */
-function refuse(error: Error, socket: Duplex): void {
-  if (!socket.writable || systemCode(error) === 'ECONNRESET') {
-    socket.destroy()
-    return
-  }
-  const [status, name] =
-    systemCode(error) === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', 'headers_too_large']
-      : systemCode(error) === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ['408 Request Timeout', 'timeout']
-        : ['400 Bad Request', 'bad_request']
-  const body = JSON.stringify({ error: name })
-  const headers = {
-    Connection: 'close',
-    'Content-Type': 'application/json',
-    'Content-Length': body.length,
-    ...SECURITY_HEADERS,
-  }
-  const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
-  // Anything more that it sends is not read.
-  socket.pause()
-  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`)
-  setTimeout(() => socket.destroy(), REFUSAL_WITHIN_MS).unref()
 }
 
 function portProblem({ host, port }: HttpSettings): (code: string) => string {

@@ -1,6 +1,6 @@
 /**
  * The parts of Metabase's answers that are read here. Its API is documented by its source code: each endpoint's
- * `defendpoint` names its parameters and body. What is sent and read here, and what `test/support/metabase_api.ts`
+ * `defendpoint` names its parameters and body. What is sent and read here, and what `test/support/metabase/api.ts`
  * accepts, comes from these files of metabase/metabase below `src/metabase/`, each at the commit named (2025 and
  * 2026). None of it was tested against a running Metabase.
  *

@@ -1,8 +1,9 @@
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import type { MetabaseDatabase } from './answers.ts'
-import { type Metabase, MetabaseError } from './client.ts'
+import type { Metabase } from './client.ts'
 import type { Owner } from './database.ts'
 import { companyOfMark } from './mark.ts'
+import { MetabaseError } from './metabase_error.ts'
 
 export type Pointed = {
   /** The file it pointed at before; null for none. */

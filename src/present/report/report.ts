@@ -20,12 +20,11 @@ export async function renderReport(db: Database, { now }: At): Promise<string> {
 
 /**
  * The report of the latest snapshot in a lake.
- * @throws FatalError if there is no snapshot yet, or it has no marts.
+ * @throws FatalError if there is no snapshot yet.
  */
 export async function renderLatestReport(lake: string, at: At): Promise<string> {
   const { db } = await openSnapshot(lake)
   try {
-    await assertMarts(db)
     return await renderReport(db, at)
   } finally {
     db.close()
@@ -55,12 +54,4 @@ export async function writeReport(
     )
   }
   return { bytes: Buffer.byteLength(text) }
-}
-
-async function assertMarts(db: Database): Promise<void> {
-  const marts = await db.rows(`SELECT 1 FROM duckdb_views() WHERE view_name = 'frescor'`)
-  if (marts.length > 0) return
-  throw new FatalError(
-    'The latest snapshot was written by an earlier version and has no marts. Run `npm run publish` to write a new one.',
-  )
 }

@@ -7,10 +7,7 @@ import { messageOf, systemCode } from '#src/platform/errors.ts'
 const TABLE = `
   CREATE TABLE IF NOT EXISTS api_keys (
     hash BLOB PRIMARY KEY, prefix TEXT NOT NULL UNIQUE, company TEXT NOT NULL, description TEXT NOT NULL,
-    created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT) STRICT`
-
-/** Columns that the first version did not have; that version can still read and write a file that has them. */
-const ADDED_COLUMNS = ['expires_at', 'replaced_by']
+    created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT, expires_at TEXT, replaced_by TEXT) STRICT`
 
 /** Suffixes of the files that SQLite creates beside it. */
 const COMPANIONS = ['-wal', '-shm', '-journal']
@@ -38,20 +35,17 @@ export type KeyFile = {
   readonly db: DatabaseSync
   /** Why it is read without locks, so that this connection sees no later changes; null if it is read with locks. */
   readonly frozenBy: unknown
-  /** Whether it has all columns of this version. */
-  readonly isCurrent: boolean
   /** What `identityOf` returns as long as the path is this file. */
   readonly identity: string
 }
 
-/** Opens the file for writing; creates it if necessary, and migrates one of an older version. */
+/** Opens the file for writing; creates it if necessary. */
 export function openToWrite(path: string, waitMs: number): KeyFile {
   claimFile(path, COMPANIONS)
   const db = new DatabaseSync(path, { timeout: waitMs })
   try {
-    db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-    if (missingOf(columnsOf(db)).length > 0) migrate(db)
-    return { db, frozenBy: null, isCurrent: true, identity: identityOf(path, false) }
+    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${TABLE}`)
+    return { db, frozenBy: null, identity: identityOf(path, false) }
   } catch (error) {
     db.close()
     throw error
@@ -112,8 +106,7 @@ export function reasonOf(error: unknown): string {
 function withTable(db: DatabaseSync, about: Pick<KeyFile, 'frozenBy' | 'identity'>): KeyFile | null {
   try {
     db.exec('PRAGMA synchronous = FULL')
-    const columns = columnsOf(db)
-    if (columns.length > 0) return { db, ...about, isCurrent: missingOf(columns).length === 0 }
+    if (hasTable(db)) return { db, ...about }
     db.close()
     return null
   } catch (error) {
@@ -122,27 +115,8 @@ function withTable(db: DatabaseSync, about: Pick<KeyFile, 'frozenBy' | 'identity
   }
 }
 
-function migrate(db: DatabaseSync): void {
-  db.exec(`BEGIN IMMEDIATE; ${TABLE}`)
-  try {
-    // Checked again: another process may have been faster.
-    for (const column of missingOf(columnsOf(db))) db.exec(`ALTER TABLE api_keys ADD COLUMN ${column} TEXT`)
-    db.exec('COMMIT')
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK')
-    throw error
-  }
-}
-
-function missingOf(columns: readonly string[]): string[] {
-  return ADDED_COLUMNS.filter(column => !columns.includes(column))
-}
-
-function columnsOf(db: DatabaseSync): string[] {
-  return db
-    .prepare('SELECT name FROM pragma_table_info(?)')
-    .all('api_keys')
-    .map(({ name }) => String(name))
+function hasTable(db: DatabaseSync): boolean {
+  return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'api_keys'").get() !== undefined
 }
 
 function urlOf(path: string, query: string): URL {

@@ -33,9 +33,8 @@ type Row = {
   readonly created_at: string
   readonly last_used_at: string | null
   readonly revoked_at: string | null
-  /** Missing in a file of the first version. */
-  readonly expires_at?: string | null
-  readonly replaced_by?: string | null
+  readonly expires_at: string | null
+  readonly replaced_by: string | null
 }
 
 /** The beginning of every key (docs/contract.md#authentication). */
@@ -60,9 +59,9 @@ export class KeyStore {
     this.#db = file.db
     this.path = keyFilePath(dataDir)
     this.#revocations = new Revocations(dataDir)
-    // A file of the first version may be migrated while a server has it open: SQLite then expands * again.
-    const columns = file.isCurrent ? 'prefix, company, expires_at' : '*'
-    this.#byHash = file.db.prepare(`SELECT ${columns} FROM api_keys WHERE hash = ? AND revoked_at IS NULL`)
+    this.#byHash = file.db.prepare(
+      'SELECT prefix, company, expires_at FROM api_keys WHERE hash = ? AND revoked_at IS NULL',
+    )
   }
 
   /**
@@ -151,7 +150,7 @@ export class KeyStore {
         )
       const { key, prefix: successor } = this.#insert(old, now, expiresAt ?? sameLifetime(old, now))
       const endsAt = new Date(Math.min(now.getTime() + overlapMs, expiryMs(old))).toISOString()
-      // Revoked rather than expired: a server of the first version knows no expiry.
+      // Without an overlap it was ended by hand, which is what `revoked` means.
       const ended = overlapMs === 0 ? now.toISOString() : null
       this.#db
         .prepare('UPDATE api_keys SET expires_at = ?, revoked_at = ?, replaced_by = ? WHERE prefix = ?')
@@ -317,15 +316,15 @@ function entryOf(row: Row, waiting: Date | undefined): KeyEntry {
     description,
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,
-    expiresAt: row.expires_at ?? null,
+    expiresAt: row.expires_at,
     revokedAt: row.revoked_at ?? waiting?.toISOString() ?? null,
-    replacedBy: row.replaced_by ?? null,
+    replacedBy: row.replaced_by,
   }
 }
 
 /** An invalid time counts as over. */
-function isOver(expiresAt: string | null | undefined, now: Date): boolean {
-  return expiresAt !== null && expiresAt !== undefined && !(now.getTime() < Date.parse(expiresAt))
+function isOver(expiresAt: string | null, now: Date): boolean {
+  return expiresAt !== null && !(now.getTime() < Date.parse(expiresAt))
 }
 
 function expiryMs({ expiresAt }: KeyEntry): number {

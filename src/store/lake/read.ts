@@ -58,12 +58,6 @@ export async function latestSources(lakes: readonly string[]): Promise<CatalogSo
   if (manifests.length === 0) {
     throw new FatalError('No company has a snapshot yet. Run `npm run sync -- --full` first.')
   }
-  const old = manifests.find(({ source_timezone }) => !source_timezone)
-  if (old) {
-    throw new FatalError(
-      `The latest snapshot of ${old.company} was written by an earlier version. Run \`npm run publish -- --company ${old.company}\` to write a new one.`,
-    )
-  }
   return manifests.map(sourceOf)
 }
 

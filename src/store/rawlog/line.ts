@@ -17,8 +17,8 @@ export type Line =
       analysis_statuses: readonly string[]
       /** Set by `--full` to the current time: analyses logged before this line are due again. */
       refetch_before?: string
-      /** The log's company; identifies a segment of another one. Absent in lines of the first versions. */
-      company?: string
+      /** The log's company; identifies a segment of another one. */
+      company: string
       /** The log's name: its first run. Absent in that run's own line. */
       log?: string
     }

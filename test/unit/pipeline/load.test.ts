@@ -8,7 +8,7 @@ import { RawLogWriter, type Segment, type Unsealed } from '#src/store/rawlog/wri
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { openWarehouseCase, STARTED, TIMEZONE } from '#test/support/warehouse.ts'
 
-const RUN: Line = { type: 'run_started', mode: 'full', analysis_statuses: [] }
+const RUN: Line = { type: 'run_started', mode: 'full', analysis_statuses: [], company: 'acme' }
 
 function line(number: number): Line {
   return { type: 'notice', edital_id: idOf(number), updated_at: noticeEntry(number).edital.updated_at }

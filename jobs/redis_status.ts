@@ -1,0 +1,161 @@
+import type { Redis } from 'ioredis'
+import type { Logger } from 'pino'
+import { messageOf } from '#src/platform/errors.ts'
+import { refusalAtTheDoor } from './redis_greeting.ts'
+import { probe } from './redis_probe.ts'
+import { isHangUp, isLostJob, lostConnection, type RedisProblem, redisProblem } from './redis_problem.ts'
+
+/** A Redis that refuses commands is probed again after this. */
+const PROBE_MS = 2000
+/** An error is logged again if it has not occurred for this long. */
+const LOG_AGAIN_MS = 60_000
+
+type Watched = {
+  readonly redis: Redis
+  readonly url: string
+  readonly prefix: string
+  readonly log: Logger
+}
+
+/** Whether Redis can be used, from the events of one connection, the errors of all, and probes. Logs each change. */
+export class RedisStatus {
+  readonly #watched: Watched
+  readonly #once: ReturnType<typeof createOnce>
+  #problem: RedisProblem | null = null
+  #timer: NodeJS.Timeout | null = null
+  #isLogged = false
+  #isOver = false
+  #isProbing = false
+  #isAtTheDoor = false
+  /** A refusal that a running probe may explain. */
+  #vague: RedisProblem | null = null
+  #wasEverReady = false
+
+  constructor(watched: Watched) {
+    this.#watched = watched
+    this.#once = createOnce(watched.log)
+  }
+
+  /** Why Redis cannot be used now; null if no problem is known. */
+  get problem(): RedisProblem | null {
+    return this.#problem
+  }
+
+  /** The connection is ready for commands. */
+  connected(): void {
+    this.#wasEverReady = true
+    // Wait before probing a Redis that refuses: each refusal by a replica makes us reconnect.
+    if (this.#problem?.kind === 'refused') this.#refused(this.#problem)
+    else void this.#check()
+  }
+
+  /** The connection was lost, or could not be made. */
+  lost(error: unknown, { wasReady }: { wasReady: boolean }): void {
+    const found = lostConnection(error, this.#watched.url, { wasEverReady: this.#wasEverReady })
+    if (!isHangUp(error)) this.#became(found)
+    // A problem already known explains more than the hang-up does.
+    else if (this.#problem === null || this.#problem.kind === 'away') {
+      this.#problem = found
+      // If the connection was ready, the next attempt shows the cause.
+      if (!wasReady) void this.#explainHangUp(found)
+    }
+  }
+
+  /** An error from BullMQ or from one of our commands. */
+  note(error: unknown): void {
+    const found = redisProblem(error, this.#watched.url)
+    // Redis does not name the refused command of a script. The probe does, even if it is already running.
+    if (found?.kind === 'refused' && found.isVague) {
+      if (this.#isProbing) this.#vague ??= found
+      else void this.#check(found)
+    } else if (found?.kind === 'refused') this.#refused(found)
+    // Our own connection reports the other connection errors; BullMQ's connections only repeat them.
+    else if (found === null) this.#once.error(describe(error), isLostJob(error) ? 'lost jobs' : undefined)
+  }
+
+  /** No more probes and lines. */
+  end(): void {
+    this.#isOver = true
+    if (this.#timer) clearTimeout(this.#timer)
+  }
+
+  #became(next: RedisProblem): void {
+    if (this.#isOver) return
+    if (!this.#isLogged) this.#once.forget()
+    this.#isLogged = true
+    this.#problem = next
+    // One outage causes several different errors in a row.
+    if (next.kind === 'away') this.#once.error(`${next.sentence} Retrying until it answers.`, next.kind)
+    else this.#once.error(next.sentence, next.sentence)
+  }
+
+  #well(): void {
+    if (this.#isLogged) this.#watched.log.info('Redis answers again.')
+    this.#problem = null
+    this.#isLogged = false
+  }
+
+  #refused(found: RedisProblem): void {
+    this.#became(found)
+    if (this.#timer || this.#isOver) return
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      void this.#check()
+    }, PROBE_MS)
+  }
+
+  /**
+   * Only a write shows that Redis can be used: a replica or a full Redis answers reads too.
+   * @param otherwise the problem of a command, reported if the probe finds none.
+   */
+  async #check(otherwise: RedisProblem | null = null): Promise<void> {
+    const { redis, prefix, url } = this.#watched
+    // One probe at a time: a probe that a replica refused is resent to the new master.
+    if (this.#isOver || this.#isProbing || redis.status !== 'ready') return
+    this.#isProbing = true
+    this.#vague = otherwise
+    try {
+      await probe(redis, prefix)
+      if (this.#vague) this.#refused(this.#vague)
+      else this.#well()
+    } catch (error) {
+      const found = redisProblem(error, url)
+      if (found?.kind === 'refused') this.#refused(found)
+      else this.note(error)
+    } finally {
+      this.#isProbing = false
+    }
+  }
+
+  async #explainHangUp(found: RedisProblem): Promise<void> {
+    const { redis, url } = this.#watched
+    if (this.#isAtTheDoor) return
+    this.#isAtTheDoor = true
+    const text = await refusalAtTheDoor(url)
+    this.#isAtTheDoor = false
+    // Meanwhile another attempt may have connected, or found another problem.
+    if (this.#problem?.kind === 'away' && redis.status !== 'ready')
+      this.#became(text === null ? found : lostConnection(new Error(text), url))
+  }
+}
+
+function describe(error: unknown): string {
+  const text = messageOf(error)
+  if (!isLostJob(error)) return `Queue error: ${text}`
+  const job = /job (\S+?)\.?(?:\s|$)/.exec(text)?.[1] ?? ''
+  return `This worker lost job ${job}: Redis was away for longer than JOB_LOCK_MS, or lost its data. What the run fetched is kept; the next run continues from there.`
+}
+
+/** Logs an error again only if it has not occurred for a minute. */
+function createOnce(log: Logger) {
+  const loggedAtMs = new Map<string, number>()
+  return {
+    error(message: string, about = message) {
+      const lastMs = loggedAtMs.get(about)
+      const nowMs = performance.now()
+      loggedAtMs.set(about, nowMs)
+      if (lastMs === undefined || nowMs - lastMs > LOG_AGAIN_MS) log.error(message)
+    },
+    forget: () => loggedAtMs.clear(),
+  }
+}

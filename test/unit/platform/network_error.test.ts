@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest'
+import { describeRedirect, isRedirect } from '#src/platform/http/client.ts'
+import { checkKey } from '#src/platform/http/credentials.ts'
+import { explainNetwork, NetworkError } from '#src/platform/http/network_error.ts'
+import { tlsTrouble } from '#src/platform/tls.ts'
+
+const coded = (code: string) => Object.assign(new Error('failed'), { code })
+
+it.each([
+  ['ECONNREFUSED', 'unreached', 'the connection was refused'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'unreached', 'no connection within 3 s'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'late', 'no answer within 3 s'],
+  ['UND_ERR_BODY_TIMEOUT', 'late', 'the answer stalled for longer than 3 s'],
+  ['ECONNRESET', 'lost', 'the connection was reset'],
+  ['HPE_INVALID_CONSTANT', 'lost', 'wrapped'],
+  ['EAI_FAIL', 'lost', 'wrapped'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'untrusted', 'no trusted authority signed its certificate'],
+  ['CERT_HAS_EXPIRED', 'untrusted', 'its certificate has expired'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'untrusted', 'its certificate is for another host name'],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'untrusted', 'it does not speak TLS'],
+  ['CERT_REVOKED', 'untrusted', 'TLS failed'],
+])('%s means that a server is %s: %s', (code, trouble, message) => {
+  const explained = explainNetwork(new Error('wrapped', { cause: coded(code) }), '3 s')
+  expect(explained).toBeInstanceOf(NetworkError)
+  expect(explained).toMatchObject({ trouble, message, code })
+})
+
+it('an error of the program is not one of the network', () => {
+  for (const error of [new TypeError('wrong'), coded('ERR_INVALID_ARG_TYPE'), coded('UND_ERR_INVALID_ARG')]) {
+    expect(explainNetwork(error, '3 s')).toBe(error)
+  }
+})
+
+it('a code that is not about TLS says nothing about it', () => {
+  expect(['ECONNREFUSED', 'ENOENT', 'UND_ERR_SOCKET', ''].map(tlsTrouble)).toEqual([null, null, null, null])
+})
+
+it('of a redirect, only the origin of its target is shown', () => {
+  const redirect = (location?: string) =>
+    describeRedirect({ status: 302, headers: location === undefined ? {} : { location } }, 'API_BASE_URL')
+  expect(redirect('https://other.example/path?key=secret')).toBe(
+    'redirects (302) to https://other.example. Redirects are not followed, so that no other server receives the key. Set API_BASE_URL to the final address',
+  )
+  for (const elsewhere of [undefined, '/path?key=secret']) {
+    expect(redirect(elsewhere)).toContain('redirects (302) to another path.')
+  }
+  expect([200, 299, 300, 308, 399, 400].filter(isRedirect)).toEqual([300, 308, 399])
+})
+
+it('a key that a header cannot hold is refused, and not shown', () => {
+  for (const key of ['', 'two words', 'key\n', 'chave-ção', '\u0000']) {
+    expect(() => checkKey(key, 'API_KEY')).toThrow(/^API_KEY contains white space or other characters/)
+    if (key) expect(() => checkKey(key, 'API_KEY')).not.toThrow(key)
+  }
+  checkKey('edk_a+b/c=d&e', 'API_KEY')
+})
