@@ -47,6 +47,8 @@ async function mirror(
   try {
     surveyed = await survey(request, refetch, context, warehouse)
     await logChanges(loader, surveyed)
+    // A crash while analyses are fetched, which can take hours, keeps what the list showed.
+    if (surveyed.plan.toFetch > 0) await loader.settle()
     fetched = await fetchPlanned(surveyed, context, loader)
     return { surveyed, fetched, ended: fetched.stopped }
   } catch (error) {

@@ -288,7 +288,7 @@ describe('the bench of a month', () => {
         { networkFaults: 'truncated', status: 'partial' },
         { networkFaults: 'fair', status: 'ok' },
       ])
-      expect(measured.days).toMatchObject([{ hour: 2, segments: 6, snapshots: 3, rows: { sync_runs: 3 } }])
+      expect(measured.days).toMatchObject([{ hour: 2, segments: 9, snapshots: 3, rows: { sync_runs: 3 } }])
       expect(figures).toMatchObject({ runs: 2, not_ok: 1, tables_differ: 0, rss_ratio: null })
       expect(bars.filter(({ met }) => !met)).toEqual([])
 

@@ -55,7 +55,7 @@ test('the key is in nothing that a run writes or prints, however the run ends', 
   }
   const quarantined = await ended
   expect(quarantined.code).toBe(3)
-  expect(output.join()).toMatch(/main\.ts\0sync/)
+  expect(output.join()).toMatch(/main\.js\0sync/)
   expect(output.join()).toContain('"what":"sync')
   faults.onRequest = undefined
 
