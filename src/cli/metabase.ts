@@ -7,7 +7,7 @@ import { createMetabase } from '#src/present/metabase/client.ts'
 import { type Provisioned, provision } from '#src/present/metabase/provision.ts'
 import { writeMetabaseState } from '#src/present/metabase/state.ts'
 import { companyPaths } from '#src/store/company.ts'
-import { requireLatest } from '#src/store/lake/read.ts'
+import { requireLatest } from '#src/store/lake/latest.ts'
 
 /** A new Metabase reads some 450 columns in seconds; on a busy machine it can take a minute. */
 const SYNC_MS = 180_000

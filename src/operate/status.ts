@@ -3,10 +3,12 @@ import { type Holder, readHolder } from '#src/platform/lock.ts'
 import { type MetabaseState, readMetabaseState } from '#src/present/metabase/state.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { describeFailure, type Failure, readFailure } from '#src/store/failure.ts'
-import { openSnapshot } from '#src/store/lake/read.ts'
+import { requireLatest } from '#src/store/lake/latest.ts'
+import type { Manifest } from '#src/store/lake/manifest.ts'
+import { countNotices, type NoticeCounts } from '#src/store/lake/notice_counts.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { readState } from '#src/store/state.ts'
-import type { Database, Row } from '#src/store/warehouse/database.ts'
+import type { Row } from '#src/store/warehouse/database.ts'
 
 /** The state of a company; what `status --json` prints. */
 export type Status = {
@@ -20,7 +22,7 @@ export type Status = {
   readonly snapshot: { readonly directory: string; readonly created_at: string }
   /** Null if no Metabase is configured. */
   readonly metabase: MetabaseState | null
-  readonly notices: readonly Row[]
+  readonly notices: readonly NoticeCounts[]
   readonly quarantine: readonly Row[]
   readonly drift: readonly Row[]
 }
@@ -28,20 +30,34 @@ export type Status = {
 /** Reads the latest snapshot and the last run's report; never the warehouse, which a sync may hold. */
 export async function readStatus(paths: CompanyPaths): Promise<Status> {
   const failure = await readFailure(paths)
-  const { db, manifest } = await openSnapshot(paths.lake).catch(error => {
+  const manifest = await requireLatest(paths.lake).catch(error => {
     throw error instanceof FatalError && failure !== null ? withCause(error, failure) : error
   })
   const state = await readState(paths)
+  return {
+    company: paths.company,
+    held_by: await readHolder(paths.lock),
+    last_run: state?.last_run ?? null,
+    last_failure: failure,
+    last_good_at: state?.last_good_at ?? null,
+    snapshot: { directory: manifest.directory, created_at: manifest.created_at },
+    metabase: await readMetabaseState(paths.metabase),
+    ...(await readSnapshot(paths, manifest)),
+  }
+}
+
+/** Usually nothing is quarantined: then DuckDB is not even loaded, which takes longer than everything else here. */
+async function readSnapshot(
+  { lake }: CompanyPaths,
+  { notices, tables }: Manifest,
+): Promise<Pick<Status, 'notices' | 'quarantine' | 'drift'>> {
+  if (notices && tables.quarantine?.rows === 0 && tables.schema_drift?.rows === 0)
+    return { notices, quarantine: [], drift: [] }
+  const { openSnapshot } = await import('#src/store/lake/read.ts')
+  const { db } = await openSnapshot(lake)
   try {
     return {
-      company: paths.company,
-      held_by: await readHolder(paths.lock),
-      last_run: state?.last_run ?? null,
-      last_failure: failure,
-      last_good_at: state?.last_good_at ?? null,
-      snapshot: { directory: manifest.directory, created_at: manifest.created_at },
-      metabase: await readMetabaseState(paths.metabase),
-      notices: await noticesByStatus(db),
+      notices: notices ?? (await countNotices(db)),
       quarantine: await db.rows(
         `SELECT kind, edital_id, reason, path, attempts, next_attempt_at FROM quarantine
          WHERE resolved_at IS NULL ORDER BY observed_at DESC`,
@@ -58,11 +74,4 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
 /** Adds the last failure to the error: before the first snapshot, nothing else is known. */
 function withCause({ message, exitCode }: FatalError, failure: Failure): FatalError {
   return new FatalError(`${message} The last run ${describeFailure(failure)}`, exitCode)
-}
-
-async function noticesByStatus(db: Database): Promise<Row[]> {
-  return await db.rows(`SELECT coalesce(status, 'all') AS status, count(*) AS notices,
-      count(*) FILTER (analysis_state = 'current') AS current, count(*) FILTER (analysis_state = 'pending') AS pending,
-      count(*) FILTER (analysis_state = 'quarantined') AS quarantined, count(*) FILTER (analysis_state = 'excluded') AS excluded
-    FROM editais WHERE deleted_at IS NULL GROUP BY GROUPING SETS ((status), ()) ORDER BY grouping(status), status`)
 }

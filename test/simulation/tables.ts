@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
+import { countNotices } from '#src/store/lake/notice_counts.ts'
 import { Database, literal } from '#src/store/warehouse/database.ts'
 import { assertHolds } from './assertions.ts'
 
@@ -31,6 +33,12 @@ export async function checkPublished(db: Database, paths: CompanyPaths, manifest
   )
   const differing = await differingTables(db, columns, ['', 'w.'])
   assertHolds(differing.length === 0, () => `I5: ${differing} differ between snapshot and warehouse`)
+  const counted = await countNotices(db)
+  assertHolds(
+    isDeepStrictEqual(manifest.notices, counted),
+    () =>
+      `I5: the manifest counts ${JSON.stringify(manifest.notices)}, its tables ${JSON.stringify(counted)}`,
+  )
 }
 
 const NOTHING = { columns: [], tables: [] }

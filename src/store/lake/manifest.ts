@@ -1,5 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { NoticeCounts } from './notice_counts.ts'
 
 /** One Parquet file of a snapshot. */
 export type SnapshotFile = {
@@ -32,6 +33,8 @@ export type Manifest = {
   /** The last segment of the raw log whose changes it holds. */
   readonly applied_segment: number
   readonly run_id: string | null
+  /** Its live notices by phase, so that their counts need no database. Version 0.2.0 did not write them. */
+  readonly notices?: readonly NoticeCounts[]
   readonly tables: Readonly<
     Record<string, { readonly rows: number; readonly bytes: number; readonly files: readonly SnapshotFile[] }>
   >

@@ -25,6 +25,7 @@ import {
   type SnapshotFile,
   snapshotsDirectory,
 } from './manifest.ts'
+import { countNotices } from './notice_counts.ts'
 import { removeExpired } from './retention.ts'
 
 /** If only `sync_runs` changed, one snapshot per hour is enough to watch freshness. */
@@ -140,7 +141,7 @@ async function writeSnapshot(
   const target = { directory, company, previousDirectory, access }
   const files = new Map<string, readonly SnapshotFile[]>()
   // One transaction, so that all tables show the same committed state.
-  await db.transaction(async () => {
+  const notices = await db.transaction(async () => {
     const versions = await db.rows<{ table_name: string; month: string; version: number }>(
       'FROM month_versions',
     )
@@ -150,6 +151,7 @@ async function writeSnapshot(
       const plan = planTable(table, previous, [...versions, ...lost])
       files.set(table.name, await writeTable(db, plan, { ...target, rows: counts[table.name] ?? 0 }))
     }
+    return await countNotices(db)
   })
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
@@ -177,6 +179,7 @@ async function writeSnapshot(
     data_version: state.data_version,
     applied_segment: state.applied_segment,
     run_id: state.last_run,
+    notices,
     tables: Object.fromEntries(
       [...files].map(([name, list]) => [
         name,

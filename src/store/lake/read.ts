@@ -1,10 +1,10 @@
-import { realpath } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FatalError } from '#src/platform/errors.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { type CatalogSource, createViews } from './catalog.ts'
-import { latestLink, type Manifest, readManifest } from './manifest.ts'
+import { readLatest, requireLatest } from './latest.ts'
+import type { Manifest } from './manifest.ts'
 
 /**
  * Opens the latest snapshot as a read-only database. The link is resolved once, so a snapshot published in the
@@ -18,16 +18,6 @@ export async function openSnapshot(
   const manifest = await requireLatest(lake)
   const catalog = join(manifest.directory, 'catalog.duckdb')
   return { db: await Database.open(catalog, { readOnly: true, temporaryDirectory }), manifest }
-}
-
-/**
- * The manifest of the latest snapshot.
- * @throws FatalError if nothing was published yet, or the snapshot was moved since.
- */
-export async function requireLatest(lake: string): Promise<Manifest> {
-  const manifest = await readLatest(lake)
-  if (manifest) return manifest
-  throw new FatalError(`There is no snapshot in ${lake} yet. Run \`npm run sync -- --full\` first.`)
 }
 
 /**
@@ -76,21 +66,4 @@ export function sourceOf(manifest: Manifest): CatalogSource {
     directory,
     files: new Map(Object.entries(tables).map(([name, { files }]) => [name, files])),
   }
-}
-
-/**
- * The manifest of the latest snapshot; null if nothing was published yet.
- * @throws FatalError if the snapshot was moved since.
- */
-async function readLatest(lake: string): Promise<Manifest | null> {
-  const directory = await realpath(latestLink(lake)).catch(() => null)
-  const manifest = directory && (await readManifest(directory))
-  if (!directory || !manifest) return null
-  // The path may contain links.
-  if ((await realpath(manifest.directory).catch(() => null)) !== directory) {
-    throw new FatalError(
-      `The snapshot was published as ${manifest.directory} and was moved since. Run \`npm run publish\` to write a new one here.`,
-    )
-  }
-  return manifest
 }
