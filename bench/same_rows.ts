@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { latestLink } from '#src/store/lake/manifest.ts'
-import { Database, literal } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
 import { type Place, pathsOf } from './sync_run.ts'
 
 /** Sums that are the same only if the same values arrived. Doubles are summed as whole cents: their order differs. */

@@ -4,7 +4,8 @@ import { TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { rawLogSize } from '#src/store/rawlog/files.ts'
-import { Database, identifier } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { identifier } from '#src/store/warehouse/quoted.ts'
 
 /** Disk usage of a company in bytes, and its rows. */
 export type Disk = {

@@ -1,5 +1,5 @@
 import { systemCode } from '#src/platform/errors.ts'
-import { type HttpRequest, isRedirect, openHttpClient } from '#src/platform/http/client.ts'
+import type { HttpRequest } from '#src/platform/http/client.ts'
 import { NetworkError } from '#src/platform/http/network_error.ts'
 import type { Outcome } from './alert.ts'
 
@@ -27,6 +27,8 @@ export async function visit(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Promis
 
 async function ask(url: string, request: Omit<HttpRequest, 'path'>, timeoutMs: number): Promise<Answer> {
   const limit = `${timeoutMs / 1000} s`
+  // Loaded for the first alert: most workers never send one.
+  const { isRedirect, openHttpClient } = await import('#src/platform/http/client.ts')
   const client = openHttpClient({
     url,
     // For this request alone: the next alert may be days away.
@@ -41,7 +43,7 @@ async function ask(url: string, request: Omit<HttpRequest, 'path'>, timeoutMs: n
     const { pathname, search } = new URL(url)
     const headers = { ...request.headers, ...login(url) }
     const { status } = await client.send({ ...request, path: `${pathname}${search}`, headers })
-    return judge(status)
+    return judge(status, isRedirect(status))
   } catch (error) {
     return unanswered(error, limit)
   } finally {
@@ -49,10 +51,10 @@ async function ask(url: string, request: Omit<HttpRequest, 'path'>, timeoutMs: n
   }
 }
 
-function judge(status: number): Answer {
+function judge(status: number, isRedirect: boolean): Answer {
   if (status >= 200 && status < 300) return { outcome: 'delivered', said: `accepted it (${status})` }
   // Its target is not shown: the host of a receiver may be a secret.
-  const hint = isRedirect(status) ? ', a redirect, which is not followed' : ''
+  const hint = isRedirect ? ', a redirect, which is not followed' : ''
   return { outcome: 'refused', said: `rejected the request (${status}${hint})` }
 }
 

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { OPEN_STATUSES } from '#schema/notice.ts'
 import { writeNew } from '#src/platform/durable.ts'
 import { linesOf } from '#src/platform/lines.ts'
-import { type Database, literal } from '#src/store/warehouse/database.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
 import type { ListedFile } from './listed.ts'
 
 /**

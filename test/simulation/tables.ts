@@ -3,7 +3,8 @@ import { publishedColumns, TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { countNotices } from '#src/store/lake/notice_counts.ts'
-import { Database, literal } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
 import { assertHolds } from './assertions.ts'
 
 /** Columns that depend on the run that wrote the row, and not on a document. */

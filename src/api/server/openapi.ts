@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { parse } from 'yaml'
 import { documentSchemas } from '#schema/openapi.ts'
 import {
   COMMON_ABOUT,
@@ -30,6 +29,8 @@ export type Extras = {
 
 /** OpenAPI 3.1 of the contract: `schema/openapi.yaml`, with the fields of the documents. */
 export async function describeContract(): Promise<Node> {
+  // Loaded for the first reader of the description.
+  const { parse } = await import('yaml')
   const text = await readFile(new URL('../../../schema/openapi.yaml', import.meta.url), 'utf8')
   const contract = parse(text) as Node
   const { schemas } = contract.components

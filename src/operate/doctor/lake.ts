@@ -13,7 +13,8 @@ import {
   type SnapshotFile,
   snapshotsDirectory,
 } from '#src/store/lake/manifest.ts'
-import { Database, literal } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
 import { type Finding, ok, orWell, problem, warning } from './finding.ts'
 import { quoted } from './shell.ts'
 import type { WarehouseState } from './warehouse.ts'

@@ -5,7 +5,8 @@ import { counted, formatCount } from '#src/platform/count.ts'
 import { FatalError, InterruptedError, messageOf } from '#src/platform/errors.ts'
 import type { Examined } from '#src/store/rawlog/examine.ts'
 import { segmentNumbers, WAYS_OUT } from '#src/store/rawlog/files.ts'
-import { Database, identifier, literal } from '#src/store/warehouse/database.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import {
   buildWarehouse,
   hasCurrentSchema,

@@ -1,6 +1,6 @@
 import { REPEATED_FIELDS } from '#schema/analysis.ts'
 import { alerts, analyses, type Column, editais, items, requirements, type Table } from '#schema/tables.ts'
-import { identifier, literal } from '#src/store/warehouse/database.ts'
+import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 
 /** The Parquet files of one month, by table; null for a table without rows in that month. */
 export type MonthFiles = Readonly<Record<DocumentTable, string | null>>

@@ -1,5 +1,6 @@
 import { FatalError, messageOf } from '#src/platform/errors.ts'
-import { type Answer, type Database, literal, type StatementKind } from '#src/store/warehouse/database.ts'
+import type { Answer, Database, StatementKind } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
 
 /**
  * The statements allowed behind the fence. Not `COPY`, because a file that may be read may also be overwritten, nor

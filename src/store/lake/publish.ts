@@ -12,7 +12,8 @@ import {
   writeNew,
 } from '#src/platform/durable.ts'
 import { hashOf } from '#src/platform/hash.ts'
-import { type Database, identifier, literal } from '#src/store/warehouse/database.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
+import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
 import { planTable, writeTable } from './export.ts'

@@ -11,8 +11,9 @@ import {
 import { FatalError } from '#src/platform/errors.ts'
 import { damageOf } from '#src/store/rawlog/examine.ts'
 import { unusableSegment } from '#src/store/rawlog/files.ts'
-import { type Database, identifier, literal } from './database.ts'
+import type { Database } from './database.ts'
 import { setAsidePoison } from './poison.ts'
+import { identifier, literal } from './quoted.ts'
 import { fingerprint, flatten, flattenedColumns, instant, month, names } from './sql.ts'
 import { countStagedLines, stageLines } from './staging.ts'
 

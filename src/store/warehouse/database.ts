@@ -6,6 +6,7 @@ import {
   StatementType,
 } from '@duckdb/node-api'
 import { type DurableStep, take } from '#src/platform/durable.ts'
+import { identifier, literal } from './quoted.ts'
 
 /**
  * DuckDB's memory limit, the same for a company of any size: one segment of the raw log in flight, or the export of
@@ -163,14 +164,4 @@ function withNumbers(row: Row): Row {
     if (typeof value === 'bigint' && Number.isSafeInteger(Number(value))) row[name] = Number(value)
   }
   return row
-}
-
-/** An SQL string literal, for places that accept no parameter (paths, comments). */
-export function literal(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`
-}
-
-/** An SQL identifier. */
-export function identifier(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
 }

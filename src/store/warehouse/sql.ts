@@ -7,7 +7,7 @@ import {
   TABLES,
   type Table,
 } from '#schema/tables.ts'
-import { identifier, literal } from './database.ts'
+import { identifier, literal } from './quoted.ts'
 
 /** A nested type for `read_json`: the fields of an object, or of an array's elements. */
 type Shape = Map<string, string | Shape | { readonly each: Shape }>

@@ -1,7 +1,8 @@
 import { counted } from '#src/platform/count.ts'
 import { foreignness } from '#src/store/rawlog/examine.ts'
 import { unusableSegment } from '#src/store/rawlog/files.ts'
-import { type Database, literal } from './database.ts'
+import type { Database } from './database.ts'
+import { literal } from './quoted.ts'
 import { documentType, reportType } from './sql.ts'
 
 /** DuckDB sizes its read buffers by the longest line; this is the default if that is unknown. */

@@ -12,7 +12,8 @@ import {
   TABLES,
   type Table,
 } from '#schema/tables.ts'
-import { Database, identifier, literal, type Row } from '#src/store/warehouse/database.ts'
+import { Database, type Row } from '#src/store/warehouse/database.ts'
+import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import {
   createTable,
   documentStructure,
