@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
-const ROOT = join(import.meta.dirname, '../..')
+const ROOT = join(import.meta.dirname, '..')
 const [english, portuguese] = await Promise.all(
   ['README.md', 'README.pt-BR.md'].map(name => readFile(join(ROOT, name), 'utf8')),
 )
