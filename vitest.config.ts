@@ -6,30 +6,28 @@ import LongestFirst from './test/support/sequencer.ts'
 const inMemory = memoryDirectory()
 if (inMemory !== null) process.env.TMPDIR ??= inMemory
 
-const UNIT = 'test/unit/**/*.test.ts'
+// Commands are started as processes of their own, and machines can be slow.
+const WITH_PROCESSES = {
+  globalSetup: ['test/support/global_setup.ts'],
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+}
 
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/slow_tests.ts'],
-    // One pool for the files of both projects: they must agree on its size.
+    // One pool for the files of all projects: they must agree on its size.
     maxWorkers: 4,
     // Each file's own modules are loaded once per worker: no test leaves anything in them.
     isolate: false,
     sequence: { sequencer: LongestFirst },
     projects: [
       // Decisions and results, in this process alone: no server, no command, no Redis.
-      { test: { name: 'unit', include: [UNIT], testTimeout: 20_000 } },
-      {
-        test: {
-          name: 'integration',
-          include: ['test/**/*.test.ts'],
-          exclude: [UNIT],
-          globalSetup: ['test/support/global_setup.ts'],
-          // Commands are started as processes of their own, and machines can be slow.
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-        },
-      },
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 20_000 } },
+      // Runs, commands and servers, on real files, DuckDB, HTTP and Redis.
+      { test: { name: 'integration', include: ['test/integration/**/*.test.ts'], ...WITH_PROCESSES } },
+      // The daemon, crashes, the image and the bench: what takes real time.
+      { test: { name: 'system', include: ['test/system/**/*.test.ts'], ...WITH_PROCESSES } },
     ],
   },
 })

@@ -4,7 +4,7 @@ import { PRIVATE_FILE } from './access.ts'
 
 /**
  * Every step that changes what a later run finds on disk, in the order of a run. A process may die or the power may
- * fail before and after each step: `test/crash/` and the simulation kill the process there.
+ * fail before and after each step: `test/system/crash/` and the simulation kill the process there.
  */
 export const DURABLE_STEPS = [
   ...(['directories.sync', 'unsealed.remove', 'rebuilt.remove'] as const),

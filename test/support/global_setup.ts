@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node'
-import { obtainRedis } from './redis_server.ts'
+import { obtainRedis, type SuiteRedis } from './redis_server.ts'
 import { say } from './system_packages.ts'
 
 declare module 'vitest' {
@@ -11,11 +11,27 @@ declare module 'vitest' {
   }
 }
 
-/** Runs once before the tests; the returned function runs after them. */
+/** The projects share one Redis, but each loads its own copy of this module. */
+const shared = globalThis as { editaisTestRedis?: { redis: Promise<SuiteRedis | null>; projects: number } }
+
+/** Runs once per project before its tests; the returned function runs after those of all projects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const redis = await obtainRedis(process.env.REDIS_URL)
+  shared.editaisTestRedis ??= { redis: obtain(), projects: 0 }
+  const { editaisTestRedis: suite } = shared
+  suite.projects += 1
+  const redis = await suite.redis
   project.provide('redisUrl', redis?.url ?? null)
   project.provide('redisBinary', redis?.binary ?? null)
+  return async () => {
+    suite.projects -= 1
+    if (suite.projects > 0) return
+    delete shared.editaisTestRedis
+    await redis?.stop()
+  }
+}
+
+async function obtain(): Promise<SuiteRedis | null> {
+  const redis = await obtainRedis(process.env.REDIS_URL)
   if (redis === null) say('Without Redis, the tests that need it are skipped; the last lines count them.')
-  return async () => await redis?.stop()
+  return redis
 }

@@ -1,0 +1,223 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { reportHere } from '#test/support/here.ts'
+import { editalOf, idAt, KEY, openCompany, type PreparedCompany } from '#test/support/prepared.ts'
+import { queryLatest } from '#test/support/project.ts'
+import { runShared } from '#test/support/shared.ts'
+
+describe('a refused request', () => {
+  it('for its key (401) ends the run after one request, with what to do', async () => {
+    const company = await openCompany(5)
+    company.sandbox.revoke(KEY)
+    const ended = await runShared(['sync', '--json'], company.environment)
+
+    expect(ended.code).toBe(1)
+    expect(company.sandbox.requests.total).toBe(1)
+    expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'failed', requests: 1, listed: 0 })
+    expect(ended.stderr).toContain('API key refused (401)')
+    expect(ended.stderr).toContain('set API_KEY')
+  })
+
+  it('for its key while analyses are fetched stops the run, and keeps what was loaded', async () => {
+    const company = await openCompany(12, { API_CONCURRENCY: '1' })
+    company.sandbox.faults.plan.push({ fault: 'status', status: 401, kinds: ['analysis'], skip: 4 })
+    const stopped = await reportHere(company.environment, {}, 1)
+
+    expect(stopped).toMatchObject({ status: 'failed', listed: 12, loaded: 4, not_attempted: 8 })
+    expect(company.sandbox.requests.byKind.analysis).toBe(5)
+    expect(await loadedCount(company)).toBe(4)
+  })
+
+  it('for its parameters (400) ends the run at once and shows the error of the API', async () => {
+    const company = await openCompany(3)
+    company.sandbox.faults.respond = () => ({
+      status: 400,
+      body: JSON.stringify({ error: 'invalid_status', detail: 'unknown status: ready' }),
+    })
+    const report = await reportHere(company.environment, { statuses: ['ready'] }, 2)
+
+    expect(company.sandbox.requests.total).toBe(1)
+    expect(report.status).toBe('failed')
+    expect(report.error).toContain('invalid_status: unknown status: ready')
+  })
+})
+
+describe('a request that fails', () => {
+  it('with 408, 429, 5xx, a reset, a broken body or a timeout is retried and succeeds', async () => {
+    const company = await openCompany(10, { API_TIMEOUT_MS: '400' })
+    const { plan } = company.sandbox.faults
+    const once = (position: number) => ({
+      kinds: ['analysis'] as const,
+      ids: [idAt(company, position)],
+      first: 1,
+    })
+    for (const [position, status] of [408, 429, 500, 502, 503, 504].entries()) {
+      plan.push({ fault: 'status', status, ...once(position), ...(position % 2 ? { body: 'html' } : {}) })
+    }
+    plan.push({ fault: 'reset', when: 'before_headers', ...once(6) })
+    plan.push({ fault: 'reset', when: 'mid_body', ...once(7) })
+    plan.push({ fault: 'hang', ...once(8) })
+    plan.push({ fault: 'status', status: 503, kinds: ['list'], first: 1 })
+
+    const report = await reportHere(company.environment)
+
+    expect(report).toMatchObject({ status: 'ok', loaded: 10, failed: 0, requests: 21 })
+    expect(company.sandbox.requests.byKind).toMatchObject({ list: 2, analysis: 19 })
+    const asked = company.ids.map(id => company.sandbox.requests.byId.get(id)?.analysis)
+    expect(asked).toEqual([2, 2, 2, 2, 2, 2, 2, 2, 2, 1])
+  })
+
+  it('every time, or with a status that is not retried, fails only its notice', async () => {
+    const company = await openCompany(6)
+    const [down, forbidden] = [idAt(company, 0), idAt(company, 1)]
+    const { plan } = company.sandbox.faults
+    plan.push({ fault: 'status', status: 500, kinds: ['analysis'], ids: [down] })
+    plan.push({ fault: 'status', status: 403, kinds: ['analysis'], ids: [forbidden] })
+
+    const report = await reportHere(company.environment, {}, 3)
+
+    expect(report).toMatchObject({ status: 'partial', loaded: 4, failed: 2, not_attempted: 0 })
+    const { byId } = company.sandbox.requests
+    expect(byId.get(down)?.analysis, 'the first try and API_RETRIES more').toBe(3)
+    expect(byId.get(forbidden)?.analysis).toBe(1)
+    expect(
+      await queryLatest(
+        company.environment,
+        `SELECT edital_id FROM editais WHERE analysis_state = 'pending' ORDER BY ALL`,
+      ),
+    ).toEqual([down, forbidden].sort().map(edital_id => ({ edital_id })))
+  })
+
+  it('twenty times in a row opens the circuit: what was loaded stays, the next run completes', async () => {
+    const company = await openCompany(50, { API_CONCURRENCY: '1', API_RETRIES: '0' })
+    const { plan } = company.sandbox.faults
+    plan.push({ fault: 'status', status: 500, kinds: ['analysis'], skip: 6 })
+
+    const stopped = await reportHere(company.environment, {}, 3)
+
+    expect(stopped).toMatchObject({ status: 'partial', loaded: 6, failed: 20, not_attempted: 24 })
+    expect(stopped.error).toContain('20 requests failed in a row')
+    expect(company.sandbox.requests.byKind.analysis).toBe(26)
+    expect(await loadedCount(company)).toBe(6)
+
+    plan.length = 0
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 44, unchanged: 6 })
+  })
+})
+
+describe('notices that fail on their own', () => {
+  it('do not keep the others from being fetched, however many fail', async () => {
+    const company = await openCompany(60, { API_CONCURRENCY: '1', API_RETRIES: '0' })
+    for (const id of company.ids.slice(0, 40)) company.world.update(id, { analysis: null })
+
+    expect(await reportHere(company.environment, {}, 3)).toMatchObject({
+      loaded: 20,
+      failed: 40,
+      not_attempted: 0,
+    })
+  })
+})
+
+describe('an analysis that is not found (404)', () => {
+  it('means that its notice is gone only if the request for the notice confirms it', async () => {
+    const company = await openCompany(5)
+    const [gone, kept] = [idAt(company, 0), idAt(company, 1)]
+    company.world.update(kept, { analysis: null })
+    company.sandbox.faults.onRequest = ({ kind, id }) => {
+      // Between the list request and the analysis request.
+      if (kind === 'analysis' && id === gone && company.world.entry(gone)) company.world.remove(gone)
+    }
+    const report = await reportHere(company.environment, {}, 3)
+
+    expect(report).toMatchObject({ listed: 5, loaded: 3, gone: 1, failed: 1, tombstoned: 0 })
+    expect(company.sandbox.requests.byId.get(gone)).toEqual({ notice: 1, analysis: 1 })
+    expect(company.sandbox.requests.byId.get(kept)).toEqual({ notice: 1, analysis: 1 })
+    expect(report.error).toContain('the API has the notice but answers 404 for its analysis')
+  })
+})
+
+describe('the pace', () => {
+  it('keeps to API_CONCURRENCY, and after a 429 all requests wait for Retry-After', async () => {
+    const company = await openCompany(60, { API_CONCURRENCY: '4' })
+    const refused = { fault: 'status', status: 429, kinds: ['analysis'], first: 1 } as const
+    company.sandbox.faults.plan.push(
+      { ...refused, skip: 5, retryAfterSeconds: 1, retryAfterAs: 'seconds' },
+      { ...refused, skip: 35, retryAfterSeconds: 2, retryAfterAs: 'date' },
+      { fault: 'latency', ms: 5, kinds: ['analysis'] },
+    )
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 60, requests: 63 })
+
+    const { recent, peakConcurrent } = company.sandbox.requests
+    expect(peakConcurrent).toBe(4)
+    const times = recent.map(({ at }) => at.getTime())
+    const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0))
+    const pauses = gaps.flatMap((gap, index) => (gap >= 700 ? [index + 1] : []))
+    // A date has whole seconds: up to one of the two may already be over.
+    expect(pauses, `gaps of ${gaps.join(', ')} ms`).toHaveLength(2)
+    // The list, the analyses before the refusal, the refused one, then only those already under way.
+    for (const [number, sent] of [1 + 5 + 1, 1 + 35 + 1].entries()) {
+      expect(pauses[number]).toBeGreaterThanOrEqual(sent)
+      expect(pauses[number]).toBeLessThanOrEqual(sent + 2 * 4)
+    }
+  })
+
+  it('keeps to API_MAX_RPS requests per second', async () => {
+    const company = await openCompany(20, { API_MAX_RPS: '20' })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 20, requests: 21 })
+    const times = company.sandbox.requests.recent.map(({ at }) => at.getTime())
+    // Twenty intervals of 50 ms; clocks and timers of the two processes differ by a few ms.
+    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(950)
+  })
+})
+
+describe('the key', () => {
+  it('goes in the header set by API_AUTH_HEADER, and is not sent to redirect targets', async () => {
+    const elsewhere: string[] = []
+    const server = createServer((request, response) => {
+      elsewhere.push(`${request.url}`)
+      response.end('{}')
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const company = await openCompany(4, { API_AUTH_HEADER: 'x-api-key' })
+    company.sandbox.faults.plan.push({
+      fault: 'redirect',
+      origin,
+      kinds: ['analysis'],
+      ids: [idAt(company, 0)],
+    })
+
+    const report = await reportHere(company.environment, {}, 3)
+    expect(report).toMatchObject({ loaded: 3, failed: 1 })
+    expect(report.error).toContain(`the API redirects (302) to ${origin}`)
+    const headers = company.sandbox.requests.recent.map(({ headersSeen }) => headersSeen.join())
+    expect(headers).toEqual(Array(5).fill('x-api-key'))
+
+    company.sandbox.faults.plan.push({ fault: 'redirect', origin, kinds: ['list'] })
+    expect(await reportHere(company.environment, {}, 1)).toMatchObject({ status: 'failed', requests: 1 })
+    expect(elsewhere).toEqual([])
+  })
+})
+
+describe('an id', () => {
+  it('with every allowed character is requested unchanged, with the key in the default header', async () => {
+    const company = await openCompany(2)
+    const id = 'A.z_0~9:@+=-'
+    const { analysis } = company.world.entry(idAt(company, 0)) ?? { analysis: null }
+    company.world.put({
+      edital: { ...editalOf(company, idAt(company, 0)), id },
+      analysis: { ...analysis, id },
+    })
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 3 })
+    const { byId, recent } = company.sandbox.requests
+    expect(byId.get(id)).toEqual({ notice: 0, analysis: 1 })
+    expect(recent.map(({ headersSeen }) => headersSeen.join())).toEqual(Array(4).fill('authorization'))
+  })
+})
+
+async function loadedCount({ environment }: PreparedCompany): Promise<number | undefined> {
+  const [row] = await queryLatest<{ loaded: number }>(environment, 'SELECT count(*) AS loaded FROM analyses')
+  return row?.loaded
+}

@@ -1,0 +1,165 @@
+import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { RunResult } from '#src/pipeline/run.ts'
+import { readCard } from '#src/present/metabase/cards.ts'
+import { renderLatestReport } from '#src/present/report/report.ts'
+import { startSandbox } from '#src/sandbox/server.ts'
+import { World } from '#src/sandbox/world.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { lastDayToContest, localDay } from '#test/support/figures/calendar.ts'
+import { CARDS, type Cell, type Row } from '#test/support/figures/cards.ts'
+import { MONTH_AHEAD, STATE } from '#test/support/figures/corners.ts'
+import { type History, historyOf, type Reading } from '#test/support/figures/history.ts'
+import { inState, type Picture, pictureAt } from '#test/support/figures/picture.ts'
+import { funnelDrawing, portionDrawings, type RunItself, reportOf } from '#test/support/figures/report.ts'
+import { type Bars, buyerBars, demandBars, severityBars } from '#test/support/figures/report_lists.ts'
+import { ANALYSED, entriesOf, storyUntil } from '#test/support/figures/story.ts'
+import { syncHere } from '#test/support/here.ts'
+import { settingsFor } from '#test/support/project.ts'
+import { barsOf, figuresOf, partsOf, sharesOf, writtenIn } from '#test/support/report_page.ts'
+import { KEY } from '#test/support/synced.ts'
+
+const NOW = new Date()
+/** Noon on the last day to contest a session, which is never on a weekend, whatever day it is today. */
+const LATER = lastDayToContest(localDay(NOW).add({ days: MONTH_AHEAD })).toZonedDateTime({
+  timeZone: 'America/Sao_Paulo',
+  plainTime: '12:00',
+})
+const CARD_FILES = await readdir(join(import.meta.dirname, '../../config/metabase/cards'))
+const KEYS = CARD_FILES.map(file => file.replace(/\.sql$/, ''))
+
+let dataDir: string
+/** What the API served, and what each run read of it. */
+let history: History
+let run: RunItself
+/** Open as Metabase's driver opens it. */
+let catalog: Database
+
+beforeAll(async () => {
+  const world = new World()
+  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world }] })
+  dataDir = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-test-')))
+  // Each run reads every analysis, even silent changes: what is stored is what the API serves.
+  const environment = { ...settingsFor({ url: sandbox.url, key: KEY, dataDir }), ANALYSIS_MAX_AGE: '1h,1h' }
+  const { times, tell } = storyUntil(NOW)
+  const without = { ANALYSIS_STATUSES: ANALYSED.join() }
+  const readings: Reading[] = []
+  let last: RunResult | undefined
+  for (const [index, at] of times.entries()) {
+    const isLast = index === times.length - 1
+    if (isLast) sandbox.revoke(KEY)
+    else tell(world, index)
+    readings.push({ at, served: isLast ? null : entriesOf(world) })
+    last = await syncHere({ ...environment, ...(isLast && without) }, {}, () => at)
+  }
+  await sandbox.close()
+  history = historyOf(readings, ANALYSED)
+  run = { snapshot: last?.published.manifest.snapshot ?? '', error: last?.report.error ?? '' }
+  catalog = await Database.open(join(last?.published.directory ?? '', 'catalog.duckdb'), {
+    readOnly: true,
+    threads: 1,
+  })
+  await catalog.run(`SET old_implicit_casting = true; SET TimeZone = 'America/Sao_Paulo'`)
+})
+
+afterAll(async () => {
+  catalog.close()
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+describe('every figure on a card matches the documents', () => {
+  it('with an expectation for each card', () => {
+    expect(Object.keys(CARDS).sort()).toEqual(KEYS.toSorted())
+  })
+
+  it.each(KEYS)('%s', async key => {
+    const { sql } = await readCard(key)
+    const all = await ask(sql.replaceAll(/\[\[.*?\]\]/gs, ''))
+    expectRows(all.rows, CARDS[key]?.(all.picture))
+    if (!sql.includes('{{uf}}')) return
+    const some = await ask(sql.replaceAll(/\[\[(.*?)\]\]/gs, '$1').replaceAll('{{uf}}', '$uf'), { uf: STATE })
+    expectRows(some.rows, CARDS[key]?.(inState(some.picture, STATE)))
+    expect(some.rows).not.toEqual(all.rows)
+  })
+})
+
+/** The rows of a query, and the expected state at that moment: cards use the clock. */
+async function ask(sql: string, parameters?: { uf: string }): Promise<{ rows: Row[]; picture: Picture }> {
+  const picture = pictureAt(history, new Date())
+  const rows = await catalog.rows<Row>(sql, parameters)
+  // Otherwise midnight passed in between.
+  return picture.today.equals(localDay(new Date())) ? { rows, picture } : await ask(sql, parameters)
+}
+
+function expectRows(rows: readonly Row[], expected: readonly Row[] = []): void {
+  // An empty expectation would check nothing.
+  expect(expected.length).toBeGreaterThan(0)
+  expect(rows).toEqual(expected.map((row, index) => settled(row, rows[index])))
+}
+
+/** The expected row, with the actual number wherever it is close enough. */
+function settled(expected: Row, actual: Row | undefined): Row {
+  return Object.fromEntries(
+    Object.entries(expected).map(([name, cell]) => [
+      name,
+      isClose(cell, actual?.[name]) ? actual?.[name] : cell,
+    ]),
+  ) as Row
+}
+
+function isClose(expected: Cell, actual: unknown): boolean {
+  if (typeof actual !== 'number') return false
+  // The last digit of a sum depends on its order.
+  if (typeof expected === 'number') return Math.abs(actual - expected) <= 1e-12 * Math.abs(expected)
+  if (expected === null || !('about' in (expected as object))) return false
+  const { about, within } = expected as { about: number; within: number }
+  return Math.abs(actual - about) <= within
+}
+
+describe.each([
+  ['at once', NOW],
+  ['on the last day of a deadline', new Date(LATER.epochMilliseconds)],
+])('every figure in the report, made %s, matches the documents', (_, now) => {
+  let parts: Record<string, string>
+  let picture: Picture
+
+  beforeAll(async () => {
+    parts = partsOf(await renderLatestReport(companyPaths(dataDir, 'acme').lake, { now }))
+    picture = pictureAt(history, now)
+  })
+
+  it('with figures in no other part', () => {
+    expect(Object.keys(parts)).toEqual(Object.keys(reportOf(picture, run)))
+  })
+
+  it.each(['topo', 'funil', 'valor', 'sessoes', 'requisitos', 'alertas', 'orgaos', 'qualidade', 'fim'])(
+    '%s',
+    part => {
+      expect(figuresOf(parts[part] ?? '')).toEqual(reportOf(picture, run)[part])
+    },
+  )
+
+  it('in its drawings', () => {
+    const { funil = '', valor = '', requisitos = '', alertas = '', orgaos = '' } = parts
+    expect(writtenIn(funil)).toEqual([funnelDrawing(picture)])
+    expect(writtenIn(valor)).toEqual(portionDrawings(picture))
+    expectBars(barsOf(requisitos), demandBars(picture))
+    expectBars(barsOf(alertas), severityBars(picture))
+    expect(sharesOf(orgaos)).toEqual(buyerBars(picture))
+  })
+})
+
+/** Lengths are drawn to a tenth of a pixel. */
+function expectBars(drawn: Bars, expected: Bars): void {
+  expect(drawn).toEqual(
+    Object.fromEntries(
+      Object.entries(expected).map(([colour, lengths]) => [
+        colour,
+        lengths.map(length => expect.closeTo(length, 3)),
+      ]),
+    ),
+  )
+}

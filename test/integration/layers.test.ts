@@ -1,0 +1,218 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+type Layer = { readonly at: string; readonly reason: string; readonly alone?: true }
+
+/**
+ * The lowest first: a layer may import itself and the ones above it in this list. The reason is why it may not import
+ * those below. A file belongs to the longest name that its path begins with; `alone` imports no other layer at all.
+ * `docs/internals/layers.md` draws it.
+ */
+const LAYERS: readonly Layer[] = [
+  {
+    at: 'schema',
+    alone: true,
+    reason: 'schema defines the data, and knows no code that uses it',
+  },
+  {
+    at: 'src/platform',
+    alone: true,
+    reason: 'platform would serve any program, and knows nothing of notices',
+  },
+  { at: 'config', reason: 'config reads settings, and knows nothing of who follows them' },
+  {
+    at: 'src/api',
+    reason: 'api asks and answers over HTTP, and knows nothing of what becomes of the answers',
+  },
+  {
+    at: 'src/store/rawlog',
+    reason: 'the raw log is the source of truth, and knows nothing of what is made of it',
+  },
+  { at: 'src/store', reason: 'what all stores share knows nothing of what is in each' },
+  {
+    at: 'src/store/warehouse',
+    reason: 'the warehouse is what snapshots are made of, and knows nothing of them',
+  },
+  { at: 'src/store/lake', reason: 'store knows nothing of who fills or presents it' },
+  {
+    at: 'src/pipeline',
+    reason: 'a step of the pipeline knows nothing of the steps around it, nor who takes it',
+  },
+  { at: 'src/sync.ts', reason: 'the sync knows nothing of who starts it, nor who looks at what it brought' },
+  { at: 'src/present', reason: 'present reads what was published, and starts no run' },
+  { at: 'src/operate', reason: 'operate knows nothing of who gives the orders, nor of made-up companies' },
+  { at: 'src/sandbox', reason: 'the sandbox is a company of its own, and knows nothing of who mirrors it' },
+  { at: 'jobs', reason: 'the daemon calls what commands call, and knows nothing of the command line' },
+  { at: 'src/cli', reason: 'a command knows nothing of who starts it, nor of what measures and tests it' },
+  { at: 'src/cli/start.ts', reason: 'the program is whole without what measures and tests it' },
+  { at: 'tools', reason: 'what benchmarks and tests share is part of neither' },
+  { at: 'bench', reason: 'what is measured is the program, and no test of it' },
+  { at: 'test', reason: 'tests may import all' },
+]
+
+/** Neighbours that do not import each other. */
+const STRANGERS: readonly { readonly among: readonly string[]; readonly reason: string }[] = [
+  {
+    among: ['src/api/client', 'src/api/server'],
+    reason: 'who asks and who answers share the contract and no code, so that each proves the other',
+  },
+  {
+    among: ['jobs', 'src/cli'],
+    reason: 'the daemon and the commands know nothing of each other: start.ts brings them together',
+  },
+  {
+    among: ['src/present/serve', 'src/present/report', 'src/present/metabase'],
+    reason: 'each presents the data by itself, and could be taken away alone',
+  },
+]
+
+/** What a file imports, or names by its own place (`new URL('x', import.meta.url)`). */
+const IMPORTS = [
+  /\b(?:from|import)\s*\(?\s*['"]((?:#|\.\.?\/)[^'"]+)['"]/g,
+  /\bimport\.meta\.resolve\(\s*['"]((?:#|\.\.?\/)[^'"]+)['"]/g,
+  /\bnew URL\(\s*['"]([^'"]+)['"],\s*import\.meta\.url/g,
+  /\bjoin\(\s*import\.meta\.dirname,\s*['"]([^'"]+)['"]/g,
+]
+
+/** Paths from the root. */
+function importsOf(file: string, text: string): string[] {
+  return IMPORTS.flatMap(form => [...text.matchAll(form)]).map(([, name = '']) =>
+    name.startsWith('#') ? name.slice(1) : posix.join(posix.dirname(file), name),
+  )
+}
+
+function isIn(path: string, place: string): boolean {
+  return path === place || path.startsWith(`${place}/`)
+}
+
+/** In the place itself, and not in a layer within it. */
+function isOf(path: string, place: string): boolean {
+  const inner = LAYERS.some(({ at }) => at !== place && isIn(at, place) && isIn(path, at))
+  return isIn(path, place) && !inner
+}
+
+/** -1 for what is in no layer, such as package.json. */
+function layerOf(path: string): number {
+  const longest = LAYERS.filter(({ at }) => isIn(path, at)).sort((a, b) => b.at.length - a.at.length)[0]
+  return longest ? LAYERS.indexOf(longest) : -1
+}
+
+/** Each import of a file that its layer must not have, with the reason. */
+function wrongImports(file: string, text: string): string[] {
+  const from = layerOf(file)
+  const layer = LAYERS[from]
+  return [...new Set(importsOf(file, text))].flatMap(path => {
+    const to = layerOf(path)
+    const strange = STRANGERS.find(({ among }) => {
+      const [own, other] = [among.find(place => isOf(file, place)), among.find(place => isOf(path, place))]
+      return own !== undefined && other !== undefined && own !== other
+    })
+    const isUpward = to > from || (layer?.alone && to !== -1 && to !== from)
+    const reason = strange?.reason ?? (isUpward ? layer?.reason : undefined)
+    return reason === undefined ? [] : [`${file} imports ${path}: ${reason}`]
+  })
+}
+
+const FILES = globSync('{schema,src,config,jobs,tools,bench,test}/**/*.ts', { cwd: ROOT }).sort()
+
+describe('Imports', () => {
+  it('run in one direction', () => {
+    const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
+    expect(FILES.flatMap(file => wrongImports(file, read(file)))).toEqual([])
+    expect(FILES.filter(file => layerOf(file) === -1)).toEqual([])
+    expect(FILES.flatMap(file => importsOf(file, read(file))).length).toBeGreaterThan(FILES.length)
+  })
+
+  it('of zod are in one file of the schema: commands that only read tables start without it', () => {
+    const schema = FILES.filter(file => file.startsWith('schema/'))
+    const withZod = schema.filter(file => / from 'zod'/.test(readFileSync(join(ROOT, file), 'utf8')))
+    expect(withZod).toEqual(['schema/zod.ts'])
+    const importers = schema.filter(file =>
+      importsOf(file, readFileSync(join(ROOT, file), 'utf8')).includes('schema/zod.ts'),
+    )
+    expect(importers).toEqual([])
+  })
+
+  it('come from layers that are there', () => {
+    expect(LAYERS.filter((_, index) => !FILES.some(file => layerOf(file) === index))).toEqual([])
+    const strangers = STRANGERS.flatMap(({ among }) => among)
+    expect(strangers.filter(place => !FILES.some(file => isIn(file, place)))).toEqual([])
+  })
+
+  it('are drawn as they are', () => {
+    const drawn = readFileSync(join(ROOT, 'docs/internals/layers.svg'), 'utf8').matchAll(
+      /class="layer"[^>]*>([^<]*)</g,
+    )
+    expect([...drawn].map(([, name]) => name).reverse()).toEqual(LAYERS.map(({ at }) => at))
+  })
+})
+
+describe('A wrong import is named with its reason', () => {
+  it.each([
+    [
+      'src/store/lake/publish.ts',
+      '#src/present/report/report.ts',
+      'store knows nothing of who fills or presents it',
+    ],
+    [
+      'src/store/rawlog/read.ts',
+      '../lake/read.ts',
+      'the raw log is the source of truth, and knows nothing of what is made of it',
+    ],
+    ['src/store/state.ts', './warehouse/sql.ts', 'what all stores share knows nothing of what is in each'],
+    [
+      'src/platform/log.ts',
+      '#schema/notice.ts',
+      'platform would serve any program, and knows nothing of notices',
+    ],
+    [
+      'jobs/main.ts',
+      '../src/cli/main.ts',
+      'the daemon and the commands know nothing of each other: start.ts brings them together',
+    ],
+    [
+      'src/cli/sync.ts',
+      '#jobs/enqueue.ts',
+      'the daemon and the commands know nothing of each other: start.ts brings them together',
+    ],
+    ['bench/main.ts', '#test/support/redis.ts', 'what is measured is the program, and no test of it'],
+    [
+      'src/api/client/pace.ts',
+      '../server/turns.ts',
+      'who asks and who answers share the contract and no code, so that each proves the other',
+    ],
+    [
+      'src/present/serve/app.ts',
+      '#src/present/report/html.ts',
+      'each presents the data by itself, and could be taken away alone',
+    ],
+  ])('%s', (file, name, reason) => {
+    const path = importsOf(file, `import '${name}'`)[0]
+    expect(FILES).toContain(path)
+    const forms = [
+      `import { one } from '${name}'`,
+      `import {\n  one,\n} from '${name}'`,
+      `import type { One } from '${name}'`,
+      `export { one } from '${name}'`,
+      `await import('${name}')`,
+      `type One = import('${name}').One`,
+    ]
+    for (const form of forms) expect(wrongImports(file, form)).toEqual([`${file} imports ${path}: ${reason}`])
+  })
+
+  it('also where it is a file that is run or read, but not where it is allowed', () => {
+    expect(wrongImports('jobs/process.ts', "join(import.meta.dirname, '../src/cli/main.ts')")).toHaveLength(1)
+    expect(wrongImports('src/api/x.ts', "new URL('../store/state.ts', import.meta.url)")).toHaveLength(1)
+    expect(wrongImports('jobs/x.ts', "import.meta.resolve('#src/cli/main.ts')")).toHaveLength(1)
+    const allowed = [
+      "import '#config/lake.ts'",
+      "import '../company.ts'",
+      "import '../rawlog/line.ts'",
+      "import 'zod'",
+    ]
+    expect(wrongImports('src/store/warehouse/x.ts', allowed.join('\n'))).toEqual([])
+  })
+})

@@ -1,0 +1,311 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { VIEWS } from '#schema/marts.ts'
+import { readCard } from '#src/present/metabase/cards.ts'
+import type { Entry } from '#src/sandbox/world.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { startCompanies } from '#test/support/companies.ts'
+import { syncHere } from '#test/support/here.ts'
+import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
+import { runShared } from '#test/support/shared.ts'
+import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+
+const DAY_MS = 24 * 3600 * 1000
+
+/** Noon in São Paulo, this many local days from now. */
+function noonIn(days: number): string {
+  const day = new Date(Date.now() + days * DAY_MS - 3 * 3600 * 1000).toISOString().slice(0, 10)
+  return `${day}T12:00:00-03:00`
+}
+
+async function startSynced(entries: Iterable<Entry>): Promise<SyncedCompany> {
+  const company = await startCompany(entries)
+  expect((await company.syncHere()).status).toBe('ok')
+  return company
+}
+
+test('each mart has its documented columns and types, even without notices', async () => {
+  for (const company of [await startSynced(notices(1, 12)), await startSynced([])]) {
+    const columnsOf = await company.query<{ view: string; columns: string[] }>(
+      `SELECT table_name AS view, list(column_name || ' ' || data_type ORDER BY column_index) AS columns
+       FROM duckdb_columns() WHERE NOT internal GROUP BY ALL`,
+    )
+    for (const { name, columns } of VIEWS) {
+      expect(columnsOf.find(({ view }) => view === name)?.columns, name).toEqual(
+        columns.map(
+          column => `${column.name} ${column.type.replace('TIMESTAMPTZ', 'TIMESTAMP WITH TIME ZONE')}`,
+        ),
+      )
+    }
+    // Computes every column of every row.
+    await company.query(
+      `SELECT ${VIEWS.map(({ name }) => `(SELECT max(hash(m)) FROM "${name}" m) AS "${name}"`).join(', ')}`,
+    )
+  }
+})
+
+test('a value of 0 means unknown, and implausible values are suspect', async () => {
+  const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 999999.99, null]
+  const company = await startSynced(
+    values.map((valor_estimado, index) =>
+      noticeEntry(index + 1, { valor_estimado: valor_estimado ?? undefined }),
+    ),
+  )
+  expect(
+    await company.query(
+      `SELECT valor_estimado, valor_estimado_informado AS informado, valor_suspeito AS suspeito
+       FROM editais_ativos ORDER BY edital_id`,
+    ),
+  ).toEqual([
+    { valor_estimado: 0, informado: null, suspeito: false },
+    { valor_estimado: 0.01, informado: null, suspeito: true },
+    { valor_estimado: 99999999.99, informado: null, suspeito: true },
+    { valor_estimado: 9999999999999.99, informado: null, suspeito: true },
+    { valor_estimado: 2e11, informado: null, suspeito: true },
+    { valor_estimado: -5, informado: null, suspeito: true },
+    { valor_estimado: 1250.5, informado: 1250.5, suspeito: false },
+    { valor_estimado: 999999.99, informado: 999999.99, suspeito: false },
+    { valor_estimado: null, informado: null, suspeito: false },
+  ])
+})
+
+test('the last day to contest is the third business day before the session, without weekends and holidays', async () => {
+  const days = [
+    // November 20th, here a Friday, is a holiday since 2024.
+    ['2026-11-24', '2026-11-18'],
+    ['2023-11-24', '2023-11-21'],
+    // A Thursday; a Monday; a Sunday, which counts like the Monday after it.
+    ['2026-11-19', '2026-11-16'],
+    ['2026-11-16', '2026-11-11'],
+    ['2026-11-15', '2026-11-11'],
+    // Good Friday of 2026 is April 3rd, Tiradentes the 21st.
+    ['2026-04-07', '2026-04-01'],
+    ['2026-04-22', '2026-04-16'],
+    // Across the turn of the year: Christmas and New Year's Day are Fridays.
+    ['2027-01-05', '2026-12-30'],
+  ]
+  const company = await startSynced(
+    days.map(([day], index) => noticeEntry(index + 1, { data_sessao: `${day}T09:00:00` })),
+  )
+  expect(
+    await company.query(
+      `SELECT data_sessao_dia::VARCHAR AS day, ultimo_dia_impugnacao::VARCHAR AS last
+       FROM edital_resumo ORDER BY edital_id`,
+    ),
+  ).toEqual(days.map(([day, last]) => ({ day, last })))
+  // Good Fridays from calendars.
+  expect(
+    await company.query(
+      `SELECT dia::VARCHAR AS dia FROM calendario WHERE feriado = 'Paixão de Cristo' AND year(dia) BETWEEN 2019 AND 2030 ORDER BY dia`,
+    ),
+  ).toEqual(
+    [
+      ...['2019-04-19', '2020-04-10', '2021-04-02', '2022-04-15', '2023-04-07', '2024-03-29'],
+      ...['2025-04-18', '2026-04-03', '2027-03-26', '2028-04-14', '2029-03-30', '2030-04-19'],
+    ].map(dia => ({ dia })),
+  )
+})
+
+test('a session late in the evening is on its local day, not on its day in UTC', async () => {
+  const company = await startSynced([noticeEntry(1, { data_sessao: '2026-12-02T01:30:00Z' })])
+  expect(
+    await company.query(
+      'SELECT data_sessao_local::VARCHAR AS local, data_sessao_dia::VARCHAR AS dia FROM editais_ativos',
+    ),
+  ).toEqual([{ local: '2026-12-01 22:30:00', dia: '2026-12-01' }])
+})
+
+/** A notice with 2 red and 2 green requirements among 6, 5 items of which 2 are selected, and 3 alerts. */
+function rich(number: number, fields: Record<string, unknown> = {}): Entry {
+  const item = (n: number) => ({
+    numero_item: n,
+    descricao: `Item ${n}`,
+    valor_total: 100 * n,
+    ai_selected: n <= 2,
+  })
+  const alert = (severity: string, action_type: string) => ({
+    type: 'risk',
+    severity,
+    title: 'Prazo',
+    action_type,
+  })
+  return noticeEntry(number, fields, {
+    requirements: ['red', 'red', 'yellow', 'green', 'green', undefined].map((status, n) => ({
+      category: 'outros',
+      title: `Requisito ${n}`,
+      status,
+    })),
+    items: [1, 2, 3, 4, 5].map(item),
+    alerts: [alert('critical', 'impugnacao'), alert('high', 'recurso'), alert('low', 'none')],
+    verdict: { recommendation: 'cautela' },
+    pricing: { margem_min: 0.1, margem_max: 0.2, risco_pagamento: '' },
+    orgao_report: { payment_risk: 'alto' },
+  })
+}
+
+test('a summary counts each child once, and funnel, states and buyers add up to it', async () => {
+  const company = await startSynced([
+    rich(1, { data_sessao: noonIn(10), uf: 'RJ', valor_estimado: 1000, status: 'pricing' }),
+    rich(2, { data_sessao: noonIn(-10), uf: ' ', valor_estimado: 500, status: 'expired' }),
+    rich(3, { data_sessao: noonIn(40), uf: 'RJ', valor_estimado: 0, status: 'novo_status' }),
+    rich(4, { status: 'discarded', discard_reason: 'Longe', valor_estimado: 70, uf: 'SP' }),
+  ])
+  const [resumo] = await company.query(`FROM edital_resumo WHERE edital_id = '${idOf(1)}'`)
+  expect(resumo).toMatchObject({
+    itens: 5,
+    itens_valor_total: 1500,
+    itens_selecionados: 2,
+    itens_selecionados_valor: 300,
+    requisitos: 6,
+    requisitos_vermelhos: 2,
+    requisitos_amarelos: 1,
+    requisitos_verdes: 2,
+    requisitos_sem_avaliacao: 1,
+    alertas: 3,
+    alertas_criticos: 1,
+    alertas_altos: 1,
+    alertas_baixos: 1,
+    verdict_recommendation: 'cautela',
+    margem_min: 0.1,
+    risco_pagamento: 'alto',
+    dias_ate_sessao: 10,
+  })
+  expect(await company.query('SELECT fase, editais, sem_valor, valor_total FROM funil')).toEqual([
+    { fase: 'Triagem', editais: 0, sem_valor: 0, valor_total: 0 },
+    { fase: 'Análise', editais: 0, sem_valor: 0, valor_total: 0 },
+    { fase: 'Precificação', editais: 1, sem_valor: 0, valor_total: 1000 },
+    { fase: 'Pronto', editais: 0, sem_valor: 0, valor_total: 0 },
+    { fase: 'Descartado', editais: 1, sem_valor: 0, valor_total: 70 },
+    { fase: 'Vencido', editais: 1, sem_valor: 0, valor_total: 500 },
+    { fase: 'novo_status', editais: 1, sem_valor: 1, valor_total: 0 },
+  ])
+  expect(
+    await company.query(
+      'SELECT uf, editais, editais_em_andamento, valor_total, valor_em_andamento FROM valor_por_uf',
+    ),
+  ).toEqual([
+    { uf: 'RJ', editais: 2, editais_em_andamento: 2, valor_total: 1000, valor_em_andamento: 1000 },
+    { uf: 'não informada', editais: 1, editais_em_andamento: 0, valor_total: 500, valor_em_andamento: 0 },
+    { uf: 'SP', editais: 1, editais_em_andamento: 0, valor_total: 70, valor_em_andamento: 0 },
+  ])
+  expect(await company.query('SELECT * EXCLUDE (company, uf, orgao_cnpj) FROM orgaos')).toMatchObject([
+    { editais: 4, descartados: 1, parcela_descartada: 0.25, valor_total: 1570, risco_pagamento: 'alto' },
+  ])
+  expect(await company.query('SELECT motivo, editais, valor_total FROM motivos_descarte')).toEqual([
+    { motivo: 'Longe', editais: 1, valor_total: 70 },
+  ])
+  expect(await company.query('SELECT edital_id, dias_ate_sessao FROM agenda_sessoes')).toEqual([
+    { edital_id: idOf(1), dias_ate_sessao: 10 },
+    { edital_id: idOf(3), dias_ate_sessao: 40 },
+  ])
+  const children = await company.query<{ name: string; n: number }>(
+    `SELECT 'pendencias' AS name, count(*) AS n FROM pendencias_habilitacao WHERE em_andamento
+     UNION ALL SELECT 'itens', count(*) FROM itens_selecionados
+     UNION ALL SELECT 'prazos', count(*) FROM alertas_juridicos WHERE prazo IS NOT NULL AND dias_ate_prazo >= 0`,
+  )
+  expect(Object.fromEntries(children.map(({ name, n }) => [name, n]))).toEqual({
+    pendencias: 6,
+    itens: 8,
+    prazos: 2,
+  })
+})
+
+test('a buyer has the name of its latest notice on every card, and white space makes no separate reason', async () => {
+  const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'none' }]
+  const named = (number: number, orgao: string, updated_at: string) =>
+    noticeEntry(number, { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at }, { alerts })
+  const company = await startSynced([
+    named(1, 'Zeladoria Antiga', '2026-10-01T00:00:00Z'),
+    named(2, 'Agência Nova', '2026-10-02T00:00:00Z'),
+    noticeEntry(3, { status: 'discarded', discard_reason: 'Longe\n' }),
+    noticeEntry(4, { status: 'discarded', discard_reason: ' Longe' }),
+    noticeEntry(5, { status: 'discarded', discard_reason: '\t' }),
+  ])
+  const { sql } = await readCard('orgaos_com_alertas')
+  expect(await company.query(sql.replaceAll(/\[\[.*?\]\]/gs, ''))).toEqual([
+    { Órgão: 'Agência Nova', Alertas: 2 },
+  ])
+  expect(await company.query('SELECT motivo, editais FROM motivos_descarte')).toEqual([
+    { motivo: 'Longe', editais: 2 },
+    { motivo: 'não informado', editais: 1 },
+  ])
+})
+
+test('moves between phases and changes of fields are shown as observed', async () => {
+  const company = await startCompany([
+    noticeEntry(1, { status: 'screening', valor_estimado: 10 }),
+    noticeEntry(2, { status: 'ready' }),
+  ])
+  const { world, environment } = company
+  const days = (n: number) => () => new Date(Date.now() - (30 - n) * DAY_MS)
+  const change = (id: string, edital: Record<string, unknown>, day: number) =>
+    world.update(id, { edital, updatedAt: days(day)() })
+  await syncHere(environment, {}, days(0))
+  change(idOf(1), { status: 'analysis' }, 4)
+  await syncHere(environment, {}, days(4))
+  change(idOf(1), { valor_estimado: 12.5, data_sessao: '2026-12-01T09:00:00' }, 5)
+  await syncHere(environment, {}, days(5))
+  change(idOf(1), { status: 'discarded', discard_reason: 'Longe' }, 10)
+  world.remove(idOf(2))
+  await syncHere(environment, {}, days(10))
+
+  expect(
+    await company.query(
+      'SELECT edital_id, de_fase, para_fase, round(dias_na_fase, 2) AS dias FROM transicoes_de_fase ORDER BY observado_em',
+    ),
+  ).toEqual([
+    { edital_id: idOf(1), de_fase: 'Triagem', para_fase: 'Análise', dias: 4 },
+    { edital_id: idOf(1), de_fase: 'Análise', para_fase: 'Descartado', dias: 6 },
+  ])
+  expect(
+    await company.query(
+      'SELECT fase, passagens, concluidas, em_curso, round(dias_mediana, 2) AS mediana FROM tempo_por_fase',
+    ),
+  ).toEqual([
+    { fase: 'Triagem', passagens: 1, concluidas: 1, em_curso: 0, mediana: 4 },
+    { fase: 'Análise', passagens: 1, concluidas: 1, em_curso: 0, mediana: 6 },
+    // Deleted from the API.
+    { fase: 'Pronto', passagens: 1, concluidas: 1, em_curso: 0, mediana: 10 },
+    { fase: 'Descartado', passagens: 1, concluidas: 0, em_curso: 1, mediana: null },
+  ])
+  expect(await company.query('SELECT campo, de, para FROM mudancas ORDER BY observado_em, campo')).toEqual([
+    { campo: 'status', de: 'screening', para: 'analysis' },
+    { campo: 'data_sessao', de: null, para: '2026-12-01 09:00:00' },
+    { campo: 'valor_estimado', de: '10.0', para: '12.5' },
+    { campo: 'discard_reason', de: null, para: 'Longe' },
+    { campo: 'status', de: 'analysis', para: 'discarded' },
+  ])
+  expect(await company.query('FROM frescor')).toMatchObject([
+    { ultima_execucao_status: 'ok', editais_ativos: 1, pendentes: 0, em_quarentena: 0, desvios: 0 },
+  ])
+})
+
+test('companies in different time zones can be queried together, each with its local times', async () => {
+  const companies = await startCompanies(['acme', 'boreal', 'cedro'], () => [
+    noticeEntry(1, { data_sessao: '2026-12-02T03:30:00Z', status: 'ready' }),
+  ])
+  await companies.configure({ acme: {}, boreal: { source_timezone: 'America/Manaus' }, cedro: {} })
+  const { environment } = companies
+  for (const [slug, zone] of [
+    ['acme', 'America/Sao_Paulo'],
+    ['boreal', 'America/Manaus'],
+  ] as const) {
+    await syncHere({ ...companies.company(slug).environment, SOURCE_TIMEZONE: zone })
+  }
+  const sql = `SELECT company, data_sessao_local::VARCHAR AS hora,
+    (SELECT sum(editais) FROM funil f WHERE f.company = e.company) AS editais FROM editais_ativos e ORDER BY 1`
+  const expected = [
+    { company: 'acme', hora: '2026-12-02 00:30:00', editais: 1 },
+    { company: 'boreal', hora: '2026-12-01 23:30:00', editais: 1 },
+  ]
+  const asked = await runShared(['query', '--all', '--json', sql], environment)
+  expect(asked.stderr).toBe('')
+  expect(JSON.parse(asked.stdout)).toEqual(expected)
+
+  const written = await runShared(['catalog'], environment)
+  const path = join(environment.DATA_DIR ?? '', 'catalog.duckdb')
+  expect(written).toMatchObject({ code: 0, stdout: `${path}: acme, boreal\n` })
+  const db = await Database.open(path, { readOnly: true, threads: 1 })
+  expect(await db.rows(sql)).toEqual(expected)
+  db.close()
+})

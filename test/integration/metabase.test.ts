@@ -1,0 +1,275 @@
+import { rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { DASHBOARDS } from '#config/metabase/dashboards.ts'
+import { EXIT } from '#src/platform/errors.ts'
+import { readCard } from '#src/present/metabase/cards.ts'
+import { mark } from '#src/present/metabase/mark.ts'
+import { pointDatabase } from '#src/present/metabase/point.ts'
+import { relationMeanings } from '#src/present/metabase/semantics.ts'
+import {
+  ADMIN,
+  CARDS,
+  clientOf,
+  keyIn,
+  newMetabase,
+  type Published,
+  publishCompany,
+} from '#test/support/metabase/session.ts'
+import { runShared } from '#test/support/shared.ts'
+
+let company: Published
+
+beforeAll(async () => {
+  company = await publishCompany()
+})
+
+afterAll(() => company.remove())
+
+test('one run sets up a new Metabase, and a second changes nothing', async () => {
+  const { metabase, keyFile, run } = await newMetabase(company)
+  metabase.syncMs = 30
+  const done = await run()
+  expect(metabase.violations).toEqual([])
+  expect(done.warnings).toEqual([])
+  expect(done.metabaseVersion).toBe('v0.63.1')
+  expect(done.dashboards.map(({ name }) => name)).toEqual([
+    'Funil e carteira',
+    'Agenda e pendências',
+    'Riscos jurídicos',
+  ])
+
+  const { state } = metabase
+  expect(state.user).toMatchObject({ email: ADMIN.adminEmail })
+  expect([...state.sessions]).toEqual([])
+  expect(await keyIn(keyFile)).toBe(state.apiKeys[0]?.key)
+  expect((await stat(keyFile)).mode & 0o777).toBe(0o600)
+  expect(state.settings.get('report-timezone')).toBe('America/Sao_Paulo')
+  expect(state.settings.get('anon-tracking-enabled')).toBe(false)
+
+  const database = state.databases.find(({ id }) => id === done.databaseId)
+  expect(database).toMatchObject({ name: 'Editais (acme)', engine: 'duckdb' })
+  expect(database?.details).toMatchObject({ database_file: company.catalogPath, read_only: true })
+
+  const field = (table: string, name: string) =>
+    state.tables.find(one => one.name === table)?.fields.find(one => one.name === name)
+  const id = field('editais', 'edital_id')
+  expect(id).toMatchObject({ semantic_type: 'type/PK', fk_target_field_id: null })
+  expect(field('alerts', 'edital_id')).toMatchObject({ semantic_type: 'type/FK', fk_target_field_id: id?.id })
+  expect(field('editais', 'valor_estimado')).toMatchObject({
+    semantic_type: 'type/Currency',
+    settings: { currency: 'BRL' },
+    display_name: 'Valor estimado',
+  })
+  // Every table and column has its Portuguese description.
+  for (const { name, label, description, columns } of relationMeanings()) {
+    expect(state.tables.find(table => table.name === name)).toMatchObject({
+      display_name: label,
+      description,
+    })
+    for (const column of columns) {
+      expect(field(name, column.name)).toMatchObject({ description: column.description })
+    }
+  }
+  expect(state.cards).toHaveLength(CARDS.length)
+  expect(state.dashboards.map(({ dashcards }) => (dashcards as unknown[]).length)).toEqual(
+    DASHBOARDS.map(({ cards }) => cards.length),
+  )
+
+  metabase.writes()
+  const again = await run()
+  expect(metabase.writes()).toEqual([])
+  expect(again).toMatchObject({ changes: [], warnings: [], databaseId: done.databaseId })
+  expect(metabase.violations).toEqual([])
+  const [last] = metabase.requests.slice(-1)
+  expect(last?.headers).toMatchObject({ 'x-api-key': state.apiKeys[0]?.key })
+})
+
+test('a run keeps what others made, repairs our changed items and restores removed ones', async () => {
+  const { metabase, run } = await newMetabase(company)
+  const { databaseId } = await run()
+  const { cards, dashboards, collections, settings } = metabase.state
+  settings.set('report-timezone', 'UTC')
+  const [ours] = cards as [(typeof cards)[number]]
+  const collectionId = collections.at(-1)?.id
+  // A card with the same name, a copy of ours, and a dashboard with the same name.
+  const theirs = { ...ours, id: 9001, description: 'nossa', display: 'table' }
+  const copy = { ...ours, id: 9002, name: 'Cópia' }
+  const theirDashboard = {
+    id: 9003,
+    name: 'Funil e carteira',
+    description: null,
+    collection_id: collectionId,
+    dashcards: [],
+  }
+  cards.push(theirs, copy)
+  dashboards.push(theirDashboard)
+  // Their card on our dashboard, in a tab.
+  const [dashboard] = dashboards as [(typeof dashboards)[number]]
+  const dashcards = dashboard.dashcards as Record<string, unknown>[]
+  const added = { id: 9004, card_id: 9001, row: 90, col: 0, size_x: 4, size_y: 4, dashboard_tab_id: 5 }
+  dashcards.push({ ...added, visualization_settings: { 'card.title': 'x' }, created_at: 'now' })
+  Object.assign(dashboard, { tabs: [{ id: 5, name: 'Geral', position: 0 }] })
+  for (const dashcard of dashcards) dashcard.dashboard_tab_id = 5
+  const kept = structuredClone([theirs, copy, theirDashboard])
+  // Our items, changed and removed.
+  Object.assign(ours, { name: 'outro nome', display: 'table' })
+  const removed = cards.splice(1, 1)[0]
+  const shown = dashcards.findIndex(({ card_id: cardId }) => cardId === removed?.id)
+  dashcards.splice(shown, 1)
+
+  const done = await run({ databaseId })
+  expect(metabase.violations).toEqual([])
+  expect(done.changes).toEqual(['1 card created', '1 card repaired', '1 dashboard repaired'])
+  expect(done.warnings).toEqual([expect.stringMatching(/time zone is UTC, not America\/Sao_Paulo/)])
+  const own = CARDS[0] as (typeof CARDS)[number]
+  expect(ours).toMatchObject({ name: (await readCard(own.key)).name, display: own.display })
+  expect([theirs, copy, theirDashboard]).toEqual(kept)
+  const after = dashboard.dashcards as Record<string, unknown>[]
+  expect(after).toHaveLength((DASHBOARDS[0]?.cards.length ?? 0) + 1)
+  expect(after.find(({ id }) => id === 9004)).toMatchObject(added)
+  expect(after.every(({ dashboard_tab_id: tab }) => tab === 5)).toBe(true)
+  const made = cards.find(({ description }) =>
+    String(description).includes(mark('acme', CARDS[1]?.key ?? '')),
+  )
+  expect(after.some(({ card_id: cardId }) => cardId === made?.id)).toBe(true)
+
+  metabase.writes()
+  expect(await run()).toMatchObject({ changes: [] })
+  expect(metabase.writes()).toEqual([])
+})
+
+test('a run that was cut short anywhere is completed by the next', async () => {
+  const { metabase, run } = await newMetabase(company)
+  let left = 0
+  metabase.intercept = (request, response) => {
+    if (request.method === 'GET' || left > 0) {
+      left -= request.method === 'GET' ? 0 : 1
+      return false
+    }
+    response.destroy()
+    return true
+  }
+  // No cut at the creation of the key: only a person can repair its loss.
+  for (const after of [4, 3, 7, 40, 200, 300, 20, 12]) {
+    left = after
+    await run().catch(error => expect(error).toMatchObject({ trouble: 'unreachable' }))
+  }
+  metabase.intercept = () => false
+  await run()
+  const { state, violations } = metabase
+  expect(violations).toEqual([])
+  expect([state.databases, state.collections].map(those => those.length)).toEqual([2, 2])
+  expect(state.cards).toHaveLength(CARDS.length)
+  expect(state.dashboards).toHaveLength(DASHBOARDS.length)
+  metabase.writes()
+  expect(await run()).toMatchObject({ changes: [] })
+  expect(metabase.writes()).toEqual([])
+})
+
+test('a schema that Metabase has not read yet is requested, and described by a later run', async () => {
+  const { metabase, run } = await newMetabase(company)
+  metabase.syncMs = 100_000
+  const done = await run({ syncMs: 20 })
+  expect(done.warnings).toEqual([expect.stringMatching(/has not read editais,.* more from the catalog yet/)])
+  expect(metabase.state.cards).toHaveLength(CARDS.length)
+  metabase.syncMs = 0
+  metabase.writes()
+  expect(await run()).toMatchObject({ warnings: [] })
+  expect(metabase.writes()[0]).toBe(`POST /api/database/${done.databaseId}/sync_schema`)
+})
+
+test('a database is moved only if it reads another catalog, and its schema is reread only on request', async () => {
+  const { metabase, keyFile, run } = await newMetabase(company)
+  const { lake, catalogPath } = company
+  const { databaseId } = await run()
+  const client = clientOf(metabase.url, await keyIn(keyFile))
+  const owner = { company: 'acme', lake }
+  const point = (path: string, columnsChanged = false) =>
+    pointDatabase({ client, databaseId, owner, catalogPath: path, columnsChanged })
+  metabase.writes()
+
+  expect(await point(catalogPath)).toEqual({ from: catalogPath, moved: false, synced: false })
+  expect(metabase.writes()).toEqual([])
+  // Another path to the same file: the path given to Metabase counts.
+  const other = join(lake, 'latest', 'catalog.duckdb')
+  expect(await point(other)).toEqual({ from: catalogPath, moved: true, synced: false })
+  expect(await point(catalogPath, true)).toEqual({ from: other, moved: true, synced: true })
+  expect(metabase.writes()).toEqual([
+    `PUT /api/database/${databaseId}`,
+    `PUT /api/database/${databaseId}`,
+    `POST /api/database/${databaseId}/sync_schema`,
+  ])
+  const details = metabase.state.databases.at(-1)?.details
+  expect(details).toMatchObject({ database_file: catalogPath, read_only: true, memory_limit: '1GB' })
+
+  await expect(point('/nowhere/catalog.duckdb')).rejects.toMatchObject({ trouble: 'rejected' })
+  expect(metabase.state.databases.at(-1)?.details).toEqual(details)
+  await expect(
+    pointDatabase({ client, databaseId: 77, owner, catalogPath, columnsChanged: false }),
+  ).rejects.toThrow('has no database 77. Unset METABASE_DATABASE_ID')
+  await expect(
+    pointDatabase({ client, databaseId: 1, owner, catalogPath, columnsChanged: false }),
+  ).rejects.toThrow('(Sample Database) is a h2 database, not DuckDB, and was not changed')
+  const boreal = { company: 'boreal', lake }
+  await expect(
+    pointDatabase({ client, databaseId, owner: boreal, catalogPath, columnsChanged: false }),
+  ).rejects.toThrow('shows company acme, and was not changed')
+  expect(metabase.violations).toEqual([])
+})
+
+test('without permission a run explains what is missing, and changes nothing', async () => {
+  const { metabase, keyFile, run } = await newMetabase(company)
+  const none = { apiKey: null, apiKeyFile: keyFile, adminEmail: null, adminPassword: null }
+  await expect(run({ access: none })).rejects.toThrow(
+    /no API key in METABASE_API_KEY_FILE.*METABASE_ADMIN_EMAIL/,
+  )
+  await expect(run({ access: { ...none, apiKeyFile: null } })).rejects.toMatchObject({ exitCode: EXIT.usage })
+  const nowhere = { ...none, ...ADMIN, apiKeyFile: '/nowhere/key' }
+  await expect(run({ access: nowhere })).rejects.toThrow('/nowhere/key cannot be written (ENOENT)')
+  expect(metabase.writes()).toEqual([])
+
+  await run()
+  const made = await keyIn(keyFile)
+  metabase.writes()
+  const wrong = { ...none, apiKey: 'mb_wrong_0123456789' }
+  await expect(run({ access: wrong })).rejects.toThrow(/rejects the API key \(401\).*group Administrators/)
+  metabase.state.apiKeys.push({ id: 7, name: 'reader', key: 'mb_reader_0123456789', admin: false })
+  const reader = { ...none, apiKey: 'mb_reader_0123456789' }
+  await expect(run({ access: reader })).rejects.toThrow('may not administer Metabase')
+  expect(metabase.writes()).toEqual([])
+
+  await rm(keyFile)
+  const login = { ...none, ...ADMIN }
+  const badLogin = run({ access: { ...login, adminPassword: 'errada' } })
+  await expect(badLogin).rejects.toThrow(/rejects the login \(401\): .*Check METABASE_ADMIN_EMAIL/)
+  await expect(run({ access: login })).rejects.toThrow('already has an API key "editais-sync"')
+  await writeFile(keyFile, `${made}\n`)
+  expect(await run()).toMatchObject({ changes: [] })
+  expect(metabase.violations).toEqual([])
+})
+
+test('the command finds the latest snapshot, and prints its changes and what the worker needs', async () => {
+  const { metabase, keyFile } = await newMetabase(company)
+  const passwordFile = `${keyFile}.password`
+  await writeFile(passwordFile, `${ADMIN.adminPassword}\n`)
+  const settings = {
+    ...company.environment,
+    METABASE_URL: metabase.url,
+    METABASE_API_KEY_FILE: keyFile,
+    METABASE_ADMIN_EMAIL: ADMIN.adminEmail,
+    METABASE_ADMIN_PASSWORD_FILE: passwordFile,
+  }
+  const first = await runShared(['metabase'], settings)
+  expect(first).toMatchObject({ code: EXIT.ok, stderr: '' })
+  expect(first.stdout).toMatch(/- created the first user, dados@example\.com\n- created the API key/)
+  expect(first.stdout).toMatch(/From now on, the worker points Metabase to each new snapshot\.\n$/)
+  expect(first.stdout).not.toContain(ADMIN.adminPassword)
+  expect(first.stdout).not.toContain(await keyIn(keyFile))
+
+  await writeFile(keyFile, 'mb_two words\n')
+  const second = await runShared(['metabase', '--json'], settings)
+  expect(second).toMatchObject({ code: EXIT.usage, stdout: '' })
+  expect(second.stderr).toMatch(/^The API key in the file of METABASE_API_KEY_FILE contains white space.*\n$/)
+  expect(metabase.violations).toEqual([])
+})

@@ -1,0 +1,301 @@
+import { describe, expect, it } from 'vitest'
+import { MAX_BODY_BYTES } from '#src/api/client/client.ts'
+import { reportHere } from '#test/support/here.ts'
+import {
+  editalOf,
+  type FullAnalysis,
+  fullAnalysis,
+  idAt,
+  openCompany,
+  type PreparedCompany,
+  readLog,
+} from '#test/support/prepared.ts'
+import { queryLatest } from '#test/support/project.ts'
+
+type Broken = { body: (good: FullAnalysis) => string; reason: string; path: string }
+
+const missing = (field: string): Broken => ({
+  body: good => JSON.stringify({ ...good, [field]: undefined }),
+  reason: 'a required field is missing',
+  path: field,
+})
+const replaced = (field: string, value: unknown, reason: string, path = field): Broken => ({
+  body: good => JSON.stringify({ ...good, [field]: value }),
+  reason,
+  path,
+})
+const body = (text: string, reason: string): Broken => ({ body: () => text, reason, path: '$' })
+
+/** Every reason for which an analysis is unusable. */
+const BROKEN: Readonly<Record<string, Broken>> = {
+  ...Object.fromEntries(
+    [
+      'id',
+      'pncp_id',
+      'status',
+      'analysis_level',
+      'analyzed',
+      'verdict',
+      'requirements',
+      'items',
+      'alerts',
+    ].map(field => [`without ${field}`, missing(field)]),
+  ),
+  'a required field is null': replaced('items', null, 'a required field is missing'),
+  'a required field of the wrong type': replaced('analyzed', 'yes', 'expected boolean'),
+  'an object in place of an array': replaced('requirements', {}, 'expected array'),
+  'text in place of an array': replaced('alerts', 'none', 'expected array'),
+  'a nested field that is not an array': replaced(
+    'verdict',
+    { bullets: 'x' },
+    'expected array',
+    'verdict.bullets',
+  ),
+  'an element that is not an object': replaced('items', [{}, 5], 'expected object', 'items[1]'),
+  'another id': replaced('id', 'a1b2', 'the document is about another notice'),
+  'no JSON': body('upstream error', 'the body is not JSON'),
+  'an HTML page': body('<!DOCTYPE html><title>Login</title>', 'the body is not JSON'),
+  'an empty body': body('', 'the body is empty'),
+  'only white space': body(' \r\n', 'the body is empty'),
+  null: body('null', 'the body is not a JSON object'),
+  'an empty array': body('[]', 'the body is not a JSON object'),
+  'a number': body('404', 'the body is not a JSON object'),
+  'nested too deeply': body(
+    `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)}}`,
+    'the document is nested too deeply',
+  ),
+  truncated: {
+    body: good => JSON.stringify(good).slice(0, -30),
+    reason: 'the body is truncated JSON',
+    path: '$',
+  },
+}
+
+describe('an unusable analysis', () => {
+  it('is quarantined with its reason, path and bytes, while every other notice loads', async () => {
+    const company = await openCompany(Object.keys(BROKEN).length + 3)
+    const cases = Object.entries(BROKEN).map(([name, broken], position) => {
+      const id = idAt(company, position)
+      return { ...{ name, id }, ...broken, body: broken.body(fullAnalysis(company, id)) }
+    })
+    for (const { id, body } of cases) company.bodies.set(id, body)
+
+    const report = await reportHere(company.environment, {}, 3)
+
+    expect(report).toMatchObject({ status: 'partial', loaded: 3, quarantined: cases.length, failed: 0 })
+    const rows = await queryLatest<Record<string, unknown> & { edital_id: string }>(
+      company.environment,
+      `SELECT edital_id, kind, reason, path, attempts, resolved_at, body_excerpt,
+         date_diff('minute', observed_at, next_attempt_at) AS wait FROM quarantine`,
+    )
+    const byId = new Map(rows.map(({ edital_id, ...row }) => [edital_id, row]))
+    const log = await readLog(company)
+    for (const { name, id, body, reason, path } of cases) {
+      expect(byId.get(id), name).toEqual({
+        kind: 'analysis',
+        reason,
+        path,
+        attempts: 1,
+        wait: 15,
+        resolved_at: null,
+        body_excerpt: body.slice(0, 2048),
+      })
+      const line = log.find(line => line.type === 'rejected' && line.edital_id === id)
+      expect(Buffer.from(String(line?.raw), 'base64').equals(Buffer.from(body)), name).toBe(true)
+    }
+    expect(byId.size).toBe(cases.length)
+    expect(await states(company)).toEqual({ current: 3, quarantined: cases.length })
+  })
+
+  it('is not requested again before it is due, except when its notice changes', async () => {
+    const company = await openCompany(5)
+    const [changed, waiting] = [idAt(company, 0), idAt(company, 1)]
+    for (const id of [changed, waiting]) company.bodies.set(id, 'null')
+    expect(await reportHere(company.environment, {}, 3)).toMatchObject({ loaded: 3, quarantined: 2 })
+
+    company.sandbox.requests.reset()
+    const second = await reportHere(company.environment)
+    expect(second).toMatchObject({ status: 'ok', unchanged: 3, deferred: 2, quarantined: 0 })
+    expect(company.sandbox.requests.byKind).toEqual({ list: 1, notice: 0, analysis: 0, other: 0 })
+    expect(await states(company)).toEqual({ current: 3, quarantined: 2 })
+
+    company.world.update(changed, { updatedAt: new Date('2026-02-01T00:00:00Z') })
+    company.bodies.set(changed, JSON.stringify(fullAnalysis(company, changed)))
+    company.sandbox.requests.reset()
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', loaded: 1, deferred: 1 })
+    expect(company.sandbox.requests.byId).toEqual(new Map([[changed, { notice: 0, analysis: 1 }]]))
+    expect(await resolution(company)).toEqual({ [changed]: true, [waiting]: false })
+    expect(await states(company)).toEqual({ current: 4, quarantined: 1 })
+  })
+
+  it('is requested at once by --id and by --full, each time followed by a longer delay', async () => {
+    const company = await openCompany(3)
+    const id = idAt(company, 0)
+    company.bodies.set(id, 'null')
+    const delays: unknown[] = []
+    await reportHere(company.environment, {}, 3)
+    for (const request of [{ ids: [id] }, { full: true }]) {
+      company.sandbox.requests.reset()
+      await reportHere(company.environment, request, 3)
+      expect(company.sandbox.requests.byId.get(id)?.analysis, JSON.stringify(request)).toBe(1)
+      delays.push(
+        ...(await queryLatest(
+          company.environment,
+          `SELECT attempts, date_diff('minute', observed_at, next_attempt_at) AS wait FROM quarantine`,
+        )),
+      )
+    }
+    expect(delays).toEqual([
+      { attempts: 2, wait: 30 },
+      { attempts: 3, wait: 60 },
+    ])
+    company.bodies.clear()
+    expect(await reportHere(company.environment, { ids: [id] })).toMatchObject({ status: 'ok', loaded: 1 })
+    expect(await resolution(company)).toEqual({ [id]: true })
+  })
+
+  it('keeps the last good version in place, complete, while the notice itself is updated', async () => {
+    const company = await openCompany(3)
+    const id = idAt(company, 0)
+    company.bodies.set(id, JSON.stringify(fullAnalysis(company, id)))
+    await reportHere(company.environment)
+    const before = await rowsOf(company, id)
+    expect(before.items).toHaveLength(1)
+
+    company.world.update(id, {
+      edital: { objeto: 'Novo objeto' },
+      updatedAt: new Date('2026-02-01T00:00:00Z'),
+    })
+    company.bodies.set(id, JSON.stringify({ ...fullAnalysis(company, id), items: {} }))
+    expect(await reportHere(company.environment, {}, 3)).toMatchObject({ changed: 1, quarantined: 1 })
+
+    expect(await rowsOf(company, id)).toEqual(before)
+    expect(
+      await queryLatest(
+        company.environment,
+        `SELECT objeto, updated_at::VARCHAR AS updated, analysis_state FROM editais WHERE edital_id = '${id}'`,
+      ),
+    ).toEqual([{ objeto: 'Novo objeto', updated: '2026-02-01 00:00:00+00', analysis_state: 'quarantined' }])
+  })
+
+  it('that is larger than any real one is cut off at the limit, and its beginning is kept', async () => {
+    const company = await openCompany(2)
+    const id = idAt(company, 0)
+    company.sandbox.faults.plan.push({
+      fault: 'oversize',
+      kinds: ['analysis'],
+      ids: [id],
+      bytes: MAX_BODY_BYTES + 1024 * 1024,
+    })
+    const report = await reportHere(company.environment, {}, 3)
+
+    expect(report).toMatchObject({ loaded: 1, quarantined: 1, failed: 0 })
+    expect(company.sandbox.requests.byId.get(id)?.analysis).toBe(1)
+    const [row] = await queryLatest<{ reason: string; body_excerpt: string }>(
+      company.environment,
+      'SELECT reason, body_excerpt FROM quarantine',
+    )
+    expect(row?.reason).toBe('the body is too large')
+    expect(row?.body_excerpt).toMatch(/^\{"padding":"x{2036}$/)
+  })
+})
+
+describe('an unusable listed notice', () => {
+  /** Values of `id` that would change the path of a URL, or are not ids at all. */
+  const IDS: readonly unknown[] = [
+    ...['a/b', '../escape', '..', '.', 'a b', 'a"b', "a'b", 'a%2fb', 'a?b', 'a#b', 'a\\b', 'a;b', 'a\nb', ''],
+    ...['é', '\ud800', 'x'.repeat(201), 5, null, {}, undefined],
+  ]
+
+  it('with an invalid id is quarantined, never requested, and affects no other', async () => {
+    const company = await openCompany(4)
+    const template = editalOf(company, idAt(company, 0))
+    for (const [number, id] of IDS.entries()) {
+      company.listTexts.set(`bad ${number}`, JSON.stringify({ ...template, numero: `${number}`, id }))
+    }
+    for (const text of ['null', '5', '"text"', '[]', '{}']) company.listTexts.set(`odd ${text}`, text)
+    const bad = company.listTexts.size
+
+    const report = await reportHere(company.environment, {}, 3)
+
+    expect(report).toMatchObject({ listed: 4 + bad, loaded: 4, quarantined: bad, scan_complete: true })
+    const { byKind, byId } = company.sandbox.requests
+    expect(byKind).toEqual({ list: 1, notice: 0, analysis: 4, other: 0 })
+    expect([...byId.keys()].sort()).toEqual([...company.ids].sort())
+    expect(
+      await queryLatest(
+        company.environment,
+        'SELECT kind, edital_id, path, count(*) AS records FROM quarantine GROUP BY ALL ORDER BY path',
+      ),
+    ).toEqual([
+      { kind: 'notice', edital_id: null, path: '$', records: 4 },
+      { kind: 'notice', edital_id: null, path: 'id', records: IDS.length + 1 },
+    ])
+    expect(await queryLatest(company.environment, 'SELECT count(*) AS notices FROM editais')).toEqual([
+      { notices: 4 },
+    ])
+
+    const second = await reportHere(company.environment)
+    expect(second).toMatchObject({ status: 'ok', unchanged: 4, deferred: bad, quarantined: 0 })
+  })
+
+  it('with an invalid required field keeps its previous version, and is resolved when it is valid again', async () => {
+    const company = await openCompany(4)
+    const [known, fresh] = [idAt(company, 0), 'fresh-1']
+    await reportHere(company.environment)
+    const good = editalOf(company, known)
+    company.listTexts.set(known, JSON.stringify({ ...good, objeto: 'Outro', participation_confirmed: 'yes' }))
+    company.listTexts.set(fresh, JSON.stringify({ ...good, id: fresh, created_at: 'ontem' }))
+    company.sandbox.requests.reset()
+    const broken = await reportHere(company.environment, {}, 3)
+
+    expect(broken).toMatchObject({ listed: 5, unchanged: 3, quarantined: 2, tombstoned: 0, added: 0 })
+    expect(company.sandbox.requests.byKind).toEqual({ list: 1, notice: 0, analysis: 0, other: 0 })
+    expect(
+      await queryLatest(company.environment, 'SELECT edital_id, kind, path FROM quarantine ORDER BY path'),
+    ).toEqual([
+      { edital_id: fresh, kind: 'notice', path: 'created_at' },
+      { edital_id: known, kind: 'notice', path: 'participation_confirmed' },
+    ])
+    expect(
+      await queryLatest(company.environment, `SELECT objeto FROM editais WHERE edital_id = '${known}'`),
+    ).toEqual([{ objeto: good.objeto }])
+
+    company.listTexts.delete(fresh)
+    company.listTexts.set(known, JSON.stringify({ ...good, objeto: 'Outro' }))
+    expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', listed: 4, changed: 1 })
+    expect((await resolution(company))[known]).toBe(true)
+    expect(
+      await queryLatest(company.environment, `SELECT objeto FROM editais WHERE edital_id = '${known}'`),
+    ).toEqual([{ objeto: 'Outro' }])
+  })
+})
+
+/** Live notices by the state of their analysis. */
+async function states({ environment }: PreparedCompany): Promise<Record<string, number>> {
+  const rows = await queryLatest<{ state: string; notices: number }>(
+    environment,
+    'SELECT analysis_state AS state, count(*) AS notices FROM editais WHERE deleted_at IS NULL GROUP BY ALL',
+  )
+  return Object.fromEntries(rows.map(({ state, notices }) => [state, notices]))
+}
+
+/** Whether the quarantined record of each notice is resolved. */
+async function resolution({ environment }: PreparedCompany): Promise<Record<string, boolean>> {
+  const rows = await queryLatest<{ edital_id: string; resolved: boolean }>(
+    environment,
+    'SELECT edital_id, resolved_at IS NOT NULL AS resolved FROM quarantine',
+  )
+  return Object.fromEntries(rows.map(({ edital_id, resolved }) => [edital_id, resolved]))
+}
+
+async function rowsOf({ environment }: PreparedCompany, id: string) {
+  const read = (table: string) =>
+    queryLatest(environment, `FROM ${table} WHERE edital_id = '${id}' ORDER BY ALL`)
+  return {
+    analyses: await read('analyses'),
+    requirements: await read('requirements'),
+    items: await read('items'),
+    alerts: await read('alerts'),
+  }
+}

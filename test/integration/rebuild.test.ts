@@ -1,0 +1,214 @@
+import { realpath, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
+import type { Document, Line } from '#src/store/rawlog/line.ts'
+import { RawLogWriter } from '#src/store/rawlog/writer.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
+import { companyDirectory, type Environment, runCommand } from '#test/support/project.ts'
+import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { dataTables, type Tables, warehouseTables } from '#test/support/tables.ts'
+
+const NOON = new Date('2026-11-20T12:00:00Z')
+const NOWHERE: Environment = { API_BASE_URL: 'http://127.0.0.1:9', API_KEY: 'edk_of_nobody' }
+
+/** All that a rebuild must reproduce; the log does not have the warehouse's own name. */
+async function everything(environment: Environment): Promise<Tables> {
+  return await warehouseTables(environment, ['warehouse_id'])
+}
+
+/** Three runs whose log has every kind of line, most of them for several notices. */
+async function startWithHistory(): Promise<SyncedCompany> {
+  const company = await startCompany([
+    ...notices(1, 20),
+    noticeEntry(21, { dias: 3, valor_estimado: '12.5' }, { analysis_level: 'deepest', novo: [1] }),
+  ])
+  const { world, faults } = company
+  const [broken, unreadable, gone, returning, changed, silent, listedWrong] = [1, 2, 3, 4, 5, 6, 7].map(
+    idOf,
+  ) as [...[string, string, string, string, string, string, string]]
+  faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: [broken, unreadable] }]
+  world.update(listedWrong, { edital: { participation_confirmed: undefined } })
+  await company.syncHere()
+
+  world.remove(gone)
+  world.remove(returning)
+  world.update(changed, { edital: { objeto: 'Mudou', created_at: '2026-08-15T12:00:00Z' }, updatedAt: NOON })
+  world.update(listedWrong, { edital: { participation_confirmed: true } })
+  world.update(unreadable, { updatedAt: NOON })
+  await company.syncHere()
+
+  world.restore(returning)
+  world.update(silent, { analysis: { alerts: [] } })
+  faults.plan = [{ fault: 'truncate', kinds: ['analysis'], ids: [unreadable] }]
+  await company.syncHere({ full: true })
+  return company
+}
+
+test('a rebuild gives the same tables, row for row, without a request, and so does an automatic one', async () => {
+  const company = await startWithHistory()
+  const { environment, sandbox } = company
+  const before = await everything(environment)
+  expect(await lineTypes(environment)).toEqual([
+    ...['analysis', 'analysis_same', 'gone', 'notice', 'rejected', 'run_finished', 'run_started'],
+  ])
+  expect(before.quarantine).toHaveLength(3)
+  expect(before.schema_drift?.length).toBeGreaterThan(3)
+
+  sandbox.requests.reset()
+  expect((await runCommand(['rebuild'], { ...environment, ...NOWHERE })).code).toBe(0)
+  expect(await everything(environment)).toEqual(before)
+  expect(sandbox.requests.total).toBe(0)
+  expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: 21 }])
+
+  await rm(join(companyDirectory(environment), 'warehouse.duckdb'))
+  expect((await runCommand(['publish'], { ...environment, ...NOWHERE })).code).toBe(0)
+  expect(await everything(environment)).toEqual(before)
+
+  await changeWarehouse(environment, `UPDATE meta SET schema_hash = 'of another version'`)
+  await changeWarehouse(environment, `UPDATE editais SET objeto = 'of another version'`)
+  // Rebuilt, it agrees with the list; the analysis that is still unusable waits.
+  const report = await company.syncHere()
+  expect(report).toMatchObject({ added: 0, changed: 0, loaded: 0, listed: 20 })
+  expect(dataTables(await everything(environment))).toEqual(dataTables(before))
+})
+
+test('a raw log with a gap is refused, and the warehouse does not change', async () => {
+  const company = await startCompany(notices(1, 6))
+  const { environment } = company
+  await company.syncHere()
+  const before = await everything(environment)
+  const raw = join(companyDirectory(environment), 'raw')
+  const segments = await sealedSegments(raw)
+  expect(segments).toEqual([1, 2, 3])
+
+  for (const [number, expected] of [
+    [2, segmentPath(raw, 2)],
+    [3, 'built from 3 segments'],
+  ] as const) {
+    await rename(segmentPath(raw, number), join(raw, 'away'))
+    const { code, stderr } = await runCommand(['sync'], environment)
+    expect(code).toBe(1)
+    expect(stderr).toContain(expected)
+    expect(stderr).toMatch(/from a backup/)
+    await rename(join(raw, 'away'), segmentPath(raw, number))
+  }
+  expect(await everything(environment)).toEqual(before)
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', unchanged: 6 })
+})
+
+test('a rebuild from a log that lost its end is published, and stays the latest', async () => {
+  const company = await startCompany(notices(1, 6), { SNAPSHOT_KEEP: '1ms' })
+  const { environment } = company
+  await company.syncHere()
+  const end = (await sealedSegments(join(companyDirectory(environment), 'raw'))).length
+  for (const n of [1, 2, 3]) {
+    company.world.update(idOf(n), { updatedAt: new Date(Date.UTC(2026, 10, 20, n)) })
+    await company.syncHere()
+  }
+  const raw = join(companyDirectory(environment), 'raw')
+  for (const number of (await sealedSegments(raw)).slice(end)) await rm(segmentPath(raw, number))
+  expect((await runCommand(['rebuild'], environment)).code).toBe(0)
+  expect(await company.query('SELECT count(*) AS n FROM editais')).toEqual([{ n: 6 }])
+  const rebuilt = await realpath(join(companyDirectory(environment), 'lake/latest'))
+  expect((await runCommand(['publish'], environment)).stdout).toContain(`Already published: ${rebuilt}`)
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', changed: 3, loaded: 3 })
+  expect(await company.query('SELECT count(*) AS n FROM analyses')).toEqual([{ n: 6 }])
+})
+
+test('a line that cannot be loaded is quarantined, and the rest of its segment loads', async () => {
+  const company = await startCompany(notices(1, 6))
+  const { environment, world } = company
+  await company.syncHere()
+  const [poisoned, fine] = [idOf(2), idOf(3)]
+  for (const id of [poisoned, fine]) world.update(id, { edital: { objeto: 'Mudou' }, updatedAt: NOON })
+  const items = [{ numero_item: 1, quantidade: { abc: 'an object' } }]
+  await appendSegment(environment, [
+    ...[poisoned, fine].map(id => noticeLine(company, id)),
+    analysisLine(company, poisoned, { items }),
+    analysisLine(company, fine, { items: [{ numero_item: 1, quantidade: 7 }] }),
+  ])
+
+  // According to the log, the list has not changed since.
+  const report = await company.syncHere()
+  expect(report).toMatchObject({ listed: 6, changed: 0, unchanged: 5, deferred: 1, loaded: 0 })
+  expect(
+    await company.query(
+      `SELECT edital_id, objeto, analysis_state, (SELECT sum(quantidade) FROM items i WHERE i.edital_id = e.edital_id) AS sum
+       FROM editais e WHERE edital_id IN ('${poisoned}', '${fine}') ORDER BY ALL`,
+    ),
+  ).toEqual([
+    // The previous good version stays.
+    { edital_id: poisoned, objeto: 'Mudou', analysis_state: 'quarantined', sum: 2 + 4 + 6 },
+    { edital_id: fine, objeto: 'Mudou', analysis_state: 'current', sum: 7 },
+  ])
+  const quarantine = await company.query('SELECT edital_id, kind, reason, body_excerpt FROM quarantine')
+  expect(quarantine).toMatchObject([{ edital_id: poisoned, kind: 'analysis' }])
+  expect(quarantine[0]?.reason).toMatch(/^could not be loaded/)
+  expect(quarantine[0]?.body_excerpt).toContain('an object')
+
+  const before = await everything(environment)
+  expect((await runCommand(['rebuild'], environment)).code).toBe(0)
+  expect(await everything(environment)).toEqual(before)
+  // It is requested again like any quarantined analysis, and replaced.
+  expect(await company.syncHere({ ids: [poisoned] })).toMatchObject({ loaded: 1 })
+  expect(await company.query('SELECT 1 FROM quarantine WHERE resolved_at IS NULL')).toEqual([])
+})
+
+async function lineTypes(environment: Environment): Promise<unknown[]> {
+  const db = await Database.open(':memory:', { threads: 1 })
+  try {
+    const path = join(companyDirectory(environment), 'raw/*.ndjson.zst')
+    const rows = await db.rows(
+      `SELECT DISTINCT type FROM read_json('${path}', columns = {type: 'VARCHAR'}) ORDER BY ALL`,
+    )
+    return rows.map(({ type }) => type)
+  } finally {
+    db.close()
+  }
+}
+
+async function changeWarehouse(environment: Environment, sql: string): Promise<void> {
+  const db = await Database.open(join(companyDirectory(environment), 'warehouse.duckdb'))
+  try {
+    await db.run(sql)
+  } finally {
+    db.close()
+  }
+}
+
+type Appended = readonly [Line, Document]
+
+/** Writes the next segment of the raw log, like a run that died before it loaded it. */
+async function appendSegment(environment: Environment, lines: readonly Appended[]): Promise<void> {
+  const directory = join(companyDirectory(environment), 'raw')
+  const firstNumber = (await sealedSegments(directory)).length + 1
+  const log = new RawLogWriter({ directory, firstNumber, runId: 'by-hand', now: () => new Date() })
+  await log.append({
+    type: 'run_started',
+    mode: 'incremental',
+    analysis_statuses: ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired'],
+    company: 'acme',
+  })
+  for (const [line, document] of lines) await log.append(line, document)
+  await log.seal()
+  await log.close()
+}
+
+function noticeLine({ world }: SyncedCompany, id: string): Appended {
+  const edital = world.entry(id)?.edital
+  return [
+    { type: 'notice', edital_id: id, updated_at: String(edital?.updated_at) },
+    { notice: JSON.stringify(edital) },
+  ]
+}
+
+function analysisLine({ world }: SyncedCompany, id: string, patch: object): Appended {
+  const { edital, analysis } = world.entry(id) ?? {}
+  const updated_at = String(edital?.updated_at)
+  return [
+    { type: 'analysis', edital_id: id, updated_at, source_updated_at: updated_at, hash: `of ${id}` },
+    { analysis: JSON.stringify({ ...analysis, ...patch }) },
+  ]
+}

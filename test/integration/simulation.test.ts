@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { DURABLE_STEPS } from '#src/platform/durable.ts'
+import { PLANTED } from '#test/simulation/planted.ts'
+import { simulate } from '#test/simulation/simulate.ts'
+
+/**
+ * A few of many worlds: their runs are killed, stopped, short of disk or power, and reach almost all steps.
+ * `npm run simulate` runs as many as needed.
+ */
+const SEEDS = ['2', '10', '16']
+
+test('in simulated worlds with any failures in between, the warehouse ends up correct', async () => {
+  const happened = new Set<string>()
+  for (const seed of SEEDS) {
+    const counts = await simulate(seed).catch(error => {
+      throw new Error(`npm run simulate -- --seed ${seed}`, { cause: error })
+    })
+    for (const what of counts.keys()) happened.add(what)
+  }
+  const crashPoints = [...happened].filter(what => what.startsWith('crash point: '))
+  for (const kind of ['killed', 'interrupted', 'disk', 'power fails'])
+    expect(
+      crashPoints.some(what => what.startsWith(`crash point: ${kind}`)),
+      kind,
+    ).toBe(true)
+  const steps = DURABLE_STEPS.filter(step => happened.has(`step: ${step}`))
+  expect(steps.length).toBeGreaterThan(DURABLE_STEPS.length - 5)
+})
+
+test('each planted bug matches its source', () => {
+  for (const { name, file, from } of PLANTED) {
+    const text = readFileSync(join(import.meta.dirname, '../..', file), 'utf8')
+    expect(text.split(from), name).toHaveLength(2)
+  }
+})
