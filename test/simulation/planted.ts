@@ -185,7 +185,7 @@ export const PLANTED: readonly Planted[] = [
 ]
 
 const PROJECT = join(import.meta.dirname, '../..')
-const COPIED = ['package.json', 'config', 'schema', 'src', 'jobs', 'test'] as const
+const COPIED = ['package.json', 'config', 'docs', 'schema', 'src', 'jobs', 'test'] as const
 
 /**
  * Runs the simulation on a copy of the project with the bug in it.
