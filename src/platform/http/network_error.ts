@@ -34,6 +34,9 @@ const TLS_CLAUSES: Readonly<Record<TlsTrouble, string>> = {
   failed: 'TLS failed',
 }
 
+/** undici's name for an error of its parser, which usually has no code. */
+const NOT_HTTP = 'HTTPParserError'
+
 type Meaning = readonly [NetworkTrouble, string]
 
 function meanings(limit: string): Readonly<Record<string, Meaning>> {
@@ -51,6 +54,7 @@ function meanings(limit: string): Readonly<Record<string, Meaning>> {
     ECONNRESET: ['lost', 'the connection was reset'],
     EPIPE: ['lost', 'the connection was closed'],
     UND_ERR_SOCKET: ['lost', 'the connection was closed'],
+    [NOT_HTTP]: ['lost', 'the answer is not valid HTTP'],
   }
 }
 
@@ -60,11 +64,16 @@ function meanings(limit: string): Readonly<Record<string, Meaning>> {
  * @param limit names the time limit in messages: a setting, or a duration.
  */
 export function explainNetwork(error: unknown, limit: string): unknown {
-  const code = systemCode(error)
+  const code = codeOf(error)
   if (code === undefined || code === 'UND_ERR_INVALID_ARG') return error
   const tls = tlsTrouble(code)
   const known: Meaning | undefined = tls ? ['untrusted', TLS_CLAUSES[tls]] : meanings(limit)[code]
   if (!known && !/^(UND_ERR_|HPE_|EAI_|E[A-Z]+$)/.test(code)) return error
   const [trouble, clause] = known ?? ['lost', messageOf(error)]
   return new NetworkError(trouble, clause, code, { cause: error })
+}
+
+function codeOf(error: unknown): string | undefined {
+  const isParser = error instanceof Error && error.name === NOT_HTTP
+  return systemCode(error) ?? (isParser ? NOT_HTTP : undefined)
 }

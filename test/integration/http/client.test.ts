@@ -121,3 +121,15 @@ it('a certificate that is not trusted, and a server without TLS, are told apart'
     message: 'it does not speak TLS',
   })
 })
+
+it.each([
+  ['no HTTP', 'SSH-2.0-OpenSSH_9.9\r\n'],
+  ['a broken body', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n'],
+])('an answer with %s counts as lost', async (_, bytes) => {
+  const client = await clientFor(({ socket }) => socket.end(bytes))
+  await expect(client.send(GET)).rejects.toMatchObject({
+    name: 'NetworkError',
+    trouble: 'lost',
+    message: 'the answer is not valid HTTP',
+  })
+})
