@@ -148,6 +148,27 @@ test('a server that repeats the key in any form does not bring it into files, lo
   }
 })
 
+test('a message that repeats a header shows neither the key nor control characters', async () => {
+  const stars = '*'.repeat(KEY.length)
+  const cases: readonly [RawAnswer, string][] = [
+    [
+      { status: 302, headers: { location: `http://${KEY}.example/` }, body: '' },
+      `redirects (302) to http://${stars}.example.`,
+    ],
+    [
+      { status: 503, headers: { 'retry-after': `\u009b31m ${KEY}` }, body: '' },
+      `rejects this request (503, Retry-After:  31m ${stars})`,
+    ],
+  ]
+  for (const [answer, shown] of cases) {
+    const { faults, syncHere } = await startCompany(notices(1, 4))
+    faults.respond = ({ kind, id }) => (kind === 'analysis' && id === idOf(1) ? answer : undefined)
+    const report = await syncHere()
+    expect(report).toMatchObject({ status: 'partial', failed: 1 })
+    expect(report.error).toContain(shown)
+  }
+})
+
 test('a key set in place of the path of its file is not shown', () => {
   for (const key of [KEY, 'edk_a+b/c=d&e_91f2c7', `~/${KEY}`]) {
     for (const where of [{ API_KEY_FILE: key }, { API_KEY_FILE: `${key}\n`, API_KEY: 'edk_x' }]) {

@@ -64,7 +64,7 @@ function errorOf({ body, isCut }: HttpReply): { readonly error?: unknown; readon
 }
 
 /** Makes text safe inside a message: a terminal would execute control characters. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text
     .slice(0, 200)
     .replaceAll(/\p{Cc}+/gu, ' ')

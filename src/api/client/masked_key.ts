@@ -1,11 +1,15 @@
+import type { HttpReply } from '#src/platform/http/client.ts'
+
 /** A shorter key, as on a test server, could be a word in the documents. Real keys are far longer. */
 const MIN_MASKED_KEY = 16
+
+type Mask = (bytes: Buffer) => void
 
 /**
  * Overwrites a key wherever a server repeats it, in an error or anywhere else: the answers are the only place where
  * it could enter files, logs and messages (invariant I7). With as many characters, so that a body keeps its length.
  */
-export function keyMask(key: string): (bytes: Buffer) => void {
+export function keyMask(key: string): Mask {
   const secrets = spellings(key)
   return bytes => {
     for (const secret of secrets) {
@@ -14,6 +18,20 @@ export function keyMask(key: string): (bytes: Buffer) => void {
       }
     }
   }
+}
+
+/** The same in the values of the headers. */
+export function withMaskedHeaders(reply: HttpReply, mask: Mask): HttpReply {
+  const masked = (value: string) => {
+    const bytes = Buffer.from(value)
+    mask(bytes)
+    return bytes.toString()
+  }
+  const headers = Object.entries(reply.headers).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? value.map(masked) : value && masked(value),
+  ])
+  return { ...reply, headers: Object.fromEntries(headers) }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type HttpReply, openHttpClient } from '#src/platform/http/client.ts'
-import { keyMask } from './masked_key.ts'
+import { keyMask, withMaskedHeaders } from './masked_key.ts'
 
 /** A server could send a body slowly forever, without any pause longer than the timeout. */
 const MAX_REQUEST_TIMEOUTS = 10
@@ -74,7 +74,8 @@ export function openTransport(options: TransportOptions): Transport {
       timing.latencyMs += nowMs() - sentMs
       stats.bytes += reply.isCut ? 0 : reply.body.length
       mask(reply.body)
-      return reply
+      // Messages about any other answer may show a header.
+      return reply.status === 200 ? reply : withMaskedHeaders(reply, mask)
     },
     close: () => client.close(),
   }
