@@ -1,12 +1,12 @@
+import { editais } from '#schema/tables.ts'
 import type { World } from '#src/sandbox/world.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { openSnapshot } from '#src/store/lake/read.ts'
 
 /** List fields that the warehouse stores unchanged. */
-const TEXTS = [
-  ...['pncp_id', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'pncp_url', 'status', 'discard_reason'],
-  ...['valor_estimado', 'participation_confirmed'],
-] as const
+const TEXTS = editais.columns
+  .filter(({ name, type, from }) => 'field' in from && from.field === name && type !== 'TIMESTAMPTZ')
+  .map(({ name }) => name)
 /** Instants, compared in milliseconds. */
 const TIMES = ['created_at', 'updated_at', 'committed_at'] as const
 const CHILDREN = ['requirements', 'items', 'alerts'] as const

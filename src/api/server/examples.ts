@@ -1,3 +1,5 @@
+import { REPEATED_FIELDS } from '#schema/analysis.ts'
+
 /*
  * Examples in the description: a notice that `npm run sandbox` serves, so that its id works there, and its shortened
  * analysis.
@@ -22,7 +24,7 @@ const EDITAL = {
   updated_at: '2026-07-28T22:49:05.981Z',
 }
 
-const { participation_confirmed, committed_at, created_at, updated_at, ...SHARED } = EDITAL
+const SHARED = Object.fromEntries(Object.entries(EDITAL).filter(([name]) => REPEATED_FIELDS.includes(name)))
 
 const ANALYSIS = {
   ...SHARED,
