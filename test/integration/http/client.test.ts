@@ -107,7 +107,7 @@ it('an aborted signal interrupts requests under way, and those to come', async (
   await expect(client.send(GET)).rejects.toThrow(InterruptedError)
 })
 
-it('a certificate that is not trusted, and a server without TLS, are told apart', async () => {
+it('a certificate that is not trusted, and a server without TLS, are distinguished', async () => {
   const authority = await makeAuthority()
   const [key, cert] = [await readFile(authority.key), await readFile(authority.certificate)]
   const signed = await listen(createTlsServer({ key, cert }))
