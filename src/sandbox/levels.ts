@@ -16,8 +16,8 @@ export function deeper(level: Level): Level | null {
 
 /**
  * Describes how an analysis violates the rules of its level (docs/contract.md#phases-and-levels); empty if it does not.
- * `analyzed` is false iff the level is none; no verdict or overview before simple; no pricing, projected
- * requirements or items before medium.
+ * `analyzed` is false if the level is `none`, and true for every other level; no verdict or overview before `simple`;
+ * no pricing, requirements or items before `medium`.
  */
 export function levelViolations(analysis: Readonly<Record<string, unknown>>): string[] {
   const level = analysis.analysis_level as Level

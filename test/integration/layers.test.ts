@@ -25,7 +25,7 @@ const LAYERS: readonly Layer[] = [
   { at: 'config', reason: 'config reads settings, and knows nothing of who follows them' },
   {
     at: 'src/api',
-    reason: 'api asks and answers over HTTP, and knows nothing of what becomes of the answers',
+    reason: 'api sends and answers requests over HTTP, and does not know how the answers are used',
   },
   {
     at: 'src/store/rawlog',

@@ -99,7 +99,7 @@ describe('a mistake', () => {
       'an unknown command': { args: ['synk'], code: 2, expected: ["unknown command 'synk'", 'sync'] },
       '--restart alone': { args: ['sync', '--restart'], code: 2, expected: ['--restart needs --full'] },
       '--full with --id': { args: ['sync', '--full', '--id', 'a1'], code: 2, expected: ['use --id alone'] },
-      'an id that is none': {
+      'an invalid id': {
         args: ['sync', '--id', '../x'],
         code: 2,
         expected: ['--id', 'Not a valid notice id'],

@@ -111,7 +111,7 @@ test('every HTTP setting is in .env.example with its default, and the documents 
     [...example.matchAll(/^#((?:HTTP|SERVE)_\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
   )
   expect(Object.keys(shown).sort()).toEqual([...known].sort())
-  // These are examples: the default is none, or depends on the machine.
+  // These are examples: they have no default, or one that depends on the machine.
   const { HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, SERVE_BUILDERS, ...defaults } = shown
   expect(readServeSettings(defaults)).toEqual(readServeSettings({}))
   readServeSettings({ HTTP_TRUSTED_PROXIES, SERVE_CORS_ORIGINS, SERVE_BUILDERS })

@@ -210,7 +210,7 @@ export function slugsOf(document: string): ReadonlySet<string> {
   return slugs
 }
 
-/** The titles of a document's headings, without their markup; `#` in a block of code is none. */
+/** The titles of a document's headings, without their markup; a `#` in a block of code begins no heading. */
 function headingsOf(document: string): string[] {
   return [...document.replaceAll(/^```[\s\S]*?^```/gm, '').matchAll(/^#{1,6} +(.+?)(?: +#+)?$/gm)].map(
     ([, title = '']) => title.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, ''),

@@ -78,8 +78,8 @@ export async function finishedSnapshots(directory: string): Promise<Manifest[]> 
 }
 
 /**
- * The newest snapshot of this warehouse: by log position, because clocks can go back. Returns one of another
- * warehouse, as before a rebuild, only if there is none of this one.
+ * The newest snapshot of this warehouse: by log position, because clocks can go back. If this warehouse has no
+ * snapshot yet, as after a rebuild, the newest of another warehouse.
  */
 export function newestOf(finished: readonly Manifest[], warehouseId: string): Manifest | null {
   const rank = (manifest: Manifest) => (manifest.warehouse_id === warehouseId ? manifest.applied_segment : -1)

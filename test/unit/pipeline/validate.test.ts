@@ -12,7 +12,7 @@ function notice(fields: object) {
   return validateNotice(bytesOf({ ...edital, ...fields }), idOf(1))
 }
 
-/** What becomes of an analysis with these fields; fails where it is rejected. */
+/** Validates an analysis with these fields; throws if it is rejected. */
 function accepted(fields: object): Accepted {
   const verdict = validateAnalysis(bytesOf({ ...analysis, ...fields }), idOf(1))
   if (!verdict.ok) throw new Error(verdict.reason)
@@ -120,12 +120,12 @@ describe('a document that deviates from the contract', () => {
     ['<html>', 'the body is not JSON'],
     ['{"id":"n0', 'the body is truncated JSON'],
     ['[]', 'the body is not a JSON object'],
-  ])('is rejected where it is none: %j', (text, reason) => {
+  ])('is rejected if the body is not a JSON object: %j', (text, reason) => {
     const raw = Buffer.from(text)
     expect(validateNotice(raw, idOf(1))).toEqual({ ok: false, editalId: idOf(1), reason, path: '$', raw })
   })
 
-  it('is rejected where it is about another notice', () => {
+  it('is rejected if it is about another notice', () => {
     expect(validateNotice(bytesOf(edital), idOf(2))).toMatchObject({
       ...{ ok: false, editalId: idOf(2), reason: 'the document is about another notice', path: 'id' },
     })
