@@ -20,7 +20,7 @@ const NO_DATABASE = /DB index is out of range|invalid DB index/
 const CLUSTER = /SELECT is not allowed in cluster mode/
 /** Codes of a connection that was lost, or that we gave up; file errors (ENOENT, EACCES) are not Redis's. */
 const LOST =
-  /^(ECONN[A-Z]+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_[A-Z]+|E(HOST|NET)(UNREACH|DOWN)|EADDRNOTAVAIL|EBADF|NR_CLOSED)$/
+  /^(ECONN[A-Z]+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_[A-Z]+|E(HOST|NET)(UNREACH|DOWN)|EADDRNOTAVAIL|EBADF|EPROTO|NR_CLOSED)$/
 const LOST_TEXT = /Connection is closed|^Socket timeout\.|Command aborted due to connection close|^UNBLOCKED /
 
 /** The problem of the connection or of Redis that the error shows; null if it shows neither. */
@@ -46,7 +46,8 @@ export function redisProblem(error: unknown, url: string): RedisProblem | null {
     )
   }
   return (
-    tlsProblem(code, host) ?? (LOST.test(code) || LOST_TEXT.test(text) ? away(code, text, { url }) : null)
+    tlsProblem(code, text, host) ??
+    (LOST.test(code) || LOST_TEXT.test(text) ? away(code, text, { url }) : null)
   )
 }
 
@@ -70,8 +71,8 @@ function wrong(sentence: string): RedisProblem {
   return { kind: 'wrong', sentence }
 }
 
-function tlsProblem(code: string, host: string): RedisProblem | null {
-  const trouble = tlsTrouble(code)
+function tlsProblem(code: string, text: string, host: string): RedisProblem | null {
+  const trouble = tlsTrouble(code, text)
   if (trouble === 'not_trusted') {
     return wrong(
       `The certificate of Redis at ${host} is not trusted (${code}). Set REDIS_CA_FILE to a file with the certificate of the authority that signed it, then restart.`,

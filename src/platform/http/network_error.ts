@@ -53,6 +53,7 @@ function meanings(limit: string): Readonly<Record<string, Meaning>> {
     ETIMEDOUT: ['lost', 'the connection timed out'],
     ECONNRESET: ['lost', 'the connection was reset'],
     EPIPE: ['lost', 'the connection was closed'],
+    EPROTO: ['lost', 'the connection broke'],
     UND_ERR_SOCKET: ['lost', 'the connection was closed'],
     [NOT_HTTP]: ['lost', 'the answer is not valid HTTP'],
   }
@@ -66,7 +67,7 @@ function meanings(limit: string): Readonly<Record<string, Meaning>> {
 export function explainNetwork(error: unknown, limit: string): unknown {
   const code = codeOf(error)
   if (code === undefined || code === 'UND_ERR_INVALID_ARG') return error
-  const tls = tlsTrouble(code)
+  const tls = tlsTrouble(code, messageOf(error))
   const known: Meaning | undefined = tls ? ['untrusted', TLS_CLAUSES[tls]] : meanings(limit)[code]
   if (!known && !/^(UND_ERR_|HPE_|EAI_|E[A-Z]+$)/.test(code)) return error
   const [trouble, clause] = known ?? ['lost', messageOf(error)]

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { redisProblem } from '#jobs/redis_problem.ts'
 import { describeRedirect, isRedirect } from '#src/platform/http/client.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
 import { explainNetwork, NetworkError } from '#src/platform/http/network_error.ts'
@@ -32,7 +33,29 @@ it('an error of the program is not one of the network', () => {
 })
 
 it('a code that is not about TLS says nothing about it', () => {
-  expect(['ECONNREFUSED', 'ENOENT', 'UND_ERR_SOCKET', ''].map(tlsTrouble)).toEqual([null, null, null, null])
+  expect(['ECONNREFUSED', 'ENOENT', 'UND_ERR_SOCKET', ''].map(code => tlsTrouble(code, ''))).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ])
+})
+
+it.each([
+  ['write EPROTO', 'lost'],
+  [
+    'write EPROTO 40B3:error:0A0000F4:SSL routines:ossl_statem_client:unexpected message:statem.c:423:',
+    'lost',
+  ],
+  [
+    'write EPROTO 40B3:error:0A00010B:SSL routines:tls_validate:wrong version number:tlsany.c:78:',
+    'untrusted',
+  ],
+  ['write EPROTO 40B3:error:0A0000C6:SSL routines:get_more:packet length too long:tls_c.c:654:', 'untrusted'],
+])('EPROTO shows a server without TLS only if its text does: %s', (text, trouble) => {
+  const error = Object.assign(new Error(text), { code: 'EPROTO' })
+  expect(explainNetwork(error, '3 s')).toMatchObject({ trouble, code: 'EPROTO' })
+  expect(redisProblem(error, 'rediss://redis')?.kind).toBe(trouble === 'lost' ? 'away' : 'wrong')
 })
 
 it('of a redirect, only the origin of its target is shown', () => {
