@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { temporaryDirectory } from '#test/support/project.ts'
+import { surroundings, temporaryDirectory } from '#test/support/project.ts'
 import {
   canOwnRedis,
   openRedis,
@@ -13,6 +15,7 @@ import {
 } from '#test/support/redis.ts'
 import { freePort } from '#tools/redis_process.ts'
 
+const ROOT = join(import.meta.dirname, '../..')
 const REDIS_PROCESS = import.meta.resolve('#tools/redis_process.ts')
 
 test("the tests' Redis has the settings that the daemon needs", async () => {
@@ -111,6 +114,21 @@ test('a cut proxy drops its connections and refuses new ones until it is mended'
   await expect(ping(proxy.url)).rejects.toThrow()
   await proxy.mend()
   expect(await client.ping()).toBe('PONG')
+})
+
+test('an unusable REDIS_URL ends the tests with one plain sentence', async () => {
+  const tests = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', import.meta.filename], {
+    cwd: ROOT,
+    env: { ...surroundings(), REDIS_URL: 'redis://user:pw_5d1c@127.0.0.1:1' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  onTestFinished(() => void tests.kill('SIGKILL'))
+  const [stderr, [code]] = await Promise.all([text(tests.stderr), once(tests, 'exit')])
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr:
+      'The Redis at REDIS_URL (redis://127.0.0.1:1) does not answer: ECONNREFUSED. Start it, or unset REDIS_URL: the tests then start their own.\n',
+  })
 })
 
 /** One attempt, without the retries of a client that stays connected. */

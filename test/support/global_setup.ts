@@ -1,4 +1,5 @@
 import type { TestProject } from 'vitest/node'
+import { explain, FatalError } from '#src/platform/errors.ts'
 import { obtainRedis, type SuiteRedis } from './redis_server.ts'
 import { say } from './system_packages.ts'
 
@@ -31,7 +32,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 async function obtain(): Promise<SuiteRedis | null> {
-  const redis = await obtainRedis(process.env.REDIS_URL)
+  const redis = await obtainRedis(process.env.REDIS_URL).catch(endPlainly)
   if (redis === null) say('Without Redis, the tests that need it are skipped; the last lines count them.')
   return redis
+}
+
+/** Vitest would print a stack trace for what the user can put right. No test has begun yet. */
+function endPlainly(error: unknown): never {
+  if (!(error instanceof FatalError)) throw error
+  const { message, exitCode } = explain(error)
+  say(message)
+  process.exit(exitCode)
 }

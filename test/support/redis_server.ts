@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { messageOf, systemCode } from '#src/platform/errors.ts'
+import { FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { dockerWorks, freePort, startRedisContainer, startRedisProcess } from '#tools/redis_process.ts'
 import { findOnPath, installPackages, mayRun, type Packages, REFUSED, say } from './system_packages.ts'
 
@@ -30,7 +30,7 @@ export type SuiteRedis = {
  * Docker, or a redis-server that it installs; on a terminal it asks before the last two. Anything else on the machine,
  * such as a system's Redis on 6379, is not touched.
  * @returns null if the user refused.
- * @throws Error with a one-sentence message if no Redis is available.
+ * @throws FatalError if no Redis is available.
  */
 export async function obtainRedis(url: string | undefined): Promise<SuiteRedis | null> {
   const found = await findOnPath(BINARIES)
@@ -75,7 +75,7 @@ async function checkAnswers(url: string): Promise<void> {
     await redis.ping()
   } catch (error) {
     const why = systemCode(problem ?? error) ?? messageOf(problem ?? error)
-    throw new Error(
+    throw new FatalError(
       `The Redis at REDIS_URL (${withoutPassword(url)}) does not answer: ${why}. Start it, or unset REDIS_URL: the tests then start their own.`,
     )
   } finally {
@@ -93,7 +93,7 @@ async function installRedis(): Promise<string | null> {
   if (problem === REFUSED) return null
   const binary = problem === null ? await findOnPath(BINARIES) : null
   if (binary) return binary
-  throw new Error(
+  throw new FatalError(
     `The tests need Redis, but ${problem ?? 'redis-server is not on PATH after its installation'}. Install redis-server, start Docker, or set REDIS_URL to a running one.`,
   )
 }
