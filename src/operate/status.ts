@@ -42,19 +42,17 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
     last_good_at: state?.last_good_at ?? null,
     snapshot: { directory: manifest.directory, created_at: manifest.created_at },
     metabase: await readMetabaseState(paths.metabase),
-    ...(await readSnapshot(paths, manifest)),
+    ...(await readSnapshot(manifest)),
   }
 }
 
 /** Usually nothing is quarantined: then DuckDB is not even loaded, which takes longer than everything else here. */
-async function readSnapshot(
-  { lake }: CompanyPaths,
-  { notices, tables }: Manifest,
-): Promise<Pick<Status, 'notices' | 'quarantine' | 'drift'>> {
+async function readSnapshot(manifest: Manifest): Promise<Pick<Status, 'notices' | 'quarantine' | 'drift'>> {
+  const { notices, tables } = manifest
   if (notices && tables.quarantine?.rows === 0 && tables.schema_drift?.rows === 0)
     return { notices, quarantine: [], drift: [] }
-  const { openSnapshot } = await import('#src/store/lake/read.ts')
-  const { db } = await openSnapshot(lake)
+  const { openManifest } = await import('#src/store/lake/read.ts')
+  const db = await openManifest(manifest)
   try {
     return {
       notices: notices ?? (await countNotices(db)),

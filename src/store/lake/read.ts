@@ -16,8 +16,15 @@ export async function openSnapshot(
   temporaryDirectory = tmpdir(),
 ): Promise<{ db: Database; manifest: Manifest }> {
   const manifest = await requireLatest(lake)
-  const catalog = join(manifest.directory, 'catalog.duckdb')
-  return { db: await Database.open(catalog, { readOnly: true, temporaryDirectory }), manifest }
+  return { db: await openManifest(manifest, temporaryDirectory), manifest }
+}
+
+/** Opens the snapshot of this manifest as a read-only database, even if it is no longer the latest. */
+export async function openManifest(
+  { directory }: Manifest,
+  temporaryDirectory = tmpdir(),
+): Promise<Database> {
+  return await Database.open(join(directory, 'catalog.duckdb'), { readOnly: true, temporaryDirectory })
 }
 
 /**
