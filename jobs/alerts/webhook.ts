@@ -27,6 +27,18 @@ export async function visit(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Promis
 
 async function ask(url: string, request: Omit<HttpRequest, 'path'>, timeoutMs: number): Promise<Answer> {
   const limit = `${timeoutMs / 1000} s`
+  try {
+    return await send(url, request, { timeoutMs, limit })
+  } catch (error) {
+    return unanswered(error, limit)
+  }
+}
+
+async function send(
+  url: string,
+  request: Omit<HttpRequest, 'path'>,
+  { timeoutMs, limit }: { timeoutMs: number; limit: string },
+): Promise<Answer> {
   // Loaded for the first alert: most workers never send one.
   const { isRedirect, openHttpClient } = await import('#src/platform/http/client.ts')
   const client = openHttpClient({
@@ -44,8 +56,6 @@ async function ask(url: string, request: Omit<HttpRequest, 'path'>, timeoutMs: n
     const headers = { ...request.headers, ...login(url) }
     const { status } = await client.send({ ...request, path: `${pathname}${search}`, headers })
     return judge(status, isRedirect(status))
-  } catch (error) {
-    return unanswered(error, limit)
   } finally {
     await client.close()
   }
