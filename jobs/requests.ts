@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { JobResult } from './processors.ts'
 
-/** A request to fetch every analysis of a company again; no run has it in the raw log yet. */
-export type FullRequest = {
+/** The requests to fetch every analysis of a company again that no run has in the raw log yet; one run serves all. */
+export type FullRequests = {
+  /** Whether one of them is to start over. */
   readonly restart: boolean
-  /** The text in Redis. A later request has another text, so it stays when this one is removed. */
-  readonly text: string
+  /** Later requests have other ids, so they stay when these are removed. */
+  readonly ids: readonly string[]
 }
 
 /** Identifies a request of a company. */
@@ -19,16 +20,15 @@ export type RequestNumber = {
 /** A request as it was stored. */
 export type Asked = {
   readonly request: RequestNumber
-  /** The request for `--full` as it is in Redis now, and the one that it replaced; empty if there was none. */
-  readonly full: string
-  readonly earlierFull: string
+  /** Identifies it among the requests for `--full`; null if it is not one of them. */
+  readonly fullId: string | null
 }
 
 /** What a run must do. It covers every request that was made before it. */
 export type Taken = {
   /** The last request that it covers. */
   readonly covers: RequestNumber
-  readonly full: FullRequest | null
+  readonly full: FullRequests | null
 }
 
 /** How the last run of a company ended; a run that was put back does not count. */
@@ -39,17 +39,17 @@ export type Answer = JobResult & { readonly covers: RequestNumber }
  * made before it began. So a requester waits for an answer that covers its number, whichever job, worker or attempt
  * gives it. The numbers and the answer are in one Redis hash: neither outlives the other.
  *
- * A request for `--full` is stored separately: a job that is deduplicated loses its data. Once it is in the raw log,
- * later runs continue it on their own, so they cover it too.
+ * Requests for `--full` are stored separately, each with its id: a job that is deduplicated loses its data. Once they
+ * are in the raw log, later runs continue them on their own, so they cover them too.
  */
 export type Requests = {
   ask(company: string, options: { readonly full: boolean; readonly restart: boolean }): Promise<Asked>
-  /** Forgets what this request asked for, and no other one: no run could be requested for it. */
+  /** Removes this request for `--full`, and no other one: no run could be requested for it. */
   withdraw(company: string, asked: Asked): Promise<void>
   /** What a run that begins now covers. */
   take(company: string): Promise<Taken>
-  /** Removes this request once a run has stored it in the raw log. A later one stays. */
-  begun(company: string, full: FullRequest): Promise<void>
+  /** Removes these requests once a run has stored them in the raw log. Later ones stay. */
+  begun(company: string, full: FullRequests): Promise<void>
   /** Stores the answer. Drops one to requests of an earlier epoch: no requester waits for it. */
   answer(company: string, answer: Answer): Promise<void>
   /** The answer to this request, null until there is one, `forgotten` if Redis lost its data. */
@@ -58,30 +58,37 @@ export type Requests = {
 
 /** As long as the board keeps jobs; no requester waits longer. */
 const KEPT_MS = 7 * 24 * 3600_000
+/**
+ * How many requests for `--full` of a company wait apart. Beyond, the oldest is merged into the next one, and can no
+ * longer be withdrawn. By then, Redis has answered its requester.
+ */
+const MAX_APART = 100
 
 const ASK = `
   redis.call('HSETNX', KEYS[1], 'epoch', ARGV[4])
   local number = redis.call('HINCRBY', KEYS[1], 'number', 1)
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
-  local full, earlier = '', ''
   if ARGV[3] ~= '' then
-    local request = cjson.decode(ARGV[3])
-    earlier = redis.call('HGET', KEYS[2], ARGV[2]) or ''
-    if earlier ~= '' and cjson.decode(earlier).restart then request.restart = true end
-    full = cjson.encode(request)
-    redis.call('HSET', KEYS[2], ARGV[2], full)
+    local waiting = cjson.decode(redis.call('HGET', KEYS[2], ARGV[2]) or '[]')
+    table.insert(waiting, cjson.decode(ARGV[3]))
+    if #waiting > tonumber(ARGV[5]) then
+      local oldest = table.remove(waiting, 1)
+      waiting[1].restart = waiting[1].restart or oldest.restart
+    end
+    redis.call('HSET', KEYS[2], ARGV[2], cjson.encode(waiting))
   end
-  return { redis.call('HGET', KEYS[1], 'epoch'), number, full, earlier }`
-const WITHDRAW = `
-  if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return 0 end
-  if ARGV[3] == '' then return redis.call('HDEL', KEYS[1], ARGV[1]) end
-  return redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])`
+  return { redis.call('HGET', KEYS[1], 'epoch'), number }`
 const TAKE = `
   local epoch, number = unpack(redis.call('HMGET', KEYS[1], 'epoch', 'number'))
   return { epoch or '', number or '0', redis.call('HGET', KEYS[2], ARGV[1]) or '' }`
-const REMOVE_IF_SAME = `
-  if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then return redis.call('HDEL', KEYS[1], ARGV[1]) end
-  return 0`
+const REMOVE = `
+  local removed, left = {}, {}
+  for position = 2, #ARGV do removed[ARGV[position]] = true end
+  for _, request in ipairs(cjson.decode(redis.call('HGET', KEYS[1], ARGV[1]) or '[]')) do
+    if not removed[request.id] then table.insert(left, request) end
+  end
+  if #left == 0 then return redis.call('HDEL', KEYS[1], ARGV[1]) end
+  return redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(left))`
 const ANSWER = `
   if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
   redis.call('HSET', KEYS[1], 'answer', ARGV[2])
@@ -92,23 +99,23 @@ export function openRequests(redis: Redis, prefix: string, now: () => Date): Req
   const requestsKey = (company: string) => `${prefix}:requests:${company}`
   return {
     async ask(company, { full, restart }) {
-      const request = full ? JSON.stringify({ id: randomUUID(), restart, at: now().toISOString() }) : ''
+      const fullId = full ? randomUUID() : null
+      const request = full ? JSON.stringify({ id: fullId, restart, at: now().toISOString() }) : ''
       const keys = [requestsKey(company), fullKey]
-      const asked = await redis.eval(ASK, 2, ...keys, KEPT_MS, company, request, randomUUID())
-      const [epoch, number, stored, earlierFull] = asked as [string, number, string, string]
-      return { request: { epoch, number }, full: stored, earlierFull }
+      const asked = await redis.eval(ASK, 2, ...keys, KEPT_MS, company, request, randomUUID(), MAX_APART)
+      const [epoch, number] = asked as [string, number]
+      return { request: { epoch, number }, fullId }
     },
-    async withdraw(company, { full, earlierFull }) {
-      if (full !== '') await redis.eval(WITHDRAW, 1, fullKey, company, full, earlierFull)
+    async withdraw(company, { fullId }) {
+      if (fullId !== null) await redis.eval(REMOVE, 1, fullKey, company, fullId)
     },
     async take(company) {
       const taken = await redis.eval(TAKE, 2, requestsKey(company), fullKey, company)
       const [epoch, number, text] = taken as [string, string, string]
-      const full = text === '' ? null : { ...JSON.parse(text), text }
-      return { covers: { epoch, number: Number(number) }, full }
+      return { covers: { epoch, number: Number(number) }, full: text === '' ? null : together(text) }
     },
-    async begun(company, { text }) {
-      await redis.eval(REMOVE_IF_SAME, 1, fullKey, company, text)
+    async begun(company, { ids }) {
+      await redis.eval(REMOVE, 1, fullKey, company, ...ids)
     },
     async answer(company, answer) {
       const { epoch } = answer.covers
@@ -122,6 +129,11 @@ export function openRequests(redis: Redis, prefix: string, now: () => Date): Req
       return answer && doesCover(answer.covers, request) ? answer : null
     },
   }
+}
+
+function together(text: string): FullRequests {
+  const waiting = JSON.parse(text) as readonly { readonly id: string; readonly restart: boolean }[]
+  return { restart: waiting.some(({ restart }) => restart), ids: waiting.map(({ id }) => id) }
 }
 
 export function doesCover(covers: RequestNumber, { epoch, number }: RequestNumber): boolean {

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { openRequests, type RequestNumber, type Taken } from '#jobs/requests.ts'
+import { type Asked, openRequests, type RequestNumber, type Taken } from '#jobs/requests.ts'
 import { openRedis } from '#test/support/redis.ts'
 
 const PLAIN = { full: false, restart: false }
@@ -16,11 +16,14 @@ async function openThem() {
   const keys = () => redis.keys(`${prefix}:*`)
   return {
     ask: async (options: typeof PLAIN) => (await requests.ask('acme', options)).request,
-    /** A request that is withdrawn after another one, if any, was made. */
-    withdraw: async (options: typeof PLAIN, meanwhile?: typeof PLAIN) => {
-      const asked = await requests.ask('acme', options)
-      if (meanwhile) await requests.ask('acme', meanwhile)
-      await requests.withdraw('acme', asked)
+    askFull: (restart = false) => requests.ask('acme', { full: true, restart }),
+    withdraw: (asked: Asked) => requests.withdraw('acme', asked),
+    begin: async ({ full }: Taken) => void (full && (await requests.begun('acme', full))),
+    /** What the next run does: nothing beyond the changes, everything, or everything from the start. */
+    next: async () => {
+      const { full } = await requests.take('acme')
+      if (full === null) return 'changes'
+      return full.restart ? 'restart' : 'full'
     },
     take: () => requests.take('acme'),
     look: (request: RequestNumber) => requests.look('acme', request),
@@ -75,15 +78,49 @@ test('a request that Redis lost is forgotten, even if another one now has its nu
 })
 
 test('a withdrawn request leaves every other one as it was', async () => {
-  const requests = await openThem()
-  const full = async () => (await requests.take()).full?.restart ?? null
-  await requests.withdraw(FULL)
-  expect(await full()).toBeNull()
-  await requests.ask(FULL)
-  await requests.withdraw({ full: true, restart: true })
-  expect(await full()).toBe(false)
-  await requests.withdraw(PLAIN)
-  expect(await full()).toBe(false)
-  await requests.withdraw(FULL, { full: true, restart: true })
-  expect(await full()).toBe(true)
+  const { ask, askFull, withdraw, next } = await openThem()
+  await withdraw(await askFull())
+  expect(await next()).toBe('changes')
+  await askFull()
+  await withdraw(await askFull(true))
+  expect(await next()).toBe('full')
+  await ask(PLAIN)
+  expect(await next()).toBe('full')
+  const withdrawn = await askFull()
+  await askFull(true)
+  await withdraw(withdrawn)
+  expect(await next()).toBe('restart')
+})
+
+test.each(['in their order', 'the last one first'])(
+  'two requests that are both withdrawn, %s, leave nothing',
+  async order => {
+    const { askFull, withdraw, next, take } = await openThem()
+    const both = [await askFull(), await askFull(true)]
+    expect(await next()).toBe('restart')
+    for (const asked of order === 'in their order' ? both : both.toReversed()) await withdraw(asked)
+    expect(await take()).toMatchObject({ full: null })
+  },
+)
+
+test('a withdrawn request does not bring back one that a run has begun meanwhile', async () => {
+  const { askFull, withdraw, take, begin, next } = await openThem()
+  await askFull(true)
+  const run = await take()
+  const refused = await askFull()
+  await begin(run)
+  expect(await next()).toBe('full')
+  await withdraw(refused)
+  expect(await next()).toBe('changes')
+})
+
+test('however many requests wait, Redis keeps a hundred, and the next run serves all', async () => {
+  const { askFull, withdraw, take, begin, next } = await openThem()
+  const [oldest] = await Promise.all([askFull(true), ...Array.from({ length: 110 }, () => askFull())])
+  const run = await take()
+  expect(run.full).toMatchObject({ restart: true, ids: { length: 100 } })
+  await withdraw(oldest)
+  expect(await next()).toBe('restart')
+  await begin(run)
+  expect(await next()).toBe('changes')
 })
