@@ -130,16 +130,32 @@ export function headerOf({ headers }: Pick<HttpReply, 'headers'>, name: string):
   return Array.isArray(value) ? value[0] : value
 }
 
+/** Whether an answer leads to another address; 304 only says that nothing has changed. */
 export function isRedirect(status: number): boolean {
-  return status >= 300 && status < 400
+  return status >= 300 && status < 400 && status !== 304
 }
+
+/** Against this, an address without a host of its own keeps this one. */
+const SAME_SERVER = 'https://same-server.invalid'
 
 /**
  * What a redirect means, and what to do; the server is the subject. Names only the origin of the target: the rest of
  * the address may repeat what was sent.
  */
 export function describeRedirect(reply: Pick<HttpReply, 'status' | 'headers'>, setting: string): string {
-  const location = headerOf(reply, 'location') ?? ''
-  const target = URL.canParse(location) ? new URL(location).origin : 'another path'
-  return `redirects (${reply.status}) to ${target}. Redirects are not followed, so that no other server receives the key. Set ${setting} to the final address`
+  const location = headerOf(reply, 'location')
+  const redirects = `redirects (${reply.status})`
+  if (!location) return `${redirects} without a target. Check ${setting}`
+  const target = targetOf(location)
+  if (target === null) return `${redirects} to an address that is not HTTP. Check ${setting}`
+  return `${redirects} to ${target}. Redirects are not followed, so that no other server receives the key. Set ${setting} to the final address`
+}
+
+/** Where a Location header leads, without its path; null if it is not an address of HTTP (`javascript:`, `http://[`). */
+function targetOf(location: string): string | null {
+  const url = URL.parse(location, SAME_SERVER)
+  if (!url || !/^https?:$/.test(url.protocol)) return null
+  if (url.origin === SAME_SERVER) return 'another path'
+  // `//host/path` keeps the protocol.
+  return URL.canParse(location) ? url.origin : `//${url.host}`
 }

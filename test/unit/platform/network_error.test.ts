@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { redisProblem } from '#jobs/redis_problem.ts'
+import { refusal } from '#src/api/client/failures.ts'
 import { describeRedirect, isRedirect } from '#src/platform/http/client.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
 import { explainNetwork, NetworkError } from '#src/platform/http/network_error.ts'
@@ -64,10 +65,22 @@ it('of a redirect, only the origin of its target is shown', () => {
   expect(redirect('https://other.example/path?key=secret')).toBe(
     'redirects (302) to https://other.example. Redirects are not followed, so that no other server receives the key. Set API_BASE_URL to the final address',
   )
-  for (const elsewhere of [undefined, '/path?key=secret']) {
-    expect(redirect(elsewhere)).toContain('redirects (302) to another path.')
+  expect(redirect('//other.example/path?key=secret')).toContain('redirects (302) to //other.example.')
+  for (const path of ['/path?key=secret', 'path', '?key=secret']) {
+    expect(redirect(path)).toContain('redirects (302) to another path. Redirects are not followed')
   }
-  expect([200, 299, 300, 308, 399, 400].filter(isRedirect)).toEqual([300, 308, 399])
+  for (const location of ['javascript:alert("secret")', 'mailto:a@b.example', 'http://[']) {
+    expect(redirect(location)).toBe('redirects (302) to an address that is not HTTP. Check API_BASE_URL')
+  }
+  for (const location of [undefined, '']) {
+    expect(redirect(location)).toBe('redirects (302) without a target. Check API_BASE_URL')
+  }
+})
+
+it('304 is no redirect', () => {
+  expect([200, 299, 300, 304, 308, 399, 400].filter(isRedirect)).toEqual([300, 308, 399])
+  const reply = { status: 304, headers: {}, body: Buffer.alloc(0), isCut: false }
+  expect(refusal(reply).message).toBe('the API answered 304')
 })
 
 it('a key that a header cannot hold is refused, and not shown', () => {
