@@ -1,27 +1,32 @@
--- updated_at itself is left out: it moves with every change.
-WITH vistas AS (
-  SELECT company, edital_id, observed_at, v AS depois,
-    lag(v) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS antes
-  FROM edital_versions v
+-- Compares every list field, as text. updated_at is left out: it moves with every change; and so is what derives from
+-- pncp_id. The names of other columns begin with _, so that '^[^_]' selects the fields.
+WITH versoes AS (
+  SELECT company AS _company, edital_id AS _edital_id, observed_at AS _observed_at, updated_at AS _updated_at,
+    * EXCLUDE (company, edital_id, observed_at, updated_at, run_id, orgao_cnpj, pncp_ano, pncp_sequencial)
+  FROM edital_versions
+),
+textos AS (
+  SELECT COLUMNS('^_'),
+    CASE typeof(COLUMNS('^[^_]'))
+      WHEN 'TIMESTAMP WITH TIME ZONE'
+      THEN strftime(local_time(_company, TRY_CAST(COLUMNS('^[^_]') AS TIMESTAMPTZ)), '%Y-%m-%d %H:%M:%S')
+      ELSE COLUMNS('^[^_]')::VARCHAR
+    END
+  FROM versoes
+),
+nomes AS (
+  SELECT list_value(*COLUMNS(*)) AS nomes
+  FROM (SELECT alias(COLUMNS('^[^_]')) FROM versoes LIMIT 1)
+),
+vistas AS (
+  SELECT _company AS company, _edital_id AS edital_id, _observed_at AS observed_at,
+    list_value(*COLUMNS('^[^_]')) AS depois,
+    lag(depois) OVER (PARTITION BY _company, _edital_id ORDER BY _observed_at, _updated_at) AS antes
+  FROM textos
 ),
 campos AS (
-  SELECT company, edital_id, observed_at, unnest([
-    {'campo': 'pncp_id', 'de': antes.pncp_id, 'para': depois.pncp_id},
-    {'campo': 'orgao', 'de': antes.orgao, 'para': depois.orgao},
-    {'campo': 'objeto', 'de': antes.objeto, 'para': depois.objeto},
-    {'campo': 'numero', 'de': antes.numero, 'para': depois.numero},
-    {'campo': 'modalidade', 'de': antes.modalidade, 'para': depois.modalidade},
-    {'campo': 'uf', 'de': antes.uf, 'para': depois.uf},
-    {'campo': 'valor_estimado', 'de': antes.valor_estimado::VARCHAR, 'para': depois.valor_estimado::VARCHAR},
-    {'campo': 'data_sessao', 'de': strftime(local_time(company, antes.data_sessao), '%Y-%m-%d %H:%M:%S'), 'para': strftime(local_time(company, depois.data_sessao), '%Y-%m-%d %H:%M:%S')},
-    {'campo': 'pncp_url', 'de': antes.pncp_url, 'para': depois.pncp_url},
-    {'campo': 'status', 'de': antes.status, 'para': depois.status},
-    {'campo': 'participation_confirmed', 'de': antes.participation_confirmed::VARCHAR, 'para': depois.participation_confirmed::VARCHAR},
-    {'campo': 'discard_reason', 'de': antes.discard_reason, 'para': depois.discard_reason},
-    {'campo': 'committed_at', 'de': strftime(local_time(company, antes.committed_at), '%Y-%m-%d %H:%M:%S'), 'para': strftime(local_time(company, depois.committed_at), '%Y-%m-%d %H:%M:%S')},
-    {'campo': 'created_at', 'de': strftime(local_time(company, antes.created_at), '%Y-%m-%d %H:%M:%S'), 'para': strftime(local_time(company, depois.created_at), '%Y-%m-%d %H:%M:%S')}
-  ], recursive := true)
-  FROM vistas
+  SELECT company, edital_id, observed_at, unnest(nomes) AS campo, unnest(antes) AS de, unnest(depois) AS para
+  FROM vistas, nomes
   WHERE antes IS NOT NULL
 )
 SELECT company, edital_id, orgao, objeto, campo, de, para,

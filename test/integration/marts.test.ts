@@ -5,6 +5,8 @@ import { readCard } from '#src/present/metabase/cards.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { startCompanies } from '#test/support/companies.ts'
+import { type ContractField, fieldsBelow, isMoment } from '#test/support/contract_tables.ts'
+import { healthyNotice } from '#test/support/healthy.ts'
 import { syncHere } from '#test/support/here.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -280,6 +282,24 @@ test('moves between phases and changes of fields are shown as observed', async (
   ])
 })
 
+test('a change of any field of the list is shown', async () => {
+  const company = await startSynced([noticeEntry(1, healthyNotice(idOf(1)))])
+  const fields = fieldsBelow('Notice').filter(({ name }) => !['id', 'updated_at'].includes(name))
+  const edital = Object.fromEntries(fields.map(field => [field.name, otherValue(field)]))
+  company.world.update(idOf(1), { edital, updatedAt: new Date() })
+  await company.syncHere()
+  const shown = await company.query<{ campo: string }>('SELECT campo FROM mudancas')
+  expect(shown.map(({ campo }) => campo).sort()).toEqual(fields.map(({ name }) => name).sort())
+})
+
+/** Not the value of a healthy notice. */
+function otherValue({ type, presence, values }: ContractField): unknown {
+  if (presence !== 'always') return undefined
+  if (values.length > 0) return values[0]
+  if (type === 'boolean') return true
+  return isMoment(type) ? '2027-01-01T12:00:00Z' : 'Outro'
+}
+
 test('companies in different time zones can be queried together, each with its local times', async () => {
   const companies = await startCompanies(['acme', 'boreal', 'cedro'], () => [
     noticeEntry(1, { data_sessao: '2026-12-02T03:30:00Z', status: 'ready' }),
@@ -290,13 +310,18 @@ test('companies in different time zones can be queried together, each with its l
     ['acme', 'America/Sao_Paulo'],
     ['boreal', 'America/Manaus'],
   ] as const) {
-    await syncHere({ ...companies.company(slug).environment, SOURCE_TIMEZONE: zone })
+    const { environment, world } = companies.company(slug)
+    await syncHere({ ...environment, SOURCE_TIMEZONE: zone })
+    world.update(idOf(1), { edital: { data_sessao: '2026-12-03T03:30:00Z' }, updatedAt: new Date() })
+    await syncHere({ ...environment, SOURCE_TIMEZONE: zone })
   }
   const sql = `SELECT company, data_sessao_local::VARCHAR AS hora,
-    (SELECT sum(editais) FROM funil f WHERE f.company = e.company) AS editais FROM editais_ativos e ORDER BY 1`
+    (SELECT sum(editais) FROM funil f WHERE f.company = e.company) AS editais,
+    (SELECT any_value(de) FROM mudancas m WHERE m.company = e.company AND campo = 'data_sessao') AS antes
+    FROM editais_ativos e ORDER BY 1`
   const expected = [
-    { company: 'acme', hora: '2026-12-02 00:30:00', editais: 1 },
-    { company: 'boreal', hora: '2026-12-01 23:30:00', editais: 1 },
+    { company: 'acme', hora: '2026-12-03 00:30:00', editais: 1, antes: '2026-12-02 00:30:00' },
+    { company: 'boreal', hora: '2026-12-02 23:30:00', editais: 1, antes: '2026-12-01 23:30:00' },
   ]
   const asked = await runShared(['query', '--all', '--json', sql], environment)
   expect(asked.stderr).toBe('')

@@ -1,98 +1,65 @@
+import { type ContractField, fieldsBelow, LISTS, PARTS } from './contract_tables.ts'
+
+/*
+ * Documents with every field of docs/contract.md, whose values follow from the types there.
+ */
+
 type Values = Readonly<Record<string, unknown>>
+
+/** Values that fit together, or that tests rely on; by heading and field. */
+const CHOSEN: Values = {
+  'Notice.pncp_id': '42498733000148-2026-17',
+  'Notice.orgao': 'Município do Rio de Janeiro',
+  'Notice.objeto': 'Luvas',
+  'Notice.uf': 'RJ',
+  // Without an offset, as most writers of the API have it.
+  'Notice.data_sessao': '2026-12-01T09:00:00',
+  // The phase in which a reason for discard matters.
+  'Notice.status': 'discarded',
+  'Notice.participation_confirmed': false,
+  'Verdict.reason': 'Prazo curto.',
+}
 
 /** A notice with every field of docs/contract.md#notice. */
 export function healthyNotice(id: string): Values {
-  return {
-    id,
-    pncp_id: '42498733000148-2026-17',
-    orgao: 'Município do Rio de Janeiro',
-    objeto: 'Luvas',
-    numero: '17/2026',
-    modalidade: 'Dispensa',
-    uf: 'RJ',
-    valor_estimado: 1234.5,
-    data_sessao: '2026-12-01T09:00:00',
-    pncp_url: 'https://pncp.gov.br/app/editais/17',
-    status: 'discarded',
-    participation_confirmed: false,
-    discard_reason: 'Preço',
-    committed_at: '2026-11-02T00:00:00Z',
-    created_at: '2026-11-01T00:00:00Z',
-    updated_at: '2026-11-03T00:00:00Z',
-  }
-}
-
-const OVERVIEW: Values = {
-  orgao_licitante: 'Município',
-  lei_aplicavel: 'Lei 14.133/2021',
-  valor_estimado: 'Sigiloso',
-  is_srp: false,
-  exclusivo_me_epp: true,
-  prazo_impugnacao: '3 dias úteis',
-  locais_entrega: ['Sede'],
-  restricoes_participacao: 'Não há',
-  atestado_capacidade_exigido: true,
-  visita_tecnica_obrigatoria: 'não',
-}
-
-const REQUIREMENT: Values = {
-  category: 'outros',
-  title: 'Certidão',
-  required: 'Sim',
-  current: 'Vigente',
-  status: 'green',
-  ai_notes: 'Conferida',
-  metadata: { pagina: 3 },
-}
-
-const ITEM: Values = {
-  numero_item: 1,
-  descricao: 'Luva',
-  quantidade: 10,
-  unidade_medida: 'CX',
-  valor_unitario_estimado: 2.55,
-  valor_total: 25.5,
-  material_ou_servico: 'M',
-  numero_lote: 2,
-  criterio_julgamento_nome: 'Menor preço',
-  ai_selected: true,
-  ai_reasoning: 'Catálogo',
-  ai_confidence: 0.75,
-}
-
-const ALERT: Values = {
-  type: 'risk',
-  severity: 'low',
-  title: 'Prazo',
-  description: 'Curto',
-  action_type: 'none',
-  legal_thesis: 'Art. 55',
+  return { ...valuesBelow('Notice'), id }
 }
 
 /** An analysis with every field of docs/contract.md#analysis, and one element in each list. */
 export function healthyAnalysis(id: string): Values {
-  const { participation_confirmed, discard_reason, committed_at, created_at, updated_at, ...shared } =
-    healthyNotice(id)
-  return {
-    ...shared,
-    analysis_level: 'deep',
-    analyzed: true,
-    verdict: { recommendation: 'cautela', reason: 'Prazo curto.', summary: 'Resumo.', bullets: ['Um.'] },
-    overview: OVERVIEW,
-    requirements: [REQUIREMENT],
-    items: [ITEM],
-    alerts: [ALERT],
-    pricing: {
-      investimento_total: 100,
-      garantia_proposta: 1,
-      garantia_contratual: 5,
-      margem_min: 0.1,
-      margem_max: 0.2,
-      risco_pagamento: 'baixo',
-      is_srp: false,
-      sigiloso: true,
-    },
-    orgao_report: { payment_risk: 'baixo', status: 'concluido' },
-    operational: { prazo_entrega_dias: 10 },
-  }
+  const notice = healthyNotice(id)
+  const parts = new Map(Object.entries(PARTS))
+  const lists = new Map(Object.entries(LISTS))
+  return valuesBelow('Analysis', field => {
+    const part = parts.get(field.name)
+    const list = lists.get(field.name)
+    if (part !== undefined) return valuesBelow(part)
+    if (list !== undefined) return [valuesBelow(list)]
+    return notice[field.name] ?? typical(field)
+  })
+}
+
+function valuesBelow(heading: string, value: (field: ContractField) => unknown = typical): Values {
+  return Object.fromEntries(
+    fieldsBelow(heading).map(field => [field.name, CHOSEN[`${heading}.${field.name}`] ?? value(field)]),
+  )
+}
+
+function typical({ name, type, values }: ContractField): unknown {
+  if (values.length > 0) return values.at(-1)
+  if (type in VALUES) return VALUES[type]
+  throw new Error(`${name} of docs/contract.md has a type without a value in VALUES: ${type}`)
+}
+
+/** By type, as the contract words it. */
+const VALUES: Values = {
+  string: 'Texto',
+  'string, date-time': '2026-11-01T00:00:00Z',
+  'number (double)': 1234.5,
+  number: 25.5,
+  integer: 1,
+  boolean: true,
+  'array of string': ['Um.'],
+  'object (free-form)': { pagina: 3 },
+  any: 'Conforme o edital',
 }
