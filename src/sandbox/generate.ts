@@ -1,7 +1,8 @@
-import type { Notice, STATUSES } from '#schema/notice.ts'
+import { NOTICE, type Notice, type STATUSES } from '#schema/notice.ts'
 import { generateAnalysis, recommendationOf } from './generate_analysis.ts'
 import { brasiliaTime, generateTender } from './generate_tender.ts'
 import type { Level } from './levels.ts'
+import { withPlainFields } from './plain_fields.ts'
 import { createRandom, fractionOf, type Random } from './random.ts'
 import { DISCARD_REASONS } from './vocabulary/buyers.ts'
 import { type Entry, World } from './world.ts'
@@ -66,7 +67,7 @@ export function generateEntry(options: EntryOptions): Entry {
     advised: recommendationOf(id) !== 'nao_recomendado',
   })
   const updatedAt = between(random, createdAt, now)
-  const edital = {
+  const generated = {
     id,
     ...tender,
     status: phase.status,
@@ -75,7 +76,8 @@ export function generateEntry(options: EntryOptions): Entry {
     ...(phase.confirmed && { committed_at: between(random, createdAt, updatedAt).toISOString() }),
     created_at: createdAt.toISOString(),
     updated_at: instantText(random, updatedAt),
-  } satisfies Notice
+  } satisfies Partial<Notice>
+  const edital = withPlainFields(NOTICE, generated, `${seed} ${sequence} plain`)
   return { edital, analysis: generateAnalysis(edital, phase.level) }
 }
 

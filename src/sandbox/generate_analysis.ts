@@ -1,6 +1,7 @@
-import { REPEATED_FIELDS } from '#schema/analysis.ts'
+import { ANALYSIS, REPEATED_FIELDS } from '#schema/analysis.ts'
 import { generateItems, segmentOf } from './generate_tender.ts'
 import { type Level, reaches } from './levels.ts'
+import { withPlainFields } from './plain_fields.ts'
 import { createRandom, type Random } from './random.ts'
 import { ALERTS, BULLETS, DEMANDS, NOTES, REASONS } from './vocabulary/evaluation.ts'
 import type { MarketSegment } from './vocabulary/segments.ts'
@@ -22,7 +23,7 @@ export function generateAnalysis(
   const { id, pncp_id, objeto } = edital
   const recommendation = recommendationOf(id)
   const segment = segmentOf(objeto)
-  return defined({
+  const generated = defined({
     ...Object.fromEntries(REPEATED_FIELDS.map(name => [name, edital[name]])),
     analysis_level: level,
     analyzed: level !== 'none',
@@ -38,6 +39,7 @@ export function generateAnalysis(
         }),
     ...(reaches(level, 'deep') && deepSections(edital, segment)),
   })
+  return withPlainFields(ANALYSIS, generated, `${id} plain`)
 }
 
 /** The recommendation for this notice, the same at every level. */
