@@ -80,7 +80,10 @@ export const WAITING_MONTHS = `
 export const NEWEST_SEGMENT = `SELECT coalesce(max(version), 0) AS segment FROM month_versions
   WHERE table_name IN (${ROW_TABLES.map(({ name }) => literal(name)).join(', ')})`
 
-/** The months that changed after the segment `$since` and whose rows are not exactly those of one file of each table. */
+/**
+ * The months that changed after the segment `$since` and whose rows are not exactly those of one file of each table.
+ * Their number alone does not show it: as many rows may have come as have left.
+ */
 export const UNSETTLED_MONTHS = `
   WITH changed AS (
     SELECT DISTINCT month FROM month_versions

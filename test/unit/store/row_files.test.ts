@@ -150,6 +150,16 @@ describe('rows of analyses', () => {
     expect(await namesIn(warehouse)).not.toEqual(before)
   })
 
+  it('are written again even if they are as many as before', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER))
+    const [before] = await listRowFiles(warehouse.db)
+    await warehouse.apply(analysisLine(entryOf(1, OCTOBER)))
+    await settle(warehouse)
+    const [after] = await listRowFiles(warehouse.db)
+    expect(after?.file).toBeGreaterThan(before?.file ?? 0)
+    expect(after?.rows).toBe(before?.rows)
+  })
+
   it('follow their notice to another month, whether they are in a file or wait', async () => {
     const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER))
     await warehouse.apply(noticeLine(entryOf(3, OCTOBER)), analysisLine(entryOf(3, OCTOBER)))
@@ -219,6 +229,23 @@ describe('many rows', () => {
     expect((await listRowFiles(warehouse.db)).map(({ rows }) => rows)).toEqual([150_001])
     expect(await namesIn(warehouse)).toHaveLength(1)
   })
+})
+
+it('rows that were written early and left their month are not published with it, though as many are there', async () => {
+  const half = { requirements: Array.from({ length: 75_000 }, () => ({ title: 'x' })), items: [], alerts: [] }
+  const [first, second, third] = [1, 2, 3].map(number => entryOf(number, OCTOBER, half)) as [
+    Entry,
+    Entry,
+    Entry,
+  ]
+  const warehouse = await openSettled(first)
+  await warehouse.apply(...[second, third].flatMap(entry => [noticeLine(entry), analysisLine(entry)]))
+  await warehouse.rows.relieve()
+  await warehouse.apply(noticeLine(entryOf(3, NOVEMBER)))
+  await settle(warehouse)
+  const found = await contents(warehouse)
+  const idsIn = (month: string) => [...new Set(found[`requirements ${month}`] as string[])]
+  expect([idsIn(OCTOBER), idsIn(NOVEMBER)]).toEqual([[idOf(1), idOf(2)], [idOf(3)]])
 })
 
 describe('opened again', () => {
