@@ -1,6 +1,6 @@
 import type { Mutant } from './mutants/mutant.ts'
 import { DETECT, FETCH, LOAD, MISSING } from './mutants/pipeline.ts'
-import { APPLY, EXPORT, RETENTION, SQL } from './mutants/store.ts'
+import { APPLY, EXPORT, RETENTION, ROWS, SQL } from './mutants/store.ts'
 
 export const MUTANTS: readonly Mutant[] = [
   ...DETECT,
@@ -11,4 +11,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...APPLY,
   ...EXPORT,
   ...RETENTION,
+  ...ROWS,
 ]

@@ -5,11 +5,13 @@ import { writeNew } from '#src/platform/durable.ts'
 import { linesOf } from '#src/platform/lines.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
+import { month } from '#src/store/warehouse/sql.ts'
 import type { ListedFile } from './listed.ts'
 
 /**
- * Newest notices come first, but in this many strides that differ in each run. Otherwise a few notices that
- * always fail could be adjacent and open the circuit before the rest are fetched.
+ * Analyses are fetched month by month, so that the rows of a month arrive together and are written once. Newer months
+ * come first, but in this many strides that differ in each run, and so does the order within a month: a few notices that
+ * always fail must not be adjacent and open the circuit before the rest are fetched.
  */
 const STRIDES = 8
 
@@ -92,10 +94,11 @@ export async function detect(options: DetectOptions): Promise<Plan> {
         WHERE read IN (SELECT read FROM detected WHERE change NOT IN ('same', 'known'))
       ) TO ${literal(recordsPath)} (FORMAT json)`)
   }
+  const now = literal(options.now.toISOString())
   const workPath = join(temporaryDirectory, 'work.ndjson')
   await db.run(`COPY (
       SELECT edital_id, _updated_at AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
-      ORDER BY hash(edital_id || ${literal(options.now.toISOString())}) % ${STRIDES}, created_at DESC, edital_id
+      ORDER BY hash(${month('created_at')} || ${now}) % ${STRIDES}, ${month('created_at')} DESC, hash(edital_id || ${now}), edital_id
     ) TO ${literal(workPath)} (FORMAT json)`)
   return { ...counts, recordsPath, workPath }
 }

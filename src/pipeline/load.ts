@@ -1,7 +1,7 @@
 import type { Document, Line } from '#src/store/rawlog/line.ts'
 import type { RawLogWriter } from '#src/store/rawlog/writer.ts'
-import { applySegment, type Projection } from '#src/store/warehouse/apply.ts'
-import type { Database } from '#src/store/warehouse/database.ts'
+import { applySegment } from '#src/store/warehouse/apply.ts'
+import type { Warehouse } from '#src/store/warehouse/warehouse.ts'
 
 /**
  * A segment is sealed at the first of these bounds, so a crash loses at most that much. They also bound how
@@ -26,13 +26,10 @@ export type Loader = {
  * Moves lines into the warehouse: first durable in the log, then applied (invariant I6). While DuckDB
  * applies one segment, the next one fills.
  */
-export function createLoader(options: {
-  log: RawLogWriter
-  db: Database
-  projection: Projection
-  onLoaded: (documents: number) => void
-}): Loader {
-  const { log, db, projection } = options
+export function createLoader(
+  options: Warehouse & { log: RawLogWriter; onLoaded: (documents: number) => void },
+): Loader {
+  const { log, db, rows, projection } = options
   const poisoned: string[] = []
   let applied: Promise<void> = Promise.resolve()
   let waiting = 0
@@ -44,7 +41,10 @@ export function createLoader(options: {
     waiting += 1
     applied = applied.then(async () => {
       const segment = await sealed
-      if (segment) poisoned.push(...(await applySegment(db, segment, projection)))
+      if (segment) {
+        poisoned.push(...(await applySegment(db, segment, projection)))
+        await rows.relieve()
+      }
       waiting -= 1
       options.onLoaded(documents)
     })

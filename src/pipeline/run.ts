@@ -153,7 +153,7 @@ type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'fo
 /** Publishes the warehouse to the lake, then points the follower to the new snapshot. */
 export async function publishWarehouse(
   context: Publishing,
-  warehouse: Pick<Warehouse, 'db'>,
+  warehouse: Pick<Warehouse, 'db' | 'rows'>,
 ): Promise<Published> {
   const published = await publishLake(context, warehouse)
   await lead(context, published)
@@ -162,12 +162,21 @@ export async function publishWarehouse(
 
 async function publishLake(
   { paths, settings, now, follower }: Publishing,
-  { db }: Pick<Warehouse, 'db'>,
+  { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
 ): Promise<Published> {
   const { company, lake } = paths
   const { snapshotKeepMs: keepMs, sourceTimezone } = settings
   const inUse = await follower.inUse()
-  return await publish({ db, lake, company, now: now(), keepMs, sourceTimezone, inUse })
+  return await publish({
+    db,
+    rowDirectory: rows.directory,
+    lake,
+    company,
+    now: now(),
+    keepMs,
+    sourceTimezone,
+    inUse,
+  })
 }
 
 async function lead({ follower, now, signal }: Publishing, published: Published): Promise<void> {

@@ -9,7 +9,8 @@ import { PRIVATE_FILE } from './access.ts'
 export const DURABLE_STEPS = [
   ...(['directories.sync', 'unsealed.remove', 'rebuilt.remove'] as const),
   ...(['segment.sync', 'segment.rename', 'segment.directory'] as const),
-  ...(['applied.commit', 'warehouse.checkpoint', 'rebuilt.rename', 'rebuilt.directory'] as const),
+  ...(['applied.commit', 'rows.sync', 'rows.directory', 'warehouse.checkpoint', 'rows.remove'] as const),
+  ...(['rows.rename', 'rebuilt.rename', 'rebuilt.directory'] as const),
   ...(['expired.unlist', 'expired.remove', 'unfinished.remove'] as const),
   ...(['parquet.sync', 'parquet.rename', 'parquet.link', 'parquet.remove', 'parquet.directory'] as const),
   ...(['catalog.sync', 'snapshot.directory', 'manifest.sync', 'manifest.rename'] as const),

@@ -28,6 +28,8 @@ export type CompanyPaths = {
   readonly warehouse: string
   /** A rebuilt warehouse until it replaces the old one. In `tmp`, because DuckDB makes it readable by others. */
   readonly nextWarehouse: string
+  /** Parquet files with the rows of child tables, in a directory for each warehouse. */
+  readonly rows: string
   readonly raw: string
   readonly lake: string
   /** Files that are not needed after a run. */
@@ -52,6 +54,7 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     root,
     warehouse: join(root, 'warehouse.duckdb'),
     nextWarehouse: join(root, 'tmp', 'warehouse.next.duckdb'),
+    rows: join(root, 'rows'),
     raw: join(root, 'raw'),
     lake: join(root, 'lake'),
     temporary: join(root, 'tmp'),
@@ -118,10 +121,11 @@ export async function makeDirectories(
   settings: LakeSettings = AS_IT_IS,
 ): Promise<string[]> {
   const isNew = !existsSync(paths.warehouse)
-  const { root, raw, lake, temporary } = paths
+  const { root, rows, raw, lake, temporary } = paths
   const modes = [
     [root, PASSED_DIRECTORY],
     [raw, PRIVATE_DIRECTORY],
+    [rows, PRIVATE_DIRECTORY],
     [lake, LAKE_DIRECTORY],
     [join(lake, 'snapshots'), LAKE_DIRECTORY],
     [temporary, PRIVATE_DIRECTORY],
@@ -136,7 +140,7 @@ export async function makeDirectories(
 
 /** Top down, so that closing a directory at once protects everything below it. */
 function closeCompany(
-  { root, raw, lake, temporary, mirror }: CompanyPaths,
+  { root, rows, raw, lake, temporary, mirror }: CompanyPaths,
   { mode, group }: LakeSettings,
 ): string[] {
   const notes = closeDataDirectory(dirname(root), ((mode ?? 0) & OTHERS) !== 0)
@@ -146,7 +150,7 @@ function closeCompany(
     const allowed = path === root ? PASSED_DIRECTORY : LAKE_DIRECTORY
     add(mode === null ? restrict(path, allowed) : setMode(path, mode & allowed))
   }
-  for (const path of [raw, temporary, mirror]) add(restrict(path, PRIVATE_DIRECTORY))
+  for (const path of [raw, rows, temporary, mirror]) add(restrict(path, PRIVATE_DIRECTORY))
   for (const name of readdirSync(root)) add(restrictFile(join(root, name)))
   return notes
 }

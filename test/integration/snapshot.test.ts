@@ -11,7 +11,9 @@ import { TABLES } from '#schema/tables.ts'
 import { openOptions, publishWarehouse } from '#src/pipeline/run.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { openWarehouse, type Warehouse } from '#src/store/warehouse/warehouse.ts'
+import { listRowFiles, rowsOf } from '#src/store/warehouse/row_list.ts'
+import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
+import { openWarehouse, settleWarehouse, type Warehouse } from '#src/store/warehouse/warehouse.ts'
 import { until } from '#test/support/daemon.ts'
 import { contextHere, syncHere } from '#test/support/here.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
@@ -164,13 +166,20 @@ test('a snapshot is removed when its time is over, but never the latest or the o
   expect(await snapshots(environment)).toHaveLength(3)
 })
 
-/** A committed state of the warehouse in which every row has the same number. */
-async function setVersion({ db }: Warehouse, version: number): Promise<void> {
+/** A settled state of the warehouse in which every row has the same number. */
+async function setVersion(warehouse: Warehouse, version: number): Promise<void> {
+  const { db, rows } = warehouse
+  const files = await listRowFiles(db)
   await db.transaction(async () => {
+    for (const table of ROW_TABLES)
+      await db.run(
+        `INSERT INTO waiting_${table.name} SELECT t.*, month FROM (${rowsOf(table, rows.directory, files)}) t JOIN row_places USING (edital_id)`,
+      )
     for (const sql of [
+      `UPDATE row_places SET file = NULL`,
       `UPDATE editais SET valor_estimado = ${version}`,
-      `UPDATE items SET quantidade = ${version}`,
-      `UPDATE alerts SET title = '${version}'`,
+      `UPDATE waiting_items SET quantidade = ${version}`,
+      `UPDATE waiting_alerts SET title = '${version}'`,
       // As the segment with this number does.
       `UPDATE month_versions SET version = ${version} WHERE table_name IN ('editais', 'items', 'alerts')`,
       `UPDATE meta SET data_version = ${version}, applied_segment = ${version}`,
@@ -178,6 +187,7 @@ async function setVersion({ db }: Warehouse, version: number): Promise<void> {
       await db.run(sql)
     }
   })
+  await settleWarehouse(warehouse)
 }
 
 type Reader = { readonly reads: Read[]; stop(): void }

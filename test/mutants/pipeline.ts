@@ -76,14 +76,20 @@ export const DETECT = inFile('src/pipeline/detect.ts', [
   {
     name: 'oldest-first',
     reason: 'the newest notices are fetched last',
-    from: 'created_at DESC, edital_id\n',
-    to: 'created_at, edital_id\n',
+    from: "${month('created_at')} DESC, hash(",
+    to: "${month('created_at')}, hash(",
   },
   {
     name: 'same-strides',
+    reason: 'the same months come last in each run',
+    from: "hash(${month('created_at')} || ${now})",
+    to: "hash(${month('created_at')})",
+  },
+  {
+    name: 'same-order-in-a-month',
     reason: 'the same notices stand together in each run',
-    from: 'hash(edital_id || ',
-    to: 'hash(edital_id, ',
+    from: 'hash(edital_id || ${now}), edital_id',
+    to: 'edital_id',
   },
   {
     name: 'closed-like-open',
@@ -235,7 +241,7 @@ export const LOAD = inFile('src/pipeline/load.ts', [
   {
     name: 'poison-unreported',
     reason: 'the run reports notices as loaded that were set aside',
-    from: 'if (segment) poisoned.push(...(await applySegment(db, segment, projection)))',
-    to: 'if (segment) await applySegment(db, segment, projection)',
+    from: 'poisoned.push(...(await applySegment(db, segment, projection)))',
+    to: 'await applySegment(db, segment, projection)',
   },
 ])

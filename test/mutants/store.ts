@@ -127,8 +127,8 @@ export const APPLY = inFile('src/store/warehouse/apply.ts', [
   {
     name: 'orphans-loaded',
     reason: 'an analysis is published of a notice that is not there',
-    from: 'type = ${literal(type)} AND edital_id IN (SELECT edital_id FROM editais))',
-    to: 'type = ${literal(type)})',
+    from: 'FROM lines l JOIN editais e USING (edital_id)',
+    to: 'FROM lines l LEFT JOIN editais e USING (edital_id)',
   },
   {
     name: 'full-over-too-early',
@@ -229,3 +229,64 @@ export const RETENTION = inFile('src/store/lake/retention.ts', [
 ])
 
 /** The unit tests must catch them all. */
+
+export const ROWS = [
+  ...inFile('src/store/warehouse/row_sql.ts', [
+    {
+      name: 'old-rows-kept',
+      reason: 'rows of replaced analyses stay in their month',
+      from: ' AND source = ${source})`',
+      to: ')`',
+    },
+    {
+      name: 'rows-left-behind',
+      reason: 'rows stay in the month that their notice left',
+      from: 'n WHERE n.edital_id = ${table}.edital_id`',
+      to: 'n WHERE n.edital_id = ${table}.edital_id AND false`',
+    },
+    {
+      name: 'waiting-rows-dropped',
+      reason: 'rows that are in no file yet are lost',
+      from: "WHERE month NOT IN (${months.map(literal).join(', ')})`",
+      to: 'WHERE false`',
+    },
+    {
+      name: 'places-kept',
+      reason: 'the old rows of an analysis count besides the new ones',
+      from: 'AND edital_id IN (SELECT edital_id FROM replaced)',
+      to: 'AND edital_id IN (SELECT edital_id FROM replaced) AND false',
+    },
+    {
+      name: 'never-composed',
+      reason: 'a month stays in several files, of which one is published',
+      from: 'waiting > 0 OR files > 1 OR ',
+      to: 'waiting > 0 OR ',
+    },
+  ]),
+  ...inFile('src/store/warehouse/row_files.ts', [
+    {
+      name: 'arriving-months-written',
+      reason: 'every month is written several times',
+      from: 'freed * 2 > rows ? complete : waiting',
+      to: 'waiting',
+    },
+    {
+      name: 'rows-uncounted',
+      reason: 'a file that lacks rows is published',
+      from: 'if (rows !== expected)',
+      to: 'if (rows < 0)',
+    },
+    {
+      name: 'cut-file-accepted',
+      reason: 'a file that was cut short is published',
+      from: 'about?.size === file.bytes',
+      to: 'about !== null',
+    },
+    {
+      name: 'strange-files-kept',
+      reason: 'files that nothing lists fill the disk',
+      from: 'if (!listed.has(path)) await remove',
+      to: 'if (listed.size > 99) await remove',
+    },
+  ]),
+]

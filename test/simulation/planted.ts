@@ -31,9 +31,16 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I2',
     name: 'children-kept',
-    file: 'src/store/warehouse/apply.ts',
-    from: "const CURRENT_ANALYSIS_TABLES = ANALYSIS_TABLES.filter(table => table.rows === 'current')",
-    to: "const CURRENT_ANALYSIS_TABLES = ANALYSIS_TABLES.filter(table => table.rows === 'current' && table.name !== 'alerts')",
+    file: 'src/store/warehouse/row_sql.ts',
+    from: 'AND edital_id IN (SELECT edital_id FROM replaced)',
+    to: 'AND edital_id IN (SELECT edital_id FROM replaced) AND false',
+  },
+  {
+    invariant: 'I2',
+    name: 'closed-with-rows-in-memory',
+    file: 'src/store/warehouse/database.ts',
+    from: "      await db.run('PRAGMA disable_checkpoint_on_shutdown')\n",
+    to: '',
   },
   {
     invariant: 'I3',

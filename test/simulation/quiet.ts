@@ -1,4 +1,4 @@
-import { readdir, readFile, rename } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openOptions } from '#src/pipeline/run.ts'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
@@ -13,7 +13,7 @@ import { contextOf } from './operations.ts'
 import * as oracle from './oracle.ts'
 import { OTHER_KEY, type Play } from './play.ts'
 import type { Stored } from './stored.ts'
-import { checkSameTables, countRuns } from './tables.ts'
+import { checkSameTables, countRuns, setWarehouseAside } from './tables.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -62,8 +62,7 @@ async function checkNothingToDo(play: Play): Promise<void> {
 /** I6: a rebuild from the log gives the same warehouse. */
 async function checkRebuild(play: Play): Promise<void> {
   const { paths } = play
-  const undisturbed = `${paths.warehouse}.before`
-  await rename(paths.warehouse, undisturbed)
+  const undisturbed = await setWarehouseAside(paths)
   const context = contextOf(play, play.environment, new AbortController().signal)
   const { db } = await rebuildWarehouse(openOptions(context))
   db.close()

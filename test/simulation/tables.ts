@@ -1,10 +1,14 @@
+import { mkdir, rename } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { publishedColumns, storedColumns, TABLES } from '#schema/tables.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { countNotices } from '#src/store/lake/notice_counts.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
+import { listRowFiles, rowDirectory, rowsOf } from '#src/store/warehouse/row_list.ts'
+import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
 import { assertHolds } from './assertions.ts'
 
 /** Columns that depend on the run that wrote the row, and not on a document. */
@@ -32,7 +36,9 @@ export async function checkPublished(db: Database, paths: CompanyPaths, manifest
         .filter(name => name !== 'company' && (same || !OF_THE_RUN.includes(name))),
     ]),
   )
-  const differing = await differingTables(db, columns, ['', 'w.'])
+  const rows = await rowRelations(db, 'w.', paths.warehouse)
+  const inWarehouse = (table: string) => rows.get(table) ?? `w."${table}"`
+  const differing = await differingTables(db, columns, [table => `"${table}"`, inWarehouse])
   assertHolds(differing.length === 0, () => `I5: ${differing} differ between snapshot and warehouse`)
   const counted = await countNotices(db)
   assertHolds(
@@ -43,6 +49,30 @@ export async function checkPublished(db: Database, paths: CompanyPaths, manifest
 }
 
 const NOTHING = { columns: [], tables: [] }
+
+/** Its own name, and how rows are divided among files. */
+const OF_THE_WAREHOUSE = ['warehouse_id', 'file']
+
+/** The child tables of an attached warehouse, by name: their rows are in files beside it. */
+async function rowRelations(
+  db: Database,
+  catalog: string,
+  path: string,
+): Promise<ReadonlyMap<string, string>> {
+  const { id } = await db.row<{ id: string }>(`SELECT warehouse_id AS id FROM ${catalog}meta`)
+  const directory = rowDirectory(join(dirname(path), 'rows'), id)
+  const files = await listRowFiles(db, catalog)
+  return new Map(ROW_TABLES.map(table => [table.name, `(${rowsOf(table, directory, files)})`]))
+}
+
+/** Moves a warehouse and the files of its rows to another directory; returns its new path. */
+export async function setWarehouseAside({ root, warehouse, rows }: CompanyPaths): Promise<string> {
+  const aside = join(root, 'before')
+  await mkdir(aside)
+  await rename(warehouse, join(aside, basename(warehouse)))
+  await rename(rows, join(aside, basename(rows)))
+  return join(aside, basename(warehouse))
+}
 
 /** I6: two warehouses of the same log hold the same rows. Only their ids differ. */
 export async function checkSameTables(
@@ -56,11 +86,22 @@ export async function checkSameTables(
     await db.run(`ATTACH ${literal(b)} AS b (READ_ONLY)`)
     const columns = await db.rows<{ name: string; columns: string }>(
       `SELECT table_name AS name, string_agg(column_name, ',' ORDER BY column_index) AS columns FROM duckdb_columns()
-       WHERE database_name = 'a' AND NOT list_contains([${list(['warehouse_id', ...without.columns])}], column_name)
-         AND NOT list_contains([${list(without.tables)}]::VARCHAR[], table_name) GROUP BY ALL ORDER BY ALL`,
+       WHERE database_name = 'a' AND NOT list_contains([${list([...OF_THE_WAREHOUSE, ...without.columns])}], column_name)
+         AND NOT list_contains([${list(['row_files', ...without.tables])}]::VARCHAR[], table_name) GROUP BY ALL ORDER BY ALL`,
     )
     const byTable = new Map(columns.map(table => [table.name, table.columns.split(',')]))
-    const differing = await differingTables(db, byTable, ['a.', 'b.'])
+    for (const table of ROW_TABLES.filter(({ name }) => !without.tables.includes(name)))
+      byTable.set(
+        table.name,
+        storedColumns(table)
+          .map(({ name }) => name)
+          .filter(name => !without.columns.includes(name)),
+      )
+    const [rowsOfA, rowsOfB] = [await rowRelations(db, 'a.', a), await rowRelations(db, 'b.', b)]
+    const differing = await differingTables(db, byTable, [
+      table => rowsOfA.get(table) ?? `a."${table}"`,
+      table => rowsOfB.get(table) ?? `b."${table}"`,
+    ])
     assertHolds(differing.length === 0, () => `I6: a rebuild of the log gives other rows in ${differing}`)
   } finally {
     db.close()
@@ -71,15 +112,18 @@ function list(texts: readonly string[]): string {
   return texts.map(literal).join(', ')
 }
 
+/** What to read a table from. */
+type Relation = (table: string) => string
+
 /** Tables whose rows differ between two databases, in any order. */
 async function differingTables(
   db: Database,
   columns: ReadonlyMap<string, readonly string[]>,
-  [one, other]: readonly [string, string],
+  [one, other]: readonly [Relation, Relation],
 ): Promise<string[]> {
-  const digest = (where: string, table: string, names: readonly string[]) =>
+  const digest = (relation: Relation, table: string, names: readonly string[]) =>
     `SELECT '${table}' AS name, concat_ws(' ', count(*), sum(hash(${names.map(name => `"${name}"`).join(', ')})::HUGEINT)) AS digest
-     FROM ${where}"${table}"`
+     FROM ${relation(table)}`
   const digests = [...columns].flatMap(([table, names]) => [
     digest(one, table, names),
     digest(other, table, names),

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -12,7 +12,7 @@ import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { checkTruth } from '#test/simulation/oracle.ts'
 import { readStored } from '#test/simulation/stored.ts'
-import { checkSameTables } from '#test/simulation/tables.ts'
+import { checkSameTables, setWarehouseAside } from '#test/simulation/tables.ts'
 import type { EndAtStep } from './end_at_step.ts'
 import { contextHere, syncHere } from './here.ts'
 import { bareNotice, idOf, notices } from './notices.ts'
@@ -112,8 +112,7 @@ async function runCommandAt(environment: Environment, end: EndAtStep) {
 }
 
 async function expectSameAsRebuilt(paths: CompanyPaths, environment: Environment): Promise<void> {
-  const before = `${paths.warehouse}.before`
-  await rename(paths.warehouse, before)
+  const before = await setWarehouseAside(paths)
   const { db } = await rebuildWarehouse(openOptions(contextHere(environment)))
   db.close()
   await checkSameTables(before, paths.warehouse)

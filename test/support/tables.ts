@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { TABLES } from '#schema/tables.ts'
 import { Database, type Row } from '#src/store/warehouse/database.ts'
+import { showRows } from '#src/store/warehouse/row_list.ts'
 import { companyDirectory, type Environment } from './project.ts'
 
 /** Rows as text, by table, sorted. */
@@ -16,11 +17,14 @@ export async function warehouseTables(
 ): Promise<Tables> {
   return await withWarehouse(environment, async db => {
     const tables = await db.rows<{ name: string }>(
-      'SELECT table_name AS name FROM duckdb_tables() ORDER BY ALL',
+      `SELECT table_name AS name FROM duckdb_tables() WHERE table_name <> 'row_files'
+       UNION ALL SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal ORDER BY ALL`,
     )
     const dumped: [string, string[]][] = []
     for (const { name } of tables) {
-      const columns = without.map(column => `'${column}'`).join(', ')
+      // How rows are divided among files is not what they are.
+      const others = name === 'row_places' ? [...without, 'file'] : without
+      const columns = others.map(column => `'${column}'`).join(', ')
       const rows = await db.rows<{ row: string }>(
         `SELECT to_json(t)::VARCHAR AS row
          FROM (SELECT COLUMNS(c -> NOT list_contains([${columns}]::VARCHAR[], c)) FROM "${name}") t ORDER BY ALL`,
@@ -46,6 +50,7 @@ async function withWarehouse<T>(environment: Environment, use: (db: Database) =>
   const path = join(companyDirectory(environment), 'warehouse.duckdb')
   const db = await Database.open(path, { readOnly: true, threads: 1 })
   try {
+    await showRows(db, join(companyDirectory(environment), 'rows'))
     return await use(db)
   } finally {
     db.close()

@@ -10,6 +10,8 @@ import type { Entry } from '#src/sandbox/world.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { applySegment } from '#src/store/warehouse/apply.ts'
 import { Database, type Row } from '#src/store/warehouse/database.ts'
+import { RowFiles } from '#src/store/warehouse/row_files.ts'
+import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
 import { createWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { temporaryDirectory } from './project.ts'
 
@@ -44,6 +46,7 @@ export type SetAside = {
 /** A warehouse in memory, gone after the test. */
 export type WarehouseCase = {
   readonly db: Database
+  readonly rows: RowFiles
   readonly directory: string
   /** Applies these lines as the next segment, the first one after the start of a run `r1`. */
   apply(...lines: readonly TestLine[]): Promise<{ segment: number; setAside: readonly string[] }>
@@ -62,6 +65,9 @@ export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCa
   const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: directory })
   onTestFinished(() => db.close())
   await createWarehouse(db, { sourceTimezone: TIMEZONE, id: 'w1' })
+  // Rows wait there until they are written to files.
+  for (const { name } of ROW_TABLES) await db.run(`CREATE TEMP VIEW ${name} AS FROM waiting_${name}`)
+  const rows = await RowFiles.open(db, { directory: join(directory, 'rows', 'w1'), company: 'acme' })
   const projection = { sourceTimezone: TIMEZONE, temporaryDirectory: directory }
   const begin = { type: 'run_started', mode: 'full', analysis_statuses: [], ...start }
   let [segment, lists] = [0, 0]
@@ -78,6 +84,7 @@ export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCa
 
   return {
     db,
+    rows,
     directory,
     list,
     async apply(...lines) {

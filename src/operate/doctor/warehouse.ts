@@ -7,6 +7,8 @@ import type { Examined } from '#src/store/rawlog/examine.ts'
 import { segmentNumbers, WAYS_OUT } from '#src/store/rawlog/files.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { listRowFiles, rowDirectory, rowsOf } from '#src/store/warehouse/row_list.ts'
+import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
 import {
   buildWarehouse,
   hasCurrentSchema,
@@ -154,12 +156,12 @@ async function checkRows(options: Options, scratch: string, applied: number): Pr
   const tight = judgeRoom(path, { freeBytes: disk.bavail * disk.bsize, warehouseBytes: size })
   if (tight !== null) return [tight]
   try {
-    await buildWarehouse(rebuilt, own, applied)
+    const { rows } = await buildWarehouse(rebuilt, own, applied)
+    return await compare(options, { rebuilt, rows, scratch, applied })
   } catch (error) {
     if (error instanceof InterruptedError) throw error
     return [failedBuild(path, error)]
   }
-  return await compare(options, { rebuilt, scratch, applied })
 }
 
 /** Why a second warehouse must not be written; null if it may. Other programs need room on that disk too. */
@@ -190,29 +192,26 @@ function failedBuild(path: string, error: unknown): Finding {
 
 async function compare(
   { paths, isHeld }: Options,
-  { rebuilt, scratch, applied }: { rebuilt: string; scratch: string; applied: number },
+  to: { rebuilt: string; rows: string; scratch: string; applied: number },
 ): Promise<Finding[]> {
   const path = paths.warehouse
-  const db = await Database.open(':memory:', { temporaryDirectory: scratch })
+  const db = await Database.open(':memory:', { temporaryDirectory: to.scratch })
   try {
     await db.run(`ATTACH ${literal(path)} AS stored (READ_ONLY)`)
-    await db.run(`ATTACH ${literal(rebuilt)} AS rebuilt (READ_ONLY)`)
+    await db.run(`ATTACH ${literal(to.rebuilt)} AS rebuilt (READ_ONLY)`)
     // From here on, no run can open the warehouse.
-    const stored = await db.row<{ applied: number }>(
-      'SELECT applied_segment AS applied FROM stored.main.meta',
+    const stored = await db.row<{ applied: number; id: string }>(
+      'SELECT applied_segment AS applied, warehouse_id AS id FROM stored.main.meta',
     )
-    if (!isHeld && stored.applied !== applied) return [changedMeanwhile(path)]
-    const tables = await db.rows<{ name: string; both: boolean }>(
-      `SELECT table_name AS name, count(*) = 2 AS both FROM duckdb_tables()
-       WHERE database_name IN ('stored', 'rebuilt') GROUP BY ALL ORDER BY ALL`,
-    )
+    if (!isHeld && stored.applied !== to.applied) return [changedMeanwhile(path)]
     const differences: Finding[] = []
-    for (const { name, both } of tables) {
-      const what = both ? await difference(db, name) : `table ${name} is not in both`
+    const tables = await relations(db, { stored: rowDirectory(paths.rows, stored.id), rebuilt: to.rows })
+    for (const [name, pair] of tables) {
+      const what = pair ? await difference(db, name, pair) : `table ${name} is not in both`
       if (what !== null) differences.push(problem(ROWS, path, what, '`npm run rebuild`'))
     }
     if (differences.length > 0) return differences
-    return [ok(ROWS, path, `${tables.length} tables match the raw log, row for row`)]
+    return [ok(ROWS, path, `${tables.size} tables match the raw log, row for row`)]
   } catch (error) {
     if (!isHeld && isOpenElsewhere(error)) return [changedMeanwhile(path)]
     // This does not mean that anything is wrong with the warehouse.
@@ -232,13 +231,42 @@ function isOpenElsewhere(error: unknown): boolean {
   return /Conflicting lock|Could not set lock/.test(messageOf(error))
 }
 
+/** Queries for the rows of the same table in both warehouses. */
+type Pair = readonly [stored: string, rebuilt: string]
+
+/** What the log does not decide: the warehouse's own id, and how rows are divided among files. */
+const OWN: Readonly<Record<string, string>> = { meta: 'warehouse_id', row_places: 'file' }
+
+/**
+ * The tables of both warehouses; null for one that only one of them has.
+ * @param directories those with the rows of child tables.
+ */
+async function relations(
+  db: Database,
+  directories: { stored: string; rebuilt: string },
+): Promise<ReadonlyMap<string, Pair | null>> {
+  const tables = await db.rows<{ name: string; both: boolean }>(
+    `SELECT table_name AS name, count(*) = 2 AS both FROM duckdb_tables()
+     WHERE database_name IN ('stored', 'rebuilt') AND table_name <> 'row_files' GROUP BY ALL ORDER BY ALL`,
+  )
+  const pairs = new Map<string, Pair | null>()
+  for (const { name, both } of tables) {
+    const columns = OWN[name] ? `* EXCLUDE (${OWN[name]})` : '*'
+    const of = (database: string) => `(SELECT ${columns} FROM ${database}.main.${identifier(name)})`
+    pairs.set(name, both ? [of('stored'), of('rebuilt')] : null)
+  }
+  const stored = await listRowFiles(db, 'stored.main.')
+  const rebuilt = await listRowFiles(db, 'rebuilt.main.')
+  for (const table of ROW_TABLES)
+    pairs.set(table.name, [
+      `(${rowsOf(table, directories.stored, stored)})`,
+      `(${rowsOf(table, directories.rebuilt, rebuilt)})`,
+    ])
+  return pairs
+}
+
 /** How a table differs from the one rebuilt from the log; null if it does not. Rows have no order. */
-async function difference(db: Database, name: string): Promise<string | null> {
-  // The warehouse's own id is not in the log.
-  const columns = name === 'meta' ? '* EXCLUDE (warehouse_id)' : '*'
-  const [stored, rebuilt] = ['stored', 'rebuilt'].map(
-    database => `(SELECT ${columns} FROM ${database}.main.${identifier(name)})`,
-  ) as [string, string]
+async function difference(db: Database, name: string, [stored, rebuilt]: Pair): Promise<string | null> {
   const sum = (rows: string) =>
     `(SELECT {'rows': count(*), 'mixed': bit_xor(hash(t)), 'summed': sum(hash(t)::HUGEINT)} FROM ${rows} t)`
   const { same } = await db.row<{ same: boolean }>(

@@ -7,13 +7,14 @@ import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/p
 import { systemCode } from '#src/platform/errors.ts'
 import { digestOf } from '#src/platform/hash.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
+import { parquetOptions } from '#src/store/warehouse/parquet.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { rowPath } from '#src/store/warehouse/row_list.ts'
+import { arrivalTable, type RowFile } from '#src/store/warehouse/row_sql.ts'
 import { exportColumns, month } from '#src/store/warehouse/sql.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
 import type { Manifest, SnapshotFile } from './manifest.ts'
 
-/** Rows of a month stay in memory until a row group is full, and all months are written at once. */
-const PARQUET = `FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480`
 /** DuckDB keeps at most 100 partitions open; beyond that it would start a second file for a month. */
 const MAX_MONTHS_AT_ONCE = 60
 
@@ -56,15 +57,50 @@ export async function writeTable(
   target: Target & { previousDirectory: string | null; rows: number },
 ): Promise<SnapshotFile[]> {
   const { table, stale, reused } = plan
-  const directory = join(target.directory, table.name)
-  await mkdir(directory, PRIVATE_DIRECTORY)
+  await mkdir(join(target.directory, table.name), PRIVATE_DIRECTORY)
   const files =
     stale === null ? [await writeWhole(db, table, target)] : await writeMonths(db, table, stale, target)
   for (const file of reused) {
     const previous = join(target.previousDirectory as string, file.path)
-    await linkOrCopy(previous, join(target.directory, file.path), target.access)
+    await linkOrCopy([previous], join(target.directory, file.path), target.access)
     files.push(file)
   }
+  return await finishTable(db, table, files, target)
+}
+
+/**
+ * Links the files of a table whose rows are already in files.
+ * @param target includes the directory of those files, and the table's row count.
+ * @throws Error if the files do not hold exactly as many rows as the table.
+ */
+export async function linkRows(
+  db: Database,
+  { table, rowFiles, previous }: { table: Table; rowFiles: readonly RowFile[]; previous: Manifest | null },
+  target: Target & { rowDirectory: string; previousDirectory: string | null; rows: number },
+): Promise<SnapshotFile[]> {
+  await mkdir(join(target.directory, table.name), PRIVATE_DIRECTORY)
+  const files: SnapshotFile[] = []
+  for (const file of rowFiles.filter(({ table_name }) => table_name === table.name)) {
+    const { month, rows, bytes, sha256 } = file
+    const path = join(table.name, `${month}.parquet`)
+    const same = previous?.tables[table.name]?.files.find(one => one.path === path && one.sha256 === sha256)
+    // The lake may be on another disk: then only its own files can be linked.
+    const sources = [rowPath(target.rowDirectory, file)].concat(
+      same && target.previousDirectory ? [join(target.previousDirectory, path)] : [],
+    )
+    await linkOrCopy(sources, join(target.directory, path), target.access)
+    files.push({ path, month, rows, bytes, sha256 })
+  }
+  return await finishTable(db, table, files, target)
+}
+
+async function finishTable(
+  db: Database,
+  table: Table,
+  files: SnapshotFile[],
+  target: Target & { rows: number },
+): Promise<SnapshotFile[]> {
+  const directory = join(target.directory, table.name)
   // So that a reader of `editais/*.parquet` finds the columns even if there are no rows yet.
   if (files.length === 0) files.push(await writeWhole(db, table, target, 'empty'))
   await openToReaders(directory, target.access)
@@ -85,8 +121,8 @@ async function writeWhole(
 ): Promise<SnapshotFile> {
   const path = join(table.name, `${name}.parquet`)
   await db.run(
-    `COPY (SELECT ${exportColumns(table, target.company)} FROM ${identifier(table.name)} t)
-     TO ${literal(join(target.directory, path))} (${parquet(table)})`,
+    `COPY (SELECT ${exportColumns(table, target.company)} FROM ${arrivalTable(table)} t)
+     TO ${literal(join(target.directory, path))} (${parquetOptions(table)})`,
   )
   return await finish(target, { path, month: null, rows: target.rows })
 }
@@ -107,7 +143,7 @@ async function writeMonths(
   const parts = join(target.directory, table.name, 'parts')
   const written = await db.rows<Written>(
     `COPY (SELECT ${exportColumns(table, target.company)}, ${monthOf(table)} AS _month ${ofMonths(table, months)})
-     TO ${literal(parts)} (${parquet(table)}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
+     TO ${literal(parts)} (${parquetOptions(table)}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
   )
   const rows = new Map(written.map(file => [file.filename, file.count]))
   const files: SnapshotFile[] = []
@@ -135,7 +171,7 @@ async function writeMonth(
   const path = join(table.name, `${month}.parquet`)
   const { count } = await db.row<Written>(
     `COPY (SELECT ${exportColumns(table, target.company)} ${ofMonths(table, [month])})
-     TO ${literal(join(target.directory, path))} (${parquet(table)}, RETURN_STATS)`,
+     TO ${literal(join(target.directory, path))} (${parquetOptions(table)}, RETURN_STATS)`,
   )
   if (count > 0) return [await finish(target, { path, month, rows: count })]
   // Its notices moved to other months, or have no rows in this table.
@@ -156,10 +192,6 @@ function ofMonths(table: Table, months: readonly string[]): string {
   return `FROM ${identifier(table.name)} t ${notice} WHERE ${monthOf(table)} IN (${months.map(literal).join(', ')})`
 }
 
-function parquet({ compression }: Table): string {
-  return `${PARQUET}, COMPRESSION ${compression ?? 'zstd'}`
-}
-
 /** Makes a file durable and read-only, and computes its checksum. */
 async function finish(
   { directory, access }: Target,
@@ -171,13 +203,20 @@ async function finish(
   return { ...file, ...(await digestOf(path)) }
 }
 
-async function linkOrCopy(from: string, to: string, access: LakeAccess): Promise<void> {
+/** @param from the same file at several places; if none can be linked, the first one is copied. */
+async function linkOrCopy(from: readonly string[], to: string, access: LakeAccess): Promise<void> {
+  for (const path of from) if (await linked(path, to)) return await openToReaders(to, access)
+  await copyNew(from[0] as string, to)
+  await openToReaders(to, access)
+  await syncFile('parquet.sync', to)
+}
+
+async function linked(from: string, to: string): Promise<boolean> {
   try {
     await linkFile('parquet.link', from, to)
+    return true
   } catch (error) {
     if (!['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP'].includes(systemCode(error) ?? '')) throw error
-    await copyNew(from, to)
-    await openToReaders(to, access)
-    await syncFile('parquet.sync', to)
+    return false
   }
 }

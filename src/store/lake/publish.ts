@@ -14,9 +14,10 @@ import {
 import { hashOf } from '#src/platform/hash.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { listRowFiles } from '#src/store/warehouse/row_list.ts'
 import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
-import { planTable, writeTable } from './export.ts'
+import { linkRows, planTable, writeTable } from './export.ts'
 import {
   finishedSnapshots,
   latestLink,
@@ -46,6 +47,8 @@ export type PublishedFigures = {
 
 type Request = {
   readonly db: Database
+  /** The directory of the warehouse's files of rows. */
+  readonly rowDirectory: string
   readonly lake: string
   readonly company: string
   readonly now: Date
@@ -139,21 +142,11 @@ async function writeSnapshot(
   const directory = join(snapshotsDirectory(lake), snapshot)
   const previousDirectory = previous ? join(snapshotsDirectory(lake), previous.snapshot) : null
   await mkdir(directory, PRIVATE_DIRECTORY)
-  const target = { directory, company, previousDirectory, access }
-  const files = new Map<string, readonly SnapshotFile[]>()
   // One transaction, so that all tables show the same committed state.
-  const notices = await db.transaction(async () => {
-    const versions = await db.rows<{ table_name: string; month: string; version: number }>(
-      'FROM month_versions',
-    )
-    const counts = await countRows(db)
-    for (const table of TABLES) {
-      const lost = await lostMonths(previous, previousDirectory, table)
-      const plan = planTable(table, previous, [...versions, ...lost])
-      files.set(table.name, await writeTable(db, plan, { ...target, rows: counts[table.name] ?? 0 }))
-    }
-    return await countNotices(db)
-  })
+  const { files, notices } = await db.transaction(async () => ({
+    files: await writeTables(request, { directory, previous, previousDirectory }),
+    notices: await countNotices(db),
+  }))
   const catalog = join(directory, 'catalog.duckdb')
   const publishedAt = now.toISOString()
   const like =
@@ -198,10 +191,37 @@ async function writeSnapshot(
   return manifest
 }
 
+/** The files of each table in a new snapshot. */
+async function writeTables(
+  { db, company, access, rowDirectory }: Request & { access: LakeAccess },
+  to: { directory: string; previous: Manifest | null; previousDirectory: string | null },
+): Promise<ReadonlyMap<string, readonly SnapshotFile[]>> {
+  const { directory, previous, previousDirectory } = to
+  const versions = await db.rows<{ table_name: string; month: string; version: number }>(
+    'FROM month_versions',
+  )
+  const rowFiles = await listRowFiles(db)
+  const counts = await countRows(db)
+  const files = new Map<string, readonly SnapshotFile[]>()
+  for (const table of TABLES) {
+    const rows = counts[table.name] ?? 0
+    const target = { directory, company, previousDirectory, access, rowDirectory, rows }
+    if (table.each) {
+      files.set(table.name, await linkRows(db, { table, rowFiles, previous }, target))
+      continue
+    }
+    const lost = await lostMonths(previous, previousDirectory, table)
+    const plan = planTable(table, previous, [...versions, ...lost])
+    files.set(table.name, await writeTable(db, plan, target))
+  }
+  return files
+}
+
 /** Row counts by table, in one query, because each query has a fixed cost. Subqueries of one row would be joined. */
 async function countRows(db: Database): Promise<Record<string, number>> {
   const counts = TABLES.map(
-    ({ name }) => `SELECT ${literal(name)} AS name, count(*) AS rows FROM ${identifier(name)}`,
+    ({ name, each }) =>
+      `SELECT ${literal(name)} AS name, ${each ? `coalesce(sum(${each}), 0)::BIGINT AS rows FROM row_places` : `count(*) AS rows FROM ${identifier(name)}`}`,
   )
   const rows = await db.rows<{ name: string; rows: number }>(counts.join(' UNION ALL '))
   return Object.fromEntries(rows.map(({ name, rows }) => [name, rows]))

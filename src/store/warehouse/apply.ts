@@ -14,6 +14,7 @@ import { unusableSegment } from '#src/store/rawlog/files.ts'
 import type { Database } from './database.ts'
 import { setAsidePoison } from './poison.ts'
 import { identifier, literal } from './quoted.ts'
+import { arrivalTable, moveRows, placeRows } from './row_sql.ts'
 import { fingerprint, flatten, flattenedColumns, instant, month, names } from './sql.ts'
 import { countStagedLines, stageLines } from './staging.ts'
 
@@ -189,13 +190,15 @@ function notices({ sourceTimezone }: Rules): string[] {
     `INSERT INTO editais (${columns}, ${names(kept)})
      SELECT ${columns}, coalesce(first_seen_at, "at"), "at", NULL, 'pending', ${fingerprint(editais, 'noticed')}
      FROM noticed`,
-    insert(editalVersions, 'notice', sourceTimezone),
+    insert(editalVersions, `(FROM lines WHERE type = 'notice')`, sourceTimezone),
     ...touch([editais, editalVersions], `SELECT DISTINCT ${month('created_at')} FROM noticed`),
     ...touch(
       MONTHLY_TABLES,
       `SELECT DISTINCT unnest([${month('created_at')}, ${month('previous_created_at')}]) FROM noticed
        WHERE ${month('created_at')} <> ${month('previous_created_at')}`,
     ),
+    ...moveRows(`(SELECT edital_id, ${month('created_at')} AS month FROM noticed
+       WHERE ${month('created_at')} <> ${month('previous_created_at')})`),
   ]
 }
 
@@ -209,15 +212,21 @@ function gone(): string[] {
 
 function analysesLoaded({ sourceTimezone }: Rules): string[] {
   return [
+    // Only those of known notices: if a notice's own line was quarantined, the next run lists it as new.
+    `CREATE OR REPLACE TEMP TABLE analysed AS
+     SELECT l.seq, edital_id, ${month('e.created_at')} AS month FROM lines l JOIN editais e USING (edital_id) WHERE l.type = 'analysis'`,
     `CREATE OR REPLACE TEMP TABLE replaced AS
-     SELECT edital_id FROM lines WHERE type = 'analysis' AND edital_id IN (SELECT edital_id FROM analyses)`,
+     SELECT edital_id FROM analysed WHERE edital_id IN (SELECT edital_id FROM analyses)`,
     // Without this condition, each segment of a first load would scan the child tables in vain.
     ...CURRENT_ANALYSIS_TABLES.map(
-      ({ name }) => `DELETE FROM ${identifier(name)} WHERE (SELECT count(*) > 0 FROM replaced)
+      table => `DELETE FROM ${arrivalTable(table)} WHERE (SELECT count(*) > 0 FROM replaced)
         AND edital_id IN (SELECT edital_id FROM replaced)`,
     ),
-    ...ANALYSIS_TABLES.map(table => insert(table, 'analysis', sourceTimezone)),
-    ...touch(ANALYSIS_TABLES, monthsOf('analysis')),
+    ...ANALYSIS_TABLES.map(table =>
+      insert(table, '(SELECT l.*, a.month FROM lines l JOIN analysed a USING (seq))', sourceTimezone),
+    ),
+    ...placeRows(),
+    ...touch(ANALYSIS_TABLES, 'SELECT DISTINCT month FROM analysed'),
   ]
 }
 
@@ -324,10 +333,11 @@ function runFinished(): string[] {
   ]
 }
 
-/** Only for known notices: if a notice's own line was quarantined, the next run lists it as new. */
-function insert(table: Table, type: 'notice' | 'analysis', sourceTimezone: string): string {
-  return `INSERT INTO ${identifier(table.name)} (${flattenedColumns(table)})
-    ${flatten(table, `(FROM lines WHERE type = ${literal(type)} AND edital_id IN (SELECT edital_id FROM editais))`, sourceTimezone)}`
+/** @param lines those with the table's documents; for a child table, with the `month` of the notice. */
+function insert(table: Table, lines: string, sourceTimezone: string): string {
+  const others = table.each ? ['month'] : []
+  return `INSERT INTO ${arrivalTable(table)} (${[flattenedColumns(table), ...others].join(', ')})
+    ${flatten(table, lines, sourceTimezone, others)}`
 }
 
 /** Records that these months of these tables changed, so their published files are stale. */

@@ -55,8 +55,8 @@ export class Database {
   }
 
   /**
-   * Opens a file without a write-ahead log. If the process dies, commits since the last `CHECKPOINT` are lost and
-   * the file is as that checkpoint left it. Only for data that can be rebuilt.
+   * Opens a file without a write-ahead log. Commits since the last `CHECKPOINT` are lost if the process dies, and also
+   * if the file is closed: then the file is as that checkpoint left it. Only for data that can be rebuilt.
    */
   static async openProjection(path: string, options: DatabaseOptions): Promise<Database> {
     const db = await Database.open(':memory:', options)
@@ -66,6 +66,7 @@ export class Database {
       )
       await db.run('USE warehouse')
       await db.run(`SET checkpoint_threshold = '${CHECKPOINT_THRESHOLD}'`)
+      await db.run('PRAGMA disable_checkpoint_on_shutdown')
       return db
     } catch (error) {
       db.close()

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
 import { allStatements } from './apply.ts'
+import { ROW_BOOKKEEPING } from './row_sql.ts'
 import { createTable } from './sql.ts'
 import { LINE } from './staging.ts'
 
@@ -9,7 +10,7 @@ import { LINE } from './staging.ts'
  * Raise it if the same log gives other rows in the same columns (statements, DuckDB), and if a column changes or goes.
  * A new column says in its record `since` which version it is there.
  */
-const STATEMENTS_VERSION = 4
+const STATEMENTS_VERSION = 5
 
 /**
  * An older version of the program recognises a newer warehouse by it: a hash shows that two differ, not which one is
@@ -25,11 +26,12 @@ const BOOKKEEPING = [
      refetch_segment BIGINT, refetch_open BOOLEAN, analysis_statuses VARCHAR[], log VARCHAR)`,
   `CREATE TABLE applied_segments (segment BIGINT, lines BIGINT)`,
   `CREATE TABLE month_versions (table_name VARCHAR, month VARCHAR, version BIGINT, PRIMARY KEY (table_name, month))`,
+  ...ROW_BOOKKEEPING,
 ]
 
-/** The statements that create the tables of an empty warehouse. */
+/** The statements that create the tables of an empty warehouse. Rows of child tables are stored in files. */
 export function createTables(): readonly string[] {
-  return [...BOOKKEEPING, ...TABLES.flatMap(createTable)]
+  return [...BOOKKEEPING, ...TABLES.filter(table => table.each === undefined).flatMap(createTable)]
 }
 
 /** Changes whenever the same log would produce different tables. */

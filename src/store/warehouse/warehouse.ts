@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
+import { dirname, join } from 'node:path'
 import { makePrivateDirectory, refuseStrange, restrictFile } from '#src/platform/access.ts'
 import { counted } from '#src/platform/count.ts'
 import { move, remove, syncDirectory, take } from '#src/platform/durable.ts'
@@ -9,6 +11,9 @@ import { assertNotCutShort } from '#src/store/rawlog/examine.ts'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
 import { applySegment, type Projection } from './apply.ts'
 import { Database } from './database.ts'
+import { RowFiles } from './row_files.ts'
+import { rowDirectory } from './row_list.ts'
+import { waitingTables } from './row_sql.ts'
 import { createTables, SCHEMA_VERSION, schemaHash } from './schema.ts'
 
 /** While analyses are fetched, the event loop, compression and the API connections need a core too. */
@@ -27,7 +32,11 @@ export type WarehouseOptions = {
   readonly signal: AbortSignal
 }
 
-export type Warehouse = { readonly db: Database; readonly projection: Projection }
+export type Warehouse = {
+  readonly db: Database
+  readonly rows: RowFiles
+  readonly projection: Projection
+}
 
 /**
  * Opens the company's warehouse as a true projection of its raw log: rebuilds it if the schema changed, and applies
@@ -46,8 +55,13 @@ export async function openWarehouse(options: WarehouseOptions): Promise<Warehous
       db.close()
       return await rebuildWarehouse(options)
     }
-    await applyMissing(db, options, projection, 'catch_up')
-    return { db, projection }
+    const warehouse = { db, projection, rows: await openRows(db, paths) }
+    if (!(await warehouse.rows.areThere())) {
+      db.close()
+      return await rebuildWarehouse(options)
+    }
+    await applyMissing(warehouse, options, 'catch_up')
+    return warehouse
   } catch (error) {
     db.close()
     throw error
@@ -59,30 +73,41 @@ export async function rebuildWarehouse(options: WarehouseOptions): Promise<Wareh
   const { paths } = options
   await removeNext(paths)
   await makePrivateDirectory(paths.temporary)
-  await buildWarehouse(paths.nextWarehouse, options)
+  const { id, rows: built } = await buildWarehouse(paths.nextWarehouse, options)
   restrictFile(paths.nextWarehouse)
+  await makePrivateDirectory(paths.rows)
+  await move('rows.rename', built, rowDirectory(paths.rows, id))
+  await syncDirectory('rows.directory', paths.rows)
   await move('rebuilt.rename', paths.nextWarehouse, paths.warehouse)
   await syncDirectory('rebuilt.directory', paths.root)
-  return { db: await openFile(paths), projection: projectionOf(options) }
+  await removeNext(paths)
+  const db = await openFile(paths)
+  return { db, projection: projectionOf(options), rows: await openRows(db, paths) }
 }
 
 /**
- * Builds a warehouse in a new file.
+ * Builds a warehouse in a new file, and the files of its rows beside it.
  * @param upTo the last segment to apply.
+ * @returns its name, and the directory of its rows.
  */
 export async function buildWarehouse(
   path: string,
   options: WarehouseOptions,
   upTo = Number.POSITIVE_INFINITY,
-): Promise<void> {
+): Promise<{ id: string; rows: string }> {
+  const id = options.newId()
+  const directory = rowDirectory(rowsBeside(path), id)
   const db = await Database.openProjection(path, {
     threads: LOADING_THREADS,
     temporaryDirectory: options.paths.temporary,
   })
   try {
-    await createWarehouse(db, { sourceTimezone: options.sourceTimezone, id: options.newId() })
-    await applyMissing(db, options, projectionOf(options), 'rebuild', upTo)
-    await settleWarehouse({ db })
+    await createWarehouse(db, { sourceTimezone: options.sourceTimezone, id })
+    const rows = await RowFiles.open(db, { directory, company: options.paths.company })
+    const warehouse = { db, rows, projection: projectionOf(options) }
+    await applyMissing(warehouse, options, 'rebuild', upTo)
+    await settleWarehouse(warehouse)
+    return { id, rows: directory }
   } finally {
     db.close()
   }
@@ -102,7 +127,7 @@ export async function createWarehouse(
   db: Database,
   about: { sourceTimezone: string; id: string },
 ): Promise<void> {
-  for (const sql of createTables()) await db.run(sql)
+  for (const sql of [...createTables(), ...waitingTables()]) await db.run(sql)
   await db.run(`INSERT INTO meta VALUES (${SCHEMA_VERSION}, $hash, $id, 0, 0, NULL, false, [], NULL)`, {
     hash: schemaHash(about.sourceTimezone),
     id: about.id,
@@ -126,23 +151,25 @@ export async function refuseNewer(db: Database, { company, warehouse }: CompanyP
 }
 
 /** Makes applied segments durable. Fetching is over, so all cores may be used from here on. */
-export async function settleWarehouse({ db }: Pick<Warehouse, 'db'>): Promise<void> {
+export async function settleWarehouse({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
   const { notices } = await db.row<{ notices: number }>('SELECT count(*) AS notices FROM editais')
   await db.useThreads(notices > FEW_NOTICES ? availableParallelism() : 1)
-  await checkpoint(db)
+  await checkpoint({ db, rows })
 }
 
-async function checkpoint(db: Database): Promise<void> {
+async function checkpoint({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
+  await rows.settle()
   await take('warehouse.checkpoint', { kind: 'commit' }, () => db.run('CHECKPOINT'))
+  await rows.removeOld()
 }
 
 async function applyMissing(
-  db: Database,
+  warehouse: Warehouse,
   { paths, signal, onApply }: WarehouseOptions,
-  projection: Projection,
   reason: 'rebuild' | 'catch_up',
   upTo = Number.POSITIVE_INFINITY,
 ): Promise<void> {
+  const { db, rows, projection } = warehouse
   const sealed = await sealedSegments(paths.raw)
   const { applied } = await db.row<{ applied: number }>('SELECT applied_segment AS applied FROM meta')
   if (applied > sealed.length) {
@@ -160,24 +187,41 @@ async function applyMissing(
     const path = segmentPath(paths.raw, number)
     await assertNotCutShort(path)
     await applySegment(db, { number, path }, projection)
+    await rows.relieve()
   }
   if (missing.length > 0) onApply?.({ reason, done: missing.length, total: missing.length })
   // Make it durable now, so that these segments need not be applied again.
-  if (missing.length > 0) await checkpoint(db)
+  if (missing.length > 0) await checkpoint(warehouse)
+}
+
+/** The files of the warehouse's rows. Removes those of warehouses that it replaced. */
+async function openRows(db: Database, { rows, company }: CompanyPaths): Promise<RowFiles> {
+  const { id } = await db.row<{ id: string }>('SELECT warehouse_id AS id FROM meta')
+  const opened = await RowFiles.open(db, { directory: rowDirectory(rows, id), company })
+  for (const name of await readdir(rows)) if (name !== id) await remove('rows.remove', join(rows, name))
+  return opened
 }
 
 /** Removes what a killed rebuild left. */
 async function removeNext({ nextWarehouse }: CompanyPaths): Promise<void> {
-  for (const path of [nextWarehouse, `${nextWarehouse}.wal`]) await remove('rebuilt.remove', path)
+  for (const path of [nextWarehouse, `${nextWarehouse}.wal`, rowsBeside(nextWarehouse)])
+    await remove('rebuilt.remove', path)
+}
+
+/** Where a warehouse that is being built has the files of its rows. */
+function rowsBeside(path: string): string {
+  return join(dirname(path), 'rows')
 }
 
 async function openFile(paths: CompanyPaths): Promise<Database> {
   for (const path of [paths.warehouse, `${paths.warehouse}.wal`]) refuseStrange(path)
   try {
-    return await Database.openProjection(paths.warehouse, {
+    const db = await Database.openProjection(paths.warehouse, {
       threads: LOADING_THREADS,
       temporaryDirectory: paths.temporary,
     })
+    for (const sql of waitingTables()) await db.run(sql)
+    return db
   } catch (error) {
     if (/Conflicting lock|Could not set lock/.test(messageOf(error))) {
       throw new FatalError(

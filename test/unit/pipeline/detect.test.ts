@@ -388,31 +388,47 @@ describe('a listed record that cannot be used', () => {
 })
 
 describe('the order of fetching', () => {
-  const entries = notices(1, 60)
-  /** In which each is fetched, as ids: a step back to newer ones begins a stride. */
-  const stridesAt = async (now: Date) => {
+  const MONTHS = Array.from({ length: 20 }, (_, index) =>
+    new Date(Date.UTC(2025, index, 1)).toISOString().slice(0, 7),
+  )
+  const entries = MONTHS.flatMap((month, index) =>
+    [1, 2, 3, 4, 5, 6].map(day => noticeEntry(index * 6 + day, { created_at: `${month}-0${day}T12:00:00Z` })),
+  )
+  const createdAt = new Map(entries.map(({ edital }) => [edital.id, String(edital.created_at)]))
+  /** The months in the order in which they are fetched, each with its notices in theirs. */
+  const monthsAt = async (now: Date) => {
     const { work } = await compare(await openWarehouseCase(), entries, { now })
-    const createdAt = new Map(entries.map(({ edital }) => [edital.id, edital.created_at]))
-    const strides: string[][] = []
-    let before = ''
+    const months: [string, string[]][] = []
     for (const { edital_id } of work) {
-      const at = createdAt.get(edital_id) ?? ''
-      if (at > before) strides.push([])
-      strides.at(-1)?.push(edital_id)
-      before = at
+      const month = createdAt.get(edital_id)?.slice(0, 7) ?? ''
+      if (months.at(-1)?.[0] !== month) months.push([month, []])
+      months.at(-1)?.[1].push(edital_id)
     }
-    return strides
+    return months
   }
 
-  it('is newest first in each of eight strides, the same whenever it is asked for', async () => {
-    const strides = await stridesAt(new Date(LATER))
-    expect(strides.flat().sort()).toEqual(entries.map(({ edital }) => edital.id))
-    expect(strides).toHaveLength(8)
-    expect(await stridesAt(new Date(LATER))).toEqual(strides)
+  it('is month by month, so that the rows of a month arrive together', async () => {
+    const months = await monthsAt(new Date(LATER))
+    expect(months.map(([month]) => month).sort()).toEqual(MONTHS)
+    expect(months.flatMap(([, ids]) => ids).sort()).toEqual([...createdAt.keys()].sort())
+    expect(await monthsAt(new Date(LATER))).toEqual(months)
   })
 
-  it('has other strides in another run, so that a few that always fail do not stand together for ever', async () => {
-    const [first, second] = [await stridesAt(new Date(LATER)), await stridesAt(new Date(minutesLater(1)))]
-    for (const stride of first) expect(second).not.toContainEqual(stride)
+  it('is newest first in each of at most eight strides', async () => {
+    const months = (await monthsAt(new Date(LATER))).map(([month]) => month)
+    const begun = months.filter((month, index) => month > (months[index - 1] ?? ''))
+    expect(begun.length).toBeGreaterThan(1)
+    expect(begun.length).toBeLessThanOrEqual(8)
+  })
+
+  it('differs in another run, also within a month, so that a few that always fail are not adjacent forever', async () => {
+    const [first, second] = [await monthsAt(new Date(LATER)), await monthsAt(new Date(minutesLater(1)))]
+    expect(second.map(([month]) => month)).not.toEqual(first.map(([month]) => month))
+    const other = new Map(second)
+    for (const [month, ids] of first) {
+      expect([...(other.get(month) ?? [])].sort()).toEqual([...ids].sort())
+      expect(ids).not.toEqual([...ids].sort().reverse())
+    }
+    expect(first.filter(([month, ids]) => `${other.get(month)}` === `${ids}`).length).toBeLessThan(3)
   })
 })

@@ -20,7 +20,7 @@ function document(number: number, fields = {}): { notice: string } {
 
 /** A loader of a real log into a real warehouse, with a clock that the test sets. */
 async function openLoader() {
-  const { db, directory } = await openWarehouseCase()
+  const { db, rows, directory } = await openWarehouseCase()
   const clock = { ms: Date.parse(STARTED) }
   const log = new RawLogWriter({ directory, firstNumber: 1, runId: 'r1', now: () => new Date(clock.ms) })
   onTestFinished(() => log.close())
@@ -28,6 +28,7 @@ async function openLoader() {
   const loader = createLoader({
     log,
     db,
+    rows,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: directory },
     onLoaded: documents => loaded.push(documents),
   })
@@ -111,6 +112,7 @@ function openHeldLog(held: Partial<Unsealed>) {
   const loader = createLoader({
     log: log as unknown as RawLogWriter,
     db: {} as never,
+    rows: {} as never,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: '/none' },
     onLoaded: () => {},
   })

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { alerts, editais, publishedColumns, requirements, syncRuns, type Table } from '#schema/tables.ts'
+import { analysisVersions, editais, publishedColumns, syncRuns, type Table } from '#schema/tables.ts'
 import { planTable, writeTable } from '#src/store/lake/export.ts'
 import type { Manifest, SnapshotFile } from '#src/store/lake/manifest.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
@@ -56,10 +56,10 @@ describe('the plan of a table', () => {
   })
 
   it('is not concerned by other tables', () => {
-    const previous = snapshotOf(alerts, 5, '2026-10')
-    expect(planTable(alerts, previous, [version(editais, '2026-10', 6)])).toMatchObject({
+    const previous = snapshotOf(analysisVersions, 5, '2026-10')
+    expect(planTable(analysisVersions, previous, [version(editais, '2026-10', 6)])).toMatchObject({
       stale: [],
-      reused: [fileOf(alerts, '2026-10')],
+      reused: [fileOf(analysisVersions, '2026-10')],
     })
   })
 
@@ -77,15 +77,15 @@ describe('the plan of a table', () => {
   })
 })
 
-/** Notices by the month of their `created_at`, with so many alerts each. */
-async function openMonths(months: readonly string[], alertsEach = 0): Promise<WarehouseCase> {
+/** Notices by the month of their `created_at`, with so many versions of their analyses each. */
+async function openMonths(months: readonly string[], versionsEach = 0): Promise<WarehouseCase> {
   const warehouse = await openWarehouseCase()
   await warehouse.store(
     months.map((month, index) => noticeEntry(index + 1, { created_at: `${month}-15T12:00:00Z` })),
   )
   await warehouse.db.run(
-    `INSERT INTO alerts (edital_id, ordinal, title) SELECT edital_id, n, 'Alerta ' || n
-     FROM editais, range(1, ${alertsEach + 1}) t(n)`,
+    `INSERT INTO analysis_versions (edital_id, observed_at) SELECT edital_id, to_timestamp(n)
+     FROM editais, range(1, ${versionsEach + 1}) t(n)`,
   )
   return warehouse
 }
@@ -152,7 +152,7 @@ describe('the files of a table', () => {
   })
 
   it('hold what belongs to a notice in the notice’s month', async () => {
-    const { files, read } = await write(await openMonths(['2026-10', '2026-11'], 2), alerts, [
+    const { files, read } = await write(await openMonths(['2026-10', '2026-11'], 2), analysisVersions, [
       '2026-10',
       '2026-11',
     ])
@@ -208,22 +208,6 @@ describe('the files of a table', () => {
     expect(await read('company, run_id')).toEqual([
       { company: 'acme', run_id: 'r1' },
       { company: 'acme', run_id: 'r2' },
-    ])
-  })
-
-  it.each([
-    [requirements, 'LZ4_RAW'],
-    [editais, 'ZSTD'],
-  ])('have the compression of their table', async (table, compression) => {
-    const warehouse = await openMonths(['2026-10'])
-    // Of many equal rows, so that compressing them is of use.
-    await warehouse.db.run(
-      `INSERT INTO requirements (edital_id, ordinal, title) SELECT '${idOf(1)}', n, repeat('x', 100) FROM range(9) t(n)`,
-    )
-    const { snapshot } = await write(warehouse, table, ['2026-10'])
-    const file = literal(join(snapshot, table.name, '2026-10.parquet'))
-    expect(await warehouse.db.rows(`SELECT DISTINCT compression FROM parquet_metadata(${file})`)).toEqual([
-      { compression },
     ])
   })
 

@@ -1,0 +1,173 @@
+import { readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { makePrivateDirectory } from '#src/platform/access.ts'
+import { counted } from '#src/platform/count.ts'
+import { remove, syncDirectory, syncFile } from '#src/platform/durable.ts'
+import { digestOf } from '#src/platform/hash.ts'
+import type { Database } from './database.ts'
+import { listRowFiles, rowPath } from './row_list.ts'
+import {
+  assignFiles,
+  copyRows,
+  finishMove,
+  MOVED,
+  type Moved,
+  NEWEST_SEGMENT,
+  ROW_TABLES,
+  type RowFile,
+  type RowTable,
+  rowsWaiting,
+  UNSETTLED_MONTHS,
+  WAITING_MONTHS,
+} from './row_sql.ts'
+
+/**
+ * So many rows wait in memory at most, beside those of one segment. More would take memory; with fewer, a month whose
+ * rows arrive in several turns is written more often.
+ */
+const MAX_WAITING_ROWS = 150_000
+
+/** Where a warehouse has its files of rows, and the company that is written into them. */
+export type RowPlace = { readonly directory: string; readonly company: string }
+
+/**
+ * The rows of requirements, items and alerts: nine tenths of all data. They are written once, as the Parquet files that
+ * snapshots link, and are not stored in the warehouse. There, `row_places` has the file with the rows of each analysis,
+ * and `row_files` lists the files. Rows that are in no file yet wait in temporary tables named like the published ones.
+ *
+ * A file never changes. A month whose rows changed gets a new one, composed of the old one's rows that still count and
+ * of those that wait. Files become durable before the checkpoint of a warehouse that lists them, and are removed after
+ * the checkpoint of one that does not.
+ */
+export class RowFiles {
+  readonly directory: string
+  readonly #db: Database
+  readonly #company: string
+  #lastFile: number
+  /** Up to this segment, the rows of each month are in one file of each table. */
+  #settledSegment: number
+  /** Not durable yet. */
+  readonly #written = new Set<number>()
+
+  private constructor(db: Database, place: RowPlace, at: { file: number; segment: number }) {
+    this.#db = db
+    this.directory = place.directory
+    this.#company = place.company
+    this.#lastFile = at.file
+    this.#settledSegment = at.segment
+  }
+
+  /** Opens the files of a warehouse, and removes what a killed run left beside them. The caller holds the company's lock. */
+  static async open(db: Database, place: RowPlace): Promise<RowFiles> {
+    const tables = ROW_TABLES.map(({ name }) => join(place.directory, name))
+    for (const path of [dirname(place.directory), place.directory, ...tables])
+      await makePrivateDirectory(path)
+    const at = await db.row<{ file: number; segment: number }>(
+      `SELECT (SELECT coalesce(max(file), 0) FROM row_files) AS file, (${NEWEST_SEGMENT}) AS segment`,
+    )
+    const rows = new RowFiles(db, place, at)
+    await rows.removeOld()
+    return rows
+  }
+
+  /** Whether each file is there with its size. If not, only a rebuild brings its rows back. */
+  async areThere(): Promise<boolean> {
+    const sizes = (await listRowFiles(this.#db)).map(async file => {
+      const about = await stat(rowPath(this.directory, file)).catch(() => null)
+      return about?.size === file.bytes
+    })
+    return (await Promise.all(sizes)).every(Boolean)
+  }
+
+  /** Writes the rows of months that seem complete, if too many rows wait. */
+  async relieve(): Promise<void> {
+    const { rows } = await this.#db.row<{ rows: number }>(rowsWaiting())
+    if (rows < MAX_WAITING_ROWS) return
+    const waiting = await this.#db.rows<{ month: string; rows: number; arriving: boolean }>(WAITING_MONTHS)
+    const complete = waiting.filter(({ arriving }) => !arriving)
+    const freed = complete.reduce((sum, { rows }) => sum + rows, 0)
+    // In whatever order they arrive, memory is freed.
+    await this.#write(freed * 2 > rows ? complete : waiting, 'waiting')
+  }
+
+  /**
+   * Moves the rows of each month into one file of each table, and makes the files durable. To be followed by a
+   * checkpoint, and by `removeOld`.
+   */
+  async settle(): Promise<void> {
+    const { segment } = await this.#db.row<{ segment: number }>(NEWEST_SEGMENT)
+    if (segment === this.#settledSegment) return
+    const since = this.#settledSegment
+    await this.#write(await this.#db.rows<{ month: string }>(UNSETTLED_MONTHS, { since }), 'all')
+    await this.#db.run(
+      'DELETE FROM row_files WHERE file NOT IN (SELECT file FROM row_places WHERE file IS NOT NULL)',
+    )
+    const files = await listRowFiles(this.#db)
+    for (const file of files.filter(({ file }) => this.#written.has(file)))
+      await syncFile('rows.sync', rowPath(this.directory, file))
+    if (this.#written.size > 0) await this.#syncNames()
+    this.#written.clear()
+    this.#settledSegment = segment
+  }
+
+  /** Makes the names of the files durable, and those of their directories, which may be new. */
+  async #syncNames(): Promise<void> {
+    const tables = ROW_TABLES.map(({ name }) => join(this.directory, name))
+    for (const path of [...tables, this.directory, dirname(this.directory)])
+      await syncDirectory('rows.directory', path)
+  }
+
+  /** Removes files that the warehouse does not list. */
+  async removeOld(): Promise<void> {
+    const listed = new Set((await listRowFiles(this.#db)).map(file => rowPath(this.directory, file)))
+    for (const { name } of ROW_TABLES) {
+      const directory = join(this.directory, name)
+      for (const file of await readdir(directory)) {
+        const path = join(directory, file)
+        if (!listed.has(path)) await remove('rows.remove', path)
+      }
+    }
+  }
+
+  /** Writes the rows of each of these months to a new file of each table: those that wait, or all of them. */
+  async #write(months: readonly { month: string }[], which: 'waiting' | 'all'): Promise<void> {
+    if (months.length === 0) return
+    const files = new Map(months.map(({ month }, index) => [this.#lastFile + 1 + index, month]))
+    await this.#db.transaction(async () => {
+      await this.#db.run(assignFiles(files, which))
+      const moved = await this.#db.rows<Moved>(MOVED)
+      const written: RowFile[] = []
+      for (const [file, month] of files) {
+        const sources = moved.filter(one => one.file === file)
+        for (const table of ROW_TABLES)
+          if (sources.some(source => source[table.each] > 0))
+            written.push(await this.#writeFile(table, { file, month }, sources))
+      }
+      for (const sql of finishMove(written, [...files.values()])) await this.#db.run(sql)
+    })
+    this.#lastFile += months.length
+    for (const file of files.keys()) this.#written.add(file)
+  }
+
+  /** @throws Error unless the file holds exactly the rows that its analyses have. */
+  async #writeFile(
+    table: RowTable,
+    to: { file: number; month: string },
+    moved: readonly Moved[],
+  ): Promise<RowFile> {
+    const about = { ...to, table_name: table.name }
+    const path = rowPath(this.directory, about)
+    const sources = moved
+      .filter(one => one[table.each] > 0)
+      .map(({ source }) => ({
+        source,
+        path: source === null ? null : rowPath(this.directory, { ...about, file: source }),
+      }))
+    const sql = copyRows(table, { ...to, path, company: this.#company }, sources)
+    const { Count: rows } = await this.#db.row<{ Count: number }>(sql)
+    const expected = moved.reduce((sum, one) => sum + one[table.each], 0)
+    if (rows !== expected)
+      throw new Error(`${path}: ${counted(rows, 'row')} written, but its analyses have ${expected}`)
+    return { ...about, rows, ...(await digestOf(path)) }
+  }
+}

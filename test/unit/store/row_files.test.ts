@@ -1,0 +1,271 @@
+import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { alerts, items, publishedColumns, requirements } from '#schema/tables.ts'
+import { hashOf } from '#src/platform/hash.ts'
+import type { Entry } from '#src/sandbox/world.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
+import { RowFiles } from '#src/store/warehouse/row_files.ts'
+import { listRowFiles, rowPath } from '#src/store/warehouse/row_list.ts'
+import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
+import { idOf, noticeEntry } from '#test/support/notices.ts'
+import {
+  analysisLine,
+  noticeLine,
+  openWarehouseCase,
+  sameLine,
+  type WarehouseCase,
+} from '#test/support/warehouse.ts'
+
+const [OCTOBER, NOVEMBER] = ['2026-10', '2026-11']
+const OF_ONE = { requirements: 2, items: 3, alerts: 1 }
+
+function entryOf(number: number, month: string, analysis = {}): Entry {
+  return noticeEntry(number, { created_at: `${month}-15T12:00:00Z` }, analysis)
+}
+
+async function openStored(...entries: readonly Entry[]): Promise<WarehouseCase> {
+  const warehouse = await openWarehouseCase()
+  await warehouse.apply(...entries.flatMap(entry => [noticeLine(entry), analysisLine(entry)]))
+  return warehouse
+}
+
+async function openSettled(...entries: readonly Entry[]): Promise<WarehouseCase> {
+  const warehouse = await openStored(...entries)
+  await settle(warehouse)
+  return warehouse
+}
+
+async function settle({ rows }: WarehouseCase): Promise<void> {
+  await rows.settle()
+  await rows.removeOld()
+}
+
+/** The notices in each file that is listed, by table and month; a notice appears once for each of its rows. */
+async function contents({ db, rows }: WarehouseCase): Promise<Record<string, unknown>> {
+  const found: [string, unknown][] = []
+  for (const file of await listRowFiles(db)) {
+    const path = literal(rowPath(rows.directory, file))
+    const ids = await db.rows<{ id: string }>(
+      `SELECT edital_id AS id FROM read_parquet(${path}) ORDER BY ALL`,
+    )
+    found.push([`${file.table_name} ${file.month}`, ids.map(({ id }) => id)])
+  }
+  return Object.fromEntries(found)
+}
+
+function times(count: number, ...ids: readonly string[]): string[] {
+  return ids.flatMap(id => Array.from({ length: count }, () => id))
+}
+
+async function namesIn({ rows }: WarehouseCase): Promise<string[]> {
+  return (await readdir(rows.directory, { recursive: true })).filter(name => name.endsWith('.parquet')).sort()
+}
+
+async function waiting({ db }: WarehouseCase): Promise<number[]> {
+  const counts = ROW_TABLES.map(({ name }) => db.row<{ n: number }>(`SELECT count(*) AS n FROM ${name}`))
+  return (await Promise.all(counts)).map(({ n }) => n)
+}
+
+describe('rows of analyses', () => {
+  it('wait until they are settled, and then are in one file of each table for each month', async () => {
+    const warehouse = await openStored(entryOf(1, OCTOBER), entryOf(2, NOVEMBER), entryOf(3, OCTOBER))
+    expect(await waiting(warehouse)).toEqual([6, 9, 3])
+    expect(await contents(warehouse)).toEqual({})
+    await settle(warehouse)
+    expect(await waiting(warehouse)).toEqual([0, 0, 0])
+    expect(await contents(warehouse)).toEqual(
+      Object.fromEntries(
+        Object.entries(OF_ONE).flatMap(([table, count]) => [
+          [`${table} ${OCTOBER}`, times(count, idOf(1), idOf(3))],
+          [`${table} ${NOVEMBER}`, times(count, idOf(2))],
+        ]),
+      ),
+    )
+    expect(await namesIn(warehouse)).toHaveLength(6)
+  })
+
+  it('have the published columns in their order, and the compression of their table', async () => {
+    const { db, rows } = await openSettled(entryOf(1, OCTOBER))
+    const files = await listRowFiles(db)
+    for (const [table, compression] of [
+      [requirements, 'LZ4_RAW'],
+      [items, 'ZSTD'],
+      [alerts, 'ZSTD'],
+    ] as const) {
+      const file = files.find(({ table_name }) => table_name === table.name)
+      if (!file) throw new Error(`no file of ${table.name}`)
+      const path = literal(rowPath(rows.directory, file))
+      const columns = await db.rows<{ column_name: string }>(`DESCRIBE FROM read_parquet(${path})`)
+      expect(columns.map(({ column_name }) => column_name)).toEqual(
+        publishedColumns(table).map(({ name }) => name),
+      )
+      expect(await db.rows(`SELECT DISTINCT company FROM read_parquet(${path})`)).toEqual([
+        { company: 'acme' },
+      ])
+      // A codec is named only where it made the values smaller.
+      expect(
+        await db.rows(
+          `SELECT DISTINCT compression FROM parquet_metadata(${path}) WHERE compression <> 'UNCOMPRESSED'`,
+        ),
+      ).toEqual([{ compression }])
+    }
+  })
+
+  it('are listed with the size and checksum of their file', async () => {
+    const { db, rows } = await openSettled(entryOf(1, OCTOBER))
+    for (const file of await listRowFiles(db)) {
+      const bytes = await readFile(rowPath(rows.directory, file))
+      expect(file).toMatchObject({ bytes: bytes.length, sha256: hashOf(bytes), month: OCTOBER })
+    }
+  })
+
+  it('of another analysis take the place of those before; other months keep their files', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER), entryOf(3, NOVEMBER))
+    const before = await listRowFiles(warehouse.db)
+    const { edital } = entryOf(1, OCTOBER)
+    const { analysis } = noticeEntry(1, {}, { requirements: [], items: [{ numero_item: 9 }] })
+    await warehouse.apply(analysisLine({ edital, analysis }))
+    await settle(warehouse)
+    expect(await contents(warehouse)).toMatchObject({
+      [`requirements ${OCTOBER}`]: times(2, idOf(2)),
+      [`items ${OCTOBER}`]: [idOf(1), ...times(3, idOf(2))],
+      [`alerts ${OCTOBER}`]: [idOf(1), idOf(2)],
+    })
+    const after = await listRowFiles(warehouse.db)
+    const ofNovember = (files: typeof before) => files.filter(({ month }) => month === NOVEMBER)
+    expect(ofNovember(after)).toEqual(ofNovember(before))
+    expect(await namesIn(warehouse)).toHaveLength(6)
+  })
+
+  it('are written again only if they changed', async () => {
+    const entry = entryOf(1, OCTOBER)
+    const warehouse = await openSettled(entry)
+    const before = await namesIn(warehouse)
+    await warehouse.apply(sameLine(entry), noticeLine(noticeEntry(1, { ...entry.edital, status: 'ready' })))
+    await settle(warehouse)
+    expect(await namesIn(warehouse)).toEqual(before)
+    await warehouse.apply(analysisLine(entry))
+    await settle(warehouse)
+    expect(await namesIn(warehouse)).not.toEqual(before)
+  })
+
+  it('are written again even if they are as many as before', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER))
+    const [before] = await listRowFiles(warehouse.db)
+    await warehouse.apply(analysisLine(entryOf(1, OCTOBER)))
+    await settle(warehouse)
+    const [after] = await listRowFiles(warehouse.db)
+    expect(after?.file).toBeGreaterThan(before?.file ?? 0)
+    expect(after?.rows).toBe(before?.rows)
+  })
+
+  it('follow their notice to another month, whether they are in a file or wait', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER))
+    await warehouse.apply(noticeLine(entryOf(3, OCTOBER)), analysisLine(entryOf(3, OCTOBER)))
+    await warehouse.apply(noticeLine(entryOf(1, NOVEMBER)), noticeLine(entryOf(3, NOVEMBER)))
+    await settle(warehouse)
+    expect(await contents(warehouse)).toMatchObject({
+      [`items ${OCTOBER}`]: times(3, idOf(2)),
+      [`items ${NOVEMBER}`]: times(3, idOf(1), idOf(3)),
+    })
+    await warehouse.apply(noticeLine(entryOf(2, NOVEMBER)))
+    await settle(warehouse)
+    expect(Object.keys(await contents(warehouse)).sort()).toEqual(
+      Object.keys(OF_ONE)
+        .map(table => `${table} ${NOVEMBER}`)
+        .sort(),
+    )
+    expect(await namesIn(warehouse)).toHaveLength(3)
+  })
+
+  it('that are not as many as their analyses have are not written', async () => {
+    const warehouse = await openStored(entryOf(1, OCTOBER))
+    await warehouse.db.run('UPDATE row_places SET items = 4')
+    await expect(warehouse.rows.settle()).rejects.toThrow(
+      /items\/000001\.parquet: 3 rows written, but its analyses have 4/,
+    )
+    expect(await listRowFiles(warehouse.db)).toEqual([])
+  })
+})
+
+describe('many rows', () => {
+  const MANY = {
+    requirements: Array.from({ length: 2000 }, (_, n) => ({ title: `${n}` })),
+    items: [],
+    alerts: [],
+  }
+  const entries = (from: number, to: number, month: string, analysis: object) =>
+    Array.from({ length: to - from + 1 }, (_, index) => entryOf(from + index, month, analysis))
+  const FEW = { requirements: [{ title: '1' }], items: [], alerts: [] }
+
+  it('are written before the run ends, unless more of their month seem to be on their way', async () => {
+    const warehouse = await openStored(...entries(1, 74, OCTOBER, MANY), ...entries(101, 164, NOVEMBER, FEW))
+    await warehouse.rows.relieve()
+    expect(await contents(warehouse)).toEqual({})
+    await warehouse.apply(
+      ...entries(165, 166, NOVEMBER, MANY).flatMap(each => [noticeLine(each), analysisLine(each)]),
+    )
+    await warehouse.rows.relieve()
+    expect((await listRowFiles(warehouse.db)).map(({ month, rows }) => [month, rows])).toEqual([
+      [OCTOBER, 148_000],
+    ])
+    expect(await waiting(warehouse)).toEqual([4064, 0, 0])
+    await settle(warehouse)
+    expect((await listRowFiles(warehouse.db)).map(({ month, rows }) => [month, rows])).toEqual([
+      [OCTOBER, 148_000],
+      [NOVEMBER, 4064],
+    ])
+  })
+
+  it('are written in whatever order they arrive, and once more when all are there', async () => {
+    const warehouse = await openStored(...entries(1, 75, OCTOBER, MANY))
+    await warehouse.rows.relieve()
+    expect(await waiting(warehouse)).toEqual([0, 0, 0])
+    await warehouse.apply(
+      ...entries(76, 76, OCTOBER, FEW).flatMap(each => [noticeLine(each), analysisLine(each)]),
+    )
+    await settle(warehouse)
+    expect((await listRowFiles(warehouse.db)).map(({ rows }) => rows)).toEqual([150_001])
+    expect(await namesIn(warehouse)).toHaveLength(1)
+  })
+})
+
+it('rows that were written early and left their month are not published with it, though as many are there', async () => {
+  const half = { requirements: Array.from({ length: 75_000 }, () => ({ title: 'x' })), items: [], alerts: [] }
+  const [first, second, third] = [1, 2, 3].map(number => entryOf(number, OCTOBER, half)) as [
+    Entry,
+    Entry,
+    Entry,
+  ]
+  const warehouse = await openSettled(first)
+  await warehouse.apply(...[second, third].flatMap(entry => [noticeLine(entry), analysisLine(entry)]))
+  await warehouse.rows.relieve()
+  await warehouse.apply(noticeLine(entryOf(3, NOVEMBER)))
+  await settle(warehouse)
+  const found = await contents(warehouse)
+  const idsIn = (month: string) => [...new Set(found[`requirements ${month}`] as string[])]
+  expect([idsIn(OCTOBER), idsIn(NOVEMBER)]).toEqual([[idOf(1), idOf(2)], [idOf(3)]])
+})
+
+describe('opened again', () => {
+  const place = ({ rows }: WarehouseCase) => ({ directory: rows.directory, company: 'acme' })
+
+  it('they are there, and what a killed run left is removed', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER))
+    const before = await namesIn(warehouse)
+    await writeFile(join(warehouse.rows.directory, 'items', '000009.parquet'), 'half of some')
+    const opened = await RowFiles.open(warehouse.db, place(warehouse))
+    expect(await namesIn(warehouse)).toEqual(before)
+    expect(await opened.areThere()).toBe(true)
+  })
+
+  it.each([
+    ['is missing', (path: string) => rm(path)],
+    ['is cut short', (path: string) => truncate(path, 100)],
+  ])('they are not there if one %s', async (_, damage) => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER))
+    await damage(join(warehouse.rows.directory, 'alerts', '000001.parquet'))
+    expect(await (await RowFiles.open(warehouse.db, place(warehouse))).areThere()).toBe(false)
+  })
+})
