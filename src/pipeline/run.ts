@@ -169,7 +169,7 @@ async function publishLake(
   const inUse = await follower.inUse()
   return await publish({
     db,
-    rowDirectory: rows.directory,
+    rows,
     lake,
     company,
     now: now(),

@@ -9,8 +9,9 @@ import { digestOf } from '#src/platform/hash.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { parquetOptions } from '#src/store/warehouse/parquet.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import type { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { rowPath } from '#src/store/warehouse/row_list.ts'
-import { arrivalTable, type RowFile } from '#src/store/warehouse/row_sql.ts'
+import { arrivalTable } from '#src/store/warehouse/row_sql.ts'
 import { exportColumns, month } from '#src/store/warehouse/sql.ts'
 import { type LakeAccess, openToReaders } from './access.ts'
 import type { Manifest, SnapshotFile } from './manifest.ts'
@@ -70,22 +71,23 @@ export async function writeTable(
 
 /**
  * Links the files of a table whose rows are already in files.
- * @param target includes the directory of those files, and the table's row count.
+ * @param target includes the table's row count.
  * @throws Error if the files do not hold exactly as many rows as the table.
  */
 export async function linkRows(
   db: Database,
-  { table, rowFiles, previous }: { table: Table; rowFiles: readonly RowFile[]; previous: Manifest | null },
-  target: Target & { rowDirectory: string; previousDirectory: string | null; rows: number },
+  from: { table: Table; rows: Pick<RowFiles, 'directory' | 'files'>; previous: Manifest | null },
+  target: Target & { previousDirectory: string | null; rows: number },
 ): Promise<SnapshotFile[]> {
+  const { table, previous } = from
   await mkdir(join(target.directory, table.name), PRIVATE_DIRECTORY)
   const files: SnapshotFile[] = []
-  for (const file of rowFiles.filter(({ table_name }) => table_name === table.name)) {
+  for (const file of from.rows.files.filter(({ table_name }) => table_name === table.name)) {
     const { month, rows, bytes, sha256 } = file
     const path = join(table.name, `${month}.parquet`)
     const same = previous?.tables[table.name]?.files.find(one => one.path === path && one.sha256 === sha256)
     // The lake may be on another disk: then only its own files can be linked.
-    const sources = [rowPath(target.rowDirectory, file)].concat(
+    const sources = [rowPath(from.rows.directory, file)].concat(
       same && target.previousDirectory ? [join(target.previousDirectory, path)] : [],
     )
     await linkOrCopy(sources, join(target.directory, path), target.access)

@@ -14,7 +14,7 @@ import {
 import { hashOf } from '#src/platform/hash.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
-import { listRowFiles } from '#src/store/warehouse/row_list.ts'
+import type { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
 import { linkRows, planTable, writeTable } from './export.ts'
@@ -47,8 +47,8 @@ export type PublishedFigures = {
 
 type Request = {
   readonly db: Database
-  /** The directory of the warehouse's files of rows. */
-  readonly rowDirectory: string
+  /** The rows of child tables. */
+  readonly rows: Pick<RowFiles, 'directory' | 'files'>
   readonly lake: string
   readonly company: string
   readonly now: Date
@@ -193,21 +193,19 @@ async function writeSnapshot(
 
 /** The files of each table in a new snapshot. */
 async function writeTables(
-  { db, company, access, rowDirectory }: Request & { access: LakeAccess },
+  { db, rows, company, access }: Request & { access: LakeAccess },
   to: { directory: string; previous: Manifest | null; previousDirectory: string | null },
 ): Promise<ReadonlyMap<string, readonly SnapshotFile[]>> {
   const { directory, previous, previousDirectory } = to
   const versions = await db.rows<{ table_name: string; month: string; version: number }>(
     'FROM month_versions',
   )
-  const rowFiles = await listRowFiles(db)
   const counts = await countRows(db)
   const files = new Map<string, readonly SnapshotFile[]>()
   for (const table of TABLES) {
-    const rows = counts[table.name] ?? 0
-    const target = { directory, company, previousDirectory, access, rowDirectory, rows }
+    const target = { directory, company, previousDirectory, access, rows: counts[table.name] ?? 0 }
     if (table.each) {
-      files.set(table.name, await linkRows(db, { table, rowFiles, previous }, target))
+      files.set(table.name, await linkRows(db, { table, rows, previous }, target))
       continue
     }
     const lost = await lostMonths(previous, previousDirectory, table)

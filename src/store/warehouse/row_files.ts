@@ -33,7 +33,7 @@ export type RowPlace = { readonly directory: string; readonly company: string }
 /**
  * The rows of requirements, items and alerts: nine tenths of all data. They are written once, as the Parquet files that
  * snapshots link, and are not stored in the warehouse. There, `row_places` has the file with the rows of each analysis,
- * and `row_files` lists the files. Rows that are in no file yet wait in temporary tables named like the published ones.
+ * and `row_files` lists the files. Rows that are in no file yet wait in temporary tables.
  *
  * A file never changes. A month whose rows changed gets a new one, composed of the old one's rows that still count and
  * of those that wait. Files become durable before the checkpoint of a warehouse that lists them, and are removed after
@@ -43,18 +43,25 @@ export class RowFiles {
   readonly directory: string
   readonly #db: Database
   readonly #company: string
+  #files: readonly RowFile[]
   #lastFile: number
   /** Up to this segment, the rows of each month are in one file of each table. */
   #settledSegment: number
   /** Not durable yet. */
   readonly #written = new Set<number>()
 
-  private constructor(db: Database, place: RowPlace, at: { file: number; segment: number }) {
+  private constructor(db: Database, place: RowPlace, stored: { files: RowFile[]; segment: number }) {
     this.#db = db
     this.directory = place.directory
     this.#company = place.company
-    this.#lastFile = at.file
-    this.#settledSegment = at.segment
+    this.#files = stored.files
+    this.#lastFile = Math.max(0, ...stored.files.map(({ file }) => file))
+    this.#settledSegment = stored.segment
+  }
+
+  /** The files that the warehouse lists. */
+  get files(): readonly RowFile[] {
+    return this.#files
   }
 
   /** Opens the files of a warehouse, and removes what a killed run left beside them. The caller holds the company's lock. */
@@ -62,17 +69,15 @@ export class RowFiles {
     const tables = ROW_TABLES.map(({ name }) => join(place.directory, name))
     for (const path of [dirname(place.directory), place.directory, ...tables])
       await makePrivateDirectory(path)
-    const at = await db.row<{ file: number; segment: number }>(
-      `SELECT (SELECT coalesce(max(file), 0) FROM row_files) AS file, (${NEWEST_SEGMENT}) AS segment`,
-    )
-    const rows = new RowFiles(db, place, at)
+    const { segment } = await db.row<{ segment: number }>(NEWEST_SEGMENT)
+    const rows = new RowFiles(db, place, { files: await listRowFiles(db), segment })
     await rows.removeOld()
     return rows
   }
 
   /** Whether each file is there with its size. If not, only a rebuild brings its rows back. */
   async areThere(): Promise<boolean> {
-    const sizes = (await listRowFiles(this.#db)).map(async file => {
+    const sizes = this.#files.map(async file => {
       const about = await stat(rowPath(this.directory, file)).catch(() => null)
       return about?.size === file.bytes
     })
@@ -99,15 +104,24 @@ export class RowFiles {
     if (segment === this.#settledSegment) return
     const since = this.#settledSegment
     await this.#write(await this.#db.rows<{ month: string }>(UNSETTLED_MONTHS, { since }), 'all')
-    await this.#db.run(
-      'DELETE FROM row_files WHERE file NOT IN (SELECT file FROM row_places WHERE file IS NOT NULL)',
-    )
-    const files = await listRowFiles(this.#db)
-    for (const file of files.filter(({ file }) => this.#written.has(file)))
-      await syncFile('rows.sync', rowPath(this.directory, file))
+    await this.#unlist()
+    for (const file of this.#files)
+      if (this.#written.has(file.file)) await syncFile('rows.sync', rowPath(this.directory, file))
     if (this.#written.size > 0) await this.#syncNames()
     this.#written.clear()
     this.#settledSegment = segment
+  }
+
+  /** Takes files off the list in which no row counts any more. */
+  async #unlist(): Promise<void> {
+    const used = await this.#db.rows<{ file: number }>('SELECT DISTINCT file FROM row_places')
+    const numbers = new Set(used.map(({ file }) => file))
+    const files = this.#files.filter(({ file }) => numbers.has(file))
+    if (files.length === this.#files.length) return
+    await this.#db.run(
+      'DELETE FROM row_files WHERE file NOT IN (SELECT file FROM row_places WHERE file IS NOT NULL)',
+    )
+    this.#files = files
   }
 
   /** Makes the names of the files durable, and those of their directories, which may be new. */
@@ -119,7 +133,7 @@ export class RowFiles {
 
   /** Removes files that the warehouse does not list. */
   async removeOld(): Promise<void> {
-    const listed = new Set((await listRowFiles(this.#db)).map(file => rowPath(this.directory, file)))
+    const listed = new Set(this.#files.map(file => rowPath(this.directory, file)))
     for (const { name } of ROW_TABLES) {
       const directory = join(this.directory, name)
       for (const file of await readdir(directory)) {
@@ -133,10 +147,10 @@ export class RowFiles {
   async #write(months: readonly { month: string }[], which: 'waiting' | 'all'): Promise<void> {
     if (months.length === 0) return
     const files = new Map(months.map(({ month }, index) => [this.#lastFile + 1 + index, month]))
+    const written: RowFile[] = []
     await this.#db.transaction(async () => {
       await this.#db.run(assignFiles(files, which))
       const moved = await this.#db.rows<Moved>(MOVED)
-      const written: RowFile[] = []
       for (const [file, month] of files) {
         const sources = moved.filter(one => one.file === file)
         for (const table of ROW_TABLES)
@@ -145,6 +159,7 @@ export class RowFiles {
       }
       for (const sql of finishMove(written, [...files.values()])) await this.#db.run(sql)
     })
+    this.#files = [...this.#files, ...written]
     this.#lastFile += months.length
     for (const file of files.keys()) this.#written.add(file)
   }

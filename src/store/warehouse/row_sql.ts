@@ -38,7 +38,7 @@ function waitingTable({ name }: Table): string {
 export function waitingTables(): string[] {
   return ROW_TABLES.map(table => {
     const columns = storedColumns(table).map(({ name, type }) => `${identifier(name)} ${type}`)
-    return `CREATE TEMP TABLE ${waitingTable(table)} (${columns.join(', ')}, month VARCHAR)`
+    return `CREATE TEMP TABLE IF NOT EXISTS ${waitingTable(table)} (${columns.join(', ')}, month VARCHAR)`
   })
 }
 
