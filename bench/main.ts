@@ -12,6 +12,8 @@ import * as bi from './bi/result.ts'
 import { benchDaemon, type DaemonOptions } from './daemon/bench.ts'
 import * as daemon from './daemon/result.ts'
 import { MOMENTS, type Moment } from './daemon/stop.ts'
+import { benchIdle, type IdleOptions } from './idle/bench.ts'
+import * as idle from './idle/result.ts'
 import { benchMonth, type MonthOptions } from './month/bench.ts'
 import * as month from './month/result.ts'
 import { killAll } from './processes.ts'
@@ -108,6 +110,23 @@ withRuns(program.command('daemon'))
     inDirectory(options, async directory => {
       const found = await benchDaemon(options, directory)
       return options.json ? daemon.toJson(found) : daemon.describeDaemon(found)
+    }),
+  )
+
+withShared(program.command('idle'))
+  .description(
+    'Measures looks: what companies with nothing new cost the worker, one by one and with its own Redis; then simulates five minutes of many such companies at these costs.',
+  )
+  .option('--companies <count>', 'number of companies that are measured', wholeNumber(1), 20)
+  .option('--notices <count>', 'size of each company', wholeNumber(1), 400)
+  .option('--looks <count>', 'looks measured one by one', wholeNumber(1), 400)
+  .option('--seconds <count>', 'how long the worker is measured', wholeNumber(1), 60)
+  .option('--scheduled <count>', 'companies that are simulated', wholeNumber(1), 10_000)
+  .action((options: IdleOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchIdle(options, directory)
+      if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
+      return options.json ? idle.toJson(found) : idle.describeIdle(found)
     }),
   )
 

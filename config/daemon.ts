@@ -63,6 +63,7 @@ const scheduleSchema = z.object({
   MAINTENANCE_CRON: cron.default('30 3 * * *'),
   HEARTBEAT_URL: webhook.optional(),
   RUN_TIMEOUT: limit.prefault('2h'),
+  RUN_AT_LEAST_EVERY: duration.prefault('1h'),
 } satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)
 
 /** Settings of the whole worker: they are the same for all companies. */
@@ -108,6 +109,8 @@ export type Schedule = {
   readonly heartbeatUrl: string | null
   /** A run that takes longer is stopped, and keeps what it has. */
   readonly runTimeoutMs: number
+  /** A look at the list may replace a run until the last run is this old; with 0, never. */
+  readonly runAtLeastEveryMs: number
 }
 
 /** Address and password of Redis, for commands that enqueue jobs for the daemon. Throws FatalError (usage). */
@@ -197,6 +200,7 @@ export function readSchedule(environment: Environment): Schedule {
     timezone: values.SYNC_TIMEZONE,
     heartbeatUrl: values.HEARTBEAT_URL?.replaceAll('{company}', environment.COMPANY || 'default') ?? null,
     runTimeoutMs: values.RUN_TIMEOUT,
+    runAtLeastEveryMs: values.RUN_AT_LEAST_EVERY,
   }
 }
 

@@ -181,6 +181,11 @@ async function isFirst({ redis, prefix }: Queues, slug: string): Promise<boolean
 /** Requests a run that is due, and records the request afterwards, so that a recorded one was surely made. */
 export async function requestDueRun(queues: Queues, slug: string, now: Date): Promise<void> {
   await requestRun(queues, 'sync', slug)
+  await noteAsked(queues, slug, now)
+}
+
+/** Records that a company's tick did what was due. */
+export async function noteAsked(queues: Queues, slug: string, now: Date): Promise<void> {
   await queues.redis.hset(askedKey(queues), slug, now.toISOString())
 }
 

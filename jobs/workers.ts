@@ -4,16 +4,19 @@ import { EXIT, explain } from '#src/platform/errors.ts'
 import { leaveTrace } from './failures.ts'
 import { jitterMs } from './jitter.ts'
 import { createJobLocks } from './job_locks.ts'
+import { lookFirst } from './looks.ts'
 import { every } from './loop.ts'
 import { LoggedError, processRun, type Shared } from './processors.ts'
 import { type JobData, type Queues, requestRun } from './queue.ts'
 import { isLostJob, isLostRenewal, isOfRedis, isRefusal } from './redis_problem.ts'
-import { requestDueRun } from './scheduler.ts'
+import { noteAsked, requestDueRun } from './scheduler.ts'
 import { SHARE_LOOK_MS, type Slot, type Slots, shareSlots } from './slots.ts'
 import { fromRedis } from './within.ts'
 
-/** Ticks only request runs. */
-const TICKS_AT_A_TIME = 8
+/** A tick looks at a list, and requests a run. Most of a look is waiting for the API. */
+const TICKS_AT_A_TIME = 16
+/** A tick that was cut short by the end of its worker is for the next one. */
+const TICK_AGAIN_MS = 500
 /** A job fails if workers died this often while running it; the next tick requests another. */
 const MAX_DEATHS = 5
 /** A Redis that refused commands is checked this often; BullMQ itself would retry at once, forever. */
@@ -44,10 +47,11 @@ export function startWorkers(shared: Shared): Workers {
     maxStalledCount: MAX_DEATHS,
     skipVersionCheck: true,
   }
-  const ticks = new Worker<JobData>('ticks', (job, token) => tick(job, token as string, shared), {
-    ...options,
-    concurrency: TICKS_AT_A_TIME,
-  })
+  const ticks = new Worker<JobData>(
+    'ticks',
+    (job, token) => tick(job, { shared, token: token as string, signal: stopping.signal }),
+    { ...options, concurrency: TICKS_AT_A_TIME },
+  )
   const runs = new Worker<JobData>(
     'runs',
     // BullMQ passes a signal only to functions with three parameters, and does not abort it for a job that comes
@@ -127,7 +131,10 @@ async function untilNothingIsLeft(queues: Queues, slots: Slots): Promise<void> {
   }
 }
 
-async function tick(job: Job<JobData>, token: string, { registry, queues, log }: Shared): Promise<void> {
+type Ticking = { readonly shared: Shared; readonly token: string; readonly signal: AbortSignal }
+
+async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Promise<void> {
+  const { registry, queues, log } = shared
   const { name, data } = job
   await registry.refresh()
   const company = registry.companies.get(data.company)
@@ -139,6 +146,15 @@ async function tick(job: Job<JobData>, token: string, { registry, queues, log }:
   }
   // The run goes to a worker that knows the company, if there is one.
   if (!company) log.warn({ company: data.company }, 'The company is scheduled, but not configured here.')
-  if (name === 'maintain') await requestRun(queues, name, data.company)
-  else await requestDueRun(queues, data.company, new Date())
+  if (name === 'maintain') {
+    await requestRun(queues, name, data.company)
+    return
+  }
+  const isNew = company === undefined || (await lookFirst(company, { shared, signal })).isNew
+  if (isNew && signal.aborted) {
+    await job.moveToDelayed(Date.now() + TICK_AGAIN_MS, token)
+    throw new DelayedError()
+  }
+  if (isNew) await requestDueRun(queues, data.company, new Date())
+  else await noteAsked(queues, data.company, new Date())
 }

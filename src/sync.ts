@@ -30,7 +30,8 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
     const reached = await mirror(request, refetch, context, run)
     const { poisoned } = loader
     const reported = reportOf(begun, { ...reached, poisoned, requests: context.api.stats })
-    return await finishRun(run, context, { ...reported, drift: reached.surveyed?.scanned.drift ?? [] })
+    const { scanned, pages = null } = reached.surveyed ?? {}
+    return await finishRun(run, context, { ...reported, drift: scanned?.drift ?? [], pages })
   })
 }
 

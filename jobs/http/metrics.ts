@@ -45,11 +45,16 @@ export type Metrics = {
   observeAnswers(company: string, answers: readonly AnswerSeen[]): void
   /** A run that ended, and how long it took; by default, until its report was written. */
   observeRun(company: string, report: RunReport, seconds?: number | null): void
+  /** A look, and whether it found nothing new or left the list to a run. */
+  observeLook(company: string, result: LookResult): void
   /** A run that left no report: it could not begin, or died. */
   observeFailure(company: string, mode: RunReport['mode']): void
   /** All metrics in Prometheus' text format. */
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
+
+const LOOK_RESULTS = ['nothing_new', 'run'] as const
+type LookResult = (typeof LOOK_RESULTS)[number]
 
 export type MetricsOptions = {
   readonly registry: Watched['registry']
@@ -87,6 +92,9 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
       for (const outcome of COUNTED) counted.notices.inc({ company, outcome }, report[outcome])
       if (seconds !== null) counted.runSeconds.observe({ company, mode }, Math.max(0, seconds))
     },
+    observeLook(company, result) {
+      counted.looks.inc({ company, result })
+    },
     observeFailure(company, mode) {
       counted.runs.inc({ company, mode, status: 'failed' })
     },
@@ -121,6 +129,12 @@ function createCounters(registry: Registry) {
       help: `Duration of runs, including publishing. ${OWN}`,
       labelNames: ['company', 'mode'],
       buckets: RUN_SECONDS,
+      registers,
+    }),
+    looks: new Counter({
+      name: 'editais_looks_total',
+      help: `Looks at the list by result: nothing_new counts as a good run, but not in editais_runs_total; run if a run had to start. ${OWN}`,
+      labelNames: ['company', 'result'],
       registers,
     }),
     notices: new Counter({
@@ -227,9 +241,10 @@ async function showQueues({ jobs }: Gauges, { ticks, runs, redis }: MetricsOptio
 }
 
 /** A series that appears only with its first event shows no increase, so alerts would miss that event. */
-function beginAtZero({ runs, notices }: Counters, companies: readonly Company[]): void {
+function beginAtZero({ runs, looks, notices }: Counters, companies: readonly Company[]): void {
   for (const { slug: company } of companies) {
     for (const mode of MODES) for (const status of STATUSES) runs.inc({ company, mode, status }, 0)
+    for (const result of LOOK_RESULTS) looks.inc({ company, result }, 0)
     for (const outcome of COUNTED) notices.inc({ company, outcome }, 0)
   }
 }

@@ -43,6 +43,7 @@ function describe(status: Status): string {
       ? `Last run  ${run.status}, ${run.mode}, ended ${run.finished_at}${run.error ? `\n          ${run.error}` : ''}`
       : 'Last run  unknown',
     ...(failure ? [`Since     ${describeFailure(failure)}`] : []),
+    ...(status.looked_at ? [`Last look nothing new at ${status.looked_at}`] : []),
     `Last good ${status.last_good_at ?? 'never'}`,
     `Snapshot  ${status.snapshot.directory}`,
     ...describeMetabase(status),

@@ -17,8 +17,10 @@ export type Status = {
   readonly last_run: RunReport | null
   /** Runs that could not begin, died or hung, since the last one that did not. Null if there were none. */
   readonly last_failure: Failure | null
-  /** End of the last run that processed everything listed. */
+  /** End of the last run that processed everything listed, or of a later look. */
   readonly last_good_at: string | null
+  /** When the daemon last looked at the list since that run, and found nothing new; null if it did not. */
+  readonly looked_at: string | null
   readonly snapshot: { readonly directory: string; readonly created_at: string }
   /** Null if no Metabase is configured. */
   readonly metabase: MetabaseState | null
@@ -40,6 +42,7 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
     last_run: state?.last_run ?? null,
     last_failure: failure,
     last_good_at: state?.last_good_at ?? null,
+    looked_at: state?.looked_at ?? null,
     snapshot: { directory: manifest.directory, created_at: manifest.created_at },
     metabase: await readMetabaseState(paths.metabase),
     ...(await readSnapshot(manifest)),

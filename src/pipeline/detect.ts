@@ -73,11 +73,7 @@ export type Work = {
  */
 export async function detect(options: DetectOptions): Promise<Plan> {
   const { db, temporaryDirectory } = options
-  await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, {
-    now: options.now.toISOString(),
-    force: options.force,
-    refetch_segment: options.refetchSegment,
-  })
+  await db.run(`CREATE OR REPLACE TEMP TABLE detected AS ${compare(options)}`, valuesOf(options))
   const counts = await db.row<Omit<Plan, 'recordsPath' | 'workPath'>>(
     `SELECT count(*) AS listed, count(*) FILTER (change = 'new') AS added, count(*) FILTER (change = 'changed') AS changed,
        count(*) FILTER (change = 'revived') AS revived, count(*) FILTER (action = 'none') AS unchanged,
@@ -103,9 +99,29 @@ export async function detect(options: DetectOptions): Promise<Plan> {
   return { ...counts, recordsPath, workPath }
 }
 
-function compare(options: DetectOptions): string {
+/** What a comparison takes into account. */
+export type CompareOptions = Omit<DetectOptions, 'listed' | 'temporaryDirectory'>
+
+/** What the next run would do, if the list showed the same again; by itself, it has more to do at `dueAt`. */
+export type Left = { readonly toDo: number; readonly dueAt: Date | null }
+
+/** Compares the table `listed` once more, with what the run has made of it. */
+export async function detectLeft(options: CompareOptions): Promise<Left> {
+  const { toDo, dueMs } = await options.db.row<{ toDo: number; dueMs: number | null }>(
+    `SELECT count(*) FILTER (change NOT IN ('same', 'known') OR action = 'fetch') AS "toDo", epoch_ms(min(due_at)) AS "dueMs"
+     FROM (${compare(options)})`,
+    valuesOf(options),
+  )
+  return { toDo, dueAt: dueMs === null ? null : new Date(dueMs) }
+}
+
+function valuesOf({ now, force, refetchSegment }: CompareOptions) {
+  return { now: now.toISOString(), force, refetch_segment: refetchSegment }
+}
+
+function compare(options: CompareOptions): string {
   return `
-    SELECT edital_id, read, _updated_at, created_at, hash, same_version, change,
+    SELECT edital_id, read, _updated_at, created_at, hash, same_version, change, due_at,
       CASE
         WHEN change = 'known' THEN 'defer'
         WHEN change = 'rejected' THEN 'set_aside'
@@ -127,7 +143,13 @@ function compare(options: DetectOptions): string {
         q.edital_id IS NOT NULL OR coalesce(a._segment <= $refetch_segment::BIGINT, false)
           OR coalesce(${isOld(options)}, false) AS due,
         q._updated_at IS NOT DISTINCT FROM l._updated_at AND ${isWaiting('q')}
-          AND NOT coalesce(q._segment <= $refetch_segment::BIGINT, false) AS waits
+          AND NOT coalesce(q._segment <= $refetch_segment::BIGINT, false) AS waits,
+        CASE
+          WHEN l.reason IS NOT NULL THEN bad.next_attempt_at
+          WHEN ${isExcluded(options, 'l.status')} THEN NULL
+          WHEN q.edital_id IS NOT NULL THEN q.next_attempt_at
+          ELSE a.fetched_at + ${maxAge(options)}
+        END AS due_at
       FROM listed l
       LEFT JOIN editais e ON e.edital_id = l.edital_id
       LEFT JOIN analyses a ON a.edital_id = l.edital_id
@@ -138,9 +160,9 @@ function compare(options: DetectOptions): string {
 }
 
 /** An empty list excludes nothing: phases not yet in the contract have analyses too. */
-function isExcluded({ analysisStatuses }: DetectOptions): string {
+function isExcluded({ analysisStatuses }: CompareOptions, status = 'status'): string {
   if (analysisStatuses.length === 0) return 'false'
-  return `NOT list_contains([${analysisStatuses.map(literal).join(', ')}], status)`
+  return `NOT list_contains([${analysisStatuses.map(literal).join(', ')}], ${status})`
 }
 
 /** Waits until its next attempt. Not if `observed_at` is in the future: the clock was wrong, then or now. */
@@ -149,7 +171,7 @@ function isWaiting(q: string): string {
 }
 
 /** A date far in the future counts as old too: a clock that was ahead must not keep an analysis for a year. */
-function isOld(options: DetectOptions): string {
+function isOld(options: CompareOptions): string {
   const age = maxAge(options)
   return `NOT ($now::TIMESTAMPTZ > a.fetched_at - ${age} AND $now::TIMESTAMPTZ < a.fetched_at + ${age})`
 }
@@ -158,7 +180,7 @@ function isOld(options: DetectOptions): string {
  * The maximum age of an analysis. Each notice gets its own share, between half and all of the maximum, so
  * that analyses fetched together do not stay due together.
  */
-function maxAge({ analysisMaxAge: { openMs, closedMs } }: DetectOptions): string {
+function maxAge({ analysisMaxAge: { openMs, closedMs } }: CompareOptions): string {
   const open = OPEN_STATUSES.map(literal).join(', ')
   const ageMs = `CASE WHEN l.status IN (${open}) THEN ${openMs ?? 'NULL'} ELSE ${closedMs ?? 'NULL'} END`
   return `to_milliseconds(((${ageMs}) * (0.5 + hash(l.edital_id) % 1000 / 2000.0))::BIGINT)`

@@ -85,10 +85,7 @@ export async function verifyMissing(options: {
   signal: AbortSignal
 }): Promise<Missing> {
   const { db, api } = options
-  const missing = await db.rows<{ id: string }>(
-    `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL
-     AND edital_id NOT IN (SELECT edital_id FROM listed WHERE edital_id IS NOT NULL) ORDER BY edital_id`,
-  )
+  const missing = await missingNotices(db)
   if (missing.length === 0) return { gone: [], found: 0, held: false, unverified: [] }
   const { live } = await db.row<{ live: number }>(
     'SELECT count(*) AS live FROM editais WHERE deleted_at IS NULL',
@@ -122,6 +119,14 @@ export async function verifyMissing(options: {
   await runConcurrently(Math.min(api.concurrency, missing.length), work)
   const held = gone.length > bound
   return { gone: held ? [] : gone, found, held, unverified }
+}
+
+/** Live notices that the list did not show. */
+export async function missingNotices(db: Database): Promise<{ id: string }[]> {
+  return await db.rows(
+    `SELECT edital_id AS id FROM editais WHERE deleted_at IS NULL
+     AND edital_id NOT IN (SELECT edital_id FROM listed WHERE edital_id IS NOT NULL) ORDER BY edital_id`,
+  )
 }
 
 /**

@@ -4,7 +4,7 @@ import { remove } from '#src/platform/durable.ts'
 import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/store/company.ts'
 import { forgetFailure } from '#src/store/failure.ts'
 import { type Published, publish } from '#src/store/lake/publish.ts'
-import { rawLogSize, removeUnsealed, sealedSegments } from '#src/store/rawlog/files.ts'
+import { type RawLogSize, rawLogSize, removeUnsealed, sealedSegments } from '#src/store/rawlog/files.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
 import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import {
@@ -21,7 +21,9 @@ import {
   type Warehouse,
   type WarehouseOptions,
 } from '#src/store/warehouse/warehouse.ts'
+import { leaveIndex } from './leave_index.ts'
 import { createLoader, type Loader } from './load.ts'
+import type { ShownPage } from './shown.ts'
 
 /** Progress of a run; `total` is 0 while unknown. */
 export type Progress = {
@@ -99,14 +101,14 @@ export async function withRun<T>(
 
 /**
  * Ends a run: adds its report to the log and the warehouse, then publishes the lake.
- * @param ended its report, and where the list's envelope differs from the contract.
+ * @param ended its report, where the list's envelope differs from the contract, and the list, if it was read as a whole.
  */
 export async function finishRun(
   { warehouse, loader }: Run,
   context: RunContext,
-  ended: Reported & { readonly drift?: readonly Drift[] },
+  ended: Reported & { readonly drift?: readonly Drift[]; readonly pages?: readonly ShownPage[] | null },
 ): Promise<RunResult> {
-  const { causes, drift = [] } = ended
+  const { causes, drift = [], pages = null } = ended
   const report = { ...ended.report, finished_at: context.now().toISOString() }
   assertConserved(report)
   await loader.append({ type: 'run_finished', report, ...(drift.length > 0 ? { drift } : {}) })
@@ -114,7 +116,8 @@ export async function finishRun(
   await settleWarehouse(warehouse)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
   const published = await publishLake(context, warehouse)
-  await rememberRun({ report, causes }, warehouse, context, published)
+  const { segments } = await rememberRun({ report, causes }, warehouse, context, published)
+  if (pages !== null) await leaveIndex(context, warehouse, { report, pages, segments })
   // Last: whatever it does, the run is over.
   await lead(context, published)
   return { report, causes, published, seconds: secondsSince(report, context) }
@@ -131,21 +134,23 @@ async function rememberRun(
   warehouse: Warehouse,
   { paths }: RunContext,
   published: Published,
-): Promise<void> {
+): Promise<RawLogSize> {
   const before = await readState(paths)
   const { open } = await warehouse.db.row<{ open: number }>(
     'SELECT count(*)::INTEGER AS open FROM quarantine WHERE resolved_at IS NULL',
   )
+  const raw_log = await rawLogSize(paths.raw, before?.raw_log)
   await writeState(paths, {
     last_run: report,
     causes: [...causes],
     last_good_at: isGoodRun(report) ? report.finished_at : (before?.last_good_at ?? null),
     quarantined: open,
     quarantined_before: before?.quarantined ?? 0,
-    raw_log: await rawLogSize(paths.raw, before?.raw_log),
+    raw_log,
     snapshot: { directory: published.directory, bytes: published.bytes },
   })
   if (!broughtNothing(report)) await forgetFailure(paths)
+  return raw_log
 }
 
 type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower'>

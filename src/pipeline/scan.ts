@@ -6,7 +6,8 @@ import { FatalError, RequestError, throwIfInterrupted } from '#src/platform/erro
 import { hashOf } from '#src/platform/hash.ts'
 import type { Drift } from '#src/store/rawlog/line.ts'
 import type { ListedFile } from './listed.ts'
-import { type Page, type Verdict, validateNotice, validatePage } from './validate.ts'
+import { type ShownPage, shownPage } from './shown.ts'
+import { validateNotice, validatePage } from './validate.ts'
 
 /** An incomplete pass is repeated once; the next run comes soon. */
 const MAX_PASSES = 2
@@ -29,28 +30,34 @@ export type Scan = {
   /** The largest `total` that a page of the last pass reported. */
   readonly total: number
   readonly drift: readonly Drift[]
+  /** The pages, if a single pass was whole; otherwise null: the list changed while it was read. */
+  readonly pages: readonly ShownPage[] | null
 }
+
+/** Reads the body of a page; a text is the reason, as the end of a sentence, why it cannot be read. */
+export type ReadPage = (body: Buffer) => Promise<ShownPage | string>
 
 export type ScanOptions = {
   readonly api: Pick<Api, 'list' | 'concurrency'>
   readonly statuses: readonly string[] | null
-  readonly listed: ListedFile
+  readonly readPage: ReadPage
+  readonly maxPasses?: number
   readonly signal: AbortSignal
   readonly onProgress: (progress: { done: number; total: number }) => void
 }
 
 /**
- * Reads the whole list, assuming no order, and adds every notice it shows to `listed`. Neighbouring pages
- * overlap by one notice: this is the only way to detect a notice that slipped between two pages while the
- * list changed.
- * @throws FatalError if the list cannot be read or the server ignores `offset`.
+ * Reads the whole list, assuming no order, and passes every page to `readPage`. Neighbouring pages overlap by
+ * one notice: this is the only way to detect a notice that slipped between two pages while the list changed.
+ * @throws FatalError if the list cannot be read or the server ignores `offset`; the errors of `readPage`.
  */
 export async function scan(options: ScanOptions): Promise<Scan> {
+  const { maxPasses = MAX_PASSES } = options
   const drift: Drift[] = []
   for (let passes = 1; ; passes += 1) {
     const pass = await readPass(options)
     if (passes === 1) drift.push(...pass.drift)
-    if (pass.whole || passes === MAX_PASSES) {
+    if (pass.whole || passes === maxPasses) {
       return {
         passes,
         complete: pass.whole,
@@ -58,8 +65,19 @@ export async function scan(options: ScanOptions): Promise<Scan> {
         absent: 0,
         failed: [],
         drift,
+        pages: pass.whole && passes === 1 ? pass.pages : null,
       }
     }
+  }
+}
+
+/** Validates the notices of each page and adds them to `listed`. */
+export function readInto(listed: ListedFile): ReadPage {
+  return async body => {
+    const page = validatePage(body)
+    if (typeof page === 'string') return page
+    await listed.add(page.notices)
+    return shownPage(body, page)
   }
 }
 
@@ -75,15 +93,22 @@ type Pass = {
   readonly totals: Set<number>
   readonly shown: Set<string>
   /** Hash of the ids of each page, to detect a server that repeats pages. */
-  readonly pages: Map<string, number>
+  readonly contents: Map<string, number>
+  readonly pages: ShownPage[]
   readonly drift: Drift[]
-  read: number
 }
 
-async function readPass(
-  options: ScanOptions,
-): Promise<{ whole: boolean; drift: readonly Drift[]; total: number }> {
-  const pass: Pass = { edges: [], totals: new Set(), shown: new Set(), pages: new Map(), drift: [], read: 0 }
+type PassRead = Pick<Pass, 'pages' | 'drift'> & { readonly whole: boolean; readonly total: number }
+
+async function readPass(options: ScanOptions): Promise<PassRead> {
+  const pass: Pass = {
+    edges: [],
+    totals: new Set(),
+    shown: new Set(),
+    contents: new Map(),
+    pages: [],
+    drift: [],
+  }
   const first = await readPage(options, pass, 0)
   pass.drift.push(...first.drift)
   const size = first.notices.length
@@ -93,7 +118,7 @@ async function readPass(
 
   async function work(stopped: () => boolean): Promise<void> {
     for (let range = ranges.shift(); range && !stopped(); range = ranges.shift()) {
-      if (pass.read > maxPages) throw endless(pass.read)
+      if (pass.pages.length > maxPages) throw endless(pass.pages.length)
       const page = await readPage(options, pass, range.from)
       const end = range.from + page.notices.length
       const goal = Math.min(range.to, page.total)
@@ -104,7 +129,8 @@ async function readPass(
   }
   const workers = Math.max(1, Math.min(PAGES_AT_ONCE, options.api.concurrency, ranges.length))
   await runConcurrently(workers, work)
-  return { whole: isWhole(pass), drift: pass.drift, total: Math.max(...pass.totals) }
+  const { pages, drift } = pass
+  return { whole: isWhole(pass), pages, drift, total: Math.max(...pass.totals) }
 }
 
 /** Pages after the first. Each starts with the last notice of the previous page, if pages hold several notices. */
@@ -123,33 +149,32 @@ function nextOffset(from: number, end: number): number {
   return end - 1 > from ? end - 1 : end
 }
 
-async function readPage(options: ScanOptions, pass: Pass, offset: number): Promise<Page> {
+async function readPage(options: ScanOptions, pass: Pass, offset: number): Promise<ShownPage> {
   throwIfInterrupted(options.signal)
   const body = await options.api.list({ statuses: options.statuses, limit: LIST_LIMIT.max, offset })
-  const page = validatePage(body)
+  const page = await options.readPage(body)
   if (typeof page === 'string') {
     throw new FatalError(
       `The list page at offset ${offset} cannot be read: ${page}. Check API_BASE_URL; if it is correct, the API is at fault.`,
     )
   }
-  pass.read += 1
-  await options.listed.add(page.notices)
+  pass.pages.push(page)
   note(pass, page, offset)
   options.onProgress({ done: pass.shown.size, total: page.total })
   return page
 }
 
-function note(pass: Pass, page: Page, asked: number): void {
-  const keys = page.notices.map(keyOf)
+function note(pass: Pass, page: ShownPage, asked: number): void {
+  const keys = page.notices.map(([key]) => key)
   if (keys.length >= MIN_REPEATED) {
     const content = hashOf(keys.join('\n'))
-    const before = pass.pages.get(content)
+    const before = pass.contents.get(content)
     if (before !== undefined && before !== asked) {
       throw new FatalError(
         `The API ignores offset: the pages at ${before} and ${asked} show the same notices. The whole list cannot be read, so nothing was changed.`,
       )
     }
-    pass.pages.set(content, asked)
+    pass.contents.set(content, asked)
   }
   pass.totals.add(page.total)
   for (const key of keys) pass.shown.add(key)
@@ -157,10 +182,6 @@ function note(pass: Pass, page: Page, asked: number): void {
   if (first !== undefined && last !== undefined) {
     pass.edges.push({ offset: page.offset, end: page.offset + keys.length, first, last })
   }
-}
-
-function keyOf(verdict: Verdict): string {
-  return verdict.editalId ?? hashOf(verdict.ok ? verdict.document : verdict.raw)
 }
 
 /** `total` is constant and equals the number of notices; each page starts with the previous page's last notice. */
@@ -205,5 +226,5 @@ export async function readByIds(options: {
     }
     options.onProgress({ done: done + 1, total: options.ids.length })
   }
-  return { passes: 0, complete: null, total: 0, absent, failed, drift: [] }
+  return { passes: 0, complete: null, total: 0, absent, failed, drift: [], pages: null }
 }

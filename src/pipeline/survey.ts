@@ -7,7 +7,8 @@ import { ListedFile, stageListed } from './listed.ts'
 import { isAnotherCompany, isForeignKey, type Missing, unlistedRecords, verifyMissing } from './missing.ts'
 import { isFiltered, type Refetch, type SyncRequest } from './request.ts'
 import type { RunContext } from './run.ts'
-import { readByIds, type Scan, scan } from './scan.ts'
+import { readByIds, readInto, type Scan, scan } from './scan.ts'
+import type { ShownPage } from './shown.ts'
 
 /** What the list shows, and what follows from it. */
 export type Survey = {
@@ -16,6 +17,8 @@ export type Survey = {
   /** Quarantined records that the list no longer shows. */
   readonly unlisted: Awaited<ReturnType<typeof unlistedRecords>>
   readonly plan: Plan
+  /** The list, if it showed everything that exists, in one pass; otherwise null. */
+  readonly pages: readonly ShownPage[] | null
 }
 
 export type SurveyContext = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'onProgress'> & {
@@ -60,7 +63,8 @@ export async function survey(
       force: request.ids !== null,
       temporaryDirectory: paths.temporary,
     })
-    return { scanned, missing, unlisted, plan }
+    const isAll = !isFiltered(request) && missing.found === 0
+    return { scanned, missing, unlisted, plan, pages: isAll ? scanned.pages : null }
   } finally {
     await listed.close()
   }
@@ -73,7 +77,7 @@ async function readList(request: SyncRequest, context: SurveyContext, listed: Li
   onProgress({ done: 0, total: 0 })
   return request.ids
     ? await readByIds({ api, ids: request.ids, listed, signal, onProgress })
-    : await scan({ api, statuses: request.statuses, listed, signal, onProgress })
+    : await scan({ api, statuses: request.statuses, readPage: readInto(listed), signal, onProgress })
 }
 
 /** Invariant I10. */

@@ -15,13 +15,17 @@ export const DURABLE_STEPS = [
   ...(['parquet.sync', 'parquet.rename', 'parquet.link', 'parquet.remove', 'parquet.directory'] as const),
   ...(['catalog.sync', 'snapshot.directory', 'manifest.sync', 'manifest.rename'] as const),
   ...(['manifest.directory', 'snapshots.directory'] as const),
-  ...(['latest.link', 'latest.rename', 'latest.directory', 'state.rename', 'temporary.remove'] as const),
+  ...(['latest.link', 'latest.rename', 'latest.directory'] as const),
+  ...(['state.rename', 'index.rename', 'temporary.remove'] as const),
 ] as const
 
 /** Steps of `rebuild --salvage` only; it seals the replacement of a damaged segment like any other segment. */
 export const SALVAGE_STEPS = ['damaged.link', 'damaged.directory'] as const
 
-export type DurableStep = (typeof DURABLE_STEPS | typeof SALVAGE_STEPS)[number]
+/** Steps of a look of the daemon, which is no run. */
+export const LOOK_STEPS = ['look.rename'] as const
+
+export type DurableStep = (typeof DURABLE_STEPS | typeof SALVAGE_STEPS | typeof LOOK_STEPS)[number]
 
 /** What a step does to the disk. */
 export type Operation =

@@ -39,6 +39,10 @@ export type CompanyPaths = {
   readonly lock: string
   /** The state after the last run, as JSON (`src/store/state.ts`). */
   readonly state: string
+  /** The last look that found nothing new, as JSON (`src/store/state.ts`). */
+  readonly look: string
+  /** What the last run saw in the list (`src/pipeline/list_index.ts`). */
+  readonly listIndex: string
   /** Why later runs left no report, as JSON (`src/store/failure.ts`). */
   readonly failure: string
   /** Which snapshot Metabase reads, as JSON (`src/present/metabase/state.ts`). */
@@ -61,6 +65,8 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     mirror: join(root, 'mirror'),
     lock: join(root, 'lock'),
     state: join(root, 'state.json'),
+    look: join(root, 'look.json'),
+    listIndex: join(root, 'list.json'),
     failure: join(root, 'failure.json'),
     metabase: join(root, 'metabase.json'),
     id: join(root, 'id'),

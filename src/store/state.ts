@@ -18,10 +18,37 @@ export type CompanyState = {
   readonly snapshot: { readonly directory: string; readonly bytes: number }
 }
 
+/** The state of a company: what its last run left, and the looks since then that found nothing new. */
+export type KnownState = CompanyState & {
+  /** When the last of these looks ended; it is `last_good_at` too. Null if there was none. */
+  readonly looked_at: string | null
+}
+
 /** Null before the first run. */
-export async function readState({ state }: CompanyPaths): Promise<CompanyState | null> {
+export async function readState({ state, look }: CompanyPaths): Promise<KnownState | null> {
+  const known = await readJson<CompanyState>(state)
+  if (known === null) return null
+  const last = await readJson<Look>(look)
+  // A later run has read the list too, and says more.
+  const looked_at = last?.run_id === known.last_run.run_id ? last.at : null
+  return { ...known, looked_at, last_good_at: looked_at ?? known.last_good_at }
+}
+
+/** A look that found nothing new since a run. */
+type Look = { readonly at: string; readonly run_id: string }
+
+/**
+ * Records a look, atomically. In a file of its own, so that it never replaces the state that a run writes at the same
+ * time.
+ */
+export async function writeLook({ look: path }: CompanyPaths, look: Look): Promise<void> {
+  await writeNew(`${path}.part`, `${JSON.stringify(look)}\n`)
+  await move('look.rename', `${path}.part`, path)
+}
+
+async function readJson<T>(path: string): Promise<T | null> {
   try {
-    return JSON.parse(await readFile(state, 'utf8')) as CompanyState
+    return JSON.parse(await readFile(path, 'utf8')) as T
   } catch {
     return null
   }

@@ -4,7 +4,7 @@ import { readApiSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
 import { renderCsv } from '#src/cli/table.ts'
 import { ListedFile } from '#src/pipeline/listed.ts'
-import { scan } from '#src/pipeline/scan.ts'
+import { readInto, scan } from '#src/pipeline/scan.ts'
 import type { RawAnswer } from '#src/sandbox/faults.ts'
 import type { SandboxRequest } from '#src/sandbox/requests.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
@@ -269,7 +269,7 @@ async function scanOf({ environment, dataDir }: Company): Promise<unknown> {
   const api = createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now })
   const listed = new ListedFile(join(dataDir, 'listed.ndjson'))
   try {
-    return await scan({ api, statuses: null, listed, signal, onProgress: () => {} })
+    return await scan({ api, statuses: null, readPage: readInto(listed), signal, onProgress: () => {} })
   } finally {
     await listed.close()
     await api.close()

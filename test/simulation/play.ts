@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
+import type { Entry } from '#src/sandbox/world.ts'
 import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { KEY } from './alter.ts'
 import { SimulatedCompany } from './company.ts'
@@ -15,6 +16,10 @@ export const OTHER_KEY = 'edk_simulated_of_another_company_77'
 /** The state of one simulation. */
 export type Play = {
   readonly random: Random
+  /** When and how the daemon looks. A sequence of its own, so that looks change nothing else. */
+  readonly looking: Random
+  /** What the company was after earlier runs. */
+  readonly pasts: ReadonlyMap<string, Entry>[]
   /** How time passes during a run. */
   readonly ticking: Random
   readonly company: SimulatedCompany
@@ -35,7 +40,7 @@ export type Play = {
   runs: number
 }
 
-export async function openPlay(random: Random, place: string): Promise<Omit<Play, 'log'>> {
+export async function openPlay(seed: string, random: Random, place: string): Promise<Omit<Play, 'log'>> {
   const clock = { now: new Date('2026-11-20T12:00:00Z') }
   const now = () => clock.now
   const notices = random.weighted([
@@ -60,6 +65,8 @@ export async function openPlay(random: Random, place: string): Promise<Omit<Play
   const paths = companyPaths(dataDir, 'acme')
   return {
     random,
+    looking: createRandom(`looks ${seed}`),
+    pasts: [],
     ticking: of('clock'),
     company,
     sandbox,

@@ -8,6 +8,7 @@ import { rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { KEY } from './alter.ts'
 import { assertHolds } from './assertions.ts'
 import { attempt } from './attempt.ts'
+import { oneLook } from './looks.ts'
 import { CALM } from './network_faults.ts'
 import { contextOf } from './operations.ts'
 import * as oracle from './oracle.ts'
@@ -35,6 +36,7 @@ export async function quietEnd(play: Play): Promise<void> {
     oracle.checkTruth(quiet.kept as Stored, company.world, { isExcluded, silentChangesSeen })
   }
   await checkNothingToDo(quiet)
+  await checkLook(quiet)
   await checkRebuild(quiet)
   await checkSecret(quiet)
 }
@@ -57,6 +59,17 @@ async function checkNothingToDo(play: Play): Promise<void> {
     after.every(name => before.includes(name)),
     () => `nothing changed, but there is a new snapshot: ${after}`,
   )
+}
+
+/** After a run that left nothing to do, a look replaces the next one; not if there is a new notice. */
+async function checkLook(play: Play): Promise<void> {
+  const found = await oneLook(play, { isSteady: true })
+  assertHolds(!found.isNew, () => `nothing changed, but a look does not see it: ${JSON.stringify(found)}`)
+  const [id] = play.company.world.ids()
+  if (!id) return
+  const entry = play.company.world.update(id, { edital: { objeto: 'Outro objeto' } })
+  const { isNew } = await oneLook(play, { isSteady: true })
+  assertHolds(isNew, () => `a look does not see that ${entry.edital.id} changed`)
 }
 
 /** I6: a rebuild from the log gives the same warehouse. */

@@ -5,6 +5,7 @@ import { observeSteps } from '#src/platform/durable.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { attempt } from './attempt.ts'
 import { drawCrashPoint } from './crash_point.ts'
+import { rememberPast, someLooks } from './looks.ts'
 import { CALM, drawNetworkFaults, type NetworkFaults } from './network_faults.ts'
 import { drawOperation } from './operations.ts'
 import { count, openPlay, type Play } from './play.ts'
@@ -32,7 +33,7 @@ export async function simulate(
   const drawn = Math.random
   // Backoff has jitter; the same seed must give the same jitter.
   Math.random = createRandom(`jitter ${seed}`).next
-  const play = { ...(await openPlay(random, place)), log }
+  const play = { ...(await openPlay(seed, random, place)), log }
   try {
     for (let runs = random.int(1, 4); runs > 0; runs -= 1)
       await (random.chance(0.15) ? relapse(play) : oneRun(play))
@@ -53,6 +54,7 @@ async function oneRun(play: Play): Promise<void> {
   passTime(play)
   for (let changes = random.int(0, 8); changes > 0; changes -= 1) company.change()
   if (company.world.size > 30 && random.chance(0.2)) removeMost(play)
+  await someLooks(play)
   const drawn = play.runs === 0 ? 'sync' : drawOperation(random)
   const operation = drawn === 'other key' && !isGuarded(play) ? 'sync' : drawn
   const undisturbed = operation === 'other key'
@@ -67,6 +69,7 @@ async function oneRun(play: Play): Promise<void> {
     crashPoint: undisturbed ? null : drawCrashPoint(random),
     trusted: false,
   })
+  rememberPast(play)
 }
 
 /** Some analyses are truncated once, and are unchanged when read again; nothing else changes. */

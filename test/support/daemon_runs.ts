@@ -11,6 +11,8 @@ import { type SyncedCompany, startCompany } from './synced.ts'
 /** Schedules: only once, at the start; and every two seconds. */
 export const NEVER = '0 0 1 1 *'
 export const OFTEN = '*/2 * * * * *'
+/** Every tick leads to a run; otherwise looks replace the runs that would find nothing new. */
+export const NO_LOOKS = { RUN_AT_LEAST_EVERY: '0s' }
 
 /** Settings for a worker of this test in the Redis that all tests share. */
 export async function redisSettings(): Promise<{ REDIS_URL: string; REDIS_PREFIX: string }> {

@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis'
 import { expect, inject, onTestFinished } from 'vitest'
 import { freePort, startRedisProcess } from '#tools/redis_process.ts'
 import { type Daemon, type LogLine, startDaemon, until } from './daemon.ts'
-import { isRun, OFTEN, runsOf } from './daemon_runs.ts'
+import { isRun, NO_LOOKS, OFTEN, runsOf } from './daemon_runs.ts'
 import { holdAfter } from './held.ts'
 import { idOf, notices } from './notices.ts'
 import { type Environment, runCommand, temporaryDirectory } from './project.ts'
@@ -89,6 +89,7 @@ async function startPlace({ tls = false }: BadState) {
   if (!tls) Object.assign(url, { username: USER, password: PASSWORD })
   const company = await startCompany(notices(1, TOTAL), {
     SYNC_CRON: OFTEN,
+    ...NO_LOOKS,
     JOB_LOCK_MS: '3000',
     API_TIMEOUT_MS: '60000',
     REDIS_TIMEOUT_MS: '2000',

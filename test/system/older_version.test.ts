@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { SCHEMA_VERSION } from '#src/store/warehouse/schema.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
-import { failedJobs, NEVER, redisSettings, requestSync } from '#test/support/daemon_runs.ts'
+import { failedJobs, NEVER, NO_LOOKS, redisSettings, requestSync } from '#test/support/daemon_runs.ts'
 import { notices } from '#test/support/notices.ts'
 import { patchedCopy, runIn } from '#test/support/patched_copy.ts'
 import { companyDirectory, filesBelow, runCommand } from '#test/support/project.ts'
@@ -60,7 +60,7 @@ test("an older version leaves a newer version's warehouse alone, until an explic
 })
 
 test('in a rolling deploy the newer worker runs what the older one hands on, without an alert', async () => {
-  const company = await startCompany(notices(1, 6), { SYNC_CRON: '*/3 * * * * *' })
+  const company = await startCompany(notices(1, 6), { SYNC_CRON: '*/3 * * * * *', ...NO_LOOKS })
   const { environment } = company
   const newer = await patchedCopy(NEWER)
   expect(await runIn(newer, ['sync'], environment)).toMatchObject({ code: 0 })

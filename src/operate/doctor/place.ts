@@ -116,9 +116,10 @@ function checkLock({ paths, deadHolder, isHeld }: PlaceOptions): Finding[] {
 
 async function checkLeftovers(paths: CompanyPaths): Promise<Finding[]> {
   const inTemporary = (await namesIn(paths.temporary)).map(name => join(paths.temporary, name))
-  const candidates = [...[`${latestLink(paths.lake)}.part`, `${paths.state}.part`, `${paths.metabase}.part`]]
+  const { state, listIndex, look, metabase } = paths
+  const replaced = [latestLink(paths.lake), state, listIndex, look, metabase]
   const there: string[] = []
-  for (const path of candidates) if (await isThere(path)) there.push(path)
+  for (const path of replaced.map(name => `${name}.part`)) if (await isThere(path)) there.push(path)
   return [...inTemporary, ...there].map(path =>
     warning('leftovers', path, 'was left by a process that died. This is harmless: a later run removes it'),
   )

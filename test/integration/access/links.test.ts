@@ -44,6 +44,7 @@ async function expectUntouched(target: string): Promise<void> {
 describe('a planted file', () => {
   const replaced = [
     ...['lock.holder.json', 'state.json.part', 'state.json', 'raw/000003.ndjson.zst.part'],
+    ...['list.json.part', 'list.json'],
     ...['tmp/listed.ndjson', 'tmp/records.ndjson', 'tmp/work.ndjson', 'tmp/warehouse.next.duckdb'],
     ...['tmp/tmp_work.ndjson', 'lake/latest.part'],
   ]

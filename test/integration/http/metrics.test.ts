@@ -137,7 +137,7 @@ test('a company removed from the configuration disappears from the metrics', asy
       .filter(([, { values }]) => JSON.stringify(values).includes(`company=${slug}`))
       .map(([name]) => name)
   const before = await scrape(worker)
-  expect(namesOf(before, 'beta')).toHaveLength(14)
+  expect(namesOf(before, 'beta')).toHaveLength(15)
   await worker.configure(['acme'])
   const after = await scrape(worker)
   expect(namesOf(after, 'beta')).toEqual([])
@@ -175,6 +175,7 @@ test('every name and help text follows Prometheus, and explains how to aggregate
     'counter editais_http_abandoned_requests_total',
     'counter editais_http_connections_closed_total',
     'counter editais_log_lines_dropped_total',
+    'counter editais_looks_total',
     'counter editais_notices_total',
     'counter editais_refused_credentials_total',
     'counter editais_runs_total',

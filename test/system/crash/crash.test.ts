@@ -227,7 +227,14 @@ test('the next run removes what a killed run left behind', async () => {
   await symlink('nowhere', join(root, 'lake/latest.part'))
   company.world.update(idOf(1), { updatedAt: NOON })
   expect(await company.syncHere()).toMatchObject({ changed: 1, status: 'ok' })
-  expect((await readdir(root)).sort()).toEqual(['lake', 'raw', 'rows', 'state.json', 'warehouse.duckdb'])
+  expect((await readdir(root)).sort()).toEqual([
+    'lake',
+    'list.json',
+    'raw',
+    'rows',
+    'state.json',
+    'warehouse.duckdb',
+  ])
   expect((await readdir(join(root, 'lake'))).sort()).toEqual(['latest', 'snapshots'])
   expect(await snapshots(company.environment)).toHaveLength(2)
   expect((await readdir(join(root, 'raw'))).every(name => /^\d{6}\.ndjson\.zst$/.test(name))).toBe(true)

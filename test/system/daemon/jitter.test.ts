@@ -4,7 +4,7 @@ import { jitterMs } from '#jobs/jitter.ts'
 import { configured } from '#test/support/alerting.ts'
 import { startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, startDaemon, until } from '#test/support/daemon.ts'
-import { redisSettings, runsOf } from '#test/support/daemon_runs.ts'
+import { NO_LOOKS, redisSettings, runsOf } from '#test/support/daemon_runs.ts'
 import { settingsFor } from '#test/support/project.ts'
 
 vi.setConfig(DAEMON_TEST)
@@ -44,6 +44,7 @@ test('each company runs at its own offset after the times of the schedule', asyn
   const worker = await startDaemon({
     ...companies.environment,
     ...(await redisSettings()),
+    ...NO_LOOKS,
     WORKER_CONCURRENCY: '3',
   })
   const scheduled = (slug: string) => runsOf(worker, slug).slice(1)

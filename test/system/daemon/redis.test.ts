@@ -5,6 +5,7 @@ import {
   activeIn,
   isRun,
   NEVER,
+  NO_LOOKS,
   nextRun,
   OFTEN,
   runsOf,
@@ -25,7 +26,7 @@ const OUTAGE_MS = 30_000
 
 /** A company with half of its analyses fetched and the others held until they are released. */
 async function startHeld(settings: Record<string, string>) {
-  const company = await startCompany(notices(1, TOTAL), { API_TIMEOUT_MS: '60000', ...settings })
+  const company = await startCompany(notices(1, TOTAL), { API_TIMEOUT_MS: '60000', ...NO_LOOKS, ...settings })
   return { company, held: holdAfter(company.sandbox, 'analysis', { passing: TOTAL / 2 }) }
 }
 

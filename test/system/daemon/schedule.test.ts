@@ -6,6 +6,7 @@ import { DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daem
 import {
   expectNoOverlap,
   NEVER,
+  NO_LOOKS,
   nextRun,
   OFTEN,
   queuedRuns,
@@ -23,7 +24,7 @@ vi.setConfig(DAEMON_TEST)
 const MAINTENANCE = '30 3 * * * America/Sao_Paulo'
 
 test('the schedule keeps firing', async () => {
-  const company = await startCompany(notices(1, 30), { SYNC_CRON: OFTEN })
+  const company = await startCompany(notices(1, 30), { SYNC_CRON: OFTEN, ...NO_LOOKS })
   const daemon = await startDaemon({ ...company.environment, ...(await redisSettings()) })
   await until(() => runsOf(daemon).length >= 3, { what: 'a third run' })
   expect(await daemon.stop()).toBe(0)
@@ -39,7 +40,7 @@ test('the schedule keeps firing', async () => {
 })
 
 test('with two workers, long runs never overlap, and at most one waits', async () => {
-  const company = await startCompany(notices(1, 30), { SYNC_CRON: '* * * * * *' })
+  const company = await startCompany(notices(1, 30), { SYNC_CRON: '* * * * * *', ...NO_LOOKS })
   company.faults.plan = [{ fault: 'latency', ms: 1500, kinds: ['list'] }]
   const environment = { ...company.environment, ...(await redisSettings()) }
   const workers = await Promise.all([startDaemon(environment), startDaemon(environment)])
@@ -68,7 +69,7 @@ test('with two workers, long runs never overlap, and at most one waits', async (
 })
 
 test('a restart duplicates no scheduler, and a changed SYNC_CRON takes effect: missed runs are made up for once', async () => {
-  const company = await startCompany(notices(1, 30))
+  const company = await startCompany(notices(1, 30), NO_LOOKS)
   const environment = { ...company.environment, ...(await redisSettings()) }
   const hourly = { ...environment, SYNC_CRON: '0 * * * *', SYNC_TIMEZONE: 'America/Manaus' }
   const expected = {
@@ -128,7 +129,7 @@ const BROKEN_FILES: readonly (readonly [string, string])[] = [
 
 test('companies are added, changed and removed with their file, without a restart', async () => {
   const companies = await startCompanies(['acme', 'boreal', 'cedro'])
-  const environment = { ...companies.environment, ...(await redisSettings()) }
+  const environment = { ...companies.environment, ...(await redisSettings()), ...NO_LOOKS }
   const often = { sync_cron: '*/6 * * * * *' }
   const readiness = async (worker: Daemon) => {
     const response = await worker.ask('/readyz')

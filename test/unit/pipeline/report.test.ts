@@ -27,6 +27,7 @@ const SCANNED: Survey['scanned'] = {
   failed: [],
   total: 100,
   drift: [],
+  pages: null,
 }
 const NONE_MISSING: Survey['missing'] = { gone: [], found: 0, held: false, unverified: [] }
 
@@ -52,6 +53,7 @@ function surveyOf(about: {
     scanned: { ...SCANNED, ...about.scanned },
     missing: { ...NONE_MISSING, ...about.missing },
     unlisted: [],
+    pages: null,
   }
 }
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ListedFile } from '#src/pipeline/listed.ts'
-import { readByIds, scan } from '#src/pipeline/scan.ts'
+import { readByIds, readInto, scan } from '#src/pipeline/scan.ts'
 import { FatalError, InterruptedError, RequestError } from '#src/platform/errors.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { ABSENT, bodyOf, handMadeApi, TOO_LARGE } from '#test/support/hand_made_api.ts'
@@ -46,7 +46,7 @@ async function read(
       return Buffer.from(body(JSON.stringify({ editais, count: editais.length, total, limit, offset })))
     },
   }
-  const result = await scan({ api, statuses: null, listed, signal, onProgress: () => {} })
+  const result = await scan({ api, statuses: null, readPage: readInto(listed), signal, onProgress: () => {} })
   return { ...result, offsets, ids: [...new Set(await ids())].sort() }
 }
 

@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Settings } from '#config/settings.ts'
+import { TABLES } from '#schema/tables.ts'
+import { move, writeNew } from '#src/platform/durable.ts'
+import { hashOf } from '#src/platform/hash.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { latestName } from '#src/store/lake/manifest.ts'
+import { segmentPath } from '#src/store/rawlog/files.ts'
+import type { ShownPage } from './shown.ts'
+
+/**
+ * What the last run saw in the list. It exists only if a run that sees the same again, before `due_at`, would find
+ * nothing to do: then a look at the list can replace that run (docs/decisions/021-looks.md).
+ */
+export type ListIndex = {
+  readonly run_id: string
+  readonly made_at: string
+  /** When the data need a run even if the list stays the same; null for never. */
+  readonly due_at: string | null
+  /** The program and the settings that it was made with, as a hash. */
+  readonly basis: string
+  readonly place: Place
+  readonly pages: readonly ShownPage[]
+}
+
+/** Where log, warehouse and lake were at the end of the run. Whatever changes one of them makes the index outdated. */
+type Place = {
+  readonly root: string
+  /** Sealed segments of the raw log: each run adds at least one before it changes anything else. */
+  readonly segments: number
+  /** Size and time of the warehouse's file. */
+  readonly warehouse: string
+  readonly snapshot: string | null
+}
+
+type Basis = { readonly paths: CompanyPaths; readonly settings: Settings }
+
+/** Writes the index atomically. Its first line is a checksum: after a power failure the rest may be incomplete. */
+export async function writeListIndex(
+  { paths, settings }: Basis,
+  index: Omit<ListIndex, 'basis' | 'place'>,
+  segments: number,
+): Promise<void> {
+  const place = await placeOf(paths, segments)
+  if (place === null) return
+  const text = JSON.stringify({ ...index, basis: basisOf(settings), place })
+  await writeNew(`${paths.listIndex}.part`, `${hashOf(text)}\n${text}\n`)
+  await move('index.rename', `${paths.listIndex}.part`, paths.listIndex)
+}
+
+/** Null if there is none, or it is damaged. */
+export async function readListIndex({ listIndex }: CompanyPaths): Promise<ListIndex | null> {
+  const content = await readFile(listIndex, 'utf8').catch(() => '')
+  const [sum, text = ''] = content.split('\n')
+  return sum === hashOf(text) ? (JSON.parse(text) as ListIndex) : null
+}
+
+/** Why a look at the list cannot replace a run; null if it can. Reads names, sizes and times of files only. */
+export async function whyOutdated(
+  { basis, place, made_at, due_at }: ListIndex,
+  { paths, settings }: Basis,
+  now: Date,
+): Promise<string | null> {
+  if (basis !== basisOf(settings)) return 'the program or its settings changed'
+  const present = await placeOf(paths, place.segments)
+  if (JSON.stringify(place) !== JSON.stringify(present)) return 'the data changed since the last run'
+  if (now.getTime() < Date.parse(made_at)) return 'the clock was set back'
+  if (due_at !== null && now.getTime() >= Date.parse(due_at)) return 'stored data are due for an attempt'
+  return null
+}
+
+/** Null if the log does not end with this segment. */
+async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | null> {
+  const { root, raw, lake } = paths
+  const [last, next, warehouse, snapshot] = await Promise.all([
+    fileOf(segmentPath(raw, segments)),
+    fileOf(segmentPath(raw, segments + 1)),
+    fileOf(paths.warehouse),
+    latestName(lake),
+  ])
+  if (last === null || next !== null || warehouse === null) return null
+  return { root, segments, warehouse, snapshot }
+}
+
+async function fileOf(path: string): Promise<string | null> {
+  return await stat(path).then(
+    ({ size, mtimeMs }) => `${size} ${mtimeMs}`,
+    () => null,
+  )
+}
+
+function basisOf({ logLevel: _, ...settings }: Settings): string {
+  return hashOf(JSON.stringify([programHash(), settings]))
+}
+
+let program: string | null = null
+
+/** Changes with the program's version, its dependencies' and its tables: then the next run may rebuild the warehouse. */
+function programHash(): string {
+  program ??= hashOf(
+    JSON.stringify([
+      readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'),
+      process.version,
+      TABLES,
+    ]),
+  )
+  return program
+}

@@ -1,0 +1,136 @@
+import type { Settings } from '#config/settings.ts'
+import { isGoodRun } from '#schema/sync_runs.ts'
+import type { Api } from '#src/api/client/client.ts'
+import { FatalError, RequestError } from '#src/platform/errors.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { readFailure } from '#src/store/failure.ts'
+import type { Drift } from '#src/store/rawlog/line.ts'
+import { type KnownState, readState } from '#src/store/state.ts'
+import { type ListIndex, readListIndex, whyOutdated } from './list_index.ts'
+import { type ReadPage, scan } from './scan.ts'
+import { pageHash, type ShownNotice, type ShownPage, shownPage } from './shown.ts'
+import { validatePage } from './validate.ts'
+
+export type LookContext = {
+  readonly paths: CompanyPaths
+  readonly settings: Settings
+  readonly now: () => Date
+  /** After a run, looks may replace the next ones for this long. */
+  readonly maxAgeMs: number
+  /** Called only if a look is worth a request; null while another process holds the company. */
+  readonly openApi: () => Promise<LookApi | null>
+  readonly signal: AbortSignal
+}
+
+export type LookApi = Pick<Api, 'list' | 'concurrency' | 'close'>
+
+/** What a look finds: nothing new since the run that left this state, or why a run must start. */
+export type Look =
+  | { readonly isNew: false; readonly state: KnownState }
+  | { readonly isNew: true; readonly why: string; readonly hasAsked: boolean }
+
+/** The list shows what only a run can judge. */
+class Doubt extends Error {
+  override readonly name = 'Doubt'
+}
+
+/**
+ * Whether a run would find anything to do: reads the list, and compares it with what the last run saw. Takes no lock,
+ * opens no database, writes nothing, and decides nothing about what is new.
+ * @throws InterruptedError if the signal is aborted.
+ */
+export async function look(context: LookContext): Promise<Look> {
+  const { paths, now, maxAgeMs } = context
+  const notAsked = (why: string): Look => ({ isNew: true, why, hasAsked: false })
+  const index = await readListIndex(paths)
+  if (index === null) return notAsked('the last run left work')
+  if (now().getTime() >= Date.parse(index.made_at) + maxAgeMs) return notAsked('the last run is old')
+  const outdated = await whyOutdated(index, context, now())
+  if (outdated !== null) return notAsked(outdated)
+  const state = await readState(paths)
+  if (state?.last_run.run_id !== index.run_id || !isGoodRun(state.last_run))
+    return notAsked('the state is of another run')
+  if ((await readFailure(paths)) !== null) return notAsked('the last run left no report')
+  const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, index))
+  return why === null ? { isNew: false, state } : { isNew: true, why, hasAsked: true }
+}
+
+/** A run by hand may have begun or ended while the list was read. */
+async function whyReplaced(context: LookContext, { run_id }: ListIndex): Promise<string | null> {
+  const index = await readListIndex(context.paths)
+  if (index?.run_id !== run_id) return 'another run ended meanwhile'
+  return await whyOutdated(index, context, context.now())
+}
+
+async function whatIsNew({ openApi, signal }: LookContext, index: ListIndex): Promise<string | null> {
+  let api: LookApi | null = null
+  try {
+    api = await openApi()
+    if (api === null) return 'another process holds the company'
+    return await compareList(api, index, signal)
+  } catch (error) {
+    // Whether the API fails, or the key is refused, is for the run to report.
+    const isOfApi = error instanceof RequestError || (error instanceof FatalError && !signal.aborted)
+    if (error instanceof Doubt || isOfApi) return error.message
+    throw error
+  } finally {
+    await api?.close()
+  }
+}
+
+/** Reads the list by the rules of a run's scan. */
+async function compareList(api: LookApi, index: ListIndex, signal: AbortSignal): Promise<string | null> {
+  const known = knownFrom(index)
+  const shown = new Set<string>()
+  const { complete } = await scan({
+    api,
+    statuses: null,
+    readPage: readKnown(known, shown),
+    // The list is changing: the run reads it as often as it takes.
+    maxPasses: 1,
+    signal,
+    onProgress: () => {},
+  })
+  if (!complete) return 'the list changed while it was read'
+  return shown.size === known.notices.size ? null : 'the list no longer shows a notice'
+}
+
+type Known = {
+  /** Pages by the hash of their bytes: the same bytes need not be parsed again. */
+  readonly pages: ReadonlyMap<string, ShownPage>
+  readonly notices: ReadonlyMap<string, string>
+  readonly drift: ReadonlySet<string>
+}
+
+function knownFrom({ pages }: ListIndex): Known {
+  return {
+    pages: new Map(pages.map(page => [page.hash, page])),
+    notices: new Map(pages.flatMap(({ notices }) => notices)),
+    drift: new Set(pages.flatMap(({ drift }) => drift.map(nameOf))),
+  }
+}
+
+function readKnown(known: Known, shown: Set<string>): ReadPage {
+  return async body => {
+    const page = known.pages.get(pageHash(body)) ?? shorten(body)
+    if (typeof page === 'string') return page
+    if (!page.notices.every(notice => isKnown(notice, known))) throw new Doubt('the list shows something new')
+    if (!page.drift.every(drift => known.drift.has(nameOf(drift))))
+      throw new Doubt('the list differs from the contract in a new way')
+    for (const [key] of page.notices) shown.add(key)
+    return page
+  }
+}
+
+function shorten(body: Buffer): ShownPage | string {
+  const page = validatePage(body)
+  return typeof page === 'string' ? page : shownPage(body, page)
+}
+
+function isKnown([key, fingerprint]: ShownNotice, { notices }: Known): boolean {
+  return notices.get(key) === fingerprint
+}
+
+function nameOf({ kind, path }: Drift): string {
+  return `${kind} ${path}`
+}

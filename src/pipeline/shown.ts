@@ -1,0 +1,50 @@
+import { hash } from 'node:crypto'
+import { NOTICE } from '#schema/notice.ts'
+import { hashOf } from '#src/platform/hash.ts'
+import type { Drift } from '#src/store/rawlog/line.ts'
+import type { Page, Verdict } from './validate.ts'
+
+/** Half of a SHA-256: enough against a text that was made to collide, and half the index. */
+const FINGERPRINT_CHARACTERS = 22
+
+/** What a page of the list shows, in short. */
+export type ShownPage = {
+  /** Of its bytes. */
+  readonly hash: string
+  readonly total: number
+  readonly offset: number
+  /** Where its envelope differs from the contract. */
+  readonly drift: readonly Drift[]
+  readonly notices: readonly ShownNotice[]
+}
+
+/** The id, or the hash of a record without one, and a fingerprint of all that detection compares. */
+export type ShownNotice = readonly [key: string, fingerprint: string]
+
+export function shownPage(body: Buffer, { total, offset, drift, notices }: Page): ShownPage {
+  return { hash: pageHash(body), total, offset, drift, notices: notices.map(shownNotice) }
+}
+
+export function pageHash(body: Buffer): string {
+  return hash('sha256', body, 'base64url')
+}
+
+function shownNotice(verdict: Verdict): ShownNotice {
+  if (!verdict.ok) {
+    const rejected = hashOf(verdict.raw)
+    return [verdict.editalId ?? rejected, fingerprint(`rejected ${rejected}`)]
+  }
+  const { editalId, updatedAt, document, drift } = verdict
+  const fields = drift.length > 0 ? withoutUnknown(document) : document
+  return [editalId, fingerprint(updatedAt + fields)]
+}
+
+function fingerprint(text: string): string {
+  return hash('sha256', text, 'base64url').slice(0, FINGERPRINT_CHARACTERS)
+}
+
+/** Unknown properties are no change (decision 6), and may differ in every answer. */
+function withoutUnknown(document: string): string {
+  const fields = Object.entries(JSON.parse(document) as Record<string, unknown>)
+  return JSON.stringify(Object.fromEntries(fields.filter(([name]) => Object.hasOwn(NOTICE, name))))
+}
