@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Settings } from '#config/settings.ts'
 import { TABLES } from '#schema/tables.ts'
@@ -32,6 +32,8 @@ type Place = {
   readonly segments: number
   /** Size and time of the warehouse's file. */
   readonly warehouse: string
+  /** The directory with its rows, named after it: without that, a run rebuilds the warehouse. */
+  readonly rows: readonly string[]
   readonly snapshot: string | null
 }
 
@@ -74,14 +76,15 @@ export async function whyOutdated(
 /** Null if the log does not end with this segment. */
 async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | null> {
   const { root, raw, lake } = paths
-  const [last, next, warehouse, snapshot] = await Promise.all([
+  const [last, next, warehouse, rows, snapshot] = await Promise.all([
     fileOf(segmentPath(raw, segments)),
     fileOf(segmentPath(raw, segments + 1)),
     fileOf(paths.warehouse),
+    readdir(paths.rows).catch((): string[] => []),
     latestName(lake),
   ])
   if (last === null || next !== null || warehouse === null) return null
-  return { root, segments, warehouse, snapshot }
+  return { root, segments, warehouse, rows: rows.sort(), snapshot }
 }
 
 async function fileOf(path: string): Promise<string | null> {

@@ -1,7 +1,7 @@
 import { copyFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
-import { companyPaths } from '#src/store/company.ts'
+import { companyPaths, makeDirectories } from '#src/store/company.ts'
 import { readState, writeLook } from '#src/store/state.ts'
 import { syncHere } from '#test/support/here.ts'
 import { lookHere } from '#test/support/look.ts'
@@ -158,6 +158,14 @@ describe('a look requests nothing', () => {
     ],
     ['a segment is gone', ({ environment }) => rm(join(pathsOf(environment).raw, '000003.ndjson.zst'))],
     ['the warehouse was rebuilt', ({ environment }) => runShared(['rebuild'], environment)],
+    [
+      'its rows are gone',
+      async ({ environment }) => {
+        await rm(pathsOf(environment).rows, { recursive: true })
+        // As the daemon does before it looks.
+        await makeDirectories(pathsOf(environment))
+      },
+    ],
     ['the warehouse is gone', ({ environment }) => rm(pathsOf(environment).warehouse)],
     ['the snapshot is gone', ({ environment }) => rm(join(pathsOf(environment).lake, 'latest'))],
     ['a filtered run ended', ({ environment }) => syncHere(environment, { ids: [idOf(1)] })],

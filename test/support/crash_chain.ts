@@ -91,7 +91,7 @@ async function prepare({ raw, lake, warehouse, temporary }: CompanyPaths, step: 
   if (step === 'unsealed.remove') await writeFile(join(raw, '999999.ndjson.zst.part'), 'half of some')
   if (step === 'unfinished.remove')
     await mkdir(join(lake, 'snapshots/20990101T000000Z-000099/editais'), { recursive: true })
-  if (step.startsWith('rebuilt.')) await rm(warehouse, { force: true })
+  if (step.startsWith('rebuilt.') || step === 'rows.rename') await rm(warehouse, { force: true })
 }
 
 /** A run that gets SIGTERM ends by itself, so it can use the shared process. */

@@ -10,6 +10,7 @@ const IN_TIME: ReadonlySet<string> = new Set<(typeof DURABLE_STEPS)[number]>([
     'directories.sync',
     'unsealed.remove',
     'rebuilt.remove',
+    'rows.rename',
     'rebuilt.rename',
     'rebuilt.directory',
   ] as const),
