@@ -6,6 +6,7 @@ import { snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { rawLogSize } from '#src/store/rawlog/files.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
+import { showRows } from '#src/store/warehouse/row_list.ts'
 
 /** Disk usage of a company in bytes, and its rows. */
 export type Disk = {
@@ -54,9 +55,10 @@ async function filesOf(directory: string): Promise<{ inode: string; bytes: numbe
   )
 }
 
-async function measureWarehouse({ warehouse }: CompanyPaths) {
+async function measureWarehouse({ warehouse, rows }: CompanyPaths) {
   const db = await Database.open(warehouse, { readOnly: true, threads: 1 })
   try {
+    await showRows(db, rows)
     const { free } = await db.row<{ free: number }>(
       'SELECT block_size * free_blocks AS free FROM pragma_database_size()',
     )
