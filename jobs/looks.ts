@@ -2,7 +2,7 @@ import { readApiSettings } from '#config/settings.ts'
 import type { Look, LookApi } from '#src/pipeline/look.ts'
 import { explain } from '#src/platform/errors.ts'
 import { lockHolder } from '#src/platform/lock.ts'
-import { readMetabaseState } from '#src/present/metabase/state.ts'
+import { isBehind } from '#src/present/metabase/state.ts'
 import { writeLook } from '#src/store/state.ts'
 import { afterRun } from './alerts/after_run.ts'
 import type { Company } from './company_registry.ts'
@@ -64,7 +64,8 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   const notAsked = (why: string): Look => ({ isNew: true, why, hasAsked: false })
   // A run refuses it; but its index may fit, if it is a copy.
   if ((await checkDirectory(shared.queues, company)) !== null) return notAsked('this is another directory')
-  if (await isMetabaseBehind(company)) return notAsked('Metabase does not read the latest snapshot')
+  if (await isBehind(settings.metabase, paths.metabase))
+    return notAsked('Metabase does not read the latest snapshot')
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
   const { look } = await import('#src/pipeline/look.ts')
   const within = AbortSignal.any([signal, AbortSignal.timeout(LOOK_WITHIN_MS)])
@@ -76,11 +77,6 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
     openApi: () => openApi(company, shared, within),
     signal: within,
   })
-}
-
-/** Each run points Metabase to the latest snapshot, until that succeeds. */
-async function isMetabaseBehind({ settings, paths }: Company): Promise<boolean> {
-  return settings.metabase !== null && (await readMetabaseState(paths.metabase))?.error !== null
 }
 
 /** Null while another process holds the company: API_MAX_RPS and API_CONCURRENCY hold for both together. */

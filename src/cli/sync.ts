@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import type { Logger } from 'pino'
 import { environmentOf } from '#config/companies.ts'
 import {
+  type ApiSettings,
   type Environment,
   readApiSettings,
   readSettings,
@@ -12,15 +13,16 @@ import {
 import { isPlainPathSegment } from '#schema/fields.ts'
 import type { Api } from '#src/api/client/client.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
-import { plan } from '#src/operate/plan.ts'
-import type { RunContext } from '#src/pipeline/run.ts'
+import { quietRun } from '#src/operate/quiet_run.ts'
+import { isFiltered, type SyncRequest } from '#src/pipeline/request.ts'
+import type { RunContext, RunResult } from '#src/pipeline/run.ts'
 import { EXIT, type ExitCode, explain, FatalError } from '#src/platform/errors.ts'
 import { LEVEL_OF_STATUS } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import { noteFailure } from '#src/store/failure.ts'
 import type { PublishedFigures } from '#src/store/lake/publish.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
-import { type SyncRequest, sync } from '#src/sync.ts'
+import type { SyncContext } from '#src/sync.ts'
 import { parseSeconds } from './options.ts'
 import { type Session, withDisplay } from './progress.ts'
 import { describePlan, describeRun } from './summary.ts'
@@ -49,6 +51,7 @@ type RunFigures = {
 const STOPPING = 'Stopping, after loading and publishing what was fetched'
 /** How long to wait for another sync of the company to end. */
 const WAIT_SECONDS = 600
+const MAX_LOOK_RETRIES = 1
 
 type Options = {
   full?: true
@@ -98,7 +101,7 @@ async function run(environment: Environment, options: Options, enqueue: Enqueue)
   saveMemory()
   const print = await withDisplay(settings, STOPPING, async session => {
     const api = openApi(apiSettings, session.display, session.signal)
-    const work: Work = { request, options, settings, session, api }
+    const work: Work = { request, options, settings, apiSettings, session, api }
     return await (options.plan ? planNow(work) : syncNow(work)).finally(() => api.close())
   })
   return print()
@@ -108,6 +111,7 @@ type Work = {
   readonly request: SyncRequest
   readonly options: Options
   readonly settings: Settings
+  readonly apiSettings: ApiSettings
   readonly session: Session
   readonly api: Api
 }
@@ -118,6 +122,7 @@ type Print = () => ExitCode
 async function planNow({ request, options, settings, session, api }: Work): Promise<Print> {
   const { display, signal } = session
   const context = localContext(settings, display, signal)
+  const { plan } = await import('#src/operate/plan.ts')
   const look = () => plan(request, { ...context, api })
   // A plan leaves nothing behind: without a warehouse it takes no lock, because the lock is a file.
   const planned = await (existsSync(context.paths.warehouse)
@@ -129,7 +134,8 @@ async function planNow({ request, options, settings, session, api }: Work): Prom
   }
 }
 
-async function syncNow({ request, options, settings, session, api }: Work): Promise<Print> {
+async function syncNow(work: Work): Promise<Print> {
+  const { options, settings, session, api } = work
   const { display, signal, log } = session
   const context = localContext(settings, display, signal)
   const onProgress: RunContext['onProgress'] = progress => {
@@ -137,12 +143,28 @@ async function syncNow({ request, options, settings, session, api }: Work): Prom
     display.progress(progress)
   }
   const result = await holdingCompany(context, display, heldFor(options, settings), () =>
-    sync(request, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
+    syncOrLook(work, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
   )
   return () => {
     printRun(result, { company: settings.company, json: options.json, log })
     return exitOf(result.report, result.causes)
   }
+}
+
+/** Most runs find nothing, and need no warehouse for it. */
+async function syncOrLook({ request, apiSettings, session }: Work, context: SyncContext): Promise<RunResult> {
+  if (!request.full && !isFiltered(request)) {
+    // A failing API is for the run, which waits and retries as it is set to.
+    const retries = Math.min(apiSettings.retries, MAX_LOOK_RETRIES)
+    const api = openApi({ ...apiSettings, retries }, session.display, session.signal)
+    const quiet = await quietRun({ ...context, api })
+    if (quiet !== null) return quiet
+    context.api.stats.requests += api.stats.requests
+    context.api.stats.bytes += api.stats.bytes
+  }
+  // Loaded only now: DuckDB takes time to load.
+  const { sync } = await import('#src/sync.ts')
+  return await sync(request, context)
 }
 
 function heldFor(options: Options, { company }: Settings): { what: string; waitSeconds: number } {

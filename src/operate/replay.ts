@@ -1,19 +1,12 @@
 import { canonicalDateTime } from '#schema/fields.ts'
 import type { Loader } from '#src/pipeline/load.ts'
-import {
-  finishRun,
-  publishWarehouse,
-  type RunContext,
-  type RunResult,
-  secondsSince,
-  withRun,
-} from '#src/pipeline/run.ts'
+import { finishRun, publishWarehouse, type RunContext, type RunResult, withRun } from '#src/pipeline/run.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
 import { counted } from '#src/platform/count.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
-import { withFindings } from '#src/store/run_report.ts'
+import { secondsSince, withFindings } from '#src/store/run_report.ts'
 import { logName } from '#src/store/warehouse/warehouse.ts'
 
 type Quarantined = {

@@ -103,16 +103,22 @@ export async function detect(options: DetectOptions): Promise<Plan> {
 export type CompareOptions = Omit<DetectOptions, 'listed' | 'temporaryDirectory'>
 
 /** What the next run would do, if the list showed the same again; by itself, it has more to do at `dueAt`. */
-export type Left = { readonly toDo: number; readonly dueAt: Date | null }
+export type Left = {
+  readonly listed: number
+  readonly deferred: number
+  readonly toDo: number
+  readonly dueAt: Date | null
+}
 
 /** Compares the table `listed` once more, with what the run has made of it. */
 export async function detectLeft(options: CompareOptions): Promise<Left> {
-  const { toDo, dueMs } = await options.db.row<{ toDo: number; dueMs: number | null }>(
-    `SELECT count(*) FILTER (change NOT IN ('same', 'known') OR action = 'fetch') AS "toDo", epoch_ms(min(due_at)) AS "dueMs"
+  const { dueMs, ...counts } = await options.db.row<Omit<Left, 'dueAt'> & { dueMs: number | null }>(
+    `SELECT count(*) AS listed, count(*) FILTER (action = 'defer') AS deferred,
+       count(*) FILTER (change NOT IN ('same', 'known') OR action = 'fetch') AS "toDo", epoch_ms(min(due_at)) AS "dueMs"
      FROM (${compare(options)})`,
     valuesOf(options),
   )
-  return { toDo, dueAt: dueMs === null ? null : new Date(dueMs) }
+  return { ...counts, dueAt: dueMs === null ? null : new Date(dueMs) }
 }
 
 function valuesOf({ now, force, refetchSegment }: CompareOptions) {

@@ -1,5 +1,5 @@
 import type { RunReport } from '#src/store/run_report.ts'
-import type { Warehouse } from '#src/store/warehouse/warehouse.ts'
+import { logName, type Warehouse } from '#src/store/warehouse/warehouse.ts'
 import { detectLeft } from './detect.ts'
 import { writeListIndex } from './list_index.ts'
 import { missingNotices, unlistedRecords } from './missing.ts'
@@ -40,8 +40,16 @@ export async function leaveIndex(
   const { segment: refetchSegment } = await decideRefetch(NEXT_RUN, { db })
   const left = await detectLeft({ db, now, analysisStatuses, analysisMaxAge, refetchSegment, force: false })
   if (left.toDo + (await missingNotices(db)).length + (await unlistedRecords(db)).length > 0) return
-  const due_at = left.dueAt?.toISOString() ?? null
-  const index = { run_id: report.run_id, made_at: now.toISOString(), due_at, pages }
+  const { listed, deferred, dueAt } = left
+  const index = {
+    run_id: report.run_id,
+    log: await logName({ db }),
+    made_at: now.toISOString(),
+    due_at: dueAt?.toISOString() ?? null,
+    listed,
+    deferred,
+    pages,
+  }
   await writeListIndex(context, index, segments)
 }
 

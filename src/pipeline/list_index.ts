@@ -16,12 +16,18 @@ import type { ShownPage } from './shown.ts'
  */
 export type ListIndex = {
   readonly run_id: string
+  /** The log's name, as in the warehouse. */
+  readonly log: string | null
+  /** When the last run opened the warehouse. */
   readonly made_at: string
   /** When the data need a run even if the list stays the same; null for never. */
   readonly due_at: string | null
   /** The program and the settings that it was made with, as a hash. */
   readonly basis: string
   readonly place: Place
+  /** How many notices are listed, and how many of them wait or are excluded. */
+  readonly listed: number
+  readonly deferred: number
   readonly pages: readonly ShownPage[]
 }
 

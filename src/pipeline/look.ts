@@ -26,7 +26,7 @@ export type LookApi = Pick<Api, 'list' | 'concurrency' | 'close'>
 
 /** What a look finds: nothing new since the run that left this state, or why a run must start. */
 export type Look =
-  | { readonly isNew: false; readonly state: KnownState }
+  | { readonly isNew: false; readonly state: KnownState; readonly index: ListIndex }
   | { readonly isNew: true; readonly why: string; readonly hasAsked: boolean }
 
 /** The list shows what only a run can judge. */
@@ -52,7 +52,7 @@ export async function look(context: LookContext): Promise<Look> {
     return notAsked('the state is of another run')
   if ((await readFailure(paths)) !== null) return notAsked('the last run left no report')
   const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, index))
-  return why === null ? { isNew: false, state } : { isNew: true, why, hasAsked: true }
+  return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
 }
 
 /** A run by hand may have begun or ended while the list was read. */

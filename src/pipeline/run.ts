@@ -13,6 +13,7 @@ import {
   type Reported,
   type RunMode,
   type RunReport,
+  secondsSince,
 } from '#src/store/run_report.ts'
 import { broughtNothing, readState, writeState } from '#src/store/state.ts'
 import {
@@ -121,11 +122,6 @@ export async function finishRun(
   // Last: whatever it does, the run is over.
   await lead(context, published)
   return { report, causes, published, seconds: secondsSince(report, context) }
-}
-
-/** How long the run has taken so far; 0 if the clock was set back. */
-export function secondsSince({ started_at }: RunReport, { now }: Pick<RunContext, 'now'>): number {
-  return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
 }
 
 /** Needed because a run that changed nothing is not published at once, and readers cannot open the warehouse. */

@@ -29,6 +29,11 @@ export function newReport(runId: string, mode: RunMode, startedAt: Date): RunRep
   }
 }
 
+/** How long the run has taken so far; 0 if the clock was set back. */
+export function secondsSince({ started_at }: RunReport, { now }: { now: () => Date }): number {
+  return Math.max(0, now().getTime() - Date.parse(started_at)) / 1000
+}
+
 /** Invariant I1: every listed notice has exactly one outcome. */
 export function assertConserved(report: RunReport): void {
   const all = OUTCOMES.map(outcome => report[outcome])

@@ -2,6 +2,9 @@ import { readdir, readFile, readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { NoticeCounts } from './notice_counts.ts'
 
+/** If only `sync_runs` changed, one snapshot per hour is enough to watch freshness. */
+export const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
+
 /** One Parquet file of a snapshot. */
 export type SnapshotFile = {
   /** Relative to the snapshot's directory. */

@@ -24,14 +24,12 @@ import {
   latestName,
   type Manifest,
   newestOf,
+  RUNS_ONLY_INTERVAL_MS,
   type SnapshotFile,
   snapshotsDirectory,
 } from './manifest.ts'
 import { countNotices } from './notice_counts.ts'
 import { removeExpired } from './retention.ts'
-
-/** If only `sync_runs` changed, one snapshot per hour is enough to watch freshness. */
-const RUNS_ONLY_INTERVAL_MS = 60 * 60_000
 
 export type Published = PublishedFigures & { readonly manifest: Manifest }
 

@@ -1,0 +1,100 @@
+import { writeListIndex } from '#src/pipeline/list_index.ts'
+import { type Look, look } from '#src/pipeline/look.ts'
+import type { RunContext, RunResult } from '#src/pipeline/run.ts'
+import { remove } from '#src/platform/durable.ts'
+import { InterruptedError } from '#src/platform/errors.ts'
+import { isBehind } from '#src/present/metabase/state.ts'
+import { readLatest } from '#src/store/lake/latest.ts'
+import { RUNS_ONLY_INTERVAL_MS } from '#src/store/lake/manifest.ts'
+import type { Published } from '#src/store/lake/publish.ts'
+import { rawLogSize } from '#src/store/rawlog/files.ts'
+import { RawLogWriter } from '#src/store/rawlog/writer.ts'
+import { assertConserved, newReport, type RunReport, secondsSince } from '#src/store/run_report.ts'
+import { writeState } from '#src/store/state.ts'
+import type { SyncContext } from '#src/sync.ts'
+
+type Quiet = Extract<Look, { isNew: false }>
+
+/**
+ * An incremental run that finds nothing new, without opening the warehouse: reads the list, and adds its start and its
+ * report to the log, which the next run applies. The caller holds the company's lock. Closes the API's client.
+ * @returns null if only a run can tell what is new; then nothing was changed.
+ */
+export async function quietRun(context: SyncContext): Promise<RunResult | null> {
+  const { paths, settings, api, signal, now } = context
+  const startedAt = now()
+  if (await isBehind(settings.metabase, paths.metabase)) return null
+  const found = await look({
+    paths,
+    settings,
+    now,
+    // As often as a snapshot is due that shows only runs.
+    maxAgeMs: RUNS_ONLY_INTERVAL_MS,
+    openApi: async () => api,
+    signal,
+  }).catch(error => {
+    if (error instanceof InterruptedError) return null
+    throw error
+  })
+  const published = await latestOf(paths.lake)
+  if (found === null || found.isNew || published === null) return null
+  // A run counts each time that a page differs from the contract.
+  if (found.index.pages.some(({ drift }) => drift.length > 0)) return null
+  const report = reportOf(found, context, startedAt)
+  await record(report, found, context)
+  return { report, causes: new Set(), published, seconds: secondsSince(report, context) }
+}
+
+async function latestOf(lake: string): Promise<Published | null> {
+  const manifest = await readLatest(lake)
+  if (manifest === null) return null
+  const bytes = Object.values(manifest.tables).reduce((sum, table) => sum + table.bytes, 0)
+  return { directory: manifest.directory, manifest, written: false, bytesWritten: 0, bytes }
+}
+
+function reportOf({ index }: Quiet, { runId, api, now }: SyncContext, startedAt: Date): RunReport {
+  const { listed, deferred } = index
+  const report: RunReport = {
+    ...newReport(runId, 'incremental', startedAt),
+    listed,
+    deferred,
+    unchanged: listed - deferred,
+    scan_passes: 1,
+    scan_complete: true,
+    requests: api.stats.requests,
+    bytes_fetched: api.stats.bytes,
+    finished_at: now().toISOString(),
+  }
+  assertConserved(report)
+  return report
+}
+
+/** The log first: whatever is lost after it, the next run opens the warehouse and applies it. */
+async function record(
+  report: RunReport,
+  { state, index }: Quiet,
+  { paths, settings, now }: RunContext,
+): Promise<void> {
+  const segments = index.place.segments + 1
+  const log = new RawLogWriter({ directory: paths.raw, firstNumber: segments, runId: report.run_id, now })
+  try {
+    const { company } = paths
+    const begun = { mode: 'incremental', company, analysis_statuses: settings.analysisStatuses } as const
+    await log.append({ type: 'run_started', ...begun, ...(index.log === null ? {} : { log: index.log }) })
+    await log.append({ type: 'run_finished', report })
+    await log.seal()
+  } finally {
+    await log.close()
+  }
+  const { looked_at: _, ...before } = state
+  await writeState(paths, {
+    ...before,
+    last_run: report,
+    causes: [],
+    last_good_at: report.finished_at,
+    quarantined_before: before.quarantined,
+    raw_log: await rawLogSize(paths.raw, before.raw_log),
+  })
+  await writeListIndex({ paths, settings }, { ...index, run_id: report.run_id }, segments)
+  await remove('temporary.remove', paths.temporary)
+}

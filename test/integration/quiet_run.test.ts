@@ -1,0 +1,159 @@
+import { readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { readApiSettings } from '#config/settings.ts'
+import { createApiClient } from '#src/api/client/client.ts'
+import { quietRun } from '#src/operate/quiet_run.ts'
+import type { RunResult } from '#src/pipeline/run.ts'
+import { companyPaths, makeDirectories } from '#src/store/company.ts'
+import { readState } from '#src/store/state.ts'
+import { contextHere } from '#test/support/here.ts'
+import { idOf, notices } from '#test/support/notices.ts'
+import type { Environment } from '#test/support/project.ts'
+import { runShared } from '#test/support/shared.ts'
+import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { expectTruth } from '#test/support/truth.ts'
+
+const HOUR_MS = 3_600_000
+
+const pathsOf = ({ DATA_DIR = '' }: Environment) => companyPaths(DATA_DIR, 'acme')
+
+async function startSettled(count = 6, settings: Environment = {}): Promise<SyncedCompany> {
+  const company = await startCompany(notices(1, count), settings)
+  await company.syncHere()
+  company.sandbox.requests.reset()
+  return company
+}
+
+/** What `sync --json` prints, with the code 0. */
+async function syncByHand({ environment }: SyncedCompany, ...options: readonly string[]) {
+  const { code, stdout, stderr } = await runShared(['sync', '--json', ...options], environment)
+  if (code !== 0) throw new Error(stderr)
+  return JSON.parse(stdout) as Record<string, unknown>
+}
+
+/** A quiet run in this process; null if it leaves the list to another. */
+async function quietHere(environment: Environment, now = () => new Date()): Promise<RunResult | null> {
+  const context = { ...contextHere(environment), now }
+  const api = createApiClient({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
+  onTestFinished(() => api.close())
+  await makeDirectories(context.paths)
+  return await quietRun({ ...context, api })
+}
+
+async function warehouseOf({ environment }: SyncedCompany): Promise<string> {
+  const { size, mtimeMs } = await stat(pathsOf(environment).warehouse)
+  return `${size} ${mtimeMs}`
+}
+
+describe('a run by hand that finds nothing new', () => {
+  it('reports what a run reports, and does not open the warehouse', async () => {
+    const company = await startSettled(210)
+    const before = await warehouseOf(company)
+    const counts = { listed: 210, unchanged: 210, added: 0, changed: 0, loaded: 0, deferred: 0, failed: 0 }
+    expect(await syncByHand(company)).toMatchObject({
+      ...counts,
+      company: 'acme',
+      mode: 'incremental',
+      status: 'ok',
+      requests: 2,
+      scan_passes: 1,
+      scan_complete: true,
+      error: null,
+    })
+    expect(company.sandbox.requests.byKind).toEqual({ list: 2, notice: 0, analysis: 0, other: 0 })
+    expect(await warehouseOf(company)).toBe(before)
+    // The run that opens it agrees.
+    expect(await company.syncHere()).toMatchObject(counts)
+  })
+
+  it('is one segment of the log, which the next run applies', async () => {
+    const company = await startSettled()
+    const { raw, root } = pathsOf(company.environment)
+    const segments = async () => (await readdir(raw)).length
+    const before = await segments()
+    const quiet = [await syncByHand(company), await syncByHand(company)]
+    expect(await segments()).toBe(before + 2)
+    expect(await readdir(root)).not.toContain('tmp')
+    company.world.update(idOf(1), { edital: { objeto: 'Outro' } })
+    expect(await syncByHand(company)).toMatchObject({ changed: 1, loaded: 1, unchanged: 5 })
+    const runs = await company.query<{ run_id: string; status: string }>(
+      'SELECT run_id, status FROM sync_runs ORDER BY started_at',
+    )
+    expect(runs).toHaveLength(4)
+    expect(runs.slice(1, 3)).toEqual(quiet.map(({ run_id }) => ({ run_id, status: 'ok' })))
+    await expectTruth(company)
+    const { code, stdout } = await runShared(['doctor'], company.environment)
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/No problems found/) })
+  })
+
+  it('counts as a good run, and looks go on from it', async () => {
+    const company = await startSettled()
+    const { run_id, finished_at } = await syncByHand(company)
+    expect(await readState(pathsOf(company.environment))).toMatchObject({
+      last_run: { run_id, status: 'ok' },
+      last_good_at: finished_at,
+      looked_at: null,
+    })
+    const { stdout } = await runShared(['status', '--json'], company.environment)
+    expect(JSON.parse(stdout)).toMatchObject({ last_run: { run_id } })
+    expect(await quietHere(company.environment)).not.toBeNull()
+  })
+
+  it('counts notices whose analyses are not wanted as deferred', async () => {
+    const company = await startCompany(notices(1, 3).concat(notices(4, 6, { status: 'discarded' })), {
+      ANALYSIS_STATUSES: 'analysis',
+    })
+    const first = await company.syncHere()
+    expect(await syncByHand(company)).toMatchObject({
+      listed: 6,
+      unchanged: first.loaded,
+      deferred: first.deferred,
+      status: 'ok',
+    })
+    expect(first.deferred).toBe(3)
+  })
+})
+
+describe('a run by hand opens the warehouse', () => {
+  it.each([['--full'], ['--status', 'analysis'], ['--id', idOf(1)]])('with %s', async (...options) => {
+    const company = await startSettled()
+    const before = await warehouseOf(company)
+    await syncByHand(company, ...options)
+    expect(await warehouseOf(company)).not.toBe(before)
+  })
+
+  it('once an hour, so that the snapshots show recent runs', async () => {
+    const { environment } = await startSettled()
+    const in59Minutes = () => new Date(Date.now() + HOUR_MS - 60_000)
+    expect(await quietHere(environment, in59Minutes)).not.toBeNull()
+    // Counted from the run before it, which opened the warehouse.
+    const inOneHour = () => new Date(Date.now() + HOUR_MS)
+    expect(await quietHere(environment, inOneHour)).toBeNull()
+  })
+
+  it('if something is new, with few requests more', async () => {
+    const company = await startSettled(210)
+    company.world.update(idOf(210), { edital: { objeto: 'Outro' } })
+    const { requests } = await syncByHand(company)
+    const { list, notice, analysis } = company.sandbox.requests.byKind
+    expect(requests).toBe(list + notice + analysis)
+    expect({ list, analysis }).toEqual({ list: 3, analysis: 1 })
+  })
+
+  it('if there is no snapshot', async () => {
+    const company = await startSettled()
+    await rm(join(pathsOf(company.environment).lake, 'latest'))
+    expect(await quietHere(company.environment)).toBeNull()
+    await syncByHand(company)
+    await expectTruth(company)
+  })
+
+  it('if the API fails, and reports it as before', async () => {
+    const company = await startSettled()
+    company.faults.plan = [{ fault: 'status', status: 401 }]
+    const { code, stderr } = await runShared(['sync'], company.environment)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/API_KEY/)
+  })
+})
