@@ -26,18 +26,20 @@ export function rememberPast({ company, pasts }: Play): void {
   if (pasts.length > KEPT_PASTS) pasts.shift()
 }
 
-/** Looks as the daemon does before a run, and checks that a look which finds nothing new is right. */
-export async function someLooks(play: Play): Promise<void> {
-  const { looking, company, pasts } = play
+/** Looks as the daemon does before a run. */
+export async function lookBefore(play: Play): Promise<void> {
+  await oneLook(play, { isSteady: play.looking.chance(0.7) })
+}
+
+/** Looks after a run, or what was left of it, as if all that changed since an earlier run had changed back. */
+export async function lookBack(play: Play): Promise<void> {
+  const { company, pasts } = play
   const present = pastOf(company.world)
   for (const past of pasts) {
-    if (!looking.chance(0.5)) continue
-    // What changed has changed back, whether a run saw it or not.
     returnTo(company.world, past)
     await oneLook(play, { isSteady: true })
   }
   returnTo(company.world, present)
-  await oneLook(play, { isSteady: looking.chance(0.7) })
 }
 
 /** @param isSteady nothing changes and no answer is lost: then a run would see the same list. */

@@ -5,7 +5,7 @@ import { observeSteps } from '#src/platform/durable.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { attempt } from './attempt.ts'
 import { drawCrashPoint } from './crash_point.ts'
-import { rememberPast, someLooks } from './looks.ts'
+import { lookBack, lookBefore, rememberPast } from './looks.ts'
 import { CALM, drawNetworkFaults, type NetworkFaults } from './network_faults.ts'
 import { drawOperation } from './operations.ts'
 import { count, openPlay, type Play } from './play.ts'
@@ -54,7 +54,7 @@ async function oneRun(play: Play): Promise<void> {
   passTime(play)
   for (let changes = random.int(0, 8); changes > 0; changes -= 1) company.change()
   if (company.world.size > 30 && random.chance(0.2)) removeMost(play)
-  await someLooks(play)
+  await lookBefore(play)
   const drawn = play.runs === 0 ? 'sync' : drawOperation(random)
   const operation = drawn === 'other key' && !isGuarded(play) ? 'sync' : drawn
   const undisturbed = operation === 'other key'
@@ -69,6 +69,7 @@ async function oneRun(play: Play): Promise<void> {
     crashPoint: undisturbed ? null : drawCrashPoint(random),
     trusted: false,
   })
+  await lookBack(play)
   rememberPast(play)
 }
 

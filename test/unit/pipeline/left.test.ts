@@ -37,7 +37,12 @@ describe('what is left to do after a run', () => {
   const all = notices(1, 3)
 
   it('is nothing if everything is current, and never by itself', async () => {
-    expect(await left(await openCurrent(...all), all)).toEqual({ toDo: 0, dueAt: null })
+    expect(await left(await openCurrent(...all), all)).toEqual({
+      listed: 3,
+      deferred: 0,
+      toDo: 0,
+      dueAt: null,
+    })
   })
 
   it('is what a run would log or fetch', async () => {
@@ -47,7 +52,12 @@ describe('what is left to do after a run', () => {
     const pending = await openWarehouseCase()
     await pending.store(all)
     expect(await left(pending, all)).toMatchObject({ toDo: 3 })
-    expect(await left(pending, all, { analysisStatuses: ['pricing'] })).toEqual({ toDo: 0, dueAt: null })
+    expect(await left(pending, all, { analysisStatuses: ['pricing'] })).toEqual({
+      listed: 3,
+      deferred: 3,
+      toDo: 0,
+      dueAt: null,
+    })
     expect(await left(await openCurrent(...all), all, { refetchSegment: 1 })).toMatchObject({ toDo: 3 })
   })
 
@@ -65,7 +75,7 @@ describe('what is left to do after a run', () => {
     expect(await left(warehouse, all, at(-1))).toMatchObject({ toDo: 0 })
     expect(await left(warehouse, all, at(0))).toMatchObject({ toDo: 1 })
     // An excluded analysis is never due.
-    expect(await left(warehouse, all, { analysisMaxAge, analysisStatuses: ['pricing'] })).toEqual({
+    expect(await left(warehouse, all, { analysisMaxAge, analysisStatuses: ['pricing'] })).toMatchObject({
       toDo: 0,
       dueAt: null,
     })
@@ -79,7 +89,7 @@ describe('what is left to do after a run', () => {
     await warehouse.setAside({ id: idOf(1), kind: 'analysis', updatedAt: first.edital.updated_at })
     const soon = { now: new Date(minutesLater(14)) }
     const dueAt = new Date(minutesLater(15))
-    expect(await left(warehouse, all, soon)).toEqual({ toDo: 0, dueAt })
+    expect(await left(warehouse, all, soon)).toEqual({ listed: 3, deferred: 1, toDo: 0, dueAt })
     expect(await left(warehouse, all, { now: dueAt })).toMatchObject({ toDo: 1 })
   })
 })
