@@ -36,13 +36,6 @@ export const PLANTED: readonly Planted[] = [
     to: 'AND edital_id IN (SELECT edital_id FROM replaced) AND false',
   },
   {
-    invariant: 'I2',
-    name: 'closed-with-rows-in-memory',
-    file: 'src/store/warehouse/database.ts',
-    from: "      await db.run('PRAGMA disable_checkpoint_on_shutdown')\n",
-    to: '',
-  },
-  {
     invariant: 'I3',
     name: 'watermark',
     file: 'src/pipeline/detect.ts',

@@ -25,7 +25,7 @@ import {
  * So many rows wait in memory at most, beside those of one segment. More would take memory; with fewer, a month whose
  * rows arrive in several turns is written more often.
  */
-const MAX_WAITING_ROWS = 150_000
+const MAX_WAITING_ROWS = 80_000
 
 /** Where a warehouse has its files of rows, and the company that is written into them. */
 export type RowPlace = { readonly directory: string; readonly company: string }

@@ -1,0 +1,54 @@
+import { readdir, rm, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it, onTestFinished, test } from 'vitest'
+import { observeSteps } from '#src/platform/durable.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { idOf, notices } from '#test/support/notices.ts'
+import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { expectTruth } from '#test/support/truth.ts'
+
+const NOON = new Date('2026-11-20T12:00:00Z')
+
+/** The directory with the rows of the company's warehouse. */
+async function rowsOf({ environment }: SyncedCompany): Promise<string> {
+  const { rows } = companyPaths(environment.DATA_DIR ?? '', 'acme')
+  const [id, ...others] = await readdir(rows)
+  if (id === undefined || others.length > 0) throw new Error(`${rows} has ${others.length + 1} warehouses`)
+  return join(rows, id)
+}
+
+test('a run that fails while rows wait in memory loses none of them', async () => {
+  const company = await startCompany(notices(1, 6))
+  await company.syncHere()
+  for (const number of [1, 2])
+    company.world.update(idOf(number), { analysis: { alerts: [{ title: 'Outro' }] }, updatedAt: NOON })
+  let sealed = 0
+  observeSteps((step, when) => {
+    if (step !== 'segment.sync' || when !== 'before') return
+    sealed += 1
+    // The analyses are in the second segment.
+    if (sealed === 3) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+  })
+  onTestFinished(() => observeSteps(null))
+  await expect(company.syncHere()).rejects.toThrow('ENOSPC')
+  observeSteps(null)
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', loaded: 0 })
+  expect(
+    await company.query("SELECT edital_id FROM alerts WHERE title = 'Outro' ORDER BY edital_id"),
+  ).toEqual([{ edital_id: idOf(1) }, { edital_id: idOf(2) }])
+  await expectTruth(company)
+})
+
+it.each([
+  ['is missing', (path: string) => rm(path)],
+  ['is cut short', (path: string) => truncate(path, 100)],
+])('if a file of rows %s, the next run rebuilds the warehouse from the log', async (_, damage) => {
+  const company = await startCompany(notices(1, 6))
+  await company.syncHere()
+  const before = await rowsOf(company)
+  const [file = ''] = await readdir(join(before, 'items'))
+  await damage(join(before, 'items', file))
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 6 })
+  expect(await rowsOf(company)).not.toBe(before)
+  await expectTruth(company)
+})
