@@ -27,6 +27,8 @@ import {
  */
 const MAX_WAITING_ROWS = 80_000
 
+type Stored = { readonly files: readonly RowFile[]; readonly segment: number; readonly lost: number }
+
 /** Where a warehouse has its files of rows, and the company that is written into them. */
 export type RowPlace = { readonly directory: string; readonly company: string }
 
@@ -47,16 +49,19 @@ export class RowFiles {
   #lastFile: number
   /** Up to this segment, the rows of each month are in one file of each table. */
   #settledSegment: number
+  /** Analyses whose rows were waiting when the warehouse was closed. */
+  readonly #lost: number
   /** Not durable yet. */
   readonly #written = new Set<number>()
 
-  private constructor(db: Database, place: RowPlace, stored: { files: RowFile[]; segment: number }) {
+  private constructor(db: Database, place: RowPlace, stored: Stored) {
     this.#db = db
     this.directory = place.directory
     this.#company = place.company
     this.#files = stored.files
     this.#lastFile = Math.max(0, ...stored.files.map(({ file }) => file))
     this.#settledSegment = stored.segment
+    this.#lost = stored.lost
   }
 
   /** The files that the warehouse lists. */
@@ -69,14 +74,17 @@ export class RowFiles {
     const tables = ROW_TABLES.map(({ name }) => join(place.directory, name))
     for (const path of [dirname(place.directory), place.directory, ...tables])
       await makePrivateDirectory(path)
-    const { segment } = await db.row<{ segment: number }>(NEWEST_SEGMENT)
-    const rows = new RowFiles(db, place, { files: await listRowFiles(db), segment })
+    const at = await db.row<{ segment: number; lost: number }>(
+      `SELECT (${NEWEST_SEGMENT}) AS segment, (SELECT count(*) FROM row_places WHERE file IS NULL) AS lost`,
+    )
+    const rows = new RowFiles(db, place, { ...at, files: await listRowFiles(db) })
     await rows.removeOld()
     return rows
   }
 
-  /** Whether each file is there with its size. If not, only a rebuild brings its rows back. */
+  /** Whether all rows are there: each file, with its size. If not, only a rebuild brings them back. */
   async areThere(): Promise<boolean> {
+    if (this.#lost > 0) return false
     const sizes = this.#files.map(async file => {
       const about = await stat(rowPath(this.directory, file)).catch(() => null)
       return about?.size === file.bytes

@@ -260,6 +260,12 @@ describe('opened again', () => {
     expect(await opened.areThere()).toBe(true)
   })
 
+  it('they are not there if some were in no file yet', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER))
+    await warehouse.apply(noticeLine(entryOf(2, OCTOBER)), analysisLine(entryOf(2, OCTOBER)))
+    expect(await (await RowFiles.open(warehouse.db, place(warehouse))).areThere()).toBe(false)
+  })
+
   it.each([
     ['is missing', (path: string) => rm(path)],
     ['is cut short', (path: string) => truncate(path, 100)],
