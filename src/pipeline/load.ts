@@ -7,7 +7,7 @@ import type { Warehouse } from '#src/store/warehouse/warehouse.ts'
  * A segment is sealed at the first of these bounds, so a crash loses at most that much. They also bound how
  * much of a segment DuckDB holds in memory, and how long the answers of a slow API stay unseen.
  */
-const MAX_SEGMENT = { bytes: 32 * 1024 * 1024, documents: 3000, ageMs: 60_000 }
+const MAX_SEGMENT = { bytes: 64 * 1024 * 1024, documents: 3000, ageMs: 60_000 }
 /** One segment being applied and one waiting, while the next is written. Beyond that, fetching waits. */
 const MAX_SEGMENTS_WAITING = 2
 

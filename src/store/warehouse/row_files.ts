@@ -25,7 +25,7 @@ import {
  * So many rows wait in memory at most, beside those of one segment. More would take memory; with fewer, a month whose
  * rows arrive in several turns is written more often.
  */
-const MAX_WAITING_ROWS = 80_000
+const MAX_WAITING_ROWS = 150_000
 
 type Stored = { readonly files: readonly RowFile[]; readonly segment: number; readonly lost: number }
 

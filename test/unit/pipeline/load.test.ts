@@ -136,7 +136,7 @@ async function isDone(promise: Promise<void>): Promise<boolean> {
 describe('a segment', () => {
   it.each([
     ['3,000 documents', { documents: 2999 }, { documents: 3000 }],
-    ['32 MB', { bytes: 32 * 2 ** 20 - 1 }, { bytes: 32 * 2 ** 20 }],
+    ['64 MB', { bytes: 64 * 2 ** 20 - 1 }, { bytes: 64 * 2 ** 20 }],
     ['a minute', { ageMs: 59_999 }, { ageMs: 60_000 }],
   ])('is sealed at %s, and not before', async (_, before, at) => {
     const early = openHeldLog(before)

@@ -200,7 +200,7 @@ describe('many rows', () => {
   const FEW = { requirements: [{ title: '1' }], items: [], alerts: [] }
 
   it('are written before the run ends, unless more of their month seem to be on their way', async () => {
-    const warehouse = await openStored(...entries(1, 39, OCTOBER, MANY), ...entries(101, 164, NOVEMBER, FEW))
+    const warehouse = await openStored(...entries(1, 74, OCTOBER, MANY), ...entries(101, 164, NOVEMBER, FEW))
     await warehouse.rows.relieve()
     expect(await contents(warehouse)).toEqual({})
     await warehouse.apply(
@@ -208,25 +208,25 @@ describe('many rows', () => {
     )
     await warehouse.rows.relieve()
     expect((await listRowFiles(warehouse.db)).map(({ month, rows }) => [month, rows])).toEqual([
-      [OCTOBER, 78_000],
+      [OCTOBER, 148_000],
     ])
     expect(await waiting(warehouse)).toEqual([4064, 0, 0])
     await settle(warehouse)
     expect((await listRowFiles(warehouse.db)).map(({ month, rows }) => [month, rows])).toEqual([
-      [OCTOBER, 78_000],
+      [OCTOBER, 148_000],
       [NOVEMBER, 4064],
     ])
   })
 
   it('are written in whatever order they arrive, and once more when all are there', async () => {
-    const warehouse = await openStored(...entries(1, 40, OCTOBER, MANY))
+    const warehouse = await openStored(...entries(1, 75, OCTOBER, MANY))
     await warehouse.rows.relieve()
     expect(await waiting(warehouse)).toEqual([0, 0, 0])
     await warehouse.apply(
       ...entries(76, 76, OCTOBER, FEW).flatMap(each => [noticeLine(each), analysisLine(each)]),
     )
     await settle(warehouse)
-    expect((await listRowFiles(warehouse.db)).map(({ rows }) => rows)).toEqual([80_001])
+    expect((await listRowFiles(warehouse.db)).map(({ rows }) => rows)).toEqual([150_001])
     expect(await namesIn(warehouse)).toHaveLength(1)
   })
 })
