@@ -27,7 +27,11 @@ const MORE_ROOM = 'If space or memory ran out, provide more, then run the doctor
 /** What the lake is compared with. */
 export type WarehouseState = { readonly warehouse_id: string; readonly data_version: number }
 
-type Meta = WarehouseState & { readonly applied: number }
+type Meta = WarehouseState & {
+  readonly applied: number
+  /** Size of the files with its rows. */
+  readonly rowBytes: number
+}
 
 type Options = WarehouseOptions & {
   /** Null if the log cannot be read at all. */
@@ -63,7 +67,7 @@ export async function checkWarehouse(
     const why = 'was not compared with the raw log: a rebuild from the log as it is would fail'
     return { findings: [...findings, warning(ROWS, path, why)], state: opened }
   }
-  return { findings: [...findings, ...(await checkRows(options, scratch, opened.applied))], state: opened }
+  return { findings: [...findings, ...(await checkRows(options, scratch, opened))], state: opened }
 }
 
 /** The metadata of the warehouse, or why it cannot be read. */
@@ -89,7 +93,10 @@ async function readMeta({
         '`npm run rebuild`',
       )
     }
-    const meta = await db.row<Meta>('SELECT warehouse_id, data_version, applied_segment AS applied FROM meta')
+    const meta = await db.row<Meta>(
+      `SELECT warehouse_id, data_version, applied_segment AS applied,
+         (SELECT coalesce(sum(bytes), 0)::BIGINT FROM row_files) AS "rowBytes" FROM meta`,
+    )
     const segments = await db.rows<{ segment: number; lines: number }>('FROM applied_segments')
     return { ...meta, lines: new Map(segments.map(({ segment, lines }) => [segment, lines])) }
   } catch (error) {
@@ -148,12 +155,12 @@ function checkApplied(
 }
 
 /** Rebuilds the warehouse in another file, and compares the two table by table. */
-async function checkRows(options: Options, scratch: string, applied: number): Promise<Finding[]> {
+async function checkRows(options: Options, scratch: string, { applied, rowBytes }: Meta): Promise<Finding[]> {
   const rebuilt = join(scratch, 'warehouse.duckdb')
   const own = { ...options, paths: { ...options.paths, temporary: scratch } }
   const path = options.paths.warehouse
   const [disk, { size }] = await Promise.all([statfs(scratch), stat(path)])
-  const tight = judgeRoom(path, { freeBytes: disk.bavail * disk.bsize, warehouseBytes: size })
+  const tight = judgeRoom(path, { freeBytes: disk.bavail * disk.bsize, warehouseBytes: size + rowBytes })
   if (tight !== null) return [tight]
   try {
     const { rows } = await buildWarehouse(rebuilt, own, applied)
