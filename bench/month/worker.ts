@@ -7,9 +7,9 @@ import { holdingCompany, type Listener, localContext, openApi } from '#src/opera
 import { openOptions, type Progress, type RunContext } from '#src/pipeline/run.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import type { RunReport } from '#src/store/run_report.ts'
-import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
-import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
+import { rowsOf } from '#src/store/warehouse/row_list.ts'
+import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/store/warehouse/warehouse.ts'
 import { sync } from '#src/sync.ts'
 import { startWatch } from '../stopwatch.ts'
 import { answerCalls } from './calls.ts'
@@ -93,16 +93,16 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
   const context = contextAt(at)
   return await holdingCompany(context, silent, { what: 'bench', waitSeconds: 0 }, async () => {
     const opened = startWatch()
-    const { db } = await openWarehouse(openOptions(context))
+    const warehouse = await openWarehouse(openOptions(context))
     const openSeconds = opened().wallSeconds
-    const before = await fingerprints(db)
-    db.close()
+    const before = await fingerprints(warehouse)
+    warehouse.db.close()
     const moments: number[] = []
     const onApply = () => void moments.push(performance.now())
     const spent = startWatch()
     const again = await rebuildWarehouse({ ...openOptions(context), onApply })
     const rebuildSeconds = spent().wallSeconds
-    const after = await fingerprints(again.db)
+    const after = await fingerprints(again)
     again.db.close()
     const { size: warehouseBytes } = await stat(context.paths.warehouse)
     return {
@@ -117,11 +117,13 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
 }
 
 /** For each table: the number of rows, and a hash over them that does not depend on their order. */
-async function fingerprints(db: Database): Promise<Record<string, string>> {
+async function fingerprints({ db, rows: { directory, files } }: Warehouse): Promise<Record<string, string>> {
   const pairs: [string, string][] = []
-  for (const { name } of TABLES) {
+  for (const table of TABLES) {
+    const { name } = table
+    const relation = table.each ? `(${rowsOf(table, directory, files)})` : identifier(name)
     const { rows, hash } = await db.row<{ rows: number; hash: string }>(
-      `SELECT count(*) AS rows, coalesce(sum(hash(t)::HUGEINT), 0)::VARCHAR AS hash FROM ${identifier(name)} t`,
+      `SELECT count(*) AS rows, coalesce(sum(hash(t)::HUGEINT), 0)::VARCHAR AS hash FROM ${relation} t`,
     )
     pairs.push([name, `${rows} ${hash}`])
   }

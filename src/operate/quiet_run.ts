@@ -1,13 +1,18 @@
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { writeListIndex } from '#src/pipeline/list_index.ts'
 import { type Look, look } from '#src/pipeline/look.ts'
 import type { RunContext, RunResult } from '#src/pipeline/run.ts'
+import { refuseStrange } from '#src/platform/access.ts'
 import { remove } from '#src/platform/durable.ts'
 import { InterruptedError } from '#src/platform/errors.ts'
 import { isBehind } from '#src/present/metabase/state.ts'
+import { accessOf, openSnapshotToReaders } from '#src/store/lake/access.ts'
 import { readLatest } from '#src/store/lake/latest.ts'
-import { RUNS_ONLY_INTERVAL_MS } from '#src/store/lake/manifest.ts'
+import { RUNS_ONLY_INTERVAL_MS, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import type { Published } from '#src/store/lake/publish.ts'
-import { rawLogSize } from '#src/store/rawlog/files.ts'
+import { rawLogSize, sealedSegments } from '#src/store/rawlog/files.ts'
 import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { assertConserved, newReport, type RunReport, secondsSince } from '#src/store/run_report.ts'
 import { writeState } from '#src/store/state.ts'
@@ -23,6 +28,7 @@ type Quiet = Extract<Look, { isNew: false }>
 export async function quietRun(context: SyncContext): Promise<RunResult | null> {
   const { paths, settings, api, signal, now } = context
   const startedAt = now()
+  await guard(context)
   if (await isBehind(settings.metabase, paths.metabase)) return null
   const found = await look({
     paths,
@@ -43,6 +49,20 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
   const report = reportOf(found, context, startedAt)
   await record(report, found, context)
   return { report, causes: new Set(), published, seconds: secondsSince(report, context) }
+}
+
+/**
+ * What a run does as well before it opens files: refuses those of others and a log with a gap, and opens the lake to
+ * exactly its readers.
+ */
+async function guard({ paths }: RunContext): Promise<void> {
+  // Without a warehouse, a run makes one in its place.
+  if (existsSync(paths.warehouse))
+    for (const path of [paths.warehouse, `${paths.warehouse}.wal`]) refuseStrange(path)
+  await sealedSegments(paths.raw)
+  const directory = snapshotsDirectory(paths.lake)
+  const access = await accessOf(paths.lake)
+  for (const name of await readdir(directory)) await openSnapshotToReaders(join(directory, name), access)
 }
 
 async function latestOf(lake: string): Promise<Published | null> {

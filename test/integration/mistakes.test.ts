@@ -202,6 +202,7 @@ describe('a data directory', () => {
     await expectMistakes(company, { 'while analyses are logged': fullFor('raw/000002.ndjson.zst.part') })
     expect(await reportHere(company.environment)).toMatchObject({ status: 'ok', added: 0, loaded: 3 })
 
+    company.world.update(company.world.ids()[0] as string, { edital: { objeto: 'Outro' } })
     await expectMistakes(company, { 'while the list is read': fullFor('tmp/listed.ndjson') })
     expect(await queryLatest(company.environment, 'SELECT count(*) AS loaded FROM analyses')).toEqual([
       { loaded: 3 },
