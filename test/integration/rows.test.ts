@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished, test } from 'vitest'
 import { observeSteps } from '#src/platform/durable.ts'
 import { companyPaths } from '#src/store/company.ts'
-import { idOf, notices } from '#test/support/notices.ts'
+import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
 import { expectTruth } from '#test/support/truth.ts'
 
@@ -36,6 +36,22 @@ test('a run that fails while rows wait in memory loses none of them', async () =
   expect(
     await company.query("SELECT edital_id FROM alerts WHERE title = 'Outro' ORDER BY edital_id"),
   ).toEqual([{ edital_id: idOf(1) }, { edital_id: idOf(2) }])
+  await expectTruth(company)
+})
+
+test('a month whose analyses have no rows does not keep old files of another month', async () => {
+  const nothing = { requirements: [], items: [], alerts: [] }
+  const company = await startCompany([
+    noticeEntry(1, { created_at: '2026-10-15T12:00:00Z' }),
+    noticeEntry(2, { created_at: '2026-12-15T12:00:00Z' }, nothing),
+  ])
+  await company.syncHere()
+  for (const hour of [1, 2]) {
+    const updatedAt = new Date(NOON.getTime() + hour * 3_600_000)
+    company.world.update(idOf(1), { analysis: { alerts: [{ title: `Outro ${hour}` }] }, updatedAt })
+    await company.syncHere()
+  }
+  expect(await company.query('SELECT title FROM alerts')).toEqual([{ title: 'Outro 2' }])
   await expectTruth(company)
 })
 
