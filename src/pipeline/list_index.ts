@@ -6,7 +6,7 @@ import { TABLES } from '#schema/tables.ts'
 import { move, writeNew } from '#src/platform/durable.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
-import { latestName } from '#src/store/lake/manifest.ts'
+import { latestLink, latestName } from '#src/store/lake/manifest.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import type { ShownPage } from './shown.ts'
 
@@ -41,6 +41,8 @@ type Place = {
   /** The directory with its rows, named after it: without that, a run rebuilds the warehouse. */
   readonly rows: readonly string[]
   readonly snapshot: string | null
+  /** Size and time of its manifest: without that, a run publishes again. */
+  readonly manifest: string
 }
 
 type Basis = { readonly paths: CompanyPaths; readonly settings: Settings }
@@ -79,18 +81,19 @@ export async function whyOutdated(
   return null
 }
 
-/** Null if the log does not end with this segment. */
+/** Null if the log does not end with this segment, or there is no warehouse or no snapshot. */
 async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | null> {
   const { root, raw, lake } = paths
-  const [last, next, warehouse, rows, snapshot] = await Promise.all([
+  const [last, next, warehouse, rows, snapshot, manifest] = await Promise.all([
     fileOf(segmentPath(raw, segments)),
     fileOf(segmentPath(raw, segments + 1)),
     fileOf(paths.warehouse),
     readdir(paths.rows).catch((): string[] => []),
     latestName(lake),
+    fileOf(join(latestLink(lake), 'manifest.json')),
   ])
-  if (last === null || next !== null || warehouse === null) return null
-  return { root, segments, warehouse, rows: rows.sort(), snapshot }
+  if (last === null || next !== null || warehouse === null || manifest === null) return null
+  return { root, segments, warehouse, rows: rows.sort(), snapshot, manifest }
 }
 
 async function fileOf(path: string): Promise<string | null> {
