@@ -40,9 +40,8 @@ type Place = {
   readonly warehouse: string
   /** The directory with its rows, named after it: without that, a run rebuilds the warehouse. */
   readonly rows: readonly string[]
-  readonly snapshot: string | null
-  /** Size and time of its manifest: without that, a run publishes again. */
-  readonly manifest: string
+  /** Name of the latest snapshot, and size and time of its manifest: without that, a run publishes it again. */
+  readonly snapshot: readonly [name: string | null, manifest: string | null]
 }
 
 type Basis = { readonly paths: CompanyPaths; readonly settings: Settings }
@@ -81,10 +80,10 @@ export async function whyOutdated(
   return null
 }
 
-/** Null if the log does not end with this segment, or there is no warehouse or no snapshot. */
+/** Null if the log does not end with this segment. */
 async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | null> {
   const { root, raw, lake } = paths
-  const [last, next, warehouse, rows, snapshot, manifest] = await Promise.all([
+  const [last, next, warehouse, rows, ...snapshot] = await Promise.all([
     fileOf(segmentPath(raw, segments)),
     fileOf(segmentPath(raw, segments + 1)),
     fileOf(paths.warehouse),
@@ -92,8 +91,8 @@ async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | n
     latestName(lake),
     fileOf(join(latestLink(lake), 'manifest.json')),
   ])
-  if (last === null || next !== null || warehouse === null || manifest === null) return null
-  return { root, segments, warehouse, rows: rows.sort(), snapshot, manifest }
+  if (last === null || next !== null || warehouse === null) return null
+  return { root, segments, warehouse, rows: rows.sort(), snapshot }
 }
 
 async function fileOf(path: string): Promise<string | null> {

@@ -55,16 +55,45 @@ test('a month whose analyses have no rows does not keep old files of another mon
   await expectTruth(company)
 })
 
-it.each([
-  ['is missing', (path: string) => rm(path)],
-  ['is cut short', (path: string) => truncate(path, 100)],
-])('if a file of rows %s, the next run rebuilds the warehouse from the log', async (_, damage) => {
-  const company = await startCompany(notices(1, 6))
-  await company.syncHere()
-  const before = await rowsOf(company)
-  const [file = ''] = await readdir(join(before, 'items'))
-  await damage(join(before, 'items', file))
-  expect(await company.syncHere()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 6 })
-  expect(await rowsOf(company)).not.toBe(before)
-  await expectTruth(company)
-})
+const DAMAGES: readonly [string, (path: string) => Promise<void>][] = [
+  ['is missing', path => rm(path)],
+  ['is cut short', path => truncate(path, 100)],
+]
+
+it.each(DAMAGES)(
+  'if a file of a lake on another disk %s, the next snapshot has it again',
+  async (_, damage) => {
+    const company = await startCompany(notices(1, 6))
+    const { lake, rows } = companyPaths(company.environment.DATA_DIR ?? '', 'acme')
+    observeSteps((step, when, operation) => {
+      if (
+        step === 'parquet.link' &&
+        when === 'before' &&
+        'from' in operation &&
+        operation.from.startsWith(rows)
+      )
+        throw Object.assign(new Error('EXDEV: cross-device link not permitted'), { code: 'EXDEV' })
+    })
+    onTestFinished(() => observeSteps(null))
+    await company.syncHere()
+    await damage(join(lake, 'latest', 'items', '2026-10.parquet'))
+    company.world.update(idOf(1), { edital: { objeto: 'Outro' } })
+    await company.syncHere()
+    expect(await company.query('SELECT DISTINCT edital_id FROM items')).toHaveLength(6)
+    await expectTruth(company)
+  },
+)
+
+it.each(DAMAGES)(
+  'if a file of rows %s, the next run rebuilds the warehouse from the log',
+  async (_, damage) => {
+    const company = await startCompany(notices(1, 6))
+    await company.syncHere()
+    const before = await rowsOf(company)
+    const [file = ''] = await readdir(join(before, 'items'))
+    await damage(join(before, 'items', file))
+    expect(await company.syncHere()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 6 })
+    expect(await rowsOf(company)).not.toBe(before)
+    await expectTruth(company)
+  },
+)
