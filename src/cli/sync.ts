@@ -3,7 +3,6 @@ import { Command, InvalidArgumentError } from 'commander'
 import type { Logger } from 'pino'
 import { environmentOf } from '#config/companies.ts'
 import {
-  type ApiSettings,
   type Environment,
   readApiSettings,
   readSettings,
@@ -51,7 +50,6 @@ type RunFigures = {
 const STOPPING = 'Stopping, after loading and publishing what was fetched'
 /** How long to wait for another sync of the company to end. */
 const WAIT_SECONDS = 600
-const MAX_LOOK_RETRIES = 1
 
 type Options = {
   full?: true
@@ -101,7 +99,7 @@ async function run(environment: Environment, options: Options, enqueue: Enqueue)
   saveMemory()
   const print = await withDisplay(settings, STOPPING, async session => {
     const api = openApi(apiSettings, session.display, session.signal)
-    const work: Work = { request, options, settings, apiSettings, session, api }
+    const work: Work = { request, options, settings, session, api }
     return await (options.plan ? planNow(work) : syncNow(work)).finally(() => api.close())
   })
   return print()
@@ -111,7 +109,6 @@ type Work = {
   readonly request: SyncRequest
   readonly options: Options
   readonly settings: Settings
-  readonly apiSettings: ApiSettings
   readonly session: Session
   readonly api: Api
 }
@@ -143,7 +140,7 @@ async function syncNow(work: Work): Promise<Print> {
     display.progress(progress)
   }
   const result = await holdingCompany(context, display, heldFor(options, settings), () =>
-    syncOrLook(work, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
+    syncOrLook(work.request, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
   )
   return () => {
     printRun(result, { company: settings.company, json: options.json, log })
@@ -152,15 +149,10 @@ async function syncNow(work: Work): Promise<Print> {
 }
 
 /** Most runs find nothing, and need no warehouse for it. */
-async function syncOrLook({ request, apiSettings, session }: Work, context: SyncContext): Promise<RunResult> {
+async function syncOrLook(request: SyncRequest, context: SyncContext): Promise<RunResult> {
   if (!request.full && !isFiltered(request)) {
-    // A failing API is for the run, which waits and retries as it is set to.
-    const retries = Math.min(apiSettings.retries, MAX_LOOK_RETRIES)
-    const api = openApi({ ...apiSettings, retries }, session.display, session.signal)
-    const quiet = await quietRun({ ...context, api })
+    const quiet = await quietRun(context)
     if (quiet !== null) return quiet
-    context.api.stats.requests += api.stats.requests
-    context.api.stats.bytes += api.stats.bytes
   }
   // Loaded only now: DuckDB takes time to load.
   const { sync } = await import('#src/sync.ts')

@@ -22,7 +22,7 @@ type Quiet = Extract<Look, { isNew: false }>
 
 /**
  * An incremental run that finds nothing new, without opening the warehouse: reads the list, and adds its start and its
- * report to the log, which the next run applies. The caller holds the company's lock. Closes the API's client.
+ * report to the log, which the next run applies. The caller holds the company's lock.
  * @returns null if only a run can tell what is new; then nothing was changed.
  */
 export async function quietRun(context: SyncContext): Promise<RunResult | null> {
@@ -36,7 +36,8 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
     now,
     // As often as a snapshot is due that shows only runs.
     maxAgeMs: RUNS_ONLY_INTERVAL_MS,
-    openApi: async () => api,
+    // A failing API is for the run, which waits and retries as it is set to.
+    openApi: async () => ({ concurrency: api.concurrency, list: api.listBriefly, close: async () => {} }),
     signal,
   }).catch(error => {
     if (error instanceof InterruptedError) return null

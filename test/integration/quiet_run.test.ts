@@ -172,4 +172,23 @@ describe('a run by hand opens the warehouse', () => {
     expect(code).toBe(1)
     expect(stderr).toMatch(/API_KEY/)
   })
+
+  it('if the API is busy: the look does not wait as a run does', async () => {
+    const company = await startSettled()
+    const before = await warehouseOf(company)
+    company.faults.plan = [{ fault: 'status', status: 429, retryAfterSeconds: 0, kinds: ['list'], first: 4 }]
+    // Two requests of the look, then two that the run waits out.
+    expect(await syncByHand(company)).toMatchObject({ status: 'ok', requests: 5, unchanged: 6 })
+    expect(await warehouseOf(company)).not.toBe(before)
+  })
+
+  it('at the pace of API_MAX_RPS, together with the look', async () => {
+    const company = await startSettled(6, { API_MAX_RPS: '4' })
+    company.world.update(idOf(6), { edital: { objeto: 'Outro' } })
+    company.sandbox.requests.reset()
+    expect(await syncByHand(company)).toMatchObject({ requests: 3, loaded: 1 })
+    const times = company.sandbox.requests.recent.map(({ at }) => at.getTime())
+    // Two intervals of 250 ms; clocks and timers of the two processes differ by a few ms.
+    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(480)
+  })
 })

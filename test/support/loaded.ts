@@ -115,14 +115,16 @@ function idIn(notice: Buffer): string | null {
 function apiThatSays(judged: readonly Judged[]): Api {
   const byKey = new Map(judged.map(each => [each.key, each]))
   const absent: Answer = { kind: 'absent' }
+  const list: Api['list'] = async ({ limit, offset }) => {
+    const texts = judged.slice(offset, offset + limit).map(each => String(each.notice))
+    const envelope = `"count":${texts.length},"total":${judged.length},"limit":${limit},"offset":${offset}`
+    return Buffer.from(`{"editais":[${texts.join(',')}],${envelope}}`)
+  }
   return {
     stats: { requests: 0, bytes: 0 },
     concurrency: 4,
-    async list({ limit, offset }) {
-      const texts = judged.slice(offset, offset + limit).map(each => String(each.notice))
-      const envelope = `"count":${texts.length},"total":${judged.length},"limit":${limit},"offset":${offset}`
-      return Buffer.from(`{"editais":[${texts.join(',')}],${envelope}}`)
-    },
+    list,
+    listBriefly: list,
     notice: async () => absent,
     async analysis(id) {
       const each = byKey.get(id)

@@ -12,6 +12,7 @@ export type { ApiStats } from './transport.ts'
 export const MAX_BODY_BYTES = 32 * 1024 * 1024
 /** 429 and 503 mean load, not failure: this many are waited out before they count as retries. */
 const MAX_REFUSALS = 10
+const BRIEF_RETRIES = 1
 /** Upper bound of the backoff between two attempts. */
 const MAX_RETRY_DELAY_MS = 30_000
 
@@ -20,7 +21,9 @@ const MAX_RETRY_DELAY_MS = 30_000
  * RequestError (this request failed after retries) or InterruptedError (the signal was aborted).
  */
 export type Api = {
-  list(page: { statuses: readonly string[] | null; limit: number; offset: number }): Promise<Buffer>
+  list(page: ListPage): Promise<Buffer>
+  /** The same with one retry, also of a refusal: for a look, which leaves a failing API to a run. */
+  listBriefly(page: ListPage): Promise<Buffer>
   notice(id: string): Promise<Answer>
   analysis(id: string): Promise<Answer>
   readonly stats: ApiStats
@@ -28,6 +31,12 @@ export type Api = {
   /** How long this many more requests would take, estimated from the latency so far. */
   estimateSeconds(requests: number): number
   close(): Promise<void>
+}
+
+type ListPage = {
+  readonly statuses: readonly string[] | null
+  readonly limit: number
+  readonly offset: number
 }
 
 export type ApiOptions = Omit<TransportOptions, 'maxBodyBytes'> & {
@@ -53,20 +62,26 @@ export function createApiClient(options: ApiOptions): Api {
     analysis: createEndpoint(firstPauseMs),
   }
   const server: Server = { transport, pace, endpoints, firstPauseMs, signal, nowMs }
-  const request = (to: Endpoint, path: string) => persist(() => attempt(server, to, path), path, options)
+  const patient: Patience = { retries: options.retries, refusals: MAX_REFUSALS }
+  const brief: Patience = { retries: Math.min(options.retries, BRIEF_RETRIES), refusals: 0 }
+  const request = (to: Endpoint, path: string, patience = patient) =>
+    persist(() => attempt(server, to, path), { path, patience, ...options })
+  async function list({ statuses, limit, offset }: ListPage, patience: Patience): Promise<Buffer> {
+    const filter = statuses ? `status=${statuses.join(',')}&` : ''
+    const path = `${prefix}?${filter}limit=${limit}&offset=${offset}`
+    const answer = await request(endpoints.list, path, patience)
+    if (answer.kind === 'body') return answer.bytes
+    throw new FatalError(
+      answer.kind === 'absent'
+        ? `${baseUrl}${LIST_PATH} does not exist (404). Set API_BASE_URL to the address before /api/v1.`
+        : `The list page at offset ${offset} is larger than ${MAX_BODY_BYTES} bytes and was not read.`,
+    )
+  }
   return {
     stats: transport.stats,
     concurrency: options.concurrency,
-    async list({ statuses, limit, offset }) {
-      const filter = statuses ? `status=${statuses.join(',')}&` : ''
-      const answer = await request(endpoints.list, `${prefix}?${filter}limit=${limit}&offset=${offset}`)
-      if (answer.kind === 'body') return answer.bytes
-      throw new FatalError(
-        answer.kind === 'absent'
-          ? `${baseUrl}${LIST_PATH} does not exist (404). Set API_BASE_URL to the address before /api/v1.`
-          : `The list page at offset ${offset} is larger than ${MAX_BODY_BYTES} bytes and was not read.`,
-      )
-    },
+    list: page => list(page, patient),
+    listBriefly: page => list(page, brief),
     notice: id => request(endpoints.notice, `${prefix}/${encodeURIComponent(id)}`),
     analysis: id => request(endpoints.analysis, `${prefix}/${encodeURIComponent(id)}/analysis`),
     estimateSeconds(requests) {
@@ -77,16 +92,21 @@ export function createApiClient(options: ApiOptions): Api {
   }
 }
 
+type Patience = {
+  readonly retries: number
+  /** How many refusals under load do not count as retries. */
+  readonly refusals: number
+}
+
 /** Retries what may succeed later. Refusals under load are waited out before they count as retries. */
 async function persist(
   once: () => Promise<Answer>,
-  path: string,
-  { baseUrl, signal, retries, retryMs, onRetry }: ApiOptions,
+  { path, patience, baseUrl, signal, retryMs, onRetry }: ApiOptions & { path: string; patience: Patience },
 ): Promise<Answer> {
   let refusals = 0
   try {
     return await pRetry(() => once().catch(error => Promise.reject(explain(error, baseUrl))), {
-      retries,
+      retries: patience.retries,
       factor: 2,
       minTimeout: retryMs,
       maxTimeout: MAX_RETRY_DELAY_MS,
@@ -96,7 +116,7 @@ async function persist(
       shouldConsumeRetry: ({ error }) => {
         if (!(error instanceof TransientError && error.refused)) return true
         refusals += 1
-        return refusals > MAX_REFUSALS
+        return refusals > patience.refusals
       },
       onFailedAttempt: ({ error, retryDelay, retriesLeft }) => {
         if (error instanceof TransientError && retriesLeft > 0) {
