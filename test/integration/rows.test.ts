@@ -1,4 +1,4 @@
-import { readdir, rm, truncate } from 'node:fs/promises'
+import { mkdir, readdir, rm, symlink, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, test } from 'vitest'
 import { observeSteps } from '#src/platform/durable.ts'
@@ -97,3 +97,19 @@ it.each(DAMAGES)(
     await expectTruth(company)
   },
 )
+
+test('rows that a link leads elsewhere are refused, and nothing there is removed', async () => {
+  const company = await startCompany(notices(1, 3))
+  await company.syncHere()
+  const { root, rows } = companyPaths(company.environment.DATA_DIR ?? '', 'acme')
+  const elsewhere = join(root, '..', 'elsewhere')
+  await mkdir(join(elsewhere, 'photos'), { recursive: true })
+  await rm(rows, { recursive: true })
+  await symlink(elsewhere, rows)
+  await expect(company.syncHere()).rejects.toThrow(`${rows} is a link, so it is not used. Remove it`)
+  expect(await readdir(elsewhere)).toEqual(['photos'])
+
+  await rm(rows)
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 3 })
+  await expectTruth(company)
+})

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, lstatSync, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -46,6 +46,7 @@ export type Warehouse = {
 export async function openWarehouse(options: WarehouseOptions): Promise<Warehouse> {
   const { paths } = options
   const projection = projectionOf(options)
+  refuseOtherPlace(paths)
   await removeNext(paths)
   if (!existsSync(paths.warehouse)) return await rebuildWarehouse(options)
   const db = await openFile(paths)
@@ -71,6 +72,7 @@ export async function openWarehouse(options: WarehouseOptions): Promise<Warehous
 /** Rebuilds the warehouse from the raw log beside the old one, then replaces the old one. */
 export async function rebuildWarehouse(options: WarehouseOptions): Promise<Warehouse> {
   const { paths } = options
+  refuseOtherPlace(paths)
   await removeNext(paths)
   await makePrivateDirectory(paths.temporary)
   const { id, rows: built } = await buildWarehouse(paths.nextWarehouse, options)
@@ -200,6 +202,20 @@ async function openRows(db: Database, { rows, company }: CompanyPaths): Promise<
   const opened = await RowFiles.open(db, { directory: rowDirectory(rows, id), company })
   for (const name of await readdir(rows)) if (name !== id) await remove('rows.remove', join(rows, name))
   return opened
+}
+
+/**
+ * @throws FatalError (usage) if the directory of the rows is not a part of the company's: another one may hold files
+ * that are not ours, and a rebuilt warehouse could not move its rows to another disk.
+ */
+function refuseOtherPlace({ root, rows }: CompanyPaths): void {
+  const about = lstatSync(rows, { throwIfNoEntry: false })
+  if (!about || (about.isDirectory() && about.dev === statSync(root).dev)) return
+  const what = about.isSymbolicLink() ? 'a link' : about.isDirectory() ? 'on another disk' : 'not a directory'
+  throw new FatalError(
+    `${rows} is ${what}, so it is not used. Remove it: the next run makes it again from the raw log. To use another disk, move all of ${root} there.`,
+    EXIT.usage,
+  )
 }
 
 /** Removes what a killed rebuild left. */
