@@ -8,7 +8,7 @@ import { lookHere } from '#test/support/look.ts'
 import { bareNotice, idOf, notices } from '#test/support/notices.ts'
 import type { Environment } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 import { asked } from '#test/support/truth.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
@@ -20,10 +20,7 @@ const pathsOf = ({ DATA_DIR = '' }: Environment) => companyPaths(DATA_DIR, 'acme
 
 /** A company whose last run left nothing to do. */
 async function startSettled(count = 6, settings: Environment = {}): Promise<SyncedCompany> {
-  const company = await startCompany(notices(1, count), settings)
-  await company.syncHere()
-  company.sandbox.requests.reset()
-  return company
+  return await startSynced(notices(1, count), settings)
 }
 
 /** Every file of the company, with its size and time. */
