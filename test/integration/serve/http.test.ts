@@ -2,13 +2,12 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { askAt, serveApi } from '#test/support/serve.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
 async function synced(count = 30): Promise<SyncedCompany> {
-  const company = await startCompany(notices(1, count))
-  await company.syncHere()
+  const company = await startSynced(notices(1, count))
   return company
 }
 
