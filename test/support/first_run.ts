@@ -13,14 +13,11 @@ import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { writeCatalog } from '#src/store/lake/catalog.ts'
 import { latestLink, type Manifest } from '#src/store/lake/manifest.ts'
 import type { CompanyState } from '#src/store/state.ts'
-import { Database } from '#src/store/warehouse/database.ts'
 import { reportHere } from './here.ts'
 import type { Environment } from './project.ts'
+import { inWorkerDatabase } from './worker_database.ts'
 
 const run = promisify(execFile)
-
-/** Opened for the first copy of this test worker. */
-let database: Promise<Database> | null = null
 
 /**
  * Leaves in DATA_DIR what a first run of this company leaves there: a copy of what the first test with these notices
@@ -38,10 +35,9 @@ export async function leaveFirstRun(world: World, environment: Environment): Pro
 /** The directory with a first run's files, for all tests of this run of vitest. */
 async function firstRun(world: World, environment: Environment): Promise<string> {
   const { API_BASE_URL: _, DATA_DIR: __, ...settings } = environment
-  const place = join(
-    inject('firstRuns'),
-    hashOf(JSON.stringify([world.ids().map(id => world.entry(id)), settings])),
-  )
+  const entries = world.ids().map(id => world.entry(id))
+  const name = `first-run-${hashOf(JSON.stringify([entries, settings]))}`
+  const place = join(inject('runDirectory'), name)
   if (existsSync(place)) return place
   const made = await mkdtemp(`${place}-`)
   const { status } = await reportHere({ ...environment, DATA_DIR: made })
@@ -85,9 +81,9 @@ async function moveCatalog(manifest: Manifest, directory: string): Promise<strin
   const files = new Map(Object.entries(manifest.tables).map(([name, table]) => [name, table.files]))
   const path = join(directory, 'catalog.duckdb')
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
-  database ??= Database.open(':memory:', { threads: 1 })
   const moved = join(dirname(directory), `${snapshot}.catalog`)
-  await writeCatalog(await database, moved, [source], { path, sha256: manifest.catalog_sha256 })
+  const like = { path, sha256: manifest.catalog_sha256 }
+  await inWorkerDatabase(db => writeCatalog(db, moved, [source], like))
   const bytes = await readFile(moved)
   await rm(moved)
   await replace(path, bytes)

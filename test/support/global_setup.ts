@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -12,14 +12,14 @@ declare module 'vitest' {
     redisUrl: string | null
     /** Path of `redis-server`; null if it is not installed (Docker, REDIS_URL). */
     redisBinary: string | null
-    /** Directory for what first runs leave (`first_run.ts`). */
-    firstRuns: string
+    /** Directory for what tests share, until all have ended. Other users can enter it, but not list it. */
+    runDirectory: string
   }
 }
 
 type Shared = {
   readonly redis: Promise<SuiteRedis | null>
-  readonly firstRuns: Promise<string>
+  readonly directory: Promise<string>
   projects: number
 }
 
@@ -28,25 +28,27 @@ const shared = globalThis as { editaisTests?: Shared }
 
 /** Runs once per project before its tests; the returned function runs after those of all projects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  shared.editaisTests ??= { redis: obtain(), firstRuns: makeDirectory(), projects: 0 }
+  shared.editaisTests ??= { redis: obtain(), directory: makeDirectory(), projects: 0 }
   const { editaisTests: suite } = shared
   suite.projects += 1
   const redis = await suite.redis
   project.provide('redisUrl', redis?.url ?? null)
   project.provide('redisBinary', redis?.binary ?? null)
-  const firstRuns = await suite.firstRuns
-  project.provide('firstRuns', firstRuns)
+  const directory = await suite.directory
+  project.provide('runDirectory', directory)
   return async () => {
     suite.projects -= 1
     if (suite.projects > 0) return
     delete shared.editaisTests
     await redis?.stop()
-    await rm(firstRuns, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   }
 }
 
 async function makeDirectory(): Promise<string> {
-  return await mkdtemp(join(tmpdir(), 'editais-sync-test-first-runs-'))
+  const directory = await mkdtemp(join(tmpdir(), 'editais-sync-test-run-'))
+  await chmod(directory, 0o711)
+  return directory
 }
 
 async function obtain(): Promise<SuiteRedis | null> {
