@@ -194,7 +194,8 @@ describe('a look requests nothing', () => {
   })
 
   it('if the last run is old, or the clock was set back', async () => {
-    const { environment } = await startSettled()
+    const { environment, syncHere: run } = await startCompany(notices(1, 6))
+    await run()
     const at = (minutes: number) => () => new Date(Date.now() + minutes * 60_000)
     expect(await lookHere(environment, { now: at(59) })).toMatchObject(NOTHING_NEW)
     expect(await lookHere(environment, { now: at(61) })).toMatchObject(NOT_ASKED)
@@ -203,7 +204,8 @@ describe('a look requests nothing', () => {
   })
 
   it('if an analysis is old', async () => {
-    const { environment } = await startSettled(6, { ANALYSIS_MAX_AGE: '10h,20h' })
+    const { environment, syncHere: run } = await startCompany(notices(1, 6), { ANALYSIS_MAX_AGE: '10h,20h' })
+    await run()
     const at = (hours: number) => ({ now: () => new Date(Date.now() + hours * 3_600_000), maxAgeMs: 1e9 })
     // Each has its own share, between half and all of the maximum.
     expect(await lookHere(environment, at(4.9))).toMatchObject(NOTHING_NEW)

@@ -121,7 +121,8 @@ describe('a run by hand opens the warehouse', () => {
   })
 
   it('once an hour, so that the snapshots show recent runs', async () => {
-    const { environment } = await startSettled()
+    const { environment, syncHere } = await startCompany(notices(1, 6))
+    await syncHere()
     const in59Minutes = () => new Date(Date.now() + HOUR_MS - 60_000)
     expect(await quietHere(environment, in59Minutes)).not.toBeNull()
     // Counted from the run before it, which opened the warehouse.

@@ -42,7 +42,10 @@ export async function startCompany(
   return companyAt(sandbox, world, environment)
 }
 
-/** The same after a first run, for tests that begin with the next one; no request is counted yet. */
+/**
+ * The same after a first run, for tests that begin with the next one; no request is counted yet. The run can be some
+ * minutes old: tests of its age make their own.
+ */
 export async function startSynced(
   entries: Iterable<Entry> | World,
   settings: Environment = {},
