@@ -21,6 +21,8 @@ const TICK_AGAIN_MS = 500
 const MAX_DEATHS = 5
 /** A Redis that refused commands is checked this often; BullMQ itself would retry at once, forever. */
 const REFUSED_PAUSE_MS = 1000
+/** After a failure, a worker asks for its next job again. */
+const RETRY_MS = 1000
 const DIED_TOO_OFTEN = `${MAX_DEATHS} workers died during this run, or did not respond for JOB_LOCK_MS. See their logs for the cause. The next run continues from what is stored.`
 /** If Redis is away in this many checks in a row, LOOK_MS apart, no job can be put back. */
 const AWAY_LOOKS = 3
@@ -46,6 +48,8 @@ export function startWorkers(shared: Shared): Workers {
     stalledInterval: settings.jobLockMs / 2,
     maxStalledCount: MAX_DEATHS,
     skipVersionCheck: true,
+    // Instead of 15 s: a tick and its run wait for it one after the other, after Redis is back.
+    runRetryDelay: RETRY_MS,
   }
   const ticks = new Worker<JobData>(
     'ticks',

@@ -1,9 +1,11 @@
 -- Compares every list field, as text. updated_at is left out: it moves with every change; and so is what derives from
--- pncp_id. The names of other columns begin with _, so that '^[^_]' selects the fields.
+-- pncp_id. The names of other columns begin with _, so that '^[^_]' selects the fields. Not by *COLUMNS, which DuckDB
+-- before 1.2 cannot read.
 WITH versoes AS (
   SELECT company AS _company, edital_id AS _edital_id, observed_at AS _observed_at, updated_at AS _updated_at,
     * EXCLUDE (company, edital_id, observed_at, updated_at, run_id, orgao_cnpj, pncp_ano, pncp_sequencial)
   FROM edital_versions
+  JOIN (SELECT company, edital_id FROM edital_versions GROUP BY ALL HAVING count(*) > 1) USING (company, edital_id)
 ),
 textos AS (
   SELECT COLUMNS('^_'),
@@ -14,24 +16,18 @@ textos AS (
     END
   FROM versoes
 ),
-nomes AS (
-  SELECT list_value(*COLUMNS(*)) AS nomes
-  FROM (SELECT alias(COLUMNS('^[^_]')) FROM versoes LIMIT 1)
+campos AS (
+  FROM textos UNPIVOT INCLUDE NULLS (para FOR campo IN (COLUMNS('^[^_]')))
 ),
 vistas AS (
-  SELECT _company AS company, _edital_id AS edital_id, _observed_at AS observed_at,
-    list_value(*COLUMNS('^[^_]')) AS depois,
-    lag(depois) OVER (PARTITION BY _company, _edital_id ORDER BY _observed_at, _updated_at) AS antes
-  FROM textos
-),
-campos AS (
-  SELECT company, edital_id, observed_at, unnest(nomes) AS campo, unnest(antes) AS de, unnest(depois) AS para
-  FROM vistas, nomes
-  WHERE antes IS NOT NULL
+  SELECT _company AS company, _edital_id AS edital_id, _observed_at AS observed_at, campo, para,
+    lag(para) OVER (historico) AS de, row_number() OVER (historico) AS numero
+  FROM campos
+  WINDOW historico AS (PARTITION BY _company, _edital_id, campo ORDER BY _observed_at, _updated_at)
 )
 SELECT company, edital_id, orgao, objeto, campo, de, para,
   observed_at AS observado_em,
   local_time(company, observed_at)::DATE AS observado_dia
-FROM campos
+FROM vistas
 JOIN (SELECT company, edital_id, orgao, objeto FROM editais) USING (company, edital_id)
-WHERE de IS DISTINCT FROM para
+WHERE numero > 1 AND de IS DISTINCT FROM para

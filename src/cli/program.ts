@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   status: async environment => (await import('./status.ts')).statusCommand(environment),
   query: async environment => (await import('./query.ts')).queryCommand(environment),
   catalog: async environment => (await import('./catalog.ts')).catalogCommand(environment),
+  export: async environment => (await import('./export.ts')).exportCommand(environment),
   dictionary: async () => (await import('./dictionary.ts')).dictionaryCommand(),
   report: async environment => (await import('./report.ts')).reportCommand(environment),
   metabase: async environment =>

@@ -81,45 +81,68 @@ async function whatIsNew({ openApi, signal }: LookContext, index: ListIndex): Pr
 /** Reads the list by the rules of a run's scan. */
 async function compareList(api: LookApi, index: ListIndex, signal: AbortSignal): Promise<string | null> {
   const known = knownFrom(index)
-  const shown = new Set<string>()
   const { complete } = await scan({
     api,
     statuses: null,
-    readPage: readKnown(known, shown),
+    readPage: readKnown(known),
     // The list is changing: the run reads it as often as it takes.
     maxPasses: 1,
     signal,
     onProgress: () => {},
   })
   if (!complete) return 'the list changed while it was read'
-  return shown.size === known.notices.size ? null : 'the list no longer shows a notice'
+  return isAllShown(known) ? null : 'the list no longer shows a notice'
 }
 
 type Known = {
-  /** Pages by the hash of their bytes: the same bytes need not be parsed again. */
+  /** Pages by the hash of their bytes: the same bytes need not be parsed again, nor compared. */
   readonly pages: ReadonlyMap<string, ShownPage>
-  readonly notices: ReadonlyMap<string, string>
+  /** Those that were shown again. */
+  readonly seenPages: Set<ShownPage>
+  /** The ids that other pages showed. */
+  readonly seen: Set<string>
+  /** Fingerprints by id. Made when the first other page is read: usually there is none. */
+  readonly notices: () => ReadonlyMap<string, string>
   readonly drift: ReadonlySet<string>
 }
 
 function knownFrom({ pages }: ListIndex): Known {
+  let notices: ReadonlyMap<string, string> | undefined
   return {
     pages: new Map(pages.map(page => [page.hash, page])),
-    notices: new Map(pages.flatMap(({ notices }) => notices)),
+    seenPages: new Set(),
+    seen: new Set(),
+    notices: () => {
+      notices ??= new Map(pages.flatMap(page => page.notices))
+      return notices
+    },
     drift: new Set(pages.flatMap(({ drift }) => drift.map(nameOf))),
   }
 }
 
-function readKnown(known: Known, shown: Set<string>): ReadPage {
+function readKnown(known: Known): ReadPage {
   return async body => {
-    const page = known.pages.get(pageHash(body)) ?? shorten(body)
+    const same = known.pages.get(pageHash(body))
+    if (same !== undefined) {
+      known.seenPages.add(same)
+      return same
+    }
+    const page = shorten(body)
     if (typeof page === 'string') return page
-    if (!page.notices.every(notice => isKnown(notice, known))) throw new Doubt('the list shows something new')
+    if (!page.notices.every(notice => isKnown(notice, known.notices())))
+      throw new Doubt('the list shows something new')
     if (!page.drift.every(drift => known.drift.has(nameOf(drift))))
       throw new Doubt('the list differs from the contract in a new way')
-    for (const [key] of page.notices) shown.add(key)
+    for (const [key] of page.notices) known.seen.add(key)
     return page
   }
+}
+
+function isAllShown({ pages, seenPages, seen, notices }: Known): boolean {
+  if (seenPages.size === pages.size) return true
+  const shown = new Set(seen)
+  for (const page of seenPages) for (const [key] of page.notices) shown.add(key)
+  return shown.size === notices().size
 }
 
 function shorten(body: Buffer): ShownPage | string {
@@ -127,7 +150,7 @@ function shorten(body: Buffer): ShownPage | string {
   return typeof page === 'string' ? page : shownPage(body, page)
 }
 
-function isKnown([key, fingerprint]: ShownNotice, { notices }: Known): boolean {
+function isKnown([key, fingerprint]: ShownNotice, notices: ReadonlyMap<string, string>): boolean {
   return notices.get(key) === fingerprint
 }
 

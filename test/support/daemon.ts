@@ -130,7 +130,8 @@ function parse(text: string): LogLine {
   }
 }
 
-function tail(lines: readonly LogLine[]): string {
+/** The end of a daemon's log, for the message of a test that waited in vain. */
+export function tail(lines: readonly LogLine[]): string {
   return lines
     .slice(-20)
     .map(line => JSON.stringify(line).slice(0, 300))

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import type { Redis } from 'ioredis'
 import { expect, inject, onTestFinished } from 'vitest'
 import { freePort, startRedisProcess } from '#tools/redis_process.ts'
-import { type Daemon, type LogLine, startDaemon, until } from './daemon.ts'
+import { type Daemon, type LogLine, startDaemon, tail, until } from './daemon.ts'
 import { isRun, NO_LOOKS, OFTEN, runsOf } from './daemon_runs.ts'
 import { holdAfter } from './held.ts'
 import { idOf, notices } from './notices.ts'
@@ -64,7 +64,8 @@ export async function expectToSurvive(state: BadState): Promise<void> {
   await state.cure(place)
   const curedMs = Date.now()
   const left = () => curedMs + CURED_WITHIN_MS - Date.now()
-  await until(() => runsOf(both).length >= 3, { what: 'more runs', withinMs: left() })
+  const logs = () => both.map(({ lines }) => tail(lines)).join('\n\n')
+  await until(() => runsOf(both).length >= 3, { what: () => `more runs:\n${logs()}`, withinMs: left() })
   for (const daemon of both) {
     await until(async () => (await daemon.ask('/readyz')).status === 200, { what: 'ready', withinMs: left() })
   }

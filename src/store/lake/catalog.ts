@@ -43,7 +43,23 @@ export async function writeCatalog(
 ): Promise<void> {
   const copied = like !== null && (await copyCatalog(like, path))
   // One commit; otherwise each of some hundred comments would be its own.
-  await db.inFile(path, () => (copied ? createTableViews(db, sources) : createViews(db, sources)))
+  await db.inFile(path, () => (copied ? createTableRelations(db, sources) : createRelations(db, sources)))
+}
+
+/** DuckDB 1.1 is the earliest that has all that marts use. */
+const PORTABLE_STORAGE = 'v1.0.0'
+
+/**
+ * Writes a database that needs no other file: the rows of each table, the marts as views on top of them, and all
+ * comments. It has the names and columns of a catalog.
+ * @param db any database; it is unchanged afterwards.
+ */
+export async function writePortable(
+  db: Database,
+  path: string,
+  sources: readonly CatalogSource[],
+): Promise<void> {
+  await db.inFile(path, () => createRelations(db, sources, 'TABLE'), PORTABLE_STORAGE)
 }
 
 /** False if the file is not what was published: otherwise changes by other users would be copied forever. */
@@ -54,26 +70,37 @@ async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   return true
 }
 
-/** Creates the views of a catalog and their comments in an empty database, in the caller's transaction. */
-export async function createViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
+/**
+ * Creates the relations of a catalog and their comments in an empty database, in the caller's transaction.
+ * @param tablesAs whether tables stay in their Parquet files, or their rows are copied.
+ */
+export async function createRelations(
+  db: Database,
+  sources: readonly CatalogSource[],
+  tablesAs: Kind = 'VIEW',
+): Promise<void> {
   const marts = await readMarts()
   await db.run(localTime(sources))
-  await createTableViews(db, sources)
-  for (const mart of MARTS) await createView(db, mart, marts.get(mart.name) as string)
+  await createTableRelations(db, sources, tablesAs)
+  for (const mart of MARTS) await create(db, 'VIEW', mart, marts.get(mart.name) as string)
 }
 
-/** Creates the views that differ between snapshots. */
-async function createTableViews(db: Database, sources: readonly CatalogSource[]): Promise<void> {
+/** Creates the relations that differ between snapshots. */
+async function createTableRelations(
+  db: Database,
+  sources: readonly CatalogSource[],
+  as: Kind = 'VIEW',
+): Promise<void> {
   for (const table of TABLES) {
     const columns = publishedColumns(table)
     const list = columns.map(({ name }) => identifier(name))
     const sql = `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`
-    await createView(db, { ...table, columns }, sql).catch(error => {
+    await create(db, as, { ...table, columns }, sql).catch(error => {
       if (!messageOf(error).startsWith('Binder Error')) throw error
       throw earlierVersion(sources)
     })
   }
-  await createView(db, snapshotInfo, snapshotRows(sources))
+  await create(db, as, snapshotInfo, snapshotRows(sources))
 }
 
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {
@@ -85,7 +112,11 @@ function earlierVersion(sources: readonly CatalogSource[]): FatalError {
 
 /** Covers everything that shapes a catalog besides its files. If it differs, a new snapshot is written. */
 export async function catalogHash(sourceTimezone: string): Promise<string> {
-  const parts = [localTime([{ company: '', sourceTimezone }]), CATALOG.map(comments), ...(await readMarts())]
+  const parts = [
+    localTime([{ company: '', sourceTimezone }]),
+    CATALOG.map(relation => comments(relation, 'VIEW')),
+    ...(await readMarts()),
+  ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
@@ -136,18 +167,20 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
   return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
 }
 
-async function createView(db: Database, relation: Relation, sql: string): Promise<void> {
-  await db.run(`CREATE OR REPLACE VIEW ${identifier(relation.name)} AS ${sql}`)
+type Kind = 'VIEW' | 'TABLE'
+
+async function create(db: Database, kind: Kind, relation: Relation, sql: string): Promise<void> {
+  await db.run(`CREATE OR REPLACE ${kind} ${identifier(relation.name)} AS ${sql}`)
   // In one call: separate calls would double the cost.
-  await db.run(comments(relation).join(';\n'))
+  await db.run(comments(relation, kind).join(';\n'))
 }
 
-function comments(relation: Relation): string[] {
-  const view = identifier(relation.name)
+function comments(relation: Relation, kind: Kind): string[] {
+  const name = identifier(relation.name)
   return [
-    `COMMENT ON VIEW ${view} IS ${literal(comment(relation))}`,
+    `COMMENT ON ${kind} ${name} IS ${literal(comment(relation))}`,
     ...relation.columns.map(
-      column => `COMMENT ON COLUMN ${view}.${identifier(column.name)} IS ${literal(comment(column))}`,
+      column => `COMMENT ON COLUMN ${name}.${identifier(column.name)} IS ${literal(comment(column))}`,
     ),
   ]
 }

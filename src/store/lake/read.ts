@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FatalError } from '#src/platform/errors.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { type CatalogSource, createViews } from './catalog.ts'
+import { type CatalogSource, createRelations } from './catalog.ts'
 import { readLatest, requireLatest } from './latest.ts'
 import type { Manifest } from './manifest.ts'
 
@@ -38,7 +38,7 @@ export async function openSnapshots(
   const sources = await latestSources(lakes)
   const db = await Database.open(':memory:', { temporaryDirectory })
   try {
-    await db.transaction(() => createViews(db, sources))
+    await db.transaction(() => createRelations(db, sources))
     return { db, sources }
   } catch (error) {
     db.close()

@@ -126,7 +126,9 @@ function rowStatements(at: number, rules: Rules, of: Choose): string[] {
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
     ...of(['analysis_same'], resolvedBySame(at)),
     ...of([DRIFTED], drift()),
-    ...of(['run_started', 'analysis_same', ...DATA_TYPES], analysisStates(at)),
+    // A run may have other ANALYSIS_STATUSES than the one before.
+    ...of(['run_started'], analysisStates(at, 'TRUE')),
+    ...of(['analysis_same', ...DATA_TYPES], analysisStates(at, IN_LINES)),
     ...of(['run_finished'], runFinished()),
   ]
 }
@@ -298,8 +300,14 @@ function drift(): string[] {
   ]
 }
 
-/** Invariant I3: an analysis is current only if it was fetched for the stored `updated_at` after that was listed. */
-function analysisStates(at: number): string[] {
+/** Otherwise each segment of a large company would join all of its notices and analyses. */
+const IN_LINES = 'e.edital_id IN (SELECT edital_id FROM lines)'
+
+/**
+ * Invariant I3: an analysis is current only if it was fetched for the stored `updated_at` after that was listed.
+ * @param which the notices whose state may be another one, as a condition on `editais e`.
+ */
+function analysisStates(at: number, which: string): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE restated AS
      SELECT edital_id, created_at, state FROM (
@@ -314,6 +322,7 @@ function analysisStates(at: number): string[] {
        LEFT JOIN analyses a USING (edital_id)
        LEFT JOIN (SELECT edital_id, _updated_at FROM quarantine WHERE kind = 'analysis' AND resolved_at IS NULL) q
          ON q.edital_id = e.edital_id AND q._updated_at = e._updated_at
+       WHERE ${which}
      ) WHERE state IS DISTINCT FROM analysis_state`,
     `UPDATE editais SET analysis_state = r.state FROM restated r WHERE r.edital_id = editais.edital_id`,
     ...touch([editais], `SELECT DISTINCT ${month('created_at')} FROM restated`),

@@ -77,10 +77,12 @@ export class Database {
   /**
    * Runs `work` in another file, which is complete and closed afterwards. Takes half the time of a separate instance.
    * No write-ahead log, as above.
+   * @param storageVersion the earliest DuckDB that can read a new file, such as `v1.0.0`.
    */
-  async inFile(path: string, work: () => Promise<void>): Promise<void> {
+  async inFile(path: string, work: () => Promise<void>, storageVersion?: string): Promise<void> {
     const { own } = await this.row<{ own: string }>('SELECT current_database() AS own')
-    await this.run(`ATTACH ${literal(path)} AS file (RECOVERY_MODE no_wal_writes)`)
+    const version = storageVersion ? `, STORAGE_VERSION ${literal(storageVersion)}` : ''
+    await this.run(`ATTACH ${literal(path)} AS file (RECOVERY_MODE no_wal_writes${version})`)
     try {
       await this.run('USE file')
       await this.transaction(work)
