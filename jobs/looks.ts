@@ -20,6 +20,8 @@ type Context = {
   readonly shared: Pick<Shared, 'metrics' | 'alerts' | 'heartbeat' | 'queues' | 'log'>
   /** Aborted when the worker stops. */
   readonly signal: AbortSignal
+  /** The job that looks. */
+  readonly job: string
 }
 
 /**
@@ -32,7 +34,11 @@ export async function lookFirst(company: Company, context: Context): Promise<{ r
   const key = `${queues.prefix}:looking:${slug}`
   try {
     // With a schedule of seconds, the next look would begin before this one ends, here or in another worker.
-    if ((await queues.redis.set(key, '1', 'PX', LOOK_WITHIN_MS, 'NX')) === null) return { isNew: false }
+    if ((await queues.redis.set(key, context.job, 'PX', LOOK_WITHIN_MS, 'NX')) === null) {
+      const looking = await queues.redis.get(key)
+      // A worker that died while it looked leaves its key, and its job to another worker.
+      if (looking !== null && looking !== context.job) return { isNew: false }
+    }
     return await lookAlone(company, context).finally(() => queues.redis.del(key).catch(queues.note))
   } catch (error) {
     log.debug({ company: slug }, `A look leaves the list to a run: ${explain(error).message}`)

@@ -154,7 +154,8 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
     await requestRun(queues, name, data.company)
     return
   }
-  const isNew = company === undefined || (await lookFirst(company, { shared, signal })).isNew
+  const isNew =
+    company === undefined || (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
   if (isNew && signal.aborted) {
     await job.moveToDelayed(Date.now() + TICK_AGAIN_MS, token)
     throw new DelayedError()

@@ -42,10 +42,11 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
     if (error instanceof InterruptedError) return null
     throw error
   })
-  const published = await latestOf(paths.lake)
-  if (found === null || found.isNew || published === null) return null
+  if (found === null || found.isNew) return null
   // A run counts each time that a page differs from the contract.
   if (found.index.pages.some(({ drift }) => drift.length > 0)) return null
+  const published = await latestOf(paths.lake)
+  if (published === null) return null
   const report = reportOf(found, context, startedAt)
   await record(report, found, context)
   return { report, causes: new Set(), published, seconds: secondsSince(report, context) }
@@ -62,7 +63,8 @@ async function guard({ paths }: RunContext): Promise<void> {
   await sealedSegments(paths.raw)
   const directory = snapshotsDirectory(paths.lake)
   const access = await accessOf(paths.lake)
-  for (const name of await readdir(directory)) await openSnapshotToReaders(join(directory, name), access)
+  for (const entry of await readdir(directory, { withFileTypes: true }))
+    if (entry.isDirectory()) await openSnapshotToReaders(join(directory, entry.name), access)
 }
 
 async function latestOf(lake: string): Promise<Published | null> {

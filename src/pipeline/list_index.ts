@@ -6,7 +6,7 @@ import { TABLES } from '#schema/tables.ts'
 import { move, writeNew } from '#src/platform/durable.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
-import { latestName } from '#src/store/lake/manifest.ts'
+import { latestLink, latestName } from '#src/store/lake/manifest.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import type { ShownPage } from './shown.ts'
 
@@ -40,7 +40,8 @@ type Place = {
   readonly warehouse: string
   /** The directory with its rows, named after it: without that, a run rebuilds the warehouse. */
   readonly rows: readonly string[]
-  readonly snapshot: string | null
+  /** Name of the latest snapshot, and size and time of its manifest: without that, a run publishes it again. */
+  readonly snapshot: readonly [name: string | null, manifest: string | null]
 }
 
 type Basis = { readonly paths: CompanyPaths; readonly settings: Settings }
@@ -82,12 +83,13 @@ export async function whyOutdated(
 /** Null if the log does not end with this segment. */
 async function placeOf(paths: CompanyPaths, segments: number): Promise<Place | null> {
   const { root, raw, lake } = paths
-  const [last, next, warehouse, rows, snapshot] = await Promise.all([
+  const [last, next, warehouse, rows, ...snapshot] = await Promise.all([
     fileOf(segmentPath(raw, segments)),
     fileOf(segmentPath(raw, segments + 1)),
     fileOf(paths.warehouse),
     readdir(paths.rows).catch((): string[] => []),
     latestName(lake),
+    fileOf(join(latestLink(lake), 'manifest.json')),
   ])
   if (last === null || next !== null || warehouse === null) return null
   return { root, segments, warehouse, rows: rows.sort(), snapshot }

@@ -129,9 +129,11 @@ export function validatePage(bytes: Buffer): Page | string {
     total,
     limit,
     offset,
-    drift: Object.entries(unknown).map(([key, value]) =>
-      drift(`page.${key}`, 'unknown_field', isShallow(value) ? value : '(nested too deeply)'),
-    ),
+    drift: Object.entries(unknown)
+      .slice(0, MAX_DRIFT_PER_DOCUMENT)
+      .map(([key, value]) =>
+        drift(`page.${key}`, 'unknown_field', isShallow(value) ? value : '(nested too deeply)'),
+      ),
   }
 }
 

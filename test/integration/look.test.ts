@@ -164,7 +164,11 @@ describe('a look requests nothing', () => {
       },
     ],
     ['the warehouse is gone', ({ environment }) => rm(pathsOf(environment).warehouse)],
-    ['the snapshot is gone', ({ environment }) => rm(join(pathsOf(environment).lake, 'latest'))],
+    ['the link to the snapshot is gone', ({ environment }) => rm(join(pathsOf(environment).lake, 'latest'))],
+    [
+      'the snapshot is gone',
+      ({ environment }) => rm(join(pathsOf(environment).lake, 'snapshots'), { recursive: true }),
+    ],
     ['a filtered run ended', ({ environment }) => syncHere(environment, { ids: [idOf(1)] })],
     [
       'the last run failed',

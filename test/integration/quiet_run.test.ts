@@ -1,4 +1,4 @@
-import { readdir, rm, stat } from 'node:fs/promises'
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
@@ -9,7 +9,7 @@ import { companyPaths, makeDirectories } from '#src/store/company.ts'
 import { readState } from '#src/store/state.ts'
 import { contextHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'
-import type { Environment } from '#test/support/project.ts'
+import { type Environment, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 import { expectTruth } from '#test/support/truth.ts'
@@ -84,6 +84,12 @@ describe('a run by hand that finds nothing new', () => {
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/No problems found/) })
   })
 
+  it('is not concerned by a file beside the snapshots', async () => {
+    const company = await startSettled()
+    await writeFile(join(pathsOf(company.environment).lake, 'snapshots', '.DS_Store'), '')
+    expect(await syncByHand(company)).toMatchObject({ status: 'ok', unchanged: 6 })
+  })
+
   it('counts as a good run, and looks go on from it', async () => {
     const company = await startSettled()
     const { run_id, finished_at } = await syncByHand(company)
@@ -145,6 +151,16 @@ describe('a run by hand opens the warehouse', () => {
     expect(await quietHere(company.environment)).toBeNull()
     await syncByHand(company)
     await expectTruth(company)
+  })
+
+  it('if the data were moved', async () => {
+    const { environment } = await startSettled()
+    const moved = join(await temporaryDirectory(), 'moved')
+    await rename(environment.DATA_DIR ?? '', moved)
+    for (const command of ['sync', 'status']) {
+      const { code, stderr } = await runShared([command], { ...environment, DATA_DIR: moved })
+      expect({ command, code, stderr }).toEqual({ command, code: 0, stderr: '' })
+    }
   })
 
   it('if the API fails, and reports it as before', async () => {

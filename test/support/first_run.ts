@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { inject } from 'vitest'
 import { readSettings, type Settings } from '#config/settings.ts'
-import { readListIndex, writeListIndex } from '#src/pipeline/list_index.ts'
+import { readListIndex, whyOutdated, writeListIndex } from '#src/pipeline/list_index.ts'
 import { systemCode } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { World } from '#src/sandbox/world.ts'
@@ -40,8 +40,7 @@ async function firstRun(world: World, environment: Environment): Promise<string>
   const place = join(inject('runDirectory'), name)
   if (existsSync(place)) return place
   const made = await mkdtemp(`${place}-`)
-  const { status } = await reportHere({ ...environment, DATA_DIR: made })
-  if (status !== 'ok') throw new Error(`the first run ended as ${status}`)
+  await makeFirstRun({ ...environment, DATA_DIR: made })
   try {
     await rename(made, place)
   } catch (error) {
@@ -50,6 +49,17 @@ async function firstRun(world: World, environment: Environment): Promise<string>
     await rm(made, { recursive: true })
   }
   return place
+}
+
+/** @throws Error if it is not ok, or leaves an index that does not fit its files: in a copy, it would be adapted. */
+async function makeFirstRun(environment: Environment): Promise<void> {
+  const { status } = await reportHere(environment)
+  if (status !== 'ok') throw new Error(`the first run ended as ${status}`)
+  const settings = readSettings(environment)
+  const paths = companyPaths(settings.dataDir, settings.company)
+  const index = await readListIndex(paths)
+  const why = index && (await whyOutdated(index, { paths, settings }, new Date()))
+  if (why) throw new Error(`the index of the first run is outdated: ${why}`)
 }
 
 /** Adapts what names the place of the files: the catalog's views, manifest, state and index of the list. */
@@ -62,17 +72,9 @@ async function settleAt(paths: CompanyPaths, settings: Settings): Promise<void> 
   const state: CompanyState = JSON.parse(await readFile(paths.state, 'utf8'))
   const snapshot = { ...state.snapshot, directory }
   await replace(paths.state, `${JSON.stringify({ ...state, snapshot })}\n`)
-  await moveIndex(paths, settings)
-}
-
-/** @throws Error if the run had left an index that does not fit its files. */
-async function moveIndex(paths: CompanyPaths, settings: Settings): Promise<void> {
   const index = await readListIndex(paths)
-  if (index === null) return
-  await writeListIndex({ paths, settings }, index, index.place.segments)
-  const place = JSON.stringify((await readListIndex(paths))?.place)
-  if (place !== JSON.stringify({ ...index.place, root: paths.root }))
-    throw new Error(`the index is outdated: ${place}`)
+  // With its new basis and place.
+  if (index) await writeListIndex({ paths, settings }, index, index.place.segments)
 }
 
 /** Returns the hash of the catalog with the new paths. */

@@ -36,7 +36,8 @@ export async function checkPlace(options: PlaceOptions): Promise<Finding[]> {
 }
 
 async function checkAccess(paths: CompanyPaths): Promise<Finding[]> {
-  const directories = [paths.root, paths.raw, paths.lake, snapshotsDirectory(paths.lake), paths.temporary]
+  const { root, raw, rows, lake, temporary } = paths
+  const directories = [root, raw, rows, lake, snapshotsDirectory(lake), temporary]
   const files = [paths.warehouse, paths.lock, paths.state]
   const all = [
     ...directories.map(path => [path, constants.R_OK | constants.W_OK | constants.X_OK] as const),

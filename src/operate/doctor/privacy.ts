@@ -45,9 +45,9 @@ export async function checkPrivacy({ paths, lake }: PrivacyOptions): Promise<Fin
 /** A path, and the most permissive mode that it may have. */
 type Allowed = readonly [path: string, mode: number]
 
-async function privatePaths({ root, raw, temporary, mirror }: CompanyPaths): Promise<Allowed[]> {
+async function privatePaths({ root, raw, rows, temporary, mirror }: CompanyPaths): Promise<Allowed[]> {
   const entries = await readdir(root, { withFileTypes: true })
-  const directories = [raw, temporary, mirror]
+  const directories = [raw, rows, temporary, mirror]
   const files = entries.filter(entry => !entry.isDirectory()).map(({ name }) => join(root, name))
   return [
     ...directories.map(path => [path, PRIVATE_DIRECTORY] as const),

@@ -149,9 +149,11 @@ function checkApplied(
   }
   if (applied === sealed)
     return [ok(CHECK, path, `Opens; ${formatCount(applied)} of ${counted(sealed, 'segment')} applied`)]
-  const left =
-    sealed - applied === 1 ? 'the last segment' : `the last ${formatCount(sealed - applied)} segments`
-  return [warning(CHECK, path, `has not applied ${left} yet: the next run applies it`)]
+  const [left, it] =
+    sealed - applied === 1
+      ? ['the last segment', 'it']
+      : [`the last ${formatCount(sealed - applied)} segments`, 'them']
+  return [warning(CHECK, path, `has not applied ${left} yet: the next run that opens it applies ${it}`)]
 }
 
 /** Rebuilds the warehouse in another file, and compares the two table by table. */

@@ -1,4 +1,4 @@
-import { mkdir, readdir } from 'node:fs/promises'
+import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Table } from '#schema/tables.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
@@ -86,9 +86,10 @@ export async function linkRows(
     const { month, rows, bytes, sha256 } = file
     const path = join(table.name, `${month}.parquet`)
     const same = previous?.tables[table.name]?.files.find(one => one.path === path && one.sha256 === sha256)
+    const published = same && target.previousDirectory ? join(target.previousDirectory, path) : null
     // The lake may be on another disk: then only its own files can be linked.
     const sources = [rowPath(from.rows.directory, file)].concat(
-      same && target.previousDirectory ? [join(target.previousDirectory, path)] : [],
+      published !== null && (await sizeOf(published)) === bytes ? [published] : [],
     )
     await linkOrCopy(sources, join(target.directory, path), target.access)
     files.push({ path, month, rows, bytes, sha256 })
@@ -203,6 +204,14 @@ async function finish(
   await openToReaders(path, access)
   await syncFile('parquet.sync', path)
   return { ...file, ...(await digestOf(path)) }
+}
+
+/** Of a file in bytes; null if it is missing. */
+export async function sizeOf(path: string): Promise<number | null> {
+  return await stat(path).then(
+    ({ size }) => size,
+    () => null,
+  )
 }
 
 /** @param from the same file at several places; if none can be linked, the first one is copied. */

@@ -18,6 +18,7 @@ import {
   type RowTable,
   rowsWaiting,
   UNSETTLED_MONTHS,
+  USED_FILES,
   WAITING_MONTHS,
 } from './row_sql.ts'
 
@@ -122,13 +123,11 @@ export class RowFiles {
 
   /** Takes files off the list in which no row counts any more. */
   async #unlist(): Promise<void> {
-    const used = await this.#db.rows<{ file: number }>('SELECT DISTINCT file FROM row_places')
+    const used = await this.#db.rows<{ file: number }>(USED_FILES)
     const numbers = new Set(used.map(({ file }) => file))
     const files = this.#files.filter(({ file }) => numbers.has(file))
     if (files.length === this.#files.length) return
-    await this.#db.run(
-      'DELETE FROM row_files WHERE file NOT IN (SELECT file FROM row_places WHERE file IS NOT NULL)',
-    )
+    await this.#db.run(`DELETE FROM row_files WHERE file NOT IN (${USED_FILES})`)
     this.#files = files
   }
 

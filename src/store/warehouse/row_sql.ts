@@ -100,6 +100,13 @@ export const UNSETTLED_MONTHS = `
   ORDER BY month`
 
 /**
+ * The files with rows that count. Analyses without rows are in no file, whichever number they have: it may be that of a
+ * file of another month, which would be listed forever.
+ */
+export const USED_FILES = `SELECT DISTINCT file FROM row_places
+  WHERE file IS NOT NULL AND ${ROW_TABLES.map(({ each }) => each).join(' + ')} > 0`
+
+/**
  * Chooses the analyses whose rows go to new files.
  * @param files the month of each.
  */

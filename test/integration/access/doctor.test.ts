@@ -58,7 +58,7 @@ describe('doctor', () => {
   test('reports what is too open, and the next run closes it', async () => {
     await mkdir(at('mirror'))
     for (const [mode, ...names] of [
-      [0o755, '.', '..', 'raw', 'mirror'],
+      [0o755, '.', '..', 'raw', 'rows', 'mirror'],
       [0o777, 'lake'],
       [0o644, 'warehouse.duckdb', 'state.json', 'lock', '../api_keys.sqlite', '../.metabase_api_key'],
       [0o666, '../catalog.duckdb'],
@@ -73,6 +73,7 @@ describe('doctor', () => {
       [at('..')]: 'can be listed by other users (0755)',
       [at()]: 'can be listed by other users (0755)',
       [at('raw')]: 'can be listed by other users (0755)',
+      [at('rows')]: 'can be listed by other users (0755)',
       [at('mirror')]: 'can be listed by other users (0755)',
       [at('lake')]: 'can be changed by other users (0777)',
       [at('warehouse.duckdb')]: 'can be read by other users (0644)',

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { companyPaths } from '#src/store/company.ts'
 import { readState } from '#src/store/state.ts'
 import { DAEMON_TEST, type Daemon, startDaemon, until } from '#test/support/daemon.ts'
-import { nextRun, OFTEN, requestSync, runsOf, startAcme } from '#test/support/daemon_runs.ts'
+import { NEVER, nextRun, OFTEN, requestSync, runsOf, startAcme } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { type Environment, runCommand } from '#test/support/project.ts'
@@ -90,6 +90,22 @@ test('there is a run at least as often as is set', async () => {
     })
   await until(() => pauses().some(ms => ms > 4000), { what: 'a run because the one before it is old' })
   expect(await looksOf(daemon)).toMatchObject({ nothing_new: expect.any(Number) })
+})
+
+test('a worker that dies during a look leaves its job to another', async () => {
+  const { company, environment } = await startAcme(notices(1, 6), { SYNC_CRON: OFTEN })
+  const daemon = await startDaemon(environment)
+  await nextRun(daemon, 'acme', 0)
+  // A tick during a run requests another one.
+  await moreLooks(daemon, 3)
+  const held = holdAfter(company.sandbox, 'list', { passing: 0, waiting: 1 })
+  await held.reached
+  await daemon.kill()
+  held.release()
+  company.world.update(idOf(1), { edital: { objeto: 'Outro' } })
+  // No other tick comes.
+  const next = await startDaemon({ ...environment, SYNC_CRON: NEVER })
+  expect(await nextRun(next, 'acme', 0)).toMatchObject({ status: 'ok', changed: 1 })
 })
 
 test('a worker that stops during a look puts its job back, and leaves no error', async () => {

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { type Accepted, validateAnalysis, validateNotice, validatePage } from '#src/pipeline/validate.ts'
+import {
+  type Accepted,
+  type Page,
+  validateAnalysis,
+  validateNotice,
+  validatePage,
+} from '#src/pipeline/validate.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 
 const { edital, analysis } = noticeEntry(1)
@@ -149,6 +155,14 @@ describe('a page', () => {
 
   it('reports what the contract does not name', () => {
     expect(page([], { next: 'x' })).toMatchObject({ drift: [{ path: 'page.next', kind: 'unknown_field' }] })
+  })
+
+  it('reports only the first unknown properties, so that a hostile server fills no memory with them', () => {
+    const unknown = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`novo_${index}`, index]))
+    const { drift } = page([], unknown) as Page
+    expect(drift.map(({ path }) => path)).toEqual(
+      Array.from({ length: 50 }, (_, index) => `page.novo_${index}`),
+    )
   })
 
   it('cannot be read with a total that no company has, or without its list', () => {

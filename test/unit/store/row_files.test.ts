@@ -19,6 +19,7 @@ import {
 
 const [OCTOBER, NOVEMBER] = ['2026-10', '2026-11']
 const OF_ONE = { requirements: 2, items: 3, alerts: 1 }
+const NONE = { requirements: [], items: [], alerts: [] }
 
 function entryOf(number: number, month: string, analysis = {}): Entry {
   return noticeEntry(number, { created_at: `${month}-15T12:00:00Z` }, analysis)
@@ -179,6 +180,16 @@ describe('rows of analyses', () => {
     expect(await namesIn(warehouse)).toHaveLength(3)
   })
 
+  it('leave no old file behind if an analysis without rows went from its month to another one', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER, NONE))
+    await warehouse.apply(noticeLine(entryOf(2, NOVEMBER)))
+    await settle(warehouse)
+    await warehouse.apply(analysisLine(entryOf(1, OCTOBER, { items: [{ numero_item: 9 }] })))
+    await settle(warehouse)
+    expect(await contents(warehouse)).toMatchObject({ [`items ${OCTOBER}`]: [idOf(1)] })
+    expect(await namesIn(warehouse)).toHaveLength(3)
+  })
+
   it('that are not as many as their analyses have are not written', async () => {
     const warehouse = await openStored(entryOf(1, OCTOBER))
     await warehouse.db.run('UPDATE row_places SET items = 4')
@@ -258,6 +269,17 @@ describe('opened again', () => {
     const opened = await RowFiles.open(warehouse.db, place(warehouse))
     expect(await namesIn(warehouse)).toEqual(before)
     expect(await opened.areThere()).toBe(true)
+  })
+
+  it('a changed month has one file of each, even if an analysis without rows has its number', async () => {
+    const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, NOVEMBER, NONE))
+    const opened = { ...warehouse, rows: await RowFiles.open(warehouse.db, place(warehouse)) }
+    for (const numero_item of [8, 9]) {
+      await opened.apply(analysisLine(entryOf(1, OCTOBER, { items: [{ numero_item }] })))
+      await settle(opened)
+      expect(await contents(opened)).toMatchObject({ [`items ${OCTOBER}`]: [idOf(1)] })
+      expect(await namesIn(opened)).toHaveLength(3)
+    }
   })
 
   it('they are not there if some were in no file yet', async () => {
