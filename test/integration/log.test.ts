@@ -5,15 +5,14 @@ import { notices } from '#test/support/notices.ts'
 import { startCommand } from '#test/support/project.ts'
 import { askAt } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startSynced } from '#test/support/synced.ts'
 
 /** More lines than a pipe and the buffer of the process hold. */
 const REQUESTS = 9000
 const AT_ONCE = 30
 
 test('a log that is not read stops no server: lines are dropped and counted, and the gap is marked', async () => {
-  const company = await startCompany(notices(1, 2))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 2))
   const { environment } = company
   const key = (await runShared(['keys', 'create', '--description', 'CRM'], environment)).stdout.trim()
   const started = startCommand(

@@ -8,7 +8,7 @@ import { lookHere } from '#test/support/look.ts'
 import { bareNotice, idOf, notices } from '#test/support/notices.ts'
 import type { Environment } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 import { asked } from '#test/support/truth.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
@@ -20,10 +20,7 @@ const pathsOf = ({ DATA_DIR = '' }: Environment) => companyPaths(DATA_DIR, 'acme
 
 /** A company whose last run left nothing to do. */
 async function startSettled(count = 6, settings: Environment = {}): Promise<SyncedCompany> {
-  const company = await startCompany(notices(1, count), settings)
-  await company.syncHere()
-  company.sandbox.requests.reset()
-  return company
+  return await startSynced(notices(1, count), settings)
 }
 
 /** Every file of the company, with its size and time. */
@@ -201,7 +198,8 @@ describe('a look requests nothing', () => {
   })
 
   it('if the last run is old, or the clock was set back', async () => {
-    const { environment } = await startSettled()
+    const { environment, syncHere: run } = await startCompany(notices(1, 6))
+    await run()
     const at = (minutes: number) => () => new Date(Date.now() + minutes * 60_000)
     expect(await lookHere(environment, { now: at(59) })).toMatchObject(NOTHING_NEW)
     expect(await lookHere(environment, { now: at(61) })).toMatchObject(NOT_ASKED)
@@ -210,7 +208,8 @@ describe('a look requests nothing', () => {
   })
 
   it('if an analysis is old', async () => {
-    const { environment } = await startSettled(6, { ANALYSIS_MAX_AGE: '10h,20h' })
+    const { environment, syncHere: run } = await startCompany(notices(1, 6), { ANALYSIS_MAX_AGE: '10h,20h' })
+    await run()
     const at = (hours: number) => ({ now: () => new Date(Date.now() + hours * 3_600_000), maxAgeMs: 1e9 })
     // Each has its own share, between half and all of the maximum.
     expect(await lookHere(environment, at(4.9))).toMatchObject(NOTHING_NEW)

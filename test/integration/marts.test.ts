@@ -20,14 +20,14 @@ function noonIn(days: number): string {
   return `${day}T12:00:00-03:00`
 }
 
-async function startSynced(entries: Iterable<Entry>): Promise<SyncedCompany> {
+async function startMirrored(entries: Iterable<Entry>): Promise<SyncedCompany> {
   const company = await startCompany(entries)
   expect((await company.syncHere()).status).toBe('ok')
   return company
 }
 
 test('each mart has its documented columns and types, even without notices', async () => {
-  for (const company of [await startSynced(notices(1, 12)), await startSynced([])]) {
+  for (const company of [await startMirrored(notices(1, 12)), await startMirrored([])]) {
     const columnsOf = await company.query<{ view: string; columns: string[] }>(
       `SELECT table_name AS view, list(column_name || ' ' || data_type ORDER BY column_index) AS columns
        FROM duckdb_columns() WHERE NOT internal GROUP BY ALL`,
@@ -48,7 +48,7 @@ test('each mart has its documented columns and types, even without notices', asy
 
 test('a value of 0 means unknown, and implausible values are suspect', async () => {
   const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 999999.99, null]
-  const company = await startSynced(
+  const company = await startMirrored(
     values.map((valor_estimado, index) =>
       noticeEntry(index + 1, { valor_estimado: valor_estimado ?? undefined }),
     ),
@@ -86,7 +86,7 @@ test('the last day to contest is the third business day before the session, with
     // Across the turn of the year: Christmas and New Year's Day are Fridays.
     ['2027-01-05', '2026-12-30'],
   ]
-  const company = await startSynced(
+  const company = await startMirrored(
     days.map(([day], index) => noticeEntry(index + 1, { data_sessao: `${day}T09:00:00` })),
   )
   expect(
@@ -109,7 +109,7 @@ test('the last day to contest is the third business day before the session, with
 })
 
 test('a session late in the evening is on its local day, not on its day in UTC', async () => {
-  const company = await startSynced([noticeEntry(1, { data_sessao: '2026-12-02T01:30:00Z' })])
+  const company = await startMirrored([noticeEntry(1, { data_sessao: '2026-12-02T01:30:00Z' })])
   expect(
     await company.query(
       'SELECT data_sessao_local::VARCHAR AS local, data_sessao_dia::VARCHAR AS dia FROM editais_ativos',
@@ -146,7 +146,7 @@ function rich(number: number, fields: Record<string, unknown> = {}): Entry {
 }
 
 test('a summary counts each child once, and funnel, states and buyers add up to it', async () => {
-  const company = await startSynced([
+  const company = await startMirrored([
     rich(1, { data_sessao: noonIn(10), uf: 'RJ', valor_estimado: 1000, status: 'pricing' }),
     rich(2, { data_sessao: noonIn(-10), uf: ' ', valor_estimado: 500, status: 'expired' }),
     rich(3, { data_sessao: noonIn(40), uf: 'RJ', valor_estimado: 0, status: 'novo_status' }),
@@ -216,7 +216,7 @@ test('a buyer has the name of its latest notice on every card, and white space m
   const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'none' }]
   const named = (number: number, orgao: string, updated_at: string) =>
     noticeEntry(number, { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at }, { alerts })
-  const company = await startSynced([
+  const company = await startMirrored([
     named(1, 'Zeladoria Antiga', '2026-10-01T00:00:00Z'),
     named(2, 'Agência Nova', '2026-10-02T00:00:00Z'),
     noticeEntry(3, { status: 'discarded', discard_reason: 'Longe\n' }),
@@ -283,7 +283,7 @@ test('moves between phases and changes of fields are shown as observed', async (
 })
 
 test('a change of any field of the list is shown', async () => {
-  const company = await startSynced([noticeEntry(1, healthyNotice(idOf(1)))])
+  const company = await startMirrored([noticeEntry(1, healthyNotice(idOf(1)))])
   const fields = fieldsBelow('Notice').filter(({ name }) => !['id', 'updated_at'].includes(name))
   const edital = Object.fromEntries(fields.map(field => [field.name, otherValue(field)]))
   company.world.update(idOf(1), { edital, updatedAt: new Date() })

@@ -8,7 +8,7 @@ import { type StandIn, startMetabase } from '#test/support/metabase/stand_in.ts'
 import { noticeEntry, notices } from '#test/support/notices.ts'
 import { type Environment, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startSynced } from '#test/support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
@@ -23,8 +23,7 @@ type Followed = {
 
 /** A company with a snapshot, and a Metabase set up for it by `npm run metabase`. */
 async function startFollowed(): Promise<Followed> {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const metabase = await startMetabase()
   const directory = await temporaryDirectory()
   const passwordFile = join(directory, 'password')

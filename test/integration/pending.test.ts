@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { syncHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 import { queryWarehouse } from '#test/support/tables.ts'
 import { asked, expectTruth, snapshots } from '#test/support/truth.ts'
 
@@ -59,8 +59,7 @@ test('an analysis is pending until it is fetched, and quarantined until its noti
 })
 
 test('an analysis due for refetching after any change of its notice stays pending until fetched', async () => {
-  const company = await startCompany(notices(1, 4))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 4))
   company.world.update(idOf(1), { edital: { status: 'ready' }, analysis: { alerts: [] } })
   company.faults.plan = [{ fault: 'status', status: 500, kinds: ['analysis'] }]
   expect(await company.syncHere()).toMatchObject({ changed: 1, failed: 1, status: 'partial' })
@@ -153,8 +152,7 @@ test('a filtered run concludes nothing about notices that it did not list', asyn
 })
 
 test('an analysis that is again as it was before its quarantine leaves the quarantine in the snapshot too', async () => {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const open = 'SELECT count(*) AS n FROM quarantine WHERE resolved_at IS NULL'
   company.faults.plan = [{ fault: 'truncate', kinds: ['analysis'] }]
   expect(await company.syncHere({ ids: [idOf(1)] })).toMatchObject({ quarantined: 1 })

@@ -9,14 +9,13 @@ import { CATALOG } from '#schema/marts.ts'
 import { notices } from '#test/support/notices.ts'
 import { companyDirectory, type Environment, runCommand, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startSynced } from '#test/support/synced.ts'
 
 const SECRET = 'the words of another file'
 
 /** One company with a snapshot, and a file beside the snapshot that does not belong to it. */
 async function published(settings: Environment = {}) {
-  const company = await startCompany(notices(1, 6), settings)
-  await company.syncHere()
+  const company = await startSynced(notices(1, 6), settings)
   const { environment } = company
   const snapshot = await realpath(join(companyDirectory(environment), 'lake/latest'))
   const file = join(environment.DATA_DIR as string, 'secret.csv')

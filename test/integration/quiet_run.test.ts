@@ -11,7 +11,7 @@ import { contextHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { type Environment, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 import { expectTruth } from '#test/support/truth.ts'
 
 const HOUR_MS = 3_600_000
@@ -19,10 +19,7 @@ const HOUR_MS = 3_600_000
 const pathsOf = ({ DATA_DIR = '' }: Environment) => companyPaths(DATA_DIR, 'acme')
 
 async function startSettled(count = 6, settings: Environment = {}): Promise<SyncedCompany> {
-  const company = await startCompany(notices(1, count), settings)
-  await company.syncHere()
-  company.sandbox.requests.reset()
-  return company
+  return await startSynced(notices(1, count), settings)
 }
 
 /** What `sync --json` prints, with the code 0. */
@@ -130,7 +127,8 @@ describe('a run by hand opens the warehouse', () => {
   })
 
   it('once an hour, so that the snapshots show recent runs', async () => {
-    const { environment } = await startSettled()
+    const { environment, syncHere } = await startCompany(notices(1, 6))
+    await syncHere()
     const in59Minutes = () => new Date(Date.now() + HOUR_MS - 60_000)
     expect(await quietHere(environment, in59Minutes)).not.toBeNull()
     // Counted from the run before it, which opened the warehouse.

@@ -7,7 +7,7 @@ import { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, type Environment, runCommand } from '#test/support/project.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 import { dataTables, type Tables, warehouseTables } from '#test/support/tables.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
@@ -75,9 +75,8 @@ test('a rebuild gives the same tables, row for row, without a request, and so do
 })
 
 test('a raw log with a gap is refused, and the warehouse does not change', async () => {
-  const company = await startCompany(notices(1, 6))
+  const company = await startSynced(notices(1, 6))
   const { environment } = company
-  await company.syncHere()
   const before = await everything(environment)
   const raw = join(companyDirectory(environment), 'raw')
   const segments = await sealedSegments(raw)
@@ -118,9 +117,8 @@ test('a rebuild from a log that lost its end is published, and stays the latest'
 })
 
 test('a line that cannot be loaded is quarantined, and the rest of its segment loads', async () => {
-  const company = await startCompany(notices(1, 6))
+  const company = await startSynced(notices(1, 6))
   const { environment, world } = company
-  await company.syncHere()
   const [poisoned, fine] = [idOf(2), idOf(3)]
   for (const id of [poisoned, fine]) world.update(id, { edital: { objeto: 'Mudou' }, updatedAt: NOON })
   const items = [{ numero_item: 1, quantidade: { abc: 'an object' } }]

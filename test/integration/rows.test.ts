@@ -4,7 +4,7 @@ import { expect, it, onTestFinished, test } from 'vitest'
 import { observeSteps } from '#src/platform/durable.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 import { expectTruth } from '#test/support/truth.ts'
 
 const NOON = new Date('2026-11-20T12:00:00Z')
@@ -18,8 +18,7 @@ async function rowsOf({ environment }: SyncedCompany): Promise<string> {
 }
 
 test('a run that fails while rows wait in memory loses none of them', async () => {
-  const company = await startCompany(notices(1, 6))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 6))
   for (const number of [1, 2])
     company.world.update(idOf(number), { analysis: { alerts: [{ title: 'Outro' }] }, updatedAt: NOON })
   let sealed = 0
@@ -87,8 +86,7 @@ it.each(DAMAGES)(
 it.each(DAMAGES)(
   'if a file of rows %s, the next run rebuilds the warehouse from the log',
   async (_, damage) => {
-    const company = await startCompany(notices(1, 6))
-    await company.syncHere()
+    const company = await startSynced(notices(1, 6))
     const before = await rowsOf(company)
     const [file = ''] = await readdir(join(before, 'items'))
     await damage(join(before, 'items', file))

@@ -20,7 +20,7 @@ import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, type Environment, filesBelow, surroundings } from '#test/support/project.ts'
 import type { Read } from '#test/support/reader.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 import { snapshots } from '#test/support/truth.ts'
 
 const DAY_MS = 24 * 3600 * 1000
@@ -86,8 +86,7 @@ test('a snapshot matches its manifest and catalog, and can be read without DuckD
 })
 
 test('every table and column in the catalog has a comment', async () => {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const views = await company.query(
     'SELECT view_name AS name, comment FROM duckdb_views() WHERE NOT internal ORDER BY ALL',
   )
@@ -267,9 +266,8 @@ function versionsOf(reads: readonly Read[]): number[] {
 }
 
 test('the next publish rewrites a file that was lost from the latest snapshot', async () => {
-  const company = await startCompany(notices(1, 6))
+  const company = await startSynced(notices(1, 6))
   const { environment } = company
-  await company.syncHere()
   const [month] = (await readdir(join(await latest(environment), 'analyses'))) as [string]
   await rm(join(await latest(environment), 'analyses', month))
   company.world.put(noticeEntry(7))
@@ -278,8 +276,7 @@ test('the next publish rewrites a file that was lost from the latest snapshot', 
 })
 
 test('changes made to a catalog are not in the next one', async () => {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const catalog = join(await latest(company.environment), 'catalog.duckdb')
   await chmod(catalog, 0o644)
   const db = await Database.open(catalog)
@@ -293,8 +290,7 @@ test('changes made to a catalog are not in the next one', async () => {
 })
 
 test('a moved data directory is published again for its new place', async () => {
-  const company = await startCompany(notices(1, 4))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 4))
   const old = company.environment.DATA_DIR ?? ''
   await rename(join(old, 'acme'), join(old, 'moved'))
   const moved = { ...company.environment, COMPANY: 'moved' }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openOptions } from '#src/pipeline/run.ts'
-import type { DURABLE_STEPS } from '#src/platform/durable.ts'
+import { DURABLE_STEPS } from '#src/platform/durable.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
 import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
@@ -24,6 +24,21 @@ const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 const PRELOAD = join(import.meta.dirname, 'end_at_step.ts')
 
 type Step = (typeof DURABLE_STEPS)[number]
+
+/** Their runs, and the run after them, apply the whole log again. */
+const REBUILDS: readonly Step[] = ['rebuilt.directory', 'rebuilt.rename', 'rows.rename', 'rows.remove']
+
+const [LAST, ...OTHERS] = DURABLE_STEPS.toReversed() as [Step, ...Step[]]
+
+/**
+ * The steps in the order of a chain. Last step first: a run that dies late has published, so the next one finds
+ * snapshots. Then the rebuilds, while the log is short.
+ */
+export const CHAINED_STEPS: readonly Step[] = [
+  LAST,
+  ...REBUILDS,
+  ...OTHERS.filter(step => !REBUILDS.includes(step)),
+]
 
 /** A company whose runs all end early: each starts from the state that the previous one left, with new changes. */
 export type CrashChain = {

@@ -3,7 +3,8 @@ import { openQueues, type Queues } from '#jobs/queue.ts'
 import { createLogger } from '#src/platform/log.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import type { RunReport } from '#src/store/run_report.ts'
-import { type Daemon, type LogLine, until } from './daemon.ts'
+import { type Daemon, type LogLine, startDaemon, until } from './daemon.ts'
+import { leaveFirstRun } from './first_run.ts'
 import type { Environment, Started } from './project.ts'
 import { openRedis } from './redis.ts'
 import { type SyncedCompany, startCompany } from './synced.ts'
@@ -31,6 +32,21 @@ export async function startAcme(
   const patient = { SYNC_CRON: NEVER, JOB_LOCK_MS: '3000', API_TIMEOUT_MS: '60000' }
   const company = await startCompany(entries, { ...patient, ...settings })
   return { company, environment: { ...company.environment, ...(await redisSettings()) } }
+}
+
+/** A worker of a company like that of `startAcme` that has had its first run, and is idle. */
+export async function startIdle(
+  entries: Iterable<Entry>,
+  settings: Environment = {},
+): Promise<{ company: SyncedCompany; environment: Environment; worker: Daemon }> {
+  const { company, environment: shared } = await startAcme(entries)
+  await leaveFirstRun(company.world, company.environment)
+  company.sandbox.requests.reset()
+  const environment = { ...shared, ...settings }
+  const worker = await startDaemon(environment)
+  await until(async () => (await worker.ask('/readyz')).ok, { what: 'a ready worker' })
+  await untilIdle(worker)
+  return { company, environment, worker }
 }
 
 /** The last log line of a run. */

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { RunReport } from '#src/store/run_report.ts'
-import { Database, type Row } from '#src/store/warehouse/database.ts'
+import type { Row } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
+import { inWorkerDatabase } from './worker_database.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 
@@ -99,12 +101,16 @@ export function companyDirectory(environment: Environment): string {
 /** Rows of the latest snapshot, read with DuckDB through its catalog. */
 export async function queryLatest<T extends Row>(environment: Environment, sql: string): Promise<T[]> {
   const latest = await realpath(join(companyDirectory(environment), 'lake/latest'))
-  const db = await Database.open(join(latest, 'catalog.duckdb'), { readOnly: true, threads: 1 })
-  try {
-    return await db.rows<T>(sql)
-  } finally {
-    db.close()
-  }
+  return await inWorkerDatabase(async db => {
+    await db.run(`ATTACH ${literal(join(latest, 'catalog.duckdb'))} AS latest (READ_ONLY)`)
+    try {
+      await db.run('USE latest')
+      return await db.rows<T>(sql)
+    } finally {
+      await db.run('USE memory')
+      await db.run('DETACH latest')
+    }
+  })
 }
 
 /** The bytes of every file below a directory, by path. */

@@ -5,6 +5,7 @@ import { type Entry, World } from '#src/sandbox/world.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import type { Row } from '#src/store/warehouse/database.ts'
 import type { SyncRequest } from '#src/sync.ts'
+import { leaveFirstRun } from './first_run.ts'
 import { syncHere } from './here.ts'
 import { type Environment, queryLatest, settingsFor, syncOnce, temporaryDirectory } from './project.ts'
 import { runShared } from './shared.ts'
@@ -41,7 +42,21 @@ export async function startCompany(
   return companyAt(sandbox, world, environment)
 }
 
-/** The same for a given sandbox and settings. */
+/**
+ * The same after a first run, for tests that begin with the next one; no request is counted yet. The run can be some
+ * minutes old: tests of its age make their own.
+ */
+export async function startSynced(
+  entries: Iterable<Entry> | World,
+  settings: Environment = {},
+): Promise<SyncedCompany> {
+  const company = await startCompany(entries, settings)
+  await leaveFirstRun(company.world, company.environment)
+  company.sandbox.requests.reset()
+  return company
+}
+
+/** The same as `startCompany` for a given sandbox and settings. */
 export function companyAt(sandbox: Sandbox, world: World, environment: Environment): SyncedCompany {
   async function checked(run: () => Promise<RunReport>): Promise<RunReport> {
     sandbox.requests.reset()

@@ -22,14 +22,13 @@ import { idOf, notices } from '#test/support/notices.ts'
 import { isRoot, STRANGER } from '#test/support/other_users.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 
 const KEPT = 'do not write here\n'
 
 /** A synced company, and a file outside it that the planted links point to. */
 async function openCompany(): Promise<SyncedCompany & { at: (name: string) => string; target: string }> {
-  const company = await startCompany(notices(1, 4))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 4))
   const target = join(await temporaryDirectory(), 'target')
   await writeFile(target, KEPT, { mode: 0o644 })
   const directory = companyDirectory(company.environment)

@@ -4,7 +4,7 @@ import { serveWorker } from '#test/support/http.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { exchange, parsed } from '#test/support/raw_http.ts'
 import { serveApi } from '#test/support/serve.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 
 const LIST = '/api/v1/editais'
 const NOTICE = `${LIST}/${idOf(1)}`
@@ -137,8 +137,7 @@ function essence(answer: string): object {
 }
 
 test('sandbox, serve and daemon give the same answer to every request', async () => {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const mirrored = await serveApi(company.environment)
   const worker = await serveWorker({ api: createServeRoutes(mirrored.parts) })
   const key = mirrored.keys.acme as string

@@ -10,14 +10,13 @@ import { idOf, notices } from '#test/support/notices.ts'
 import { readMetrics } from '#test/support/prometheus.ts'
 import { exchange, parsed } from '#test/support/raw_http.ts'
 import { serveApi } from '#test/support/serve.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
 /** A mirror, with another server that has trusted proxies and readable metrics. */
 async function serve(trustedProxies: readonly string[] = []) {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const mirrored = await serveApi(company.environment)
   const registry = new Registry()
   const metrics = createServiceMetrics(registry)

@@ -2,18 +2,18 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { askAt, serveApi } from '#test/support/serve.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
 async function synced(count = 30): Promise<SyncedCompany> {
-  const company = await startCompany(notices(1, count))
-  await company.syncHere()
-  return company
+  return await startSynced(notices(1, count))
 }
 
 test('unchanged data is not sent again, and answers can be compressed', async () => {
-  const { ask } = await serveApi((await synced()).environment)
+  const { environment, syncHere } = await startCompany(notices(1, 30))
+  await syncHere()
+  const { ask } = await serveApi(environment)
   for (const path of [PATH, `${PATH}/${idOf(1)}`, `${PATH}/${idOf(1)}/analysis`]) {
     const { headers, body, status } = await ask(path)
     expect([status, headers['content-type']]).toEqual([200, 'application/json'])

@@ -7,14 +7,13 @@ import { startCompanies } from '#test/support/companies.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
 test('a key is shown once, listed by its prefix, and refused from the moment it is revoked', async () => {
-  const company = await startCompany(notices(1, 3))
+  const company = await startSynced(notices(1, 3))
   const { environment } = company
-  await company.syncHere()
   const keys = (args: readonly string[]) => runShared(['keys', ...args], environment)
 
   expect(await keys(['list'])).toMatchObject({ code: 0, stdout: 'There are no keys yet.\n' })
@@ -74,8 +73,7 @@ test('a key is shown once, listed by its prefix, and refused from the moment it 
 })
 
 test('the last use of a key is recorded shortly after', async () => {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const { ask, store } = await serveApi(company.environment)
   expect(store.list(null)[0]?.lastUsedAt).toBeNull()
   await ask(PATH)
@@ -115,8 +113,7 @@ test('a key sees one company, even if another has the same ids', async () => {
 })
 
 test('a locked or replaced file of keys causes no wait, no restart and no wrong answer', async () => {
-  const company = await startCompany(notices(1, 1))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 1))
   const { ask, keys, store, lines } = await serveApi(company.environment)
   const path = join(company.environment.DATA_DIR as string, 'api_keys.sqlite')
   const backup = new DatabaseSync(path)

@@ -10,7 +10,7 @@ import { until } from '#test/support/daemon.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { companyDirectory, type Environment } from '#test/support/project.ts'
 import { serveApi } from '#test/support/serve.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { type SyncedCompany, startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
@@ -35,8 +35,7 @@ function storeOf(environment: Environment): string {
 }
 
 async function synced(): Promise<SyncedCompany> {
-  const company = await startCompany(notices(1, 6))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 6))
   return company
 }
 

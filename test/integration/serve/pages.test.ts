@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createRandom } from '#src/sandbox/random.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { type ServedApi, serveApi } from '#test/support/serve.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 const STATUSES = ['screening', 'analysis', 'pricing', 'ready', 'discarded', 'expired']
@@ -65,8 +65,7 @@ test('pages are parts of one list, newest first, for every set of phases', async
 })
 
 test('a limit or offset out of bounds is replaced by the nearest valid one', async () => {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const { json } = await serveApi(company.environment)
   for (const [query, limit, offset, count] of [
     ['', 50, 0, 3],
@@ -129,8 +128,7 @@ test('while snapshots are replaced, every answer is complete and of one snapshot
 })
 
 test('a thousand hostile requests are answered like any others, and break nothing', async () => {
-  const company = await startCompany(notices(1, 5))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 5))
   const { ask, lines } = await serveApi(company.environment)
   const seed = process.env.TEST_SEED ?? String(Date.now())
   const random = createRandom(`hostile ${seed}`)

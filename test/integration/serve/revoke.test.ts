@@ -9,14 +9,13 @@ import { notices } from '#test/support/notices.ts'
 import { type Environment, surroundings } from '#test/support/project.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 const MAIN = join(import.meta.dirname, '../../../src/cli/main.js')
 
 async function startServed() {
-  const company = await startCompany(notices(1, 2))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 2))
   const { environment } = company
   const dataDir = environment.DATA_DIR as string
   const served = await serveApi(environment)

@@ -9,7 +9,7 @@ import { literal } from '#src/store/warehouse/quoted.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { expectRoundTrip } from '#test/support/round_trip.ts'
 import { serveApi } from '#test/support/serve.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 
 /** The number of notices; ROUND_TRIP=5000 tests more. Real ones: `test/integration/real_notices.test.ts`. */
 const NOTICES = Number(process.env.ROUND_TRIP ?? 300)
@@ -61,8 +61,7 @@ test('dates, local times and nanoseconds, which do not fit microseconds, are ser
 })
 
 test('a snapshot of an earlier version, without the latest columns, is served', async () => {
-  const company = await startCompany(notices(1, 3))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 3))
   const { lake } = companyPaths(company.environment.DATA_DIR as string, 'acme')
   const db = await Database.open(':memory:')
   for (const [table, column] of [

@@ -8,7 +8,7 @@ import { notices } from '#test/support/notices.ts'
 import { type Environment, startCommand } from '#test/support/project.ts'
 import { askAt } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
-import { startCompany } from '#test/support/synced.ts'
+import { startCompany, startSynced } from '#test/support/synced.ts'
 
 const PATH = '/api/v1/editais'
 
@@ -29,9 +29,8 @@ async function startServe(environment: Environment) {
 }
 
 test('serve answers while the API is down, describes itself, and exits on SIGTERM', async () => {
-  const company = await startCompany(notices(1, 5))
+  const company = await startSynced(notices(1, 5))
   const { environment, sandbox } = company
-  await company.syncHere()
   await sandbox.close()
   const key = (await runShared(['keys', 'create', '--description', 'CRM'], environment)).stdout.trim()
   const { url, child, ended, lines } = await startServe(environment)

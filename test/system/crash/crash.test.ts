@@ -13,7 +13,7 @@ import {
   runCommand,
   startCommand,
 } from '#test/support/project.ts'
-import { expectConserved, type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { expectConserved, type SyncedCompany, startCompany, startSynced } from '#test/support/synced.ts'
 import { dataTables, queryWarehouse, type Tables, warehouseTables } from '#test/support/tables.ts'
 import { expectTruth, snapshots } from '#test/support/truth.ts'
 
@@ -201,16 +201,14 @@ async function interrupted(company: SyncedCompany, args: readonly string[]): Pro
 }
 
 test('the next run of any mode makes up for a full run that was killed while it read the list', async () => {
-  const company = await startCompany(notices(1, 5))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 5))
   await syncUntil(company, onAsked('list', 1), 'SIGKILL', ['--full'])
   expect(await company.syncHere()).toMatchObject({ mode: 'incremental', loaded: 5, unchanged: 0 })
   expect(await company.syncHere()).toMatchObject({ loaded: 0, unchanged: 5 })
 })
 
 test('the next run removes what a killed run left behind', async () => {
-  const company = await startCompany(notices(1, 5))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 5))
   const root = companyDirectory(company.environment)
   await mkdir(join(root, 'tmp'))
   const unfinished = join(root, 'lake/snapshots/20990101T000000Z-000099/editais')
@@ -242,8 +240,7 @@ test('the next run removes what a killed run left behind', async () => {
 })
 
 test('the next run repairs a missing or outdated link to the latest snapshot', async () => {
-  const company = await startCompany(notices(1, 5))
-  await company.syncHere()
+  const company = await startSynced(notices(1, 5))
   const latest = join(companyDirectory(company.environment), 'lake/latest')
   const first = await readlink(latest)
   company.world.update(idOf(1), { updatedAt: NOON })

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { DURABLE_STEPS } from '#src/platform/durable.ts'
 import { checkDurableFirst } from '#test/simulation/snapshots.ts'
-import { type CrashChain, startCrashChain } from '#test/support/crash_chain.ts'
+import { CHAINED_STEPS, type CrashChain, startCrashChain } from '#test/support/crash_chain.ts'
 
 let chain: CrashChain
 beforeAll(async () => {
@@ -9,8 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => chain.close())
 
-// Last step first: a run that dies late has published, so the next one finds snapshots.
-test.each(DURABLE_STEPS.toReversed())(
+test.each(CHAINED_STEPS)(
   'a run killed after %s leaves a state from which the next one continues',
   async step => {
     const { code, reached, stderr } = await chain.runUntil({ step, when: 'after', signal: 'SIGKILL' })

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { RunReport } from '#src/store/run_report.ts'
 import { DAEMON_TEST, killProcess, startDaemon, until } from '#test/support/daemon.ts'
-import { listenTo, nextRun, runsOf, startAcme, untilIdle } from '#test/support/daemon_runs.ts'
+import { listenTo, nextRun, runsOf, startIdle } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { notices } from '#test/support/notices.ts'
 import { type Ended, type Environment, startCommand } from '#test/support/project.ts'
@@ -37,11 +37,7 @@ function reportOf({ code, stdout, stderr }: Ended): RunReport {
 
 /** A worker with a full run under way for a request, with half of its analyses fetched. */
 async function startHeldFull(settings: Environment = {}) {
-  const { company, environment: shared } = await startAcme(notices(1, TOTAL))
-  const environment = { ...shared, ...settings }
-  const worker = await startDaemon(environment)
-  await nextRun(worker, 'acme', 0)
-  await untilIdle(worker)
+  const { company, environment, worker } = await startIdle(notices(1, TOTAL), settings)
   company.sandbox.requests.reset()
   const held = holdAfter(company.sandbox, 'analysis', { passing: TOTAL / 2 })
   const request = enqueueFull(environment)
@@ -76,10 +72,7 @@ test('… and if its daemon restarts', async () => {
 })
 
 test('requests made at the same time all get the result of a run that started after them', async () => {
-  const { environment } = await startAcme(notices(1, TOTAL))
-  const worker = await startDaemon(environment)
-  await nextRun(worker, 'acme', 0)
-  await untilIdle(worker)
+  const { environment } = await startIdle(notices(1, TOTAL))
   for (let round = 0; round < 2; round += 1) {
     const requests = Array.from({ length: 3 }, () => enqueueFull(environment))
     const reports = (await Promise.all(requests.map(({ ended }) => ended))).map(reportOf)
@@ -115,10 +108,7 @@ test('--wait ends it after the given seconds, even while another run is under wa
 })
 
 test('--wait ends it even if its own run has started', async () => {
-  const { company, environment } = await startAcme(notices(1, TOTAL))
-  const worker = await startDaemon(environment)
-  await nextRun(worker, 'acme', 0)
-  await untilIdle(worker)
+  const { company, environment, worker } = await startIdle(notices(1, TOTAL))
   const held = holdAfter(company.sandbox, 'analysis', { passing: TOTAL / 2 })
   const request = enqueueFull(environment, '--wait', '8')
   await held.reached
