@@ -157,7 +157,8 @@ export class SimulatedCompany implements NoticeSource {
       created_at: created.toISOString(),
       updated_at: at,
     })
-    const analysis = { ...entry.analysis, id: entry.edital.id, status: entry.edital.status }
+    const bare = this.#random.chance(0.15) && { requirements: [], items: [], alerts: [] }
+    const analysis = { ...entry.analysis, ...bare, id: entry.edital.id, status: entry.edital.status }
     this.world.put({ ...entry, analysis })
     this.#count('arrived')
   }
@@ -198,9 +199,13 @@ export class SimulatedCompany implements NoticeSource {
   #analysis(): Record<string, unknown> {
     this.#versions += 1
     const version = this.#versions
+    // Its rows are in no file.
+    const isBare = this.#random.chance(0.15)
     const some = (name: string, max: number, element: (n: number) => object) =>
-      this.#random.chance(0.6) && {
-        [name]: Array.from({ length: this.#random.int(0, max) }, (_, index) => element(index + 1)),
+      (isBare || this.#random.chance(0.6)) && {
+        [name]: isBare
+          ? []
+          : Array.from({ length: this.#random.int(0, max) }, (_, index) => element(index + 1)),
       }
     return {
       analysis_level: this.#random.pick(LEVELS),

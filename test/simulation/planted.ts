@@ -127,6 +127,13 @@ export const PLANTED: readonly Planted[] = [
     to: 'sealed.slice(Math.max(0, applied - 1), upTo)',
   },
   {
+    invariant: 'I5',
+    name: 'bare-analysis-keeps-a-file',
+    file: 'src/store/warehouse/row_sql.ts',
+    from: "join(' + ')} > 0`",
+    to: "join(' + ')} >= 0`",
+  },
+  {
     invariant: 'I7',
     name: 'key-not-masked',
     file: 'src/api/client/transport.ts',
