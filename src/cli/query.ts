@@ -1,26 +1,32 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { environmentOf, readCompanies } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { counted } from '#src/platform/count.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { companyPaths } from '#src/store/company.ts'
-import { askFenced, failed, fence } from '#src/store/lake/fence.ts'
+import { askFenced, askFreely, type ForeignSql, fence } from '#src/store/lake/fence.ts'
 import { filesOf, openSnapshot, openSnapshots, sourceOf } from '#src/store/lake/read.ts'
-import type { Answer, Database } from '#src/store/warehouse/database.ts'
-import { jsonValue, renderCsv, renderTable } from './table.ts'
+import type { Database, Stream } from '#src/store/warehouse/database.ts'
+import { printCsv, printJson, printTable } from './query_output.ts'
 
-/** More is of no use in a terminal; `--csv` and `--json` print all rows. */
-const MAX_TABLE_ROWS = 200
-
-type Options = { company?: string; all?: true; csv?: true; json?: true; allowFiles?: true }
+type Options = {
+  company?: string
+  all?: true
+  csv?: true
+  json?: true
+  file?: string
+  allowFiles?: true
+}
 
 export function queryCommand(environment: Environment): Command {
   return new Command('query')
     .description('Query the latest snapshot in SQL.')
-    .argument('<sql>', 'for example "SELECT status, count(*) FROM editais GROUP BY ALL"')
+    .argument('[sql]', 'for example "SELECT status, count(*) FROM editais GROUP BY ALL"')
+    .option('--file <path>', 'read the SQL from a file, or from standard input if the path is -')
     .option('--company <slug>', 'company to query, instead of COMPANY')
     .option('--all', 'query the latest snapshots of all configured companies together')
     .option('--csv', 'print CSV')
@@ -29,35 +35,61 @@ export function queryCommand(environment: Environment): Command {
       '--allow-files',
       'let the SQL read and write every file that you can, load extensions and change settings; only for SQL that you trust',
     )
-    .action(async (sql: string, options: Options) => {
+    .action(async (sql: string | undefined, options: Options) => {
       if (options.csv && options.json) throw new FatalError('Use --csv or --json, not both.', EXIT.usage)
       if (options.all && options.company) {
         throw new FatalError('Use --all or --company, not both.', EXIT.usage)
       }
-      const { columns, rows } = await answer(environment, sql, options)
-      if (options.json) process.stdout.write(`${JSON.stringify(rows, jsonValue)}\n`)
-      else if (options.csv) process.stdout.write(renderCsv(columns, rows))
-      else
-        process.stdout.write(
-          `${renderTable(columns, rows.slice(0, MAX_TABLE_ROWS))}${rowCount(rows.length)}\n`,
-        )
+      const print = options.json ? printJson : options.csv ? printCsv : printTable
+      await answer(environment, await sqlOf(sql, options), options, print)
     })
 }
 
-async function answer(environment: Environment, sql: string, options: Options): Promise<Answer> {
+/** @throws FatalError if there is no SQL, or both an argument and a file. */
+async function sqlOf(argument: string | undefined, { file }: Options): Promise<ForeignSql> {
+  if (argument !== undefined && file !== undefined) {
+    throw new FatalError('Use SQL or --file, not both.', EXIT.usage)
+  }
+  const sql =
+    file === undefined
+      ? { text: argument ?? '', file: null }
+      : { text: await textOf(file), file: file === '-' ? 'standard input' : file }
+  if (sql.text.trim() !== '') return sql
+  throw new FatalError(
+    `There is no SQL${sql.file ? ` in ${sql.file}` : ''}. Try: npm run query -- "SELECT count(*) FROM editais"`,
+    EXIT.usage,
+  )
+}
+
+async function textOf(file: string): Promise<string> {
+  if (file === '-') return await text(process.stdin)
+  return await readFile(file, 'utf8').catch(error => {
+    throw new FatalError(`${file} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
+  })
+}
+
+async function answer(
+  environment: Environment,
+  sql: ForeignSql,
+  options: Options,
+  print: (answer: Stream) => Promise<void>,
+): Promise<void> {
   // A directory of its own: DuckDB spills there what does not fit into memory, and the SQL may use it.
   const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-query-'))
+  const remove = () => rmSync(temporary, { recursive: true, force: true })
+  // A reader that closes the pipe ends the process at once.
+  process.once('exit', remove)
   try {
     const { db, files } = await openFor(environment, options, temporary)
     try {
-      if (options.allowFiles) return await db.table(sql).catch(error => Promise.reject(failed(error)))
-      await fence(db, files)
-      return await askFenced(db, sql)
+      if (!options.allowFiles) await fence(db, files)
+      await print(await (options.allowFiles ? askFreely(db, sql) : askFenced(db, sql)))
     } finally {
       db.close()
     }
   } finally {
-    await rm(temporary, { recursive: true, force: true })
+    process.off('exit', remove)
+    remove()
   }
 }
 
@@ -87,9 +119,4 @@ export async function lakesOf(environment: Environment): Promise<string[]> {
     const { dataDir, company } = readSettings(own)
     return companyPaths(dataDir, company).lake
   })
-}
-
-function rowCount(rows: number): string {
-  if (rows <= MAX_TABLE_ROWS) return counted(rows, 'row')
-  return `${MAX_TABLE_ROWS} of ${counted(rows, 'row')}; --csv and --json print all`
 }

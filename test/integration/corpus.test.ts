@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readApiSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
-import { renderCsv } from '#src/cli/table.ts'
+import { csvLine } from '#src/cli/table.ts'
 import { ListedFile } from '#src/pipeline/listed.ts'
 import { readInto, scan } from '#src/pipeline/scan.ts'
 import type { RawAnswer } from '#src/sandbox/faults.ts'
@@ -278,11 +278,7 @@ async function scanOf({ environment, dataDir }: Company): Promise<unknown> {
 
 it('text that a spreadsheet would read as a formula is exported unchanged', () => {
   const texts = ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '=HYPERLINK("http://x","y")', '-1,5\r\n"x"']
-  const csv = renderCsv(
-    ['objeto'],
-    texts.map(objeto => ({ objeto })),
-  )
-  expect(csv).toBe(
-    'objeto\r\n=1+1\r\n+1\r\n-1\r\n@SUM(A1)\r\n\t=1\r\n"=HYPERLINK(""http://x"",""y"")"\r\n"-1,5\r\n""x"""\r\n',
+  expect(texts.map(text => csvLine([text])).join('')).toBe(
+    '=1+1\r\n+1\r\n-1\r\n@SUM(A1)\r\n\t=1\r\n"=HYPERLINK(""http://x"",""y"")"\r\n"-1,5\r\n""x"""\r\n',
   )
 })

@@ -104,7 +104,17 @@ describe('a mistake', () => {
         code: 2,
         expected: ['--id', 'Not a valid notice id'],
       },
-      'a query without SQL': { args: ['query'], code: 2, expected: ["missing required argument 'sql'"] },
+      'a query without SQL': { args: ['query'], code: 2, expected: ['There is no SQL. Try: npm run query'] },
+      'SQL and a file of it': {
+        args: ['query', 'SELECT 1', '--file', 'x.sql'],
+        code: 2,
+        expected: ['Use SQL or --file, not both'],
+      },
+      'a file of SQL that does not exist': {
+        args: ['query', '--file', 'x.sql'],
+        code: 2,
+        expected: ['x.sql cannot be read: ENOENT'],
+      },
       'a query before any sync': {
         args: ['query', 'SELECT 1'],
         code: 1,
@@ -263,7 +273,7 @@ describe('--help', () => {
     ],
     status: ['Usage: npm run status -- [options]', '--company', '--json'],
     'keys create': ['Usage: npm run keys -- create [options]', '--description'],
-    query: ['--company', '--csv', '--json', '<sql>'],
+    query: ['--company', '--csv', '--json', '--file', '[sql]'],
     replay: ['--company', '--json'],
     rebuild: ['--company', '--json'],
     publish: ['--company', '--json'],

@@ -52,11 +52,16 @@ export function surroundings(): Environment {
 export type Started = { readonly child: ChildProcess; readonly ended: Promise<Ended> }
 
 /** Starts a command as npm would, in a directory without a `.env`. */
-export function startCommand(args: readonly string[], environment: Environment, cwd: string): Started {
+export function startCommand(
+  args: readonly string[],
+  environment: Environment,
+  cwd: string,
+  stdin: 'ignore' | 'pipe' = 'ignore',
+): Started {
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd,
     env: { ...surroundings(), ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [stdin, 'pipe', 'pipe'],
   })
   onTestFinished(() => {
     child.kill('SIGKILL')

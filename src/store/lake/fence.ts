@@ -1,5 +1,5 @@
 import { FatalError, messageOf } from '#src/platform/errors.ts'
-import type { Answer, Database, StatementKind } from '#src/store/warehouse/database.ts'
+import type { Database, StatementKind, Stream } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
 
 /**
@@ -29,26 +29,56 @@ export async function fence(db: Database, readable: readonly string[]): Promise<
   await db.run('SET lock_configuration = true')
 }
 
+/** SQL that is not ours, and the file that it is from, if any. */
+export type ForeignSql = { readonly text: string; readonly file: string | null }
+
 /**
  * The answer of a fenced database to any SQL.
- * @throws FatalError if the query fails or the fence forbids it.
+ * @throws FatalError if the query fails or the fence forbids it; the answer's rows throw it, too.
  */
-export async function askFenced(db: Database, sql: string): Promise<Answer> {
+export async function askFenced(db: Database, sql: ForeignSql): Promise<Stream> {
   const admit = (kind: StatementKind) => {
     if (!ADMITTED.includes(kind)) throw off(`A query may not be ${article(kind)} statement.`)
-    if (kind === 'EXPLAIN' && EXPLAINED_WRITES.test(sql))
+    if (kind === 'EXPLAIN' && EXPLAINED_WRITES.test(sql.text))
       throw off('EXPLAIN may not name COPY or EXPORT, because EXPLAIN ANALYZE would run them.')
   }
-  return await db.ask(sql, admit).catch(error => {
-    if (error instanceof FatalError) throw error
-    const message = messageOf(error)
-    throw IS_OFF.test(message) ? off(`The query failed: ${message}.`) : failed(error)
+  return await explaining(db.ask(sql.text, admit), error => {
+    const explained = failed(error, sql)
+    return IS_OFF.test(messageOf(error)) ? off(`${explained.message}.`) : explained
   })
 }
 
-/** The error shown to the user for a failed query. */
-export function failed(error: unknown): FatalError {
-  return new FatalError(`The query failed: ${messageOf(error)}`)
+/** The answer of a database without a fence, to SQL that the user trusts. */
+export async function askFreely(db: Database, sql: ForeignSql): Promise<Stream> {
+  return await explaining(
+    db.ask(sql.text, () => {}),
+    error => failed(error, sql),
+  )
+}
+
+/** The same answer, with errors as the user is shown them. */
+async function explaining(asked: Promise<Stream>, explain: (error: unknown) => FatalError): Promise<Stream> {
+  const shown = (error: unknown) => (error instanceof FatalError ? error : explain(error))
+  const { columns, rows } = await asked.catch(error => {
+    throw shown(error)
+  })
+  return {
+    columns,
+    rows: async function* (form) {
+      try {
+        yield* rows(form)
+      } catch (error) {
+        throw shown(error)
+      }
+    },
+  }
+}
+
+function failed(error: unknown, { file }: ForeignSql): FatalError {
+  // After its first line, the message shows the line of the SQL, if the database knows it.
+  const [, line] = /^LINE (\d+):/m.exec(error instanceof Error ? error.message : '') ?? []
+  const place = file === null ? '' : ` in ${file}${line === undefined ? '' : `, line ${line}`}`
+  return new FatalError(`The query failed${place}: ${messageOf(error)}`)
 }
 
 function off(what: string): FatalError {

@@ -1,12 +1,18 @@
 import {
   type DuckDBConnection,
+  type DuckDBDataChunk,
   DuckDBInstance,
+  type DuckDBPreparedStatement,
+  type DuckDBResult,
   type DuckDBResultReader,
+  type DuckDBType,
   type DuckDBValue,
+  ResultReturnType,
   StatementType,
 } from '@duckdb/node-api'
 import { type DurableStep, take } from '#src/platform/durable.ts'
 import { identifier, literal } from './quoted.ts'
+import { hidesFields, isNumeric, jsonWriter, textWriter, type WriteValue } from './values.ts'
 
 /**
  * DuckDB's memory limit, the same for a company of any size: one segment of the raw log in flight, or the export of
@@ -18,10 +24,31 @@ const ROW_GROUP_ROWS = 16_384
 /** A checkpoint rewrites the last, partial row group of every table, so once per run is enough. */
 const CHECKPOINT_THRESHOLD = '1TB'
 
+/**
+ * What a stream prepares ahead: one chunk. DuckDB does not count the texts in it, so its own 1 MB can be thirty chunks
+ * of any size. A larger buffer is no faster.
+ */
+const STREAM_BUFFER = '1KiB'
+/** A second run keeps its rows in memory, outside the limit above. */
+const MAX_SECOND_RUN_BYTES = 256 * 1024 * 1024
+
 type DatabaseOptions = { threads?: number; temporaryDirectory?: string }
 type Parameters = Record<string, DuckDBValue>
 export type Row = Record<string, unknown>
 export type Answer = { readonly columns: string[]; readonly rows: Row[] }
+/** How values are written: as plain text with null for NULL, or as JSON. */
+export type Form = 'text' | 'json'
+export type Column = { readonly name: string; readonly isNumeric: boolean }
+/** The values of a row, in the order of the columns. */
+export type WrittenRow = readonly (string | null)[]
+/**
+ * A result that is read once, while nothing else uses the database. The rows come in groups of at most 2,048, each read
+ * when it is asked for; an error of the query may come with any of them.
+ */
+export type Stream = {
+  readonly columns: readonly Column[]
+  readonly rows: (form: Form) => AsyncIterable<Iterable<WrittenRow>>
+}
 /** DuckDB's names. */
 export type StatementKind = keyof typeof StatementType
 
@@ -50,7 +77,7 @@ export class Database {
       ...(options.temporaryDirectory ? { temp_directory: options.temporaryDirectory } : {}),
     })
     const connection = await instance.connect()
-    await connection.run(`SET TimeZone = 'UTC'`)
+    await connection.run(`SET TimeZone = 'UTC'; SET streaming_buffer_size = '${STREAM_BUFFER}'`)
     return new Database(instance, connection)
   }
 
@@ -113,18 +140,62 @@ export class Database {
   }
 
   /**
-   * Runs SQL that is not ours, and returns the rows and columns of its last statement.
+   * Runs SQL that is not ours, and returns the result of its last statement.
    * @param admit called with each statement's kind before it runs; throws if it is not allowed.
    */
-  async ask(sql: string, admit: (kind: StatementKind) => void): Promise<Answer> {
+  async ask(sql: string, admit: (kind: StatementKind) => void): Promise<Stream> {
+    const { run, last } = await this.#extract(sql, admit)
+    for (let index = 0; index < last; index += 1) await run(index, statement => statement.run())
+    // Read before the stream begins, because another statement would end it. Qualified: the SQL may have defined a macro.
+    const { zone } = await this.row<{ zone: string }>(
+      `SELECT system.main.current_setting('TimeZone') AS zone`,
+    )
+    const result = await run(last, statement => statement.stream())
+    return streamOf(result, zone, async () => {
+      // A statement can be taken from an extracted text only once.
+      const again = await this.#extract(sql, admit)
+      return await this.#whyFailed(() => again.run(last, statement => statement.run()))
+    })
+  }
+
+  /** Each statement of an SQL text can be run once. */
+  async #extract(sql: string, admit: (kind: StatementKind) => void) {
     const statements = await this.#connection.extractStatements(sql)
-    let answer: Answer = { columns: [], rows: [] }
-    for (let index = 0; index < statements.count; index += 1) {
+    const run = async <T>(index: number, how: (statement: DuckDBPreparedStatement) => Promise<T>) => {
       const statement = await statements.prepare(index)
-      admit(StatementType[statement.statementType] as StatementKind)
-      answer = answerOf(await statement.runAndReadAll())
+      try {
+        admit(StatementType[statement.statementType] as StatementKind)
+        return await how(statement)
+      } finally {
+        statement.destroySync()
+      }
     }
-    return answer
+    return { run, last: statements.count - 1 }
+  }
+
+  /** The error of a query that failed while its rows were read: that of a second run, because the library loses it. */
+  async #whyFailed(runAgain: () => Promise<unknown>): Promise<Error> {
+    const unknown = new Error('the database stopped in the middle, and does not report why')
+    // What the SQL's own transaction made is gone with it, so the query would fail for another reason.
+    const wasInTransaction = await this.run('ROLLBACK').then(
+      () => true,
+      () => false,
+    )
+    if (wasInTransaction) return unknown
+    const mostBytes = process.memoryUsage.rss() + MAX_SECOND_RUN_BYTES
+    let isTooLarge = false
+    const watch = setInterval(() => {
+      isTooLarge ||= process.memoryUsage.rss() > mostBytes
+      if (isTooLarge) this.#connection.interrupt()
+    }, 10)
+    try {
+      await runAgain()
+      return unknown
+    } catch (error) {
+      return isTooLarge || !(error instanceof Error) ? unknown : error
+    } finally {
+      clearInterval(watch)
+    }
   }
 
   /** The only row of a query that always returns one. */
@@ -160,6 +231,37 @@ export class Database {
 
 function answerOf(reader: DuckDBResultReader): Answer {
   return { columns: reader.deduplicatedColumnNames(), rows: reader.getRowObjectsJS().map(withNumbers) }
+}
+
+/** @throws Error if the library cannot read the values of a column. */
+function streamOf(result: DuckDBResult, timeZone: string, whyFailed: () => Promise<Error>): Stream {
+  const types = result.columnTypes()
+  const names = result.deduplicatedColumnNames()
+  const hidden = names[types.findIndex(hidesFields)]
+  if (hidden !== undefined) {
+    throw new Error(`column "${hidden}" has fields without distinct names. Name them, as in {'a': 1, 'b': 2}`)
+  }
+  return {
+    columns: names.map((name, index) => ({ name, isNumeric: isNumeric(types[index] as DuckDBType) })),
+    rows: async function* (form) {
+      const write = form === 'json' ? jsonWriter(timeZone) : textWriter(timeZone)
+      for await (const chunk of result) yield rowsOf(chunk, types, write)
+      // The library ends a failed stream like a complete one, but its result is no longer one.
+      if (result.returnType === ResultReturnType.INVALID) throw await whyFailed()
+    },
+  }
+}
+
+/** One row at a time, because the texts of a whole chunk can be large. */
+function* rowsOf(
+  chunk: DuckDBDataChunk,
+  types: readonly DuckDBType[],
+  write: WriteValue,
+): Generator<WrittenRow> {
+  const columns = types.map((type, index) => ({ type, vector: chunk.getColumnVector(index) }))
+  for (let row = 0; row < chunk.rowCount; row += 1) {
+    yield columns.map(({ type, vector }) => write(vector.getItem(row), type))
+  }
 }
 
 function withNumbers(row: Row): Row {
