@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Figures, type Freshness, LIMITS } from './figures.ts'
 import {
   counted,
   day,
@@ -13,7 +14,6 @@ import {
   wholeMoney,
 } from './format.ts'
 import { type Html, html, trusted } from './html.ts'
-import { type Figures, type Freshness, LIMITS } from './queries.ts'
 import { sections } from './sections.ts'
 import { more, table } from './table.ts'
 import { driftKindName, recordKindName, runStatusName } from './words.ts'

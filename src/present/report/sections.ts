@@ -1,47 +1,19 @@
-import { type Bar, barChart, columnChart, stackedChart } from './charts.ts'
-import {
-  counted,
-  day,
-  dayAndMonth,
-  dayAndTime,
-  days,
-  inDays,
-  line,
-  money,
-  NONE,
-  number,
-  percent,
-  shortMoney,
-  timeOfDay,
-  webAddress,
-  weekday,
-  wholeMoney,
-} from './format.ts'
+import { alerts } from './alerts.ts'
+import { type Bar, barChart, stackedChart } from './charts.ts'
+import { type Buyer, type Demand, type Figures, LIMITS, type Phase, type Portion } from './figures.ts'
+import { counted, day, days, line, NONE, number, percent, shortMoney, wholeMoney } from './format.ts'
 import { type Html, html } from './html.ts'
-import type { Alert, Buyer, Demand, Figures, Phase, Portion, Session } from './queries.ts'
-import { LIMITS } from './queries.ts'
+import { capital, MAX_CODE, MAX_NAME, MAX_OBJECT, MAX_STACKS, nothing, numbers } from './section_parts.ts'
+import { sessions } from './sessions.ts'
 import { more, table } from './table.ts'
-import { categoryName, riskName, verdictName } from './words.ts'
+import { categoryName, riskName } from './words.ts'
 
 /** One part of the report: a heading, a summary sentence, a chart, a list. */
 type Section = { readonly id: string; readonly title: string; readonly body: Html }
 
 /** States and modalities beyond this number are summed up in a sentence. */
 const MAX_PORTION_BARS = 10
-/** One per category of the contract; the table below has the others. */
-const MAX_STACKS = 12
 const MAX_TABLE_ROWS = 60
-const MAX_NAME = 80
-const MAX_OBJECT = 120
-const MAX_DESCRIPTION = 140
-const MAX_CODE = 30
-
-const SEVERITY_BADGES: Readonly<Record<string, string>> = { critical: 'red', high: 'yellow' }
-const VERDICT_BADGES: Readonly<Record<string, string>> = {
-  participar: 'green',
-  cautela: 'yellow',
-  nao_recomendado: 'red',
-}
 
 const COLOURS = [
   { name: 'Vermelho: falta', head: 'Vermelhos', colour: 'red', of: 'vermelhos' },
@@ -95,121 +67,6 @@ ${table({
   rows: funnel,
 })}
 <p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos nela pela primeira vez. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
-}
-
-function sessions({ sessions: { rows, total }, sessionDays, key, today }: Figures): Html {
-  const [first] = rows
-  if (!first) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
-  return html`<p class="lead">${counted(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias. A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.</p>
-${columnChart(
-  `Sessões por dia de ${day(today)} a ${day(lastDay(today))}: ${sessionDays
-    .filter(({ sessoes }) => sessoes > 0)
-    .map(({ dia, sessoes }) => `${dayAndMonth(dia)} ${number(sessoes)}`)
-    .join(', ')}.`,
-  sessionDays.map(({ dia, sessoes }, index) => ({
-    label: `${dia.getUTCDate()}\n${weekday(dia).charAt(0).toUpperCase()}`,
-    shortLabel: dia.getUTCDay() === 1 ? dayAndMonth(dia) : '',
-    value: sessoes,
-    colour: index <= LIMITS.soonDays ? 'accent' : 'quiet',
-  })),
-)}
-<p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.</p>
-${table({
-  caption: `Próximas sessões${total > rows.length ? `: as primeiras ${rows.length}` : ''}`,
-  columns: [
-    { head: 'Sessão', kind: 'date', cell: sessionTime },
-    { head: 'Edital', kind: 'wide', cell: sessionNotice },
-    { head: 'Valor estimado', kind: 'number', cell: session => money(session.valor) },
-    { head: 'Fase e parecer', cell: sessionStand },
-    { head: 'Pendências', cell: sessionProblems },
-    { head: 'Impugnar até', kind: 'date', cell: contestable },
-  ],
-  rows,
-})}
-${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`)}`
-
-  function lastDay(from: Date): Date {
-    return new Date(from.getTime() + LIMITS.sessionDays * 86_400_000)
-  }
-}
-
-function sessionTime({ data_sessao_local, dias }: Session): Html {
-  const clock = timeOfDay(data_sessao_local)
-  return html`${day(data_sessao_local)} <small>${weekday(data_sessao_local)}${clock && `, ${clock}`} · ${inDays(dias)}</small>`
-}
-
-function sessionNotice(session: Session): Html {
-  const { orgao, uf, numero, modalidade, objeto, pncp_url } = session
-  return html`${noticeLink({ orgao, uf, numero, pncp_url })} <small>${[line(modalidade, MAX_CODE), line(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
-}
-
-function sessionStand({ fase, participation_confirmed, verdict_recommendation }: Session): Html {
-  const verdict = verdictName(verdict_recommendation)
-  return html`${line(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge badge-accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
-}
-
-function sessionProblems({ vermelhos, amarelos, criticos, altos }: Session): Html | null {
-  const parts = [
-    vermelhos > 0 && badge('red', counted(vermelhos, 'vermelho', 'vermelhos')),
-    amarelos > 0 && badge('yellow', counted(amarelos, 'amarelo', 'amarelos')),
-    criticos > 0 && badge('red', counted(criticos, 'alerta crítico', 'alertas críticos')),
-    altos > 0 && badge('yellow', counted(altos, 'alerta alto', 'alertas altos')),
-  ].filter(part => part !== false)
-  return parts.length > 0 ? html`${parts.map(part => html`${part} `)}` : null
-}
-
-function contestable({ ultimo_dia_impugnacao, dias_impugnacao }: Session): Html | null {
-  if (ultimo_dia_impugnacao === null || dias_impugnacao === null) return null
-  if (dias_impugnacao < 0)
-    return html`<span class="muted">encerrado</span> <small>em ${day(ultimo_dia_impugnacao)}</small>`
-  return html`${day(ultimo_dia_impugnacao)} <small>${inDays(dias_impugnacao)}</small>`
-}
-
-function alerts({ alerts: { rows, total }, alertCounts, key }: Figures): Html {
-  const all = alertCounts.reduce((sum, count) => sum + count.riscos + count.oportunidades + count.outros, 0)
-  if (all === 0) return nothing('Nenhum alerta jurídico nos editais em andamento.')
-  const layers = [
-    { name: 'Riscos', colour: 'red' },
-    { name: 'Oportunidades', colour: 'green' },
-    { name: 'Informações e outros', colour: 'unknown' },
-  ] as const
-  const stacks = alertCounts.map(({ severidade, riscos, oportunidades, outros }) => ({
-    label: capital(line(severidade, MAX_CODE) ?? 'sem severidade'),
-    values: [riscos, oportunidades, outros],
-  }))
-  const summary = `Alertas por severidade: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
-  return html`<p class="lead">${counted(all, 'alerta', 'alertas')} nos editais em andamento; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
-${stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
-${
-  rows.length === 0
-    ? nothing('Nenhum prazo de impugnação ou esclarecimento em aberto.')
-    : table({
-        caption: `Prazos de impugnação e esclarecimento em aberto${total > rows.length ? `: os primeiros ${rows.length}` : ''}`,
-        columns: [
-          {
-            head: 'Prazo',
-            kind: 'date',
-            cell: alert => html`${day(alert.prazo)} <small>${inDays(alert.dias)}</small>`,
-          },
-          { head: 'Alerta', kind: 'wide', cell: alertText },
-          { head: 'Edital', kind: 'wide', cell: noticeLink },
-          { head: 'Fase', cell: alert => line(alert.fase, MAX_CODE) },
-          { head: 'Sessão', kind: 'date', cell: alert => day(alert.data_sessao_dia) },
-        ],
-        rows,
-      })
-}
-${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em aberto')}
-<p class="note">Prazo: terceiro dia útil antes da sessão (Lei 14.133/2021, art. 164), só com feriados nacionais. Confira sempre o edital.</p>`
-}
-
-function severity(alert: Alert): Html {
-  return badge(SEVERITY_BADGES[alert.severity ?? ''], line(alert.severidade, MAX_CODE) ?? NONE)
-}
-
-function alertText(alert: Alert): Html {
-  const text = line(alert.descricao, MAX_DESCRIPTION)
-  return html`${severity(alert)} <b>${line(alert.acao, MAX_CODE)}</b>: ${line(alert.titulo, MAX_NAME) ?? 'sem título'}${text && html` <small>${text}</small>`}`
 }
 
 function demands({ demands, missing, key }: Figures): Html {
@@ -344,30 +201,4 @@ function buyerName({ orgao, uf }: Buyer): string {
 function share({ valor }: Buyer, most: number): Html {
   const width = most > 0 ? Math.round((100 * valor) / most) : 0
   return html`${wholeMoney(valor)}<span class="bar" aria-hidden="true"><span style="width:${width}%"></span></span>`
-}
-
-type Named = Pick<Session, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
-
-/** Buyer, state and number of a notice, as a link if it has a usable address. */
-function noticeLink({ orgao, uf, numero, pncp_url }: Named): Html {
-  const name = line(orgao, MAX_NAME) ?? 'Órgão não informado'
-  const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(Boolean).join(' · ')
-  const address = webAddress(pncp_url)
-  return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest && ` · ${rest}`}`
-}
-
-function badge(colour: string | undefined, text: string): Html {
-  return html`<span class="badge badge-${colour ?? 'plain'}">${text}</span>`
-}
-
-function numbers(content: Html): Html {
-  return html`<details><summary>Ver os números</summary>${content}</details>`
-}
-
-function nothing(text: string): Html {
-  return html`<p class="nothing">${text}</p>`
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }

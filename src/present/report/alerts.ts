@@ -1,0 +1,58 @@
+import { stackedChart } from './charts.ts'
+import { type Alert, type Figures, LIMITS } from './figures.ts'
+import { counted, day, inDays, line, NONE, number } from './format.ts'
+import { type Html, html } from './html.ts'
+import { badge, capital, MAX_CODE, MAX_NAME, MAX_STACKS, nothing, noticeLink } from './section_parts.ts'
+import { more, table } from './table.ts'
+
+/** The alerts by severity, and those with a deadline. */
+
+const MAX_DESCRIPTION = 140
+const SEVERITY_BADGES: Readonly<Record<string, string>> = { critical: 'red', high: 'yellow' }
+
+export function alerts({ alerts: { rows, total }, alertCounts, key }: Figures): Html {
+  const all = alertCounts.reduce((sum, count) => sum + count.riscos + count.oportunidades + count.outros, 0)
+  if (all === 0) return nothing('Nenhum alerta jurídico nos editais em andamento.')
+  const layers = [
+    { name: 'Riscos', colour: 'red' },
+    { name: 'Oportunidades', colour: 'green' },
+    { name: 'Informações e outros', colour: 'unknown' },
+  ] as const
+  const stacks = alertCounts.map(({ severidade, riscos, oportunidades, outros }) => ({
+    label: capital(line(severidade, MAX_CODE) ?? 'sem severidade'),
+    values: [riscos, oportunidades, outros],
+  }))
+  const summary = `Alertas por severidade: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
+  return html`<p class="lead">${counted(all, 'alerta', 'alertas')} nos editais em andamento; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
+${stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
+${
+  rows.length === 0
+    ? nothing('Nenhum prazo de impugnação ou esclarecimento em aberto.')
+    : table({
+        caption: `Prazos de impugnação e esclarecimento em aberto${total > rows.length ? `: os primeiros ${rows.length}` : ''}`,
+        columns: [
+          {
+            head: 'Prazo',
+            kind: 'date',
+            cell: alert => html`${day(alert.prazo)} <small>${inDays(alert.dias)}</small>`,
+          },
+          { head: 'Alerta', kind: 'wide', cell: alertText },
+          { head: 'Edital', kind: 'wide', cell: noticeLink },
+          { head: 'Fase', cell: alert => line(alert.fase, MAX_CODE) },
+          { head: 'Sessão', kind: 'date', cell: alert => day(alert.data_sessao_dia) },
+        ],
+        rows,
+      })
+}
+${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em aberto')}
+<p class="note">Prazo: terceiro dia útil antes da sessão (Lei 14.133/2021, art. 164), só com feriados nacionais. Confira sempre o edital.</p>`
+}
+
+function severity(alert: Alert): Html {
+  return badge(SEVERITY_BADGES[alert.severity ?? ''], line(alert.severidade, MAX_CODE) ?? NONE)
+}
+
+function alertText(alert: Alert): Html {
+  const text = line(alert.descricao, MAX_DESCRIPTION)
+  return html`${severity(alert)} <b>${line(alert.acao, MAX_CODE)}</b>: ${line(alert.titulo, MAX_NAME) ?? 'sem título'}${text && html` <small>${text}</small>`}`
+}
