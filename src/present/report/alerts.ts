@@ -11,20 +11,19 @@ const MAX_DESCRIPTION = 140
 const SEVERITY_BADGES: Readonly<Record<string, string>> = { critical: 'red', high: 'yellow' }
 
 export function alerts({ alerts: { rows, total }, alertCounts, key }: Figures): Html {
-  const all = alertCounts.reduce((sum, count) => sum + count.riscos + count.oportunidades + count.outros, 0)
+  const all = alertCounts.reduce((sum, { riscos, outros }) => sum + riscos + outros, key.oportunidades)
   if (all === 0) return nothing('Nenhum alerta jurídico nos editais em andamento.')
   const layers = [
     { name: 'Riscos', colour: 'red' },
-    { name: 'Oportunidades', colour: 'green' },
     { name: 'Informações e outros', colour: 'unknown' },
   ] as const
-  const stacks = alertCounts.map(({ severidade, riscos, oportunidades, outros }) => ({
+  const stacks = alertCounts.map(({ severidade, riscos, outros }) => ({
     label: capital(line(severidade, MAX_CODE) ?? 'sem severidade'),
-    values: [riscos, oportunidades, outros],
+    values: [riscos, outros],
   }))
-  const summary = `Alertas por severidade: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
-  return html`<p class="lead">${counted(all, 'alerta', 'alertas')} nos editais em andamento; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
-${stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
+  const summary = `Alertas por severidade, sem as oportunidades: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
+  return html`<p class="lead">${counted(all, 'alerta', 'alertas')} nos editais em andamento, ${number(key.oportunidades)} deles ${key.oportunidades === 1 ? 'oportunidade' : 'oportunidades'}; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
+${stacks.length > 0 && stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
 ${
   rows.length === 0
     ? nothing('Nenhum prazo de impugnação ou esclarecimento em aberto.')
@@ -49,6 +48,7 @@ ${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em 
 }
 
 function severity(alert: Alert): Html {
+  if (alert.oportunidade) return badge('green', 'oportunidade')
   return badge(SEVERITY_BADGES[alert.severity ?? ''], line(alert.severidade, MAX_CODE) ?? NONE)
 }
 

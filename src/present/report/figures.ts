@@ -38,6 +38,7 @@ export type KeyFigures = {
   readonly sessoes_7_dias: number
   readonly requisitos_vermelhos: number
   readonly editais_com_vermelho: number
+  readonly oportunidades: number
   readonly alertas_7_dias: number
   readonly editais_com_alerta_7_dias: number
 }
@@ -97,16 +98,17 @@ export type Missing = {
   readonly editais: number
 }
 
+/** Alerts of a severity that are not opportunities: an opportunity is not a risk, whatever its severity. */
 export type AlertCount = {
   readonly severidade: string | null
   readonly riscos: number
-  readonly oportunidades: number
   readonly outros: number
 }
 
 export type Alert = {
   readonly prazo: Date
   readonly dias: number
+  readonly oportunidade: boolean
   readonly severity: string | null
   readonly severidade: string | null
   readonly acao: string | null

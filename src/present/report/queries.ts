@@ -74,6 +74,7 @@ async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
        count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays}) AS sessoes_7_dias,
        (SELECT count(*) FROM red) AS requisitos_vermelhos,
        (SELECT count(DISTINCT edital_id) FROM red) AS editais_com_vermelho,
+       (SELECT count(*) FROM alertas_juridicos WHERE em_andamento AND oportunidade) AS oportunidades,
        (SELECT count(*) FROM due) AS alertas_7_dias,
        (SELECT count(DISTINCT edital_id) FROM due) AS editais_com_alerta_7_dias
      FROM notices`,
@@ -158,9 +159,8 @@ async function readMissing(db: Database): Promise<Missing[]> {
 async function readAlertCounts(db: Database): Promise<AlertCount[]> {
   return await db.rows<AlertCount>(
     `SELECT left(severidade, ${TEXT}) AS severidade, count(*) FILTER (type = 'risk') AS riscos,
-       count(*) FILTER (type = 'opportunity') AS oportunidades,
-       count(*) FILTER (type IS NULL OR type NOT IN ('risk', 'opportunity')) AS outros
-     FROM alertas_juridicos WHERE em_andamento
+       count(*) FILTER (type IS DISTINCT FROM 'risk') AS outros
+     FROM alertas_juridicos WHERE em_andamento AND NOT oportunidade
      GROUP BY severidade_ordem, 1 ORDER BY severidade_ordem, severidade`,
   )
 }
@@ -170,13 +170,13 @@ async function readAlerts(db: Database, at: Today): Promise<Bounded<Alert>> {
     await db.rows<Alert & Total>(
       `WITH due AS (
          SELECT *, count(*) OVER () AS total FROM alertas_juridicos WHERE em_andamento AND prazo >= $today::DATE
-         ORDER BY prazo, severidade_ordem, edital_id, ordinal LIMIT ${LIMITS.alerts})
-       SELECT total, prazo, prazo - $today::DATE AS dias, severity, left(severidade, ${TEXT}) AS severidade,
+         ORDER BY prazo, oportunidade, severidade_ordem, edital_id, ordinal LIMIT ${LIMITS.alerts})
+       SELECT total, prazo, prazo - $today::DATE AS dias, oportunidade, severity, left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
        FROM due LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
-       ORDER BY prazo, severidade_ordem, edital_id, ordinal`,
+       ORDER BY prazo, oportunidade, severidade_ordem, edital_id, ordinal`,
       at,
     ),
   )

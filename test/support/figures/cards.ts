@@ -5,6 +5,7 @@ import {
   buyersOf,
   daysTo,
   isGrave,
+  isRisk,
   portionsOf,
   requirementsOf,
   sessionsAhead,
@@ -263,7 +264,10 @@ const risks: Readonly<Record<string, Card>> = {
 
   alertas_por_severidade: ({ open }) => {
     const action = (alert: { readonly action: string | null }) => alert.action ?? 'Nenhuma'
-    const parts = Map.groupBy(alertsOf(open), alert => `${alert.severityName} ${action(alert)}`)
+    const parts = Map.groupBy(
+      alertsOf(open).filter(isRisk),
+      alert => `${alert.severityName} ${action(alert)}`,
+    )
     const rows = [...parts.values()].flatMap(([first, ...more]) =>
       first ? [{ ...first, action: action(first), count: 1 + more.length }] : [],
     )
@@ -297,6 +301,7 @@ const risks: Readonly<Record<string, Card>> = {
     sorted(
       alertsOf(picture.open),
       ...byNearness<ReturnType<typeof grave>[number]>(({ deadline }) => days(deadline, picture)),
+      alert => Number(!isRisk(alert)),
       ({ severityOrder }) => severityOrder,
       ({ notice }) => notice.id,
       ({ ordinal }) => ordinal,
@@ -304,7 +309,7 @@ const risks: Readonly<Record<string, Card>> = {
       Prazo: date(alert.deadline),
       'Faltam (dias)': days(alert.deadline, picture),
       Ação: alert.action,
-      Severidade: alert.severityName,
+      Severidade: isRisk(alert) ? alert.severityName : null,
       Alerta: alert.title,
       Descrição: alert.description,
       'Tese jurídica': alert.thesis,

@@ -34,8 +34,12 @@ export function alertsOf(notices: readonly Notice[]): Of<Alert>[] {
 }
 
 /** An opportunity is never a risk, whatever its severity; every other alert is. */
-export function isGrave({ type, severity }: Alert, severities: readonly string[]): boolean {
-  return type !== 'opportunity' && severity !== null && severities.includes(severity)
+export function isRisk({ type }: Pick<Alert, 'type'>): boolean {
+  return type !== 'opportunity'
+}
+
+export function isGrave(alert: Alert, severities: readonly string[]): boolean {
+  return isRisk(alert) && alert.severity !== null && severities.includes(alert.severity)
 }
 
 /** Summed in cents, so that the sum is exact in any order. */

@@ -21,6 +21,7 @@ import {
   buyersOf,
   daysTo,
   isGrave,
+  isRisk,
   requirementsOf,
   type Session,
   sessionsAhead,
@@ -165,24 +166,24 @@ function missing(red: readonly (Requirement & { readonly notice: Notice })[]): s
   )
 }
 
-/** The alerts of a severity: risks, opportunities, and others. */
+/** The alerts of a severity that are not opportunities: risks, and others. */
 type Severity = { readonly name: string; readonly kinds: readonly number[] }
 
 export function severitiesOf({ open }: Picture): Severity[] {
   const severities = Map.groupBy(
     sorted(
-      alertsOf(open),
+      alertsOf(open).filter(isRisk),
       ({ severityOrder }) => severityOrder,
       ({ severityName }) => severityName,
     ),
     ({ severityName }) => severityName,
   )
   return [...severities].map(([name, those]) => {
-    const known = ['risk', 'opportunity'].map(type => those.filter(alert => alert.type === type).length)
+    const risks = those.filter(({ type }) => type === 'risk').length
     const label = name ?? 'sem severidade'
     return {
       name: label.charAt(0).toUpperCase() + label.slice(1),
-      kinds: [...known, those.length - sum(known)],
+      kinds: [risks, those.length - risks],
     }
   })
 }
@@ -192,6 +193,7 @@ export function alerts(picture: Picture): string[] {
   const due = sorted(
     all.filter(({ deadline }) => deadline && daysTo(deadline, picture) >= 0),
     ({ deadline }) => deadline?.toString() ?? null,
+    alert => Number(!isRisk(alert)),
     ({ severityOrder }) => severityOrder,
     ({ notice }) => notice.id,
     ({ ordinal }) => ordinal,
@@ -199,8 +201,8 @@ export function alerts(picture: Picture): string[] {
   const soon = due.filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   return [
     ...sentences(
-      `${counted(all.length, 'alerta', 'alertas')} nos editais em andamento; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
-      `Alertas por severidade: ${severitiesOf(picture)
+      `${counted(all.length, 'alerta', 'alertas')} nos editais em andamento, ${number(all.length - all.filter(isRisk).length)} deles oportunidades; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
+      `Alertas por severidade, sem as oportunidades: ${severitiesOf(picture)
         .map(({ name, kinds }) => `${name} ${number(sum(kinds))}`)
         .join(', ')}.`,
     ),
@@ -222,7 +224,7 @@ function deadlines(due: readonly (Alert & { readonly notice: Notice })[], pictur
       .slice(0, LENGTH.deadlines)
       .map(({ deadline, notice, ...alert }) => [
         deadline && `${dayOf(deadline)} ${inDays(daysTo(deadline, picture))}`,
-        `${alert.severityName ?? NONE} ${alert.action}: ${line(alert.title, CHARACTERS.name) ?? 'sem título'} ${line(alert.description, CHARACTERS.description) ?? ''}`,
+        `${isRisk(alert) ? (alert.severityName ?? NONE) : 'oportunidade'} ${alert.action}: ${line(alert.title, CHARACTERS.name) ?? 'sem título'} ${line(alert.description, CHARACTERS.description) ?? ''}`,
         nameOf(notice),
         notice.phase.name,
         dayOf(notice.sessionDay),
@@ -291,7 +293,7 @@ export function demandBars(picture: Picture): Bars {
 
 export function severityBars(picture: Picture): Bars {
   return barsIn(
-    ['red', 'green', 'unknown'],
+    ['red', 'unknown'],
     severitiesOf(picture).map(({ kinds }) => kinds),
   )
 }
