@@ -4,6 +4,7 @@ import { frescor } from './marts/frescor.ts'
 import { agendaSessoes, editaisAtivos, editalResumo } from './marts/notices.ts'
 import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './marts/parts.ts'
 import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './marts/phases.ts'
+import { riscosPagamento } from './marts/risks.ts'
 import { motivosDescarte, orgaos, valorPorModalidade, valorPorUf } from './marts/sums.ts'
 import { publishedColumns, TABLES } from './tables.ts'
 
@@ -21,6 +22,7 @@ export const MARTS: readonly Mart[] = [
   fases,
   calendario,
   editaisAtivos,
+  riscosPagamento,
   editalResumo,
   passagensPorFase,
   funil,

@@ -46,10 +46,12 @@ SELECT e.*,
   pricing_garantia_contratual AS garantia_contratual,
   pricing_margem_min AS margem_min,
   pricing_margem_max AS margem_max,
-  coalesce(nullif(pricing_risco_pagamento, ''), nullif(orgao_report_payment_risk, '')) AS risco_pagamento,
-  overview_prazo_impugnacao AS prazo_impugnacao
+  risco_pagamento,
+  overview_prazo_impugnacao AS prazo_impugnacao,
+  risco_pagamento_fonte, risco_pagamento_orgao, risco_pagamento_precificacao
 FROM editais_ativos e
 LEFT JOIN analyses USING (company, edital_id)
+LEFT JOIN riscos_pagamento USING (company, edital_id)
 LEFT JOIN itens_por_edital USING (company, edital_id)
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 LEFT JOIN alertas_por_edital USING (company, edital_id)

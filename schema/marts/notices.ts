@@ -15,6 +15,7 @@ import {
   same,
   text,
 } from '../mart_columns.ts'
+import { riscosPagamento } from './risks.ts'
 
 /** Live notices, one row each, and their sessions. */
 
@@ -163,14 +164,12 @@ export const editalResumo: Mart = {
     renamed('garantia_contratual', 'analyses.pricing_garantia_contratual'),
     renamed('margem_min', 'analyses.pricing_margem_min'),
     renamed('margem_max', 'analyses.pricing_margem_max'),
-    text('risco_pagamento', "Payment risk of the pricing, else of the buyer's report", [
-      'Risco de pagamento',
-      'Risco de pagamento da precificação ou, na falta, do relatório do órgão; vazio: não avaliado',
-    ]),
+    ...of(riscosPagamento, 'risco_pagamento'),
     renamed('prazo_impugnacao', 'analyses.overview_prazo_impugnacao', [
       'Prazo de impugnação (texto)',
       'Prazo para impugnar, como está escrito no edital',
     ]),
+    ...of(riscosPagamento, 'risco_pagamento_fonte', 'risco_pagamento_orgao', 'risco_pagamento_precificacao'),
   ],
 }
 

@@ -130,6 +130,8 @@ export type Buyer = {
   readonly parcela_descartada: number | null
   readonly valor: number
   readonly risco_pagamento: string | null
+  readonly risco_orgao: string | null
+  readonly risco_precificacao: string | null
   readonly proxima_sessao: Date | null
 }
 

@@ -190,7 +190,9 @@ async function readBuyers(db: Database, at: Today): Promise<Bounded<Buyer>> {
          WHERE em_andamento AND data_sessao_dia >= $today::DATE GROUP BY buyer)
        SELECT count(*) OVER () AS total, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
          editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor,
-         left(risco_pagamento, ${TEXT}) AS risco_pagamento, proxima_sessao
+         left(risco_pagamento, ${TEXT}) AS risco_pagamento,
+         left(risco_pagamento_orgao, ${TEXT}) AS risco_orgao,
+         left(risco_pagamento_precificacao, ${TEXT}) AS risco_precificacao, proxima_sessao
        FROM orgaos LEFT JOIN next ON buyer IS NOT DISTINCT FROM coalesce(orgao_cnpj, orgao) WHERE editais_em_andamento > 0
        ORDER BY valor_em_andamento DESC, editais_em_andamento DESC, orgao, orgao_cnpj
        LIMIT ${LIMITS.buyers}`,

@@ -185,7 +185,7 @@ ${table({
     { head: 'Em andamento', kind: 'number', cell: buyer => number(buyer.em_andamento) },
     { head: 'Todos', kind: 'number', cell: buyer => number(buyer.editais) },
     { head: 'Descartados', kind: 'number', cell: buyer => percent(buyer.parcela_descartada) },
-    { head: 'Risco de pagamento', cell: buyer => riskName(buyer.risco_pagamento) },
+    { head: 'Risco de pagamento', cell: paymentRisk },
     { head: 'Próxima sessão', kind: 'date', cell: buyer => day(buyer.proxima_sessao) },
   ],
   rows,
@@ -195,6 +195,13 @@ ${more(total - rows.length, 'órgão', 'órgãos')}`
 
 function buyerName({ orgao, uf }: Buyer): string {
   return [line(orgao, MAX_NAME) ?? 'Órgão não informado', line(uf, MAX_CODE)].filter(Boolean).join(' · ')
+}
+
+/** The risk that counts, and both sources if they differ. */
+function paymentRisk({ risco_pagamento, risco_orgao, risco_precificacao }: Buyer): Html | string | null {
+  const risk = riskName(risco_pagamento)
+  if (risco_orgao === null || risco_precificacao === null || risco_orgao === risco_precificacao) return risk
+  return html`${risk} <small>relatório do órgão: ${riskName(risco_orgao)}; precificação: ${riskName(risco_precificacao)}</small>`
 }
 
 /** The value with a bar below it, as long as its share of the largest. */

@@ -333,7 +333,9 @@ const risks: Readonly<Record<string, Card>> = {
       .map(({ orgao, uf, risk, open, value, nextSession }) => ({
         Órgão: orgao,
         UF: uf,
-        'Risco de pagamento': risk,
+        'Risco de pagamento': risk?.value ?? null,
+        'Relatório do órgão': risk?.report ?? null,
+        Precificação: risk?.pricing ?? null,
         Editais: open.length,
         'Valor em andamento': value,
         'Próxima sessão': date(nextSession),

@@ -207,6 +207,9 @@ function buyers(make: Make, ahead: Ahead): Entry[] {
     // One with a risk that was known once, and one with a risk that was never known.
     make(215, { ...of(8, 215), ...large(1.5) }, risk('alto', null)),
     make(216, { ...of(8, 216), ...large(1.25) }, risk('', 'desconhecido')),
+    // Unknown to the report, known to the pricing; and known to both, which differ.
+    make(217, { ...of(9, 217), ...large(2.5) }, risk('alto', 'desconhecido')),
+    make(218, { pncp_id: `${'12'.repeat(7)}-2026-218`, ...large(2.25) }, risk('baixo', 'critico')),
     make(208, { ...of(4, 208), ...large(3) }, risk('', 'desconhecido')),
     // Buyers that moved: into STATE and out of it.
     make(209, { ...of(6, 209), uf: 'CE', orgao: 'MUDADA' }, risk('medio', null)),

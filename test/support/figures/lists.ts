@@ -1,6 +1,6 @@
 import { known, sorted, sum } from './arithmetic.ts'
 import { daysBetween } from './calendar.ts'
-import type { Alert, Notice, Picture, Requirement } from './picture.ts'
+import type { Alert, Notice, PaymentRisk, Picture, Requirement } from './picture.ts'
 
 /** The lists that cards and report share. */
 
@@ -62,7 +62,7 @@ export type Buyer = {
   readonly all: readonly Notice[]
   readonly open: readonly Notice[]
   readonly value: number
-  readonly risk: string | null
+  readonly risk: PaymentRisk | null
   readonly nextSession: Temporal.PlainDate | null
 }
 
@@ -74,6 +74,7 @@ export function buyersOf(picture: Picture): Buyer[] {
 
 function buyerOf(notices: readonly Notice[], picture: Picture): Buyer {
   const latestFirst = sorted(notices, ({ updatedAt }) => -updatedAt.getTime())
+  const risks = latestFirst.map(({ risk }) => risk).filter(({ value }) => value !== null)
   const latest = (what: (notice: Notice) => string | null) => known(latestFirst.map(what))[0] ?? null
   const open = notices.filter(({ phase }) => phase.open)
   const ahead = sorted(sessionsAhead({ ...picture, open }), ({ sessionDay }) => sessionDay.toString())
@@ -85,7 +86,7 @@ function buyerOf(notices: readonly Notice[], picture: Picture): Buyer {
     orgao: latest(({ orgao }) => orgao),
     uf: latest(({ uf }) => uf),
     // An unknown risk does not replace a known one.
-    risk: latest(({ risk }) => (risk === 'desconhecido' ? null : risk)) ?? latest(({ risk }) => risk),
+    risk: risks.find(({ value }) => value !== 'desconhecido') ?? risks[0] ?? null,
     nextSession: ahead[0]?.sessionDay ?? null,
   }
 }

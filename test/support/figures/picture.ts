@@ -74,8 +74,14 @@ export type Notice = {
   readonly recommendation: string | null
   readonly requirements: readonly Requirement[]
   readonly alerts: readonly Alert[]
-  /** The payment risk from its analysis. */
-  readonly risk: string | null
+  readonly risk: PaymentRisk
+}
+
+/** The payment risk of an analysis: what the buyer's report and the pricing say, and which of them counts. */
+export type PaymentRisk = {
+  readonly value: string | null
+  readonly report: string | null
+  readonly pricing: string | null
 }
 
 export type Requirement = {
@@ -165,10 +171,10 @@ function noticeOf(followed: Followed, history: History): Notice {
     recommendation: textOf(partOf(analysis, 'verdict').recommendation),
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),
     alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contestUntil)),
-    risk:
-      textOf(partOf(analysis, 'orgao_report').payment_risk) ||
-      textOf(partOf(analysis, 'pricing').risco_pagamento) ||
-      null,
+    risk: riskOf(
+      textOf(partOf(analysis, 'orgao_report').payment_risk) || null,
+      textOf(partOf(analysis, 'pricing').risco_pagamento) || null,
+    ),
   }
 }
 
@@ -180,6 +186,12 @@ function analysisStateOf(
   if (analysis && analysedFor === edital.updated_at) return 'current'
   if (setAside.some(({ kind, id }) => kind === 'analysis' && id === edital.id)) return 'quarantined'
   return analysed.includes(String(edital.status)) ? 'pending' : 'excluded'
+}
+
+/** A known risk counts before an unknown one, then the buyer's own report before the pricing. */
+function riskOf(report: string | null, pricing: string | null): PaymentRisk {
+  const given = [report, pricing].filter(risk => risk !== null)
+  return { value: given.find(risk => risk !== 'desconhecido') ?? given[0] ?? null, report, pricing }
 }
 
 /** Negative, symbolic, only nines, or implausibly large. */

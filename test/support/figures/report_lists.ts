@@ -259,11 +259,16 @@ export function buyers(picture: Picture): string[] {
         joined([line(orgao, CHARACTERS.name) ?? 'Órgão não informado', uf], ' · '),
         ...[wholeMoney(value), number(open.length), number(all.length)],
         percent(all.filter(({ phase }) => phase.status === 'discarded').length / all.length),
-        ...[riskName(risk), dayOf(nextSession)],
+        ...[riskText(risk), dayOf(nextSession)],
       ]),
     ),
     ...more(all.length - shown.length, 'órgão', 'órgãos'),
   ]
+}
+
+function riskText(risk: Buyer['risk']): string | null {
+  if (!risk?.report || !risk.pricing || risk.report === risk.pricing) return riskName(risk?.value ?? null)
+  return `${riskName(risk.value)} relatório do órgão: ${riskName(risk.report)}; precificação: ${riskName(risk.pricing)}`
 }
 
 /** Lengths of the bars below the buyers' values, in percent of the first. */
