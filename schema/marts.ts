@@ -1,7 +1,9 @@
 import type { Mart, MartColumn } from './mart_columns.ts'
 import { calendario, fases, snapshotInfo } from './marts/basics.ts'
+import { prazosImpugnacao } from './marts/deadlines.ts'
 import { frescor } from './marts/frescor.ts'
-import { agendaSessoes, editaisAtivos, editalResumo } from './marts/notices.ts'
+import { editaisAtivos } from './marts/live_notices.ts'
+import { agendaSessoes, editalResumo } from './marts/notices.ts'
 import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './marts/parts.ts'
 import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './marts/phases.ts'
 import { riscosPagamento } from './marts/risks.ts'
@@ -23,6 +25,7 @@ export const MARTS: readonly Mart[] = [
   calendario,
   editaisAtivos,
   riscosPagamento,
+  prazosImpugnacao,
   editalResumo,
   passagensPorFase,
   funil,

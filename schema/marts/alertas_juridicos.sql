@@ -15,10 +15,13 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   coalesce(acao, action_type) AS acao,
   legal_thesis, data_sessao_dia,
   -- Deadlines for appeals depend on events at the session, which the API does not report.
-  CASE WHEN antes_da_sessao THEN limite_impugnacao END AS prazo,
-  dias_ate_sessao - date_diff('day', prazo, data_sessao_dia) AS dias_ate_prazo
+  CASE WHEN antes_da_sessao THEN ultimo_dia_impugnacao END AS prazo,
+  CASE WHEN antes_da_sessao THEN dias_ate_impugnacao END AS dias_ate_prazo,
+  CASE WHEN antes_da_sessao THEN regra_impugnacao END AS regra_prazo
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
-LEFT JOIN calendario ON dia = data_sessao_dia
+LEFT JOIN (
+  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao FROM prazos_impugnacao
+) USING (company, edital_id)
 LEFT JOIN severidades USING (severity)
 LEFT JOIN acoes USING (action_type)

@@ -1,5 +1,6 @@
 import {
   company,
+  count,
   date,
   emAndamento,
   fase,
@@ -41,7 +42,8 @@ export const fases: Mart = {
 
 export const calendario: Mart = {
   name: 'calendario',
-  description: 'Days from 2010 to 2060 with the national holidays of Brazil and the last day to contest',
+  description:
+    'Days from 2010 to 2060 with the national holidays of Brazil and the last day to contest by Lei 14.133/2021',
   portuguese: [
     'Calendário',
     'Dias de 2010 a 2060, com os feriados nacionais e o último dia para impugnar; sem feriados estaduais e municipais',
@@ -56,9 +58,17 @@ export const calendario: Mart = {
       'Dia útil',
       'Se não é fim de semana nem feriado nacional',
     ]),
-    date('limite_impugnacao', 'Last day to contest a session on that day: the third business day before it', [
-      'Limite para impugnar',
-      'Último dia para impugnar quando a sessão é neste dia: o terceiro dia útil antes',
+    date(
+      'limite_impugnacao',
+      'Last day to contest a session on that day by Lei 14.133/2021: the third business day before it',
+      [
+        'Limite para impugnar',
+        'Último dia para impugnar pela Lei 14.133/2021 quando a sessão é neste dia: o terceiro dia útil antes',
+      ],
+    ),
+    count('dias_uteis_antes', 'Business days from 2010-01-01 to the day before', [
+      'Dias úteis antes',
+      'Dias úteis de 1/1/2010 até a véspera; a diferença de dois dias é o número de dias úteis entre eles',
     ]),
   ],
 }

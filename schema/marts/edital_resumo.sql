@@ -25,8 +25,7 @@ alertas_por_edital AS (
   GROUP BY ALL
 )
 SELECT e.*,
-  limite_impugnacao AS ultimo_dia_impugnacao,
-  dias_ate_sessao - date_diff('day', limite_impugnacao, data_sessao_dia) AS dias_ate_impugnacao,
+  ultimo_dia_impugnacao, dias_ate_impugnacao,
   analysis_level, verdict_recommendation, verdict_reason,
   coalesce(itens, 0) AS itens, itens_valor_total,
   coalesce(itens_selecionados, 0) AS itens_selecionados, itens_selecionados_valor,
@@ -48,12 +47,14 @@ SELECT e.*,
   pricing_margem_max AS margem_max,
   risco_pagamento,
   overview_prazo_impugnacao AS prazo_impugnacao,
-  risco_pagamento_fonte, risco_pagamento_orgao, risco_pagamento_precificacao
+  risco_pagamento_fonte, risco_pagamento_orgao, risco_pagamento_precificacao,
+  regra_impugnacao
 FROM editais_ativos e
 LEFT JOIN analyses USING (company, edital_id)
 LEFT JOIN riscos_pagamento USING (company, edital_id)
 LEFT JOIN itens_por_edital USING (company, edital_id)
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 LEFT JOIN alertas_por_edital USING (company, edital_id)
--- Joined last: before the other tables it costs a third more.
-LEFT JOIN calendario ON dia = data_sessao_dia
+LEFT JOIN (
+  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao FROM prazos_impugnacao
+) USING (company, edital_id)

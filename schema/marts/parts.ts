@@ -1,5 +1,17 @@
-import { date, days, derived, flag, type Mart, of, renamed, same, text } from '../mart_columns.ts'
-import { editaisAtivos } from './notices.ts'
+import {
+  date,
+  days,
+  derived,
+  flag,
+  type Mart,
+  type MartColumn,
+  of,
+  renamed,
+  same,
+  text,
+} from '../mart_columns.ts'
+import { prazosImpugnacao } from './deadlines.ts'
+import { editaisAtivos } from './live_notices.ts'
 
 /** Parts of the analyses of live notices, one row each. */
 
@@ -77,6 +89,14 @@ export const alertasJuridicos: Mart = {
       'Dias até o prazo',
       'Dias corridos de hoje até o prazo da ação; negativo: já passou',
     ]),
+    {
+      ...(of(prazosImpugnacao, 'regra_impugnacao')[0] as MartColumn),
+      name: 'regra_prazo',
+      portuguese: [
+        'Regra do prazo da ação',
+        'O que deu o prazo da ação: o texto do edital ou a lei; vazio quando não há prazo',
+      ],
+    },
   ],
 }
 

@@ -108,6 +108,64 @@ test('the last day to contest is the third business day before the session, with
   )
 })
 
+test('the last day to contest is what the notice states, else by the law that it names, and the rule is shown', async () => {
+  // The session is on a Tuesday; the Friday before it is a holiday.
+  const session = '2026-11-24T09:00:00'
+  const presumed = 'Lei 14.133/2021, art. 164 (presumida): 3 dias úteis'
+  const cases: readonly (readonly [text: string | null, law: string | null, last: string, rule: string])[] = [
+    ['3 dias úteis', 'Lei 13.303/2016', '2026-11-18', 'Edital: 3 dias úteis'],
+    ['até 5 dias úteis', 'Lei 14.133/2021', '2026-11-16', 'Edital: 5 dias úteis'],
+    ['05\u00a0(cinco)  DIAS ÚTEIS', null, '2026-11-16', 'Edital: 5 dias úteis'],
+    ['Até o 3º (terceiro) dia útil anterior', null, '2026-11-18', 'Edital: 3 dias úteis'],
+    ['um dia útil', null, '2026-11-23', 'Edital: 1 dia útil'],
+    ['5 dias', null, '2026-11-16', 'Edital: 5 dias, contados como úteis'],
+    ['5 dias corridos', null, '2026-11-19', 'Edital: 5 dias corridos'],
+    ['48 horas antes da sessão', null, '2026-11-22', 'Edital: 48 horas'],
+    ['até as 18h do dia 17/11/2026', null, '2026-11-17', 'Edital: 17/11/2026'],
+    ['de 02.11.2026 a 17.11.2026', null, '2026-11-17', 'Edital: 17/11/2026'],
+    ['17/11/26', null, '2026-11-17', 'Edital: 17/11/2026'],
+    ['Até 1º de novembro de 2026', null, '2026-11-01', 'Edital: 01/11/2026'],
+    ['2026-11-17T23:59', null, '2026-11-17', 'Edital: 17/11/2026'],
+    // The day of the session, of the publication, and one that does not exist.
+    ['3 dias úteis antes de 24/11/2026', null, '2026-11-18', 'Edital: 3 dias úteis'],
+    ['publicado em 01/10/2026; 5 dias úteis', null, '2026-11-16', 'Edital: 5 dias úteis'],
+    ['31/02/2026', null, '2026-11-18', presumed],
+    // The day of the publication is unknown.
+    [
+      '10 dias úteis após a publicação',
+      'Lei 8.666/93',
+      '2026-11-19',
+      'Lei 8.666/1993, art. 41: 2 dias úteis',
+    ],
+    ['Não consta', 'Lei nº 13.303, de 2016', '2026-11-16', 'Lei 13.303/2016, art. 87: 5 dias úteis'],
+    [null, 'Lei 14.133/2021, Art. 28, I', '2026-11-18', 'Lei 14.133/2021, art. 164: 3 dias úteis'],
+    [null, 'Lei 10.520/2002', '2026-11-18', 'Decreto 10.024/2019, art. 24: 3 dias úteis'],
+    [null, 'Lei 14.981/2024', '2026-11-18', presumed],
+    ['999 dias úteis', null, '2026-11-18', presumed],
+  ]
+  const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'impugnacao' }]
+  const company = await startSynced(
+    cases.map(([prazo_impugnacao, lei_aplicavel], index) =>
+      noticeEntry(
+        index + 1,
+        { data_sessao: session },
+        { overview: { prazo_impugnacao, lei_aplicavel }, alerts },
+      ),
+    ),
+  )
+  const expected = cases.map(([, , last, rule]) => ({ last, rule }))
+  expect(
+    await company.query(
+      `SELECT ultimo_dia_impugnacao::VARCHAR AS last, regra_impugnacao AS rule FROM edital_resumo ORDER BY edital_id`,
+    ),
+  ).toEqual(expected)
+  expect(
+    await company.query(
+      'SELECT prazo::VARCHAR AS last, regra_prazo AS rule FROM alertas_juridicos ORDER BY edital_id',
+    ),
+  ).toEqual(expected)
+})
+
 test('a session late in the evening is on its local day, not on its day in UTC', async () => {
   const company = await startSynced([noticeEntry(1, { data_sessao: '2026-12-02T01:30:00Z' })])
   expect(

@@ -44,7 +44,7 @@ ${
       })
 }
 ${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em aberto')}
-<p class="note">Prazo: terceiro dia útil antes da sessão (Lei 14.133/2021, art. 164), só com feriados nacionais. Confira sempre o edital.</p>`
+<p class="note">Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), só com feriados nacionais: um feriado local antecipa o prazo. Confira sempre o edital.</p>`
 }
 
 function severity(alert: Alert): Html {

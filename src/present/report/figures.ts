@@ -81,6 +81,7 @@ export type Session = {
   readonly altos: number
   readonly ultimo_dia_impugnacao: Date | null
   readonly dias_impugnacao: number | null
+  readonly regra_impugnacao: string | null
   readonly pncp_url: string | null
 }
 

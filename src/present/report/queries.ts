@@ -128,7 +128,7 @@ async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> 
          left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
          requisitos_vermelhos AS vermelhos, requisitos_amarelos AS amarelos,
          alertas_criticos AS criticos, alertas_altos AS altos, ultimo_dia_impugnacao,
-         ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, pncp_url
+         ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, regra_impugnacao, pncp_url
        FROM edital_resumo r
        WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays}
        ORDER BY data_sessao_local, r.orgao, edital_id LIMIT ${LIMITS.sessions}`,

@@ -86,9 +86,9 @@ function sessionProblems({ vermelhos, amarelos, criticos, altos }: Session): Htm
   return parts.length > 0 ? html`${parts.map(part => html`${part} `)}` : null
 }
 
-function contestable({ ultimo_dia_impugnacao, dias_impugnacao }: Session): Html | null {
+function contestable({ ultimo_dia_impugnacao, dias_impugnacao, regra_impugnacao }: Session): Html | null {
   if (ultimo_dia_impugnacao === null || dias_impugnacao === null) return null
   if (dias_impugnacao < 0)
-    return html`<span class="muted">encerrado</span> <small>em ${day(ultimo_dia_impugnacao)}</small>`
-  return html`${day(ultimo_dia_impugnacao)} <small>${inDays(dias_impugnacao)}</small>`
+    return html`<span class="muted">encerrado</span> <small>em ${day(ultimo_dia_impugnacao)} · ${regra_impugnacao}</small>`
+  return html`${day(ultimo_dia_impugnacao)} <small>${inDays(dias_impugnacao)} · ${regra_impugnacao}</small>`
 }

@@ -170,7 +170,7 @@ const agenda: Readonly<Record<string, Card>> = {
     number('Sessões', sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length),
 
   impugnacoes_5_dias: picture => {
-    const left = sessionsAhead(picture).map(({ contestUntil }) => daysTo(contestUntil, picture))
+    const left = sessionsAhead(picture).map(({ contest }) => daysTo(contest.day, picture))
     return number('Editais', left.filter(days => days >= 0 && days <= 5).length)
   },
 
@@ -209,7 +209,8 @@ const agenda: Readonly<Record<string, Card>> = {
       Sessão: date(notice.session),
       Dia: WEEKDAYS[notice.sessionDay.dayOfWeek - 1] ?? null,
       'Faltam (dias)': daysTo(notice.sessionDay, picture),
-      'Impugnar até': date(notice.contestUntil),
+      'Impugnar até': date(notice.contest.day),
+      'Regra do prazo': notice.contest.rule,
       Órgão: notice.orgao,
       UF: notice.uf,
       Modalidade: notice.modalidade,
@@ -308,6 +309,7 @@ const risks: Readonly<Record<string, Card>> = {
     ).map(({ notice, ...alert }) => ({
       Prazo: date(alert.deadline),
       'Faltam (dias)': days(alert.deadline, picture),
+      'Regra do prazo': alert.deadlineRule,
       Ação: alert.action,
       Severidade: isRisk(alert) ? alert.severityName : null,
       Alerta: alert.title,

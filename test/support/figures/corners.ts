@@ -45,6 +45,7 @@ export function cornersOf(run: number, now: Date): Entry[] {
     ...sessions(make, ahead),
     ...demands(make, ahead),
     ...alerts(make, ahead, sessionContestedUntil(localDay(now))?.toString()),
+    ...contests(make, ahead),
     ...buyers(make, ahead),
     ...reasons(make),
     ...moves(make, run),
@@ -166,6 +167,47 @@ function alerts(make: Make, ahead: Ahead, endingToday: string | undefined): Entr
   return [
     ...sessions.map((data_sessao, index) => make(180 + index, { data_sessao }, { alerts: all })),
     make(190, { data_sessao: ahead(8), ...ELSEWHERE }, { alerts: all }),
+  ]
+}
+
+/** Deadlines as notices state them, and laws. */
+function contests(make: Make, ahead: Ahead): Entry[] {
+  const [soon, later, day] = [7, 10, 12].map(days => ahead(days).split('-').reverse().join('/'))
+  const stated = [
+    ...['até 5 dias úteis', '03 (três) dias úteis antes da abertura', 'Até o 2º (segundo) dia útil anterior'],
+    ...['quinto dia útil', 'Um dia útil', '3 dias (úteis)', '4 dias', 'dois dias corridos', '48 horas antes'],
+    ...[`até as 18h do dia ${soon}`, `de ${soon} a ${later}`, `3 dias úteis antes de ${day}`, `${day}`],
+    ...[`até ${later} (3 dias úteis antes da sessão)`, '10/10/2020, 3 dias úteis', '31/02/2026', ahead(9)],
+    ...[
+      '5 dias úteis após a publicação',
+      '99 dias úteis',
+      'Não informado',
+      '',
+      'art. 164, § 1º',
+      '24h do dia 30',
+    ],
+  ].map(prazo_impugnacao => ({ prazo_impugnacao, lei_aplicavel: 'Lei nº 14.133, de 2021' }))
+  const laws = [
+    'Lei 13.303/2016, Art. 32, IV',
+    'Lei 10.520/2002',
+    'Lei nº 8.666/93',
+    'Lei 14.981/2024',
+    undefined,
+  ]
+  const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'impugnacao' }]
+  return [
+    ...[...stated, ...laws.map(lei_aplicavel => ({ lei_aplicavel }))].map((overview, index) =>
+      make(300 + index, { data_sessao: `${ahead(12)}T10:00:00` }, { overview, alerts }),
+    ),
+    // Without a session, a date is still a deadline.
+    make(340, { data_sessao: undefined }, { overview: { prazo_impugnacao: `Até ${soon}` }, alerts }),
+    make(341, { data_sessao: undefined }, { overview: { prazo_impugnacao: '3 dias úteis' }, alerts }),
+    // An hour of the session's day, and one of a day without a time.
+    make(
+      342,
+      { data_sessao: ahead(5) },
+      { overview: { prazo_impugnacao: '24 (vinte e quatro) horas antes' }, alerts },
+    ),
   ]
 }
 

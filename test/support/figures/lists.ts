@@ -1,5 +1,6 @@
 import { known, sorted, sum } from './arithmetic.ts'
 import { daysBetween } from './calendar.ts'
+import type { Contest } from './contest.ts'
 import type { Alert, Notice, PaymentRisk, Picture, Requirement } from './picture.ts'
 
 /** The lists that cards and report share. */
@@ -7,7 +8,7 @@ import type { Alert, Notice, PaymentRisk, Picture, Requirement } from './picture
 export type Session = Notice & {
   readonly session: Temporal.PlainDateTime
   readonly sessionDay: Temporal.PlainDate
-  readonly contestUntil: Temporal.PlainDate
+  readonly contest: Contest
 }
 type Of<T> = T & { readonly notice: Notice }
 

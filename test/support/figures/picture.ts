@@ -1,5 +1,6 @@
 import { sorted } from './arithmetic.ts'
-import { lastDayToContest, localDay, sessionOf } from './calendar.ts'
+import { localDay, sessionOf } from './calendar.ts'
+import { type Contest, contestOf } from './contest.ts'
 import { type Document, numberOf, textOf, timeOf } from './contract.ts'
 import type { Followed, History } from './history.ts'
 
@@ -65,7 +66,7 @@ export type Notice = {
   readonly suspect: boolean
   readonly session: Temporal.PlainDateTime | null
   readonly sessionDay: Temporal.PlainDate | null
-  readonly contestUntil: Temporal.PlainDate | null
+  readonly contest: Contest | null
   readonly createdAt: Date
   readonly updatedAt: Date
   /** When it was first seen in its phase. */
@@ -107,6 +108,7 @@ export type Alert = {
   readonly thesis: string | null
   /** For actions that must come before the session. */
   readonly deadline: Temporal.PlainDate | null
+  readonly deadlineRule: string | null
 }
 
 /** The time in which a notice was seen in a phase; `to` is null while it is there. */
@@ -146,7 +148,8 @@ function noticeOf(followed: Followed, history: History): Notice {
   const sessionDay = session?.toPlainDate() ?? null
   const published = numberOf(edital.valor_estimado)
   const suspect = published !== null && isSuspect(published)
-  const contestUntil = sessionDay && lastDayToContest(sessionDay)
+  const { prazo_impugnacao, lei_aplicavel } = partOf(analysis, 'overview')
+  const contest = contestOf(session, textOf(prazo_impugnacao), textOf(lei_aplicavel))
   return {
     id,
     cnpj: /^(\d{14})-\d{4}-\d+$/.exec(String(edital.pncp_id))?.[1] ?? null,
@@ -163,14 +166,14 @@ function noticeOf(followed: Followed, history: History): Notice {
     suspect,
     session,
     sessionDay,
-    contestUntil,
+    contest,
     createdAt: new Date(String(edital.created_at)),
     updatedAt: new Date(String(edital.updated_at)),
     enteredAt: phases.at(-1)?.since ?? new Date(Number.NaN),
     analysisState: analysisStateOf(followed, history),
     recommendation: textOf(partOf(analysis, 'verdict').recommendation),
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),
-    alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contestUntil)),
+    alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contest)),
     risk: riskOf(
       textOf(partOf(analysis, 'orgao_report').payment_risk) || null,
       textOf(partOf(analysis, 'pricing').risco_pagamento) || null,
@@ -236,7 +239,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
 /** Actions before the session; appeals follow it, at an unknown time. */
 const BEFORE_THE_SESSION: readonly (string | null)[] = ['impugnacao', 'esclarecimento']
 
-function alertOf(element: Document, index: number, contestUntil: Notice['contestUntil']): Alert {
+function alertOf(element: Document, index: number, contest: Notice['contest']): Alert {
   const [severity, action] = [textOf(element.severity), textOf(element.action_type)]
   const place = SEVERITIES.findIndex(([known]) => known === severity)
   return {
@@ -249,6 +252,7 @@ function alertOf(element: Document, index: number, contestUntil: Notice['contest
     description: textOf(element.description),
     action: action && (ACTIONS[action] ?? action),
     thesis: textOf(element.legal_thesis),
-    deadline: BEFORE_THE_SESSION.includes(action) ? contestUntil : null,
+    deadline: BEFORE_THE_SESSION.includes(action) ? (contest?.day ?? null) : null,
+    deadlineRule: BEFORE_THE_SESSION.includes(action) ? (contest?.rule ?? null) : null,
   }
 }

@@ -64,16 +64,16 @@ export function sessions(picture: Picture): string[] {
 const heading = 'Sessões dos próximos 30 dias'
 
 function sessionRow(notice: Session, picture: Picture): (string | null)[] {
-  const { session, sessionDay, contestUntil, phase, confirmed, recommendation } = notice
+  const { session, sessionDay, contest, phase, confirmed, recommendation } = notice
   const local = inUtc(session)
-  const left = daysTo(contestUntil, picture)
+  const left = daysTo(contest.day, picture)
   return [
     `${dayOf(sessionDay)} ${joined([weekday(local), timeOfDay(local)], ', ')} · ${inDays(daysTo(sessionDay, picture))}`,
     `${nameOf(notice)} ${joined([line(notice.modalidade, CHARACTERS.code), line(notice.objeto, CHARACTERS.object)], ' · ')}`,
     money(notice.value),
     joined([phase.name, confirmed && 'confirmada', verdictName(recommendation)]),
     problemsOf(notice),
-    left < 0 ? `encerrado em ${dayOf(contestUntil)}` : `${dayOf(contestUntil)} ${inDays(left)}`,
+    `${left < 0 ? `encerrado em ${dayOf(contest.day)}` : `${dayOf(contest.day)} ${inDays(left)}`} · ${contest.rule}`,
   ]
 }
 
@@ -209,7 +209,7 @@ export function alerts(picture: Picture): string[] {
     ...deadlines(due, picture),
     ...more(due.length - LENGTH.deadlines, 'alerta com prazo em aberto', 'alertas com prazo em aberto'),
     ...sentences(
-      'Prazo: terceiro dia útil antes da sessão (Lei 14.133/2021, art. 164), só com feriados nacionais. Confira sempre o edital.',
+      'Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), só com feriados nacionais: um feriado local antecipa o prazo. Confira sempre o edital.',
     ),
   ]
 }
