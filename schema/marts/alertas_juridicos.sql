@@ -17,7 +17,8 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   -- Deadlines for appeals depend on events at the session, which the API does not report.
   CASE WHEN antes_da_sessao THEN ultimo_dia_impugnacao END AS prazo,
   CASE WHEN antes_da_sessao THEN dias_ate_impugnacao END AS dias_ate_prazo,
-  CASE WHEN antes_da_sessao THEN regra_impugnacao END AS regra_prazo
+  CASE WHEN antes_da_sessao THEN regra_impugnacao END AS regra_prazo,
+  situacao_sessao
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
 LEFT JOIN (

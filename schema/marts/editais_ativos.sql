@@ -29,6 +29,11 @@ SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidad
   data_sessao_local::DATE AS data_sessao_dia,
   date_diff('day', hoje, data_sessao_local::DATE) AS dias_ate_sessao,
   criado_local, atualizado_local, confirmado_local, pncp_url, analysis_state,
-  created_at, updated_at, first_seen_at, changed_at
+  created_at, updated_at, first_seen_at, changed_at,
+  CASE
+    WHEN data_sessao_local IS NULL THEN 'sem data'
+    WHEN data_sessao_local::DATE >= hoje THEN 'futura'
+    ELSE 'passada'
+  END AS situacao_sessao
 FROM locais
 LEFT JOIN fases USING (status)

@@ -1,6 +1,6 @@
 SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, fase, em_andamento, data_sessao_dia,
   numero_item, numero_lote, descricao, quantidade, unidade_medida, valor_unitario_estimado, valor_total,
-  material_ou_servico, ai_reasoning, ai_confidence
+  material_ou_servico, ai_reasoning, ai_confidence, situacao_sessao
 FROM items
 JOIN editais_ativos USING (company, edital_id)
 WHERE ai_selected

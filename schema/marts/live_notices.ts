@@ -10,6 +10,7 @@ import {
   money,
   notice,
   same,
+  text,
 } from '../mart_columns.ts'
 
 /** Live notices, one row each: what other marts of notices build on. */
@@ -75,5 +76,9 @@ export const editaisAtivos: Mart = {
       'first_seen_at',
       'changed_at',
     ),
+    text('situacao_sessao', 'futura: today or later; passada: before today; sem data: no plausible date', [
+      'Situação da sessão',
+      'futura (de hoje em diante), passada ou sem data; pela data, não pela hora',
+    ]),
   ],
 }

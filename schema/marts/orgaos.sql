@@ -23,7 +23,19 @@ somados AS (
         'precificacao': risco_pagamento_precificacao},
       (risco_conhecido, updated_at, edital_id)
     ) FILTER (risco_pagamento IS NOT NULL) AS r,
-    min(data_sessao_dia) FILTER (em_andamento AND dias_ate_sessao >= 0) AS proxima_sessao_dia
+    min(data_sessao_dia) FILTER (em_andamento AND dias_ate_sessao >= 0) AS proxima_sessao_dia,
+    count(*) FILTER (em_andamento AND situacao_sessao = 'futura') AS editais_sessao_futura,
+    count(*) FILTER (em_andamento AND situacao_sessao = 'passada') AS editais_sessao_passada,
+    count(*) FILTER (em_andamento AND situacao_sessao = 'sem data') AS editais_sem_sessao,
+    coalesce(
+      sum(valor_estimado_informado::DECIMAL(20, 4)) FILTER (em_andamento AND situacao_sessao = 'futura'), 0
+    )::DOUBLE AS valor_sessao_futura,
+    coalesce(
+      sum(valor_estimado_informado::DECIMAL(20, 4)) FILTER (em_andamento AND situacao_sessao = 'passada'), 0
+    )::DOUBLE AS valor_sessao_passada,
+    coalesce(
+      sum(valor_estimado_informado::DECIMAL(20, 4)) FILTER (em_andamento AND situacao_sessao = 'sem data'), 0
+    )::DOUBLE AS valor_sem_sessao
   FROM editais_do_orgao
   GROUP BY company, chave
 )
@@ -33,6 +45,8 @@ SELECT company, orgao_cnpj, orgao, uf, editais, editais_em_andamento, descartado
   proxima_sessao_dia,
   r.fonte AS risco_pagamento_fonte,
   r.orgao AS risco_pagamento_orgao,
-  r.precificacao AS risco_pagamento_precificacao
+  r.precificacao AS risco_pagamento_precificacao,
+  editais_sessao_futura, editais_sessao_passada, editais_sem_sessao,
+  valor_sessao_futura, valor_sessao_passada, valor_sem_sessao
 FROM somados
 ORDER BY company, valor_em_andamento DESC, editais DESC, chave

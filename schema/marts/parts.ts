@@ -44,6 +44,7 @@ export const pendenciasHabilitacao: Mart = {
     renamed('status', 'requirements.status', ['Semáforo (código)', 'red (vermelho) ou yellow (amarelo)']),
     text('cor', 'vermelho or amarelo', ['Semáforo', 'vermelho ou amarelo']),
     renamed('notas', 'requirements.ai_notes'),
+    ...ofNotice('situacao_sessao'),
   ],
 }
 
@@ -97,6 +98,7 @@ export const alertasJuridicos: Mart = {
         'O que deu o prazo da ação: o texto do edital ou a lei; vazio quando não há prazo',
       ],
     },
+    ...ofNotice('situacao_sessao'),
   ],
 }
 
@@ -113,5 +115,6 @@ export const itensSelecionados: Mart = {
     ...same('items', 'numero_item', 'numero_lote', 'descricao', 'quantidade', 'unidade_medida'),
     ...same('items', 'valor_unitario_estimado', 'valor_total', 'material_ou_servico'),
     ...same('items', 'ai_reasoning', 'ai_confidence'),
+    ...ofNotice('situacao_sessao'),
   ],
 }

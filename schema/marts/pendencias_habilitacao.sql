@@ -2,7 +2,7 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   data_sessao_dia, dias_ate_sessao,
   category AS categoria, title AS titulo, required AS exigido, "current" AS situacao_atual, r.status,
   CASE r.status WHEN 'red' THEN 'vermelho' ELSE 'amarelo' END AS cor,
-  ai_notes AS notas
+  ai_notes AS notas, situacao_sessao
 FROM requirements r
 JOIN editais_ativos e USING (company, edital_id)
 WHERE r.status IN ('red', 'yellow')

@@ -14,6 +14,7 @@ import {
   same,
   text,
 } from '../mart_columns.ts'
+import { bySession } from './by_session.ts'
 
 /** How notices move through phases, and how they change. */
 
@@ -83,6 +84,7 @@ export const funil: Mart = {
       'Dias na fase (mediana)',
       'Mediana de dias desde que nós vimos os editais entrar na fase',
     ]),
+    ...bySession({ english: 'Live notices in the phase', portuguese: 'editais ativos da fase' }),
   ],
 }
 

@@ -11,9 +11,12 @@ import {
   same,
   text,
 } from '../mart_columns.ts'
+import { bySession } from './by_session.ts'
 import { riscosPagamento } from './risks.ts'
 
 /** Sums over live notices. */
+
+const inProgress = { english: 'Live notices in progress', portuguese: 'editais em andamento' }
 
 const sums: readonly MartColumn[] = [
   count('editais', 'Live notices', ['Editais', 'Quantidade de editais ativos (que a API ainda mostra)']),
@@ -37,6 +40,7 @@ const sums: readonly MartColumn[] = [
     'Valor mediano',
     'Mediana dos valores estimados informados, em BRL',
   ]),
+  ...bySession(inProgress),
 ]
 
 export const valorPorUf: Mart = {
@@ -112,6 +116,7 @@ export const orgaos: Mart = {
       'Dia da próxima sessão de um edital em andamento; vazio quando não há',
     ]),
     ...of(riscosPagamento, 'risco_pagamento_fonte', 'risco_pagamento_orgao', 'risco_pagamento_precificacao'),
+    ...bySession(inProgress),
   ],
 }
 

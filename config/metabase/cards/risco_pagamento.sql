@@ -3,7 +3,8 @@
 -- relatório do órgão ou, na falta, o da precificação; ao lado, as duas fontes.
 SELECT orgao AS "Órgão", uf AS "UF", risco_pagamento AS "Risco de pagamento",
   risco_pagamento_orgao AS "Relatório do órgão", risco_pagamento_precificacao AS "Precificação",
-  editais_em_andamento AS "Editais", valor_em_andamento AS "Valor em andamento",
+  editais_em_andamento AS "Editais", editais_sessao_futura AS "Com sessão futura",
+  valor_em_andamento AS "Valor em andamento", valor_sessao_futura AS "Valor em disputa",
   proxima_sessao_dia AS "Próxima sessão"
 FROM orgaos
 WHERE editais_em_andamento > 0 AND risco_pagamento IS NOT NULL [[AND uf = {{uf}}]]

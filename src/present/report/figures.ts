@@ -29,10 +29,21 @@ export type Freshness = {
   readonly desvios: number
 }
 
-export type KeyFigures = {
+/** Notices in progress by the day of their session: a phase says nothing of it. Values in BRL. */
+export type BySession = {
+  /** Today or later. */
+  readonly futuras: number
+  readonly passadas: number
+  readonly sem_data: number
+  readonly valor_futuras: number
+  readonly valor_passadas: number
+  readonly valor_sem_data: number
+}
+
+export type KeyFigures = BySession & {
   readonly em_andamento: number
   readonly confirmados: number
-  readonly valor: number | null
+  readonly valor: number
   readonly sem_valor: number
   readonly suspeitos: number
   readonly sessoes_7_dias: number
@@ -47,6 +58,9 @@ export type Phase = {
   readonly fase: string
   readonly em_andamento: boolean
   readonly editais: number
+  readonly futuras: number
+  readonly passadas: number
+  readonly sem_data: number
   readonly sem_valor: number
   readonly valor_total: number
   readonly valor_mediano: number | null
@@ -55,8 +69,8 @@ export type Phase = {
 }
 
 /** Notices in progress in one state, or of one modality. */
-export type Portion = {
-  readonly nome: string | null
+export type Portion = BySession & {
+  readonly nome: string
   readonly editais: number
   readonly valor: number
 }
@@ -130,6 +144,8 @@ export type Buyer = {
   readonly em_andamento: number
   readonly parcela_descartada: number | null
   readonly valor: number
+  /** Of notices whose session is today or later. */
+  readonly valor_futuras: number
   readonly risco_pagamento: string | null
   readonly risco_orgao: string | null
   readonly risco_precificacao: string | null

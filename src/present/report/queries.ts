@@ -35,9 +35,9 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
     today,
     freshness,
     key: await readKeyFigures(db, at),
-    funnel: await readFunnel(db, now),
-    states: await readPortions(db, 'SELECT uf AS nome, * FROM valor_por_uf'),
-    modalities: await readPortions(db, 'SELECT modalidade AS nome, * FROM valor_por_modalidade'),
+    funnel: await readFunnel(db, now, at),
+    states: await readPortions(db, at, 'uf'),
+    modalities: await readPortions(db, at, 'modalidade'),
     sessionDays: await readSessionDays(db, at),
     sessions: await readSessions(db, at),
     demands: await readDemands(db),
@@ -48,6 +48,24 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
     quarantine: await readQuarantine(db),
     drift: await readDrift(db),
   }
+}
+
+/** The columns of `BySession`, from `editais_ativos`. */
+const BY_SESSION = [
+  ['futuras', 'data_sessao_dia >= $today::DATE'],
+  ['passadas', 'data_sessao_dia < $today::DATE'],
+  ['sem_data', 'data_sessao_dia IS NULL'],
+].map(([name, those]) => ({
+  count: `count(*) FILTER (${those}) AS ${name}`,
+  value: `${sumOfValues(those)} AS valor_${name}`,
+}))
+const COUNTS_BY_SESSION = BY_SESSION.map(({ count }) => count).join(', ')
+const VALUES_BY_SESSION = BY_SESSION.map(({ value }) => value).join(', ')
+
+/** Summed as decimals, so that the order of the rows does not matter. */
+function sumOfValues(those: string | undefined): string {
+  const only = those ? ` FILTER (${those})` : ''
+  return `coalesce(sum(valor_estimado_informado::DECIMAL(20, 4))${only}, 0)::DOUBLE`
 }
 
 /** `2026-11-21` in the time zone of the notices. */
@@ -69,7 +87,8 @@ async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
        due AS (SELECT edital_id FROM alertas_juridicos
          WHERE em_andamento AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays})
      SELECT count(*) AS em_andamento, count(*) FILTER (participation_confirmed) AS confirmados,
-       sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor, count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
+       ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION},
+       count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
        count(*) FILTER (valor_suspeito) AS suspeitos,
        count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays}) AS sessoes_7_dias,
        (SELECT count(*) FROM red) AS requisitos_vermelhos,
@@ -82,28 +101,32 @@ async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
   )
 }
 
-async function readFunnel(db: Database, now: Date): Promise<Phase[]> {
+async function readFunnel(db: Database, now: Date, { today }: Today): Promise<Phase[]> {
   return await db.rows<Phase>(
     `WITH ages AS (
        SELECT status, median(epoch($now::TIMESTAMPTZ - created_at) / 86400) AS idade_dias
        FROM editais_ativos GROUP BY status),
+     split AS (SELECT status, ${COUNTS_BY_SESSION} FROM editais_ativos GROUP BY status),
      stays AS (
        SELECT status, median(epoch($now::TIMESTAMPTZ - entrou_em) / 86400) AS na_fase_dias
        FROM passagens_por_fase SEMI JOIN editais_ativos USING (edital_id) WHERE em_curso GROUP BY status)
-     SELECT fase, em_andamento, editais, sem_valor, valor_total, valor_mediano,
+     SELECT fase, em_andamento, editais, coalesce(futuras, 0) AS futuras, coalesce(passadas, 0) AS passadas,
+       coalesce(sem_data, 0) AS sem_data, sem_valor, valor_total, valor_mediano,
        idade_dias, na_fase_dias
-     FROM funil LEFT JOIN ages USING (status) LEFT JOIN stays USING (status)
+     FROM funil LEFT JOIN split USING (status) LEFT JOIN ages USING (status) LEFT JOIN stays USING (status)
      ORDER BY fase_ordem, fase`,
-    { now: now.toISOString() },
+    { now: now.toISOString(), today },
   )
 }
 
-/** @param parts a mart of values whose parts have their names in `nome`. */
-async function readPortions(db: Database, parts: string): Promise<Portion[]> {
+/** @param part the column to group notices in progress by. */
+async function readPortions(db: Database, at: Today, part: 'uf' | 'modalidade'): Promise<Portion[]> {
   return await db.rows<Portion>(
-    `SELECT left(nome, ${TEXT}) AS nome, editais_em_andamento AS editais, valor_em_andamento AS valor
-     FROM (${parts}) WHERE editais_em_andamento > 0
-     ORDER BY valor_em_andamento DESC, editais_em_andamento DESC, nome`,
+    `SELECT left(coalesce(nullif(trim(${part}), ''), 'não informada'), ${TEXT}) AS nome, count(*) AS editais,
+       ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION}
+     FROM editais_ativos WHERE em_andamento
+     GROUP BY nome ORDER BY valor DESC, editais DESC, nome`,
+    at,
   )
 }
 
@@ -186,10 +209,12 @@ async function readBuyers(db: Database, at: Today): Promise<Bounded<Buyer>> {
   return bounded(
     await db.rows<Buyer & Total>(
       `WITH next AS (
-         SELECT coalesce(orgao_cnpj, orgao) AS buyer, min(data_sessao_dia) AS proxima_sessao FROM editais_ativos
+         SELECT coalesce(orgao_cnpj, orgao) AS buyer, min(data_sessao_dia) AS proxima_sessao,
+           ${sumOfValues(undefined)} AS valor_futuras
+         FROM editais_ativos
          WHERE em_andamento AND data_sessao_dia >= $today::DATE GROUP BY buyer)
        SELECT count(*) OVER () AS total, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
-         editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor,
+         editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor, coalesce(valor_futuras, 0) AS valor_futuras,
          left(risco_pagamento, ${TEXT}) AS risco_pagamento,
          left(risco_pagamento_orgao, ${TEXT}) AS risco_orgao,
          left(risco_pagamento_precificacao, ${TEXT}) AS risco_precificacao, proxima_sessao

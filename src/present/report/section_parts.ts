@@ -1,5 +1,5 @@
-import type { Session } from './figures.ts'
-import { line, webAddress } from './format.ts'
+import type { BySession, Session } from './figures.ts'
+import { counted, line, number, webAddress } from './format.ts'
 import { type Html, html } from './html.ts'
 
 /** What several sections of the report share. */
@@ -19,6 +19,15 @@ export function noticeLink({ orgao, uf, numero, pncp_url }: Named): Html {
   const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(Boolean).join(' · ')
   const address = webAddress(pncp_url)
   return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest && ` · ${rest}`}`
+}
+
+/** `12 com sessão futura, 3 passadas, 1 sem data`. */
+export function sessionCounts({
+  futuras,
+  passadas,
+  sem_data,
+}: Pick<BySession, 'futuras' | 'passadas' | 'sem_data'>): string {
+  return `${number(futuras)} com sessão futura, ${counted(passadas, 'passada', 'passadas')}, ${number(sem_data)} sem data`
 }
 
 export function badge(colour: string | undefined, text: string): Html {

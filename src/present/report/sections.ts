@@ -3,7 +3,16 @@ import { type Bar, barChart, stackedChart } from './charts.ts'
 import { type Buyer, type Demand, type Figures, LIMITS, type Phase, type Portion } from './figures.ts'
 import { counted, day, days, line, NONE, number, percent, shortMoney, wholeMoney } from './format.ts'
 import { type Html, html } from './html.ts'
-import { capital, MAX_CODE, MAX_NAME, MAX_OBJECT, MAX_STACKS, nothing, numbers } from './section_parts.ts'
+import {
+  capital,
+  MAX_CODE,
+  MAX_NAME,
+  MAX_OBJECT,
+  MAX_STACKS,
+  nothing,
+  numbers,
+  sessionCounts,
+} from './section_parts.ts'
 import { sessions } from './sessions.ts'
 import { more, table } from './table.ts'
 import { categoryName, riskName } from './words.ts'
@@ -47,7 +56,7 @@ function funnel({ funnel, key }: Figures): Html {
     }),
   )
   const summary = `Editais por fase: ${funnel.map(phase => `${line(phase.fase, MAX_CODE)} ${number(phase.editais)}`).join(', ')}.`
-  return html`<p class="lead">${counted(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento${
+  return html`<p class="lead">${counted(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${sessionCounts(key)})${
     largest && largest.editais > 0
       ? html`; a fase com mais editais em andamento é <b>${line(largest.fase, MAX_CODE)}</b>, com ${number(largest.editais)}`
       : null
@@ -58,6 +67,9 @@ ${table({
   columns: [
     { head: 'Fase', cell: (phase: Phase) => line(phase.fase, MAX_NAME) },
     { head: 'Editais', kind: 'number', cell: phase => number(phase.editais) },
+    { head: 'Sessão futura', kind: 'number', cell: phase => number(phase.futuras) },
+    { head: 'Passada', kind: 'number', cell: phase => number(phase.passadas) },
+    { head: 'Sem data', kind: 'number', cell: phase => number(phase.sem_data) },
     { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
     { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
     { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
@@ -127,7 +139,7 @@ function values({ states, modalities, key }: Figures): Html {
     key.suspeitos > 0 &&
       counted(key.suspeitos, 'tem valor implausível e não conta', 'têm valor implausível e não contam'),
   ].filter(Boolean)
-  return html`<p class="lead"><b>${wholeMoney(key.valor ?? 0)}</b> em disputa nos editais em andamento${without.length > 0 && `; ${without.join(', ')}`}.</p>
+  return html`<p class="lead"><b>${wholeMoney(key.valor_futuras)}</b> em disputa nos editais em andamento com sessão futura; ${wholeMoney(key.valor_passadas)} com sessão passada e ${wholeMoney(key.valor_sem_data)} sem data${without.length > 0 && `; ${without.join(', ')}`}.</p>
 <div class="pair">
 <div><h3>Por UF</h3>${portions('UF', states)}</div>
 <div><h3>Por modalidade</h3>${portions('Modalidade', modalities)}</div>
@@ -161,7 +173,11 @@ ${numbers(
     columns: [
       { head: name, kind: 'wide', cell: portion => capital(line(portion.nome, MAX_NAME) ?? NONE) },
       { head: 'Editais', kind: 'number', cell: portion => number(portion.editais) },
+      { head: 'Sessão futura', kind: 'number', cell: portion => number(portion.futuras) },
+      { head: 'Passada', kind: 'number', cell: portion => number(portion.passadas) },
+      { head: 'Sem data', kind: 'number', cell: portion => number(portion.sem_data) },
       { head: 'Valor estimado', kind: 'number', cell: portion => wholeMoney(portion.valor) },
+      { head: 'Em disputa', kind: 'number', cell: portion => wholeMoney(portion.valor_futuras) },
     ],
     rows: shown,
   }),
@@ -173,7 +189,7 @@ function buyers({ buyers: { rows, total }, key }: Figures): Html {
   if (!first) return nothing('Nenhum órgão com edital em andamento.')
   const sum = rows.reduce((sum, { valor }) => sum + valor, 0)
   return html`<p class="lead">${counted(total, 'órgão', 'órgãos')} com editais em andamento${
-    key.valor && rows.length < total
+    key.valor > 0 && rows.length < total
       ? html`; os ${rows.length} maiores somam ${percent(sum / key.valor)} do valor`
       : null
   }.</p>
@@ -182,6 +198,7 @@ ${table({
   columns: [
     { head: 'Órgão', kind: 'wide', cell: buyer => buyerName(buyer) },
     { head: 'Valor em andamento', kind: 'number', cell: buyer => share(buyer, first.valor) },
+    { head: 'Em disputa', kind: 'number', cell: buyer => wholeMoney(buyer.valor_futuras) },
     { head: 'Em andamento', kind: 'number', cell: buyer => number(buyer.em_andamento) },
     { head: 'Todos', kind: 'number', cell: buyer => number(buyer.editais) },
     { head: 'Descartados', kind: 'number', cell: buyer => percent(buyer.parcela_descartada) },

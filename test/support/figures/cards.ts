@@ -3,11 +3,13 @@ import { inUtc, localTime, mondayOf } from './calendar.ts'
 import {
   alertsOf,
   buyersOf,
+  bySession,
   daysTo,
   isGrave,
   isRisk,
   portionsOf,
   requirementsOf,
+  sessionStateOf,
   sessionsAhead,
   worthOf,
 } from './lists.ts'
@@ -57,10 +59,35 @@ function frequencies(names: readonly string[]): { name: string; count: number }[
   )
 }
 
+/** Notices whose session is today or later. */
+const future = (notices: readonly Notice[], picture: Picture) => bySession(notices, picture)[0] ?? []
+
+function splitBySession<T>(
+  notices: readonly Notice[],
+  picture: Picture,
+  what: (notices: readonly Notice[]) => T,
+) {
+  const [future, past, none] = bySession(notices, picture)
+  return {
+    'Sessão futura': what(future ?? []),
+    'Sessão passada': what(past ?? []),
+    'Sem data': what(none ?? []),
+  }
+}
+
 const funnel: Readonly<Record<string, Card>> = {
   editais_em_andamento: ({ open }) => number('Editais', open.length),
 
   valor_em_andamento: ({ open }) => number('Valor estimado', worthOf(open)),
+
+  valor_em_disputa: picture => number('Valor estimado', worthOf(future(picture.open, picture))),
+
+  em_andamento_por_sessao: picture =>
+    bySession(picture.open, picture).map((notices, index) => ({
+      Sessão: ['Futura', 'Passada', 'Sem data'][index] ?? null,
+      Editais: notices.length,
+      'Valor estimado': worthOf(notices),
+    })),
 
   funil_por_fase: ({ open }) =>
     PHASES.filter(phase => phase.open).map(({ name, order }) => ({
@@ -68,14 +95,16 @@ const funnel: Readonly<Record<string, Card>> = {
       'Na fase ou adiante': open.filter(({ phase }) => phase.order >= order && phase.order <= 4).length,
     })),
 
-  fases_em_numeros: ({ live, now }) =>
-    phasesOf(live).map(({ status, name }) => {
+  fases_em_numeros: picture =>
+    phasesOf(picture.live).map(({ status, name }) => {
+      const { live, now } = picture
       const notices = live.filter(({ phase }) => phase.status === status)
       const since = (from: (notice: Notice) => Date) =>
         roundedDays(median(notices.map(notice => now.getTime() - from(notice).getTime())))
       return {
         Fase: name,
         Editais: notices.length,
+        ...splitBySession(notices, picture, ({ length }) => length),
         'Sem valor': notices.filter(({ value }) => value === null).length,
         'Valor total': worthOf(notices),
         'Valor mediano': median(known(notices.map(({ value }) => value))),
@@ -103,6 +132,7 @@ const funnel: Readonly<Record<string, Card>> = {
       portionsOf(picture, ({ uf }) => uf).map(({ name, notices, value }) => ({
         UF: name,
         'Valor em andamento': value,
+        ...splitBySession(notices, picture, worthOf),
         Editais: notices.length,
       })),
       down(row => row['Valor em andamento']),
@@ -114,6 +144,7 @@ const funnel: Readonly<Record<string, Card>> = {
       portionsOf(picture, ({ modalidade }) => modalidade).map(({ name, notices }) => ({
         Modalidade: name,
         Editais: notices.length,
+        ...splitBySession(notices, picture, ({ length }) => length),
       })),
       down(row => row.Editais),
       row => row.Modalidade,
@@ -128,9 +159,9 @@ const funnel: Readonly<Record<string, Card>> = {
       .slice(0, 12)
       .map(({ name, count }) => ({ Motivo: name, Editais: count })),
 
-  maiores_editais: ({ open }) =>
+  maiores_editais: picture =>
     sorted(
-      open.filter(({ value }) => value !== null),
+      picture.open.filter(({ value }) => value !== null),
       down(({ value }) => value),
       ({ id }) => id,
     )
@@ -143,6 +174,7 @@ const funnel: Readonly<Record<string, Card>> = {
         Modalidade: notice.modalidade,
         Fase: notice.phase.name,
         Sessão: date(notice.session),
+        'Situação da sessão': sessionStateOf(notice, picture),
         Recomendação: notice.recommendation,
         PNCP: notice.url,
       })),
@@ -235,6 +267,7 @@ const agenda: Readonly<Record<string, Card>> = {
     ).map(({ notice, ...requirement }) => ({
       Sessão: date(notice.sessionDay),
       'Faltam (dias)': days(notice.sessionDay, picture),
+      'Situação da sessão': sessionStateOf(notice, picture),
       Cor: requirement.colour === 'red' ? 'vermelho' : 'amarelo',
       Categoria: requirement.category,
       Requisito: requirement.title,
@@ -321,6 +354,7 @@ const risks: Readonly<Record<string, Card>> = {
       Objeto: notice.objeto,
       Fase: notice.phase.name,
       Sessão: date(notice.sessionDay),
+      'Situação da sessão': sessionStateOf(notice, picture),
     })),
 
   risco_pagamento: picture =>
@@ -339,7 +373,9 @@ const risks: Readonly<Record<string, Card>> = {
         'Relatório do órgão': risk?.report ?? null,
         Precificação: risk?.pricing ?? null,
         Editais: open.length,
+        'Com sessão futura': future(open, picture).length,
         'Valor em andamento': value,
+        'Valor em disputa': worthOf(future(open, picture)),
         'Próxima sessão': date(nextSession),
       })),
 }

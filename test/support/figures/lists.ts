@@ -26,6 +26,19 @@ export function sessionsAhead(picture: Picture, days = Number.POSITIVE_INFINITY)
     })
 }
 
+const SESSIONS = ['futura', 'passada', 'sem data'] as const
+
+/** Today counts as future, at any time. */
+export function sessionStateOf({ sessionDay }: Notice, picture: Picture): (typeof SESSIONS)[number] {
+  if (sessionDay === null) return 'sem data'
+  return daysTo(sessionDay, picture) >= 0 ? 'futura' : 'passada'
+}
+
+/** Notices with a future session, a past one, and none. */
+export function bySession(notices: readonly Notice[], picture: Picture): readonly (readonly Notice[])[] {
+  return SESSIONS.map(state => notices.filter(notice => sessionStateOf(notice, picture) === state))
+}
+
 export function requirementsOf(notices: readonly Notice[]): Of<Requirement>[] {
   return notices.flatMap(notice => notice.requirements.map(requirement => ({ ...requirement, notice })))
 }

@@ -19,6 +19,7 @@ import {
   alertsOf,
   type Buyer,
   buyersOf,
+  bySession,
   daysTo,
   isGrave,
   isRisk,
@@ -254,10 +255,11 @@ export function buyers(picture: Picture): string[] {
     ),
     ...table(
       `Órgãos por valor em andamento${cut ? `: os ${shown.length} maiores` : ''}`,
-      'Órgão | Valor em andamento | Em andamento | Todos | Descartados | Risco de pagamento | Próxima sessão',
+      'Órgão | Valor em andamento | Em disputa | Em andamento | Todos | Descartados | Risco de pagamento | Próxima sessão',
       shown.map(({ orgao, uf, value, open, all, risk, nextSession }) => [
         joined([line(orgao, CHARACTERS.name) ?? 'Órgão não informado', uf], ' · '),
-        ...[wholeMoney(value), number(open.length), number(all.length)],
+        ...[wholeMoney(value), wholeMoney(worthOf(bySession(open, picture)[0] ?? []))],
+        ...[number(open.length), number(all.length)],
         percent(all.filter(({ phase }) => phase.status === 'discarded').length / all.length),
         ...[riskText(risk), dayOf(nextSession)],
       ]),
