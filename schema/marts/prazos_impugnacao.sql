@@ -1,13 +1,15 @@
 -- What the notice states comes first: a date, else a number of days or hours before the session. Otherwise the law that
 -- the notice names applies, else Lei 14.133/2021.
 WITH textos AS (
-  SELECT company, edital_id, data_sessao_local, data_sessao_dia,
-    overview_prazo_impugnacao AS prazo_impugnacao,
-    overview_lei_aplicavel AS lei_aplicavel,
-    regexp_replace(lower(strip_accents(overview_prazo_impugnacao)), '[\s\x{a0}]+', ' ', 'g') AS texto,
-    regexp_replace(lower(strip_accents(overview_lei_aplicavel)), '[^0-9a-z]', '', 'g') AS lei
-  FROM editais_ativos
-  LEFT JOIN analyses USING (company, edital_id)
+  SELECT prazo, lei_nomeada,
+    regexp_replace(lower(strip_accents(prazo)), '[\s\x{a0}]+', ' ', 'g') AS texto,
+    regexp_replace(lower(strip_accents(lei_nomeada)), '[^0-9a-z]', '', 'g') AS lei
+  FROM (
+    -- Many notices have the same texts, and some have no analysis: each text is read once.
+    SELECT overview_prazo_impugnacao AS prazo, overview_lei_aplicavel AS lei_nomeada FROM analyses
+    UNION
+    SELECT NULL, NULL
+  )
 ),
 partes AS (
   SELECT *,
@@ -53,49 +55,56 @@ numeros AS (
       TRY_CAST(dias.numero AS INTEGER),
       MAP {'um': 1, 'dois': 2, 'tres': 3, 'quatro': 4, 'cinco': 5, 'seis': 6, 'sete': 7, 'oito': 8, 'nove': 9,
         'dez': 10, 'quinze': 15, 'primeiro': 1, 'segundo': 2, 'terceiro': 3, 'quarto': 4, 'quinto': 5}[dias.numero]
-    ) AS numero,
+    ) AS numero
+  FROM partes
+),
+periodos AS (
+  SELECT *,
+    CASE
+      WHEN depois_da_publicacao THEN 'lei'
+      WHEN numero BETWEEN 1 AND 30 THEN if(dias.tipo SIMILAR TO '(corrido|consecutivo).*', 'corridos', 'uteis')
+      WHEN horas BETWEEN 1 AND 240 THEN 'horas'
+      ELSE 'lei'
+    END AS periodo
+  FROM numeros
+),
+lidos AS (
+  SELECT prazo, lei_nomeada, datas,
+    -- Every law counts business days, so plain days are business days, too; they also give the earlier day.
+    CASE periodo WHEN 'uteis' THEN numero WHEN 'lei' THEN da_lei.dias END AS uteis,
+    CASE periodo WHEN 'corridos' THEN numero END AS corridos,
+    CASE periodo WHEN 'horas' THEN horas END AS horas,
+    CASE periodo
+      WHEN 'lei' THEN da_lei.nome || ': ' || da_lei.dias || ' dias úteis'
+      WHEN 'horas' THEN 'Edital: ' || horas || if(horas = 1, ' hora', ' horas')
+      WHEN 'corridos' THEN 'Edital: ' || numero || if(numero = 1, ' dia corrido', ' dias corridos')
+      ELSE 'Edital: ' || numero || if(numero = 1, ' dia', ' dias')
+        || if(dias.tipo = '', ', contados como úteis', if(numero = 1, ' útil', ' úteis'))
+    END AS regra
+  FROM periodos
+),
+editais_lidos AS (
+  SELECT * EXCLUDE (datas),
     -- A date that is not shortly before the session is another one: of the publication, or of the session itself.
     list_max(list_filter(datas,
       lambda d: coalesce(d < data_sessao_dia AND d >= data_sessao_dia - 30, d BETWEEN DATE '2010-01-01' AND DATE '2060-12-31')
     )) AS data
-  FROM partes
+  FROM editais_ativos
+  LEFT JOIN analyses USING (company, edital_id)
+  JOIN lidos
+    ON prazo IS NOT DISTINCT FROM overview_prazo_impugnacao AND lei_nomeada IS NOT DISTINCT FROM overview_lei_aplicavel
 ),
-regras AS (
-  SELECT *,
-    CASE
-      WHEN data IS NOT NULL THEN 'data'
-      WHEN depois_da_publicacao THEN 'lei'
-      WHEN numero BETWEEN 1 AND 30 AND dias.tipo SIMILAR TO '(corrido|consecutivo).*' THEN 'corridos'
-      WHEN numero BETWEEN 1 AND 30 THEN 'uteis'
-      WHEN horas BETWEEN 1 AND 240 THEN 'horas'
-      ELSE 'lei'
-    END AS regra
-  FROM numeros
-),
-contados AS (
-  SELECT *,
-    -- Every law counts business days, so plain days are business days, too; they also give the earlier day.
-    CASE regra WHEN 'uteis' THEN numero WHEN 'lei' THEN da_lei.dias END AS uteis,
-    CASE regra
-      WHEN 'data' THEN 'Edital: ' || strftime(data, '%d/%m/%Y')
-      WHEN 'corridos' THEN 'Edital: ' || numero || if(numero = 1, ' dia corrido', ' dias corridos')
-      WHEN 'horas' THEN 'Edital: ' || horas || if(horas = 1, ' hora', ' horas')
-      WHEN 'uteis' THEN 'Edital: ' || numero || if(numero = 1, ' dia', ' dias')
-        || if(dias.tipo = '', ', contados como úteis', if(numero = 1, ' útil', ' úteis'))
-      ELSE da_lei.nome || ': ' || da_lei.dias || ' dias úteis'
-    END AS regra_impugnacao
-  FROM regras
+calendario_util AS MATERIALIZED (
+  SELECT dia, dia_util, dias_uteis_antes FROM calendario
 )
-SELECT company, edital_id, data_sessao_dia, prazo_impugnacao, lei_aplicavel, regra_impugnacao,
-  CASE regra
-    WHEN 'data' THEN data
-    WHEN 'corridos' THEN data_sessao_dia - numero
-    WHEN 'horas' THEN (data_sessao_local - to_hours(horas))::DATE
-    ELSE limite.dia
-  END AS ultimo_dia_impugnacao,
+SELECT company, edital_id, data_sessao_dia,
+  prazo AS prazo_impugnacao,
+  lei_nomeada AS lei_aplicavel,
+  if(data IS NULL, regra, 'Edital: ' || strftime(data, '%d/%m/%Y')) AS regra_impugnacao,
+  coalesce(data, limite.dia, data_sessao_dia - corridos, (data_sessao_local - to_hours(horas))::DATE)
+    AS ultimo_dia_impugnacao,
   date_diff('day', local_time(company, now())::DATE, ultimo_dia_impugnacao) AS dias_ate_impugnacao
-FROM contados
-LEFT JOIN (SELECT dia, dias_uteis_antes AS da_sessao FROM calendario) sessao ON sessao.dia = data_sessao_dia
-LEFT JOIN (SELECT dia, dias_uteis_antes AS do_limite FROM calendario WHERE dia_util) limite
-  ON do_limite = da_sessao - uteis
+FROM editais_lidos
+LEFT JOIN calendario_util sessao ON sessao.dia = data_sessao_dia
+LEFT JOIN calendario_util limite ON limite.dia_util AND limite.dias_uteis_antes = sessao.dias_uteis_antes - uteis
 WHERE data_sessao_dia IS NOT NULL OR data IS NOT NULL
