@@ -186,7 +186,25 @@ export const editalVersions: Table = {
   document: 'notice',
   rows: 'history',
   files: 'by_month',
-  columns: [company, editalId, observedAt, ...noticeColumns, runId],
+  columns: [
+    company,
+    editalId,
+    observedAt,
+    ...noticeColumns,
+    runId,
+    {
+      name: 'deleted_at',
+      type: 'TIMESTAMPTZ',
+      from: { kept: true },
+      description:
+        'When the notice was verified to be gone from the API while this was its last version; also of notices that returned',
+      portuguese: [
+        'Excluído em (UTC)',
+        'Quando verificamos que o edital saiu da API com esta como última versão; fica também quando ele volta',
+      ],
+      since: 6,
+    },
+  ],
 }
 
 export const analysisVersions: Table = {

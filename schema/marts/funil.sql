@@ -26,7 +26,8 @@ todas AS (
   SELECT company, status FROM por_fase
 ),
 em_curso AS (
-  SELECT company, status, median(dias) AS dias_na_fase_mediana
+  SELECT company, status, median(dias) FILTER (NOT censurada) AS dias_na_fase_mediana,
+    count(*) FILTER (censurada) AS editais_censurados
   FROM passagens_por_fase WHERE em_curso GROUP BY ALL
 )
 SELECT company, status,
@@ -42,7 +43,8 @@ SELECT company, status,
   coalesce(editais_sem_sessao, 0) AS editais_sem_sessao,
   coalesce(valor_sessao_futura, 0) AS valor_sessao_futura,
   coalesce(valor_sessao_passada, 0) AS valor_sessao_passada,
-  coalesce(valor_sem_sessao, 0) AS valor_sem_sessao
+  coalesce(valor_sem_sessao, 0) AS valor_sem_sessao,
+  coalesce(editais_censurados, 0) AS editais_censurados
 FROM todas
 LEFT JOIN fases USING (status)
 LEFT JOIN por_fase USING (company, status)

@@ -291,55 +291,6 @@ test('a buyer has the name of its latest notice on every card, and white space m
   ])
 })
 
-test('moves between phases and changes of fields are shown as observed', async () => {
-  const company = await startCompany([
-    noticeEntry(1, { status: 'screening', valor_estimado: 10 }),
-    noticeEntry(2, { status: 'ready' }),
-  ])
-  const { world, environment } = company
-  const days = (n: number) => () => new Date(Date.now() - (30 - n) * DAY_MS)
-  const change = (id: string, edital: Record<string, unknown>, day: number) =>
-    world.update(id, { edital, updatedAt: days(day)() })
-  await syncHere(environment, {}, days(0))
-  change(idOf(1), { status: 'analysis' }, 4)
-  await syncHere(environment, {}, days(4))
-  change(idOf(1), { valor_estimado: 12.5, data_sessao: '2026-12-01T09:00:00' }, 5)
-  await syncHere(environment, {}, days(5))
-  change(idOf(1), { status: 'discarded', discard_reason: 'Longe' }, 10)
-  world.remove(idOf(2))
-  await syncHere(environment, {}, days(10))
-
-  expect(
-    await company.query(
-      'SELECT edital_id, de_fase, para_fase, round(dias_na_fase, 2) AS dias FROM transicoes_de_fase ORDER BY observado_em',
-    ),
-  ).toEqual([
-    { edital_id: idOf(1), de_fase: 'Triagem', para_fase: 'Análise', dias: 4 },
-    { edital_id: idOf(1), de_fase: 'Análise', para_fase: 'Descartado', dias: 6 },
-  ])
-  expect(
-    await company.query(
-      'SELECT fase, passagens, concluidas, em_curso, round(dias_mediana, 2) AS mediana FROM tempo_por_fase',
-    ),
-  ).toEqual([
-    { fase: 'Triagem', passagens: 1, concluidas: 1, em_curso: 0, mediana: 4 },
-    { fase: 'Análise', passagens: 1, concluidas: 1, em_curso: 0, mediana: 6 },
-    // Deleted from the API.
-    { fase: 'Pronto', passagens: 1, concluidas: 1, em_curso: 0, mediana: 10 },
-    { fase: 'Descartado', passagens: 1, concluidas: 0, em_curso: 1, mediana: null },
-  ])
-  expect(await company.query('SELECT campo, de, para FROM mudancas ORDER BY observado_em, campo')).toEqual([
-    { campo: 'status', de: 'screening', para: 'analysis' },
-    { campo: 'data_sessao', de: null, para: '2026-12-01 09:00:00' },
-    { campo: 'valor_estimado', de: '10.0', para: '12.5' },
-    { campo: 'discard_reason', de: null, para: 'Longe' },
-    { campo: 'status', de: 'analysis', para: 'discarded' },
-  ])
-  expect(await company.query('FROM frescor')).toMatchObject([
-    { ultima_execucao_status: 'ok', editais_ativos: 1, pendentes: 0, em_quarentena: 0, desvios: 0 },
-  ])
-})
-
 test('a change of any field of the list is shown', async () => {
   const company = await startSynced([noticeEntry(1, healthyNotice(idOf(1)))])
   const fields = fieldsBelow('Notice').filter(({ name }) => !['id', 'updated_at'].includes(name))

@@ -66,6 +66,9 @@ export type Phase = {
   readonly valor_mediano: number | null
   readonly idade_dias: number | null
   readonly na_fase_dias: number | null
+  /** Notices that were seen to enter the phase, and those that were in it when the list was first read. */
+  readonly medidos: number
+  readonly censurados: number
 }
 
 /** Notices in progress in one state, or of one modality. */

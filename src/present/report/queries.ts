@@ -108,11 +108,12 @@ async function readFunnel(db: Database, now: Date, { today }: Today): Promise<Ph
        FROM editais_ativos GROUP BY status),
      split AS (SELECT status, ${COUNTS_BY_SESSION} FROM editais_ativos GROUP BY status),
      stays AS (
-       SELECT status, median(epoch($now::TIMESTAMPTZ - entrou_em) / 86400) AS na_fase_dias
+       SELECT status, median(epoch($now::TIMESTAMPTZ - entrou_em) / 86400) FILTER (NOT censurada) AS na_fase_dias,
+         count(*) FILTER (NOT censurada) AS medidos, count(*) FILTER (censurada) AS censurados
        FROM passagens_por_fase SEMI JOIN editais_ativos USING (edital_id) WHERE em_curso GROUP BY status)
      SELECT fase, em_andamento, editais, coalesce(futuras, 0) AS futuras, coalesce(passadas, 0) AS passadas,
        coalesce(sem_data, 0) AS sem_data, sem_valor, valor_total, valor_mediano,
-       idade_dias, na_fase_dias
+       idade_dias, na_fase_dias, coalesce(medidos, 0) AS medidos, coalesce(censurados, 0) AS censurados
      FROM funil LEFT JOIN split USING (status) LEFT JOIN ages USING (status) LEFT JOIN stays USING (status)
      ORDER BY fase_ordem, fase`,
     { now: now.toISOString(), today },

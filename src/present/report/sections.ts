@@ -74,11 +74,15 @@ ${table({
     { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
     { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
     { head: 'Idade mediana', kind: 'number', cell: phase => days(phase.idade_dias) },
-    { head: 'Na fase (mediana)', kind: 'number', cell: phase => days(phase.na_fase_dias) },
+    { head: 'Na fase (mediana)', kind: 'number', cell: timeInPhase },
   ],
   rows: funnel,
 })}
-<p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos nela pela primeira vez. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
+<p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
+}
+
+function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {
+  return html`${days(na_fase_dias)}${medidos + censurados > 0 && html` <small>${counted(medidos, 'medido', 'medidos')}, ${number(censurados)} não</small>`}`
 }
 
 function demands({ demands, missing, key }: Figures): Html {

@@ -206,7 +206,15 @@ function gone(): string[] {
   return [
     `UPDATE editais SET deleted_at = l."at", run_id = l.run_id
      FROM lines l WHERE l.type = 'gone' AND l.edital_id = editais.edital_id`,
-    ...touch([editais], monthsOf('gone')),
+    // Its return clears the tombstone; the time away stays with the last version before it.
+    `UPDATE edital_versions SET deleted_at = g."at"
+     FROM (
+       SELECT edital_id, max(observed_at) AS observed_at, max(l."at") AS "at"
+       FROM edital_versions JOIN (SELECT edital_id, "at" FROM lines WHERE type = 'gone') l USING (edital_id)
+       GROUP BY edital_id
+     ) g
+     WHERE g.edital_id = edital_versions.edital_id AND g.observed_at = edital_versions.observed_at`,
+    ...touch([editais, editalVersions], monthsOf('gone')),
   ]
 }
 

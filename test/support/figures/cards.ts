@@ -99,8 +99,7 @@ const funnel: Readonly<Record<string, Card>> = {
     phasesOf(picture.live).map(({ status, name }) => {
       const { live, now } = picture
       const notices = live.filter(({ phase }) => phase.status === status)
-      const since = (from: (notice: Notice) => Date) =>
-        roundedDays(median(notices.map(notice => now.getTime() - from(notice).getTime())))
+      const seen = notices.filter(({ entryWasSeen }) => entryWasSeen)
       return {
         Fase: name,
         Editais: notices.length,
@@ -108,8 +107,14 @@ const funnel: Readonly<Record<string, Card>> = {
         'Sem valor': notices.filter(({ value }) => value === null).length,
         'Valor total': worthOf(notices),
         'Valor mediano': median(known(notices.map(({ value }) => value))),
-        'Idade mediana (dias)': since(({ createdAt }) => createdAt),
-        'Na fase, mediana (dias)': since(({ enteredAt }) => enteredAt),
+        'Idade mediana (dias)': roundedDays(
+          median(notices.map(({ createdAt }) => now.getTime() - createdAt.getTime())),
+        ),
+        'Na fase, mediana (dias)': roundedDays(
+          median(seen.map(({ enteredAt }) => now.getTime() - enteredAt.getTime())),
+        ),
+        'Medidos na fase': seen.length,
+        'Já na fase na 1ª leitura': notices.length - seen.length,
       }
     }),
 
@@ -118,12 +123,18 @@ const funnel: Readonly<Record<string, Card>> = {
       .filter(({ status }) => stays.some(({ phase }) => phase.status === status))
       .map(({ status, name }) => {
         const here = stays.filter(({ phase }) => phase.status === status)
-        const over = here.flatMap(({ from, to }) => (to ? [to.getTime() - from.getTime()] : []))
-        const goingOn = here.flatMap(({ from, to }) => (to ? [] : [now.getTime() - from.getTime()]))
+        const measured = here.filter(({ startWasSeen }) => startWasSeen)
+        const over = measured.flatMap(({ from, to }) => (to ? [to.getTime() - from.getTime()] : []))
+        const goingOn = measured.flatMap(({ from, to }) => (to ? [] : [now.getTime() - from.getTime()]))
+        const finished = here.filter(({ to }) => to).length
         return {
           Fase: name,
           'Concluídas (dias)': roundedDays(median(over)),
           'Em curso (dias)': roundedDays(median(goingOn)),
+          'Concluídas medidas': over.length,
+          'Concluídas não medidas': finished - over.length,
+          'Em curso medidas': goingOn.length,
+          'Em curso não medidas': here.length - finished - goingOn.length,
         }
       }),
 

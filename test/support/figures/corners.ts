@@ -48,7 +48,7 @@ export function cornersOf(run: number, now: Date): Entry[] {
     ...contests(make, ahead),
     ...buyers(make, ahead),
     ...reasons(make),
-    ...moves(make, run),
+    ...moves(make, run, now),
     ...broken(make, run),
     ...strangers(make, run),
   ]
@@ -273,7 +273,7 @@ function reasons(make: Make): Entry[] {
 }
 
 /** Phases of these notices in each run; null if the notice is absent. */
-function moves(make: Make, run: number): Entry[] {
+function moves(make: Make, run: number, now: Date): Entry[] {
   const stories = [
     ['screening', 'analysis', 'pricing'],
     // There and back.
@@ -285,10 +285,19 @@ function moves(make: Make, run: number): Entry[] {
     [null, 'suspended', 'suspended'],
     ['suspended', 'suspended', 'expired'],
     [null, null, 'screening'],
+    // Followed before the first run, but seen only later; and followed from then on.
+    [null, 'ready', 'discarded'],
+    [null, 'pricing', 'ready'],
+    [null, null, 'ready'],
   ]
+  // By index, if not since before the first run: each is older than the run that first sees it.
+  const followed: Readonly<Record<number, Fields>> = {
+    9: { created_at: new Date(now.getTime() - 100 * HOUR_MS).toISOString() },
+    10: { created_at: new Date(now.getTime() - 10 * HOUR_MS).toISOString() },
+  }
   return stories.flatMap((phases, index) => {
     const status = phases[run]
-    return status ? [make(240 + index, { status, ...movedAt(run) })] : []
+    return status ? [make(240 + index, { status, ...movedAt(run), ...followed[index] })] : []
   })
 }
 

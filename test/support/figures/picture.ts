@@ -71,6 +71,8 @@ export type Notice = {
   readonly updatedAt: Date
   /** When it was first seen in its phase. */
   readonly enteredAt: Date
+  /** False if it was in its phase before anybody looked. */
+  readonly entryWasSeen: boolean
   readonly analysisState: 'current' | 'quarantined' | 'excluded' | 'pending'
   readonly recommendation: string | null
   readonly requirements: readonly Requirement[]
@@ -112,7 +114,12 @@ export type Alert = {
 }
 
 /** The time in which a notice was seen in a phase; `to` is null while it is there. */
-export type Stay = { readonly phase: Phase; readonly from: Date; readonly to: Date | null }
+export type Stay = {
+  readonly phase: Phase
+  readonly from: Date
+  readonly to: Date | null
+  readonly startWasSeen: boolean
+}
 
 export function pictureAt(history: History, now: Date): Picture {
   const followed = [...history.followed.values()]
@@ -124,7 +131,7 @@ export function pictureAt(history: History, now: Date): Picture {
     live,
     state: null,
     open: live.filter(({ phase }) => phase.open),
-    stays: followed.flatMap(staysOf),
+    stays: followed.flatMap(notice => staysOf(notice, history)),
   }
 }
 
@@ -133,16 +140,20 @@ export function inState(picture: Picture, state: string): Picture {
   return { ...picture, state, open: picture.open.filter(({ uf }) => uf === state) }
 }
 
-function staysOf({ phases, goneAt }: Followed): Stay[] {
-  return phases.map(({ status, since }, index) => ({
+/** The first stay of a notice began unseen if the company followed the notice before the first reading. */
+function staysOf({ edital, phases }: Followed, { firstGoodAt }: History): Stay[] {
+  const followedSince = new Date(String(edital.created_at)).getTime()
+  return phases.map(({ status, since, until }, index) => ({
     phase: phaseOf(status),
     from: since,
-    to: phases[index + 1]?.since ?? goneAt,
+    to: until,
+    startWasSeen: index > 0 || Math.min(followedSince, since.getTime()) > firstGoodAt.getTime(),
   }))
 }
 
 function noticeOf(followed: Followed, history: History): Notice {
-  const { edital, analysis, phases } = followed
+  const { edital, analysis } = followed
+  const stay = staysOf(followed, history).at(-1)
   const id = String(edital.id)
   const session = sessionOf(timeOf(edital.data_sessao))
   const sessionDay = session?.toPlainDate() ?? null
@@ -169,7 +180,8 @@ function noticeOf(followed: Followed, history: History): Notice {
     contest,
     createdAt: new Date(String(edital.created_at)),
     updatedAt: new Date(String(edital.updated_at)),
-    enteredAt: phases.at(-1)?.since ?? new Date(Number.NaN),
+    enteredAt: stay?.from ?? new Date(Number.NaN),
+    entryWasSeen: stay?.startWasSeen === true,
     analysisState: analysisStateOf(followed, history),
     recommendation: textOf(partOf(analysis, 'verdict').recommendation),
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),

@@ -95,6 +95,12 @@ function funnel(picture: Picture): string[] {
   )
   const since = (times: readonly Date[]) =>
     days(median(times.map(time => (now.getTime() - time.getTime()) / DAY_MS)))
+  const timeInPhase = (notices: readonly Notice[]) => {
+    const seen = notices.filter(({ entryWasSeen }) => entryWasSeen)
+    const measured = `${counted(seen.length, 'medido', 'medidos')}, ${number(notices.length - seen.length)} não`
+    const median = since(seen.map(({ enteredAt }) => enteredAt))
+    return notices.length > 0 ? `${median} ${measured}` : median
+  }
   return [
     ...sentences(
       `${counted(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}); a fase com mais editais em andamento é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
@@ -109,7 +115,7 @@ function funnel(picture: Picture): string[] {
         wholeMoney(worthOf(notices)),
         wholeMoney(median(known(notices.map(({ value }) => value)))),
         since(notices.map(({ createdAt }) => createdAt)),
-        since(notices.map(({ enteredAt }) => enteredAt)),
+        timeInPhase(notices),
       ]),
     ),
   ]
