@@ -53,7 +53,7 @@ export type Table = {
   readonly document: 'notice' | 'analysis' | 'kept'
   /** The array of the document whose elements are this table's rows. */
   readonly each?: 'requirements' | 'items' | 'alerts'
-  /** `current`: a notice's rows are replaced; `history`: rows are only added, and keep what their documents said. */
+  /** `current`: a notice's rows are replaced; `history`: rows are only added. */
   readonly rows: 'current' | 'history'
   /** Published as one file per month of the notice's `created_at`, or as one file. */
   readonly files: 'by_month' | 'one'

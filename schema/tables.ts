@@ -193,14 +193,14 @@ export const editalVersions: Table = {
     ...noticeColumns,
     runId,
     {
-      name: 'deleted_at',
+      name: 'gone_since',
       type: 'TIMESTAMPTZ',
       from: { kept: true },
       description:
-        'When the notice was verified to be gone from the API while this was its last version; also of notices that returned',
+        'When the notice was verified to be gone from the API, if it returned with this version; NULL otherwise',
       portuguese: [
-        'Excluído em (UTC)',
-        'Quando verificamos que o edital saiu da API com esta como última versão; fica também quando ele volta',
+        'Ausente desde (UTC)',
+        'Quando verificamos que o edital tinha saído da API, se ele voltou com esta versão; vazio nas demais',
       ],
       since: 6,
     },

@@ -2,7 +2,7 @@
 -- pncp_id. The names of other columns begin with _, so that '^[^_]' selects the fields.
 WITH versoes AS (
   SELECT company AS _company, edital_id AS _edital_id, observed_at AS _observed_at, updated_at AS _updated_at,
-    * EXCLUDE (company, edital_id, observed_at, updated_at, run_id, deleted_at, orgao_cnpj, pncp_ano, pncp_sequencial)
+    * EXCLUDE (company, edital_id, observed_at, updated_at, run_id, gone_since, orgao_cnpj, pncp_ano, pncp_sequencial)
   FROM edital_versions
 ),
 textos AS (

@@ -5,19 +5,17 @@ WITH leituras AS (
   FROM sync_runs GROUP BY company
 ),
 vistas AS (
-  SELECT company, edital_id, status, observed_at, updated_at, created_at,
-    lag(status) OVER anteriores AS status_anterior,
-    lag(deleted_at) OVER anteriores AS ausente_desde
+  SELECT company, edital_id, status, observed_at, updated_at, created_at, gone_since,
+    lag(status) OVER (PARTITION BY company, edital_id ORDER BY observed_at, updated_at) AS status_anterior
   FROM edital_versions
-  WINDOW anteriores AS (PARTITION BY company, edital_id ORDER BY observed_at, updated_at)
 ),
 entradas AS (
   SELECT company, edital_id, status, created_at, status_anterior, observed_at AS entrou_em,
-    lead(coalesce(ausente_desde, observed_at)) OVER (
+    lead(coalesce(gone_since, observed_at)) OVER (
       PARTITION BY company, edital_id ORDER BY observed_at, updated_at
     ) AS proxima_em
   FROM vistas
-  WHERE status_anterior IS DISTINCT FROM status OR ausente_desde IS NOT NULL
+  WHERE status_anterior IS DISTINCT FROM status OR gone_since IS NOT NULL
 )
 SELECT company, edital_id, status,
   coalesce(fase, status) AS fase,

@@ -182,7 +182,7 @@ function notices({ sourceTimezone }: Rules): string[] {
   const kept = storedColumns(editais).filter(column => 'kept' in column.from)
   return [
     `CREATE OR REPLACE TEMP TABLE noticed AS
-     SELECT n.*, l."at", e.first_seen_at, e.created_at AS previous_created_at
+     SELECT n.*, l."at", e.first_seen_at, e.created_at AS previous_created_at, e.deleted_at AS gone_since
      FROM (${flatten(editais, `(FROM lines WHERE type = 'notice')`, sourceTimezone)}) n
      JOIN (SELECT edital_id, "at" FROM lines WHERE type = 'notice') l USING (edital_id)
      LEFT JOIN editais e USING (edital_id)`,
@@ -191,6 +191,9 @@ function notices({ sourceTimezone }: Rules): string[] {
      SELECT ${columns}, coalesce(first_seen_at, "at"), "at", NULL, 'pending', ${fingerprint(editais, 'noticed')}
      FROM noticed`,
     insert(editalVersions, `(FROM lines WHERE type = 'notice')`, sourceTimezone),
+    // The tombstone is cleared; the version with which the notice returned keeps it.
+    `UPDATE edital_versions SET gone_since = n.gone_since FROM noticed n
+     WHERE n.gone_since IS NOT NULL AND n.edital_id = edital_versions.edital_id AND n."at" = edital_versions.observed_at`,
     ...touch([editais, editalVersions], `SELECT DISTINCT ${month('created_at')} FROM noticed`),
     ...touch(
       MONTHLY_TABLES,
@@ -206,15 +209,7 @@ function gone(): string[] {
   return [
     `UPDATE editais SET deleted_at = l."at", run_id = l.run_id
      FROM lines l WHERE l.type = 'gone' AND l.edital_id = editais.edital_id`,
-    // Its return clears the tombstone; the time away stays with the last version before it.
-    `UPDATE edital_versions SET deleted_at = g."at"
-     FROM (
-       SELECT edital_id, max(observed_at) AS observed_at, max(l."at") AS "at"
-       FROM edital_versions JOIN (SELECT edital_id, "at" FROM lines WHERE type = 'gone') l USING (edital_id)
-       GROUP BY edital_id
-     ) g
-     WHERE g.edital_id = edital_versions.edital_id AND g.observed_at = edital_versions.observed_at`,
-    ...touch([editais, editalVersions], monthsOf('gone')),
+    ...touch([editais], monthsOf('gone')),
   ]
 }
 

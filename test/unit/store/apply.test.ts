@@ -78,15 +78,15 @@ describe('a notice', () => {
     expect(await warehouse.db.row('SELECT deleted_at FROM editais')).toEqual({
       deleted_at: new Date(minutesLater(5)),
     })
-    expect(await touchedBy(warehouse, 2)).toEqual({ [MONTH]: ['editais', 'edital_versions'] })
+    expect(await touchedBy(warehouse, 2)).toEqual({ [MONTH]: ['editais'] })
     await warehouse.apply(noticeLine(entry, { at: minutesLater(9) }))
     expect(await warehouse.db.row('SELECT deleted_at FROM editais')).toEqual({ deleted_at: null })
     // Its time away is kept.
     expect(
-      await warehouse.db.rows('SELECT observed_at, deleted_at FROM edital_versions ORDER BY observed_at'),
+      await warehouse.db.rows('SELECT observed_at, gone_since FROM edital_versions ORDER BY observed_at'),
     ).toEqual([
-      { observed_at: new Date(STARTED), deleted_at: new Date(minutesLater(5)) },
-      { observed_at: new Date(minutesLater(9)), deleted_at: null },
+      { observed_at: new Date(STARTED), gone_since: null },
+      { observed_at: new Date(minutesLater(9)), gone_since: new Date(minutesLater(5)) },
     ])
   })
 
