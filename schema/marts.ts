@@ -1,5 +1,5 @@
 import type { Mart, MartColumn } from './mart_columns.ts'
-import { calendario, fases, snapshotInfo } from './marts/basics.ts'
+import { calendario, fases, rotulos, snapshotInfo } from './marts/basics.ts'
 import { prazosImpugnacao } from './marts/deadlines.ts'
 import { frescor } from './marts/frescor.ts'
 import { editaisAtivos } from './marts/live_notices.ts'
@@ -22,6 +22,7 @@ export { snapshotInfo }
 /** In the order in which they are created. */
 export const MARTS: readonly Mart[] = [
   fases,
+  rotulos,
   calendario,
   editaisAtivos,
   riscosPagamento,

@@ -2,6 +2,7 @@ import {
   company,
   count,
   date,
+  derived,
   emAndamento,
   fase,
   faseOrdem,
@@ -38,6 +39,28 @@ export const fases: Mart = {
   description: 'The phases of the contract in their order',
   portuguese: ['Fases', 'As fases do contrato, na ordem do funil'],
   columns: [...same('editais', 'status'), fase, faseOrdem, emAndamento],
+}
+
+export const rotulos: Mart = {
+  name: 'rotulos',
+  description:
+    'The codes of the API and of the worker with their labels in Portuguese; those of phases are in fases',
+  portuguese: [
+    'Rótulos',
+    'Os códigos das colunas e como se escrevem em português; os das fases estão em fases',
+  ],
+  columns: [
+    text('coluna', 'Column that has the code, as table.column', [
+      'Coluna',
+      'Coluna que traz o código: tabela.coluna',
+    ]),
+    text('codigo', 'Code', ['Código', 'Código como vem na coluna']),
+    text('rotulo', 'Label in Portuguese', ['Rótulo', 'Como o código se escreve em português']),
+    derived('INTEGER', 'ordem', 'Order of the codes of a column, from 1', [
+      'Ordem do código',
+      'Ordem dos códigos da coluna, a partir de 1',
+    ]),
+  ],
 }
 
 export const calendario: Mart = {

@@ -25,7 +25,12 @@ export const editaisAtivos: Mart = {
   ],
   columns: [
     ...notice,
-    ...same('editais', 'pncp_id', 'orgao_cnpj', 'orgao', 'objeto', 'numero', 'modalidade', 'uf', 'status'),
+    ...same('editais', 'pncp_id', 'orgao_cnpj', 'orgao', 'objeto', 'numero', 'modalidade'),
+    text('uf', 'State (UF) of the buyer, in capitals and without spaces around it; NULL if there is none', [
+      'UF',
+      'Estado (UF) do órgão comprador, em maiúsculas e sem espaços em volta',
+    ]),
+    ...same('editais', 'status'),
     fase,
     faseOrdem,
     emAndamento,

@@ -18,17 +18,17 @@ export const editalResumo: Mart = {
     ...of(prazosImpugnacao, 'ultimo_dia_impugnacao', 'dias_ate_impugnacao'),
     ...same('analyses', 'analysis_level', 'verdict_recommendation', 'verdict_reason'),
     count('itens', 'Items', ['Itens', 'Quantidade de itens do edital; 0 também quando ainda não analisado']),
-    money('itens_valor_total', 'Sum of the total values of the items', [
+    money('itens_valor_total', 'Sum of the plausible total values of the items', [
       'Valor dos itens',
-      'Soma dos valores totais dos itens, em BRL',
+      'Soma dos valores totais confiáveis dos itens, em BRL',
     ]),
     count('itens_selecionados', 'Items that the evaluation selected', [
       'Itens selecionados',
       'Quantidade de itens selecionados para a empresa',
     ]),
-    money('itens_selecionados_valor', 'Sum of the total values of the selected items', [
+    money('itens_selecionados_valor', 'Sum of the plausible total values of the selected items', [
       'Valor dos itens selecionados',
-      'Soma dos valores totais dos itens selecionados, em BRL',
+      'Soma dos valores totais confiáveis dos itens selecionados, em BRL',
     ]),
     count('requisitos', 'Requirements', [
       'Requisitos',
@@ -83,6 +83,28 @@ export const editalResumo: Mart = {
     ...of(prazosImpugnacao, 'prazo_impugnacao'),
     ...of(riscosPagamento, 'risco_pagamento_fonte', 'risco_pagamento_orgao', 'risco_pagamento_precificacao'),
     ...of(prazosImpugnacao, 'regra_impugnacao'),
+    count(
+      'itens_sem_valor',
+      'Items without a plausible total value: none, 0 (may be secret), symbolic or suspect',
+      [
+        'Itens sem valor informado',
+        'Quantidade de itens sem valor total confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+      ],
+    ),
+    text('recomendacao', 'verdict_recommendation in Portuguese: Participar, Cautela, Não recomendado', [
+      'Recomendação (rótulo)',
+      'Participar, Cautela ou Não recomendado; vazio antes da avaliação',
+    ]),
+    text('nivel_analise', 'analysis_level in Portuguese: Nenhuma, Simples, Média, Profunda', [
+      'Nível da análise (rótulo)',
+      'Profundidade da análise: Nenhuma, Simples, Média ou Profunda',
+    ]),
+    ...of(
+      riscosPagamento,
+      'risco_pagamento_rotulo',
+      'risco_pagamento_orgao_rotulo',
+      'risco_pagamento_precificacao_rotulo',
+    ),
   ],
 }
 
@@ -102,6 +124,6 @@ export const agendaSessoes: Mart = {
     ...of(editalResumo, 'orgao', 'uf', 'modalidade', 'numero', 'objeto', 'fase', 'participation_confirmed'),
     ...of(editalResumo, 'valor_estimado_informado', 'verdict_recommendation'),
     ...of(editalResumo, 'requisitos_vermelhos', 'requisitos_amarelos', 'alertas_criticos', 'alertas_altos'),
-    ...of(editalResumo, 'pncp_url', 'regra_impugnacao'),
+    ...of(editalResumo, 'pncp_url', 'regra_impugnacao', 'recomendacao'),
   ],
 }

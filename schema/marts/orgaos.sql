@@ -2,7 +2,8 @@
 -- names a known one.
 WITH editais_do_orgao AS (
   SELECT e.*, coalesce(e.orgao_cnpj, e.orgao, 'não informado') AS chave,
-    risco_pagamento, risco_pagamento_fonte, risco_pagamento_orgao, risco_pagamento_precificacao, risco_conhecido
+    risco_pagamento, risco_pagamento_fonte, risco_pagamento_orgao, risco_pagamento_precificacao, risco_conhecido,
+    risco_pagamento_rotulo, risco_pagamento_orgao_rotulo, risco_pagamento_precificacao_rotulo
   FROM editais_ativos e
   LEFT JOIN riscos_pagamento USING (company, edital_id)
 ),
@@ -20,7 +21,8 @@ somados AS (
     -- Known before unknown; both sources as in the notice that it comes from.
     arg_max(
       {'risco': risco_pagamento, 'fonte': risco_pagamento_fonte, 'orgao': risco_pagamento_orgao,
-        'precificacao': risco_pagamento_precificacao},
+        'precificacao': risco_pagamento_precificacao, 'rotulo': risco_pagamento_rotulo,
+        'orgao_rotulo': risco_pagamento_orgao_rotulo, 'precificacao_rotulo': risco_pagamento_precificacao_rotulo},
       (risco_conhecido, updated_at, edital_id)
     ) FILTER (risco_pagamento IS NOT NULL) AS r,
     min(data_sessao_dia) FILTER (em_andamento AND dias_ate_sessao >= 0) AS proxima_sessao_dia,
@@ -47,6 +49,9 @@ SELECT company, orgao_cnpj, orgao, uf, editais, editais_em_andamento, descartado
   r.orgao AS risco_pagamento_orgao,
   r.precificacao AS risco_pagamento_precificacao,
   editais_sessao_futura, editais_sessao_passada, editais_sem_sessao,
-  valor_sessao_futura, valor_sessao_passada, valor_sem_sessao
+  valor_sessao_futura, valor_sessao_passada, valor_sem_sessao,
+  r.rotulo AS risco_pagamento_rotulo,
+  r.orgao_rotulo AS risco_pagamento_orgao_rotulo,
+  r.precificacao_rotulo AS risco_pagamento_precificacao_rotulo
 FROM somados
 ORDER BY company, valor_em_andamento DESC, editais DESC, chave

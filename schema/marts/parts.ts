@@ -5,6 +5,7 @@ import {
   flag,
   type Mart,
   type MartColumn,
+  money,
   of,
   renamed,
   same,
@@ -45,6 +46,10 @@ export const pendenciasHabilitacao: Mart = {
     text('cor', 'vermelho or amarelo', ['Semáforo', 'vermelho ou amarelo']),
     renamed('notas', 'requirements.ai_notes'),
     ...ofNotice('situacao_sessao'),
+    text('categoria_rotulo', 'categoria in Portuguese, for example Regularidade fiscal', [
+      'Categoria (rótulo)',
+      'Tipo de requisito por extenso, por exemplo Regularidade fiscal',
+    ]),
   ],
 }
 
@@ -99,6 +104,10 @@ export const alertasJuridicos: Mart = {
       ],
     },
     ...ofNotice('situacao_sessao'),
+    text('tipo', 'type in Portuguese: Risco, Oportunidade, Informação', [
+      'Tipo (rótulo)',
+      'Risco, Oportunidade ou Informação',
+    ]),
   ],
 }
 
@@ -116,5 +125,17 @@ export const itensSelecionados: Mart = {
     ...same('items', 'valor_unitario_estimado', 'valor_total', 'material_ou_servico'),
     ...same('items', 'ai_reasoning', 'ai_confidence'),
     ...ofNotice('situacao_sessao'),
+    money('valor_total_informado', 'Total value; NULL if it is 0, symbolic or a sentinel', [
+      'Valor total informado',
+      'Valor total do item em BRL para somas; vazio quando é 0 (pode ser sigiloso), simbólico ou suspeito',
+    ]),
+    flag(
+      'valor_total_suspeito',
+      'Whether the total value is implausible, by the same rule as that of a notice',
+      [
+        'Valor total suspeito',
+        'Se o valor total é implausível, pela mesma regra do valor estimado do edital',
+      ],
+    ),
   ],
 }

@@ -36,5 +36,21 @@ export const riscosPagamento: Mart = {
       'Risco segundo a precificação',
       'Risco de pagamento segundo a precificação; vazio: não avaliado',
     ]),
+    text(
+      'risco_pagamento_rotulo',
+      'risco_pagamento as readers write it: baixo, médio, alto, crítico, desconhecido',
+      [
+        'Risco de pagamento (rótulo)',
+        'Risco que vale, por extenso: baixo, médio, alto, crítico ou desconhecido',
+      ],
+    ),
+    text('risco_pagamento_orgao_rotulo', 'risco_pagamento_orgao as readers write it', [
+      'Risco segundo o órgão (rótulo)',
+      'Risco segundo o relatório do órgão, por extenso',
+    ]),
+    text('risco_pagamento_precificacao_rotulo', 'risco_pagamento_precificacao as readers write it', [
+      'Risco segundo a precificação (rótulo)',
+      'Risco segundo a precificação, por extenso',
+    ]),
   ],
 }

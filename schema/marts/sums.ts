@@ -117,6 +117,12 @@ export const orgaos: Mart = {
     ]),
     ...of(riscosPagamento, 'risco_pagamento_fonte', 'risco_pagamento_orgao', 'risco_pagamento_precificacao'),
     ...bySession(inProgress),
+    ...of(
+      riscosPagamento,
+      'risco_pagamento_rotulo',
+      'risco_pagamento_orgao_rotulo',
+      'risco_pagamento_precificacao_rotulo',
+    ),
   ],
 }
 

@@ -1,5 +1,5 @@
 SELECT company,
-  coalesce(nullif(trim(uf), ''), 'não informada') AS uf,
+  coalesce(e.uf, 'não informada') AS uf,
   count(*) AS editais,
   count(*) FILTER (em_andamento) AS editais_em_andamento,
   count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,

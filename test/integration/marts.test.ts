@@ -71,6 +71,48 @@ test('a value of 0 means unknown, and implausible values are suspect', async () 
   ])
 })
 
+test('values of items are judged like those of notices, and a state is one state however it is written', async () => {
+  const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 0.99, null, 100]
+  const items = values.map((valor_total, index) => ({
+    numero_item: index + 1,
+    descricao: 'Item',
+    valor_total,
+    ai_selected: valor_total !== 100,
+  }))
+  const company = await startSynced([
+    noticeEntry(1, { uf: ' RJ ' }, { items }),
+    noticeEntry(2, { uf: '\u00a0rj\t' }),
+    noticeEntry(3, { uf: 'RJ' }),
+    noticeEntry(4, { uf: '  ' }),
+  ])
+  expect(
+    await company.query(
+      `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados, itens_sem_valor AS sem_valor
+       FROM edital_resumo WHERE edital_id = '${idOf(1)}'`,
+    ),
+  ).toEqual([{ itens: 1350.5, selecionados: 1250.5, sem_valor: 8 }])
+  expect(
+    await company.query(
+      'SELECT valor_total AS total, valor_total_informado AS informado, valor_total_suspeito AS suspeito FROM itens_selecionados ORDER BY ordinal',
+    ),
+  ).toEqual(
+    values
+      .filter(total => total !== 100)
+      .map(total => ({
+        total,
+        informado: total === 1250.5 ? total : null,
+        suspeito: total !== 1250.5 && total !== 0 && total !== null,
+      })),
+  )
+  expect(await company.query('SELECT uf, editais FROM valor_por_uf ORDER BY editais DESC')).toEqual([
+    { uf: 'RJ', editais: 3 },
+    { uf: 'não informada', editais: 1 },
+  ])
+  expect(await company.query(`SELECT count(*) AS n FROM alertas_juridicos WHERE uf = 'RJ'`)).toEqual([
+    { n: 3 },
+  ])
+})
+
 test('the last day to contest is the third business day before the session, without weekends and holidays', async () => {
   const days = [
     // November 20th, here a Friday, is a holiday since 2024.

@@ -59,7 +59,20 @@ const CATEGORIES: ReadonlySet<string> = new Set([
     'motivo',
     'campo',
   ],
-  ...['de_status', 'para_status', 'de_fase', 'para_fase', 'dia_da_semana', 'situacao_sessao', 'mode', 'kind'],
+  ...[
+    'de_status',
+    'para_status',
+    'de_fase',
+    'para_fase',
+    'dia_da_semana',
+    'situacao_sessao',
+    'recomendacao',
+    'nivel_analise',
+    'categoria_rotulo',
+    'tipo',
+    'mode',
+    'kind',
+  ],
 ])
 
 /** Every table and mart of a catalog, as Metabase users see it. */

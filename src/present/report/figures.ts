@@ -1,6 +1,6 @@
 /** What the report shows: its figures, as `queries.ts` reads them and the sections show them. */
 
-/** How many days ahead the lists cover, and their maximum lengths. The report shows how many more there are. */
+/** How many days the lists cover, today included, and their maximum lengths. The report shows how many more there are. */
 export const LIMITS = {
   sessionDays: 30,
   soonDays: 7,
@@ -175,6 +175,8 @@ export type Bounded<T> = { readonly rows: readonly T[]; readonly total: number }
 /** All figures of the report, as of an instant. */
 export type Figures = {
   readonly now: Date
+  /** `now` in the time zone of the notices, in the form of local times. */
+  readonly localNow: Date
   /** The day of `now` in the time zone of the notices. */
   readonly today: Date
   readonly freshness: Freshness

@@ -28,10 +28,12 @@ const TEXT = 600
  */
 export async function readFigures(db: Database, now: Date): Promise<Figures> {
   const freshness = await readFreshness(db)
-  const today = new Date(localTime(now, freshness.timezone).toISOString().slice(0, 10))
+  const localNow = localTime(now, freshness.timezone)
+  const today = new Date(localNow.toISOString().slice(0, 10))
   const at = { today: today.toISOString().slice(0, 10) }
   return {
     now,
+    localNow,
     today,
     freshness,
     key: await readKeyFigures(db, at),
@@ -85,12 +87,12 @@ async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
     `WITH notices AS (SELECT * FROM editais_ativos WHERE em_andamento),
        red AS (SELECT edital_id FROM pendencias_habilitacao WHERE em_andamento AND status = 'red'),
        due AS (SELECT edital_id FROM alertas_juridicos
-         WHERE em_andamento AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays})
+         WHERE em_andamento AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays - 1})
      SELECT count(*) AS em_andamento, count(*) FILTER (participation_confirmed) AS confirmados,
        ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION},
        count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
        count(*) FILTER (valor_suspeito) AS suspeitos,
-       count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays}) AS sessoes_7_dias,
+       count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays - 1}) AS sessoes_7_dias,
        (SELECT count(*) FROM red) AS requisitos_vermelhos,
        (SELECT count(DISTINCT edital_id) FROM red) AS editais_com_vermelho,
        (SELECT count(*) FROM alertas_juridicos WHERE em_andamento AND oportunidade) AS oportunidades,
@@ -135,7 +137,7 @@ async function readPortions(db: Database, at: Today, part: 'uf' | 'modalidade'):
 async function readSessionDays(db: Database, at: Today): Promise<SessionDay[]> {
   return await db.rows<SessionDay>(
     `SELECT dia::DATE AS dia, count(edital_id) AS sessoes
-     FROM generate_series($today::DATE, $today::DATE + ${LIMITS.sessionDays}, INTERVAL 1 DAY) d (dia)
+     FROM generate_series($today::DATE, $today::DATE + ${LIMITS.sessionDays - 1}, INTERVAL 1 DAY) d (dia)
        LEFT JOIN (SELECT * FROM editais_ativos WHERE em_andamento) ON data_sessao_dia = dia
      GROUP BY ALL ORDER BY dia`,
     at,
@@ -154,7 +156,7 @@ async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> 
          alertas_criticos AS criticos, alertas_altos AS altos, ultimo_dia_impugnacao,
          ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, regra_impugnacao, pncp_url
        FROM edital_resumo r
-       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays}
+       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays - 1}
        ORDER BY data_sessao_local, r.orgao, edital_id LIMIT ${LIMITS.sessions}`,
       at,
     ),

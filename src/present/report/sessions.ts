@@ -25,10 +25,10 @@ const VERDICT_BADGES: Readonly<Record<string, string>> = {
   nao_recomendado: 'red',
 }
 
-export function sessions({ sessions: { rows, total }, sessionDays, key, today }: Figures): Html {
-  const [first] = rows
-  if (!first) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
-  return html`<p class="lead">${counted(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias. A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.</p>
+export function sessions({ sessions: { rows, total }, sessionDays, key, localNow, today }: Figures): Html {
+  if (rows.length === 0) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
+  const first = rows.find(({ data_sessao_local }) => !isOver(data_sessao_local, localNow))
+  return html`<p class="lead">${counted(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias.${first && ` A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.`}</p>
 ${columnChart(
   `Sessões por dia de ${day(today)} a ${day(lastDay(today))}: ${sessionDays
     .filter(({ sessoes }) => sessoes > 0)
@@ -38,7 +38,7 @@ ${columnChart(
     label: `${dia.getUTCDate()}\n${weekday(dia).charAt(0).toUpperCase()}`,
     shortLabel: dia.getUTCDay() === 1 ? dayAndMonth(dia) : '',
     value: sessoes,
-    colour: index <= LIMITS.soonDays ? 'accent' : 'quiet',
+    colour: index < LIMITS.soonDays ? 'accent' : 'quiet',
   })),
 )}
 <p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.</p>
@@ -57,8 +57,13 @@ ${table({
 ${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`)}`
 
   function lastDay(from: Date): Date {
-    return new Date(from.getTime() + LIMITS.sessionDays * 86_400_000)
+    return new Date(from.getTime() + (LIMITS.sessionDays - 1) * 86_400_000)
   }
+}
+
+/** A session has begun; one without a time of day is not over before its day is. */
+function isOver(session: Date, localNow: Date): boolean {
+  return timeOfDay(session) !== null && session < localNow
 }
 
 function sessionTime({ data_sessao_local, dias }: Session): Html {

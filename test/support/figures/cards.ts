@@ -1,5 +1,6 @@
 import { down, known, median, type Order, sorted } from './arithmetic.ts'
 import { inUtc, localTime, mondayOf } from './calendar.ts'
+import { labelOf } from './labels.ts'
 import {
   alertsOf,
   buyersOf,
@@ -186,7 +187,7 @@ const funnel: Readonly<Record<string, Card>> = {
         Fase: notice.phase.name,
         Sessão: date(notice.session),
         'Situação da sessão': sessionStateOf(notice, picture),
-        Recomendação: notice.recommendation,
+        Recomendação: labelOf(notice.recommendation),
         PNCP: notice.url,
       })),
 
@@ -194,7 +195,7 @@ const funnel: Readonly<Record<string, Card>> = {
     {
       'Publicado em': date(localTime(history.lastRun.at)),
       'Idade (min)': { about: (now.getTime() - history.lastRun.at.getTime()) / MINUTE_MS, within: 1.1 },
-      'Última execução': history.lastRun.failed ? 'failed' : 'ok',
+      'Última execução': labelOf(history.lastRun.failed ? 'failed' : 'ok'),
       'Última execução boa': date(localTime(history.lastGoodAt)),
       'Editais ativos': live.length,
       'Análises pendentes': live.filter(({ analysisState }) => analysisState === 'pending').length,
@@ -214,7 +215,7 @@ const agenda: Readonly<Record<string, Card>> = {
 
   impugnacoes_5_dias: picture => {
     const left = sessionsAhead(picture).map(({ contest }) => daysTo(contest.day, picture))
-    return number('Editais', left.filter(days => days >= 0 && days <= 5).length)
+    return number('Editais', left.filter(days => days >= 0 && days < 5).length)
   },
 
   requisitos_vermelhos: picture =>
@@ -229,7 +230,7 @@ const agenda: Readonly<Record<string, Card>> = {
   },
 
   pendencias_por_categoria: picture => {
-    const parts = Map.groupBy(pending(picture), ({ category }) => category ?? 'não informada')
+    const parts = Map.groupBy(pending(picture), ({ category }) => labelOf(category) ?? 'não informada')
     return sorted(
       [...parts],
       down(([, list]) => list.length),
@@ -261,7 +262,7 @@ const agenda: Readonly<Record<string, Card>> = {
       Objeto: notice.objeto,
       Fase: notice.phase.name,
       'Valor estimado': notice.value,
-      Recomendação: notice.recommendation,
+      Recomendação: labelOf(notice.recommendation),
       Vermelhos: notice.requirements.filter(({ colour }) => colour === 'red').length,
       Amarelos: notice.requirements.filter(({ colour }) => colour === 'yellow').length,
       'Alertas críticos': notice.alerts.filter(alert => isGrave(alert, ['critical'])).length,
@@ -280,7 +281,7 @@ const agenda: Readonly<Record<string, Card>> = {
       'Faltam (dias)': days(notice.sessionDay, picture),
       'Situação da sessão': sessionStateOf(notice, picture),
       Cor: requirement.colour === 'red' ? 'vermelho' : 'amarelo',
-      Categoria: requirement.category,
+      Categoria: labelOf(requirement.category),
       Requisito: requirement.title,
       Exigido: requirement.required,
       'Situação atual': requirement.current,
@@ -325,7 +326,7 @@ const risks: Readonly<Record<string, Card>> = {
   },
 
   alertas_por_tipo: ({ open }) =>
-    frequencies(alertsOf(open).map(({ type }) => type ?? 'não informado'))
+    frequencies(alertsOf(open).map(({ type }) => labelOf(type) ?? 'não informado'))
       .slice(0, 12)
       .map(({ name, count }) => ({ Tipo: name, Alertas: count })),
 
@@ -355,6 +356,7 @@ const risks: Readonly<Record<string, Card>> = {
       'Faltam (dias)': days(alert.deadline, picture),
       'Regra do prazo': alert.deadlineRule,
       Ação: alert.action,
+      Tipo: labelOf(alert.type),
       Severidade: isRisk(alert) ? alert.severityName : null,
       Alerta: alert.title,
       Descrição: alert.description,
@@ -380,9 +382,9 @@ const risks: Readonly<Record<string, Card>> = {
       .map(({ orgao, uf, risk, open, value, nextSession }) => ({
         Órgão: orgao,
         UF: uf,
-        'Risco de pagamento': risk?.value ?? null,
-        'Relatório do órgão': risk?.report ?? null,
-        Precificação: risk?.pricing ?? null,
+        'Risco de pagamento': labelOf(risk?.value ?? null),
+        'Relatório do órgão': labelOf(risk?.report ?? null),
+        Precificação: labelOf(risk?.pricing ?? null),
         Editais: open.length,
         'Com sessão futura': future(open, picture).length,
         'Valor em andamento': value,

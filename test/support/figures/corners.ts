@@ -41,7 +41,7 @@ export function cornersOf(run: number, now: Date): Entry[] {
   const ahead = (days: number) => localDay(now).add({ days }).toString()
   return [
     ...values(make),
-    ...places(make),
+    ...places(make, ahead),
     ...sessions(make, ahead),
     ...demands(make, ahead),
     ...alerts(make, ahead, sessionContestedUntil(localDay(now))?.toString()),
@@ -67,10 +67,14 @@ function values(make: Make): Entry[] {
   )
 }
 
-function places(make: Make): Entry[] {
+function places(make: Make, ahead: Ahead): Entry[] {
   return [
     make(120, { uf: undefined, modalidade: undefined }),
     make(121, { uf: ' ', modalidade: '  ', valor_estimado: 700 }),
+    // The same state, however it is written.
+    ...[` ${STATE} `, 'rn', `\u00a0${STATE}\t`].map((uf, index) =>
+      make(125 + index, { uf, data_sessao: `${ahead(3)}T10:00:00`, valor_estimado: 900 }),
+    ),
     // With the same value.
     ...['XA', 'XB', 'XC'].map((uf, index) =>
       make(122 + index, { uf, modalidade: uf, valor_estimado: 12_345 }),
@@ -83,13 +87,15 @@ function sessions(make: Make, ahead: Ahead): Entry[] {
     // Today at any time: at midnight (a day without a time), and in the last minute.
     ahead(0),
     `${ahead(0)}T23:59:00`,
+    // Over, unless the day has just begun.
+    `${ahead(0)}T00:01:00`,
     // Late in the evening: in UTC, the next day.
     `${ahead(4)}T02:30:00Z`,
     // With the same time and buyer.
     `${ahead(6)}T09:00:00-03:00`,
     `${ahead(6)}T09:00`,
     // At the bounds of a week and of the list, and beyond them.
-    ...[-1, 7, 8, 30, 31].map(days => `${ahead(days)}T10:00:00`),
+    ...[-1, 6, 7, 29, 30].map(days => `${ahead(days)}T10:00:00`),
     // Typing errors.
     ...['0206-05-04T09:00:00', '2206-05-04T09:00:00'],
     undefined,

@@ -16,13 +16,13 @@ export function daysTo(day: Temporal.PlainDate, { today }: Picture): number {
   return daysBetween(today, day)
 }
 
-/** Notices in progress with a session from today to at most `days` ahead. */
+/** Notices in progress with a session in the next `days`, today included. */
 export function sessionsAhead(picture: Picture, days = Number.POSITIVE_INFINITY): Session[] {
   return picture.open
     .filter((notice): notice is Session => notice.session !== null)
     .filter(({ sessionDay }) => {
       const distance = daysTo(sessionDay, picture)
-      return distance >= 0 && distance <= days
+      return distance >= 0 && distance < days
     })
 }
 

@@ -168,7 +168,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     objeto: textOf(edital.objeto),
     numero: textOf(edital.numero),
     modalidade: textOf(edital.modalidade),
-    uf: textOf(edital.uf),
+    uf: textOf(edital.uf)?.trim().toUpperCase() || null,
     url: textOf(edital.pncp_url),
     phase: phaseOf(String(edital.status)),
     confirmed: edital.participation_confirmed === true,

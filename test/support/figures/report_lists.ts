@@ -14,7 +14,7 @@ import {
 } from '#src/present/report/format.ts'
 import { categoryName, riskName, verdictName } from '#src/present/report/words.ts'
 import { down, sorted, sum } from './arithmetic.ts'
-import { inUtc } from './calendar.ts'
+import { inUtc, localTime } from './calendar.ts'
 import {
   alertsOf,
   type Buyer,
@@ -43,13 +43,14 @@ export function sessions(picture: Picture): string[] {
     ({ orgao }) => orgao,
     ({ id }) => id,
   )
-  const [first] = all
-  if (!first) return sentences(heading, `Nenhuma sessão de edital em andamento até ${lastDayOf(picture)}.`)
+  if (all.length === 0)
+    return sentences(heading, `Nenhuma sessão de edital em andamento até ${lastDayOf(picture)}.`)
+  const first = all.slice(0, LENGTH.sessions).find(notice => isAhead(notice, picture))
   const byDay = [...Map.groupBy(all, ({ sessionDay }) => sessionDay.toString())]
   return [
     ...sentences(
       heading,
-      `${counted(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias. A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.`,
+      `${counted(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
       `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${dayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
       'Sessões por dia; em destaque, os próximos 7 dias.',
     ),
@@ -60,6 +61,12 @@ export function sessions(picture: Picture): string[] {
     ),
     ...more(all.length - LENGTH.sessions, 'sessão', 'sessões', ` até ${lastDayOf(picture)}`),
   ]
+}
+
+/** A session without a time of day may still be ahead on its day. */
+function isAhead({ session }: Session, { now }: Picture): boolean {
+  const isDayOnly = session.hour === 0 && session.minute === 0
+  return isDayOnly || Temporal.PlainDateTime.compare(session, localTime(now)) >= 0
 }
 
 const heading = 'Sessões dos próximos 30 dias'
