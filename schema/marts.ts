@@ -1,9 +1,12 @@
 import type { Mart, MartColumn } from './mart_columns.ts'
-import { calendario, fases, snapshotInfo } from './marts/basics.ts'
+import { calendario, fases, rotulos, snapshotInfo } from './marts/basics.ts'
+import { prazosImpugnacao } from './marts/deadlines.ts'
 import { frescor } from './marts/frescor.ts'
-import { agendaSessoes, editaisAtivos, editalResumo } from './marts/notices.ts'
+import { editaisAtivos } from './marts/live_notices.ts'
+import { agendaSessoes, editalResumo } from './marts/notices.ts'
 import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './marts/parts.ts'
 import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './marts/phases.ts'
+import { riscosPagamento } from './marts/risks.ts'
 import { motivosDescarte, orgaos, valorPorModalidade, valorPorUf } from './marts/sums.ts'
 import { publishedColumns, TABLES } from './tables.ts'
 
@@ -19,8 +22,11 @@ export { snapshotInfo }
 /** In the order in which they are created. */
 export const MARTS: readonly Mart[] = [
   fases,
+  rotulos,
   calendario,
   editaisAtivos,
+  riscosPagamento,
+  prazosImpugnacao,
   editalResumo,
   passagensPorFase,
   funil,

@@ -186,7 +186,25 @@ export const editalVersions: Table = {
   document: 'notice',
   rows: 'history',
   files: 'by_month',
-  columns: [company, editalId, observedAt, ...noticeColumns, runId],
+  columns: [
+    company,
+    editalId,
+    observedAt,
+    ...noticeColumns,
+    runId,
+    {
+      name: 'gone_since',
+      type: 'TIMESTAMPTZ',
+      from: { kept: true },
+      description:
+        'When the notice was verified to be gone from the API, if it returned with this version; NULL otherwise',
+      portuguese: [
+        'Ausente desde (UTC)',
+        'Quando verificamos que o edital tinha saído da API, se ele voltou com esta versão; vazio nas demais',
+      ],
+      since: 7,
+    },
+  ],
 }
 
 export const analysisVersions: Table = {

@@ -58,6 +58,9 @@ const chart = (dimensions: readonly string[], metrics: readonly string[], more =
   ...more,
 })
 
+/** The metrics of a chart that is split by the session's date. */
+const BY_SESSION = ['Sessão futura', 'Sessão passada', 'Sem data']
+
 const stacked = { 'stackable.stack_type': 'stacked' }
 
 /** Colours the cells of a column whose text is exactly this value. */
@@ -92,9 +95,16 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       'Quantos editais há em cada fase, quanto valem, quanto tempo ficam e por que são descartados. Valores em reais; editais com valor sigiloso ou simbólico contam, mas não somam.',
     filters: [],
     cards: [
-      scalar('editais_em_andamento', 'Editais', at(0, 0, 4, 3)),
-      scalar('valor_em_andamento', 'Valor estimado', at(0, 4, 7, 3), BRL),
-      { key: 'atualizacao', display: 'table', settings: {}, at: at(0, 11, 13, 3) },
+      scalar('editais_em_andamento', 'Editais', at(0, 0, 6, 3)),
+      scalar('valor_em_disputa', 'Valor estimado', at(0, 6, 9, 3), BRL),
+      scalar('valor_em_andamento', 'Valor estimado', at(0, 15, 9, 3), BRL),
+      {
+        key: 'em_andamento_por_sessao',
+        display: 'table',
+        settings: formats({ 'Valor estimado': BRL }),
+        at: at(3, 0, 10, 4),
+      },
+      { key: 'atualizacao', display: 'table', settings: {}, at: at(3, 10, 14, 4) },
       {
         key: 'funil_por_fase',
         display: 'funnel',
@@ -103,43 +113,46 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
           'funnel.metric': 'Na fase ou adiante',
           'funnel.type': 'funnel',
         },
-        at: at(3, 0, 11, 6),
+        at: at(7, 0, 11, 6),
       },
       {
         key: 'fases_em_numeros',
         display: 'table',
         settings: formats({ 'Valor total': BRL, 'Valor mediano': BRL }),
-        at: at(3, 11, 13, 6),
+        at: at(7, 11, 13, 6),
       },
       {
         key: 'valor_por_uf',
         display: 'bar',
-        settings: { ...chart(['UF'], ['Valor em andamento']), ...formats({ 'Valor em andamento': BRL }) },
-        at: at(9, 0, 15, 7),
+        settings: {
+          ...chart(['UF'], BY_SESSION, stacked),
+          ...formats({ 'Sessão futura': BRL, 'Sessão passada': BRL, 'Sem data': BRL }),
+        },
+        at: at(13, 0, 15, 7),
       },
       {
         key: 'valor_por_modalidade',
         display: 'row',
-        settings: chart(['Modalidade'], ['Editais']),
-        at: at(9, 15, 9, 7),
+        settings: chart(['Modalidade'], BY_SESSION, stacked),
+        at: at(13, 15, 9, 7),
       },
       {
         key: 'tempo_por_fase',
         display: 'bar',
         settings: chart(['Fase'], ['Concluídas (dias)', 'Em curso (dias)']),
-        at: at(16, 0, 12, 6),
+        at: at(20, 0, 12, 6),
       },
       {
         key: 'motivos_descarte',
         display: 'row',
         settings: chart(['Motivo'], ['Editais']),
-        at: at(16, 12, 12, 6),
+        at: at(20, 12, 12, 6),
       },
       {
         key: 'maiores_editais',
         display: 'table',
         settings: formats({ 'Valor estimado': BRL, Objeto: WRAPPED, PNCP: LINK }),
-        at: at(22, 0, 24, 9),
+        at: at(26, 0, 24, 9),
       },
     ],
   },
@@ -226,7 +239,7 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
       {
         key: 'risco_pagamento',
         display: 'table',
-        settings: formats({ 'Valor em andamento': BRL }),
+        settings: formats({ 'Valor em andamento': BRL, 'Valor em disputa': BRL }),
         at: at(20, 0, 24, 7),
       },
     ],

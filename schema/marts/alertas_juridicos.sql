@@ -1,11 +1,13 @@
 WITH severidades AS (
-  FROM (VALUES ('critical', 'crítica', 1), ('high', 'alta', 2), ('medium', 'média', 3), ('low', 'baixa', 4))
-    AS s(severity, severidade, severidade_ordem)
+  SELECT codigo AS severity, rotulo AS severidade, ordem AS severidade_ordem FROM rotulos
+  WHERE coluna = 'alerts.severity'
 ),
 acoes AS (
-  FROM (VALUES ('impugnacao', 'Impugnação', true), ('esclarecimento', 'Esclarecimento', true),
-    ('recurso', 'Recurso', false), ('contrarrazao', 'Contrarrazão', false), ('none', 'Nenhuma', false))
-    AS a(action_type, acao, antes_da_sessao)
+  SELECT codigo AS action_type, rotulo AS acao, codigo IN ('impugnacao', 'esclarecimento') AS antes_da_sessao
+  FROM rotulos WHERE coluna = 'alerts.action_type'
+),
+tipos AS (
+  SELECT codigo AS type, rotulo AS tipo FROM rotulos WHERE coluna = 'alerts.type'
 )
 SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase, em_andamento,
   type, type IS NOT DISTINCT FROM 'opportunity' AS oportunidade, severity,
@@ -15,10 +17,16 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   coalesce(acao, action_type) AS acao,
   legal_thesis, data_sessao_dia,
   -- Deadlines for appeals depend on events at the session, which the API does not report.
-  CASE WHEN antes_da_sessao THEN limite_impugnacao END AS prazo,
-  dias_ate_sessao - date_diff('day', prazo, data_sessao_dia) AS dias_ate_prazo
+  CASE WHEN antes_da_sessao THEN ultimo_dia_impugnacao END AS prazo,
+  CASE WHEN antes_da_sessao THEN dias_ate_impugnacao END AS dias_ate_prazo,
+  CASE WHEN antes_da_sessao THEN regra_impugnacao END AS regra_prazo,
+  situacao_sessao,
+  coalesce(tipo, type) AS tipo
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
-LEFT JOIN calendario ON dia = data_sessao_dia
+LEFT JOIN (
+  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao FROM prazos_impugnacao
+) USING (company, edital_id)
 LEFT JOIN severidades USING (severity)
 LEFT JOIN acoes USING (action_type)
+LEFT JOIN tipos USING (type)

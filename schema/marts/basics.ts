@@ -1,6 +1,8 @@
 import {
   company,
+  count,
   date,
+  derived,
   emAndamento,
   fase,
   faseOrdem,
@@ -39,9 +41,32 @@ export const fases: Mart = {
   columns: [...same('editais', 'status'), fase, faseOrdem, emAndamento],
 }
 
+export const rotulos: Mart = {
+  name: 'rotulos',
+  description:
+    'The codes of the API and of the worker with their labels in Portuguese; those of phases are in fases',
+  portuguese: [
+    'Rótulos',
+    'Os códigos das colunas e como se escrevem em português; os das fases estão em fases',
+  ],
+  columns: [
+    text('coluna', 'Column that has the code, as table.column', [
+      'Coluna',
+      'Coluna que traz o código: tabela.coluna',
+    ]),
+    text('codigo', 'Code', ['Código', 'Código como vem na coluna']),
+    text('rotulo', 'Label in Portuguese', ['Rótulo', 'Como o código se escreve em português']),
+    derived('INTEGER', 'ordem', 'Order of the codes of a column, from 1', [
+      'Ordem do código',
+      'Ordem dos códigos da coluna, a partir de 1',
+    ]),
+  ],
+}
+
 export const calendario: Mart = {
   name: 'calendario',
-  description: 'Days from 2010 to 2060 with the national holidays of Brazil and the last day to contest',
+  description:
+    'Days from 2010 to 2060 with the national holidays of Brazil and the last day to contest by Lei 14.133/2021',
   portuguese: [
     'Calendário',
     'Dias de 2010 a 2060, com os feriados nacionais e o último dia para impugnar; sem feriados estaduais e municipais',
@@ -56,9 +81,17 @@ export const calendario: Mart = {
       'Dia útil',
       'Se não é fim de semana nem feriado nacional',
     ]),
-    date('limite_impugnacao', 'Last day to contest a session on that day: the third business day before it', [
-      'Limite para impugnar',
-      'Último dia para impugnar quando a sessão é neste dia: o terceiro dia útil antes',
+    date(
+      'limite_impugnacao',
+      'Last day to contest a session on that day by Lei 14.133/2021: the third business day before it',
+      [
+        'Limite para impugnar',
+        'Último dia para impugnar pela Lei 14.133/2021 quando a sessão é neste dia: o terceiro dia útil antes',
+      ],
+    ),
+    count('dias_uteis_antes', 'Business days from 2010-01-01 to the day before', [
+      'Dias úteis antes',
+      'Dias úteis de 1/1/2010 até a véspera; a diferença de dois dias é o número de dias úteis entre eles',
     ]),
   ],
 }

@@ -43,10 +43,10 @@ marcados AS (
   GROUP BY dia
 ),
 contados AS (
-  SELECT *, sum(dia_util::INTEGER) OVER (ORDER BY dia) - dia_util::INTEGER AS uteis_antes
+  SELECT *, (sum(dia_util::INTEGER) OVER (ORDER BY dia) - dia_util::INTEGER)::BIGINT AS dias_uteis_antes
   FROM marcados
 )
 -- Lei 14.133/2021, art. 164: up to three business days before the opening.
-SELECT d.dia, d.feriado, d.dia_util, limite.dia AS limite_impugnacao
+SELECT d.dia, d.feriado, d.dia_util, limite.dia AS limite_impugnacao, d.dias_uteis_antes
 FROM contados d
-LEFT JOIN contados limite ON limite.dia_util AND limite.uteis_antes = d.uteis_antes - 3
+LEFT JOIN contados limite ON limite.dia_util AND limite.dias_uteis_antes = d.dias_uteis_antes - 3

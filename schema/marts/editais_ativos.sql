@@ -6,20 +6,12 @@ WITH locais AS (
     local_time(company, created_at) AS criado_local,
     local_time(company, updated_at) AS atualizado_local,
     local_time(company, committed_at) AS confirmado_local,
-    coalesce(
-      valor_estimado < 0
-        -- Symbolic values, such as 0.01 for a secret budget.
-        OR (valor_estimado > 0 AND valor_estimado < 1)
-        -- Far above any real tender; also infinity.
-        OR valor_estimado >= 1e11
-        -- Sentinels such as 9999999999999.99.
-        OR regexp_full_match(TRY_CAST(valor_estimado AS DECIMAL(20, 2))::VARCHAR, '9{8,}\.(00|99)'),
-      false
-    ) AS valor_suspeito
+    valor_suspeito(valor_estimado) AS valor_suspeito,
+    nullif(upper(trim(uf, E' \t\r\n' || chr(160))), '') AS uf_limpa
   FROM editais
   WHERE deleted_at IS NULL
 )
-SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidade, uf, status,
+SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidade, uf_limpa AS uf, status,
   coalesce(fase, status) AS fase,
   coalesce(fase_ordem, 9) AS fase_ordem,
   coalesce(em_andamento, true) AS em_andamento,
@@ -29,6 +21,11 @@ SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidad
   data_sessao_local::DATE AS data_sessao_dia,
   date_diff('day', hoje, data_sessao_local::DATE) AS dias_ate_sessao,
   criado_local, atualizado_local, confirmado_local, pncp_url, analysis_state,
-  created_at, updated_at, first_seen_at, changed_at
+  created_at, updated_at, first_seen_at, changed_at,
+  CASE
+    WHEN data_sessao_local IS NULL THEN 'sem data'
+    WHEN data_sessao_local::DATE >= hoje THEN 'futura'
+    ELSE 'passada'
+  END AS situacao_sessao
 FROM locais
 LEFT JOIN fases USING (status)

@@ -1,9 +1,10 @@
 -- Each child table is aggregated before it is joined: joining them directly would multiply their rows.
 WITH itens_por_edital AS (
-  SELECT company, edital_id, count(*) AS itens, fsum(valor_total) AS itens_valor_total,
+  SELECT company, edital_id, count(*) AS itens, fsum(valor_total) FILTER (NOT suspeito) AS itens_valor_total,
     count(*) FILTER (ai_selected) AS itens_selecionados,
-    fsum(valor_total) FILTER (ai_selected) AS itens_selecionados_valor
-  FROM items GROUP BY ALL
+    fsum(valor_total) FILTER (ai_selected AND NOT suspeito) AS itens_selecionados_valor,
+    count(*) FILTER (valor_total IS NULL OR valor_total = 0 OR suspeito) AS itens_sem_valor
+  FROM (SELECT *, valor_suspeito(valor_total) AS suspeito FROM items) GROUP BY ALL
 ),
 requisitos_por_edital AS (
   SELECT company, edital_id, count(*) AS requisitos,
@@ -25,8 +26,7 @@ alertas_por_edital AS (
   GROUP BY ALL
 )
 SELECT e.*,
-  limite_impugnacao AS ultimo_dia_impugnacao,
-  dias_ate_sessao - date_diff('day', limite_impugnacao, data_sessao_dia) AS dias_ate_impugnacao,
+  ultimo_dia_impugnacao, dias_ate_impugnacao,
   analysis_level, verdict_recommendation, verdict_reason,
   coalesce(itens, 0) AS itens, itens_valor_total,
   coalesce(itens_selecionados, 0) AS itens_selecionados, itens_selecionados_valor,
@@ -46,12 +46,27 @@ SELECT e.*,
   pricing_garantia_contratual AS garantia_contratual,
   pricing_margem_min AS margem_min,
   pricing_margem_max AS margem_max,
-  coalesce(nullif(pricing_risco_pagamento, ''), nullif(orgao_report_payment_risk, '')) AS risco_pagamento,
-  overview_prazo_impugnacao AS prazo_impugnacao
+  risco_pagamento,
+  overview_prazo_impugnacao AS prazo_impugnacao,
+  risco_pagamento_fonte, risco_pagamento_orgao, risco_pagamento_precificacao,
+  regra_impugnacao,
+  coalesce(itens_sem_valor, 0) AS itens_sem_valor,
+  coalesce(recomendacao, verdict_recommendation) AS recomendacao,
+  coalesce(nivel_analise, analysis_level) AS nivel_analise,
+  risco_pagamento_rotulo, risco_pagamento_orgao_rotulo, risco_pagamento_precificacao_rotulo
 FROM editais_ativos e
 LEFT JOIN analyses USING (company, edital_id)
+LEFT JOIN riscos_pagamento USING (company, edital_id)
 LEFT JOIN itens_por_edital USING (company, edital_id)
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 LEFT JOIN alertas_por_edital USING (company, edital_id)
--- Joined last: before the other tables it costs a third more.
-LEFT JOIN calendario ON dia = data_sessao_dia
+LEFT JOIN (
+  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao FROM prazos_impugnacao
+) USING (company, edital_id)
+LEFT JOIN (
+  SELECT codigo AS verdict_recommendation, rotulo AS recomendacao FROM rotulos
+  WHERE coluna = 'analyses.verdict_recommendation'
+) USING (verdict_recommendation)
+LEFT JOIN (
+  SELECT codigo AS analysis_level, rotulo AS nivel_analise FROM rotulos WHERE coluna = 'analyses.analysis_level'
+) USING (analysis_level)

@@ -37,9 +37,13 @@ SELECT company, snapshot,
   coalesce(em_quarentena, 0) AS em_quarentena,
   coalesce(excluidos, 0) AS excluidos,
   coalesce(desvios, 0) AS desvios,
-  coalesce(desvios_7_dias, 0) AS desvios_7_dias
+  coalesce(desvios_7_dias, 0) AS desvios_7_dias,
+  coalesce(ultima_execucao_resultado, ultima.status) AS ultima_execucao_resultado
 FROM snapshot_info
 LEFT JOIN execucoes USING (company)
 LEFT JOIN estados USING (company)
 LEFT JOIN quarentena USING (company)
 LEFT JOIN desvios USING (company)
+LEFT JOIN (
+  SELECT codigo, rotulo AS ultima_execucao_resultado FROM rotulos WHERE coluna = 'sync_runs.status'
+) ON codigo = ultima.status

@@ -76,5 +76,9 @@ export const frescor: Mart = {
       'Desvios em 7 dias',
       'Tipos de desvio vistos nos últimos 7 dias',
     ]),
+    text('ultima_execucao_resultado', 'ultima_execucao_status in Portuguese', [
+      'Resultado da última execução (rótulo)',
+      'sem problemas, parcial, falhou ou interrompida',
+    ]),
   ],
 }

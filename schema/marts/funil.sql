@@ -5,7 +5,19 @@ WITH por_fase AS (
     -- As decimals: a sum of doubles depends on the order of the rows, which varies.
     sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor_total,
     median(valor_estimado_informado) AS valor_mediano,
-    median(greatest(0, epoch_ms(now()) - epoch_ms(created_at)) / 86400000) AS idade_mediana_dias
+    median(greatest(0, epoch_ms(now()) - epoch_ms(created_at)) / 86400000) AS idade_mediana_dias,
+    count(*) FILTER (situacao_sessao = 'futura') AS editais_sessao_futura,
+    count(*) FILTER (situacao_sessao = 'passada') AS editais_sessao_passada,
+    count(*) FILTER (situacao_sessao = 'sem data') AS editais_sem_sessao,
+    coalesce(
+      sum(valor_estimado_informado::DECIMAL(20, 4)) FILTER (situacao_sessao = 'futura'), 0
+    )::DOUBLE AS valor_sessao_futura,
+    coalesce(
+      sum(valor_estimado_informado::DECIMAL(20, 4)) FILTER (situacao_sessao = 'passada'), 0
+    )::DOUBLE AS valor_sessao_passada,
+    coalesce(
+      sum(valor_estimado_informado::DECIMAL(20, 4)) FILTER (situacao_sessao = 'sem data'), 0
+    )::DOUBLE AS valor_sem_sessao
   FROM editais_ativos GROUP BY ALL
 ),
 todas AS (
@@ -14,7 +26,8 @@ todas AS (
   SELECT company, status FROM por_fase
 ),
 em_curso AS (
-  SELECT company, status, median(dias) AS dias_na_fase_mediana
+  SELECT company, status, median(dias) FILTER (NOT censurada) AS dias_na_fase_mediana,
+    count(*) FILTER (censurada) AS editais_censurados
   FROM passagens_por_fase WHERE em_curso GROUP BY ALL
 )
 SELECT company, status,
@@ -24,7 +37,14 @@ SELECT company, status,
   coalesce(editais, 0) AS editais,
   coalesce(sem_valor, 0) AS sem_valor,
   coalesce(valor_total, 0) AS valor_total,
-  valor_mediano, idade_mediana_dias, dias_na_fase_mediana
+  valor_mediano, idade_mediana_dias, dias_na_fase_mediana,
+  coalesce(editais_sessao_futura, 0) AS editais_sessao_futura,
+  coalesce(editais_sessao_passada, 0) AS editais_sessao_passada,
+  coalesce(editais_sem_sessao, 0) AS editais_sem_sessao,
+  coalesce(valor_sessao_futura, 0) AS valor_sessao_futura,
+  coalesce(valor_sessao_passada, 0) AS valor_sessao_passada,
+  coalesce(valor_sem_sessao, 0) AS valor_sem_sessao,
+  coalesce(editais_censurados, 0) AS editais_censurados
 FROM todas
 LEFT JOIN fases USING (status)
 LEFT JOIN por_fase USING (company, status)

@@ -3,7 +3,7 @@
 -- before 1.2 cannot read.
 WITH versoes AS (
   SELECT company AS _company, edital_id AS _edital_id, observed_at AS _observed_at, updated_at AS _updated_at,
-    * EXCLUDE (company, edital_id, observed_at, updated_at, run_id, orgao_cnpj, pncp_ano, pncp_sequencial)
+    * EXCLUDE (company, edital_id, observed_at, updated_at, run_id, gone_since, orgao_cnpj, pncp_ano, pncp_sequencial)
   FROM edital_versions
   JOIN (SELECT company, edital_id FROM edital_versions GROUP BY ALL HAVING count(*) > 1) USING (company, edital_id)
 ),

@@ -1,5 +1,18 @@
-import { date, days, derived, flag, type Mart, of, renamed, same, text } from '../mart_columns.ts'
-import { editaisAtivos } from './notices.ts'
+import {
+  date,
+  days,
+  derived,
+  flag,
+  type Mart,
+  type MartColumn,
+  money,
+  of,
+  renamed,
+  same,
+  text,
+} from '../mart_columns.ts'
+import { prazosImpugnacao } from './deadlines.ts'
+import { editaisAtivos } from './live_notices.ts'
 
 /** Parts of the analyses of live notices, one row each. */
 
@@ -32,6 +45,11 @@ export const pendenciasHabilitacao: Mart = {
     renamed('status', 'requirements.status', ['Semáforo (código)', 'red (vermelho) ou yellow (amarelo)']),
     text('cor', 'vermelho or amarelo', ['Semáforo', 'vermelho ou amarelo']),
     renamed('notas', 'requirements.ai_notes'),
+    ...ofNotice('situacao_sessao'),
+    text('categoria_rotulo', 'categoria in Portuguese, for example Regularidade fiscal', [
+      'Categoria (rótulo)',
+      'Tipo de requisito por extenso, por exemplo Regularidade fiscal',
+    ]),
   ],
 }
 
@@ -77,6 +95,19 @@ export const alertasJuridicos: Mart = {
       'Dias até o prazo',
       'Dias corridos de hoje até o prazo da ação; negativo: já passou',
     ]),
+    {
+      ...(of(prazosImpugnacao, 'regra_impugnacao')[0] as MartColumn),
+      name: 'regra_prazo',
+      portuguese: [
+        'Regra do prazo da ação',
+        'O que deu o prazo da ação: o texto do edital ou a lei; vazio quando não há prazo',
+      ],
+    },
+    ...ofNotice('situacao_sessao'),
+    text('tipo', 'type in Portuguese: Risco, Oportunidade, Informação', [
+      'Tipo (rótulo)',
+      'Risco, Oportunidade ou Informação',
+    ]),
   ],
 }
 
@@ -93,5 +124,18 @@ export const itensSelecionados: Mart = {
     ...same('items', 'numero_item', 'numero_lote', 'descricao', 'quantidade', 'unidade_medida'),
     ...same('items', 'valor_unitario_estimado', 'valor_total', 'material_ou_servico'),
     ...same('items', 'ai_reasoning', 'ai_confidence'),
+    ...ofNotice('situacao_sessao'),
+    money('valor_total_informado', 'Total value; NULL if it is 0, symbolic or a sentinel', [
+      'Valor total informado',
+      'Valor total do item em BRL para somas; vazio quando é 0 (pode ser sigiloso), simbólico ou suspeito',
+    ]),
+    flag(
+      'valor_total_suspeito',
+      'Whether the total value is implausible, by the same rule as that of a notice',
+      [
+        'Valor total suspeito',
+        'Se o valor total é implausível, pela mesma regra do valor estimado do edital',
+      ],
+    ),
   ],
 }

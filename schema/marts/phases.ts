@@ -14,8 +14,18 @@ import {
   same,
   text,
 } from '../mart_columns.ts'
+import { bySession } from './by_session.ts'
 
 /** How notices move through phases, and how they change. */
+
+const censurada = flag(
+  'censurada',
+  'Whether its start is unknown: the company followed the notice before the first reading of the whole list',
+  [
+    'Início desconhecido',
+    'Se a passagem já estava em curso na primeira leitura completa: os dias são um mínimo e não entram nas medianas',
+  ],
+)
 
 export const passagensPorFase: Mart = {
   name: 'passagens_por_fase',
@@ -38,14 +48,15 @@ export const passagensPorFase: Mart = {
       'When it was first observed in another phase, or verified to be gone; NULL while it is in this phase',
       [
         'Saiu em (UTC)',
-        'Quando nós o vimos em outra fase ou verificamos que saiu da API; vazio: ainda está na fase',
+        'Quando nós o vimos em outra fase ou verificamos que saiu da API; vazio: ainda está na fase. Quando volta, é outra passagem',
       ],
     ),
     flag('em_curso', 'Whether it is still in this phase', ['Em curso', 'Se o edital ainda está na fase']),
     duration('dias', 'How long it was observed in this phase, until now if it still is', [
       'Dias na fase',
-      'Dias observados na fase, com fração; até agora quando ainda em curso',
+      'Dias observados na fase, com fração; até agora quando ainda em curso; um mínimo quando censurada',
     ]),
+    censurada,
   ],
 }
 
@@ -79,10 +90,23 @@ export const funil: Mart = {
       'Idade mediana',
       'Mediana de dias desde que a empresa começou a acompanhar os editais',
     ]),
-    duration('dias_na_fase_mediana', 'Median time since they were first observed in the phase', [
-      'Dias na fase (mediana)',
-      'Mediana de dias desde que nós vimos os editais entrar na fase',
-    ]),
+    duration(
+      'dias_na_fase_mediana',
+      'Median time since they were observed to enter the phase, of those whose start is known',
+      [
+        'Dias na fase (mediana)',
+        'Mediana de dias desde que nós vimos os editais entrar na fase, sem os que já estavam nela na primeira leitura',
+      ],
+    ),
+    ...bySession({ english: 'Live notices in the phase', portuguese: 'editais ativos da fase' }),
+    count(
+      'editais_censurados',
+      'Live notices in the phase since before the first reading of the whole list',
+      [
+        'Editais já na fase na primeira leitura',
+        'Quantidade de editais ativos cuja entrada na fase ninguém viu: não entram na mediana de dias na fase',
+      ],
+    ),
   ],
 }
 
@@ -110,8 +134,9 @@ export const transicoesDeFase: Mart = {
     ]),
     duration('dias_na_fase', 'How long it was observed in the phase that it left', [
       'Dias na fase anterior',
-      'Dias observados na fase que o edital deixou',
+      'Dias observados na fase que o edital deixou; um mínimo quando o início é desconhecido',
     ]),
+    censurada,
   ],
 }
 
@@ -133,21 +158,33 @@ export const tempoPorFase: Mart = {
       'Passagens em curso',
       'Quantidade de passagens que ainda não acabaram',
     ]),
-    duration('dias_mediana', 'Median of the finished stays', [
+    duration('dias_mediana', 'Median of the finished stays whose start is known', [
       'Mediana de dias',
-      'Mediana de dias das passagens concluídas',
+      'Mediana de dias das passagens concluídas com início conhecido',
     ]),
-    duration('dias_media', 'Mean of the finished stays', [
+    duration('dias_media', 'Mean of the finished stays whose start is known', [
       'Média de dias',
-      'Média de dias das passagens concluídas',
+      'Média de dias das passagens concluídas com início conhecido',
     ]),
-    duration('dias_p90', '90th percentile of the finished stays', [
+    duration('dias_p90', '90th percentile of the finished stays whose start is known', [
       'Dias (percentil 90)',
-      'Nove em cada dez passagens concluídas não duraram mais que isso, em dias',
+      'Nove em cada dez passagens concluídas com início conhecido não duraram mais que isso, em dias',
     ]),
-    duration('em_curso_dias_mediana', 'Median of the ongoing stays, until now', [
+    duration('em_curso_dias_mediana', 'Median of the ongoing stays whose start is known, until now', [
       'Mediana de dias em curso',
-      'Mediana de dias, até agora, das passagens em curso',
+      'Mediana de dias, até agora, das passagens em curso com início conhecido',
+    ]),
+    count(
+      'concluidas_censuradas',
+      'Finished stays whose start is unknown; they count, but are not measured',
+      [
+        'Concluídas com início desconhecido',
+        'Passagens concluídas que já estavam em curso na primeira leitura: contam, mas não entram nas medianas',
+      ],
+    ),
+    count('em_curso_censuradas', 'Ongoing stays whose start is unknown; they count, but are not measured', [
+      'Em curso com início desconhecido',
+      'Passagens em curso desde antes da primeira leitura: contam, mas não entram nas medianas',
     ]),
   ],
 }

@@ -7,11 +7,16 @@ import {
   type MartColumn,
   moment,
   money,
+  of,
   same,
   text,
 } from '../mart_columns.ts'
+import { bySession } from './by_session.ts'
+import { riscosPagamento } from './risks.ts'
 
 /** Sums over live notices. */
+
+const inProgress = { english: 'Live notices in progress', portuguese: 'editais em andamento' }
 
 const sums: readonly MartColumn[] = [
   count('editais', 'Live notices', ['Editais', 'Quantidade de editais ativos (que a API ainda mostra)']),
@@ -35,6 +40,7 @@ const sums: readonly MartColumn[] = [
     'Valor mediano',
     'Mediana dos valores estimados informados, em BRL',
   ]),
+  ...bySession(inProgress),
 ]
 
 export const valorPorUf: Mart = {
@@ -99,16 +105,24 @@ export const orgaos: Mart = {
     ]),
     text(
       'risco_pagamento',
-      "Payment risk in the latest analysis that names one: the buyer's report, else the pricing",
+      'Payment risk as in riscos_pagamento, in the latest notice where it is known, else in the latest that names one',
       [
         'Risco de pagamento',
-        'Risco de pagamento do relatório do órgão ou, na falta, da precificação, no último edital atualizado que o informa',
+        'Risco de pagamento que vale no último edital atualizado que traz um conhecido; vazio: nenhum foi avaliado',
       ],
     ),
     date('proxima_sessao_dia', 'Next session of a notice in progress', [
       'Próxima sessão',
       'Dia da próxima sessão de um edital em andamento; vazio quando não há',
     ]),
+    ...of(riscosPagamento, 'risco_pagamento_fonte', 'risco_pagamento_orgao', 'risco_pagamento_precificacao'),
+    ...bySession(inProgress),
+    ...of(
+      riscosPagamento,
+      'risco_pagamento_rotulo',
+      'risco_pagamento_orgao_rotulo',
+      'risco_pagamento_precificacao_rotulo',
+    ),
   ],
 }
 

@@ -29,6 +29,7 @@ BRL; 0 pode significar orçamento sigiloso. *Vazio* é NULL. *Observado* é quan
 /** The part of the worker that writes the columns of a table that come from no single document. */
 const KEPT_BY: Readonly<Record<string, string>> = {
   editais: 'comparison with what was stored',
+  edital_versions: 'verification that it was gone',
   sync_runs: 'report of the run',
   quarantine: 'validation',
   schema_drift: 'validation',

@@ -10,7 +10,7 @@ import { healthyNotice } from '#test/support/healthy.ts'
 import { syncHere } from '#test/support/here.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { runShared } from '#test/support/shared.ts'
-import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { startSynced } from '#test/support/synced.ts'
 
 const DAY_MS = 24 * 3600 * 1000
 
@@ -20,14 +20,8 @@ function noonIn(days: number): string {
   return `${day}T12:00:00-03:00`
 }
 
-async function startMirrored(entries: Iterable<Entry>): Promise<SyncedCompany> {
-  const company = await startCompany(entries)
-  expect((await company.syncHere()).status).toBe('ok')
-  return company
-}
-
 test('each mart has its documented columns and types, even without notices', async () => {
-  for (const company of [await startMirrored(notices(1, 12)), await startMirrored([])]) {
+  for (const company of [await startSynced(notices(1, 12)), await startSynced([])]) {
     const columnsOf = await company.query<{ view: string; columns: string[] }>(
       `SELECT table_name AS view, list(column_name || ' ' || data_type ORDER BY column_index) AS columns
        FROM duckdb_columns() WHERE NOT internal GROUP BY ALL`,
@@ -48,7 +42,7 @@ test('each mart has its documented columns and types, even without notices', asy
 
 test('a value of 0 means unknown, and implausible values are suspect', async () => {
   const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 999999.99, null]
-  const company = await startMirrored(
+  const company = await startSynced(
     values.map((valor_estimado, index) =>
       noticeEntry(index + 1, { valor_estimado: valor_estimado ?? undefined }),
     ),
@@ -71,6 +65,48 @@ test('a value of 0 means unknown, and implausible values are suspect', async () 
   ])
 })
 
+test('values of items are judged like those of notices, and a state is one state however it is written', async () => {
+  const values = [0, 0.01, 99999999.99, 9999999999999.99, 2e11, -5, 1250.5, 0.99, null, 100]
+  const items = values.map((valor_total, index) => ({
+    numero_item: index + 1,
+    descricao: 'Item',
+    valor_total,
+    ai_selected: valor_total !== 100,
+  }))
+  const company = await startSynced([
+    noticeEntry(1, { uf: ' RJ ' }, { items }),
+    noticeEntry(2, { uf: '\u00a0rj\t' }),
+    noticeEntry(3, { uf: 'RJ' }),
+    noticeEntry(4, { uf: '  ' }),
+  ])
+  expect(
+    await company.query(
+      `SELECT itens_valor_total AS itens, itens_selecionados_valor AS selecionados, itens_sem_valor AS sem_valor
+       FROM edital_resumo WHERE edital_id = '${idOf(1)}'`,
+    ),
+  ).toEqual([{ itens: 1350.5, selecionados: 1250.5, sem_valor: 8 }])
+  expect(
+    await company.query(
+      'SELECT valor_total AS total, valor_total_informado AS informado, valor_total_suspeito AS suspeito FROM itens_selecionados ORDER BY ordinal',
+    ),
+  ).toEqual(
+    values
+      .filter(total => total !== 100)
+      .map(total => ({
+        total,
+        informado: total === 1250.5 ? total : null,
+        suspeito: total !== 1250.5 && total !== 0 && total !== null,
+      })),
+  )
+  expect(await company.query('SELECT uf, editais FROM valor_por_uf ORDER BY editais DESC')).toEqual([
+    { uf: 'RJ', editais: 3 },
+    { uf: 'não informada', editais: 1 },
+  ])
+  expect(await company.query(`SELECT count(*) AS n FROM alertas_juridicos WHERE uf = 'RJ'`)).toEqual([
+    { n: 3 },
+  ])
+})
+
 test('the last day to contest is the third business day before the session, without weekends and holidays', async () => {
   const days = [
     // November 20th, here a Friday, is a holiday since 2024.
@@ -86,7 +122,7 @@ test('the last day to contest is the third business day before the session, with
     // Across the turn of the year: Christmas and New Year's Day are Fridays.
     ['2027-01-05', '2026-12-30'],
   ]
-  const company = await startMirrored(
+  const company = await startSynced(
     days.map(([day], index) => noticeEntry(index + 1, { data_sessao: `${day}T09:00:00` })),
   )
   expect(
@@ -108,8 +144,66 @@ test('the last day to contest is the third business day before the session, with
   )
 })
 
+test('the last day to contest is what the notice states, else by the law that it names, and the rule is shown', async () => {
+  // The session is on a Tuesday; the Friday before it is a holiday.
+  const session = '2026-11-24T09:00:00'
+  const presumed = 'Lei 14.133/2021, art. 164 (presumida): 3 dias úteis'
+  const cases: readonly (readonly [text: string | null, law: string | null, last: string, rule: string])[] = [
+    ['3 dias úteis', 'Lei 13.303/2016', '2026-11-18', 'Edital: 3 dias úteis'],
+    ['até 5 dias úteis', 'Lei 14.133/2021', '2026-11-16', 'Edital: 5 dias úteis'],
+    ['05\u00a0(cinco)  DIAS ÚTEIS', null, '2026-11-16', 'Edital: 5 dias úteis'],
+    ['Até o 3º (terceiro) dia útil anterior', null, '2026-11-18', 'Edital: 3 dias úteis'],
+    ['um dia útil', null, '2026-11-23', 'Edital: 1 dia útil'],
+    ['5 dias', null, '2026-11-16', 'Edital: 5 dias, contados como úteis'],
+    ['5 dias corridos', null, '2026-11-19', 'Edital: 5 dias corridos'],
+    ['48 horas antes da sessão', null, '2026-11-22', 'Edital: 48 horas'],
+    ['até as 18h do dia 17/11/2026', null, '2026-11-17', 'Edital: 17/11/2026'],
+    ['de 02.11.2026 a 17.11.2026', null, '2026-11-17', 'Edital: 17/11/2026'],
+    ['17/11/26', null, '2026-11-17', 'Edital: 17/11/2026'],
+    ['Até 1º de novembro de 2026', null, '2026-11-01', 'Edital: 01/11/2026'],
+    ['2026-11-17T23:59', null, '2026-11-17', 'Edital: 17/11/2026'],
+    // The day of the session, of the publication, and one that does not exist.
+    ['3 dias úteis antes de 24/11/2026', null, '2026-11-18', 'Edital: 3 dias úteis'],
+    ['publicado em 01/10/2026; 5 dias úteis', null, '2026-11-16', 'Edital: 5 dias úteis'],
+    ['31/02/2026', null, '2026-11-18', presumed],
+    // The day of the publication is unknown.
+    [
+      '10 dias úteis após a publicação',
+      'Lei 8.666/93',
+      '2026-11-19',
+      'Lei 8.666/1993, art. 41: 2 dias úteis',
+    ],
+    ['Não consta', 'Lei nº 13.303, de 2016', '2026-11-16', 'Lei 13.303/2016, art. 87: 5 dias úteis'],
+    [null, 'Lei 14.133/2021, Art. 28, I', '2026-11-18', 'Lei 14.133/2021, art. 164: 3 dias úteis'],
+    [null, 'Lei 10.520/2002', '2026-11-18', 'Decreto 10.024/2019, art. 24: 3 dias úteis'],
+    [null, 'Lei 14.981/2024', '2026-11-18', presumed],
+    ['999 dias úteis', null, '2026-11-18', presumed],
+  ]
+  const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'impugnacao' }]
+  const company = await startSynced(
+    cases.map(([prazo_impugnacao, lei_aplicavel], index) =>
+      noticeEntry(
+        index + 1,
+        { data_sessao: session },
+        { overview: { prazo_impugnacao, lei_aplicavel }, alerts },
+      ),
+    ),
+  )
+  const expected = cases.map(([, , last, rule]) => ({ last, rule }))
+  expect(
+    await company.query(
+      `SELECT ultimo_dia_impugnacao::VARCHAR AS last, regra_impugnacao AS rule FROM edital_resumo ORDER BY edital_id`,
+    ),
+  ).toEqual(expected)
+  expect(
+    await company.query(
+      'SELECT prazo::VARCHAR AS last, regra_prazo AS rule FROM alertas_juridicos ORDER BY edital_id',
+    ),
+  ).toEqual(expected)
+})
+
 test('a session late in the evening is on its local day, not on its day in UTC', async () => {
-  const company = await startMirrored([noticeEntry(1, { data_sessao: '2026-12-02T01:30:00Z' })])
+  const company = await startSynced([noticeEntry(1, { data_sessao: '2026-12-02T01:30:00Z' })])
   expect(
     await company.query(
       'SELECT data_sessao_local::VARCHAR AS local, data_sessao_dia::VARCHAR AS dia FROM editais_ativos',
@@ -146,7 +240,7 @@ function rich(number: number, fields: Record<string, unknown> = {}): Entry {
 }
 
 test('a summary counts each child once, and funnel, states and buyers add up to it', async () => {
-  const company = await startMirrored([
+  const company = await startSynced([
     rich(1, { data_sessao: noonIn(10), uf: 'RJ', valor_estimado: 1000, status: 'pricing' }),
     rich(2, { data_sessao: noonIn(-10), uf: ' ', valor_estimado: 500, status: 'expired' }),
     rich(3, { data_sessao: noonIn(40), uf: 'RJ', valor_estimado: 0, status: 'novo_status' }),
@@ -216,7 +310,7 @@ test('a buyer has the name of its latest notice on every card, and white space m
   const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'none' }]
   const named = (number: number, orgao: string, updated_at: string) =>
     noticeEntry(number, { pncp_id: `00394460005887-2026-${number}`, orgao, updated_at }, { alerts })
-  const company = await startMirrored([
+  const company = await startSynced([
     named(1, 'Zeladoria Antiga', '2026-10-01T00:00:00Z'),
     named(2, 'Agência Nova', '2026-10-02T00:00:00Z'),
     noticeEntry(3, { status: 'discarded', discard_reason: 'Longe\n' }),
@@ -233,57 +327,8 @@ test('a buyer has the name of its latest notice on every card, and white space m
   ])
 })
 
-test('moves between phases and changes of fields are shown as observed', async () => {
-  const company = await startCompany([
-    noticeEntry(1, { status: 'screening', valor_estimado: 10 }),
-    noticeEntry(2, { status: 'ready' }),
-  ])
-  const { world, environment } = company
-  const days = (n: number) => () => new Date(Date.now() - (30 - n) * DAY_MS)
-  const change = (id: string, edital: Record<string, unknown>, day: number) =>
-    world.update(id, { edital, updatedAt: days(day)() })
-  await syncHere(environment, {}, days(0))
-  change(idOf(1), { status: 'analysis' }, 4)
-  await syncHere(environment, {}, days(4))
-  change(idOf(1), { valor_estimado: 12.5, data_sessao: '2026-12-01T09:00:00' }, 5)
-  await syncHere(environment, {}, days(5))
-  change(idOf(1), { status: 'discarded', discard_reason: 'Longe' }, 10)
-  world.remove(idOf(2))
-  await syncHere(environment, {}, days(10))
-
-  expect(
-    await company.query(
-      'SELECT edital_id, de_fase, para_fase, round(dias_na_fase, 2) AS dias FROM transicoes_de_fase ORDER BY observado_em',
-    ),
-  ).toEqual([
-    { edital_id: idOf(1), de_fase: 'Triagem', para_fase: 'Análise', dias: 4 },
-    { edital_id: idOf(1), de_fase: 'Análise', para_fase: 'Descartado', dias: 6 },
-  ])
-  expect(
-    await company.query(
-      'SELECT fase, passagens, concluidas, em_curso, round(dias_mediana, 2) AS mediana FROM tempo_por_fase',
-    ),
-  ).toEqual([
-    { fase: 'Triagem', passagens: 1, concluidas: 1, em_curso: 0, mediana: 4 },
-    { fase: 'Análise', passagens: 1, concluidas: 1, em_curso: 0, mediana: 6 },
-    // Deleted from the API.
-    { fase: 'Pronto', passagens: 1, concluidas: 1, em_curso: 0, mediana: 10 },
-    { fase: 'Descartado', passagens: 1, concluidas: 0, em_curso: 1, mediana: null },
-  ])
-  expect(await company.query('SELECT campo, de, para FROM mudancas ORDER BY observado_em, campo')).toEqual([
-    { campo: 'status', de: 'screening', para: 'analysis' },
-    { campo: 'data_sessao', de: null, para: '2026-12-01 09:00:00' },
-    { campo: 'valor_estimado', de: '10.0', para: '12.5' },
-    { campo: 'discard_reason', de: null, para: 'Longe' },
-    { campo: 'status', de: 'analysis', para: 'discarded' },
-  ])
-  expect(await company.query('FROM frescor')).toMatchObject([
-    { ultima_execucao_status: 'ok', editais_ativos: 1, pendentes: 0, em_quarentena: 0, desvios: 0 },
-  ])
-})
-
 test('a change of any field of the list is shown', async () => {
-  const company = await startMirrored([noticeEntry(1, healthyNotice(idOf(1)))])
+  const company = await startSynced([noticeEntry(1, healthyNotice(idOf(1)))])
   const fields = fieldsBelow('Notice').filter(({ name }) => !['id', 'updated_at'].includes(name))
   const edital = Object.fromEntries(fields.map(field => [field.name, otherValue(field)]))
   company.world.update(idOf(1), { edital, updatedAt: new Date() })

@@ -1,6 +1,6 @@
 -- Alertas por tipo
 -- Tipos de alerta mais frequentes nos editais em andamento.
-SELECT coalesce(type, 'não informado') AS "Tipo", count(*) AS "Alertas"
+SELECT coalesce(tipo, 'não informado') AS "Tipo", count(*) AS "Alertas"
 FROM alertas_juridicos
 WHERE em_andamento [[AND uf = {{uf}}]]
 GROUP BY ALL

@@ -1,5 +1,5 @@
 -- Impugnações a vencer em 5 dias
--- Editais em andamento cujo último dia para impugnar (terceiro dia útil antes da sessão) é nos próximos cinco dias.
+-- Editais em andamento cujo último dia para impugnar, segundo o edital ou a lei, é hoje ou nos quatro dias seguintes.
 SELECT count(*) AS "Editais"
 FROM agenda_sessoes
-WHERE dias_ate_impugnacao BETWEEN 0 AND 5 [[AND uf = {{uf}}]]
+WHERE dias_ate_impugnacao BETWEEN 0 AND 4 [[AND uf = {{uf}}]]

@@ -1,5 +1,5 @@
 -- Órgãos com mais alertas
--- Alertas críticos e altos de editais em andamento, por órgão.
+-- Alertas críticos e altos de editais em andamento, sem as oportunidades, por órgão.
 SELECT coalesce(any_value(o.orgao), 'não informado') AS "Órgão", count(*) AS "Alertas"
 FROM alertas_juridicos a
 -- The CNPJ identifies a buyer: names are shared, and change. The name shown is that of its latest notice.

@@ -1,6 +1,6 @@
 -- Pendências por categoria
 -- Requisitos vermelhos e amarelos de editais em andamento.
-SELECT coalesce(categoria, 'não informada') AS "Categoria",
+SELECT coalesce(categoria_rotulo, 'não informada') AS "Categoria",
   count(*) FILTER (cor = 'vermelho') AS "Vermelhos", count(*) FILTER (cor = 'amarelo') AS "Amarelos"
 FROM pendencias_habilitacao
 WHERE em_andamento [[AND uf = {{uf}}]]

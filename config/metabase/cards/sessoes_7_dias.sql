@@ -1,5 +1,5 @@
 -- Sessões em 7 dias
--- Sessões públicas de hoje até daqui a sete dias, de editais em andamento.
+-- Sessões públicas de hoje e dos seis dias seguintes, de editais em andamento.
 SELECT count(*) AS "Sessões"
 FROM agenda_sessoes
-WHERE dias_ate_sessao <= 7 [[AND uf = {{uf}}]]
+WHERE dias_ate_sessao < 7 [[AND uf = {{uf}}]]

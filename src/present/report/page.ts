@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Figures, type Freshness, LIMITS } from './figures.ts'
 import {
   counted,
   day,
@@ -13,7 +14,7 @@ import {
   wholeMoney,
 } from './format.ts'
 import { type Html, html, trusted } from './html.ts'
-import { type Figures, type Freshness, LIMITS } from './queries.ts'
+import { sessionCounts } from './section_parts.ts'
 import { sections } from './sections.ts'
 import { more, table } from './table.ts'
 import { driftKindName, recordKindName, runStatusName } from './words.ts'
@@ -96,12 +97,12 @@ function keyFigures({ key }: Figures): Html {
     {
       name: 'Editais em andamento',
       value: number(key.em_andamento),
-      note: `${number(key.confirmados)} com participação confirmada`,
+      note: `${sessionCounts(key)}; ${number(key.confirmados)} com participação confirmada`,
     },
     {
       name: 'Valor em disputa',
-      value: shortMoney(key.valor ?? 0),
-      note: `${wholeMoney(key.valor ?? 0)}; ${number(key.sem_valor)} sem valor`,
+      value: shortMoney(key.valor_futuras),
+      note: `${wholeMoney(key.valor_futuras)} com sessão futura; mais ${wholeMoney(key.valor_passadas)} com sessão passada e ${wholeMoney(key.valor_sem_data)} sem data; ${number(key.sem_valor)} sem valor`,
     },
     { name: 'Sessões', value: number(key.sessoes_7_dias), note: soon },
     {

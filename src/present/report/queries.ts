@@ -1,177 +1,26 @@
 import type { Database, Row } from '#src/store/warehouse/database.ts'
+import {
+  type Alert,
+  type AlertCount,
+  type Bounded,
+  type Buyer,
+  type Demand,
+  type Drift,
+  type Figures,
+  type Freshness,
+  type KeyFigures,
+  LIMITS,
+  type Missing,
+  type Phase,
+  type Portion,
+  type Quarantined,
+  type Session,
+  type SessionDay,
+} from './figures.ts'
 import { localTime } from './format.ts'
-
-/** How many days ahead the lists cover, and their maximum lengths. The report shows how many more there are. */
-export const LIMITS = {
-  sessionDays: 30,
-  soonDays: 7,
-  sessions: 50,
-  alerts: 30,
-  buyers: 20,
-  demands: 8,
-  problems: 10,
-} as const
 
 /** Maximum characters read of a text; the page cuts texts even shorter. */
 const TEXT = 600
-
-export type Freshness = {
-  readonly company: string
-  readonly snapshot: string
-  readonly publicado_em: Date
-  readonly timezone: string
-  readonly ultima_execucao_em: Date | null
-  readonly ultima_execucao_status: string | null
-  readonly ultima_execucao_erro: string | null
-  readonly ultima_boa_em: Date | null
-  readonly editais_ativos: number
-  readonly analises_atuais: number
-  readonly pendentes: number
-  /** Notices whose analyses are not fetched, by ANALYSIS_STATUSES. */
-  readonly excluidos: number
-  readonly em_quarentena: number
-  readonly desvios: number
-}
-
-export type KeyFigures = {
-  readonly em_andamento: number
-  readonly confirmados: number
-  readonly valor: number | null
-  readonly sem_valor: number
-  readonly suspeitos: number
-  readonly sessoes_7_dias: number
-  readonly requisitos_vermelhos: number
-  readonly editais_com_vermelho: number
-  readonly alertas_7_dias: number
-  readonly editais_com_alerta_7_dias: number
-}
-
-export type Phase = {
-  readonly fase: string
-  readonly em_andamento: boolean
-  readonly editais: number
-  readonly sem_valor: number
-  readonly valor_total: number
-  readonly valor_mediano: number | null
-  readonly idade_dias: number | null
-  readonly na_fase_dias: number | null
-}
-
-/** Notices in progress in one state, or of one modality. */
-export type Portion = {
-  readonly nome: string | null
-  readonly editais: number
-  readonly valor: number
-}
-
-export type SessionDay = { readonly dia: Date; readonly sessoes: number }
-
-export type Session = {
-  readonly data_sessao_local: Date
-  readonly dias: number
-  readonly orgao: string | null
-  readonly uf: string | null
-  readonly modalidade: string | null
-  readonly numero: string | null
-  readonly objeto: string | null
-  readonly fase: string
-  readonly participation_confirmed: boolean
-  readonly valor: number | null
-  readonly verdict_recommendation: string | null
-  readonly vermelhos: number
-  readonly amarelos: number
-  readonly criticos: number
-  readonly altos: number
-  readonly ultimo_dia_impugnacao: Date | null
-  readonly dias_impugnacao: number | null
-  readonly pncp_url: string | null
-}
-
-export type Demand = {
-  readonly categoria: string | null
-  readonly vermelhos: number
-  readonly amarelos: number
-  readonly verdes: number
-  readonly sem_avaliacao: number
-}
-
-export type Missing = {
-  readonly titulo: string
-  readonly categoria: string | null
-  readonly editais: number
-}
-
-export type AlertCount = {
-  readonly severidade: string | null
-  readonly riscos: number
-  readonly oportunidades: number
-  readonly outros: number
-}
-
-export type Alert = {
-  readonly prazo: Date
-  readonly dias: number
-  readonly severity: string | null
-  readonly severidade: string | null
-  readonly acao: string | null
-  readonly titulo: string | null
-  readonly descricao: string | null
-  readonly orgao: string | null
-  readonly uf: string | null
-  readonly numero: string | null
-  readonly fase: string
-  readonly data_sessao_dia: Date | null
-  readonly pncp_url: string | null
-}
-
-export type Buyer = {
-  readonly orgao: string | null
-  readonly uf: string | null
-  readonly editais: number
-  readonly em_andamento: number
-  readonly parcela_descartada: number | null
-  readonly valor: number
-  readonly risco_pagamento: string | null
-  readonly proxima_sessao: Date | null
-}
-
-export type Quarantined = {
-  readonly kind: string
-  readonly reason: string | null
-  readonly registros: number
-  readonly ultimo_em: Date
-}
-
-export type Drift = {
-  readonly path: string
-  readonly kind: string
-  readonly vezes: number
-  readonly ultimo_em: Date
-}
-
-/** A list's first rows, and how many there are. */
-export type Bounded<T> = { readonly rows: readonly T[]; readonly total: number }
-
-/** All figures of the report, as of an instant. */
-export type Figures = {
-  readonly now: Date
-  /** The day of `now` in the time zone of the notices. */
-  readonly today: Date
-  readonly freshness: Freshness
-  readonly key: KeyFigures
-  readonly funnel: readonly Phase[]
-  readonly states: readonly Portion[]
-  readonly modalities: readonly Portion[]
-  readonly sessionDays: readonly SessionDay[]
-  readonly sessions: Bounded<Session>
-  readonly demands: readonly Demand[]
-  readonly missing: readonly Missing[]
-  readonly alertCounts: readonly AlertCount[]
-  readonly alerts: Bounded<Alert>
-  readonly buyers: Bounded<Buyer>
-  readonly quarantine: Bounded<Quarantined>
-  readonly drift: Bounded<Drift>
-}
 
 /**
  * Reads the report's figures from a snapshot's marts. Distances in days are counted from `now`, not from the
@@ -179,16 +28,18 @@ export type Figures = {
  */
 export async function readFigures(db: Database, now: Date): Promise<Figures> {
   const freshness = await readFreshness(db)
-  const today = new Date(localTime(now, freshness.timezone).toISOString().slice(0, 10))
+  const localNow = localTime(now, freshness.timezone)
+  const today = new Date(localNow.toISOString().slice(0, 10))
   const at = { today: today.toISOString().slice(0, 10) }
   return {
     now,
+    localNow,
     today,
     freshness,
     key: await readKeyFigures(db, at),
-    funnel: await readFunnel(db, now),
-    states: await readPortions(db, 'SELECT uf AS nome, * FROM valor_por_uf'),
-    modalities: await readPortions(db, 'SELECT modalidade AS nome, * FROM valor_por_modalidade'),
+    funnel: await readFunnel(db, now, at),
+    states: await readPortions(db, at, 'uf'),
+    modalities: await readPortions(db, at, 'modalidade'),
     sessionDays: await readSessionDays(db, at),
     sessions: await readSessions(db, at),
     demands: await readDemands(db),
@@ -199,6 +50,24 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
     quarantine: await readQuarantine(db),
     drift: await readDrift(db),
   }
+}
+
+/** The columns of `BySession`, from `editais_ativos`. */
+const BY_SESSION = [
+  ['futuras', 'data_sessao_dia >= $today::DATE'],
+  ['passadas', 'data_sessao_dia < $today::DATE'],
+  ['sem_data', 'data_sessao_dia IS NULL'],
+].map(([name, those]) => ({
+  count: `count(*) FILTER (${those}) AS ${name}`,
+  value: `${sumOfValues(those)} AS valor_${name}`,
+}))
+const COUNTS_BY_SESSION = BY_SESSION.map(({ count }) => count).join(', ')
+const VALUES_BY_SESSION = BY_SESSION.map(({ value }) => value).join(', ')
+
+/** Summed as decimals, so that the order of the rows does not matter. */
+function sumOfValues(those: string | undefined): string {
+  const only = those ? ` FILTER (${those})` : ''
+  return `coalesce(sum(valor_estimado_informado::DECIMAL(20, 4))${only}, 0)::DOUBLE`
 }
 
 /** `2026-11-21` in the time zone of the notices. */
@@ -218,13 +87,15 @@ async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
     `WITH notices AS (SELECT * FROM editais_ativos WHERE em_andamento),
        red AS (SELECT edital_id FROM pendencias_habilitacao WHERE em_andamento AND status = 'red'),
        due AS (SELECT edital_id FROM alertas_juridicos
-         WHERE em_andamento AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays})
+         WHERE em_andamento AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays - 1})
      SELECT count(*) AS em_andamento, count(*) FILTER (participation_confirmed) AS confirmados,
-       sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor, count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
+       ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION},
+       count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
        count(*) FILTER (valor_suspeito) AS suspeitos,
-       count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays}) AS sessoes_7_dias,
+       count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays - 1}) AS sessoes_7_dias,
        (SELECT count(*) FROM red) AS requisitos_vermelhos,
        (SELECT count(DISTINCT edital_id) FROM red) AS editais_com_vermelho,
+       (SELECT count(*) FROM alertas_juridicos WHERE em_andamento AND oportunidade) AS oportunidades,
        (SELECT count(*) FROM due) AS alertas_7_dias,
        (SELECT count(DISTINCT edital_id) FROM due) AS editais_com_alerta_7_dias
      FROM notices`,
@@ -232,28 +103,33 @@ async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
   )
 }
 
-async function readFunnel(db: Database, now: Date): Promise<Phase[]> {
+async function readFunnel(db: Database, now: Date, { today }: Today): Promise<Phase[]> {
   return await db.rows<Phase>(
     `WITH ages AS (
        SELECT status, median(epoch($now::TIMESTAMPTZ - created_at) / 86400) AS idade_dias
        FROM editais_ativos GROUP BY status),
+     split AS (SELECT status, ${COUNTS_BY_SESSION} FROM editais_ativos GROUP BY status),
      stays AS (
-       SELECT status, median(epoch($now::TIMESTAMPTZ - entrou_em) / 86400) AS na_fase_dias
+       SELECT status, median(epoch($now::TIMESTAMPTZ - entrou_em) / 86400) FILTER (NOT censurada) AS na_fase_dias,
+         count(*) FILTER (NOT censurada) AS medidos, count(*) FILTER (censurada) AS censurados
        FROM passagens_por_fase SEMI JOIN editais_ativos USING (edital_id) WHERE em_curso GROUP BY status)
-     SELECT fase, em_andamento, editais, sem_valor, valor_total, valor_mediano,
-       idade_dias, na_fase_dias
-     FROM funil LEFT JOIN ages USING (status) LEFT JOIN stays USING (status)
+     SELECT fase, em_andamento, editais, coalesce(futuras, 0) AS futuras, coalesce(passadas, 0) AS passadas,
+       coalesce(sem_data, 0) AS sem_data, sem_valor, valor_total, valor_mediano,
+       idade_dias, na_fase_dias, coalesce(medidos, 0) AS medidos, coalesce(censurados, 0) AS censurados
+     FROM funil LEFT JOIN split USING (status) LEFT JOIN ages USING (status) LEFT JOIN stays USING (status)
      ORDER BY fase_ordem, fase`,
-    { now: now.toISOString() },
+    { now: now.toISOString(), today },
   )
 }
 
-/** @param parts a mart of values whose parts have their names in `nome`. */
-async function readPortions(db: Database, parts: string): Promise<Portion[]> {
+/** @param part the column to group notices in progress by. */
+async function readPortions(db: Database, at: Today, part: 'uf' | 'modalidade'): Promise<Portion[]> {
   return await db.rows<Portion>(
-    `SELECT left(nome, ${TEXT}) AS nome, editais_em_andamento AS editais, valor_em_andamento AS valor
-     FROM (${parts}) WHERE editais_em_andamento > 0
-     ORDER BY valor_em_andamento DESC, editais_em_andamento DESC, nome`,
+    `SELECT left(coalesce(nullif(trim(${part}), ''), 'não informada'), ${TEXT}) AS nome, count(*) AS editais,
+       ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION}
+     FROM editais_ativos WHERE em_andamento
+     GROUP BY nome ORDER BY valor DESC, editais DESC, nome`,
+    at,
   )
 }
 
@@ -261,7 +137,7 @@ async function readPortions(db: Database, parts: string): Promise<Portion[]> {
 async function readSessionDays(db: Database, at: Today): Promise<SessionDay[]> {
   return await db.rows<SessionDay>(
     `SELECT dia::DATE AS dia, count(edital_id) AS sessoes
-     FROM generate_series($today::DATE, $today::DATE + ${LIMITS.sessionDays}, INTERVAL 1 DAY) d (dia)
+     FROM generate_series($today::DATE, $today::DATE + ${LIMITS.sessionDays - 1}, INTERVAL 1 DAY) d (dia)
        LEFT JOIN (SELECT * FROM editais_ativos WHERE em_andamento) ON data_sessao_dia = dia
      GROUP BY ALL ORDER BY dia`,
     at,
@@ -278,9 +154,9 @@ async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> 
          left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
          requisitos_vermelhos AS vermelhos, requisitos_amarelos AS amarelos,
          alertas_criticos AS criticos, alertas_altos AS altos, ultimo_dia_impugnacao,
-         ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, pncp_url
+         ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, regra_impugnacao, pncp_url
        FROM edital_resumo r
-       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays}
+       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays - 1}
        ORDER BY data_sessao_local, r.orgao, edital_id LIMIT ${LIMITS.sessions}`,
       at,
     ),
@@ -309,9 +185,8 @@ async function readMissing(db: Database): Promise<Missing[]> {
 async function readAlertCounts(db: Database): Promise<AlertCount[]> {
   return await db.rows<AlertCount>(
     `SELECT left(severidade, ${TEXT}) AS severidade, count(*) FILTER (type = 'risk') AS riscos,
-       count(*) FILTER (type = 'opportunity') AS oportunidades,
-       count(*) FILTER (type IS NULL OR type NOT IN ('risk', 'opportunity')) AS outros
-     FROM alertas_juridicos WHERE em_andamento
+       count(*) FILTER (type IS DISTINCT FROM 'risk') AS outros
+     FROM alertas_juridicos WHERE em_andamento AND NOT oportunidade
      GROUP BY severidade_ordem, 1 ORDER BY severidade_ordem, severidade`,
   )
 }
@@ -321,13 +196,13 @@ async function readAlerts(db: Database, at: Today): Promise<Bounded<Alert>> {
     await db.rows<Alert & Total>(
       `WITH due AS (
          SELECT *, count(*) OVER () AS total FROM alertas_juridicos WHERE em_andamento AND prazo >= $today::DATE
-         ORDER BY prazo, severidade_ordem, edital_id, ordinal LIMIT ${LIMITS.alerts})
-       SELECT total, prazo, prazo - $today::DATE AS dias, severity, left(severidade, ${TEXT}) AS severidade,
+         ORDER BY prazo, oportunidade, severidade_ordem, edital_id, ordinal LIMIT ${LIMITS.alerts})
+       SELECT total, prazo, prazo - $today::DATE AS dias, oportunidade, severity, left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
        FROM due LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
-       ORDER BY prazo, severidade_ordem, edital_id, ordinal`,
+       ORDER BY prazo, oportunidade, severidade_ordem, edital_id, ordinal`,
       at,
     ),
   )
@@ -337,11 +212,15 @@ async function readBuyers(db: Database, at: Today): Promise<Bounded<Buyer>> {
   return bounded(
     await db.rows<Buyer & Total>(
       `WITH next AS (
-         SELECT coalesce(orgao_cnpj, orgao) AS buyer, min(data_sessao_dia) AS proxima_sessao FROM editais_ativos
+         SELECT coalesce(orgao_cnpj, orgao) AS buyer, min(data_sessao_dia) AS proxima_sessao,
+           ${sumOfValues(undefined)} AS valor_futuras
+         FROM editais_ativos
          WHERE em_andamento AND data_sessao_dia >= $today::DATE GROUP BY buyer)
        SELECT count(*) OVER () AS total, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
-         editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor,
-         left(risco_pagamento, ${TEXT}) AS risco_pagamento, proxima_sessao
+         editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor, coalesce(valor_futuras, 0) AS valor_futuras,
+         left(risco_pagamento, ${TEXT}) AS risco_pagamento,
+         left(risco_pagamento_orgao, ${TEXT}) AS risco_orgao,
+         left(risco_pagamento_precificacao, ${TEXT}) AS risco_precificacao, proxima_sessao
        FROM orgaos LEFT JOIN next ON buyer IS NOT DISTINCT FROM coalesce(orgao_cnpj, orgao) WHERE editais_em_andamento > 0
        ORDER BY valor_em_andamento DESC, editais_em_andamento DESC, orgao, orgao_cnpj
        LIMIT ${LIMITS.buyers}`,

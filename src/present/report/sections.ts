@@ -1,47 +1,28 @@
-import { type Bar, barChart, columnChart, stackedChart } from './charts.ts'
-import {
-  counted,
-  day,
-  dayAndMonth,
-  dayAndTime,
-  days,
-  inDays,
-  line,
-  money,
-  NONE,
-  number,
-  percent,
-  shortMoney,
-  timeOfDay,
-  webAddress,
-  weekday,
-  wholeMoney,
-} from './format.ts'
+import { alerts } from './alerts.ts'
+import { type Bar, barChart, stackedChart } from './charts.ts'
+import { type Buyer, type Demand, type Figures, LIMITS, type Phase, type Portion } from './figures.ts'
+import { counted, day, days, line, NONE, number, percent, shortMoney, wholeMoney } from './format.ts'
 import { type Html, html } from './html.ts'
-import type { Alert, Buyer, Demand, Figures, Phase, Portion, Session } from './queries.ts'
-import { LIMITS } from './queries.ts'
+import {
+  capital,
+  MAX_CODE,
+  MAX_NAME,
+  MAX_OBJECT,
+  MAX_STACKS,
+  nothing,
+  numbers,
+  sessionCounts,
+} from './section_parts.ts'
+import { sessions } from './sessions.ts'
 import { more, table } from './table.ts'
-import { categoryName, riskName, verdictName } from './words.ts'
+import { categoryName, riskName } from './words.ts'
 
 /** One part of the report: a heading, a summary sentence, a chart, a list. */
 type Section = { readonly id: string; readonly title: string; readonly body: Html }
 
 /** States and modalities beyond this number are summed up in a sentence. */
 const MAX_PORTION_BARS = 10
-/** One per category of the contract; the table below has the others. */
-const MAX_STACKS = 12
 const MAX_TABLE_ROWS = 60
-const MAX_NAME = 80
-const MAX_OBJECT = 120
-const MAX_DESCRIPTION = 140
-const MAX_CODE = 30
-
-const SEVERITY_BADGES: Readonly<Record<string, string>> = { critical: 'red', high: 'yellow' }
-const VERDICT_BADGES: Readonly<Record<string, string>> = {
-  participar: 'green',
-  cautela: 'yellow',
-  nao_recomendado: 'red',
-}
 
 const COLOURS = [
   { name: 'Vermelho: falta', head: 'Vermelhos', colour: 'red', of: 'vermelhos' },
@@ -75,7 +56,7 @@ function funnel({ funnel, key }: Figures): Html {
     }),
   )
   const summary = `Editais por fase: ${funnel.map(phase => `${line(phase.fase, MAX_CODE)} ${number(phase.editais)}`).join(', ')}.`
-  return html`<p class="lead">${counted(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento${
+  return html`<p class="lead">${counted(total, 'edital acompanhado', 'editais acompanhados')}, ${number(key.em_andamento)} em andamento (${sessionCounts(key)})${
     largest && largest.editais > 0
       ? html`; a fase com mais editais em andamento é <b>${line(largest.fase, MAX_CODE)}</b>, com ${number(largest.editais)}`
       : null
@@ -86,130 +67,22 @@ ${table({
   columns: [
     { head: 'Fase', cell: (phase: Phase) => line(phase.fase, MAX_NAME) },
     { head: 'Editais', kind: 'number', cell: phase => number(phase.editais) },
+    { head: 'Sessão futura', kind: 'number', cell: phase => number(phase.futuras) },
+    { head: 'Passada', kind: 'number', cell: phase => number(phase.passadas) },
+    { head: 'Sem data', kind: 'number', cell: phase => number(phase.sem_data) },
     { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
     { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
     { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
     { head: 'Idade mediana', kind: 'number', cell: phase => days(phase.idade_dias) },
-    { head: 'Na fase (mediana)', kind: 'number', cell: phase => days(phase.na_fase_dias) },
+    { head: 'Na fase (mediana)', kind: 'number', cell: timeInPhase },
   ],
   rows: funnel,
 })}
-<p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos nela pela primeira vez. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
+<p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
 }
 
-function sessions({ sessions: { rows, total }, sessionDays, key, today }: Figures): Html {
-  const [first] = rows
-  if (!first) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
-  return html`<p class="lead">${counted(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias. A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.</p>
-${columnChart(
-  `Sessões por dia de ${day(today)} a ${day(lastDay(today))}: ${sessionDays
-    .filter(({ sessoes }) => sessoes > 0)
-    .map(({ dia, sessoes }) => `${dayAndMonth(dia)} ${number(sessoes)}`)
-    .join(', ')}.`,
-  sessionDays.map(({ dia, sessoes }, index) => ({
-    label: `${dia.getUTCDate()}\n${weekday(dia).charAt(0).toUpperCase()}`,
-    shortLabel: dia.getUTCDay() === 1 ? dayAndMonth(dia) : '',
-    value: sessoes,
-    colour: index <= LIMITS.soonDays ? 'accent' : 'quiet',
-  })),
-)}
-<p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.</p>
-${table({
-  caption: `Próximas sessões${total > rows.length ? `: as primeiras ${rows.length}` : ''}`,
-  columns: [
-    { head: 'Sessão', kind: 'date', cell: sessionTime },
-    { head: 'Edital', kind: 'wide', cell: sessionNotice },
-    { head: 'Valor estimado', kind: 'number', cell: session => money(session.valor) },
-    { head: 'Fase e parecer', cell: sessionStand },
-    { head: 'Pendências', cell: sessionProblems },
-    { head: 'Impugnar até', kind: 'date', cell: contestable },
-  ],
-  rows,
-})}
-${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`)}`
-
-  function lastDay(from: Date): Date {
-    return new Date(from.getTime() + LIMITS.sessionDays * 86_400_000)
-  }
-}
-
-function sessionTime({ data_sessao_local, dias }: Session): Html {
-  const clock = timeOfDay(data_sessao_local)
-  return html`${day(data_sessao_local)} <small>${weekday(data_sessao_local)}${clock && `, ${clock}`} · ${inDays(dias)}</small>`
-}
-
-function sessionNotice(session: Session): Html {
-  const { orgao, uf, numero, modalidade, objeto, pncp_url } = session
-  return html`${noticeLink({ orgao, uf, numero, pncp_url })} <small>${[line(modalidade, MAX_CODE), line(objeto, MAX_OBJECT)].filter(Boolean).join(' · ')}</small>`
-}
-
-function sessionStand({ fase, participation_confirmed, verdict_recommendation }: Session): Html {
-  const verdict = verdictName(verdict_recommendation)
-  return html`${line(fase, MAX_CODE)}${participation_confirmed ? html` <span class="badge badge-accent">confirmada</span>` : null}${verdict && html` ${badge(VERDICT_BADGES[verdict_recommendation ?? ''], verdict)}`}`
-}
-
-function sessionProblems({ vermelhos, amarelos, criticos, altos }: Session): Html | null {
-  const parts = [
-    vermelhos > 0 && badge('red', counted(vermelhos, 'vermelho', 'vermelhos')),
-    amarelos > 0 && badge('yellow', counted(amarelos, 'amarelo', 'amarelos')),
-    criticos > 0 && badge('red', counted(criticos, 'alerta crítico', 'alertas críticos')),
-    altos > 0 && badge('yellow', counted(altos, 'alerta alto', 'alertas altos')),
-  ].filter(part => part !== false)
-  return parts.length > 0 ? html`${parts.map(part => html`${part} `)}` : null
-}
-
-function contestable({ ultimo_dia_impugnacao, dias_impugnacao }: Session): Html | null {
-  if (ultimo_dia_impugnacao === null || dias_impugnacao === null) return null
-  if (dias_impugnacao < 0)
-    return html`<span class="muted">encerrado</span> <small>em ${day(ultimo_dia_impugnacao)}</small>`
-  return html`${day(ultimo_dia_impugnacao)} <small>${inDays(dias_impugnacao)}</small>`
-}
-
-function alerts({ alerts: { rows, total }, alertCounts, key }: Figures): Html {
-  const all = alertCounts.reduce((sum, count) => sum + count.riscos + count.oportunidades + count.outros, 0)
-  if (all === 0) return nothing('Nenhum alerta jurídico nos editais em andamento.')
-  const layers = [
-    { name: 'Riscos', colour: 'red' },
-    { name: 'Oportunidades', colour: 'green' },
-    { name: 'Informações e outros', colour: 'unknown' },
-  ] as const
-  const stacks = alertCounts.map(({ severidade, riscos, oportunidades, outros }) => ({
-    label: capital(line(severidade, MAX_CODE) ?? 'sem severidade'),
-    values: [riscos, oportunidades, outros],
-  }))
-  const summary = `Alertas por severidade: ${stacks.map(({ label, values }) => `${label} ${number(values.reduce((a, b) => a + b))}`).join(', ')}.`
-  return html`<p class="lead">${counted(all, 'alerta', 'alertas')} nos editais em andamento; <b>${number(key.alertas_7_dias)}</b> com prazo de impugnação ou esclarecimento nos próximos ${LIMITS.soonDays} dias.</p>
-${stackedChart(summary, layers, stacks.slice(0, MAX_STACKS))}
-${
-  rows.length === 0
-    ? nothing('Nenhum prazo de impugnação ou esclarecimento em aberto.')
-    : table({
-        caption: `Prazos de impugnação e esclarecimento em aberto${total > rows.length ? `: os primeiros ${rows.length}` : ''}`,
-        columns: [
-          {
-            head: 'Prazo',
-            kind: 'date',
-            cell: alert => html`${day(alert.prazo)} <small>${inDays(alert.dias)}</small>`,
-          },
-          { head: 'Alerta', kind: 'wide', cell: alertText },
-          { head: 'Edital', kind: 'wide', cell: noticeLink },
-          { head: 'Fase', cell: alert => line(alert.fase, MAX_CODE) },
-          { head: 'Sessão', kind: 'date', cell: alert => day(alert.data_sessao_dia) },
-        ],
-        rows,
-      })
-}
-${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em aberto')}
-<p class="note">Prazo: terceiro dia útil antes da sessão (Lei 14.133/2021, art. 164), só com feriados nacionais. Confira sempre o edital.</p>`
-}
-
-function severity(alert: Alert): Html {
-  return badge(SEVERITY_BADGES[alert.severity ?? ''], line(alert.severidade, MAX_CODE) ?? NONE)
-}
-
-function alertText(alert: Alert): Html {
-  const text = line(alert.descricao, MAX_DESCRIPTION)
-  return html`${severity(alert)} <b>${line(alert.acao, MAX_CODE)}</b>: ${line(alert.titulo, MAX_NAME) ?? 'sem título'}${text && html` <small>${text}</small>`}`
+function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {
+  return html`${days(na_fase_dias)}${medidos + censurados > 0 && html` <small>${counted(medidos, 'medido', 'medidos')}, ${number(censurados)} não</small>`}`
 }
 
 function demands({ demands, missing, key }: Figures): Html {
@@ -270,7 +143,7 @@ function values({ states, modalities, key }: Figures): Html {
     key.suspeitos > 0 &&
       counted(key.suspeitos, 'tem valor implausível e não conta', 'têm valor implausível e não contam'),
   ].filter(Boolean)
-  return html`<p class="lead"><b>${wholeMoney(key.valor ?? 0)}</b> em disputa nos editais em andamento${without.length > 0 && `; ${without.join(', ')}`}.</p>
+  return html`<p class="lead"><b>${wholeMoney(key.valor_futuras)}</b> em disputa nos editais em andamento com sessão futura; ${wholeMoney(key.valor_passadas)} com sessão passada e ${wholeMoney(key.valor_sem_data)} sem data${without.length > 0 && `; ${without.join(', ')}`}.</p>
 <div class="pair">
 <div><h3>Por UF</h3>${portions('UF', states)}</div>
 <div><h3>Por modalidade</h3>${portions('Modalidade', modalities)}</div>
@@ -304,7 +177,11 @@ ${numbers(
     columns: [
       { head: name, kind: 'wide', cell: portion => capital(line(portion.nome, MAX_NAME) ?? NONE) },
       { head: 'Editais', kind: 'number', cell: portion => number(portion.editais) },
+      { head: 'Sessão futura', kind: 'number', cell: portion => number(portion.futuras) },
+      { head: 'Passada', kind: 'number', cell: portion => number(portion.passadas) },
+      { head: 'Sem data', kind: 'number', cell: portion => number(portion.sem_data) },
       { head: 'Valor estimado', kind: 'number', cell: portion => wholeMoney(portion.valor) },
+      { head: 'Em disputa', kind: 'number', cell: portion => wholeMoney(portion.valor_futuras) },
     ],
     rows: shown,
   }),
@@ -316,7 +193,7 @@ function buyers({ buyers: { rows, total }, key }: Figures): Html {
   if (!first) return nothing('Nenhum órgão com edital em andamento.')
   const sum = rows.reduce((sum, { valor }) => sum + valor, 0)
   return html`<p class="lead">${counted(total, 'órgão', 'órgãos')} com editais em andamento${
-    key.valor && rows.length < total
+    key.valor > 0 && rows.length < total
       ? html`; os ${rows.length} maiores somam ${percent(sum / key.valor)} do valor`
       : null
   }.</p>
@@ -325,10 +202,11 @@ ${table({
   columns: [
     { head: 'Órgão', kind: 'wide', cell: buyer => buyerName(buyer) },
     { head: 'Valor em andamento', kind: 'number', cell: buyer => share(buyer, first.valor) },
+    { head: 'Em disputa', kind: 'number', cell: buyer => wholeMoney(buyer.valor_futuras) },
     { head: 'Em andamento', kind: 'number', cell: buyer => number(buyer.em_andamento) },
     { head: 'Todos', kind: 'number', cell: buyer => number(buyer.editais) },
     { head: 'Descartados', kind: 'number', cell: buyer => percent(buyer.parcela_descartada) },
-    { head: 'Risco de pagamento', cell: buyer => riskName(buyer.risco_pagamento) },
+    { head: 'Risco de pagamento', cell: paymentRisk },
     { head: 'Próxima sessão', kind: 'date', cell: buyer => day(buyer.proxima_sessao) },
   ],
   rows,
@@ -340,34 +218,15 @@ function buyerName({ orgao, uf }: Buyer): string {
   return [line(orgao, MAX_NAME) ?? 'Órgão não informado', line(uf, MAX_CODE)].filter(Boolean).join(' · ')
 }
 
+/** The risk that counts, and both sources if they differ. */
+function paymentRisk({ risco_pagamento, risco_orgao, risco_precificacao }: Buyer): Html | string | null {
+  const risk = riskName(risco_pagamento)
+  if (risco_orgao === null || risco_precificacao === null || risco_orgao === risco_precificacao) return risk
+  return html`${risk} <small>relatório do órgão: ${riskName(risco_orgao)}; precificação: ${riskName(risco_precificacao)}</small>`
+}
+
 /** The value with a bar below it, as long as its share of the largest. */
 function share({ valor }: Buyer, most: number): Html {
   const width = most > 0 ? Math.round((100 * valor) / most) : 0
   return html`${wholeMoney(valor)}<span class="bar" aria-hidden="true"><span style="width:${width}%"></span></span>`
-}
-
-type Named = Pick<Session, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
-
-/** Buyer, state and number of a notice, as a link if it has a usable address. */
-function noticeLink({ orgao, uf, numero, pncp_url }: Named): Html {
-  const name = line(orgao, MAX_NAME) ?? 'Órgão não informado'
-  const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(Boolean).join(' · ')
-  const address = webAddress(pncp_url)
-  return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest && ` · ${rest}`}`
-}
-
-function badge(colour: string | undefined, text: string): Html {
-  return html`<span class="badge badge-${colour ?? 'plain'}">${text}</span>`
-}
-
-function numbers(content: Html): Html {
-  return html`<details><summary>Ver os números</summary>${content}</details>`
-}
-
-function nothing(text: string): Html {
-  return html`<p class="nothing">${text}</p>`
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }

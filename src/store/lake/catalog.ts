@@ -13,6 +13,9 @@ import type { SnapshotFile } from './manifest.ts'
 
 const LOCAL_TIME = 'local_time'
 const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
+/** Which values are implausible; its parameter is `valor`. */
+const SUSPECT_VALUE = 'valor_suspeito'
+const MACRO_FILE = join(import.meta.dirname, `../../../schema/macros/${SUSPECT_VALUE}.sql`)
 
 /** A snapshot shown by a catalog. */
 export type CatalogSource = {
@@ -81,6 +84,7 @@ export async function createRelations(
 ): Promise<void> {
   const marts = await readMarts()
   await db.run(localTime(sources))
+  await db.run(await suspectValue())
   await createTableRelations(db, sources, tablesAs)
   for (const mart of MARTS) await create(db, 'VIEW', mart, marts.get(mart.name) as string)
 }
@@ -112,11 +116,8 @@ function earlierVersion(sources: readonly CatalogSource[]): FatalError {
 
 /** Covers everything that shapes a catalog besides its files. If it differs, a new snapshot is written. */
 export async function catalogHash(sourceTimezone: string): Promise<string> {
-  const parts = [
-    localTime([{ company: '', sourceTimezone }]),
-    CATALOG.map(relation => comments(relation, 'VIEW')),
-    ...(await readMarts()),
-  ]
+  const macros = [localTime([{ company: '', sourceTimezone }]), await suspectValue()]
+  const parts = [...macros, CATALOG.map(relation => comments(relation, 'VIEW')), ...(await readMarts())]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
@@ -165,6 +166,11 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
   const body =
     zones.size === 1 ? `moment AT TIME ZONE ${literal(only as string)}` : `CASE ${cases.join(' ')} END`
   return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
+}
+
+/** The macro by which marts judge values of notices and of items. */
+async function suspectValue(): Promise<string> {
+  return `CREATE MACRO ${SUSPECT_VALUE}(valor) AS ${await readFile(MACRO_FILE, 'utf8')}`
 }
 
 type Kind = 'VIEW' | 'TABLE'

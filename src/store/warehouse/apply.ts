@@ -184,7 +184,7 @@ function notices({ sourceTimezone }: Rules): string[] {
   const kept = storedColumns(editais).filter(column => 'kept' in column.from)
   return [
     `CREATE OR REPLACE TEMP TABLE noticed AS
-     SELECT n.*, l."at", e.first_seen_at, e.created_at AS previous_created_at
+     SELECT n.*, l."at", e.first_seen_at, e.created_at AS previous_created_at, e.deleted_at AS gone_since
      FROM (${flatten(editais, `(FROM lines WHERE type = 'notice')`, sourceTimezone)}) n
      JOIN (SELECT edital_id, "at" FROM lines WHERE type = 'notice') l USING (edital_id)
      LEFT JOIN editais e USING (edital_id)`,
@@ -193,6 +193,9 @@ function notices({ sourceTimezone }: Rules): string[] {
      SELECT ${columns}, coalesce(first_seen_at, "at"), "at", NULL, 'pending', ${fingerprint(editais, 'noticed')}
      FROM noticed`,
     insert(editalVersions, `(FROM lines WHERE type = 'notice')`, sourceTimezone),
+    // The tombstone is cleared; the version with which the notice returned keeps it.
+    `UPDATE edital_versions SET gone_since = n.gone_since FROM noticed n
+     WHERE n.gone_since IS NOT NULL AND n.edital_id = edital_versions.edital_id AND n."at" = edital_versions.observed_at`,
     ...touch([editais, editalVersions], `SELECT DISTINCT ${month('created_at')} FROM noticed`),
     ...touch(
       MONTHLY_TABLES,

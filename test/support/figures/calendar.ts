@@ -42,10 +42,14 @@ export function mondayOf(day: Day): Day {
   return day.subtract({ days: day.dayOfWeek - 1 })
 }
 
-/** The last day on which a notice with this session may be contested. */
+/** The last day to contest by law 14.133/2021. */
 export function lastDayToContest(session: Day): Day {
+  return businessDaysBefore(session, BUSINESS_DAYS_TO_CONTEST)
+}
+
+export function businessDaysBefore(session: Day, days: number): Day {
   let day = session
-  for (let left = BUSINESS_DAYS_TO_CONTEST; left > 0; left -= isBusinessDay(day) ? 1 : 0) {
+  for (let left = days; left > 0; left -= isBusinessDay(day) ? 1 : 0) {
     day = day.subtract({ days: 1 })
   }
   return day

@@ -1,12 +1,16 @@
 import { down, known, median, type Order, sorted } from './arithmetic.ts'
 import { inUtc, localTime, mondayOf } from './calendar.ts'
+import { labelOf } from './labels.ts'
 import {
   alertsOf,
   buyersOf,
+  bySession,
   daysTo,
   isGrave,
+  isRisk,
   portionsOf,
   requirementsOf,
+  sessionStateOf,
   sessionsAhead,
   worthOf,
 } from './lists.ts'
@@ -56,10 +60,35 @@ function frequencies(names: readonly string[]): { name: string; count: number }[
   )
 }
 
+/** Notices whose session is today or later. */
+const future = (notices: readonly Notice[], picture: Picture) => bySession(notices, picture)[0] ?? []
+
+function splitBySession<T>(
+  notices: readonly Notice[],
+  picture: Picture,
+  what: (notices: readonly Notice[]) => T,
+) {
+  const [future, past, none] = bySession(notices, picture)
+  return {
+    'Sessão futura': what(future ?? []),
+    'Sessão passada': what(past ?? []),
+    'Sem data': what(none ?? []),
+  }
+}
+
 const funnel: Readonly<Record<string, Card>> = {
   editais_em_andamento: ({ open }) => number('Editais', open.length),
 
   valor_em_andamento: ({ open }) => number('Valor estimado', worthOf(open)),
+
+  valor_em_disputa: picture => number('Valor estimado', worthOf(future(picture.open, picture))),
+
+  em_andamento_por_sessao: picture =>
+    bySession(picture.open, picture).map((notices, index) => ({
+      Sessão: ['Futura', 'Passada', 'Sem data'][index] ?? null,
+      Editais: notices.length,
+      'Valor estimado': worthOf(notices),
+    })),
 
   funil_por_fase: ({ open }) =>
     PHASES.filter(phase => phase.open).map(({ name, order }) => ({
@@ -67,19 +96,26 @@ const funnel: Readonly<Record<string, Card>> = {
       'Na fase ou adiante': open.filter(({ phase }) => phase.order >= order && phase.order <= 4).length,
     })),
 
-  fases_em_numeros: ({ live, now }) =>
-    phasesOf(live).map(({ status, name }) => {
+  fases_em_numeros: picture =>
+    phasesOf(picture.live).map(({ status, name }) => {
+      const { live, now } = picture
       const notices = live.filter(({ phase }) => phase.status === status)
-      const since = (from: (notice: Notice) => Date) =>
-        roundedDays(median(notices.map(notice => now.getTime() - from(notice).getTime())))
+      const seen = notices.filter(({ entryWasSeen }) => entryWasSeen)
       return {
         Fase: name,
         Editais: notices.length,
+        ...splitBySession(notices, picture, ({ length }) => length),
         'Sem valor': notices.filter(({ value }) => value === null).length,
         'Valor total': worthOf(notices),
         'Valor mediano': median(known(notices.map(({ value }) => value))),
-        'Idade mediana (dias)': since(({ createdAt }) => createdAt),
-        'Na fase, mediana (dias)': since(({ enteredAt }) => enteredAt),
+        'Idade mediana (dias)': roundedDays(
+          median(notices.map(({ createdAt }) => now.getTime() - createdAt.getTime())),
+        ),
+        'Na fase, mediana (dias)': roundedDays(
+          median(seen.map(({ enteredAt }) => now.getTime() - enteredAt.getTime())),
+        ),
+        'Medidos na fase': seen.length,
+        'Já na fase na 1ª leitura': notices.length - seen.length,
       }
     }),
 
@@ -88,12 +124,18 @@ const funnel: Readonly<Record<string, Card>> = {
       .filter(({ status }) => stays.some(({ phase }) => phase.status === status))
       .map(({ status, name }) => {
         const here = stays.filter(({ phase }) => phase.status === status)
-        const over = here.flatMap(({ from, to }) => (to ? [to.getTime() - from.getTime()] : []))
-        const goingOn = here.flatMap(({ from, to }) => (to ? [] : [now.getTime() - from.getTime()]))
+        const measured = here.filter(({ startWasSeen }) => startWasSeen)
+        const over = measured.flatMap(({ from, to }) => (to ? [to.getTime() - from.getTime()] : []))
+        const goingOn = measured.flatMap(({ from, to }) => (to ? [] : [now.getTime() - from.getTime()]))
+        const finished = here.filter(({ to }) => to).length
         return {
           Fase: name,
           'Concluídas (dias)': roundedDays(median(over)),
           'Em curso (dias)': roundedDays(median(goingOn)),
+          'Concluídas medidas': over.length,
+          'Concluídas não medidas': finished - over.length,
+          'Em curso medidas': goingOn.length,
+          'Em curso não medidas': here.length - finished - goingOn.length,
         }
       }),
 
@@ -102,6 +144,7 @@ const funnel: Readonly<Record<string, Card>> = {
       portionsOf(picture, ({ uf }) => uf).map(({ name, notices, value }) => ({
         UF: name,
         'Valor em andamento': value,
+        ...splitBySession(notices, picture, worthOf),
         Editais: notices.length,
       })),
       down(row => row['Valor em andamento']),
@@ -113,6 +156,7 @@ const funnel: Readonly<Record<string, Card>> = {
       portionsOf(picture, ({ modalidade }) => modalidade).map(({ name, notices }) => ({
         Modalidade: name,
         Editais: notices.length,
+        ...splitBySession(notices, picture, ({ length }) => length),
       })),
       down(row => row.Editais),
       row => row.Modalidade,
@@ -127,9 +171,9 @@ const funnel: Readonly<Record<string, Card>> = {
       .slice(0, 12)
       .map(({ name, count }) => ({ Motivo: name, Editais: count })),
 
-  maiores_editais: ({ open }) =>
+  maiores_editais: picture =>
     sorted(
-      open.filter(({ value }) => value !== null),
+      picture.open.filter(({ value }) => value !== null),
       down(({ value }) => value),
       ({ id }) => id,
     )
@@ -142,7 +186,8 @@ const funnel: Readonly<Record<string, Card>> = {
         Modalidade: notice.modalidade,
         Fase: notice.phase.name,
         Sessão: date(notice.session),
-        Recomendação: notice.recommendation,
+        'Situação da sessão': sessionStateOf(notice, picture),
+        Recomendação: labelOf(notice.recommendation),
         PNCP: notice.url,
       })),
 
@@ -150,7 +195,7 @@ const funnel: Readonly<Record<string, Card>> = {
     {
       'Publicado em': date(localTime(history.lastRun.at)),
       'Idade (min)': { about: (now.getTime() - history.lastRun.at.getTime()) / MINUTE_MS, within: 1.1 },
-      'Última execução': history.lastRun.failed ? 'failed' : 'ok',
+      'Última execução': labelOf(history.lastRun.failed ? 'failed' : 'ok'),
       'Última execução boa': date(localTime(history.lastGoodAt)),
       'Editais ativos': live.length,
       'Análises pendentes': live.filter(({ analysisState }) => analysisState === 'pending').length,
@@ -169,8 +214,8 @@ const agenda: Readonly<Record<string, Card>> = {
     number('Sessões', sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length),
 
   impugnacoes_5_dias: picture => {
-    const left = sessionsAhead(picture).map(({ contestUntil }) => daysTo(contestUntil, picture))
-    return number('Editais', left.filter(days => days >= 0 && days <= 5).length)
+    const left = sessionsAhead(picture).map(({ contest }) => daysTo(contest.day, picture))
+    return number('Editais', left.filter(days => days >= 0 && days < 5).length)
   },
 
   requisitos_vermelhos: picture =>
@@ -185,7 +230,7 @@ const agenda: Readonly<Record<string, Card>> = {
   },
 
   pendencias_por_categoria: picture => {
-    const parts = Map.groupBy(pending(picture), ({ category }) => category ?? 'não informada')
+    const parts = Map.groupBy(pending(picture), ({ category }) => labelOf(category) ?? 'não informada')
     return sorted(
       [...parts],
       down(([, list]) => list.length),
@@ -208,7 +253,8 @@ const agenda: Readonly<Record<string, Card>> = {
       Sessão: date(notice.session),
       Dia: WEEKDAYS[notice.sessionDay.dayOfWeek - 1] ?? null,
       'Faltam (dias)': daysTo(notice.sessionDay, picture),
-      'Impugnar até': date(notice.contestUntil),
+      'Impugnar até': date(notice.contest.day),
+      'Regra do prazo': notice.contest.rule,
       Órgão: notice.orgao,
       UF: notice.uf,
       Modalidade: notice.modalidade,
@@ -216,7 +262,7 @@ const agenda: Readonly<Record<string, Card>> = {
       Objeto: notice.objeto,
       Fase: notice.phase.name,
       'Valor estimado': notice.value,
-      Recomendação: notice.recommendation,
+      Recomendação: labelOf(notice.recommendation),
       Vermelhos: notice.requirements.filter(({ colour }) => colour === 'red').length,
       Amarelos: notice.requirements.filter(({ colour }) => colour === 'yellow').length,
       'Alertas críticos': notice.alerts.filter(alert => isGrave(alert, ['critical'])).length,
@@ -233,8 +279,9 @@ const agenda: Readonly<Record<string, Card>> = {
     ).map(({ notice, ...requirement }) => ({
       Sessão: date(notice.sessionDay),
       'Faltam (dias)': days(notice.sessionDay, picture),
+      'Situação da sessão': sessionStateOf(notice, picture),
       Cor: requirement.colour === 'red' ? 'vermelho' : 'amarelo',
-      Categoria: requirement.category,
+      Categoria: labelOf(requirement.category),
       Requisito: requirement.title,
       Exigido: requirement.required,
       'Situação atual': requirement.current,
@@ -263,7 +310,10 @@ const risks: Readonly<Record<string, Card>> = {
 
   alertas_por_severidade: ({ open }) => {
     const action = (alert: { readonly action: string | null }) => alert.action ?? 'Nenhuma'
-    const parts = Map.groupBy(alertsOf(open), alert => `${alert.severityName} ${action(alert)}`)
+    const parts = Map.groupBy(
+      alertsOf(open).filter(isRisk),
+      alert => `${alert.severityName} ${action(alert)}`,
+    )
     const rows = [...parts.values()].flatMap(([first, ...more]) =>
       first ? [{ ...first, action: action(first), count: 1 + more.length }] : [],
     )
@@ -276,7 +326,7 @@ const risks: Readonly<Record<string, Card>> = {
   },
 
   alertas_por_tipo: ({ open }) =>
-    frequencies(alertsOf(open).map(({ type }) => type ?? 'não informado'))
+    frequencies(alertsOf(open).map(({ type }) => labelOf(type) ?? 'não informado'))
       .slice(0, 12)
       .map(({ name, count }) => ({ Tipo: name, Alertas: count })),
 
@@ -297,14 +347,17 @@ const risks: Readonly<Record<string, Card>> = {
     sorted(
       alertsOf(picture.open),
       ...byNearness<ReturnType<typeof grave>[number]>(({ deadline }) => days(deadline, picture)),
+      alert => Number(!isRisk(alert)),
       ({ severityOrder }) => severityOrder,
       ({ notice }) => notice.id,
       ({ ordinal }) => ordinal,
     ).map(({ notice, ...alert }) => ({
       Prazo: date(alert.deadline),
       'Faltam (dias)': days(alert.deadline, picture),
+      'Regra do prazo': alert.deadlineRule,
       Ação: alert.action,
-      Severidade: alert.severityName,
+      Tipo: labelOf(alert.type),
+      Severidade: isRisk(alert) ? alert.severityName : null,
       Alerta: alert.title,
       Descrição: alert.description,
       'Tese jurídica': alert.thesis,
@@ -314,6 +367,7 @@ const risks: Readonly<Record<string, Card>> = {
       Objeto: notice.objeto,
       Fase: notice.phase.name,
       Sessão: date(notice.sessionDay),
+      'Situação da sessão': sessionStateOf(notice, picture),
     })),
 
   risco_pagamento: picture =>
@@ -328,9 +382,13 @@ const risks: Readonly<Record<string, Card>> = {
       .map(({ orgao, uf, risk, open, value, nextSession }) => ({
         Órgão: orgao,
         UF: uf,
-        'Risco de pagamento': risk,
+        'Risco de pagamento': labelOf(risk?.value ?? null),
+        'Relatório do órgão': labelOf(risk?.report ?? null),
+        Precificação: labelOf(risk?.pricing ?? null),
         Editais: open.length,
+        'Com sessão futura': future(open, picture).length,
         'Valor em andamento': value,
+        'Valor em disputa': worthOf(future(open, picture)),
         'Próxima sessão': date(nextSession),
       })),
 }

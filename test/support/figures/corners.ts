@@ -41,13 +41,14 @@ export function cornersOf(run: number, now: Date): Entry[] {
   const ahead = (days: number) => localDay(now).add({ days }).toString()
   return [
     ...values(make),
-    ...places(make),
+    ...places(make, ahead),
     ...sessions(make, ahead),
     ...demands(make, ahead),
     ...alerts(make, ahead, sessionContestedUntil(localDay(now))?.toString()),
+    ...contests(make, ahead),
     ...buyers(make, ahead),
     ...reasons(make),
-    ...moves(make, run),
+    ...moves(make, run, now),
     ...broken(make, run),
     ...strangers(make, run),
   ]
@@ -66,10 +67,14 @@ function values(make: Make): Entry[] {
   )
 }
 
-function places(make: Make): Entry[] {
+function places(make: Make, ahead: Ahead): Entry[] {
   return [
     make(120, { uf: undefined, modalidade: undefined }),
     make(121, { uf: ' ', modalidade: '  ', valor_estimado: 700 }),
+    // The same state, however it is written.
+    ...[` ${STATE} `, 'rn', `\u00a0${STATE}\t`].map((uf, index) =>
+      make(125 + index, { uf, data_sessao: `${ahead(3)}T10:00:00`, valor_estimado: 900 }),
+    ),
     // With the same value.
     ...['XA', 'XB', 'XC'].map((uf, index) =>
       make(122 + index, { uf, modalidade: uf, valor_estimado: 12_345 }),
@@ -82,13 +87,15 @@ function sessions(make: Make, ahead: Ahead): Entry[] {
     // Today at any time: at midnight (a day without a time), and in the last minute.
     ahead(0),
     `${ahead(0)}T23:59:00`,
+    // Over, unless the day has just begun.
+    `${ahead(0)}T00:01:00`,
     // Late in the evening: in UTC, the next day.
     `${ahead(4)}T02:30:00Z`,
     // With the same time and buyer.
     `${ahead(6)}T09:00:00-03:00`,
     `${ahead(6)}T09:00`,
     // At the bounds of a week and of the list, and beyond them.
-    ...[-1, 7, 8, 30, 31].map(days => `${ahead(days)}T10:00:00`),
+    ...[-1, 6, 7, 29, 30].map(days => `${ahead(days)}T10:00:00`),
     // Typing errors.
     ...['0206-05-04T09:00:00', '2206-05-04T09:00:00'],
     undefined,
@@ -169,6 +176,47 @@ function alerts(make: Make, ahead: Ahead, endingToday: string | undefined): Entr
   ]
 }
 
+/** Deadlines as notices state them, and laws. */
+function contests(make: Make, ahead: Ahead): Entry[] {
+  const [soon, later, day] = [7, 10, 12].map(days => ahead(days).split('-').reverse().join('/'))
+  const stated = [
+    ...['até 5 dias úteis', '03 (três) dias úteis antes da abertura', 'Até o 2º (segundo) dia útil anterior'],
+    ...['quinto dia útil', 'Um dia útil', '3 dias (úteis)', '4 dias', 'dois dias corridos', '48 horas antes'],
+    ...[`até as 18h do dia ${soon}`, `de ${soon} a ${later}`, `3 dias úteis antes de ${day}`, `${day}`],
+    ...[`até ${later} (3 dias úteis antes da sessão)`, '10/10/2020, 3 dias úteis', '31/02/2026', ahead(9)],
+    ...[
+      '5 dias úteis após a publicação',
+      '99 dias úteis',
+      'Não informado',
+      '',
+      'art. 164, § 1º',
+      '24h do dia 30',
+    ],
+  ].map(prazo_impugnacao => ({ prazo_impugnacao, lei_aplicavel: 'Lei nº 14.133, de 2021' }))
+  const laws = [
+    'Lei 13.303/2016, Art. 32, IV',
+    'Lei 10.520/2002',
+    'Lei nº 8.666/93',
+    'Lei 14.981/2024',
+    undefined,
+  ]
+  const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'impugnacao' }]
+  return [
+    ...[...stated, ...laws.map(lei_aplicavel => ({ lei_aplicavel }))].map((overview, index) =>
+      make(300 + index, { data_sessao: `${ahead(12)}T10:00:00` }, { overview, alerts }),
+    ),
+    // Without a session, a date is still a deadline.
+    make(340, { data_sessao: undefined }, { overview: { prazo_impugnacao: `Até ${soon}` }, alerts }),
+    make(341, { data_sessao: undefined }, { overview: { prazo_impugnacao: '3 dias úteis' }, alerts }),
+    // An hour of the session's day, and one of a day without a time.
+    make(
+      342,
+      { data_sessao: ahead(5) },
+      { overview: { prazo_impugnacao: '24 (vinte e quatro) horas antes' }, alerts },
+    ),
+  ]
+}
+
 function buyers(make: Make, ahead: Ahead): Entry[] {
   const risk = (pricing: string | null, report: string | null) => ({
     pricing: pricing === null ? null : { risco_pagamento: pricing },
@@ -207,6 +255,9 @@ function buyers(make: Make, ahead: Ahead): Entry[] {
     // One with a risk that was known once, and one with a risk that was never known.
     make(215, { ...of(8, 215), ...large(1.5) }, risk('alto', null)),
     make(216, { ...of(8, 216), ...large(1.25) }, risk('', 'desconhecido')),
+    // Unknown to the report, known to the pricing; and known to both, which differ.
+    make(217, { ...of(9, 217), ...large(2.5) }, risk('alto', 'desconhecido')),
+    make(218, { pncp_id: `${'12'.repeat(7)}-2026-218`, ...large(2.25) }, risk('baixo', 'critico')),
     make(208, { ...of(4, 208), ...large(3) }, risk('', 'desconhecido')),
     // Buyers that moved: into STATE and out of it.
     make(209, { ...of(6, 209), uf: 'CE', orgao: 'MUDADA' }, risk('medio', null)),
@@ -228,7 +279,7 @@ function reasons(make: Make): Entry[] {
 }
 
 /** Phases of these notices in each run; null if the notice is absent. */
-function moves(make: Make, run: number): Entry[] {
+function moves(make: Make, run: number, now: Date): Entry[] {
   const stories = [
     ['screening', 'analysis', 'pricing'],
     // There and back.
@@ -240,10 +291,19 @@ function moves(make: Make, run: number): Entry[] {
     [null, 'suspended', 'suspended'],
     ['suspended', 'suspended', 'expired'],
     [null, null, 'screening'],
+    // Followed before the first run, but seen only later; and followed from then on.
+    [null, 'ready', 'discarded'],
+    [null, 'pricing', 'ready'],
+    [null, null, 'ready'],
   ]
+  // By index, if not since before the first run: each is older than the run that first sees it.
+  const followed: Readonly<Record<number, Fields>> = {
+    9: { created_at: new Date(now.getTime() - 100 * HOUR_MS).toISOString() },
+    10: { created_at: new Date(now.getTime() - 10 * HOUR_MS).toISOString() },
+  }
   return stories.flatMap((phases, index) => {
     const status = phases[run]
-    return status ? [make(240 + index, { status, ...movedAt(run) })] : []
+    return status ? [make(240 + index, { status, ...movedAt(run), ...followed[index] })] : []
   })
 }
 

@@ -19,8 +19,8 @@ export type Followed = {
   analysis: Document | null
   /** The `updated_at` for which that analysis was read. */
   analysedFor: unknown
-  /** The phases in which it was seen, and since which run. */
-  readonly phases: { readonly status: string; readonly since: Date }[]
+  /** Its stays in phases: from the run that first saw it there to the run that saw it elsewhere, or gone. */
+  readonly phases: { readonly status: string; readonly since: Date; until: Date | null }[]
   goneAt: Date | null
 }
 
@@ -36,6 +36,8 @@ export type History = {
   /** The last run, and the last one that read everything. */
   readonly lastRun: { readonly at: Date; readonly failed: boolean }
   readonly lastGoodAt: Date
+  /** The first run that read everything. */
+  readonly firstGoodAt: Date
   /** Phases whose analyses the last run would have requested. */
   readonly analysed: readonly string[]
 }
@@ -70,7 +72,11 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
       !before || before.goneAt || contractText(before.edital, NOTICE) !== contractText(edital, NOTICE)
     if (isNews) note(edital, NOTICE, at)
     const status = String(edital.status)
-    if (seen.phases.at(-1)?.status !== status) seen.phases.push({ status, since: at })
+    const stay = seen.phases.at(-1)
+    if (stay?.status !== status || stay.until) {
+      if (stay) stay.until ??= at
+      seen.phases.push({ status, since: at, until: null })
+    }
     followed.set(id, Object.assign(seen, { edital, goneAt: null }))
     return seen
   }
@@ -81,7 +87,12 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
   }
 
   function miss(shown: ReadonlySet<string>, at: Date): void {
-    for (const [id, notice] of followed) if (!shown.has(id)) notice.goneAt ??= at
+    for (const [id, notice] of followed) {
+      if (shown.has(id)) continue
+      notice.goneAt ??= at
+      const stay = notice.phases.at(-1)
+      if (stay) stay.until ??= at
+    }
     for (const [key, { id }] of setAside) if (!shown.has(id)) setAside.delete(key)
   }
 
@@ -95,7 +106,8 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
     miss(new Set(served.map(({ edital }) => edital.id)), at)
   }
   const [last, good] = [readings.at(-1), readings.findLast(({ served }) => served)]
-  if (!last || !good) throw new RangeError('no reading was successful')
+  const first = readings.find(({ served }) => served)
+  if (!last || !good || !first) throw new RangeError('no reading was successful')
   return {
     followed,
     analysed,
@@ -103,5 +115,6 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
     drift: [...drift.values()],
     lastRun: { at: last.at, failed: last.served === null },
     lastGoodAt: good.at,
+    firstGoodAt: first.at,
   }
 }

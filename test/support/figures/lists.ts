@@ -1,13 +1,14 @@
 import { known, sorted, sum } from './arithmetic.ts'
 import { daysBetween } from './calendar.ts'
-import type { Alert, Notice, Picture, Requirement } from './picture.ts'
+import type { Contest } from './contest.ts'
+import type { Alert, Notice, PaymentRisk, Picture, Requirement } from './picture.ts'
 
 /** The lists that cards and report share. */
 
 export type Session = Notice & {
   readonly session: Temporal.PlainDateTime
   readonly sessionDay: Temporal.PlainDate
-  readonly contestUntil: Temporal.PlainDate
+  readonly contest: Contest
 }
 type Of<T> = T & { readonly notice: Notice }
 
@@ -15,14 +16,27 @@ export function daysTo(day: Temporal.PlainDate, { today }: Picture): number {
   return daysBetween(today, day)
 }
 
-/** Notices in progress with a session from today to at most `days` ahead. */
+/** Notices in progress with a session in the next `days`, today included. */
 export function sessionsAhead(picture: Picture, days = Number.POSITIVE_INFINITY): Session[] {
   return picture.open
     .filter((notice): notice is Session => notice.session !== null)
     .filter(({ sessionDay }) => {
       const distance = daysTo(sessionDay, picture)
-      return distance >= 0 && distance <= days
+      return distance >= 0 && distance < days
     })
+}
+
+const SESSIONS = ['futura', 'passada', 'sem data'] as const
+
+/** Today counts as future, at any time. */
+export function sessionStateOf({ sessionDay }: Notice, picture: Picture): (typeof SESSIONS)[number] {
+  if (sessionDay === null) return 'sem data'
+  return daysTo(sessionDay, picture) >= 0 ? 'futura' : 'passada'
+}
+
+/** Notices with a future session, a past one, and none. */
+export function bySession(notices: readonly Notice[], picture: Picture): readonly (readonly Notice[])[] {
+  return SESSIONS.map(state => notices.filter(notice => sessionStateOf(notice, picture) === state))
 }
 
 export function requirementsOf(notices: readonly Notice[]): Of<Requirement>[] {
@@ -34,8 +48,12 @@ export function alertsOf(notices: readonly Notice[]): Of<Alert>[] {
 }
 
 /** An opportunity is never a risk, whatever its severity; every other alert is. */
-export function isGrave({ type, severity }: Alert, severities: readonly string[]): boolean {
-  return type !== 'opportunity' && severity !== null && severities.includes(severity)
+export function isRisk({ type }: Pick<Alert, 'type'>): boolean {
+  return type !== 'opportunity'
+}
+
+export function isGrave(alert: Alert, severities: readonly string[]): boolean {
+  return isRisk(alert) && alert.severity !== null && severities.includes(alert.severity)
 }
 
 /** Summed in cents, so that the sum is exact in any order. */
@@ -58,7 +76,7 @@ export type Buyer = {
   readonly all: readonly Notice[]
   readonly open: readonly Notice[]
   readonly value: number
-  readonly risk: string | null
+  readonly risk: PaymentRisk | null
   readonly nextSession: Temporal.PlainDate | null
 }
 
@@ -70,6 +88,7 @@ export function buyersOf(picture: Picture): Buyer[] {
 
 function buyerOf(notices: readonly Notice[], picture: Picture): Buyer {
   const latestFirst = sorted(notices, ({ updatedAt }) => -updatedAt.getTime())
+  const risks = latestFirst.map(({ risk }) => risk).filter(({ value }) => value !== null)
   const latest = (what: (notice: Notice) => string | null) => known(latestFirst.map(what))[0] ?? null
   const open = notices.filter(({ phase }) => phase.open)
   const ahead = sorted(sessionsAhead({ ...picture, open }), ({ sessionDay }) => sessionDay.toString())
@@ -81,7 +100,7 @@ function buyerOf(notices: readonly Notice[], picture: Picture): Buyer {
     orgao: latest(({ orgao }) => orgao),
     uf: latest(({ uf }) => uf),
     // An unknown risk does not replace a known one.
-    risk: latest(({ risk }) => (risk === 'desconhecido' ? null : risk)) ?? latest(({ risk }) => risk),
+    risk: risks.find(({ value }) => value !== 'desconhecido') ?? risks[0] ?? null,
     nextSession: ahead[0]?.sessionDay ?? null,
   }
 }

@@ -1,5 +1,6 @@
 import { sorted } from './arithmetic.ts'
-import { lastDayToContest, localDay, sessionOf } from './calendar.ts'
+import { localDay, sessionOf } from './calendar.ts'
+import { type Contest, contestOf } from './contest.ts'
 import { type Document, numberOf, textOf, timeOf } from './contract.ts'
 import type { Followed, History } from './history.ts'
 
@@ -65,17 +66,25 @@ export type Notice = {
   readonly suspect: boolean
   readonly session: Temporal.PlainDateTime | null
   readonly sessionDay: Temporal.PlainDate | null
-  readonly contestUntil: Temporal.PlainDate | null
+  readonly contest: Contest | null
   readonly createdAt: Date
   readonly updatedAt: Date
   /** When it was first seen in its phase. */
   readonly enteredAt: Date
+  /** False if it was in its phase before anybody looked. */
+  readonly entryWasSeen: boolean
   readonly analysisState: 'current' | 'quarantined' | 'excluded' | 'pending'
   readonly recommendation: string | null
   readonly requirements: readonly Requirement[]
   readonly alerts: readonly Alert[]
-  /** The payment risk from its analysis. */
-  readonly risk: string | null
+  readonly risk: PaymentRisk
+}
+
+/** The payment risk of an analysis: what the buyer's report and the pricing say, and which of them counts. */
+export type PaymentRisk = {
+  readonly value: string | null
+  readonly report: string | null
+  readonly pricing: string | null
 }
 
 export type Requirement = {
@@ -101,10 +110,16 @@ export type Alert = {
   readonly thesis: string | null
   /** For actions that must come before the session. */
   readonly deadline: Temporal.PlainDate | null
+  readonly deadlineRule: string | null
 }
 
 /** The time in which a notice was seen in a phase; `to` is null while it is there. */
-export type Stay = { readonly phase: Phase; readonly from: Date; readonly to: Date | null }
+export type Stay = {
+  readonly phase: Phase
+  readonly from: Date
+  readonly to: Date | null
+  readonly startWasSeen: boolean
+}
 
 export function pictureAt(history: History, now: Date): Picture {
   const followed = [...history.followed.values()]
@@ -116,7 +131,7 @@ export function pictureAt(history: History, now: Date): Picture {
     live,
     state: null,
     open: live.filter(({ phase }) => phase.open),
-    stays: followed.flatMap(staysOf),
+    stays: followed.flatMap(notice => staysOf(notice, history)),
   }
 }
 
@@ -125,22 +140,27 @@ export function inState(picture: Picture, state: string): Picture {
   return { ...picture, state, open: picture.open.filter(({ uf }) => uf === state) }
 }
 
-function staysOf({ phases, goneAt }: Followed): Stay[] {
-  return phases.map(({ status, since }, index) => ({
+/** The first stay of a notice began unseen if the company followed the notice before the first reading. */
+function staysOf({ edital, phases }: Followed, { firstGoodAt }: History): Stay[] {
+  const followedSince = new Date(String(edital.created_at)).getTime()
+  return phases.map(({ status, since, until }, index) => ({
     phase: phaseOf(status),
     from: since,
-    to: phases[index + 1]?.since ?? goneAt,
+    to: until,
+    startWasSeen: index > 0 || Math.min(followedSince, since.getTime()) > firstGoodAt.getTime(),
   }))
 }
 
 function noticeOf(followed: Followed, history: History): Notice {
-  const { edital, analysis, phases } = followed
+  const { edital, analysis } = followed
+  const stay = staysOf(followed, history).at(-1)
   const id = String(edital.id)
   const session = sessionOf(timeOf(edital.data_sessao))
   const sessionDay = session?.toPlainDate() ?? null
   const published = numberOf(edital.valor_estimado)
   const suspect = published !== null && isSuspect(published)
-  const contestUntil = sessionDay && lastDayToContest(sessionDay)
+  const { prazo_impugnacao, lei_aplicavel } = partOf(analysis, 'overview')
+  const contest = contestOf(session, textOf(prazo_impugnacao), textOf(lei_aplicavel))
   return {
     id,
     cnpj: /^(\d{14})-\d{4}-\d+$/.exec(String(edital.pncp_id))?.[1] ?? null,
@@ -148,7 +168,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     objeto: textOf(edital.objeto),
     numero: textOf(edital.numero),
     modalidade: textOf(edital.modalidade),
-    uf: textOf(edital.uf),
+    uf: textOf(edital.uf)?.trim().toUpperCase() || null,
     url: textOf(edital.pncp_url),
     phase: phaseOf(String(edital.status)),
     confirmed: edital.participation_confirmed === true,
@@ -157,18 +177,19 @@ function noticeOf(followed: Followed, history: History): Notice {
     suspect,
     session,
     sessionDay,
-    contestUntil,
+    contest,
     createdAt: new Date(String(edital.created_at)),
     updatedAt: new Date(String(edital.updated_at)),
-    enteredAt: phases.at(-1)?.since ?? new Date(Number.NaN),
+    enteredAt: stay?.from ?? new Date(Number.NaN),
+    entryWasSeen: stay?.startWasSeen === true,
     analysisState: analysisStateOf(followed, history),
     recommendation: textOf(partOf(analysis, 'verdict').recommendation),
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),
-    alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contestUntil)),
-    risk:
-      textOf(partOf(analysis, 'orgao_report').payment_risk) ||
-      textOf(partOf(analysis, 'pricing').risco_pagamento) ||
-      null,
+    alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contest)),
+    risk: riskOf(
+      textOf(partOf(analysis, 'orgao_report').payment_risk) || null,
+      textOf(partOf(analysis, 'pricing').risco_pagamento) || null,
+    ),
   }
 }
 
@@ -180,6 +201,12 @@ function analysisStateOf(
   if (analysis && analysedFor === edital.updated_at) return 'current'
   if (setAside.some(({ kind, id }) => kind === 'analysis' && id === edital.id)) return 'quarantined'
   return analysed.includes(String(edital.status)) ? 'pending' : 'excluded'
+}
+
+/** A known risk counts before an unknown one, then the buyer's own report before the pricing. */
+function riskOf(report: string | null, pricing: string | null): PaymentRisk {
+  const given = [report, pricing].filter(risk => risk !== null)
+  return { value: given.find(risk => risk !== 'desconhecido') ?? given[0] ?? null, report, pricing }
 }
 
 /** Negative, symbolic, only nines, or implausibly large. */
@@ -224,7 +251,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
 /** Actions before the session; appeals follow it, at an unknown time. */
 const BEFORE_THE_SESSION: readonly (string | null)[] = ['impugnacao', 'esclarecimento']
 
-function alertOf(element: Document, index: number, contestUntil: Notice['contestUntil']): Alert {
+function alertOf(element: Document, index: number, contest: Notice['contest']): Alert {
   const [severity, action] = [textOf(element.severity), textOf(element.action_type)]
   const place = SEVERITIES.findIndex(([known]) => known === severity)
   return {
@@ -237,6 +264,7 @@ function alertOf(element: Document, index: number, contestUntil: Notice['contest
     description: textOf(element.description),
     action: action && (ACTIONS[action] ?? action),
     thesis: textOf(element.legal_thesis),
-    deadline: BEFORE_THE_SESSION.includes(action) ? contestUntil : null,
+    deadline: BEFORE_THE_SESSION.includes(action) ? (contest?.day ?? null) : null,
+    deadlineRule: BEFORE_THE_SESSION.includes(action) ? (contest?.rule ?? null) : null,
   }
 }

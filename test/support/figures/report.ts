@@ -3,6 +3,7 @@ import { driftKindName, recordKindName, runStatusName } from '#src/present/repor
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import {
   alertsOf,
+  bySession,
   daysTo,
   type Portion,
   portionsOf,
@@ -45,7 +46,7 @@ function top(picture: Picture): string[] {
   const { open, history, now } = picture
   const { lastRun, lastGoodAt } = history
   const age = now.getTime() - lastGoodAt.getTime()
-  const value = worthOf(open)
+  const [future, past, none] = bySession(open, picture).map(notices => worthOf(notices))
   const red = requirementsOf(open).filter(({ colour }) => colour === 'red')
   const due = alertsOf(open).filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   const notices = (list: readonly { readonly notice: Notice }[]) =>
@@ -55,14 +56,22 @@ function top(picture: Picture): string[] {
     age > DAY_MS &&
       `A última leitura completa foi há ${inWords(age)}: os números podem estar desatualizados.`,
     lastRun.failed && `A última execução, de ${momentOf(lastRun.at)}, falhou. Veja “Qualidade dos dados”.`,
-    `Editais em andamento | ${number(open.length)} ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada`,
-    `Valor em disputa | ${shortMoney(value)} ${wholeMoney(value)}; ${number(valueless(open).length)} sem valor`,
+    `Editais em andamento | ${number(open.length)} ${sessionCounts(open, picture)}; ${number(open.filter(({ confirmed }) => confirmed).length)} com participação confirmada`,
+    `Valor em disputa | ${shortMoney(future ?? 0)} ${wholeMoney(future ?? 0)} com sessão futura; mais ${wholeMoney(past ?? 0)} com sessão passada e ${wholeMoney(none ?? 0)} sem data; ${number(valueless(open).length)} sem valor`,
     `Sessões | ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias`,
     `Requisitos vermelhos | ${number(red.length)} em ${notices(red)}`,
     `Alertas com prazo | ${number(due.length)} nos próximos 7 dias, em ${notices(due)}`,
     'Sessões dos próximos 30 dias',
   )
 }
+
+function sessionCounts(notices: readonly Notice[], picture: Picture): string {
+  const [future, past, none] = bySession(notices, picture).map(({ length }) => length)
+  return `${number(future ?? 0)} com sessão futura, ${counted(past ?? 0, 'passada', 'passadas')}, ${number(none ?? 0)} sem data`
+}
+
+const countsBySession = (notices: readonly Notice[], picture: Picture) =>
+  bySession(notices, picture).map(({ length }) => number(length))
 
 function valueless(notices: readonly Notice[]): Notice[] {
   return notices.filter(({ value }) => value === null)
@@ -86,20 +95,27 @@ function funnel(picture: Picture): string[] {
   )
   const since = (times: readonly Date[]) =>
     days(median(times.map(time => (now.getTime() - time.getTime()) / DAY_MS)))
+  const timeInPhase = (notices: readonly Notice[]) => {
+    const seen = notices.filter(({ entryWasSeen }) => entryWasSeen)
+    const measured = `${counted(seen.length, 'medido', 'medidos')}, ${number(notices.length - seen.length)} não`
+    const median = since(seen.map(({ enteredAt }) => enteredAt))
+    return notices.length > 0 ? `${median} ${measured}` : median
+  }
   return [
     ...sentences(
-      `${counted(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento; a fase com mais editais em andamento é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
+      `${counted(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}); a fase com mais editais em andamento é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
       `Editais por fase: ${phases.map(({ phase, notices }) => `${phase.name} ${number(notices.length)}`).join(', ')}.`,
     ),
     ...table(
       'Editais, valor estimado e tempo por fase',
-      'Fase | Editais | Sem valor | Valor total | Valor mediano | Idade mediana | Na fase (mediana)',
+      'Fase | Editais | Sessão futura | Passada | Sem data | Sem valor | Valor total | Valor mediano | Idade mediana | Na fase (mediana)',
       phases.map(({ phase, notices }) => [
-        ...[phase.name, number(notices.length), number(valueless(notices).length)],
+        ...[phase.name, number(notices.length), ...countsBySession(notices, picture)],
+        number(valueless(notices).length),
         wholeMoney(worthOf(notices)),
         wholeMoney(median(known(notices.map(({ value }) => value)))),
         since(notices.map(({ createdAt }) => createdAt)),
-        since(notices.map(({ enteredAt }) => enteredAt)),
+        timeInPhase(notices),
       ]),
     ),
   ]
@@ -117,13 +133,14 @@ export function funnelDrawing(picture: Picture): string[] {
 function values(picture: Picture): string[] {
   const { open } = picture
   const suspect = open.filter(({ suspect }) => suspect).length
+  const [future, past, none] = bySession(open, picture).map(notices => wholeMoney(worthOf(notices)))
   const secret = valueless(open).length - suspect
   return [
     ...sentences(
-      `${wholeMoney(worthOf(open))} em disputa nos editais em andamento; ${counted(secret, 'não informa o valor', 'não informam o valor')}, ${counted(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
+      `${future} em disputa nos editais em andamento com sessão futura; ${past} com sessão passada e ${none} sem data; ${counted(secret, 'não informa o valor', 'não informam o valor')}, ${counted(suspect, 'tem valor implausível e não conta', 'têm valor implausível e não contam')}.`,
     ),
-    ...portions('UF', statesOf(picture)),
-    ...portions('Modalidade', modalitiesOf(picture)),
+    ...portions('UF', statesOf(picture), picture),
+    ...portions('Modalidade', modalitiesOf(picture), picture),
   ]
 }
 
@@ -139,7 +156,7 @@ function inOrder(portions: readonly Portion[]): Portion[] {
   )
 }
 
-function portions(kind: string, all: readonly Portion[]): string[] {
+function portions(kind: string, all: readonly Portion[], picture: Picture): string[] {
   const rest = all.slice(BARS)
   const restCount = sum(rest.map(({ notices }) => notices.length))
   return [
@@ -153,8 +170,11 @@ function portions(kind: string, all: readonly Portion[]): string[] {
     ),
     ...table(
       `Editais em andamento por ${kind}`,
-      `${kind} | Editais | Valor estimado`,
-      all.map(portion => [nameOf(portion), number(portion.notices.length), wholeMoney(portion.value)]),
+      `${kind} | Editais | Sessão futura | Passada | Sem data | Valor estimado | Em disputa`,
+      all.map(portion => [
+        ...[nameOf(portion), number(portion.notices.length), ...countsBySession(portion.notices, picture)],
+        ...[wholeMoney(portion.value), wholeMoney(worthOf(bySession(portion.notices, picture)[0] ?? []))],
+      ]),
     ),
   ]
 }

@@ -4,7 +4,7 @@ import type { Picture } from './picture.ts'
 
 /** How the report formats texts, so that its parts only need to give their figures. */
 
-/** How far the report looks ahead, in days. */
+/** How far the report looks ahead, in days, today included. */
 export const DAYS_AHEAD = 30
 export const SOON = 7
 
@@ -20,11 +20,11 @@ export function momentOf(instant: Date): string {
 }
 
 export function lastDayOf({ today }: Picture): string {
-  return dayOf(today.add({ days: DAYS_AHEAD }))
+  return dayOf(today.add({ days: DAYS_AHEAD - 1 }))
 }
 
 export function isSoon(distance: number): boolean {
-  return distance >= 0 && distance <= SOON
+  return distance >= 0 && distance < SOON
 }
 
 /** The non-empty parts, joined by `sign`; null if there are none. */

@@ -14,13 +14,15 @@ import {
 } from '#src/present/report/format.ts'
 import { categoryName, riskName, verdictName } from '#src/present/report/words.ts'
 import { down, sorted, sum } from './arithmetic.ts'
-import { inUtc } from './calendar.ts'
+import { inUtc, localTime } from './calendar.ts'
 import {
   alertsOf,
   type Buyer,
   buyersOf,
+  bySession,
   daysTo,
   isGrave,
+  isRisk,
   requirementsOf,
   type Session,
   sessionsAhead,
@@ -41,13 +43,14 @@ export function sessions(picture: Picture): string[] {
     ({ orgao }) => orgao,
     ({ id }) => id,
   )
-  const [first] = all
-  if (!first) return sentences(heading, `Nenhuma sessão de edital em andamento até ${lastDayOf(picture)}.`)
+  if (all.length === 0)
+    return sentences(heading, `Nenhuma sessão de edital em andamento até ${lastDayOf(picture)}.`)
+  const first = all.slice(0, LENGTH.sessions).find(notice => isAhead(notice, picture))
   const byDay = [...Map.groupBy(all, ({ sessionDay }) => sessionDay.toString())]
   return [
     ...sentences(
       heading,
-      `${counted(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias. A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.`,
+      `${counted(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
       `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${dayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
       'Sessões por dia; em destaque, os próximos 7 dias.',
     ),
@@ -60,19 +63,25 @@ export function sessions(picture: Picture): string[] {
   ]
 }
 
+/** A session without a time of day may still be ahead on its day. */
+function isAhead({ session }: Session, { now }: Picture): boolean {
+  const isDayOnly = session.hour === 0 && session.minute === 0
+  return isDayOnly || Temporal.PlainDateTime.compare(session, localTime(now)) >= 0
+}
+
 const heading = 'Sessões dos próximos 30 dias'
 
 function sessionRow(notice: Session, picture: Picture): (string | null)[] {
-  const { session, sessionDay, contestUntil, phase, confirmed, recommendation } = notice
+  const { session, sessionDay, contest, phase, confirmed, recommendation } = notice
   const local = inUtc(session)
-  const left = daysTo(contestUntil, picture)
+  const left = daysTo(contest.day, picture)
   return [
     `${dayOf(sessionDay)} ${joined([weekday(local), timeOfDay(local)], ', ')} · ${inDays(daysTo(sessionDay, picture))}`,
     `${nameOf(notice)} ${joined([line(notice.modalidade, CHARACTERS.code), line(notice.objeto, CHARACTERS.object)], ' · ')}`,
     money(notice.value),
     joined([phase.name, confirmed && 'confirmada', verdictName(recommendation)]),
     problemsOf(notice),
-    left < 0 ? `encerrado em ${dayOf(contestUntil)}` : `${dayOf(contestUntil)} ${inDays(left)}`,
+    `${left < 0 ? `encerrado em ${dayOf(contest.day)}` : `${dayOf(contest.day)} ${inDays(left)}`} · ${contest.rule}`,
   ]
 }
 
@@ -165,24 +174,24 @@ function missing(red: readonly (Requirement & { readonly notice: Notice })[]): s
   )
 }
 
-/** The alerts of a severity: risks, opportunities, and others. */
+/** The alerts of a severity that are not opportunities: risks, and others. */
 type Severity = { readonly name: string; readonly kinds: readonly number[] }
 
 export function severitiesOf({ open }: Picture): Severity[] {
   const severities = Map.groupBy(
     sorted(
-      alertsOf(open),
+      alertsOf(open).filter(isRisk),
       ({ severityOrder }) => severityOrder,
       ({ severityName }) => severityName,
     ),
     ({ severityName }) => severityName,
   )
   return [...severities].map(([name, those]) => {
-    const known = ['risk', 'opportunity'].map(type => those.filter(alert => alert.type === type).length)
+    const risks = those.filter(({ type }) => type === 'risk').length
     const label = name ?? 'sem severidade'
     return {
       name: label.charAt(0).toUpperCase() + label.slice(1),
-      kinds: [...known, those.length - sum(known)],
+      kinds: [risks, those.length - risks],
     }
   })
 }
@@ -192,6 +201,7 @@ export function alerts(picture: Picture): string[] {
   const due = sorted(
     all.filter(({ deadline }) => deadline && daysTo(deadline, picture) >= 0),
     ({ deadline }) => deadline?.toString() ?? null,
+    alert => Number(!isRisk(alert)),
     ({ severityOrder }) => severityOrder,
     ({ notice }) => notice.id,
     ({ ordinal }) => ordinal,
@@ -199,15 +209,15 @@ export function alerts(picture: Picture): string[] {
   const soon = due.filter(({ deadline }) => deadline && isSoon(daysTo(deadline, picture)))
   return [
     ...sentences(
-      `${counted(all.length, 'alerta', 'alertas')} nos editais em andamento; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
-      `Alertas por severidade: ${severitiesOf(picture)
+      `${counted(all.length, 'alerta', 'alertas')} nos editais em andamento, ${number(all.length - all.filter(isRisk).length)} deles oportunidades; ${number(soon.length)} com prazo de impugnação ou esclarecimento nos próximos 7 dias.`,
+      `Alertas por severidade, sem as oportunidades: ${severitiesOf(picture)
         .map(({ name, kinds }) => `${name} ${number(sum(kinds))}`)
         .join(', ')}.`,
     ),
     ...deadlines(due, picture),
     ...more(due.length - LENGTH.deadlines, 'alerta com prazo em aberto', 'alertas com prazo em aberto'),
     ...sentences(
-      'Prazo: terceiro dia útil antes da sessão (Lei 14.133/2021, art. 164), só com feriados nacionais. Confira sempre o edital.',
+      'Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), só com feriados nacionais: um feriado local antecipa o prazo. Confira sempre o edital.',
     ),
   ]
 }
@@ -222,7 +232,7 @@ function deadlines(due: readonly (Alert & { readonly notice: Notice })[], pictur
       .slice(0, LENGTH.deadlines)
       .map(({ deadline, notice, ...alert }) => [
         deadline && `${dayOf(deadline)} ${inDays(daysTo(deadline, picture))}`,
-        `${alert.severityName ?? NONE} ${alert.action}: ${line(alert.title, CHARACTERS.name) ?? 'sem título'} ${line(alert.description, CHARACTERS.description) ?? ''}`,
+        `${isRisk(alert) ? (alert.severityName ?? NONE) : 'oportunidade'} ${alert.action}: ${line(alert.title, CHARACTERS.name) ?? 'sem título'} ${line(alert.description, CHARACTERS.description) ?? ''}`,
         nameOf(notice),
         notice.phase.name,
         dayOf(notice.sessionDay),
@@ -252,16 +262,22 @@ export function buyers(picture: Picture): string[] {
     ),
     ...table(
       `Órgãos por valor em andamento${cut ? `: os ${shown.length} maiores` : ''}`,
-      'Órgão | Valor em andamento | Em andamento | Todos | Descartados | Risco de pagamento | Próxima sessão',
+      'Órgão | Valor em andamento | Em disputa | Em andamento | Todos | Descartados | Risco de pagamento | Próxima sessão',
       shown.map(({ orgao, uf, value, open, all, risk, nextSession }) => [
         joined([line(orgao, CHARACTERS.name) ?? 'Órgão não informado', uf], ' · '),
-        ...[wholeMoney(value), number(open.length), number(all.length)],
+        ...[wholeMoney(value), wholeMoney(worthOf(bySession(open, picture)[0] ?? []))],
+        ...[number(open.length), number(all.length)],
         percent(all.filter(({ phase }) => phase.status === 'discarded').length / all.length),
-        ...[riskName(risk), dayOf(nextSession)],
+        ...[riskText(risk), dayOf(nextSession)],
       ]),
     ),
     ...more(all.length - shown.length, 'órgão', 'órgãos'),
   ]
+}
+
+function riskText(risk: Buyer['risk']): string | null {
+  if (!risk?.report || !risk.pricing || risk.report === risk.pricing) return riskName(risk?.value ?? null)
+  return `${riskName(risk.value)} relatório do órgão: ${riskName(risk.report)}; precificação: ${riskName(risk.pricing)}`
 }
 
 /** Lengths of the bars below the buyers' values, in percent of the first. */
@@ -291,7 +307,7 @@ export function demandBars(picture: Picture): Bars {
 
 export function severityBars(picture: Picture): Bars {
   return barsIn(
-    ['red', 'green', 'unknown'],
+    ['red', 'unknown'],
     severitiesOf(picture).map(({ kinds }) => kinds),
   )
 }

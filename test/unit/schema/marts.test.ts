@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ANALYSIS } from '#schema/analysis.ts'
 import { OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
+import { fieldPaths } from '#schema/record.ts'
 import { goodRunSql, isGoodRun } from '#schema/sync_runs.ts'
+import { categoryName, riskName, runStatusName, verdictName } from '#src/present/report/words.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 
 const sqlOf = (mart: string) =>
@@ -20,6 +23,44 @@ describe('fases', () => {
     )
     expect(rows).toEqual(STATUSES.map(status => ({ status, em_andamento: OPEN_STATUSES.includes(status) })))
     expect(OPEN_STATUSES).toEqual(['screening', 'analysis', 'pricing', 'ready'])
+  })
+})
+
+describe('rotulos', () => {
+  const rotulos = () =>
+    db.rows<{ coluna: string; codigo: string; rotulo: string }>(
+      `SELECT coluna, codigo, rotulo FROM (${sqlOf('rotulos')}) ORDER BY coluna, ordem`,
+    )
+
+  it('has a label for each code of the analysis, in the order of the contract', async () => {
+    const codes = [...fieldPaths(ANALYSIS)].flatMap(([path, field]) => {
+      if (!('values' in field) || !field.values || field.column === false) return []
+      const coluna = path.includes('[].') ? path.replace('[]', '') : `analyses.${path.replace('.', '_')}`
+      return field.values.filter(codigo => codigo !== '').map(codigo => ({ coluna, codigo }))
+    })
+    const columns = new Set(codes.map(({ coluna }) => coluna))
+    const labelled = (await rotulos()).filter(({ coluna }) => columns.has(coluna))
+    expect(columns.size).toBe(8)
+    expect(labelled.map(({ coluna, codigo }) => ({ coluna, codigo }))).toEqual(
+      [...Map.groupBy(codes, ({ coluna }) => coluna)]
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .flatMap(([, those]) => those),
+    )
+    expect(labelled.filter(({ rotulo }) => rotulo.includes('_'))).toEqual([])
+  })
+
+  it('writes codes as the report does', async () => {
+    const names: Readonly<Record<string, (code: string) => string | null>> = {
+      'analyses.verdict_recommendation': verdictName,
+      'analyses.pricing_risco_pagamento': riskName,
+      'requirements.category': categoryName,
+      'sync_runs.status': runStatusName,
+    }
+    const shared = (await rotulos()).filter(({ coluna }) => coluna in names)
+    expect(shared).toHaveLength(24)
+    expect(shared.map(({ coluna, codigo }) => names[coluna]?.(codigo))).toEqual(
+      shared.map(({ rotulo }) => rotulo),
+    )
   })
 })
 

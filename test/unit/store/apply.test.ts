@@ -79,8 +79,15 @@ describe('a notice', () => {
       deleted_at: new Date(minutesLater(5)),
     })
     expect(await touchedBy(warehouse, 2)).toEqual({ [MONTH]: ['editais'] })
-    await warehouse.apply(noticeLine(entry))
+    await warehouse.apply(noticeLine(entry, { at: minutesLater(9) }))
     expect(await warehouse.db.row('SELECT deleted_at FROM editais')).toEqual({ deleted_at: null })
+    // Its time away is kept.
+    expect(
+      await warehouse.db.rows('SELECT observed_at, gone_since FROM edital_versions ORDER BY observed_at'),
+    ).toEqual([
+      { observed_at: new Date(STARTED), gone_since: null },
+      { observed_at: new Date(minutesLater(9)), gone_since: new Date(minutesLater(5)) },
+    ])
   })
 
   it('that moves to another month makes all files of both months stale', async () => {

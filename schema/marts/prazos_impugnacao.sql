@@ -1,0 +1,110 @@
+-- What the notice states comes first: a date, else a number of days or hours before the session. Otherwise the law that
+-- the notice names applies, else Lei 14.133/2021.
+WITH textos AS (
+  SELECT prazo, lei_nomeada,
+    regexp_replace(lower(strip_accents(prazo)), '[\s\x{a0}]+', ' ', 'g') AS texto,
+    regexp_replace(lower(strip_accents(lei_nomeada)), '[^0-9a-z]', '', 'g') AS lei
+  FROM (
+    -- Many notices have the same texts, and some have no analysis: each text is read once.
+    SELECT overview_prazo_impugnacao AS prazo, overview_lei_aplicavel AS lei_nomeada FROM analyses
+    UNION
+    SELECT NULL, NULL
+  )
+),
+partes AS (
+  SELECT *,
+    -- "3 dias úteis", "03 (três) dias", "três dias corridos", "3º dia útil".
+    regexp_extract(texto,
+      '(?:^|[^0-9a-z/.,:])([0-9]{1,3}|um|dois|tres|quatro|cinco|seis|sete|oito|nove|dez|quinze|primeiro|segundo|terceiro|quarto|quinto) ?[oa°ºª]? ?(?:\([^)]*\) ?)?dias? ?\(?(ute?is|util|corridos?|consecutivos?)?',
+      ['numero', 'tipo']) AS dias,
+    -- Other hours are times of day.
+    TRY_CAST(regexp_extract(texto,
+      '(?:^|[^0-9a-z/.,:])([0-9]{1,3}) ?(?:\([^)]*\) ?)?(?:h|hs|horas) (?:antes|anterior|de antecedencia|que antece|previas)', 1
+    ) AS INTEGER) AS horas,
+    -- Days after the publication, whose date is unknown.
+    regexp_matches(texto, '\b(apos|depois|a contar|contad[oa]s?|a partir)\b')
+      AND NOT regexp_matches(texto, 'antes|anterior|antece|preced|previ') AS depois_da_publicacao,
+    list_concat(
+      list_transform(regexp_extract_all(texto, '\b([0-9]{1,2}[/.-][0-9]{1,2}[/.-][0-9]{4})\b', 1),
+        lambda d: TRY_CAST(try_strptime(regexp_replace(d, '[.-]', '/', 'g'), '%d/%m/%Y') AS DATE)),
+      list_transform(regexp_extract_all(texto, '\b([0-9]{1,2}/[0-9]{1,2}/[0-9]{2})\b', 1),
+        lambda d: TRY_CAST(try_strptime(d, '%d/%m/%y') AS DATE)),
+      list_transform(regexp_extract_all(texto, '\b([0-9]{4}-[0-9]{2}-[0-9]{2})', 1), lambda d: TRY_CAST(d AS DATE)),
+      list_transform(
+        regexp_extract_all(texto,
+          '\b([0-9]{1,2})[o°º]? de (?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro)(?: de)? [0-9]{4}', 0),
+        lambda d: TRY_CAST(try_strptime(
+          concat_ws('/', regexp_extract(d, '^[0-9]+'),
+            list_position(['jan', 'fev', 'mar', 'abr', 'mai', 'jun', 'jul', 'ago', 'set', 'out', 'nov', 'dez'],
+              regexp_extract(d, ' de ([a-z]{3})', 1)),
+            right(d, 4)), '%d/%m/%Y') AS DATE))
+    ) AS datas,
+    CASE
+      WHEN contains(lei, '13303') OR contains(lei, 'estatais') THEN {'nome': 'Lei 13.303/2016, art. 87', 'dias': 5}
+      WHEN contains(lei, '14133') THEN {'nome': 'Lei 14.133/2021, art. 164', 'dias': 3}
+      WHEN contains(lei, '10024') OR contains(lei, '10520') THEN {'nome': 'Decreto 10.024/2019, art. 24', 'dias': 3}
+      -- Its paragraph 2, for bidders; other citizens have five days.
+      WHEN contains(lei, '8666') THEN {'nome': 'Lei 8.666/1993, art. 41', 'dias': 2}
+      ELSE {'nome': 'Lei 14.133/2021, art. 164 (presumida)', 'dias': 3}
+    END AS da_lei
+  FROM textos
+),
+numeros AS (
+  SELECT *,
+    coalesce(
+      TRY_CAST(dias.numero AS INTEGER),
+      MAP {'um': 1, 'dois': 2, 'tres': 3, 'quatro': 4, 'cinco': 5, 'seis': 6, 'sete': 7, 'oito': 8, 'nove': 9,
+        'dez': 10, 'quinze': 15, 'primeiro': 1, 'segundo': 2, 'terceiro': 3, 'quarto': 4, 'quinto': 5}[dias.numero]
+    ) AS numero
+  FROM partes
+),
+periodos AS (
+  SELECT *,
+    CASE
+      WHEN depois_da_publicacao THEN 'lei'
+      WHEN numero BETWEEN 1 AND 30 THEN if(dias.tipo SIMILAR TO '(corrido|consecutivo).*', 'corridos', 'uteis')
+      WHEN horas BETWEEN 1 AND 240 THEN 'horas'
+      ELSE 'lei'
+    END AS periodo
+  FROM numeros
+),
+lidos AS (
+  SELECT prazo, lei_nomeada, datas,
+    -- Every law counts business days, so plain days are business days, too; they also give the earlier day.
+    CASE periodo WHEN 'uteis' THEN numero WHEN 'lei' THEN da_lei.dias END AS uteis,
+    CASE periodo WHEN 'corridos' THEN numero END AS corridos,
+    CASE periodo WHEN 'horas' THEN horas END AS horas,
+    CASE periodo
+      WHEN 'lei' THEN da_lei.nome || ': ' || da_lei.dias || ' dias úteis'
+      WHEN 'horas' THEN 'Edital: ' || horas || if(horas = 1, ' hora', ' horas')
+      WHEN 'corridos' THEN 'Edital: ' || numero || if(numero = 1, ' dia corrido', ' dias corridos')
+      ELSE 'Edital: ' || numero || if(numero = 1, ' dia', ' dias')
+        || if(dias.tipo = '', ', contados como úteis', if(numero = 1, ' útil', ' úteis'))
+    END AS regra
+  FROM periodos
+),
+editais_lidos AS (
+  SELECT * EXCLUDE (datas),
+    -- A date that is not shortly before the session is another one: of the publication, or of the session itself.
+    list_max(list_filter(datas,
+      lambda d: coalesce(d < data_sessao_dia AND d >= data_sessao_dia - 30, d BETWEEN DATE '2010-01-01' AND DATE '2060-12-31')
+    )) AS data
+  FROM editais_ativos
+  LEFT JOIN analyses USING (company, edital_id)
+  JOIN lidos
+    ON prazo IS NOT DISTINCT FROM overview_prazo_impugnacao AND lei_nomeada IS NOT DISTINCT FROM overview_lei_aplicavel
+),
+calendario_util AS MATERIALIZED (
+  SELECT dia, dia_util, dias_uteis_antes FROM calendario
+)
+SELECT company, edital_id, data_sessao_dia,
+  prazo AS prazo_impugnacao,
+  lei_nomeada AS lei_aplicavel,
+  if(data IS NULL, regra, 'Edital: ' || strftime(data, '%d/%m/%Y')) AS regra_impugnacao,
+  coalesce(data, limite.dia, data_sessao_dia - corridos, (data_sessao_local - to_hours(horas))::DATE)
+    AS ultimo_dia_impugnacao,
+  date_diff('day', local_time(company, now())::DATE, ultimo_dia_impugnacao) AS dias_ate_impugnacao
+FROM editais_lidos
+LEFT JOIN calendario_util sessao ON sessao.dia = data_sessao_dia
+LEFT JOIN calendario_util limite ON limite.dia_util AND limite.dias_uteis_antes = sessao.dias_uteis_antes - uteis
+WHERE data_sessao_dia IS NOT NULL OR data IS NOT NULL

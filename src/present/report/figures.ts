@@ -1,0 +1,196 @@
+/** What the report shows: its figures, as `queries.ts` reads them and the sections show them. */
+
+/** How many days the lists cover, today included, and their maximum lengths. The report shows how many more there are. */
+export const LIMITS = {
+  sessionDays: 30,
+  soonDays: 7,
+  sessions: 50,
+  alerts: 30,
+  buyers: 20,
+  demands: 8,
+  problems: 10,
+} as const
+
+export type Freshness = {
+  readonly company: string
+  readonly snapshot: string
+  readonly publicado_em: Date
+  readonly timezone: string
+  readonly ultima_execucao_em: Date | null
+  readonly ultima_execucao_status: string | null
+  readonly ultima_execucao_erro: string | null
+  readonly ultima_boa_em: Date | null
+  readonly editais_ativos: number
+  readonly analises_atuais: number
+  readonly pendentes: number
+  /** Notices whose analyses are not fetched, by ANALYSIS_STATUSES. */
+  readonly excluidos: number
+  readonly em_quarentena: number
+  readonly desvios: number
+}
+
+/** Notices in progress by the day of their session: a phase says nothing of it. Values in BRL. */
+export type BySession = {
+  /** Today or later. */
+  readonly futuras: number
+  readonly passadas: number
+  readonly sem_data: number
+  readonly valor_futuras: number
+  readonly valor_passadas: number
+  readonly valor_sem_data: number
+}
+
+export type KeyFigures = BySession & {
+  readonly em_andamento: number
+  readonly confirmados: number
+  readonly valor: number
+  readonly sem_valor: number
+  readonly suspeitos: number
+  readonly sessoes_7_dias: number
+  readonly requisitos_vermelhos: number
+  readonly editais_com_vermelho: number
+  readonly oportunidades: number
+  readonly alertas_7_dias: number
+  readonly editais_com_alerta_7_dias: number
+}
+
+export type Phase = {
+  readonly fase: string
+  readonly em_andamento: boolean
+  readonly editais: number
+  readonly futuras: number
+  readonly passadas: number
+  readonly sem_data: number
+  readonly sem_valor: number
+  readonly valor_total: number
+  readonly valor_mediano: number | null
+  readonly idade_dias: number | null
+  readonly na_fase_dias: number | null
+  /** Notices that were seen to enter the phase, and those that were in it when the list was first read. */
+  readonly medidos: number
+  readonly censurados: number
+}
+
+/** Notices in progress in one state, or of one modality. */
+export type Portion = BySession & {
+  readonly nome: string
+  readonly editais: number
+  readonly valor: number
+}
+
+export type SessionDay = { readonly dia: Date; readonly sessoes: number }
+
+export type Session = {
+  readonly data_sessao_local: Date
+  readonly dias: number
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly modalidade: string | null
+  readonly numero: string | null
+  readonly objeto: string | null
+  readonly fase: string
+  readonly participation_confirmed: boolean
+  readonly valor: number | null
+  readonly verdict_recommendation: string | null
+  readonly vermelhos: number
+  readonly amarelos: number
+  readonly criticos: number
+  readonly altos: number
+  readonly ultimo_dia_impugnacao: Date | null
+  readonly dias_impugnacao: number | null
+  readonly regra_impugnacao: string | null
+  readonly pncp_url: string | null
+}
+
+export type Demand = {
+  readonly categoria: string | null
+  readonly vermelhos: number
+  readonly amarelos: number
+  readonly verdes: number
+  readonly sem_avaliacao: number
+}
+
+export type Missing = {
+  readonly titulo: string
+  readonly categoria: string | null
+  readonly editais: number
+}
+
+/** Alerts of a severity that are not opportunities: an opportunity is not a risk, whatever its severity. */
+export type AlertCount = {
+  readonly severidade: string | null
+  readonly riscos: number
+  readonly outros: number
+}
+
+export type Alert = {
+  readonly prazo: Date
+  readonly dias: number
+  readonly oportunidade: boolean
+  readonly severity: string | null
+  readonly severidade: string | null
+  readonly acao: string | null
+  readonly titulo: string | null
+  readonly descricao: string | null
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly numero: string | null
+  readonly fase: string
+  readonly data_sessao_dia: Date | null
+  readonly pncp_url: string | null
+}
+
+export type Buyer = {
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly editais: number
+  readonly em_andamento: number
+  readonly parcela_descartada: number | null
+  readonly valor: number
+  /** Of notices whose session is today or later. */
+  readonly valor_futuras: number
+  readonly risco_pagamento: string | null
+  readonly risco_orgao: string | null
+  readonly risco_precificacao: string | null
+  readonly proxima_sessao: Date | null
+}
+
+export type Quarantined = {
+  readonly kind: string
+  readonly reason: string | null
+  readonly registros: number
+  readonly ultimo_em: Date
+}
+
+export type Drift = {
+  readonly path: string
+  readonly kind: string
+  readonly vezes: number
+  readonly ultimo_em: Date
+}
+
+/** A list's first rows, and how many there are. */
+export type Bounded<T> = { readonly rows: readonly T[]; readonly total: number }
+
+/** All figures of the report, as of an instant. */
+export type Figures = {
+  readonly now: Date
+  /** `now` in the time zone of the notices, in the form of local times. */
+  readonly localNow: Date
+  /** The day of `now` in the time zone of the notices. */
+  readonly today: Date
+  readonly freshness: Freshness
+  readonly key: KeyFigures
+  readonly funnel: readonly Phase[]
+  readonly states: readonly Portion[]
+  readonly modalities: readonly Portion[]
+  readonly sessionDays: readonly SessionDay[]
+  readonly sessions: Bounded<Session>
+  readonly demands: readonly Demand[]
+  readonly missing: readonly Missing[]
+  readonly alertCounts: readonly AlertCount[]
+  readonly alerts: Bounded<Alert>
+  readonly buyers: Bounded<Buyer>
+  readonly quarantine: Bounded<Quarantined>
+  readonly drift: Bounded<Drift>
+}

@@ -1,0 +1,47 @@
+import type { BySession, Session } from './figures.ts'
+import { counted, line, number, webAddress } from './format.ts'
+import { type Html, html } from './html.ts'
+
+/** What several sections of the report share. */
+
+/** Maximum characters of texts of notices. */
+export const MAX_NAME = 80
+export const MAX_OBJECT = 120
+export const MAX_CODE = 30
+/** One stack per category of the contract; the table below the chart has the others. */
+export const MAX_STACKS = 12
+
+type Named = Pick<Session, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
+
+/** Buyer, state and number of a notice, as a link if it has a usable address. */
+export function noticeLink({ orgao, uf, numero, pncp_url }: Named): Html {
+  const name = line(orgao, MAX_NAME) ?? 'Órgão não informado'
+  const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(Boolean).join(' · ')
+  const address = webAddress(pncp_url)
+  return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest && ` · ${rest}`}`
+}
+
+/** `12 com sessão futura, 3 passadas, 1 sem data`. */
+export function sessionCounts({
+  futuras,
+  passadas,
+  sem_data,
+}: Pick<BySession, 'futuras' | 'passadas' | 'sem_data'>): string {
+  return `${number(futuras)} com sessão futura, ${counted(passadas, 'passada', 'passadas')}, ${number(sem_data)} sem data`
+}
+
+export function badge(colour: string | undefined, text: string): Html {
+  return html`<span class="badge badge-${colour ?? 'plain'}">${text}</span>`
+}
+
+export function numbers(content: Html): Html {
+  return html`<details><summary>Ver os números</summary>${content}</details>`
+}
+
+export function nothing(text: string): Html {
+  return html`<p class="nothing">${text}</p>`
+}
+
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
