@@ -62,6 +62,11 @@ const metabaseUrl = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+/** On Metabase's machine. The driver takes it as one of several options, which `&` separates. */
+const spillDirectory = z
+  .string()
+  .regex(/^(\/|[A-Za-z]:)[^&=?]*$/, 'must be an absolute path on the machine of Metabase, without &, = and ?')
+
 /** `24h` for every notice still in the funnel, or `24h,30d` to set the closed ones' as well; `off` for never. */
 const maxAge = z.string().transform((text, context) => {
   if (text === 'off') return { openMs: null, closedMs: null }
@@ -139,6 +144,8 @@ const schema = z.object({
   METABASE_API_KEY_FILE: z.string().optional(),
   METABASE_DATABASE_ID: wholeNumber(1, 2_147_483_647).optional(),
   METABASE_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
+  METABASE_DUCKDB_MEMORY_MB: wholeNumber(64, 1_000_000).optional(),
+  METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
   METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
   METABASE_ADMIN_PASSWORD_FILE: z.string().optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
@@ -169,6 +176,10 @@ export type MetabaseTarget = {
   readonly databaseId: number | null
   /** For a single call. */
   readonly timeoutMs: number
+  /** For DuckDB in that Metabase, all companies together; null if Metabase's own settings count. */
+  readonly memoryMb: number | null
+  /** On Metabase's machine, for what does not fit in memory; null for DuckDB's default, beside the catalog. */
+  readonly spillDirectory: string | null
 }
 
 /** What `npm run metabase` needs in addition. */
@@ -238,6 +249,8 @@ function metabaseTarget(values: Parsed): MetabaseTarget | null {
     apiKeyFile: file ? resolve(file) : null,
     databaseId: values.METABASE_DATABASE_ID ?? null,
     timeoutMs: values.METABASE_TIMEOUT_MS,
+    memoryMb: values.METABASE_DUCKDB_MEMORY_MB ?? null,
+    spillDirectory: values.METABASE_SPILL_DIRECTORY ?? null,
   }
 }
 

@@ -12,5 +12,8 @@ fi
 mkdir -p "$MB_PLUGINS_DIR"
 ln -sf /home/metabase/drivers/*.jar "$MB_PLUGINS_DIR"
 
+# A Metabase that was killed leaves them behind.
+rm -rf "${SPILL_DIRECTORY:?}"/*
+
 # DuckDB's memory is outside the heap: leave room for it.
 exec java -XX:MaxRAMPercentage=40 -jar metabase.jar

@@ -43,6 +43,7 @@ export function metabaseCommand(
           lake,
           catalogPath,
           sourceTimezone,
+          resources: settings,
           syncMs: SYNC_MS,
           pollMs: POLL_MS,
           signal,

@@ -74,6 +74,7 @@ describe('docker-compose.yml', () => {
       'data',
       'metabase-db',
       'metabase-password',
+      'metabase-spill',
     ])
   })
 
@@ -255,7 +256,7 @@ describe('docker-compose.yml', () => {
     // `docker inspect` shows what Compose replaces: it must not be a secret.
     const variables = [...text.matchAll(/\$\{(\w+)/g)].map(([, name = '']) => name)
     for (const name of variables)
-      expect(name).toMatch(/^\w+_(?:MEMORY|MAXMEMORY|PIDS|IMAGE|BUILDERS|PORTS?|COMPANY)$/)
+      expect(name).toMatch(/^\w+_(?:MEMORY|MEMORY_MB|MAXMEMORY|PIDS|IMAGE|BUILDERS|PORTS?|COMPANY)$/)
     expect(services.worker.volumes).toContain('./secrets:/run/secrets:ro')
   })
 

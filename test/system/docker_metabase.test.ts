@@ -30,7 +30,10 @@ test('Metabase sees one lake of the data, read-only, at the path used in views',
     target: '/data/acme/lake',
     volume: { subpath: 'acme/lake' },
   })
-  expect(services.metabase.volumes?.slice(1)).toEqual(['metabase-password:/run/metabase:ro'])
+  expect(services.metabase.volumes?.slice(1)).toEqual([
+    'metabase-password:/run/metabase:ro',
+    'metabase-spill:/spill',
+  ])
 })
 
 test('the lake is created before it is mounted, even before the first run; an existing one is kept', async () => {
@@ -49,16 +52,18 @@ test('the lake is created before it is mounted, even before the first run; an ex
   expect(await make('077')).toBe(0o755)
 })
 
-test('it writes only in /tmp: there it finds our driver, and may load what it unpacks', async () => {
+test('it writes only in /tmp and /spill: there it finds our driver, and may load what it unpacks', async () => {
   const [tmpfs = ''] = services.metabase.tmpfs ?? []
   expect(tmpfs).toMatch(/^\/tmp:(?:.*,)?exec\b.*\bsize=/)
   expect(environmentOf('MB_PLUGINS_DIR')).toBe('/tmp/plugins')
-  const { start, drivers, plugins } = await startable()
+  const { start, drivers, plugins, spill } = await startable()
+  await mkdir(join(spill, 'acme-1'))
   // Started twice, as after a crash: /tmp of a container outlives its process.
   for (const _ of ['first', 'again']) {
     expect(await start({})).toBe('-XX:MaxRAMPercentage=40 -jar metabase.jar password=\n')
   }
   expect(await readdir(plugins)).toEqual([JAR])
+  expect(await readdir(spill)).toEqual([])
   expect(await readlink(join(plugins, JAR))).toContain(drivers)
   const copied = image.filter(({ keyword }) => keyword === 'COPY').map(({ words }) => words)
   expect(copied).toContainEqual([`/downloads/${JAR}`, 'drivers/'])
@@ -174,6 +179,8 @@ async function startable() {
   const root = await temporaryDirectory()
   const drivers = join(root, 'drivers')
   const plugins = join(root, 'tmp/plugins')
+  const spill = join(root, 'spill')
+  await mkdir(spill)
   await mkdir(drivers)
   await writeFile(join(drivers, JAR), '')
   await writeFile(join(root, 'java'), '#!/bin/sh\necho "$@" "password=$MB_DB_PASS"\n', { mode: 0o755 })
@@ -182,10 +189,15 @@ async function startable() {
   const start = async (environment: Record<string, string>) =>
     (
       await run('/bin/sh', [script], {
-        env: { PATH: `${root}:/usr/bin:/bin`, MB_PLUGINS_DIR: plugins, ...environment },
+        env: {
+          PATH: `${root}:/usr/bin:/bin`,
+          MB_PLUGINS_DIR: plugins,
+          SPILL_DIRECTORY: spill,
+          ...environment,
+        },
       })
     ).stdout
-  return { start, drivers, plugins }
+  return { start, drivers, plugins, spill }
 }
 
 function environmentOf(name: string): string | undefined {

@@ -30,6 +30,8 @@ export type MetabaseDatabase = {
   readonly description: string | null
   /** Absent if this user may not change the database. */
   readonly details?: Readonly<Record<string, unknown>>
+  /** Seconds for which answers are kept; absent or null if it is not set here. Paid editions only. */
+  readonly cache_ttl?: number | null
   readonly initial_sync_status: 'incomplete' | 'complete' | 'aborted'
 }
 

@@ -65,6 +65,7 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
       owner,
       catalogPath,
       columnsChanged: trial.catalog_hash !== manifest.catalog_hash,
+      resources: target,
       onRead: reads => {
         trial.reads = reads
       },

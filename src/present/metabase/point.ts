@@ -1,9 +1,11 @@
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import type { MetabaseDatabase } from './answers.ts'
 import type { Metabase } from './client.ts'
+import { covers } from './covers.ts'
 import type { Owner } from './database.ts'
 import { companyOfMark } from './mark.ts'
 import { MetabaseError } from './metabase_error.ts'
+import { type Resources, resourceDetails } from './resources.ts'
 
 export type Pointed = {
   /** The file it pointed at before; null for none. */
@@ -25,13 +27,17 @@ export async function pointDatabase(request: {
   readonly catalogPath: string
   readonly owner: Owner
   readonly columnsChanged: boolean
+  readonly resources: Resources
   /** Called with the catalogs that Metabase may read, as soon as they are known. */
   readonly onRead?: (catalogs: readonly string[]) => void
 }): Promise<Pointed> {
   const { client, databaseId, owner, catalogPath, columnsChanged, onRead = () => {} } = request
-  const { details = {} } = await readDatabase(client, databaseId, owner)
+  const database = await readDatabase(client, databaseId, owner)
+  const { details = {} } = database
   const from = typeof details.database_file === 'string' ? details.database_file : null
-  const moved = from !== catalogPath || details.read_only !== true
+  const resources = await resourceDetails(client, database, catalogPath, request.resources)
+  const wanted = { database_file: catalogPath, read_only: true, ...resources }
+  const moved = !covers(details, wanted)
   const before = from === null ? [] : [from]
   onRead(before)
   if (moved) {
@@ -39,7 +45,9 @@ export async function pointDatabase(request: {
     onRead([...before, catalogPath])
     await client.put(`/api/database/${databaseId}`, {
       // Sends all details, so that other settings stay.
-      details: { ...details, database_file: catalogPath, read_only: true },
+      details: { ...details, ...wanted },
+      // Paid editions clear it if it is missing.
+      cache_ttl: database.cache_ttl ?? null,
     })
   }
   onRead([catalogPath])

@@ -5,6 +5,7 @@ import { buildDashboards } from './dashboards.ts'
 import { createDatabase, findDatabase, type Owner } from './database.ts'
 import { describeTables, type Patience } from './metadata.ts'
 import { pointDatabase } from './point.ts'
+import type { Resources } from './resources.ts'
 import { type Access, becomeAdmin } from './setup.ts'
 
 export type ProvisionRequest = Owner &
@@ -16,6 +17,7 @@ export type ProvisionRequest = Owner &
     /** Of the latest snapshot, absolute and resolved: the link `latest` moves, Metabase's connections do not. */
     readonly catalogPath: string
     readonly sourceTimezone: string
+    readonly resources: Resources
     readonly onStep?: (step: string) => void
   }
 
@@ -60,6 +62,7 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
     owner: request,
     catalogPath: request.catalogPath,
     columnsChanged: false,
+    resources: request.resources,
   })
   if (moved) did(`pointed the database to ${request.catalogPath}`)
 

@@ -78,6 +78,7 @@ const details = z.strictObject({
   allow_unsigned_extensions: z.boolean().optional(),
   memory_limit: z.string().optional(),
   init_sql: z.string().optional(),
+  'additional-options': z.string().optional(),
 })
 
 const cardProperties = {
@@ -119,6 +120,7 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
     name: nonBlank.nullish(),
     details: details.nullish(),
     description: z.string().nullish(),
+    cache_ttl: positive.nullish(),
   }),
   'POST /api/database/:id/sync_schema': z.undefined(),
   'PUT /api/table/:id': z.strictObject({

@@ -23,7 +23,8 @@ export function databaseRoutes(installation: Installation): Routes {
       if (database.is_sample) throw violated('PUT /api/database', 'The sample database cannot be edited.')
       const details = { ...(database.details as object), ...(body.details as object | undefined) }
       await checkOpens((details as { database_file: string }).database_file)
-      return Object.assign(database, body, { id, details })
+      // A paid edition: what is not sent is cleared.
+      return Object.assign(database, body, { id, details, cache_ttl: body.cache_ttl ?? null })
     },
     'POST /api/database/:id/sync_schema': ({ id }) => {
       sync(find(state.databases, id))

@@ -59,6 +59,7 @@ export async function newMetabase({ lake, catalogPath }: Published): Promise<Ses
         lake,
         catalogPath,
         sourceTimezone: 'America/Sao_Paulo',
+        resources: { memoryMb: null, spillDirectory: null },
         syncMs: 5000,
         pollMs: 5,
         signal: AbortSignal.timeout(60_000),
