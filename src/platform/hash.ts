@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 
 /** SHA-256 of a document's text or a body's bytes, as hex. */
 export function hashOf(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('hex')
+  return hash('sha256', content)
 }
 
 /** Up to this size a file is read at once, at a tenth of a stream's cost. */
@@ -20,7 +20,7 @@ export async function digestOf(path: string): Promise<FileDigest> {
     const content = await readFile(path)
     return { bytes: content.length, sha256: hashOf(content) }
   }
-  const hash = createHash('sha256')
-  await pipeline(createReadStream(path), hash)
-  return { bytes: size, sha256: hash.digest('hex') }
+  const digest = createHash('sha256')
+  await pipeline(createReadStream(path), digest)
+  return { bytes: size, sha256: digest.digest('hex') }
 }
