@@ -10,7 +10,7 @@ import { InterruptedError } from '#src/platform/errors.ts'
 import { isBehind } from '#src/present/metabase/state.ts'
 import { accessOf, openSnapshotToReaders } from '#src/store/lake/access.ts'
 import { readLatest } from '#src/store/lake/latest.ts'
-import { RUNS_ONLY_INTERVAL_MS, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { publishedBytes, RUNS_ONLY_INTERVAL_MS, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import type { Published } from '#src/store/lake/publish.ts'
 import { rawLogSize, sealedSegments } from '#src/store/rawlog/files.ts'
 import { RawLogWriter } from '#src/store/rawlog/writer.ts'
@@ -71,7 +71,7 @@ async function guard({ paths }: RunContext): Promise<void> {
 async function latestOf(lake: string): Promise<Published | null> {
   const manifest = await readLatest(lake)
   if (manifest === null) return null
-  const bytes = Object.values(manifest.tables).reduce((sum, table) => sum + table.bytes, 0)
+  const bytes = publishedBytes(manifest)
   return { directory: manifest.directory, manifest, written: false, bytesWritten: 0, bytes }
 }
 

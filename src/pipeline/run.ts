@@ -176,6 +176,7 @@ async function publishLake(
     now: now(),
     keepMs,
     sourceTimezone,
+    marts: settings.lake.marts,
     inUse,
   })
 }

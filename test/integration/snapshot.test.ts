@@ -54,7 +54,7 @@ test('a snapshot matches its manifest and catalog, and can be read without DuckD
   const files = await filesBelow(directory)
   const listed = Object.values(manifest.tables).flatMap(table => table.files)
   expect([...files.keys()].map(path => relative(directory, path)).sort()).toEqual(
-    ['catalog.duckdb', 'manifest.json', ...listed.map(({ path }) => path)].sort(),
+    ['LEIA-ME.txt', 'catalog.duckdb', 'manifest.json', ...listed.map(({ path }) => path)].sort(),
   )
   for (const path of files.keys()) expect((await stat(path)).mode & 0o777, path).toBe(0o444)
   for (const { path, bytes, sha256: expected, rows } of listed) {

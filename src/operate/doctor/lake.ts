@@ -9,10 +9,13 @@ import type { CompanyPaths } from '#src/store/company.ts'
 import {
   latestLink,
   type Manifest,
+  publishedBytes,
+  publishedFiles,
   readManifest,
   type SnapshotFile,
   snapshotsDirectory,
 } from '#src/store/lake/manifest.ts'
+import { READ_ME } from '#src/store/lake/read_me.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
 import { type Finding, ok, orWell, problem, warning } from './finding.ts'
@@ -70,7 +73,7 @@ export async function checkLake(options: Options): Promise<{ findings: Finding[]
     if (found.length === 0) well += 1
     ofFiles.push(...found)
     if (!isLatest) continue
-    snapshotBytes = Object.values(manifest.tables).reduce((sum, { bytes }) => sum + bytes, 0)
+    snapshotBytes = publishedBytes(manifest)
     findings.push(...checkFreshness(path, manifest, options.warehouse))
     const unusable = new Set(ofFiles.map(({ subject }) => subject))
     findings.push(...(await checkCatalog(path, manifest, unusable)))
@@ -177,7 +180,7 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
       `was published as ${manifest.directory}, and its views still read that path`,
       '`npm run publish`',
     )
-  const files = Object.values(manifest.tables).flatMap(table => table.files)
+  const files = publishedFiles(manifest)
   const catalog = { path: CATALOG_FILE, bytes: null, sha256: manifest.catalog_sha256 ?? null }
   for (const file of [...files, catalog]) {
     const subject = join(path, file.path)
@@ -190,7 +193,7 @@ async function checkSnapshot(path: string, manifest: Manifest, options: Snapshot
       findings.push(warning(SNAPSHOT, subject, 'is writable, but a published file must never change', mend))
     }
   }
-  const known = new Set([MANIFEST_FILE, CATALOG_FILE, ...files.map(file => file.path)])
+  const known = new Set([MANIFEST_FILE, CATALOG_FILE, READ_ME, ...files.map(file => file.path)])
   for (const entry of await readdir(path, { recursive: true, withFileTypes: true })) {
     const subject = join(entry.parentPath, entry.name)
     if (entry.isDirectory() || known.has(relative(path, subject))) continue
@@ -276,9 +279,8 @@ async function checkRowCount(db: Database, path: string, file: SnapshotFile): Pr
 
 /** The paths in a view's `read_parquet([…])`. */
 function filesIn(sql: string): string[] {
-  return [...sql.matchAll(/'((?:[^']|'')*\.parquet)'/g)].map(([, path]) =>
-    (path as string).replaceAll("''", "'"),
-  )
+  const texts = [...sql.matchAll(/(?:'((?:[^']|'')*)'\)? \|\| )?'((?:[^']|'')*\.parquet)'/g)]
+  return texts.map(([, place = '', path = '']) => `${place}${path}`.replaceAll("''", "'"))
 }
 
 function isSameSet(some: readonly string[], others: readonly string[]): boolean {

@@ -117,7 +117,12 @@ function earlierVersion(sources: readonly CatalogSource[]): FatalError {
 /** Covers everything that shapes a catalog besides its files. If it differs, a new snapshot is written. */
 export async function catalogHash(sourceTimezone: string): Promise<string> {
   const macros = [localTime([{ company: '', sourceTimezone }]), await suspectValue()]
-  const parts = [...macros, CATALOG.map(relation => comments(relation, 'VIEW')), ...(await readMarts())]
+  const parts = [
+    ...macros,
+    placeOf(''),
+    CATALOG.map(relation => comments(relation, 'VIEW')),
+    ...(await readMarts()),
+  ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
@@ -133,14 +138,23 @@ function readMarts(): Promise<ReadonlyMap<string, string>> {
   return marts
 }
 
+/** A reader sets it to the place of a snapshot that was moved, copied or mounted elsewhere. */
+export const PLACE_VARIABLE = 'editais_snapshot'
+
 function parquetOf(table: string, sources: readonly CatalogSource[]): string {
+  const place = sources.length === 1 ? placeOf : literal
   const paths = sources.flatMap(({ directory, files }) =>
-    (files.get(table) ?? []).map(file => literal(join(directory, file.path))),
+    (files.get(table) ?? []).map(file => `${place(directory)} || ${literal(`/${file.path}`)}`),
   )
   // Otherwise a directory `name=value` in the path would become a column. Snapshots of different companies may have
   // different schema versions.
   const options = ['hive_partitioning = false', ...(sources.length > 1 ? ['union_by_name = true'] : [])]
   return `read_parquet([${paths.join(', ')}], ${options.join(', ')})`
+}
+
+/** No macro: DuckDB before 1.3 does not find it if the catalog is attached to another database. */
+function placeOf(directory: string): string {
+  return `coalesce(getvariable(${literal(PLACE_VARIABLE)}), ${literal(directory)})`
 }
 
 function snapshotRows(sources: readonly CatalogSource[]): string {

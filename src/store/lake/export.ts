@@ -127,7 +127,7 @@ async function writeWhole(
     `COPY (SELECT ${exportColumns(table, target.company)} FROM ${arrivalTable(table)} t)
      TO ${literal(join(target.directory, path))} (${parquetOptions(table)})`,
   )
-  return await finish(target, { path, month: null, rows: target.rows })
+  return await finishFile(target, { path, month: null, rows: target.rows })
 }
 
 async function writeMonths(
@@ -158,7 +158,7 @@ async function writeMonths(
     await move('parquet.rename', join(parts, name, part), join(target.directory, path))
     const count = rows.get(join(parts, name, part))
     if (count === undefined) throw new Error(`${path}: DuckDB did not report it`)
-    files.push(await finish(target, { path, month: name.replace(/^_month=/, ''), rows: count }))
+    files.push(await finishFile(target, { path, month: name.replace(/^_month=/, ''), rows: count }))
   }
   await remove('parquet.remove', parts)
   return files
@@ -176,7 +176,7 @@ async function writeMonth(
     `COPY (SELECT ${exportColumns(table, target.company)} ${ofMonths(table, [month])})
      TO ${literal(join(target.directory, path))} (${parquetOptions(table)}, RETURN_STATS)`,
   )
-  if (count > 0) return [await finish(target, { path, month, rows: count })]
+  if (count > 0) return [await finishFile(target, { path, month, rows: count })]
   // Its notices moved to other months, or have no rows in this table.
   await remove('parquet.remove', join(target.directory, path))
   return []
@@ -196,8 +196,8 @@ function ofMonths(table: Table, months: readonly string[]): string {
 }
 
 /** Makes a file durable and read-only, and computes its checksum. */
-async function finish(
-  { directory, access }: Target,
+export async function finishFile(
+  { directory, access }: Pick<Target, 'directory' | 'access'>,
   file: Pick<SnapshotFile, 'path' | 'month' | 'rows'>,
 ): Promise<SnapshotFile> {
   const path = join(directory, file.path)

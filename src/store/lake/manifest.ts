@@ -16,6 +16,9 @@ export type SnapshotFile = {
   readonly sha256: string
 }
 
+/** The marts as Parquet files, as of a day. */
+export type MartFiles = { readonly day: string; readonly files: readonly SnapshotFile[] }
+
 /** `manifest.json`, written last: a snapshot without one was never finished. */
 export type Manifest = {
   readonly snapshot: string
@@ -38,9 +41,21 @@ export type Manifest = {
   readonly run_id: string | null
   /** Its live notices by phase, so that their counts need no database. Version 0.2.0 did not write them. */
   readonly notices?: readonly NoticeCounts[]
+  /** Only with LAKE_MARTS. */
+  readonly marts?: MartFiles
   readonly tables: Readonly<
     Record<string, { readonly rows: number; readonly bytes: number; readonly files: readonly SnapshotFile[] }>
   >
+}
+
+/** All Parquet files of a snapshot. */
+export function publishedFiles({ tables, marts }: Pick<Manifest, 'tables' | 'marts'>): SnapshotFile[] {
+  return [...Object.values(tables).flatMap(({ files }) => files), ...(marts?.files ?? [])]
+}
+
+/** Of all Parquet files of a snapshot, including those shared with earlier ones. */
+export function publishedBytes(manifest: Manifest): number {
+  return publishedFiles(manifest).reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 export function snapshotsDirectory(lake: string): string {

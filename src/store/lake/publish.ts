@@ -24,11 +24,15 @@ import {
   latestName,
   type Manifest,
   newestOf,
+  publishedBytes,
+  publishedFiles,
   RUNS_ONLY_INTERVAL_MS,
   type SnapshotFile,
   snapshotsDirectory,
 } from './manifest.ts'
+import { writeMarts } from './mart_files.ts'
 import { countNotices } from './notice_counts.ts'
+import { writeReadMe } from './read_me.ts'
 import { removeExpired } from './retention.ts'
 
 export type Published = PublishedFigures & { readonly manifest: Manifest }
@@ -55,6 +59,8 @@ type Request = {
   readonly inUse: readonly (string | null)[]
   /** Time zone of the local times in the marts. */
   readonly sourceTimezone: string
+  /** Whether the marts are written as files, too. */
+  readonly marts: boolean
 }
 
 type State = {
@@ -64,6 +70,8 @@ type State = {
   readonly data_version: number
   readonly last_run: string | null
   readonly catalog_hash: string
+  /** The present day in the time zone of the notices, if marts are written as files. */
+  readonly mart_day: string | null
 }
 
 /**
@@ -88,7 +96,7 @@ export async function publish(request: Request): Promise<Published> {
   const previous = newest?.warehouse_id === state.warehouse_id ? newest : null
   if (!fresh) await removeUnfinished(directory, kept)
   const manifest = fresh ?? (await writeSnapshot({ ...request, access }, state, previous))
-  const { snapshot, tables } = manifest
+  const { snapshot } = manifest
   if (latest !== snapshot) {
     // A killed publish may have finished it without making the names durable.
     if (fresh) await syncNames(join(directory, snapshot))
@@ -101,16 +109,23 @@ export async function publish(request: Request): Promise<Published> {
     manifest,
     written: !fresh,
     bytesWritten: fresh ? 0 : writtenBytes(manifest, previous),
-    bytes: Object.values(tables).reduce((sum, table) => sum + table.bytes, 0),
+    bytes: publishedBytes(manifest),
   }
 }
 
-async function readState({ db, sourceTimezone }: Request): Promise<State> {
-  const stored = await db.row<Omit<State, 'catalog_hash'>>(
+async function readState({ db, sourceTimezone, marts, now }: Request): Promise<State> {
+  const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day'> & { today: string }>(
     `SELECT schema_hash, warehouse_id, applied_segment, data_version,
-       (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run FROM meta`,
+       (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run,
+       ($now::TIMESTAMPTZ AT TIME ZONE $zone)::DATE::VARCHAR AS today
+     FROM meta`,
+    { now: now.toISOString(), zone: sourceTimezone },
   )
-  return { ...stored, catalog_hash: await catalogHash(sourceTimezone) }
+  return {
+    ...stored,
+    catalog_hash: await catalogHash(sourceTimezone),
+    mart_day: marts ? stored.today : null,
+  }
 }
 
 function isStale(
@@ -125,6 +140,8 @@ function isStale(
     newest.catalog_hash !== state.catalog_hash ||
     // The data directory was moved, and the views still point to the old path.
     newest.directory !== join(directory, newest.snapshot) ||
+    // Switched on or off, or of another day: some marts count days from it.
+    (newest.marts?.day ?? null) !== state.mart_day ||
     (newest.applied_segment !== state.applied_segment &&
       Math.abs(now.getTime() - Date.parse(newest.created_at)) >= RUNS_ONLY_INTERVAL_MS)
   )
@@ -151,13 +168,12 @@ async function writeSnapshot(
     previous && previousDirectory && previous.catalog_hash === state.catalog_hash
       ? { path: join(previousDirectory, 'catalog.duckdb'), sha256: previous.catalog_sha256 }
       : null
-  await writeCatalog(
-    db,
-    catalog,
-    [{ company, snapshot, publishedAt, sourceTimezone, directory, files }],
-    like,
-  )
+  const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
+  await writeCatalog(db, catalog, [source], like)
   await makeDurable('catalog.sync', catalog, access)
+  const { mart_day: day } = state
+  const marts = day === null ? {} : { marts: await writeMarts(db, { directory, access, day }) }
+  await writeReadMe(source, access)
   const manifest: Manifest = {
     snapshot,
     company,
@@ -172,6 +188,7 @@ async function writeSnapshot(
     applied_segment: state.applied_segment,
     run_id: state.last_run,
     notices,
+    ...marts,
     tables: Object.fromEntries(
       [...files].map(([name, list]) => [
         name,
@@ -287,13 +304,9 @@ async function removeUnfinished(directory: string, finished: readonly Manifest[]
 }
 
 function writtenBytes(manifest: Manifest, previous: Manifest | null): number {
-  const known = new Set(
-    Object.values(previous?.tables ?? {}).flatMap(table =>
-      table.files.map(file => `${file.path} ${file.sha256}`),
-    ),
-  )
-  return Object.values(manifest.tables)
-    .flatMap(table => table.files)
+  const before = previous ? publishedFiles(previous) : []
+  const known = new Set(before.map(file => `${file.path} ${file.sha256}`))
+  return publishedFiles(manifest)
     .filter(file => !known.has(`${file.path} ${file.sha256}`))
     .reduce((sum, file) => sum + file.bytes, 0)
 }

@@ -107,13 +107,24 @@ export class Database {
    * @param storageVersion the earliest DuckDB that can read a new file, such as `v1.0.0`.
    */
   async inFile(path: string, work: () => Promise<void>, storageVersion?: string): Promise<void> {
-    const { own } = await this.row<{ own: string }>('SELECT current_database() AS own')
     const version = storageVersion ? `, STORAGE_VERSION ${literal(storageVersion)}` : ''
-    await this.run(`ATTACH ${literal(path)} AS file (RECOVERY_MODE no_wal_writes${version})`)
-    try {
-      await this.run('USE file')
+    await this.#attached(`${literal(path)} AS file (RECOVERY_MODE no_wal_writes${version})`, async () => {
       await this.transaction(work)
       await this.run('CHECKPOINT file')
+    })
+  }
+
+  /** Runs `work`, which only reads, in another file. */
+  async withFile(path: string, work: () => Promise<void>): Promise<void> {
+    await this.#attached(`${literal(path)} AS file (READ_ONLY)`, work)
+  }
+
+  async #attached(file: string, work: () => Promise<void>): Promise<void> {
+    const { own } = await this.row<{ own: string }>('SELECT current_database() AS own')
+    await this.run(`ATTACH ${file}`)
+    try {
+      await this.run('USE file')
+      await work()
     } finally {
       await this.run(`USE ${identifier(own)}`)
       await this.run('DETACH file')

@@ -1,0 +1,40 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { MARTS } from '#schema/marts.ts'
+import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
+import { syncDirectory } from '#src/platform/durable.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
+import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { type LakeAccess, openToReaders } from './access.ts'
+import { finishFile } from './export.ts'
+import type { MartFiles, SnapshotFile } from './manifest.ts'
+
+const DIRECTORY = 'marts'
+
+/** For readers without DuckDB; zstd and version 1, as the tables' files. */
+const OPTIONS = 'FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480, COMPRESSION zstd, RETURN_STATS'
+
+/**
+ * Writes each mart of a snapshot as a Parquet file, for programs that cannot read its catalog.
+ * @param directory the snapshot's, with its catalog.
+ * @param day the present day in the time zone of the notices, as YYYY-MM-DD: some marts count days from it.
+ */
+export async function writeMarts(
+  db: Database,
+  { directory, access, day }: { directory: string; access: LakeAccess; day: string },
+): Promise<MartFiles> {
+  await mkdir(join(directory, DIRECTORY), PRIVATE_DIRECTORY)
+  const files: SnapshotFile[] = []
+  await db.withFile(join(directory, 'catalog.duckdb'), async () => {
+    for (const { name } of MARTS) {
+      const path = join(DIRECTORY, `${name}.parquet`)
+      const { count } = await db.row<{ count: number }>(
+        `COPY (FROM ${identifier(name)}) TO ${literal(join(directory, path))} (${OPTIONS})`,
+      )
+      files.push(await finishFile({ directory, access }, { path, month: null, rows: count }))
+    }
+  })
+  await openToReaders(join(directory, DIRECTORY), access)
+  await syncDirectory('parquet.directory', join(directory, DIRECTORY))
+  return { day, files }
+}
