@@ -11,8 +11,6 @@ export type LakeSettings = {
   readonly mode: number | null
   /** Id of the group that owns it; null leaves it unchanged. */
   readonly group: number | null
-  /** Whether each snapshot has its marts as Parquet files, too. */
-  readonly marts: boolean
 }
 
 /** Only the worker writes there, so only these three modes make sense. */
@@ -32,19 +30,11 @@ const group = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-/** Who may read the lake, and what it holds. */
-export const lakeShape = {
-  LAKE_MODE: mode.optional(),
-  LAKE_GROUP: group.optional(),
-  LAKE_MARTS: z.enum(['on', 'off']).default('off'),
-}
+/** Who may read the lake. */
+export const lakeShape = { LAKE_MODE: mode.optional(), LAKE_GROUP: group.optional() }
 
 export function lakeSettings(values: z.output<z.ZodObject<typeof lakeShape>>): LakeSettings {
-  return {
-    mode: values.LAKE_MODE ?? null,
-    group: values.LAKE_GROUP ?? null,
-    marts: values.LAKE_MARTS === 'on',
-  }
+  return { mode: values.LAKE_MODE ?? null, group: values.LAKE_GROUP ?? null }
 }
 
 /** The group's id, or what is wrong. */

@@ -145,6 +145,7 @@ const schema = z.object({
   SOURCE_TIMEZONE: timeZone.default(DEFAULT_TIME_ZONE),
   SNAPSHOT_KEEP: duration.prefault('24h'),
   ...lakeShape,
+  LAKE_MARTS: z.enum(['on', 'off']).default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
   METABASE_DATABASE_ID: wholeNumber(1, 2_147_483_647).optional(),
@@ -165,6 +166,8 @@ export type Settings = {
   readonly sourceTimezone: string
   readonly snapshotKeepMs: number
   readonly lake: LakeSettings
+  /** Whether each snapshot has its marts as Parquet files, too. */
+  readonly martFiles: boolean
   /** Phases whose analyses are fetched; empty for all, including those that the contract does not know yet. */
   readonly analysisStatuses: readonly string[]
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
@@ -239,6 +242,7 @@ export function readSettings(environment: Environment): Settings {
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     lake: lakeSettings(values),
+    martFiles: values.LAKE_MARTS === 'on',
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
     metabase: metabaseTarget(values),

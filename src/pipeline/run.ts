@@ -176,7 +176,7 @@ async function publishLake(
     now: now(),
     keepMs,
     sourceTimezone,
-    marts: settings.lake.marts,
+    marts: settings.martFiles,
     inUse,
   })
 }

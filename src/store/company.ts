@@ -18,7 +18,7 @@ import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
 import { closeDataDirectory } from './data_directory.ts'
 
 /** Leaves the access to the lake unchanged. */
-const AS_IT_IS: LakeSettings = { mode: null, group: null, marts: false }
+const AS_IT_IS: LakeSettings = { mode: null, group: null }
 const OTHERS = 0o077
 
 /** Where all files of one company are. Nothing of another company is below `root`. */
