@@ -1,36 +1,41 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { MARTS } from '#schema/marts.ts'
 import { counted } from '#src/platform/count.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
+import { writeBrazilianCsv } from '#src/present/export/brazilian_csv.ts'
 import { companyPaths } from '#src/store/company.ts'
-import { type CatalogSource, writePortable } from '#src/store/lake/catalog.ts'
+import { type CatalogSource, createRelations, writePortable } from '#src/store/lake/catalog.ts'
 import { requireLatest } from '#src/store/lake/latest.ts'
 import { latestSources, sourceOf } from '#src/store/lake/read.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { lakesOf } from './query.ts'
 import { writeBeside } from './write_beside.ts'
 
-type Options = { to: string; company?: string; all?: true }
+type Options = { to: string; company?: string; all?: true; xlsx?: true; csv?: true }
 
 export function exportCommand(environment: Environment): Command {
   return new Command('export')
     .description(
       'Write the latest snapshot as one DuckDB file that can be copied anywhere: tables, marts, comments.',
     )
-    .requiredOption('--to <file>', 'file to write; an existing one is replaced')
+    .requiredOption('--to <path>', 'file to write, or with --csv a directory; existing files are replaced')
+    .option('--xlsx', 'write a workbook instead: one sheet a mart')
+    .option('--csv', 'write CSV files instead: one file a mart, with semicolons and decimal commas')
     .option('--company <slug>', 'company to export, instead of COMPANY')
     .option('--all', 'export the latest snapshots of all configured companies together')
     .action(async (options: Options) => {
       if (options.all && options.company)
         throw new FatalError('Use --all or --company, not both.', EXIT.usage)
+      if (options.xlsx && options.csv) throw new FatalError('Use --xlsx or --csv, not both.', EXIT.usage)
       const sources = await sourcesOf(environment, options)
       const path = resolve(options.to)
-      await writeBeside(path, '--to', temporary => exportTo(temporary, sources))
-      const { size } = await stat(path)
-      process.stdout.write(`${path}: ${describe(sources)} (${Math.ceil(size / 1e6)} MB)\n`)
+      if (options.csv) await exportCsv(path, sources)
+      else if (options.xlsx) await exportWorkbook(path, sources)
+      else await exportDatabase(path, sources)
     })
 }
 
@@ -40,12 +45,54 @@ async function sourcesOf(environment: Environment, { all, company }: Options): P
   return [sourceOf(await requireLatest(companyPaths(settings.dataDir, settings.company).lake))]
 }
 
-async function exportTo(path: string, sources: readonly CatalogSource[]): Promise<void> {
-  // Beside the file, because the system's temporary directory may be in memory.
-  const temporaryDirectory = await mkdtemp(join(dirname(path), 'spill-'))
+async function exportDatabase(path: string, sources: readonly CatalogSource[]): Promise<void> {
+  await writeBeside(path, '--to', temporary =>
+    withDatabase(dirname(temporary), db => writePortable(db, temporary, sources)),
+  )
+  print(`${path}: ${describe(sources)} (${await megabytes(path)})`)
+}
+
+async function exportWorkbook(path: string, sources: readonly CatalogSource[]): Promise<void> {
+  // Loaded only here, because only this needs its library.
+  const { buildWorkbook, MAX_SHEET_ROWS } = await import('#src/present/export/workbook.ts')
+  const { sheets, leftOut } = await writeBeside(path, '--to', temporary =>
+    withDatabase(dirname(temporary), async db => {
+      await createRelations(db, sources)
+      const { bytes, ...about } = await buildWorkbook(db, sources)
+      await writeFile(temporary, bytes)
+      return about
+    }),
+  )
+  print(`${path}: ${describe(sources)}, ${counted(sheets, 'mart')} (${await megabytes(path)})`)
+  for (const { name, rows } of leftOut)
+    process.stderr.write(
+      `${name} was left out: it has ${counted(rows, 'row')}, and a sheet takes at most ${MAX_SHEET_ROWS}. Use --csv for it.\n`,
+    )
+}
+
+async function exportCsv(directory: string, sources: readonly CatalogSource[]): Promise<void> {
+  await mkdir(directory, { recursive: true }).catch(error => {
+    throw new FatalError(
+      `${directory} cannot be made: ${messageOf(error)}. Name another directory with --to.`,
+      EXIT.usage,
+    )
+  })
+  await withDatabase(directory, async db => {
+    await createRelations(db, sources)
+    for (const mart of MARTS)
+      await writeBeside(join(directory, `${mart.name}.csv`), '--to', temporary =>
+        writeBrazilianCsv(db, mart, temporary),
+      )
+  })
+  print(`${directory}: ${describe(sources)}, ${counted(MARTS.length, 'mart')}`)
+}
+
+/** @param near where it may write for a while: the system's temporary directory may be in memory. */
+async function withDatabase<T>(near: string, work: (db: Database) => Promise<T>): Promise<T> {
+  const temporaryDirectory = await mkdtemp(join(near, 'spill-'))
   const db = await Database.open(':memory:', { temporaryDirectory })
   try {
-    await writePortable(db, path, sources)
+    return await work(db)
   } finally {
     db.close()
     await rm(temporaryDirectory, { recursive: true, force: true })
@@ -56,4 +103,12 @@ function describe(sources: readonly CatalogSource[]): string {
   const notices = sources.flatMap(({ files }) => files.get('editais') ?? [])
   const rows = notices.reduce((sum, file) => sum + file.rows, 0)
   return `${counted(rows, 'notice')} of ${sources.map(({ company }) => company).join(', ')}`
+}
+
+async function megabytes(path: string): Promise<string> {
+  return `${Math.ceil((await stat(path)).size / 1e6)} MB`
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
 }

@@ -97,7 +97,7 @@ test('a file that cannot be written is named, with what to do', async () => {
 test.each([
   [['--to', 'a.duckdb'], 1, /No company has a snapshot|There is no snapshot/],
   [['--to', 'a.duckdb', '--all', '--company', 'acme'], 2, /Use --all or --company, not both/],
-  [[], 2, /required option '--to <file>' not specified/],
+  [[], 2, /required option '--to <path>' not specified/],
 ])('%j without a snapshot or with wrong options', async (args, code, message) => {
   const { environment } = await startCompany([])
   const ended = await exportTo(environment, ...args)

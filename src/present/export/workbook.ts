@@ -1,0 +1,151 @@
+import { type CellValue, type WriteSheet, writeXlsx } from 'hucre/xlsx'
+import { MARTS, type Mart, type MartColumn } from '#schema/marts.ts'
+import type { CatalogSource } from '#src/store/lake/catalog.ts'
+import type { Database, Row } from '#src/store/warehouse/database.ts'
+import { identifier } from '#src/store/warehouse/quoted.ts'
+
+/**
+ * All sheets are in memory at once: 20,000 notices take 1.3 GB. Excel's own limit is forty times that, but such a sheet
+ * is no longer for people.
+ */
+export const MAX_SHEET_ROWS = 25_000
+/** Excel's limit: a longer text makes it repair the file. */
+const MAX_TEXT = 32_767
+const WIDTHS = { least: 10, most: 60 }
+/** How many rows show how wide a column is. */
+const SAMPLE = 200
+
+const TIME = 'dd/mm/yyyy hh:mm'
+/** Written in the reader's own form: a comma in Brazil. */
+const FORMATS: Readonly<Partial<Record<MartColumn['type'], string>>> = {
+  DATE: 'dd/mm/yyyy',
+  TIMESTAMP: TIME,
+  TIMESTAMPTZ: TIME,
+  BIGINT: '#,##0',
+  INTEGER: '0',
+}
+const MONEY = '#,##0.00'
+const DURATION = '#,##0.0'
+
+const HEADER = {
+  font: { name: 'Calibri', size: 11, bold: true },
+  fill: { type: 'pattern', pattern: 'solid', fgColor: { rgb: 'E8EEF4' } },
+  alignment: { vertical: 'top', wrapText: true },
+} as const
+
+export type Workbook = {
+  readonly bytes: Uint8Array
+  readonly sheets: number
+  /** Marts with too many rows for a sheet. */
+  readonly leftOut: readonly { readonly name: string; readonly rows: number }[]
+}
+
+/**
+ * A workbook for people: one sheet a mart, with its labels in Portuguese, after one that describes them. Values have
+ * their types, so that they can be summed and sorted; texts are never formulas.
+ * @param db shows the snapshots of these sources.
+ */
+export async function buildWorkbook(db: Database, sources: readonly CatalogSource[]): Promise<Workbook> {
+  const sheets: WriteSheet[] = []
+  const counted: { mart: Mart; rows: number }[] = []
+  for (const mart of MARTS) {
+    const { rows } = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${identifier(mart.name)}`)
+    counted.push({ mart, rows })
+    if (rows <= MAX_SHEET_ROWS) sheets.push(sheetOf(mart, await db.rows(`FROM ${identifier(mart.name)}`)))
+  }
+  const bytes = await writeXlsx({ sheets: [about(sources, counted), ...sheets] })
+  const leftOut = counted
+    .filter(({ rows }) => rows > MAX_SHEET_ROWS)
+    .map(({ mart: { name }, rows }) => ({ name, rows }))
+  return { bytes, sheets: sheets.length, leftOut }
+}
+
+function about(
+  sources: readonly CatalogSource[],
+  marts: readonly { mart: Mart; rows: number }[],
+): WriteSheet {
+  const published = sources.map(({ company, publishedAt }) => [company, new Date(publishedAt)])
+  const described = marts.map(({ mart: { name, portuguese }, rows }) => [
+    portuguese[0],
+    name,
+    rows,
+    rows > MAX_SHEET_ROWS ? `Linhas demais para uma planilha; use --csv. ${portuguese[1]}` : portuguese[1],
+  ])
+  return {
+    name: 'Sobre',
+    columns: [{ width: 34 }, { width: 26, numFmt: TIME }, { width: 12, numFmt: '#,##0' }, { width: 90 }],
+    rows: [
+      ['Empresa', 'Publicado em (UTC)'],
+      ...published,
+      [],
+      ['Planilha', 'Mart', 'Linhas', 'O que é'],
+      ...described,
+    ],
+    cells: new Map([
+      ...heading(0, ['Empresa', 'Publicado em (UTC)']),
+      ...heading(published.length + 2, ['Planilha', 'Mart', 'Linhas', 'O que é']),
+    ]),
+  }
+}
+
+function sheetOf({ name, portuguese, columns }: Mart, rows: readonly Row[]): WriteSheet {
+  const cells = rows.map(row => columns.map(({ name }) => cellOf(row[name])))
+  const labels = columns.map(({ portuguese: [label] }) => label)
+  return {
+    name: portuguese[0],
+    columns: columns.map((column, index) => {
+      const format = formatOf(column)
+      return { width: widthOf(labels[index] as string, cells, index), ...(format ? { numFmt: format } : {}) }
+    }),
+    rows: [labels, ...cells],
+    cells: new Map(heading(0, labels)),
+    freezePane: { rows: 1 },
+    // A table has filters, and a name for formulas and Power Query. It has at least one row.
+    tables: [
+      {
+        name,
+        columns: labels.map(label => ({ name: label })),
+        range: `A1:${lettersOf(columns.length)}${Math.max(cells.length, 1) + 1}`,
+        style: 'TableStyleLight1',
+      },
+    ],
+  }
+}
+
+function heading(row: number, labels: readonly string[]) {
+  return labels.map((value, column) => [`${row},${column}`, { value, style: HEADER }] as const)
+}
+
+function formatOf({ type, unit }: MartColumn): string | undefined {
+  if (unit === 'BRL') return MONEY
+  if (type === 'DOUBLE' && unit === 'days') return DURATION
+  return FORMATS[type]
+}
+
+/** Numbers that a cell cannot hold become texts, with all their digits. */
+function cellOf(value: unknown): CellValue {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'boolean' || value instanceof Date) return value
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
+  const text = String(value)
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text
+}
+
+function widthOf(label: string, cells: readonly CellValue[][], index: number): number {
+  const lengths = cells.slice(0, SAMPLE).map(row => lengthOf(row[index] ?? null))
+  // A heading breaks between words.
+  const words = label.split(' ').map(word => word.length)
+  return Math.min(WIDTHS.most, Math.max(WIDTHS.least, ...words, ...lengths) + 2)
+}
+
+function lengthOf(value: CellValue): number {
+  if (value instanceof Date) return 'dd/mm/yyyy hh:mm'.length
+  if (typeof value === 'number') return value.toFixed(2).length
+  return String(value ?? '').length
+}
+
+/** The name of the column with this number, from 1: A, Z, AA. */
+function lettersOf(column: number): string {
+  const before = Math.floor((column - 1) / 26)
+  return `${before > 0 ? lettersOf(before) : ''}${String.fromCharCode(65 + ((column - 1) % 26))}`
+}

@@ -1,0 +1,102 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readXlsx } from 'hucre/xlsx'
+import { expect, test } from 'vitest'
+import { MARTS } from '#schema/marts.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { noticeEntry, notices } from '#test/support/notices.ts'
+import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
+import { runShared } from '#test/support/shared.ts'
+import { startSynced } from '#test/support/synced.ts'
+
+const FORMULA = '=HYPERLINK("http://evil.example";"clique")'
+
+/** A notice whose values are awkward in a spreadsheet, among usual ones. */
+async function published() {
+  return await startSynced([
+    ...notices(1, 4),
+    noticeEntry(5, {
+      objeto: FORMULA,
+      orgao: `\t+cmd|' /C calc'!A0`,
+      numero: '00123',
+      modalidade: `a;"b"\n${'x'.repeat(40_000)}`,
+      valor_estimado: 1234567.89,
+      data_sessao: '2026-12-10T09:30:00-03:00',
+    }),
+  ])
+}
+
+test('a workbook has one sheet a mart, with typed values and Portuguese labels', async () => {
+  const { environment } = await published()
+  const path = join(await temporaryDirectory(), 'editais.xlsx')
+  const { code, stdout, stderr } = await runShared(['export', '--xlsx', '--to', path], environment)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/^\/.*editais\.xlsx: 5 notices of acme, \d+ marts \(1 MB\)\n$/)
+
+  const { sheets } = await readXlsx(await readFile(path))
+  expect(sheets.map(({ name }) => name)).toEqual(['Sobre', ...MARTS.map(({ portuguese }) => portuguese[0])])
+  for (const [index, { columns }] of MARTS.entries())
+    expect(sheets[index + 1]?.rows[0]).toEqual(columns.map(({ portuguese }) => portuguese[0]))
+  const marts = new Map(MARTS.map(({ name }, index) => [name, sheets[index + 1]]))
+  const { columns = [] } = MARTS.find(({ name }) => name === 'editais_ativos') ?? {}
+  const [, ...rows] = marts.get('editais_ativos')?.rows ?? []
+  const row = rows.find(values => values.includes(FORMULA)) ?? []
+  const values = Object.fromEntries(columns.map(({ name }, index) => [name, row[index]]))
+  expect(values).toMatchObject({
+    objeto: FORMULA,
+    numero: '00123',
+    valor_estimado_informado: 1234567.89,
+    em_andamento: true,
+    data_sessao_local: new Date('2026-12-10T09:30:00Z'),
+    data_sessao_dia: new Date('2026-12-10T00:00:00Z'),
+  })
+  expect(String(values.modalidade)).toHaveLength(32_767)
+  for (const { name } of sheets.slice(1)) expect(name.length).toBeLessThan(32)
+  expect(marts.get('mudancas')?.tables?.[0]).toMatchObject({ name: 'mudancas', showAutoFilter: true })
+})
+
+test('CSV files are in Brazilian form, and hold no formula', async () => {
+  const company = await published()
+  const directory = join(await temporaryDirectory(), 'novo/csv')
+  const { code, stdout, stderr } = await runShared(
+    ['export', '--csv', '--to', directory],
+    company.environment,
+  )
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toBe(`${directory}: 5 notices of acme, ${MARTS.length} marts\n`)
+  expect(await readdir(directory)).toEqual(MARTS.map(({ name }) => `${name}.csv`).sort())
+  const text = await readFile(join(directory, 'editais_ativos.csv'), 'utf8')
+  expect(text).toMatch(/^\uFEFFEmpresa;ID do edital;/)
+  expect(text).toContain(';1234567,89;')
+  expect(text).toContain(';10/12/2026 09:30:00;')
+  expect(text).toContain(`"'=HYPERLINK(""http://evil.example"";""clique"")"`)
+  expect(text).toContain(`;'\t+cmd|`)
+  expect(text).toContain(';00123;')
+
+  const db = await Database.open(join(companyDirectory(company.environment), 'lake/latest/catalog.duckdb'), {
+    readOnly: true,
+  })
+  for (const { name, columns } of MARTS) {
+    const [money] = columns.filter(({ unit }) => unit === 'BRL')
+    const sum = money ? `round(sum("${money.name}"), 2)` : 'NULL'
+    const expected = await db.rows(`SELECT count(*) AS n, ${sum} AS total FROM ${name}`)
+    const read = `read_csv('${join(directory, `${name}.csv`)}', delim = ';', decimal_separator = ',', header = true, nullstr = '', auto_detect = false, quote = '"', columns = {${columns
+      .map(column => `'${column.name}': '${column === money ? 'DOUBLE' : 'VARCHAR'}'`)
+      .join(', ')}}, max_line_size = 1_000_000)`
+    expect(await db.rows(`SELECT count(*) AS n, ${sum} AS total FROM ${read}`), name).toEqual(expected)
+  }
+  db.close()
+})
+
+test('a directory that cannot be made, and two forms at once, are refused with a sentence', async () => {
+  const { environment } = await published()
+  const file = join(await temporaryDirectory(), 'file')
+  await writeFile(file, '')
+  const refused = await runShared(['export', '--csv', '--to', join(file, 'csv')], environment)
+  expect(refused).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Name another directory with --to'),
+  })
+  const both = await runShared(['export', '--csv', '--xlsx', '--to', file], environment)
+  expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --xlsx or --csv, not both.') })
+})
