@@ -24,7 +24,8 @@ partes AS (
     -- Days after the publication, whose date is unknown.
     regexp_matches(texto, '\b(apos|depois|a contar|contad[oa]s?|a partir)\b')
       AND NOT regexp_matches(texto, 'antes|anterior|antece|preced|previ') AS depois_da_publicacao,
-    list_concat(
+    -- Not list_concat, which takes two lists in DuckDB 1.1.
+    flatten([
       list_transform(regexp_extract_all(texto, '\b([0-9]{1,2}[/.-][0-9]{1,2}[/.-][0-9]{4})\b', 1),
         lambda d: TRY_CAST(try_strptime(regexp_replace(d, '[.-]', '/', 'g'), '%d/%m/%Y') AS DATE)),
       list_transform(regexp_extract_all(texto, '\b([0-9]{1,2}/[0-9]{1,2}/[0-9]{2})\b', 1),
@@ -38,7 +39,7 @@ partes AS (
             list_position(['jan', 'fev', 'mar', 'abr', 'mai', 'jun', 'jul', 'ago', 'set', 'out', 'nov', 'dez'],
               regexp_extract(d, ' de ([a-z]{3})', 1)),
             right(d, 4)), '%d/%m/%Y') AS DATE))
-    ) AS datas,
+    ]) AS datas,
     CASE
       WHEN contains(lei, '13303') OR contains(lei, 'estatais') THEN {'nome': 'Lei 13.303/2016, art. 87', 'dias': 5}
       WHEN contains(lei, '14133') THEN {'nome': 'Lei 14.133/2021, art. 164', 'dias': 3}
@@ -53,8 +54,12 @@ numeros AS (
   SELECT *,
     coalesce(
       TRY_CAST(dias.numero AS INTEGER),
-      MAP {'um': 1, 'dois': 2, 'tres': 3, 'quatro': 4, 'cinco': 5, 'seis': 6, 'sete': 7, 'oito': 8, 'nove': 9,
-        'dez': 10, 'quinze': 15, 'primeiro': 1, 'segundo': 2, 'terceiro': 3, 'quarto': 4, 'quinto': 5}[dias.numero]
+      -- No MAP, whose values are lists in DuckDB 1.1.
+      CASE dias.numero
+        WHEN 'um' THEN 1 WHEN 'dois' THEN 2 WHEN 'tres' THEN 3 WHEN 'quatro' THEN 4 WHEN 'cinco' THEN 5
+        WHEN 'seis' THEN 6 WHEN 'sete' THEN 7 WHEN 'oito' THEN 8 WHEN 'nove' THEN 9 WHEN 'dez' THEN 10 WHEN 'quinze' THEN 15
+        WHEN 'primeiro' THEN 1 WHEN 'segundo' THEN 2 WHEN 'terceiro' THEN 3 WHEN 'quarto' THEN 4 WHEN 'quinto' THEN 5
+      END
     ) AS numero
   FROM partes
 ),
