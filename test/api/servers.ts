@@ -51,8 +51,8 @@ export class Servers {
       HTTP_PORT: '0',
       LOG_LEVEL: 'info',
     }
-    await this.#run(['sync', '--full'], environment)
-    const key = (await this.#run(['keys', 'create', '--description', 'test:api'], environment)).trim()
+    await this.run(['sync', '--full'], environment)
+    const key = (await this.run(['keys', 'create', '--description', 'test:api'], environment)).trim()
     const { output, child } = this.#start(['serve'], environment)
     const ready = async () => {
       const url = /Listening on (http:\S+?);/.exec(output())?.[1]
@@ -95,7 +95,7 @@ export class Servers {
   }
 
   /** Runs a command to its end; resolves to the key that it printed, if any. */
-  async #run(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string> {
+  async run(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string> {
     const { child, output } = this.#start(args, environment)
     const [code] = await once(child, 'close')
     if (code !== 0) throw new Error(`${args[0]} exited with ${code}: ${output().slice(-2000)}`)

@@ -1,25 +1,10 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { systemCode } from '#src/platform/errors.ts'
-import { findOnPath, installPackages, type Packages, say } from '#test/support/system_packages.ts'
+import { obtainPython } from '#test/support/python_environment.ts'
 
 const REQUIREMENTS = join(import.meta.dirname, 'requirements.txt')
-const CACHE = join(import.meta.dirname, '../../node_modules/.cache')
-/** The oldest Python that this version of schemathesis supports. */
-const LEAST_PYTHON = '3.11'
-const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11']
-const PACKAGES: Packages = {
-  'apt-get': ['python3', 'python3-venv'],
-  dnf: ['python3'],
-  apk: ['python3'],
-  brew: ['python'],
-}
-/** Succeeds if this Python can create an environment. */
-const PROBE = `import sys, venv, ensurepip; sys.exit(sys.version_info < (${LEAST_PYTHON.replace('.', ', ')}))`
-const INSTALL_TIMEOUT_MS = 300_000
 /** A run takes about 15 s; one that takes longer than this hangs. */
 const RUN_TIMEOUT_MS = 240_000
 
@@ -54,80 +39,19 @@ type Report = {
 }
 
 /**
- * Returns the pinned schemathesis; installs it from PyPI below `node_modules/.cache` if necessary.
+ * Returns the pinned schemathesis; installs it from PyPI if necessary.
  * @throws Error with a short message if it cannot be installed.
  */
 export async function obtainTester(): Promise<Tester> {
-  const requirements = await readFile(REQUIREMENTS, 'utf8')
-  const version = /^schemathesis==(\S+)/m.exec(requirements)?.[1] ?? ''
-  const directory = join(CACHE, `schemathesis-${version}`)
-  const tester = { python: join(directory, 'bin/python'), version }
-  if (await isInstalled(tester, directory, requirements)) return tester
-  const python = (await findPython()) ?? (await installPython())
-  say(`Installing schemathesis ${version} from PyPI into node_modules/.cache.`)
-  await mkdir(CACHE, { recursive: true })
-  const unfinished = await mkdtemp(join(CACHE, 'unfinished-'))
-  try {
-    await run(python, ['-m', 'venv', unfinished])
-    await run(join(unfinished, 'bin/python'), [
-      ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input'],
-      // Wheels only: nothing is built, so no setup code runs.
-      ...['--require-hashes', '--only-binary', ':all:', '--requirement', REQUIREMENTS],
-    ])
-    await copyFile(REQUIREMENTS, join(unfinished, 'requirements.txt'))
-    await rm(directory, { recursive: true, force: true })
-    await rename(unfinished, directory)
-  } catch (error) {
-    throw new Error(
-      `schemathesis ${version} could not be installed from PyPI: ${reasonOf(error)}. Check the network, or set PIP_INDEX_URL to a mirror.`,
-    )
-  } finally {
-    await rm(unfinished, { recursive: true, force: true })
-  }
-  return tester
-}
-
-/** True if it matches these requirements and its Python still works. */
-async function isInstalled({ python }: Tester, directory: string, requirements: string): Promise<boolean> {
-  const installed = await readFile(join(directory, 'requirements.txt'), 'utf8').catch(() => null)
-  return installed === requirements && (await succeeds(python, ['-c', 'import schemathesis']))
-}
-
-async function findPython(): Promise<string | null> {
-  for (const name of PYTHONS) {
-    const path = await findOnPath([name])
-    if (path && (await succeeds(path, ['-c', PROBE]))) return path
-  }
-  return null
-}
-
-async function installPython(): Promise<string> {
-  const problem = await installPackages(`Python ${LEAST_PYTHON} with venv`, PACKAGES)
-  const python = problem === null ? await findPython() : null
-  if (python) return python
-  throw new Error(
-    `The test of the API needs Python ${LEAST_PYTHON} or later with venv and pip, but ${problem ?? 'the installed Python is older'}. Install it (apt-get install python3 python3-venv) and run this again.`,
-  )
-}
-
-async function succeeds(command: string, args: readonly string[]): Promise<boolean> {
-  return await run(command, args).then(
-    () => true,
-    () => false,
-  )
-}
-
-async function run(command: string, args: readonly string[]): Promise<void> {
-  await promisify(execFile)(command, args, { timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 << 20 })
-}
-
-/** pip prints explanations after the error line. */
-function reasonOf(error: unknown): string {
-  const lines = String((error as { stderr?: unknown }).stderr ?? '')
-    .trim()
-    .split('\n')
-  const line = lines.findLast(one => one.startsWith('ERROR:')) ?? lines.at(-1)
-  return line?.replace(/\.$/, '') || systemCode(error) || 'timed out'
+  const version = /^schemathesis==(\S+)/m.exec(await readFile(REQUIREMENTS, 'utf8'))?.[1] ?? ''
+  const python = await obtainPython({
+    name: `schemathesis ${version}`,
+    requirements: REQUIREMENTS,
+    module: 'schemathesis',
+    least: '3.11',
+    user: 'The test of the API',
+  })
+  return { python, version }
 }
 
 /**

@@ -1,0 +1,115 @@
+import { execFile } from 'node:child_process'
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { systemCode } from '#src/platform/errors.ts'
+import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
+
+const CACHE = join(import.meta.dirname, '../../node_modules/.cache')
+const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11']
+const PACKAGES: Packages = {
+  'apt-get': ['python3', 'python3-venv'],
+  dnf: ['python3'],
+  apk: ['python3'],
+  brew: ['python'],
+}
+const INSTALL_TIMEOUT_MS = 300_000
+
+/** Packages from PyPI in an environment of their own. */
+export type Needed = {
+  /** Of what is installed, with its version. */
+  readonly name: string
+  /** Pinned, with hashes. */
+  readonly requirements: string
+  /** Imported to find out whether the environment still works. */
+  readonly module: string
+  /** The oldest Python that has them. */
+  readonly least: string
+  /** The first Python that has them no longer, if any. */
+  readonly below?: string
+  /** Who needs it, for messages: a subject. */
+  readonly user: string
+}
+
+/**
+ * The Python of an environment below `node_modules/.cache` with these packages; installs them from PyPI if necessary.
+ * @throws Error with a short message if they cannot be installed.
+ */
+export async function obtainPython(needed: Needed): Promise<string> {
+  const { name, requirements } = needed
+  const directory = join(CACHE, name.replaceAll(' ', '-'))
+  const installed = join(directory, 'bin/python')
+  if (await isInstalled(needed, directory)) return installed
+  const python = (await findPython(needed)) ?? (await installPython(needed))
+  say(`Installing ${name} from PyPI into node_modules/.cache.`)
+  await mkdir(CACHE, { recursive: true })
+  const unfinished = await mkdtemp(join(CACHE, 'unfinished-'))
+  try {
+    await run(python, ['-m', 'venv', unfinished])
+    await run(join(unfinished, 'bin/python'), [
+      ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input'],
+      // Wheels only: nothing is built, so no setup code runs.
+      ...['--require-hashes', '--only-binary', ':all:', '--requirement', requirements],
+    ])
+    await copyFile(requirements, join(unfinished, 'requirements.txt'))
+    await rm(directory, { recursive: true, force: true })
+    await rename(unfinished, directory)
+  } catch (error) {
+    throw new Error(
+      `${name} could not be installed from PyPI: ${reasonOf(error)}. Check the network, or set PIP_INDEX_URL to a mirror.`,
+    )
+  } finally {
+    await rm(unfinished, { recursive: true, force: true })
+  }
+  return installed
+}
+
+/** True if it matches these requirements and its Python still works. */
+async function isInstalled({ requirements, module }: Needed, directory: string): Promise<boolean> {
+  const wanted = await readFile(requirements, 'utf8')
+  const installed = await readFile(join(directory, 'requirements.txt'), 'utf8').catch(() => null)
+  return installed === wanted && (await succeeds(join(directory, 'bin/python'), ['-c', `import ${module}`]))
+}
+
+async function findPython({ least, below }: Needed): Promise<string | null> {
+  const tuple = (version: string) => `(${version.replace('.', ', ')})`
+  const isTooNew = below === undefined ? 'False' : `sys.version_info >= ${tuple(below)}`
+  // Succeeds if this Python can create an environment.
+  const probe = `import sys, venv, ensurepip; sys.exit(sys.version_info < ${tuple(least)} or ${isTooNew})`
+  for (const name of PYTHONS) {
+    const path = await findOnPath([name])
+    if (path && (await succeeds(path, ['-c', probe]))) return path
+  }
+  return null
+}
+
+async function installPython(needed: Needed): Promise<string> {
+  const { least, below, user } = needed
+  const versions = below === undefined ? `${least} or later` : `from ${least} to before ${below}`
+  const problem = await installPackages(`Python ${versions} with venv`, PACKAGES)
+  const python = problem === null ? await findPython(needed) : null
+  if (python) return python
+  throw new Error(
+    `${user} needs Python ${versions} with venv and pip, but ${problem ?? 'the installed Python is another one'}. Install it (apt-get install python3 python3-venv) and run this again.`,
+  )
+}
+
+async function succeeds(command: string, args: readonly string[]): Promise<boolean> {
+  return await run(command, args).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function run(command: string, args: readonly string[]): Promise<void> {
+  await promisify(execFile)(command, args, { timeout: INSTALL_TIMEOUT_MS, maxBuffer: 64 << 20 })
+}
+
+/** pip prints explanations after the error line. */
+function reasonOf(error: unknown): string {
+  const lines = String((error as { stderr?: unknown }).stderr ?? '')
+    .trim()
+    .split('\n')
+  const line = lines.findLast(one => one.startsWith('ERROR:')) ?? lines.at(-1)
+  return line?.replace(/\.$/, '') || systemCode(error) || 'timed out'
+}
