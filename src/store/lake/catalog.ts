@@ -152,7 +152,7 @@ function parquetOf(table: string, sources: readonly CatalogSource[]): string {
   return `read_parquet([${paths.join(', ')}], ${options.join(', ')})`
 }
 
-/** No macro: DuckDB before 1.3 does not find it if the catalog is attached to another database. */
+/** No macro: DuckDB 1.1 does not find it if the catalog is attached to another database. */
 function placeOf(directory: string): string {
   return `coalesce(getvariable(${literal(PLACE_VARIABLE)}), ${literal(directory)})`
 }
