@@ -1,6 +1,13 @@
 import type { Mart, MartColumn } from './mart_columns.ts'
 import { calendario, fases, rotulos, snapshotInfo } from './marts/basics.ts'
+import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './marts/capital.ts'
 import { prazosImpugnacao } from './marts/deadlines.ts'
+import {
+  descartesRecomendados,
+  mudancasParecer,
+  requisitosBloqueantes,
+  sessoesPerdidas,
+} from './marts/decisions.ts'
 import { frescor } from './marts/frescor.ts'
 import { editaisAtivos } from './marts/live_notices.ts'
 import { agendaSessoes, editalResumo } from './marts/notices.ts'
@@ -8,6 +15,7 @@ import { alertasJuridicos, itensSelecionados, pendenciasHabilitacao } from './ma
 import { funil, mudancas, passagensPorFase, tempoPorFase, transicoesDeFase } from './marts/phases.ts'
 import { riscosPagamento } from './marts/risks.ts'
 import { motivosDescarte, orgaos, valorPorModalidade, valorPorUf } from './marts/sums.ts'
+import { cargaDeTrabalho } from './marts/workload.ts'
 import { publishedColumns, TABLES } from './tables.ts'
 
 /**
@@ -41,6 +49,14 @@ export const MARTS: readonly Mart[] = [
   orgaos,
   motivosDescarte,
   mudancas,
+  descartesRecomendados,
+  sessoesPerdidas,
+  mudancasParecer,
+  requisitosBloqueantes,
+  cargaDeTrabalho,
+  capitalPorSemana,
+  exposicaoPagamento,
+  faixasDePreco,
   frescor,
 ]
 

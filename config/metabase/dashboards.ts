@@ -58,6 +58,7 @@ const chart = (dimensions: readonly string[], metrics: readonly string[], more =
   ...more,
 })
 
+const CAPITAL = ['Garantias de proposta', 'Garantias contratuais', 'Investimento']
 /** The metrics of a chart that is split by the session's date. */
 const BY_SESSION = ['Sessão futura', 'Sessão passada', 'Sem data']
 
@@ -77,6 +78,13 @@ const coloured = (name: string, colours: Readonly<Record<string, string>>) => ({
 
 const RED = '#EF8C8C'
 const YELLOW = '#F9D45C'
+
+/** Colours the cells of columns from white to `color`, by their largest number. */
+const heat = (columns: readonly string[], color: string) => ({
+  'table.column_formatting': [
+    { columns, type: 'range', colors: ['#FFFFFF', color], min_type: 'custom', min_value: 0, max_type: 'all' },
+  ],
+})
 
 const at = (row: number, col: number, width: number, height: number) => ({ row, col, width, height })
 
@@ -241,6 +249,93 @@ export const DASHBOARDS: readonly DashboardSpec[] = [
         display: 'table',
         settings: formats({ 'Valor em andamento': BRL, 'Valor em disputa': BRL }),
         at: at(20, 0, 24, 7),
+      },
+    ],
+  },
+  {
+    key: 'decisoes',
+    name: 'Decisões',
+    description:
+      'O trabalho das próximas semanas, o capital que exige, o que bloqueia mais valor, o que se descartou ou perdeu contra o parecer, e quanto custam itens comparáveis.',
+    filters: [],
+    cards: [
+      {
+        key: 'carga_da_semana',
+        display: 'table',
+        settings: formats({ 'Valor das sessões': BRL }),
+        at: at(0, 0, 24, 5),
+      },
+      {
+        key: 'carga_por_semana',
+        display: 'bar',
+        settings: {
+          ...chart(['Semana'], ['Vermelhos', 'Amarelos'], { ...stacked, 'graph.x_axis.scale': 'timeseries' }),
+          series_settings: { Vermelhos: { color: RED }, Amarelos: { color: YELLOW } },
+        },
+        at: at(5, 0, 12, 6),
+      },
+      {
+        key: 'mapa_de_prazos',
+        display: 'table',
+        settings: heat(['Seg', 'Ter', 'Qua', 'Qui', 'Sex', 'Sáb', 'Dom'], RED),
+        at: at(5, 12, 12, 6),
+      },
+      {
+        key: 'capital_por_semana',
+        display: 'bar',
+        settings: {
+          ...chart(['Semana'], CAPITAL, { ...stacked, 'graph.x_axis.scale': 'timeseries' }),
+          ...formats(Object.fromEntries(CAPITAL.map(name => [name, BRL]))),
+        },
+        at: at(11, 0, 12, 7),
+      },
+      {
+        key: 'exposicao_pagamento',
+        display: 'table',
+        settings: formats({ 'Valor em andamento': BRL, 'Valor em disputa': BRL, 'Valor confirmado': BRL }),
+        at: at(11, 12, 12, 7),
+      },
+      {
+        key: 'requisitos_bloqueantes',
+        display: 'table',
+        settings: formats({ Requisito: WRAPPED, 'Valor bloqueado': BRL, 'Valor só deste': BRL }),
+        at: at(18, 0, 24, 8),
+      },
+      {
+        key: 'descartes_recomendados',
+        display: 'table',
+        settings: formats({ 'Valor total': BRL }),
+        at: at(26, 0, 12, 7),
+      },
+      {
+        key: 'perdidas_por_semana',
+        display: 'bar',
+        settings: chart(['Semana'], ['Participar', 'Cautela'], {
+          ...stacked,
+          'graph.x_axis.scale': 'timeseries',
+        }),
+        at: at(26, 12, 12, 7),
+      },
+      {
+        key: 'sessoes_perdidas',
+        display: 'table',
+        settings: formats({ 'Valor estimado': BRL, Objeto: WRAPPED, PNCP: LINK }),
+        at: at(33, 0, 24, 8),
+      },
+      {
+        key: 'mudancas_parecer',
+        display: 'table',
+        settings: {
+          ...formats({ Objeto: WRAPPED, Motivo: WRAPPED }),
+          ...coloured('Sentido', { pior: RED }),
+        },
+        at: at(41, 0, 24, 7),
+      },
+      {
+        key: 'faixas_de_preco',
+        display: 'table',
+        settings: formats({ Item: WRAPPED, P10: BRL, Mediana: BRL, P90: BRL }),
+        at: at(48, 0, 24, 9),
       },
     ],
   },

@@ -10,12 +10,14 @@ import { World } from '#src/sandbox/world.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { lastDayToContest, localDay } from '#test/support/figures/calendar.ts'
-import { CARDS, type Cell, type Row } from '#test/support/figures/cards.ts'
+import type { Cell, Row } from '#test/support/figures/card.ts'
+import { CARDS } from '#test/support/figures/cards.ts'
 import { MONTH_AHEAD, STATE } from '#test/support/figures/corners.ts'
 import { type History, historyOf, type Reading } from '#test/support/figures/history.ts'
 import { inState, type Picture, pictureAt } from '#test/support/figures/picture.ts'
 import { funnelDrawing, portionDrawings, type RunItself, reportOf } from '#test/support/figures/report.ts'
 import { type Bars, buyerBars, demandBars, severityBars } from '#test/support/figures/report_lists.ts'
+import { weeksDrawing } from '#test/support/figures/report_opening.ts'
 import { ANALYSED, entriesOf, storyUntil } from '#test/support/figures/story.ts'
 import { syncHere } from '#test/support/here.ts'
 import { settingsFor } from '#test/support/project.ts'
@@ -135,15 +137,26 @@ describe.each([
     expect(Object.keys(parts)).toEqual(Object.keys(reportOf(picture, run)))
   })
 
-  it.each(['topo', 'funil', 'valor', 'sessoes', 'requisitos', 'alertas', 'orgaos', 'qualidade', 'fim'])(
-    '%s',
-    part => {
-      expect(figuresOf(parts[part] ?? '')).toEqual(reportOf(picture, run)[part])
-    },
-  )
+  it.each([
+    'topo',
+    'decidir',
+    'mudou',
+    'semanas',
+    'funil',
+    'valor',
+    'sessoes',
+    'requisitos',
+    'alertas',
+    'orgaos',
+    'qualidade',
+    'fim',
+  ])('%s', part => {
+    expect(figuresOf(parts[part] ?? '')).toEqual(reportOf(picture, run)[part])
+  })
 
   it('in its drawings', () => {
-    const { funil = '', valor = '', requisitos = '', alertas = '', orgaos = '' } = parts
+    const { semanas = '', funil = '', valor = '', requisitos = '', alertas = '', orgaos = '' } = parts
+    expect(writtenIn(semanas)).toEqual([weeksDrawing(picture)])
     expect(writtenIn(funil)).toEqual([funnelDrawing(picture)])
     expect(writtenIn(valor)).toEqual(portionDrawings(picture))
     expectBars(barsOf(requisitos), demandBars(picture))

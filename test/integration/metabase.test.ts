@@ -37,6 +37,7 @@ test('one run sets up a new Metabase, and a second changes nothing', async () =>
     'Funil e carteira',
     'Agenda e pendências',
     'Riscos jurídicos',
+    'Decisões',
   ])
 
   const { state } = metabase

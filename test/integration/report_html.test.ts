@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -7,6 +7,7 @@ import { renderLatestReport, writeReport } from '#src/present/report/report.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { companyPaths } from '#src/store/company.ts'
+import { Database } from '#src/store/warehouse/database.ts'
 import { configured } from '#test/support/alerting.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
@@ -120,6 +121,9 @@ describe('the report of a company', () => {
     expect(empty).not.toContain('<svg')
     expect(empty).not.toContain('<table')
     expect(textOf(empty)).toContain('Nenhum edital é acompanhado neste momento.')
+    expect(textOf(empty)).toContain('Nada a decidir')
+    expect(textOf(empty)).toContain('Nada mudou nos últimos 7 dias.')
+    expect(textOf(empty)).toContain('Nenhum edital novo nas últimas 12 semanas.')
     expect(tilesOf(empty)).toMatchObject({ 'Editais em andamento': '0', 'Valor em disputa': 'R$ 0' })
 
     const bare = { orgao: undefined, objeto: undefined, valor_estimado: undefined, status: 'screening' }
@@ -150,12 +154,12 @@ describe('the report of a company', () => {
       kind === 'analysis' && id === idOf(7) ? { status: 200, body: 'no JSON' } : undefined
     await company.syncHere()
     const page = await render(company)
-    expect(rowsOf(page, 'Próximas sessões: as primeiras 50')).toHaveLength(51)
-    expect(textOf(page)).toContain('… e mais 10 sessões até')
-    expect(rowsOf(page, 'Prazos de impugnação e esclarecimento em aberto: os primeiros 30')).toHaveLength(31)
-    expect(textOf(page)).toContain('… e mais 29 alertas com prazo em aberto')
-    expect(rowsOf(page, 'Órgãos por valor em andamento: os 20 maiores')).toHaveLength(21)
-    expect(textOf(page)).toContain('… e mais 40 órgãos')
+    expect(rowsOf(page, 'Próximas sessões: as primeiras 15')).toHaveLength(16)
+    expect(textOf(page)).toContain('… e mais 45 sessões até')
+    expect(rowsOf(page, 'Prazos de impugnação e esclarecimento em aberto: os primeiros 12')).toHaveLength(13)
+    expect(textOf(page)).toContain('… e mais 47 alertas com prazo em aberto')
+    expect(rowsOf(page, 'Órgãos por valor em andamento: os 10 maiores')).toHaveLength(11)
+    expect(textOf(page)).toContain('… e mais 50 órgãos')
     expect(rowsOf(page, 'Em quarentena, por motivo')[1]).toMatch(/^análise the body is not JSON 1 /)
     expect(Buffer.byteLength(page)).toBeLessThan(MAX_BYTES)
 
@@ -163,6 +167,22 @@ describe('the report of a company', () => {
     const later = textOf(await render(company, new Date(Date.now() + 40 * DAY_MS)))
     expect(later).toContain('A última leitura completa foi há 40 dias')
     expect(later).toContain('Nenhuma sessão de edital em andamento até')
+  })
+
+  it('of a snapshot that an earlier version wrote has the marts of this one', async () => {
+    const company = await startCompany([ahead(1, 3)])
+    await company.syncHere()
+    const now = new Date()
+    const before = await render(company, now)
+    const latest = await realpath(join(lakeOf(company), 'latest'))
+    const catalog = await Database.open(join(latest, 'catalog.duckdb'))
+    await catalog.run('DROP VIEW mudancas_parecer')
+    catalog.close()
+    await expect(render(company, now)).rejects.toThrow(/mudancas_parecer/)
+    const manifest = join(latest, 'manifest.json')
+    const text = await readFile(manifest, 'utf8')
+    await writeFile(manifest, JSON.stringify({ ...JSON.parse(text), catalog_hash: 'of another version' }))
+    expect(await render(company, now)).toBe(before)
   })
 
   it('is written by a command, beside the lake or to a given path, completely or not at all', async () => {

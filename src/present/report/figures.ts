@@ -4,9 +4,12 @@
 export const LIMITS = {
   sessionDays: 30,
   soonDays: 7,
-  sessions: 50,
-  alerts: 30,
-  buyers: 20,
+  contestDays: 5,
+  weeks: 12,
+  decisions: 10,
+  sessions: 15,
+  alerts: 12,
+  buyers: 10,
   demands: 8,
   problems: 10,
 } as const
@@ -78,6 +81,40 @@ export type Portion = BySession & {
   readonly valor: number
 }
 
+/** A notice in progress that somebody must decide on, and why. */
+export type Decision = {
+  /** The first day on which it is too late, if that day passes. */
+  readonly ate: Date
+  readonly dias: number
+  /** It is recommended, its session is near, and nobody confirmed the participation. */
+  readonly confirmar: boolean
+  /** The participation is confirmed, the session is near, and requirements are red. */
+  readonly habilitar: boolean
+  /** Critical and high alerts whose deadline to contest is near. */
+  readonly alertas_graves: number
+  readonly vermelhos: number
+  readonly verdict_recommendation: string | null
+  readonly data_sessao_local: Date | null
+  readonly orgao: string | null
+  readonly uf: string | null
+  readonly numero: string | null
+  readonly objeto: string | null
+  readonly valor: number | null
+  readonly pncp_url: string | null
+}
+
+/** How many notices changed in a way, in the last day and in the last week. */
+export type Change = { readonly mudanca: string; readonly um_dia: number; readonly sete_dias: number }
+
+/** A week from Monday on. */
+export type Week = {
+  readonly semana: Date
+  readonly novos: number
+  readonly valor_novos: number
+  readonly prontos: number
+  readonly descartados: number
+}
+
 export type SessionDay = { readonly dia: Date; readonly sessoes: number }
 
 export type Session = {
@@ -110,10 +147,35 @@ export type Demand = {
   readonly sem_avaliacao: number
 }
 
-export type Missing = {
+/** A red requirement, and the notices whose session is not past in which it is red. */
+export type Blocker = {
   readonly titulo: string
   readonly categoria: string | null
   readonly editais: number
+  readonly valor: number
+  /** Notices in which nothing else is red. */
+  readonly so_este: number
+}
+
+/** Notices in progress with a payment risk; null if nobody judged it. */
+export type Exposure = {
+  readonly risco: string | null
+  readonly editais: number
+  readonly confirmados: number
+  readonly valor: number
+  readonly valor_futuras: number
+}
+
+export type Stakes = {
+  /** Discarded although recommended. */
+  readonly descartados: number
+  readonly valor_descartados: number
+  /** Recommended and not confirmed, with a session in the weeks that are over. */
+  readonly perdidos: number
+  readonly valor_perdidos: number
+  /** What sessions from today on tie up. */
+  readonly garantias: number
+  readonly investimento: number
 }
 
 /** Alerts of a severity that are not opportunities: an opportunity is not a risk, whatever its severity. */
@@ -181,13 +243,18 @@ export type Figures = {
   readonly today: Date
   readonly freshness: Freshness
   readonly key: KeyFigures
+  readonly decisions: Bounded<Decision>
+  readonly changes: readonly Change[]
+  readonly weeks: readonly Week[]
   readonly funnel: readonly Phase[]
   readonly states: readonly Portion[]
   readonly modalities: readonly Portion[]
   readonly sessionDays: readonly SessionDay[]
   readonly sessions: Bounded<Session>
   readonly demands: readonly Demand[]
-  readonly missing: readonly Missing[]
+  readonly blockers: readonly Blocker[]
+  readonly stakes: Stakes
+  readonly exposures: readonly Exposure[]
   readonly alertCounts: readonly AlertCount[]
   readonly alerts: Bounded<Alert>
   readonly buyers: Bounded<Buyer>

@@ -1,4 +1,4 @@
-import type { Database, Row } from '#src/store/warehouse/database.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
 import {
   type Alert,
   type AlertCount,
@@ -10,7 +10,6 @@ import {
   type Freshness,
   type KeyFigures,
   LIMITS,
-  type Missing,
   type Phase,
   type Portion,
   type Quarantined,
@@ -18,9 +17,9 @@ import {
   type SessionDay,
 } from './figures.ts'
 import { localTime } from './format.ts'
-
-/** Maximum characters read of a text; the page cuts texts even shorter. */
-const TEXT = 600
+import { readChanges, readDecisions, readWeeks } from './opening_queries.ts'
+import { bounded, sumOfValues, TEXT, type Today, type Total } from './query_parts.ts'
+import { readBlockers, readExposures, readStakes } from './stake_queries.ts'
 
 /**
  * Reads the report's figures from a snapshot's marts. Distances in days are counted from `now`, not from the
@@ -37,13 +36,18 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
     today,
     freshness,
     key: await readKeyFigures(db, at),
+    decisions: await readDecisions(db, at, localNow),
+    changes: await readChanges(db, now),
+    weeks: await readWeeks(db, at),
     funnel: await readFunnel(db, now, at),
     states: await readPortions(db, at, 'uf'),
     modalities: await readPortions(db, at, 'modalidade'),
     sessionDays: await readSessionDays(db, at),
     sessions: await readSessions(db, at),
     demands: await readDemands(db),
-    missing: await readMissing(db),
+    blockers: await readBlockers(db, at),
+    stakes: await readStakes(db, at),
+    exposures: await readExposures(db, at),
     alertCounts: await readAlertCounts(db),
     alerts: await readAlerts(db, at),
     buyers: await readBuyers(db, at),
@@ -63,15 +67,6 @@ const BY_SESSION = [
 }))
 const COUNTS_BY_SESSION = BY_SESSION.map(({ count }) => count).join(', ')
 const VALUES_BY_SESSION = BY_SESSION.map(({ value }) => value).join(', ')
-
-/** Summed as decimals, so that the order of the rows does not matter. */
-function sumOfValues(those: string | undefined): string {
-  const only = those ? ` FILTER (${those})` : ''
-  return `coalesce(sum(valor_estimado_informado::DECIMAL(20, 4))${only}, 0)::DOUBLE`
-}
-
-/** `2026-11-21` in the time zone of the notices. */
-type Today = { readonly today: string }
 
 async function readFreshness(db: Database): Promise<Freshness> {
   return await db.row<Freshness>(
@@ -173,15 +168,6 @@ async function readDemands(db: Database): Promise<Demand[]> {
   )
 }
 
-/** The requirements that are red in the most notices; a requirement of only one notice is not a pattern. */
-async function readMissing(db: Database): Promise<Missing[]> {
-  return await db.rows<Missing>(
-    `SELECT left(trim(titulo), ${TEXT}) AS titulo, min(left(categoria, ${TEXT})) AS categoria, count(DISTINCT edital_id) AS editais
-     FROM pendencias_habilitacao WHERE em_andamento AND status = 'red' AND trim(titulo) <> ''
-     GROUP BY 1 HAVING editais > 1 ORDER BY editais DESC, 1 LIMIT ${LIMITS.demands}`,
-  )
-}
-
 async function readAlertCounts(db: Database): Promise<AlertCount[]> {
   return await db.rows<AlertCount>(
     `SELECT left(severidade, ${TEXT}) AS severidade, count(*) FILTER (type = 'risk') AS riscos,
@@ -247,10 +233,4 @@ async function readDrift(db: Database): Promise<Bounded<Drift>> {
        FROM schema_drift ORDER BY last_seen_at DESC, path, kind LIMIT ${LIMITS.problems}`,
     ),
   )
-}
-
-type Total = { readonly total: number }
-
-function bounded<T extends Row>(rows: readonly (T & Total)[]): Bounded<T> {
-  return { rows, total: rows[0]?.total ?? 0 }
 }

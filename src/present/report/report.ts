@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
-import { openSnapshot } from '#src/store/lake/read.ts'
+import { openWithOurMarts } from '#src/store/lake/read.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { page } from './page.ts'
 import { readFigures } from './queries.ts'
@@ -23,7 +23,7 @@ export async function renderReport(db: Database, { now }: At): Promise<string> {
  * @throws FatalError if there is no snapshot yet.
  */
 export async function renderLatestReport(lake: string, at: At): Promise<string> {
-  const { db } = await openSnapshot(lake)
+  const db = await openWithOurMarts(lake)
   try {
     return await renderReport(db, at)
   } finally {

@@ -1,8 +1,18 @@
 import { alerts } from './alerts.ts'
 import { type Bar, barChart, stackedChart } from './charts.ts'
-import { type Buyer, type Demand, type Figures, LIMITS, type Phase, type Portion } from './figures.ts'
+import {
+  type Buyer,
+  type Demand,
+  type Exposure,
+  type Figures,
+  LIMITS,
+  type Phase,
+  type Portion,
+  type Stakes,
+} from './figures.ts'
 import { counted, day, days, line, NONE, number, percent, shortMoney, wholeMoney } from './format.ts'
 import { type Html, html } from './html.ts'
+import { changes, decisions, weeks } from './opening.ts'
 import {
   capital,
   MAX_CODE,
@@ -33,6 +43,9 @@ const COLOURS = [
 
 export function sections(figures: Figures): readonly Section[] {
   return [
+    { id: 'decidir', title: 'Para decidir hoje', body: decisions(figures) },
+    { id: 'mudou', title: 'O que mudou', body: changes(figures) },
+    { id: 'semanas', title: 'Tendência', body: weeks(figures) },
     { id: 'funil', title: 'Funil', body: funnel(figures) },
     { id: 'valor', title: 'Valor por UF e modalidade', body: values(figures) },
     { id: 'sessoes', title: `Sessões dos próximos ${LIMITS.sessionDays} dias`, body: sessions(figures) },
@@ -42,7 +55,7 @@ export function sections(figures: Figures): readonly Section[] {
   ]
 }
 
-function funnel({ funnel, key }: Figures): Html {
+function funnel({ funnel, key, stakes }: Figures): Html {
   const total = funnel.reduce((sum, { editais }) => sum + editais, 0)
   if (total === 0) return nothing('Nenhum edital é acompanhado neste momento.')
   const open = funnel.filter(phase => phase.em_andamento)
@@ -61,31 +74,40 @@ function funnel({ funnel, key }: Figures): Html {
       ? html`; a fase com mais editais em andamento é <b>${line(largest.fase, MAX_CODE)}</b>, com ${number(largest.editais)}`
       : null
   }.</p>
+${givenUp(stakes)}
 ${barChart(summary, bars)}
-${table({
-  caption: 'Editais, valor estimado e tempo por fase',
-  columns: [
-    { head: 'Fase', cell: (phase: Phase) => line(phase.fase, MAX_NAME) },
-    { head: 'Editais', kind: 'number', cell: phase => number(phase.editais) },
-    { head: 'Sessão futura', kind: 'number', cell: phase => number(phase.futuras) },
-    { head: 'Passada', kind: 'number', cell: phase => number(phase.passadas) },
-    { head: 'Sem data', kind: 'number', cell: phase => number(phase.sem_data) },
-    { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
-    { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
-    { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
-    { head: 'Idade mediana', kind: 'number', cell: phase => days(phase.idade_dias) },
-    { head: 'Na fase (mediana)', kind: 'number', cell: timeInPhase },
-  ],
-  rows: funnel,
-})}
+${numbers(
+  table({
+    caption: 'Editais, valor estimado e tempo por fase',
+    columns: [
+      { head: 'Fase', cell: (phase: Phase) => line(phase.fase, MAX_NAME) },
+      { head: 'Editais', kind: 'number', cell: phase => number(phase.editais) },
+      { head: 'Sessão futura', kind: 'number', cell: phase => number(phase.futuras) },
+      { head: 'Passada', kind: 'number', cell: phase => number(phase.passadas) },
+      { head: 'Sem data', kind: 'number', cell: phase => number(phase.sem_data) },
+      { head: 'Sem valor', kind: 'number', cell: phase => number(phase.sem_valor) },
+      { head: 'Valor total', kind: 'number', cell: phase => wholeMoney(phase.valor_total) },
+      { head: 'Valor mediano', kind: 'number', cell: phase => wholeMoney(phase.valor_mediano) },
+      { head: 'Idade mediana', kind: 'number', cell: phase => days(phase.idade_dias) },
+      { head: 'Na fase (mediana)', kind: 'number', cell: timeInPhase },
+    ],
+    rows: funnel,
+  }),
+)}
 <p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
+}
+
+/** What the company let go although the analysis recommends to take part. */
+function givenUp({ descartados, valor_descartados, perdidos, valor_perdidos }: Stakes): Html | null {
+  if (descartados + perdidos === 0) return null
+  return html`<p class="lead">Contra o parecer: ${counted(descartados, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(valor_descartados)}); nas últimas ${LIMITS.weeks} semanas, ${counted(perdidos, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(valor_perdidos)}).</p>`
 }
 
 function timeInPhase({ na_fase_dias, medidos, censurados }: Phase): Html {
   return html`${days(na_fase_dias)}${medidos + censurados > 0 && html` <small>${counted(medidos, 'medido', 'medidos')}, ${number(censurados)} não</small>`}`
 }
 
-function demands({ demands, missing, key }: Figures): Html {
+function demands({ demands, blockers, key }: Figures): Html {
   const total = demands.reduce((sum, demand) => sum + allOf(demand), 0)
   if (total === 0) return nothing('Nenhum requisito analisado nos editais em andamento.')
   const yellow = demands.reduce((sum, { amarelos }) => sum + amarelos, 0)
@@ -104,29 +126,33 @@ function demands({ demands, missing, key }: Figures): Html {
   const shown = demands.slice(0, MAX_TABLE_ROWS)
   return html`<p class="lead"><b>${counted(key.requisitos_vermelhos, 'requisito vermelho', 'requisitos vermelhos')}</b> em ${counted(key.editais_com_vermelho, 'edital em andamento', 'editais em andamento')}, e ${counted(yellow, 'amarelo', 'amarelos')}, de ${counted(total, 'requisito', 'requisitos')}.</p>
 ${stackedChart(`Requisitos por categoria e cor: ${summary}.`, colours, stacks)}
-${table({
-  caption: 'Requisitos dos editais em andamento por categoria e cor',
-  columns: [
-    { head: 'Categoria', cell: (demand: Demand) => categoryName(demand.categoria) },
-    ...colours.map(({ head, of }) => ({
-      head,
-      kind: 'number' as const,
-      cell: (demand: Demand) => number(demand[of]),
-    })),
-  ],
-  rows: shown,
-})}
+${numbers(
+  table({
+    caption: 'Requisitos dos editais em andamento por categoria e cor',
+    columns: [
+      { head: 'Categoria', cell: (demand: Demand) => categoryName(demand.categoria) },
+      ...colours.map(({ head, of }) => ({
+        head,
+        kind: 'number' as const,
+        cell: (demand: Demand) => number(demand[of]),
+      })),
+    ],
+    rows: shown,
+  }),
+)}
 ${more(demands.length - shown.length, 'categoria', 'categorias')}
 ${
-  missing.length > 0 &&
+  blockers.length > 0 &&
   table({
-    caption: 'O que mais falta: requisitos vermelhos em mais de um edital',
+    caption: 'O que mais bloqueia: requisitos vermelhos, pelo valor dos editais cuja sessão não passou',
     columns: [
       { head: 'Requisito', kind: 'wide', cell: row => line(row.titulo, MAX_OBJECT) },
       { head: 'Categoria', cell: row => categoryName(row.categoria) },
       { head: 'Editais', kind: 'number', cell: row => number(row.editais) },
+      { head: 'Só este falta', kind: 'number', cell: row => number(row.so_este) },
+      { head: 'Valor bloqueado', kind: 'number', cell: row => wholeMoney(row.valor) },
     ],
-    rows: missing,
+    rows: blockers,
   })
 }`
 }
@@ -188,7 +214,7 @@ ${numbers(
 )}${more(all.length - shown.length, 'linha', 'linhas', 'na tabela')}`
 }
 
-function buyers({ buyers: { rows, total }, key }: Figures): Html {
+function buyers({ buyers: { rows, total }, exposures, key }: Figures): Html {
   const [first] = rows
   if (!first) return nothing('Nenhum órgão com edital em andamento.')
   const sum = rows.reduce((sum, { valor }) => sum + valor, 0)
@@ -211,7 +237,18 @@ ${table({
   ],
   rows,
 })}
-${more(total - rows.length, 'órgão', 'órgãos')}`
+${more(total - rows.length, 'órgão', 'órgãos')}
+${table({
+  caption: 'Editais em andamento por risco de pagamento',
+  columns: [
+    { head: 'Risco', cell: ({ risco }: Exposure) => capital(riskName(risco) ?? 'não avaliado') },
+    { head: 'Editais', kind: 'number', cell: ({ editais }) => number(editais) },
+    { head: 'Confirmados', kind: 'number', cell: ({ confirmados }) => number(confirmados) },
+    { head: 'Valor em andamento', kind: 'number', cell: ({ valor }) => wholeMoney(valor) },
+    { head: 'Em disputa', kind: 'number', cell: ({ valor_futuras }) => wholeMoney(valor_futuras) },
+  ],
+  rows: exposures,
+})}`
 }
 
 function buyerName({ orgao, uf }: Buyer): string {

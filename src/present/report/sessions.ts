@@ -9,6 +9,7 @@ import {
   line,
   money,
   number,
+  shortMoney,
   timeOfDay,
   weekday,
 } from './format.ts'
@@ -25,7 +26,9 @@ const VERDICT_BADGES: Readonly<Record<string, string>> = {
   nao_recomendado: 'red',
 }
 
-export function sessions({ sessions: { rows, total }, sessionDays, key, localNow, today }: Figures): Html {
+export function sessions(figures: Figures): Html {
+  const { sessions, sessionDays, key, stakes, localNow, today } = figures
+  const { rows, total } = sessions
   if (rows.length === 0) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
   const first = rows.find(({ data_sessao_local }) => !isOver(data_sessao_local, localNow))
   return html`<p class="lead">${counted(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias.${first && ` A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.`}</p>
@@ -41,7 +44,10 @@ ${columnChart(
     colour: index < LIMITS.soonDays ? 'accent' : 'quiet',
   })),
 )}
-<p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.</p>
+<p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.${
+    stakes.garantias + stakes.investimento > 0 &&
+    ` As sessões de hoje em diante exigem ${shortMoney(stakes.garantias)} em garantias e ${shortMoney(stakes.investimento)} de investimento.`
+  }</p>
 ${table({
   caption: `Próximas sessões${total > rows.length ? `: as primeiras ${rows.length}` : ''}`,
   columns: [

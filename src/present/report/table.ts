@@ -16,12 +16,18 @@ type Options<T> = {
   readonly rows: readonly T[]
 }
 
+/** Numbers only: texts need more room. */
+const MAX_COLUMNS_ON_A_PHONE = 3
+
 /**
  * A table whose first column names the row. On a phone each row becomes a card, so each cell has a label. The roles
  * keep it a table for screen readers: some browsers drop the table semantics if CSS changes the layout.
  */
 export function table<T>({ caption, columns, rows }: Options<T>): Html {
-  // Short cards: numbers are side by side.
+  // Everything else becomes cards on a phone.
+  const small =
+    columns.length <= MAX_COLUMNS_ON_A_PHONE && columns.slice(1).every(({ kind }) => kind === 'number')
+  // Rows of numbers are lower in print.
   const numeric = columns.slice(1).every(({ kind }) => kind === 'number')
   // Long texts need the full width even on a tablet.
   const listed = columns.slice(1).some(({ kind }) => kind === 'wide')
@@ -37,7 +43,7 @@ export function table<T>({ caption, columns, rows }: Options<T>): Html {
     })
     return html`<tr role="row">${cells}</tr>\n`
   })
-  return html`<div class="table${numeric && ' numeric'}${listed && ' listed'}"><table role="table"><caption>${caption}</caption>
+  return html`<div class="table${small ? null : ' cards'}${numeric && ' numeric'}${listed && ' listed'}"><table role="table"><caption>${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead>
 <tbody role="rowgroup">
 ${body}</tbody></table></div>`

@@ -13,9 +13,12 @@ import type { SnapshotFile } from './manifest.ts'
 
 const LOCAL_TIME = 'local_time'
 const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
-/** Which values are implausible; its parameter is `valor`. */
-const SUSPECT_VALUE = 'valor_suspeito'
-const MACRO_FILE = join(import.meta.dirname, `../../../schema/macros/${SUSPECT_VALUE}.sql`)
+const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
+/** What marts compute of one value. */
+const MACROS = [
+  { name: 'valor_suspeito', parameter: 'valor' },
+  { name: 'unidade_comparavel', parameter: 'unidade' },
+] as const
 
 /** A snapshot shown by a catalog. */
 export type CatalogSource = {
@@ -84,7 +87,7 @@ export async function createRelations(
 ): Promise<void> {
   const marts = await readMarts()
   await db.run(localTime(sources))
-  await db.run(await suspectValue())
+  for (const macro of await readMacros()) await db.run(macro)
   await createTableRelations(db, sources, tablesAs)
   for (const mart of MARTS) await create(db, 'VIEW', mart, marts.get(mart.name) as string)
 }
@@ -116,7 +119,7 @@ function earlierVersion(sources: readonly CatalogSource[]): FatalError {
 
 /** Covers everything that shapes a catalog besides its files. If it differs, a new snapshot is written. */
 export async function catalogHash(sourceTimezone: string): Promise<string> {
-  const macros = [localTime([{ company: '', sourceTimezone }]), await suspectValue()]
+  const macros = [localTime([{ company: '', sourceTimezone }]), ...(await readMacros())]
   const parts = [
     ...macros,
     placeOf(''),
@@ -182,9 +185,13 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
   return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
 }
 
-/** The macro by which marts judge values of notices and of items. */
-async function suspectValue(): Promise<string> {
-  return `CREATE MACRO ${SUSPECT_VALUE}(valor) AS ${await readFile(MACRO_FILE, 'utf8')}`
+function readMacros(): Promise<string[]> {
+  return Promise.all(
+    MACROS.map(async ({ name, parameter }) => {
+      const sql = await readFile(join(MACROS_DIRECTORY, `${name}.sql`), 'utf8')
+      return `CREATE MACRO ${name}(${parameter}) AS ${sql}`
+    }),
+  )
 }
 
 type Kind = 'VIEW' | 'TABLE'

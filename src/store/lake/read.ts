@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FatalError } from '#src/platform/errors.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { type CatalogSource, createRelations } from './catalog.ts'
+import { type CatalogSource, catalogHash, createRelations } from './catalog.ts'
 import { readLatest, requireLatest } from './latest.ts'
 import type { Manifest } from './manifest.ts'
 
@@ -17,6 +17,18 @@ export async function openSnapshot(
 ): Promise<{ db: Database; manifest: Manifest }> {
   const manifest = await requireLatest(lake)
   return { db: await openManifest(manifest, temporaryDirectory), manifest }
+}
+
+/**
+ * Opens the latest snapshot with the marts of this version of the program, even if another one wrote it: otherwise what
+ * asks them would fail after an upgrade, until the next run.
+ * @throws FatalError if nothing was published yet, or tables of the snapshot lack columns.
+ */
+export async function openWithOurMarts(lake: string, temporaryDirectory = tmpdir()): Promise<Database> {
+  const manifest = await requireLatest(lake)
+  if (manifest.catalog_hash === (await catalogHash(manifest.source_timezone)))
+    return await openManifest(manifest, temporaryDirectory)
+  return (await openSnapshots([lake], temporaryDirectory)).db
 }
 
 /** Opens the snapshot of this manifest as a read-only database, even if it is no longer the latest. */

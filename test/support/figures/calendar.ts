@@ -71,7 +71,11 @@ function isHoliday(day: Day): boolean {
   const date = day.toString().slice(5)
   // Law 14.759/2023.
   if (date === '11-20') return day.year >= 2024
-  return HOLIDAYS.includes(date) || day.equals(easter(day.year).subtract({ days: 2 }))
+  return HOLIDAYS.includes(date) || day.equals(goodFriday(day.year))
+}
+
+export function goodFriday(year: number): Day {
+  return easter(year).subtract({ days: 2 })
 }
 
 /** Knuth, The Art of Computer Programming, 1.3.2, exercise 14. */

@@ -1,5 +1,7 @@
 import { down, known, median, type Order, sorted } from './arithmetic.ts'
-import { inUtc, localTime, mondayOf } from './calendar.ts'
+import { localTime, mondayOf } from './calendar.ts'
+import { type Card, type Cell, date, type Row, WEEKDAYS } from './card.ts'
+import { decisionCards } from './decision_cards.ts'
 import { labelOf } from './labels.ts'
 import {
   alertsOf,
@@ -16,22 +18,10 @@ import {
 } from './lists.ts'
 import { type Notice, PHASES, type Picture, phasesOf } from './picture.ts'
 
-/** A number that is rounded, or grows during the test: at most `within` away from `about`. */
-export type About = { readonly about: number; readonly within: number }
-export type Cell = string | number | Date | null | About
-export type Row = Readonly<Record<string, Cell>>
-
-/** The rows that a card must show for a picture. */
-export type Card = (picture: Picture) => Row[]
-
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
 const GRAVE = ['critical', 'high']
-const WEEKDAYS = ['segunda', 'terça', 'quarta', 'quinta', 'sexta', 'sábado', 'domingo']
 
-type Local = Temporal.PlainDate | Temporal.PlainDateTime
-
-const date = (local: Local | null): Date | null => local && inUtc(local)
 const days = (day: Temporal.PlainDate | null, picture: Picture) => day && daysTo(day, picture)
 const number = (name: string, value: number): Row[] => [{ [name]: value }]
 /** Cards round ages to one decimal, and are queried seconds after the picture was taken. */
@@ -394,4 +384,4 @@ const risks: Readonly<Record<string, Card>> = {
 }
 
 /** All cards, by key. */
-export const CARDS: Readonly<Record<string, Card>> = { ...funnel, ...agenda, ...risks }
+export const CARDS: Readonly<Record<string, Card>> = { ...funnel, ...agenda, ...risks, ...decisionCards }

@@ -51,6 +51,8 @@ export function cornersOf(run: number, now: Date): Entry[] {
     ...moves(make, run, now),
     ...broken(make, run),
     ...strangers(make, run),
+    ...decided(make, ahead, run),
+    ...priced(make, ahead),
   ]
 }
 
@@ -351,6 +353,111 @@ function strangers(make: Make, run: number): Entry[] {
         items: [1, 2, 3].map(numero_item => ({ numero_item, marca: 'X', quantidade: 'um' })),
         alerts: [{ type: 'rumor', severity: 'extreme', title: 'Ouvi dizer', action_type: 'rezar' }],
       },
+    ),
+  ]
+}
+
+/** Notices with verdicts that were followed, ignored, missed, and changed. */
+function decided(make: Make, ahead: Ahead, run: number): Entry[] {
+  const verdict = (recommendation: string | undefined) => ({
+    verdict: { recommendation, reason: `Porque ${recommendation}` },
+  })
+  const verdicts = ['participar', 'cautela', 'nao_recomendado', 'talvez', undefined]
+  const discarded = { status: 'discarded', discard_reason: 'Contra o parecer', valor_estimado: 5000 }
+  const over = { data_sessao: `${ahead(-2)}T10:00:00`, valor_estimado: 6000 }
+  // By run; the same verdict again is no change, and a wrong one is not there.
+  const stories = [
+    ['participar', 'cautela', 'participar'],
+    ['cautela', 'cautela', 'nao_recomendado'],
+    [undefined, 'cautela', undefined],
+    ['talvez', 'participar', 'outra'],
+    ['participar', 'participar', 'participar'],
+  ]
+  return [
+    ...verdicts.map((recommendation, index) => make(350 + index, discarded, verdict(recommendation))),
+    make(355, { ...discarded, valor_estimado: 0 }, verdict('participar')),
+    ...verdicts.map((recommendation, index) => make(360 + index, over, verdict(recommendation))),
+    // Confirmed, discarded, over and expired, of today, and long ago.
+    make(365, { ...over, participation_confirmed: true }, verdict('participar')),
+    make(366, { ...over, participation_confirmed: undefined }, verdict('cautela')),
+    make(367, { ...over, status: 'discarded', discard_reason: 'Tarde' }, verdict('participar')),
+    make(368, { ...over, status: 'expired' }, verdict('participar')),
+    make(369, { ...over, data_sessao: ahead(0) }, verdict('participar')),
+    ...[83, 84].map((ago, index) =>
+      make(370 + index, { ...over, data_sessao: ahead(-ago) }, verdict('cautela')),
+    ),
+    ...stories.map((those, index) => make(375 + index, {}, verdict(those[run]))),
+    // Confirmed, with a requirement that is red, in time and too late.
+    ...[0, 6, 7].map((days, index) =>
+      make(
+        385 + index,
+        { data_sessao: ahead(days), participation_confirmed: true },
+        { requirements: [{ category: 'outros', title: 'Falta', status: 'red' }] },
+      ),
+    ),
+    // A session and a value that change, one of them there and back, and one that is only written differently.
+    make(380, { data_sessao: `${ahead(run + 2)}T10:00:00-03:00`, ...movedAt(run) }),
+    make(381, { valor_estimado: run === 1 ? 8000 : 7000, ...movedAt(run) }),
+    make(382, {
+      data_sessao: run === 1 ? `${ahead(9)}T12:00:00Z` : `${ahead(9)}T09:00:00-03:00`,
+      ...movedAt(run),
+    }),
+  ]
+}
+
+/** Guarantees, requirements that block, and items that can be compared. */
+function priced(make: Make, ahead: Ahead): Entry[] {
+  const pricing = (
+    garantia_proposta: unknown,
+    garantia_contratual?: unknown,
+    investimento_total?: unknown,
+  ) => ({
+    pricing: { garantia_proposta, garantia_contratual, investimento_total },
+  })
+  const red = (title: string, status = 'red') => ({ category: 'garantias', title, status })
+  const item = (descricao: string | undefined, unidade_medida: string | undefined, preco: unknown) => ({
+    descricao,
+    unidade_medida,
+    valor_unitario_estimado: preco,
+  })
+  const near = { data_sessao: `${ahead(13)}T10:00:00`, valor_estimado: 50_000 }
+  return [
+    make(400, near, pricing(100.5, 200.25, 300)),
+    make(401, { ...near, participation_confirmed: true }, pricing(0, undefined, 700)),
+    make(402, near, pricing(-5, 99_999_999.99, 1e300)),
+    make(403, { ...near, data_sessao: ahead(-1) }, pricing(11)),
+    make(404, { ...near, data_sessao: undefined }, pricing(12)),
+    // One notice that two requirements block, one that one blocks twice, and one without a value.
+    make(410, near, { requirements: [red('Garantia de 5 %'), red('Seguro')] }),
+    make(411, near, {
+      requirements: [red(' GARANTIA  de 5 % '), red('garantia de 5 %'), red('Seguro', 'yellow')],
+    }),
+    make(412, { ...near, valor_estimado: 0 }, { requirements: [red('Garantia de\t5 %')] }),
+    make(413, { ...near, data_sessao: ahead(-1) }, { requirements: [red('Seguro')] }),
+    make(420, near, {
+      items: [
+        ...[item('Papel A4', 'Unidade ', 10), item(' papel a4\u00a0', 'UND.', 12)],
+        ...[item('Papel A4', 'Caixa', 90), item('PAPEL A4', undefined, 3), item('Dois', 'UN', 1)],
+      ],
+    }),
+    make(421, near, {
+      items: [
+        ...[item('PAPEL A4', 'un', 20.5), item('Papel A4', 'cx', 80), item('papel a4', '', 4)],
+        ...[item('Dois', 'UN', 1), item('Dois', 'UN', 2), item('Zero', 'UN', 5)],
+      ],
+    }),
+    make(422, near, {
+      items: [
+        ...[item('Papel a4', 'UNID', 14), item('Papel A4', 'CAIXA', 85.5), item('Papel A4', ' - ', 5)],
+        ...[item('Zero', 'UN', 0), item('Zero', 'UN', -1), item('Papel A4', 'UN', 99_999_999.99)],
+        ...[item(undefined, 'UN', 1), item('', 'UN', 1), item('Papel A 4', 'UN', 1)],
+      ],
+    }),
+    // Prices of a notice in any phase count.
+    make(
+      423,
+      { ...near, status: 'discarded' },
+      { items: [item('Papel A4', 'Únidade', 11), item('Zero', 'UN', 6)] },
     ),
   ]
 }

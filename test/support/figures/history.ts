@@ -1,4 +1,5 @@
 import type { Entry } from '#src/sandbox/world.ts'
+import { localTimeOf } from './calendar.ts'
 import {
   ANALYSIS,
   contractText,
@@ -7,6 +8,9 @@ import {
   departures,
   isUsable,
   NOTICE,
+  numberOf,
+  textOf,
+  timeOf,
 } from './contract.ts'
 
 /** What the API served to a run; null if it answered with errors. */
@@ -21,8 +25,20 @@ export type Followed = {
   analysedFor: unknown
   /** Its stays in phases: from the run that first saw it there to the run that saw it elsewhere, or gone. */
   readonly phases: { readonly status: string; readonly since: Date; until: Date | null }[]
+  /** Its verdicts, each from the run that first saw it. */
+  readonly verdicts: Verdict[]
+  /** When its list fields were seen to change. */
+  readonly changes: Change[]
   goneAt: Date | null
 }
+
+export type Verdict = {
+  readonly recommendation: string | null
+  readonly reason: string | null
+  readonly at: Date
+}
+
+type Change = { readonly field: 'data_sessao' | 'valor_estimado'; readonly at: Date }
 
 /** A record that was unusable when last read. */
 export type SetAside = { readonly id: string; readonly kind: 'notice' | 'analysis'; readonly at: Date }
@@ -40,6 +56,30 @@ export type History = {
   readonly firstGoodAt: Date
   /** Phases whose analyses the last run would have requested. */
   readonly analysed: readonly string[]
+}
+
+/** Local, to the second, however it is written. */
+function sessionText({ data_sessao }: Document): string | null {
+  const time = timeOf(data_sessao)
+  return time && localTimeOf(time).toString({ smallestUnit: 'second' })
+}
+
+function unseen(edital: Document): Followed {
+  const lists = { phases: [], verdicts: [], changes: [] }
+  return { edital, analysis: null, analysedFor: null, goneAt: null, ...lists }
+}
+
+function changesBetween(before: Document, after: Document): Change['field'][] {
+  const value = ({ valor_estimado }: Document) => numberOf(valor_estimado)
+  return [
+    ...(sessionText(before) === sessionText(after) ? [] : (['data_sessao'] as const)),
+    ...(value(before) === value(after) ? [] : (['valor_estimado'] as const)),
+  ]
+}
+
+function verdictOf({ verdict }: Document): Omit<Verdict, 'at'> {
+  const { recommendation, reason } = (verdict ?? {}) as Document
+  return { recommendation: textOf(recommendation), reason: textOf(reason) }
 }
 
 /** The knowledge that follows from reading these documents at these times, and nothing else. */
@@ -67,7 +107,7 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
   function readNotice(edital: Document, at: Date): Followed {
     const id = String(edital.id)
     const before = followed.get(id)
-    const seen = before ?? { edital, analysis: null, analysedFor: null, phases: [], goneAt: null }
+    const seen: Followed = before ?? unseen(edital)
     const isNews =
       !before || before.goneAt || contractText(before.edital, NOTICE) !== contractText(edital, NOTICE)
     if (isNews) note(edital, NOTICE, at)
@@ -77,12 +117,16 @@ export function historyOf(readings: readonly Reading[], analysed: readonly strin
       if (stay) stay.until ??= at
       seen.phases.push({ status, since: at, until: null })
     }
+    if (before) seen.changes.push(...changesBetween(before.edital, edital).map(field => ({ field, at })))
     followed.set(id, Object.assign(seen, { edital, goneAt: null }))
     return seen
   }
 
   function readAnalysis(notice: Followed, analysis: Document, at: Date): void {
     if (JSON.stringify(notice.analysis) !== JSON.stringify(analysis)) note(analysis, ANALYSIS, at)
+    const verdict = verdictOf(analysis)
+    if (notice.verdicts.at(-1)?.recommendation !== verdict.recommendation)
+      notice.verdicts.push({ ...verdict, at })
     Object.assign(notice, { analysis, analysedFor: notice.edital.updated_at })
   }
 

@@ -16,6 +16,9 @@ export type Picture = {
   readonly state: string | null
   /** Of all notices, including those that are gone. */
   readonly stays: readonly Stay[]
+  readonly items: readonly Item[]
+  readonly newVerdicts: readonly NewVerdict[]
+  readonly moves: readonly Move[]
 }
 
 export type Phase = {
@@ -75,6 +78,8 @@ export type Notice = {
   readonly entryWasSeen: boolean
   readonly analysisState: 'current' | 'quarantined' | 'excluded' | 'pending'
   readonly recommendation: string | null
+  readonly reason: string | null
+  readonly capital: Capital
   readonly requirements: readonly Requirement[]
   readonly alerts: readonly Alert[]
   readonly risk: PaymentRisk
@@ -85,6 +90,35 @@ export type PaymentRisk = {
   readonly value: string | null
   readonly report: string | null
   readonly pricing: string | null
+}
+
+/** What an analysis says that a notice ties up, in BRL. */
+export type Capital = {
+  readonly proposal: number | null
+  readonly contract: number | null
+  readonly investment: number | null
+}
+
+export type Item = {
+  readonly noticeId: string
+  readonly description: string | null
+  readonly unit: string | null
+  /** Null if it is not plausible. */
+  readonly price: number | null
+}
+
+/** A notice seen in another phase than before. */
+export type Move = { readonly id: string; readonly to: string; readonly at: Date }
+
+/** A verdict other than the one before. */
+export type NewVerdict = {
+  readonly noticeId: string
+  readonly orgao: string | null
+  readonly objeto: string | null
+  readonly from: string | null
+  readonly to: string | null
+  readonly reason: string | null
+  readonly at: Date
 }
 
 export type Requirement = {
@@ -132,6 +166,9 @@ export function pictureAt(history: History, now: Date): Picture {
     state: null,
     open: live.filter(({ phase }) => phase.open),
     stays: followed.flatMap(notice => staysOf(notice, history)),
+    items: followed.flatMap(itemsOf),
+    newVerdicts: followed.flatMap(newVerdictsOf),
+    moves: followed.flatMap(movesOf),
   }
 }
 
@@ -149,6 +186,42 @@ function staysOf({ edital, phases }: Followed, { firstGoodAt }: History): Stay[]
     to: until,
     startWasSeen: index > 0 || Math.min(followedSince, since.getTime()) > firstGoodAt.getTime(),
   }))
+}
+
+function itemsOf({ edital, analysis }: Followed): Item[] {
+  return elementsOf(analysis, 'items').map(element => {
+    const price = numberOf(element.valor_unitario_estimado)
+    return {
+      noticeId: String(edital.id),
+      description: textOf(element.descricao),
+      unit: textOf(element.unidade_medida),
+      price: price === 0 ? null : plausible(price),
+    }
+  })
+}
+
+/** A notice that was gone and returned to the same phase did not move. */
+function movesOf({ edital, phases }: Followed): Move[] {
+  return phases
+    .slice(1)
+    .filter(({ status }, index) => status !== phases[index]?.status)
+    .map(({ status, since }) => ({ id: String(edital.id), to: status, at: since }))
+}
+
+function newVerdictsOf({ edital, verdicts }: Followed): NewVerdict[] {
+  return verdicts.slice(1).map(({ recommendation, reason, at }, index) => ({
+    noticeId: String(edital.id),
+    orgao: textOf(edital.orgao),
+    objeto: textOf(edital.objeto),
+    from: verdicts[index]?.recommendation ?? null,
+    to: recommendation,
+    reason,
+    at,
+  }))
+}
+
+function plausible(value: number | null): number | null {
+  return value === null || isSuspect(value) ? null : value
 }
 
 function noticeOf(followed: Followed, history: History): Notice {
@@ -184,6 +257,12 @@ function noticeOf(followed: Followed, history: History): Notice {
     entryWasSeen: stay?.startWasSeen === true,
     analysisState: analysisStateOf(followed, history),
     recommendation: textOf(partOf(analysis, 'verdict').recommendation),
+    reason: textOf(partOf(analysis, 'verdict').reason),
+    capital: {
+      proposal: plausible(numberOf(partOf(analysis, 'pricing').garantia_proposta)),
+      contract: plausible(numberOf(partOf(analysis, 'pricing').garantia_contratual)),
+      investment: plausible(numberOf(partOf(analysis, 'pricing').investimento_total)),
+    },
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),
     alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contest)),
     risk: riskOf(

@@ -1,6 +1,7 @@
 import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/present/report/format.ts'
 import { driftKindName, recordKindName, runStatusName } from '#src/present/report/words.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
+import { discardedAgainst, missedOf } from './decisions.ts'
 import {
   alertsOf,
   bySession,
@@ -14,6 +15,7 @@ import {
 import { type Notice, type Phase, type Picture, phasesOf } from './picture.ts'
 import { isSoon, momentOf, more, SOON, sentences, table } from './report_lines.ts'
 import { alerts, buyers, demands, sessions } from './report_lists.ts'
+import { changes, decisions, weeks } from './report_opening.ts'
 
 /** The text of each part of the report, line by line, as `figuresOf` reads it from the page. */
 export type ReportText = Readonly<Record<string, readonly string[]>>
@@ -29,6 +31,9 @@ export type RunItself = { readonly snapshot: string; readonly error: string }
 export function reportOf(picture: Picture, run: RunItself): ReportText {
   return {
     topo: top(picture),
+    decidir: decisions(picture),
+    mudou: changes(picture),
+    semanas: weeks(picture),
     funil: funnel(picture),
     valor: values(picture),
     sessoes: sessions(picture),
@@ -104,6 +109,7 @@ function funnel(picture: Picture): string[] {
   return [
     ...sentences(
       `${counted(live.length, 'edital acompanhado', 'editais acompanhados')}, ${number(open.length)} em andamento (${sessionCounts(open, picture)}); a fase com mais editais em andamento é ${largest?.phase.name}, com ${number(largest?.notices.length ?? 0)}.`,
+      givenUp(picture),
       `Editais por fase: ${phases.map(({ phase, notices }) => `${phase.name} ${number(notices.length)}`).join(', ')}.`,
     ),
     ...table(
@@ -119,6 +125,12 @@ function funnel(picture: Picture): string[] {
       ]),
     ),
   ]
+}
+
+function givenUp(picture: Picture): string {
+  const discarded = discardedAgainst(picture)
+  const missed = missedOf(picture).filter(({ ago }) => ago < 84)
+  return `Contra o parecer: ${counted(discarded.length, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(worthOf(discarded))}); nas últimas 12 semanas, ${counted(missed.length, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(worthOf(missed))}).`
 }
 
 /** The texts in the funnel's drawing: the names of its bars, then the labels at their ends. */

@@ -1,6 +1,6 @@
-import { counted, day, dayAndTime, NONE } from '#src/present/report/format.ts'
+import { counted, day, dayAndTime, line, NONE } from '#src/present/report/format.ts'
 import { inUtc, localTime } from './calendar.ts'
-import type { Picture } from './picture.ts'
+import type { Notice, Picture } from './picture.ts'
 
 /** How the report formats texts, so that its parts only need to give their figures. */
 
@@ -49,4 +49,10 @@ export function more(count: number, one: string, many: string, where = ''): stri
 
 function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim()
+}
+
+/** Buyer, state and number. */
+export function nameOf({ orgao, uf, numero }: Notice): string | null {
+  const name = line(orgao, 80) ?? 'Órgão não informado'
+  return joined([name, line(uf, 30), line(numero, 30)], ' · ')
 }

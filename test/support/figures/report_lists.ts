@@ -8,6 +8,7 @@ import {
   NONE,
   number,
   percent,
+  shortMoney,
   timeOfDay,
   weekday,
   wholeMoney,
@@ -15,6 +16,7 @@ import {
 import { categoryName, riskName, verdictName } from '#src/present/report/words.ts'
 import { down, sorted, sum } from './arithmetic.ts'
 import { inUtc, localTime } from './calendar.ts'
+import { blockersOf, capitalOf, exposureOf } from './decisions.ts'
 import {
   alertsOf,
   type Buyer,
@@ -28,11 +30,22 @@ import {
   sessionsAhead,
   worthOf,
 } from './lists.ts'
-import type { Alert, Notice, Picture, Requirement } from './picture.ts'
-import { DAYS_AHEAD, dayOf, isSoon, joined, lastDayOf, more, SOON, sentences, table } from './report_lines.ts'
+import type { Alert, Notice, Picture } from './picture.ts'
+import {
+  DAYS_AHEAD,
+  dayOf,
+  isSoon,
+  joined,
+  lastDayOf,
+  more,
+  nameOf,
+  SOON,
+  sentences,
+  table,
+} from './report_lines.ts'
 
 /** Maximum length of the lists, and of their texts. */
-const LENGTH = { sessions: 50, deadlines: 30, buyers: 20, missing: 8, stacks: 12 } as const
+const LENGTH = { sessions: 15, deadlines: 12, buyers: 10, blockers: 8, stacks: 12 } as const
 const CHARACTERS = { name: 80, object: 120, description: 140, code: 30 } as const
 
 export function sessions(picture: Picture): string[] {
@@ -46,13 +59,14 @@ export function sessions(picture: Picture): string[] {
   if (all.length === 0)
     return sentences(heading, `Nenhuma sessão de edital em andamento até ${lastDayOf(picture)}.`)
   const first = all.slice(0, LENGTH.sessions).find(notice => isAhead(notice, picture))
+  const capital = capitalOf(sessionsAhead(picture))
   const byDay = [...Map.groupBy(all, ({ sessionDay }) => sessionDay.toString())]
   return [
     ...sentences(
       heading,
       `${counted(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
       `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${dayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
-      'Sessões por dia; em destaque, os próximos 7 dias.',
+      `Sessões por dia; em destaque, os próximos 7 dias. As sessões de hoje em diante exigem ${shortMoney(capital.proposal + capital.contract)} em garantias e ${shortMoney(capital.investment)} de investimento.`,
     ),
     ...table(
       `Próximas sessões${all.length > LENGTH.sessions ? `: as primeiras ${LENGTH.sessions}` : ''}`,
@@ -83,11 +97,6 @@ function sessionRow(notice: Session, picture: Picture): (string | null)[] {
     problemsOf(notice),
     `${left < 0 ? `encerrado em ${dayOf(contest.day)}` : `${dayOf(contest.day)} ${inDays(left)}`} · ${contest.rule}`,
   ]
-}
-
-function nameOf({ orgao, uf, numero }: Notice): string | null {
-  const name = line(orgao, CHARACTERS.name) ?? 'Órgão não informado'
-  return joined([name, line(uf, CHARACTERS.code), line(numero, CHARACTERS.code)], ' · ')
 }
 
 function problemsOf({ requirements, alerts }: Notice): string | null {
@@ -145,31 +154,23 @@ export function demands(picture: Picture): string[] {
       `Categoria | ${heads.join(' | ')}`,
       all.map(({ category, colours }) => [categoryName(category), ...colours.map(number)]),
     ),
-    ...missing(red),
+    ...blockers(picture),
   ]
 }
 
-/** Requirements that are red in more than one notice, the most frequent first. */
-function missing(red: readonly (Requirement & { readonly notice: Notice })[]): string[] {
-  const titles = [...Map.groupBy(red, ({ title }) => title?.trim() ?? '')].map(([title, those]) => ({
-    title,
-    category: those[0]?.category ?? null,
-    notices: new Set(those.map(({ notice }) => notice.id)).size,
-  }))
-  const rows = sorted(
-    titles.filter(({ title, notices }) => title !== '' && notices > 1),
-    down(({ notices }) => notices),
-    ({ title }) => title,
-  )
+/** The requirements that block the most value. */
+function blockers(picture: Picture): string[] {
+  const rows = blockersOf(picture)
+  if (rows.length === 0) return []
   return table(
-    'O que mais falta: requisitos vermelhos em mais de um edital',
-    'Requisito | Categoria | Editais',
+    'O que mais bloqueia: requisitos vermelhos, pelo valor dos editais cuja sessão não passou',
+    'Requisito | Categoria | Editais | Só este falta | Valor bloqueado',
     rows
-      .slice(0, LENGTH.missing)
-      .map(({ title, category, notices }) => [
+      .slice(0, LENGTH.blockers)
+      .map(({ title, category, notices, alone }) => [
         line(title, CHARACTERS.object),
         categoryName(category),
-        number(notices),
+        ...[number(notices.length), number(alone.length), wholeMoney(worthOf(notices))],
       ]),
   )
 }
@@ -272,6 +273,14 @@ export function buyers(picture: Picture): string[] {
       ]),
     ),
     ...more(all.length - shown.length, 'órgão', 'órgãos'),
+    ...table(
+      'Editais em andamento por risco de pagamento',
+      'Risco | Editais | Confirmados | Valor em andamento | Em disputa',
+      exposureOf(picture).map(({ label, notices, confirmed, worth, future }) => [
+        label.charAt(0).toUpperCase() + label.slice(1),
+        ...[number(notices.length), number(confirmed.length), wholeMoney(worth), wholeMoney(future)],
+      ]),
+    ),
   ]
 }
 

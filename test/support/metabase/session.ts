@@ -31,6 +31,13 @@ export async function publishCompany(): Promise<Published> {
   const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'editais-sync-test-')))
   const environment = settingsFor({ url: sandbox.url, key: KEY, dataDir })
   await syncHere(environment)
+  // A verdict that changes: a card shows only those.
+  const judged = world.ids().find(id => world.entry(id)?.analysis?.verdict)
+  world.update(judged ?? '', {
+    updatedAt: new Date(),
+    analysis: { verdict: { recommendation: 'nova' } },
+  })
+  await syncHere(environment)
   await sandbox.close()
   const { lake } = companyPaths(dataDir, 'acme')
   const catalogPath = join(await realpath(join(lake, 'latest')), 'catalog.duckdb')

@@ -35,7 +35,7 @@ test('while nothing is new, the schedule only looks: no process, no segment, and
   const paths = pathsOf(environment)
   const daemon = await startDaemon(environment)
   // A tick during a run requests another one.
-  await moreLooks(daemon, 1)
+  await moreLooks(daemon, 3)
   const runs = runsOf(daemon).length
   const segments = await readdir(paths.raw)
   const before = await readState(paths)

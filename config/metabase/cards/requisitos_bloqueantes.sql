@@ -1,0 +1,9 @@
+-- Requisitos que mais bloqueiam
+-- Requisitos vermelhos dos editais em andamento cuja sessão não passou, e o valor desses editais; um edital conta em cada
+-- requisito que o bloqueia.
+SELECT requisito AS "Requisito", coalesce(categoria_rotulo, 'não informada') AS "Categoria", editais AS "Editais",
+  valor_total AS "Valor bloqueado", editais_so_este AS "Só este requisito", valor_so_este AS "Valor só deste",
+  proxima_sessao_dia AS "Próxima sessão"
+FROM requisitos_bloqueantes
+ORDER BY valor_total DESC, editais DESC, categoria, requisito
+LIMIT 50

@@ -1,0 +1,138 @@
+import { company, count, date, derived, type Mart, money, of, text } from '../mart_columns.ts'
+import { bySession } from './by_session.ts'
+import { riscosPagamento } from './risks.ts'
+
+/** Money: what notices tie up, what it depends on, and what comparable items cost. */
+
+export const capitalPorSemana: Mart = {
+  name: 'capital_por_semana',
+  description:
+    'Guarantees and investment that notices in progress tie up, by week of their session, from today on',
+  portuguese: [
+    'Capital por semana',
+    'Garantias e investimento que os editais em andamento exigem, por semana da sessão, de hoje em diante',
+  ],
+  columns: [
+    ...company,
+    date('semana', 'Monday of the week of the session', ['Semana', 'Segunda-feira da semana da sessão']),
+    count('editais', 'Notices in progress with a session in that week', [
+      'Editais',
+      'Quantidade de editais em andamento com sessão na semana',
+    ]),
+    count('sem_capital', 'Those whose analysis names neither guarantee nor investment', [
+      'Sem valores',
+      'Quantidade deles cuja análise não traz garantia nem investimento',
+    ]),
+    money('garantia_proposta', 'Sum of the guarantees of the proposals', [
+      'Garantias de proposta',
+      'Soma das garantias de proposta, em BRL',
+    ]),
+    money('garantia_contratual', 'Sum of the guarantees of the contracts', [
+      'Garantias contratuais',
+      'Soma das garantias contratuais, em BRL',
+    ]),
+    money('investimento', 'Sum of the investments', [
+      'Investimento',
+      'Soma dos investimentos totais, em BRL',
+    ]),
+    money('capital_total', 'Sum of the three', [
+      'Capital total',
+      'Soma das garantias e do investimento, em BRL',
+    ]),
+    count('confirmados', 'Notices in which the company confirmed to take part', [
+      'Editais confirmados',
+      'Quantidade deles com participação confirmada',
+    ]),
+    money('capital_confirmado', 'capital_total of the confirmed ones', [
+      'Capital confirmado',
+      'Garantias e investimento dos editais com participação confirmada, em BRL',
+    ]),
+  ],
+}
+
+export const exposicaoPagamento: Mart = {
+  name: 'exposicao_pagamento',
+  description: 'Notices in progress and their value by payment risk',
+  portuguese: ['Exposição ao risco de pagamento', 'Editais em andamento e seu valor, por risco de pagamento'],
+  columns: [
+    ...company,
+    ...of(riscosPagamento, 'risco_pagamento'),
+    text('risco_pagamento_rotulo', 'risco_pagamento as readers write it; não avaliado if there is none', [
+      'Risco de pagamento (rótulo)',
+      'Risco por extenso: baixo, médio, alto, crítico ou desconhecido; não avaliado quando não há',
+    ]),
+    derived(
+      'INTEGER',
+      'ordem',
+      'Order of the risks: 1 low to 4 critical, 5 unknown, 6 new in the API, 7 none',
+      [
+        'Ordem',
+        'Ordem dos riscos: 1 (baixo) a 4 (crítico), 5 (desconhecido), 6 (novo na API), 7 (não avaliado)',
+      ],
+    ),
+    count('editais_em_andamento', 'Live notices that are neither discarded nor expired', [
+      'Editais em andamento',
+      'Quantidade de editais ativos que não estão descartados nem vencidos',
+    ]),
+    count('confirmados', 'Notices in which the company confirmed to take part', [
+      'Editais confirmados',
+      'Quantidade deles com participação confirmada',
+    ]),
+    count('sem_valor', 'Those without a plausible value', [
+      'Sem valor informado',
+      'Quantidade deles sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+    ]),
+    money('valor_em_andamento', 'Sum of the plausible values', [
+      'Valor em andamento',
+      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+    ]),
+    money('valor_confirmado', 'Sum of the plausible values of the confirmed ones', [
+      'Valor confirmado',
+      'Soma dos valores informados dos que têm participação confirmada, em BRL',
+    ]),
+    ...bySession({ english: 'Live notices in progress', portuguese: 'editais em andamento' }),
+  ],
+}
+
+export const faixasDePreco: Mart = {
+  name: 'faixas_de_preco',
+  description:
+    'Unit prices of comparable items: the same description and unit in three notices or more, also notices that are gone',
+  portuguese: [
+    'Faixas de preço',
+    'Preços unitários de itens comparáveis: a mesma descrição e unidade em três editais ou mais, mesmo que já excluídos',
+  ],
+  columns: [
+    ...company,
+    text('descricao', 'Description, in one of its spellings: case and outer white space do not matter', [
+      'Descrição do item',
+      'Descrição, em uma das grafias: maiúsculas e espaços nas pontas não importam',
+    ]),
+    text('unidade', 'Unit of measure in one spelling, for example UN for Unidade; NULL if there is none', [
+      'Unidade',
+      'Unidade de medida em uma só grafia, por exemplo UN para Unidade; vazio quando não informada',
+    ]),
+    count('itens', 'Items with a plausible unit value', [
+      'Itens',
+      'Quantidade de itens com valor unitário confiável',
+    ]),
+    count('editais', 'Notices that they are in, three or more', [
+      'Editais',
+      'Quantidade de editais deles; três ou mais',
+    ]),
+    money('preco_min', 'Lowest unit value', ['Menor preço', 'Menor valor unitário estimado, em BRL']),
+    money('preco_p10', '10th percentile of the unit values', [
+      'Preço (percentil 10)',
+      'Um em cada dez itens custa até este valor unitário, em BRL',
+    ]),
+    money('preco_mediano', 'Median of the unit values', [
+      'Preço mediano',
+      'Mediana dos valores unitários estimados, em BRL',
+    ]),
+    money('preco_p90', '90th percentile of the unit values', [
+      'Preço (percentil 90)',
+      'Nove em cada dez itens custam até este valor unitário, em BRL',
+    ]),
+    money('preco_max', 'Highest unit value', ['Maior preço', 'Maior valor unitário estimado, em BRL']),
+  ],
+}

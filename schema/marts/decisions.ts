@@ -1,0 +1,160 @@
+import {
+  company,
+  count,
+  date,
+  days,
+  type Mart,
+  moment,
+  money,
+  notice,
+  of,
+  same,
+  text,
+} from '../mart_columns.ts'
+import { editaisAtivos } from './live_notices.ts'
+import { editalResumo } from './notices.ts'
+import { pendenciasHabilitacao } from './parts.ts'
+
+/** Decisions that were made or missed, and what they wait for. */
+
+const verdict = of(editalResumo, 'verdict_recommendation', 'recomendacao')
+
+export const descartesRecomendados: Mart = {
+  name: 'descartes_recomendados',
+  description:
+    'Live notices that were discarded although the analysis recommends to take part, by reason and verdict',
+  portuguese: [
+    'Descartes contra o parecer',
+    'Editais ativos descartados embora o parecer seja Participar ou Cautela, por motivo e parecer',
+  ],
+  columns: [
+    ...company,
+    text('motivo', 'Reason as given; não informado if there is none', [
+      'Motivo do descarte',
+      'Motivo como foi escrito; não informado quando vazio',
+    ]),
+    ...verdict,
+    count('editais', 'Discarded notices', [
+      'Editais descartados',
+      'Quantidade de editais descartados por esse motivo, com esse parecer',
+    ]),
+    count('sem_valor', 'Those without a plausible value', [
+      'Sem valor informado',
+      'Quantidade deles sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+    ]),
+    money('valor_total', 'Sum of the plausible values', [
+      'Valor total',
+      'Soma dos valores estimados informados, em BRL; não inclui os editais sem valor',
+    ]),
+    moment('ultimo_em', 'Last update of one of them', [
+      'Atualizado por último (UTC)',
+      'Última atualização de um deles',
+    ]),
+  ],
+}
+
+export const sessoesPerdidas: Mart = {
+  name: 'sessoes_perdidas',
+  description:
+    'Live notices that the analysis recommends, whose session is over, and in which nobody confirmed to take part; without discarded ones',
+  portuguese: [
+    'Sessões perdidas',
+    'Editais ativos com parecer Participar ou Cautela cuja sessão passou sem participação confirmada; sem os descartados',
+  ],
+  columns: [
+    ...notice,
+    ...of(editaisAtivos, 'orgao_cnpj', 'orgao', 'uf', 'numero', 'modalidade', 'objeto', 'status', 'fase'),
+    ...of(editaisAtivos, 'data_sessao_dia'),
+    date('semana', 'Monday of the week of the session', ['Semana', 'Segunda-feira da semana da sessão']),
+    days('dias_desde_sessao', 'Days since the session, at least 1', [
+      'Dias desde a sessão',
+      'Há quantos dias foi a sessão; no mínimo 1',
+    ]),
+    ...verdict,
+    ...of(editalResumo, 'verdict_reason', 'valor_estimado_informado', 'requisitos_vermelhos', 'pncp_url'),
+  ],
+}
+
+export const mudancasParecer: Mart = {
+  name: 'mudancas_parecer',
+  description: 'Every observed change of the verdict of an analysis; the first verdict of a notice is none',
+  portuguese: [
+    'Mudanças de parecer',
+    'Cada mudança que nós vimos no parecer de uma análise; o primeiro parecer de um edital não é mudança',
+  ],
+  columns: [
+    ...notice,
+    ...same('editais', 'orgao', 'objeto'),
+    text('de', 'Verdict before; NULL if there was none', [
+      'Parecer anterior (código)',
+      'Parecer antes da mudança; vazio: não havia',
+    ]),
+    text('para', 'Verdict after; NULL if there is none any more', [
+      'Novo parecer (código)',
+      'Parecer depois da mudança; vazio: deixou de haver',
+    ]),
+    text('de_rotulo', 'de in Portuguese: Participar, Cautela, Não recomendado', [
+      'Parecer anterior',
+      'Parecer antes da mudança: Participar, Cautela ou Não recomendado',
+    ]),
+    text('para_rotulo', 'para in Portuguese: Participar, Cautela, Não recomendado', [
+      'Novo parecer',
+      'Parecer depois da mudança: Participar, Cautela ou Não recomendado',
+    ]),
+    text('sentido', 'melhor or pior than before, novo (none before), retirado (none after), outro', [
+      'Sentido',
+      'melhor ou pior que antes; novo: não havia parecer; retirado: deixou de haver; outro: parecer novo na API',
+    ]),
+    ...same('analysis_versions', 'verdict_reason'),
+    moment('observado_em', 'When the change was first observed', [
+      'Observado em (UTC)',
+      'Quando nós vimos a mudança pela primeira vez, não quando ela ocorreu',
+    ]),
+    date('observado_dia', 'Local day of observado_em', [
+      'Dia da observação',
+      'Dia em que nós vimos a mudança, no fuso local',
+    ]),
+  ],
+}
+
+export const requisitosBloqueantes: Mart = {
+  name: 'requisitos_bloqueantes',
+  description:
+    'Red requirements of notices in progress whose session is not past, by category and title, with the value that they block',
+  portuguese: [
+    'Requisitos bloqueantes',
+    'Requisitos em vermelho dos editais em andamento cuja sessão não passou, por categoria e título, e o valor que bloqueiam',
+  ],
+  columns: [
+    ...company,
+    ...of(pendenciasHabilitacao, 'categoria', 'categoria_rotulo'),
+    text('requisito', 'Title, in one of its spellings; sem título if there is none', [
+      'Requisito',
+      'Título do requisito, em uma das grafias; sem título quando vazio',
+    ]),
+    count('editais', 'Notices in which it is red', [
+      'Editais',
+      'Quantidade de editais em que está em vermelho',
+    ]),
+    count('sem_valor', 'Those without a plausible value', [
+      'Sem valor informado',
+      'Quantidade deles sem valor confiável: vazio, 0 (pode ser sigiloso), simbólico ou suspeito',
+    ]),
+    money('valor_total', 'Sum of the plausible values of these notices', [
+      'Valor bloqueado',
+      'Soma dos valores informados desses editais, em BRL; um edital conta em cada requisito que o bloqueia',
+    ]),
+    count('editais_so_este', 'Notices in which nothing else is red', [
+      'Editais só com este',
+      'Quantidade de editais em que nada mais está em vermelho',
+    ]),
+    money('valor_so_este', 'Sum of the plausible values of the notices in which nothing else is red', [
+      'Valor bloqueado só por este',
+      'Soma dos valores informados dos editais em que nada mais está em vermelho, em BRL',
+    ]),
+    date('proxima_sessao_dia', 'Next session of one of these notices', [
+      'Próxima sessão',
+      'Dia da próxima sessão de um desses editais; vazio quando nenhum tem data',
+    ]),
+  ],
+}

@@ -1,0 +1,17 @@
+SELECT company,
+  coalesce(nullif(trim(discard_reason, E' \t\r\n'), ''), 'não informado') AS motivo,
+  verdict_recommendation, recomendacao,
+  count(*) AS editais,
+  count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
+  coalesce(sum(valor_estimado_informado::DECIMAL(20, 4)), 0)::DOUBLE AS valor_total,
+  max(updated_at) AS ultimo_em
+FROM editais_ativos
+JOIN analyses USING (company, edital_id)
+-- Not nao_recomendado, and no code that is new in the API.
+JOIN (
+  SELECT codigo AS verdict_recommendation, rotulo AS recomendacao FROM rotulos
+  WHERE coluna = 'analyses.verdict_recommendation' AND codigo IN ('participar', 'cautela')
+) USING (verdict_recommendation)
+WHERE status = 'discarded'
+GROUP BY ALL
+ORDER BY company, valor_total DESC, editais DESC, motivo, verdict_recommendation

@@ -1,0 +1,104 @@
+import { columnChart } from './charts.ts'
+import { type Decision, type Figures, LIMITS } from './figures.ts'
+import {
+  counted,
+  day,
+  dayAndMonth,
+  dayAndTime,
+  inDays,
+  line,
+  money,
+  number,
+  shortMoney,
+  wholeMoney,
+} from './format.ts'
+import { type Html, html } from './html.ts'
+import { badge, MAX_OBJECT, nothing, noticeLink, numbers } from './section_parts.ts'
+import { more, table } from './table.ts'
+import { verdictName } from './words.ts'
+
+/** The first parts of the report: what to decide, what changed, and the weeks before. */
+
+export function decisions({ decisions: { rows, total } }: Figures): Html {
+  if (rows.length === 0)
+    return nothing(
+      `Nada a decidir: nenhum edital recomendado sem confirmação, participação com requisito vermelho ou alerta grave nos próximos dias.`,
+    )
+  return html`<p class="lead"><b>${counted(total, 'edital espera', 'editais esperam')}</b> uma decisão.</p>
+${table({
+  caption: `O que decidir primeiro${total > rows.length ? `: ${rows.length} de ${number(total)}` : ''}`,
+  columns: [
+    {
+      head: 'Até',
+      kind: 'date',
+      cell: ({ ate, dias }: Decision) => html`${day(ate)} <small>${inDays(dias)}</small>`,
+    },
+    { head: 'Edital', kind: 'wide', cell: notice },
+    { head: 'Por quê', kind: 'wide', cell: reasons },
+    { head: 'Valor estimado', kind: 'number', cell: ({ valor }) => money(valor) },
+    { head: 'Sessão', kind: 'date', cell: ({ data_sessao_local }) => dayAndTime(data_sessao_local) },
+  ],
+  rows,
+})}
+${more(total - rows.length, 'edital', 'editais')}
+<p class="note">Editais em andamento: recomendados, com sessão nos próximos ${LIMITS.soonDays} dias e sem participação confirmada; confirmados, com sessão nesse prazo e requisito vermelho; ou com alerta crítico ou alto cujo prazo acaba nos próximos ${LIMITS.contestDays} dias.</p>`
+}
+
+function notice({ objeto, ...named }: Decision): Html {
+  return html`${noticeLink(named)} <small>${line(objeto, MAX_OBJECT)}</small>`
+}
+
+function reasons(decision: Decision): Html {
+  const { confirmar, habilitar, alertas_graves, vermelhos, verdict_recommendation } = decision
+  const parts = [
+    confirmar && badge('yellow', `confirmar ou desistir: parecer ${verdictName(verdict_recommendation)}`),
+    habilitar && badge('red', counted(vermelhos, 'requisito vermelho', 'requisitos vermelhos')),
+    alertas_graves > 0 &&
+      badge('red', `impugnar: ${counted(alertas_graves, 'alerta grave', 'alertas graves')}`),
+  ].filter(part => part !== false)
+  return html`${parts.map(part => html`${part} `)}`
+}
+
+export function changes({ changes }: Figures): Html {
+  if (changes.every(({ sete_dias }) => sete_dias === 0)) return nothing('Nada mudou nos últimos 7 dias.')
+  return table({
+    caption: 'Editais que mudaram',
+    columns: [
+      { head: 'Mudança', cell: ({ mudanca }) => mudanca },
+      { head: 'Últimas 24 horas', kind: 'number', cell: ({ um_dia }) => number(um_dia) },
+      { head: 'Últimos 7 dias', kind: 'number', cell: ({ sete_dias }) => number(sete_dias) },
+    ],
+    rows: changes,
+  })
+}
+
+export function weeks({ weeks }: Figures): Html {
+  if (weeks.every(({ novos, prontos, descartados }) => novos + prontos + descartados === 0))
+    return nothing(`Nenhum edital novo nas últimas ${LIMITS.weeks} semanas.`)
+  const arrived = weeks.reduce((sum, { novos }) => sum + novos, 0)
+  const worth = weeks.reduce((sum, { valor_novos }) => sum + valor_novos, 0)
+  return html`<p class="lead">${counted(arrived, 'edital novo', 'editais novos')} em ${LIMITS.weeks} semanas, no valor de ${shortMoney(worth)}.</p>
+${columnChart(
+  `Editais novos por semana: ${weeks.map(({ semana, novos }) => `${dayAndMonth(semana)} ${number(novos)}`).join(', ')}.`,
+  weeks.map(({ semana, novos }, index) => ({
+    label: dayAndMonth(semana),
+    shortLabel: index % 3 === 0 ? dayAndMonth(semana) : '',
+    value: novos,
+    colour: index === weeks.length - 1 ? 'quiet' : 'accent',
+  })),
+)}
+<p class="note">Editais novos por semana, de segunda a domingo; a última ainda não acabou. Prontos e descartados contam as mudanças de fase que vimos.</p>
+${numbers(
+  table({
+    caption: 'Por semana',
+    columns: [
+      { head: 'Semana de', kind: 'date', cell: ({ semana }) => day(semana) },
+      { head: 'Novos', kind: 'number', cell: ({ novos }) => number(novos) },
+      { head: 'Valor dos novos', kind: 'number', cell: ({ valor_novos }) => wholeMoney(valor_novos) },
+      { head: 'Prontos', kind: 'number', cell: ({ prontos }) => number(prontos) },
+      { head: 'Descartados', kind: 'number', cell: ({ descartados }) => number(descartados) },
+    ],
+    rows: weeks,
+  }),
+)}`
+}

@@ -1,0 +1,59 @@
+import type { Database } from '#src/store/warehouse/database.ts'
+import { type Blocker, type Exposure, LIMITS, type Stakes } from './figures.ts'
+import { sumOfValues, TEXT, type Today } from './query_parts.ts'
+
+/** What is at stake: what was given up against the verdict, what sessions tie up, what blocks, and who may not pay. */
+
+const RECOMMENDED = `verdict_recommendation IN ('participar', 'cautela')`
+
+export async function readStakes(db: Database, at: Today): Promise<Stakes> {
+  const plausible = (column: string) =>
+    `coalesce(sum(CASE WHEN NOT valor_suspeito(${column}) THEN ${column}::DECIMAL(20, 4) END), 0)`
+  return await db.row<Stakes>(
+    `WITH discarded AS (SELECT * FROM edital_resumo WHERE status = 'discarded' AND ${RECOMMENDED}),
+       missed AS (SELECT * FROM edital_resumo
+         WHERE status <> 'discarded' AND ${RECOMMENDED} AND participation_confirmed IS DISTINCT FROM true
+           AND $today::DATE - data_sessao_dia BETWEEN 1 AND ${7 * LIMITS.weeks - 1}),
+       ahead AS (SELECT * FROM edital_resumo WHERE em_andamento AND data_sessao_dia >= $today::DATE)
+     SELECT (SELECT count(*) FROM discarded) AS descartados,
+       (SELECT ${sumOfValues(undefined)} FROM discarded) AS valor_descartados,
+       (SELECT count(*) FROM missed) AS perdidos,
+       (SELECT ${sumOfValues(undefined)} FROM missed) AS valor_perdidos,
+       (SELECT (${plausible('garantia_proposta')} + ${plausible('garantia_contratual')})::DOUBLE FROM ahead) AS garantias,
+       (SELECT ${plausible('investimento_total')}::DOUBLE FROM ahead) AS investimento`,
+    at,
+  )
+}
+
+/** The red requirements that block the most value: an own query, because the mart counts from today, not from `now`. */
+export async function readBlockers(db: Database, at: Today): Promise<Blocker[]> {
+  return await db.rows<Blocker>(
+    `WITH red AS (
+       SELECT edital_id, categoria, lower(titulo) AS chave, min(titulo) AS titulo
+       FROM (SELECT * REPLACE (coalesce(nullif(trim(regexp_replace(titulo, '\\s+', ' ', 'g')), ''), 'sem título') AS titulo)
+         FROM pendencias_habilitacao
+         WHERE em_andamento AND status = 'red' AND coalesce(data_sessao_dia >= $today::DATE, true))
+       GROUP BY edital_id, categoria, chave),
+     alone AS (SELECT edital_id, count(*) = 1 AS so_este FROM red GROUP BY edital_id)
+     SELECT left(min(titulo), ${TEXT}) AS titulo, left(categoria, ${TEXT}) AS categoria, count(*) AS editais,
+       ${sumOfValues(undefined)} AS valor, count(*) FILTER (so_este) AS so_este
+     FROM red JOIN alone USING (edital_id) JOIN editais_ativos USING (edital_id)
+     GROUP BY categoria, chave ORDER BY valor DESC, editais DESC, red.categoria, titulo LIMIT ${LIMITS.demands}`,
+    at,
+  )
+}
+
+export async function readExposures(db: Database, at: Today): Promise<Exposure[]> {
+  return await db.rows<Exposure>(
+    `SELECT left(risco_pagamento, ${TEXT}) AS risco, count(*) AS editais,
+       count(*) FILTER (participation_confirmed) AS confirmados, ${sumOfValues(undefined)} AS valor,
+       ${sumOfValues('data_sessao_dia >= $today::DATE')} AS valor_futuras
+     FROM edital_resumo
+     LEFT JOIN (
+       SELECT codigo AS risco_pagamento, ordem FROM rotulos WHERE coluna = 'analyses.pricing_risco_pagamento'
+     ) USING (risco_pagamento)
+     WHERE em_andamento GROUP BY risco_pagamento, ordem ORDER BY ordem NULLS LAST, risco_pagamento NULLS LAST
+     LIMIT ${LIMITS.problems}`,
+    at,
+  )
+}

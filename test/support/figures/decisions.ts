@@ -1,0 +1,273 @@
+import { down, known, median, sorted, sum } from './arithmetic.ts'
+import { goodFriday, localDay, mondayOf } from './calendar.ts'
+import { labelOf } from './labels.ts'
+import {
+  alertsOf,
+  bySession,
+  daysTo,
+  requirementsOf,
+  sessionStateOf,
+  sessionsAhead,
+  worthOf,
+} from './lists.ts'
+import type { Notice, Picture } from './picture.ts'
+
+/** The figures of decisions: made, missed, and to come. */
+
+const RECOMMENDED = ['participar', 'cautela']
+const WEEKS_DAYS = 56
+
+type Day = Temporal.PlainDate
+
+export function isRecommended({ recommendation }: Pick<Notice, 'recommendation'>): boolean {
+  return recommendation !== null && RECOMMENDED.includes(recommendation)
+}
+
+/** Sums of cents, exact in any order. */
+function total(values: readonly (number | null)[]): number {
+  return sum(known(values).map(value => Math.round(value * 100))) / 100
+}
+
+export const discardedAgainst = ({ live }: Picture) =>
+  live.filter(notice => notice.phase.status === 'discarded' && isRecommended(notice))
+
+export function discardsOf(picture: Picture) {
+  const groups = Map.groupBy(
+    discardedAgainst(picture),
+    ({ discardReason, recommendation }) => `${discardReason?.trim() || 'não informado'}\n${recommendation}`,
+  )
+  return sorted(
+    [...groups].map(([key, notices]) => ({
+      reason: key.split('\n')[0] ?? '',
+      verdict: labelOf(key.split('\n')[1] ?? null),
+      notices,
+      worth: worthOf(notices),
+    })),
+    down(({ worth }) => worth),
+    down(({ notices }) => notices.length),
+    ({ reason }) => reason,
+    ({ verdict }) => verdict,
+  )
+}
+
+export type Missed = Notice & { readonly sessionDay: Day; readonly ago: number }
+
+/** Recommended, nobody confirmed, and the session is over; without discarded notices. */
+export function missedOf(picture: Picture): Missed[] {
+  return picture.live
+    .filter(notice => notice.phase.status !== 'discarded' && !notice.confirmed && isRecommended(notice))
+    .filter((notice): notice is Missed => notice.sessionDay !== null)
+    .filter(notice => sessionStateOf(notice, picture) === 'passada')
+    .map(notice => ({ ...notice, ago: -daysTo(notice.sessionDay, picture) }))
+}
+
+export type Blocker = {
+  readonly category: string | null
+  readonly title: string
+  readonly notices: readonly Notice[]
+  readonly alone: readonly Notice[]
+  readonly next: Day | null
+}
+
+/** Red requirements of notices whose session is not past. Titles are compared without case and extra white space. */
+export function blockersOf(picture: Picture): Blocker[] {
+  const blocked = picture.open.filter(notice => sessionStateOf(notice, picture) !== 'passada')
+  const red = requirementsOf(blocked)
+    .filter(({ colour }) => colour === 'red')
+    .map(({ category, title, notice }) => {
+      const written =
+        title
+          ?.split(/[ \t\r\n]+/)
+          .filter(Boolean)
+          .join(' ') || 'sem título'
+      return { category, written, notice, key: `${category}\n${written.toLowerCase()}` }
+    })
+  const keysOf = Map.groupBy(red, ({ notice }) => notice.id)
+  return sorted(
+    [...Map.groupBy(red, ({ key }) => key).values()].map(those => {
+      const notices = [...new Map(those.map(({ notice }) => [notice.id, notice])).values()]
+      return {
+        category: those[0]?.category ?? null,
+        title: those.map(({ written }) => written).sort()[0] ?? '',
+        notices,
+        alone: notices.filter(({ id }) => new Set(keysOf.get(id)?.map(({ key }) => key)).size === 1),
+        next: sorted(known(notices.map(({ sessionDay }) => sessionDay)), day => day.toString())[0] ?? null,
+      }
+    }),
+    down(({ notices }) => worthOf(notices)),
+    down(({ notices }) => notices.length),
+    ({ category }) => category,
+    ({ title }) => title,
+  )
+}
+
+export type WorkDay = {
+  readonly day: Day
+  readonly week: Day
+  readonly distance: number
+  readonly holiday: string | null
+  readonly sessions: readonly Notice[]
+  readonly red: number
+  readonly yellow: number
+  readonly deadlines: number
+}
+
+export function workdaysOf(picture: Picture): WorkDay[] {
+  const sessions = sessionsAhead(picture)
+  const deadlines = known(alertsOf(picture.open).map(({ deadline }) => deadline))
+  return Array.from({ length: WEEKS_DAYS }, (_, distance) => {
+    const day = picture.today.add({ days: distance })
+    const those = sessions.filter(({ sessionDay }) => sessionDay.equals(day))
+    const coloured = (wanted: string) =>
+      requirementsOf(those).filter(({ colour }) => colour === wanted).length
+    return {
+      day,
+      week: mondayOf(day),
+      distance,
+      holiday: holidayOf(day),
+      sessions: those,
+      red: coloured('red'),
+      yellow: coloured('yellow'),
+      deadlines: deadlines.filter(deadline => deadline.equals(day)).length,
+    }
+  })
+}
+
+const HOLIDAYS: Readonly<Record<string, string>> = {
+  '01-01': 'Confraternização Universal',
+  '04-21': 'Tiradentes',
+  '05-01': 'Dia do Trabalho',
+  '09-07': 'Independência do Brasil',
+  '10-12': 'Nossa Senhora Aparecida',
+  '11-02': 'Finados',
+  '11-15': 'Proclamação da República',
+  '11-20': 'Dia Nacional de Zumbi e da Consciência Negra',
+  '12-25': 'Natal',
+}
+
+function holidayOf(day: Day): string | null {
+  return HOLIDAYS[day.toString().slice(5)] ?? (day.equals(goodFriday(day.year)) ? 'Paixão de Cristo' : null)
+}
+
+export type Week = { readonly monday: Day; readonly notices: readonly Notice[] }
+
+/** Sessions ahead by week. */
+export function sessionWeeksOf(picture: Picture): Week[] {
+  const weeks = Map.groupBy(sessionsAhead(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
+  return sorted([...weeks], ([monday]) => monday).map(([monday, notices]) => ({
+    monday: Temporal.PlainDate.from(monday),
+    notices,
+  }))
+}
+
+export function capitalOf(notices: readonly Notice[]) {
+  return {
+    proposal: total(notices.map(({ capital }) => capital.proposal)),
+    contract: total(notices.map(({ capital }) => capital.contract)),
+    investment: total(notices.map(({ capital }) => capital.investment)),
+  }
+}
+
+const RISK_ORDER = ['baixo', 'medio', 'alto', 'critico', 'desconhecido']
+
+export function exposureOf(picture: Picture) {
+  const groups = [...Map.groupBy(picture.open, ({ risk }) => risk.value)]
+  return sorted(
+    groups.map(([risk, notices]) => ({
+      risk,
+      label: labelOf(risk) ?? 'não avaliado',
+      order: risk === null ? 7 : RISK_ORDER.indexOf(risk) + 1 || 6,
+      notices,
+      worth: worthOf(notices),
+      future: worthOf(bySession(notices, picture)[0] ?? []),
+      confirmed: notices.filter(({ confirmed }) => confirmed),
+    })),
+    ({ order }) => order,
+    ({ risk }) => risk,
+  )
+}
+
+export type NamedVerdictChange = {
+  readonly day: Day
+  readonly orgao: string | null
+  readonly objeto: string | null
+  readonly from: string | null
+  readonly to: string | null
+  readonly sense: string
+  readonly reason: string | null
+}
+
+export function verdictChangesOf({ newVerdicts }: Picture): NamedVerdictChange[] {
+  return sorted(
+    newVerdicts,
+    down(({ at }) => at.getTime()),
+    ({ noticeId }) => noticeId,
+  ).map(({ at, orgao, objeto, from, to, reason }) => ({
+    day: localDay(at),
+    orgao,
+    objeto,
+    from: labelOf(from),
+    to: labelOf(to),
+    sense: senseOf(from, to),
+    reason,
+  }))
+}
+
+const BEST_FIRST = ['participar', 'cautela', 'nao_recomendado']
+
+function senseOf(from: string | null, to: string | null): string {
+  if (from === null) return 'novo'
+  if (to === null) return 'retirado'
+  const [before, after] = [BEST_FIRST.indexOf(from), BEST_FIRST.indexOf(to)]
+  if (before < 0 || after < 0) return 'outro'
+  return after < before ? 'melhor' : 'pior'
+}
+
+const UNITS: Readonly<Record<string, string>> = { UND: 'UN', UNID: 'UN', UNIDADE: 'UN', CAIXA: 'CX' }
+
+/** Items with the same description and unit in three notices or more. */
+export function priceBandsOf({ items }: Picture) {
+  const priced = items.flatMap(({ noticeId, description, unit, price }) => {
+    const text = trimmed(description ?? '')
+    if (price === null || description === null || description === '') return []
+    const spelled = known([unit])
+      .join('')
+      .normalize('NFD')
+      .toUpperCase()
+      .replaceAll(/\p{Mn}/gu, '')
+      .split(/[^A-Z0-9]+/)
+      .join(' ')
+      .trim()
+    return [{ noticeId, text, unit: (UNITS[spelled] ?? spelled) || null, price }]
+  })
+  const groups = [...Map.groupBy(priced, ({ text, unit }) => `${text.toLowerCase()}\n${unit}`).values()]
+  return sorted(
+    groups
+      .map(those => ({
+        description: those.map(({ text }) => text).sort()[0] ?? '',
+        unit: those[0]?.unit ?? null,
+        items: those.length,
+        notices: new Set(those.map(({ noticeId }) => noticeId)).size,
+        p10: quantile(those, 0.1),
+        median: median(those.map(({ price }) => price)),
+        p90: quantile(those, 0.9),
+      }))
+      .filter(({ notices }) => notices >= 3),
+    down(({ notices }) => notices),
+    down(({ items }) => items),
+    ({ description }) => description,
+    ({ unit }) => unit,
+  )
+}
+
+function trimmed(text: string): string {
+  return text.replaceAll(/^[ \t\r\n\u00a0]+|[ \t\r\n\u00a0]+$/g, '')
+}
+
+/** Between the two nearest values, in proportion. */
+function quantile(those: readonly { readonly price: number }[], share: number): number {
+  const prices = those.map(({ price }) => price).sort((a, b) => a - b)
+  const place = (prices.length - 1) * share
+  const [low = 0, high = 0] = [prices[Math.floor(place)], prices[Math.ceil(place)]]
+  return low + (high - low) * (place - Math.floor(place))
+}

@@ -1,0 +1,177 @@
+import {
+  counted,
+  dayAndMonth,
+  dayAndTime,
+  inDays,
+  line,
+  money,
+  number,
+  shortMoney,
+  wholeMoney,
+} from '#src/present/report/format.ts'
+import { verdictName } from '#src/present/report/words.ts'
+import { down, known, sorted } from './arithmetic.ts'
+import { inUtc, localDay, localTime, mondayOf } from './calendar.ts'
+import { isRecommended } from './decisions.ts'
+import { daysTo, isGrave, worthOf } from './lists.ts'
+import type { Notice, Picture } from './picture.ts'
+import { dayOf, joined, more, nameOf, SOON, sentences, table } from './report_lines.ts'
+
+/** The first parts of the report: decisions, changes, weeks. */
+
+const DECISIONS = 10
+const WEEKS = 12
+const CONTEST_DAYS = 5
+const OBJECT_CHARACTERS = 120
+const DAY_MS = 86_400_000
+
+type Decision = {
+  readonly notice: Notice
+  readonly until: Temporal.PlainDate
+  readonly reasons: readonly (string | false)[]
+}
+
+function decisionOf(notice: Notice, picture: Picture): Decision | null {
+  const { sessionDay, requirements, confirmed, recommendation } = notice
+  const near = isNear(notice, picture)
+  const red = requirements.filter(({ colour }) => colour === 'red').length
+  const due = notice.alerts.flatMap(({ deadline, ...alert }) => {
+    const left = deadline && daysTo(deadline, picture)
+    const isDue = left !== null && left >= 0 && left < CONTEST_DAYS
+    return isDue && isGrave({ deadline, ...alert }, ['critical', 'high']) ? [deadline] : []
+  })
+  const confirm = near && !confirmed && isRecommended(notice)
+  const qualify = near && confirmed && red > 0
+  const days = known([confirm || qualify ? sessionDay : null, ...due])
+  const [until] = sorted(days, day => day.toString())
+  if (!until) return null
+  const reasons = [
+    confirm && `confirmar ou desistir: parecer ${verdictName(recommendation)}`,
+    qualify && counted(red, 'requisito vermelho', 'requisitos vermelhos'),
+    due.length > 0 && `impugnar: ${counted(due.length, 'alerta grave', 'alertas graves')}`,
+  ]
+  return { notice, until, reasons }
+}
+
+/** In the next days and not begun; without a time of day, it is not over before its day is. */
+function isNear({ session, sessionDay }: Notice, picture: Picture): boolean {
+  if (session === null || sessionDay === null) return false
+  const distance = daysTo(sessionDay, picture)
+  const isDayOnly = session.equals(sessionDay.toPlainDateTime())
+  const isAhead = isDayOnly || Temporal.PlainDateTime.compare(session, localTime(picture.now)) >= 0
+  return distance >= 0 && distance < SOON && isAhead
+}
+
+export function decisions(picture: Picture): string[] {
+  const all = sorted(
+    known(picture.open.map(notice => decisionOf(notice, picture))),
+    ({ until }) => until.toString(),
+    down(({ notice }) => notice.value),
+    ({ notice }) => notice.id,
+  )
+  return [
+    ...sentences(`${counted(all.length, 'edital espera', 'editais esperam')} uma decisão.`),
+    ...table(
+      `O que decidir primeiro${all.length > DECISIONS ? `: ${DECISIONS} de ${number(all.length)}` : ''}`,
+      'Até | Edital | Por quê | Valor estimado | Sessão',
+      all
+        .slice(0, DECISIONS)
+        .map(({ notice, until, reasons }) => [
+          `${dayOf(until)} ${inDays(daysTo(until, picture))}`,
+          `${nameOf(notice)} ${line(notice.objeto, OBJECT_CHARACTERS) ?? ''}`,
+          joined(reasons),
+          money(notice.value),
+          dayAndTime(notice.session && inUtc(notice.session)),
+        ]),
+    ),
+    ...more(all.length - DECISIONS, 'edital', 'editais'),
+    ...sentences(
+      'Editais em andamento: recomendados, com sessão nos próximos 7 dias e sem participação confirmada; confirmados, com sessão nesse prazo e requisito vermelho; ou com alerta crítico ou alto cujo prazo acaba nos próximos 5 dias.',
+    ),
+  ]
+}
+
+export function changes(picture: Picture): string[] {
+  const { now, live, moves, newVerdicts } = picture
+  const followed = [...picture.history.followed]
+  const gone = followed.map(([id, { goneAt }]) => ({ id, at: goneAt }))
+  const changed = (field: string) =>
+    followed.flatMap(([id, { changes }]) =>
+      changes.filter(change => change.field === field).map(({ at }) => ({ id, at })),
+    )
+  const within = (events: readonly { readonly id: string; readonly at: Date | null }[], days: number) =>
+    number(
+      new Set(
+        events
+          .filter(({ at }) => at && at <= now && at.getTime() > now.getTime() - days * DAY_MS)
+          .map(({ id }) => id),
+      ).size,
+    )
+  const rows = [
+    ['Novos editais', live.map(({ id, createdAt }) => ({ id, at: createdAt }))],
+    ['Saíram da API', gone],
+    ['Mudaram de fase', moves],
+    ['Sessão remarcada', changed('data_sessao')],
+    ['Valor alterado', changed('valor_estimado')],
+    ['Parecer alterado', newVerdicts.map(({ noticeId, at }) => ({ id: noticeId, at }))],
+  ] as const
+  if (rows.every(([, events]) => within(events, 7) === '0'))
+    return sentences('Nada mudou nos últimos 7 dias.')
+  return table(
+    'Editais que mudaram',
+    'Mudança | Últimas 24 horas | Últimos 7 dias',
+    rows.map(([name, events]) => [name, within(events, 1), within(events, 7)]),
+  )
+}
+
+type Week = {
+  readonly monday: Temporal.PlainDate
+  readonly arrived: readonly Notice[]
+  readonly ready: number
+  readonly discarded: number
+}
+
+function weeksOf({ today, live, moves }: Picture): Week[] {
+  const isIn = (monday: Temporal.PlainDate, at: Date) => mondayOf(localDay(at)).equals(monday)
+  return Array.from({ length: WEEKS }, (_, index) => {
+    const monday = mondayOf(today).subtract({ days: 7 * (WEEKS - 1 - index) })
+    const moved = (status: string) =>
+      new Set(moves.filter(({ to, at }) => to === status && isIn(monday, at)).map(({ id }) => id)).size
+    return {
+      monday,
+      arrived: live.filter(({ createdAt }) => isIn(monday, createdAt)),
+      ready: moved('ready'),
+      discarded: moved('discarded'),
+    }
+  })
+}
+
+const label = ({ monday }: Week) => dayAndMonth(inUtc(monday))
+
+export function weeks(picture: Picture): string[] {
+  const all = weeksOf(picture)
+  const arrived = all.flatMap(({ arrived }) => arrived)
+  return [
+    ...sentences(
+      `${counted(arrived.length, 'edital novo', 'editais novos')} em 12 semanas, no valor de ${shortMoney(worthOf(arrived))}.`,
+      `Editais novos por semana: ${all.map(week => `${label(week)} ${number(week.arrived.length)}`).join(', ')}.`,
+    ),
+    ...table(
+      'Por semana',
+      'Semana de | Novos | Valor dos novos | Prontos | Descartados',
+      all.map(({ monday, arrived, ready, discarded }) => [
+        dayOf(monday),
+        number(arrived.length),
+        wholeMoney(worthOf(arrived)),
+        number(ready),
+        number(discarded),
+      ]),
+    ),
+  ]
+}
+
+/** The texts in the drawing of the weeks: the days below the columns, then the numbers above them. */
+export function weeksDrawing(picture: Picture): string[] {
+  const all = weeksOf(picture)
+  return [...all.map(label), ...all.map(({ arrived }) => number(arrived.length)).filter(text => text !== '0')]
+}
