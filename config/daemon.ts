@@ -4,6 +4,7 @@ import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
+import { checkMailSettings } from './mail.ts'
 import {
   duration,
   type Environment,
@@ -64,6 +65,7 @@ const scheduleSchema = z.object({
   HEARTBEAT_URL: webhook.optional(),
   RUN_TIMEOUT: limit.prefault('2h'),
   RUN_AT_LEAST_EVERY: duration.prefault('1h'),
+  REPORT_CRON: cron.optional(),
 } satisfies Record<(typeof SCHEDULE_SETTINGS)[number], z.ZodType>)
 
 /** Settings of the whole worker: they are the same for all companies. */
@@ -105,6 +107,8 @@ export type Schedule = {
   readonly syncCron: string
   readonly maintenanceCron: string
   readonly timezone: string
+  /** When the week's report is mailed; null for never. */
+  readonly reportCron: string | null
   /** Requested after each good run. May hold a token: it is never logged or stored. */
   readonly heartbeatUrl: string | null
   /** A run that takes longer is stopped, and keeps what it has. */
@@ -194,9 +198,11 @@ function readAdminToken(environment: Environment): string | null {
 /** When a company's jobs run, and its heartbeat address. Throws FatalError (usage) that names every wrong variable. */
 export function readSchedule(environment: Environment): Schedule {
   const values = parseSettings(scheduleSchema, environment)
+  if (values.REPORT_CRON) checkMailSettings(environment)
   return {
     syncCron: values.SYNC_CRON,
     maintenanceCron: values.MAINTENANCE_CRON,
+    reportCron: values.REPORT_CRON ?? null,
     timezone: values.SYNC_TIMEZONE,
     heartbeatUrl: values.HEARTBEAT_URL?.replaceAll('{company}', environment.COMPANY || 'default') ?? null,
     runTimeoutMs: values.RUN_TIMEOUT,

@@ -6,6 +6,7 @@ import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts
 import { checkKey } from '#src/platform/http/credentials.ts'
 import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
+import { mailShape } from './mail_shape.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -145,6 +146,7 @@ const schema = z.object({
   SOURCE_TIMEZONE: timeZone.default(DEFAULT_TIME_ZONE),
   SNAPSHOT_KEEP: duration.prefault('24h'),
   ...lakeShape,
+  ...mailShape,
   LAKE_MARTS: z.enum(['on', 'off']).default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
@@ -312,10 +314,14 @@ export const SCHEDULE_SETTINGS = [
   'RUN_TIMEOUT',
   'RUN_AT_LEAST_EVERY',
   'HEARTBEAT_URL',
+  'REPORT_CRON',
 ] as const
 
 /** Names of the settings that hold a company's key, or where it is. */
 export const KEY_SETTINGS: readonly string[] = ['API_KEY', 'API_KEY_FILE', 'API_KEY_ENV']
+
+/** The setting with a company's password at its mail server. */
+export const MAIL_SECRET = 'SMTP_PASSWORD'
 
 function parse(environment: Environment): Parsed {
   return parseSettings(schema, environment)
@@ -338,7 +344,7 @@ export function parseSettings<T extends z.ZodObject>(schema: T, environment: Env
 
 /** These may hold a password or a token even if they are invalid. */
 const SECRET_SETTINGS: ReadonlySet<string> = new Set([
-  ...['REDIS_URL', 'ADMIN_TOKEN', 'ALERT_WEBHOOK_URL', 'HEARTBEAT_URL'],
+  ...['SMTP_URL', 'REDIS_URL', 'ADMIN_TOKEN', 'ALERT_WEBHOOK_URL', 'HEARTBEAT_URL'],
 ])
 
 /** The value of a wrong setting, unless it contains the key or looks as if it did (invariant I7). */

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
+import { readMailSettings } from '#config/mail.ts'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
 import { type Maintenance, maintain } from '#src/operate/maintain.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
@@ -19,6 +20,7 @@ export type Order =
   | { readonly kind: 'maintain'; readonly job: string }
   | { readonly kind: 'status' }
   | { readonly kind: 'report' }
+  | { readonly kind: 'mail'; readonly job: string }
 
 /** A request to the API, with the status of its answer; null if there was none. */
 export type AnswerSeen = { readonly status: number | null; readonly seconds: number }
@@ -35,6 +37,7 @@ export type Ended =
   | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
   | { readonly kind: 'status'; readonly status: Status }
   | { readonly kind: 'report'; readonly html: string }
+  | { readonly kind: 'mailed' }
   | {
       readonly kind: 'failed'
       readonly message: string
@@ -65,6 +68,7 @@ async function carryOut(order: Order): Promise<Ended> {
   if (order.kind === 'report') return await renderReport(context)
   const about = { company: settings.company, run_id: context.runId, job: order.job }
   const log = await openLog(settings.logLevel, about)
+  if (order.kind === 'mail') return await mailReport(order, context, { environment, log })
   const listener = logListener(log, Date.now)
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
   return await holdingCompany(context, listener, held, async () => {
@@ -79,6 +83,20 @@ async function renderReport({ paths, now }: RunContext): Promise<Ended> {
   // Loaded only here, so that no run pays for its charts.
   const { renderLatestReport } = await import('#src/present/report/report.ts')
   return { kind: 'report', html: await renderLatestReport(paths.lake, { now: now() }) }
+}
+
+/** The week's report. A second attempt at the same job gives the same mail, so receivers show it once. */
+async function mailReport(
+  { job }: Order & { kind: 'mail' },
+  { paths, now }: RunContext,
+  { environment, log }: { environment: Environment; log: Logger },
+): Promise<Ended> {
+  const { composeMail, sendMail } = await import('#src/present/report/send.ts')
+  const settings = readMailSettings(environment)
+  const mail = await composeMail(paths.lake, 'week', now())
+  await sendMail(mail, settings, `${job} ${mail.fileName}`)
+  log.info({ recipients: settings.to.length, server: settings.host }, 'the report of the week was mailed')
+  return { kind: 'mailed' }
 }
 
 async function syncNow(

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { getCompileCacheDir } from 'node:module'
 import { join } from 'node:path'
-import { COMPANY_SETTINGS, KEY_SETTINGS } from '#config/settings.ts'
+import { COMPANY_SETTINGS, KEY_SETTINGS, MAIL_SECRET } from '#config/settings.ts'
 import type { Progress } from '#src/pipeline/run.ts'
 import { EXIT, systemCode } from '#src/platform/errors.ts'
 import type { AnswerSeen, Ended, Message, Order } from './child.ts'
@@ -123,6 +123,7 @@ const PURPOSES: Readonly<Record<Order['kind'], readonly [purpose: string, loss: 
   maintain: ['maintenance', 'No data is lost; the next maintenance does the rest.'],
   status: ['status', 'It only read data; request the status again.'],
   report: ['report', 'It only read data; request the report again.'],
+  mail: ['mail', 'The report may have been sent or not; the next one comes as scheduled.'],
 }
 
 type Subject = Pick<ProcessOptions, 'company' | 'order'>
@@ -162,5 +163,5 @@ function environmentFor({ environment }: Company): NodeJS.ProcessEnv {
 }
 
 function isOfCompany(name: string): boolean {
-  return COMPANY_SETTINGS.includes(name) || KEY_SETTINGS.includes(name)
+  return COMPANY_SETTINGS.includes(name) || KEY_SETTINGS.includes(name) || name === MAIL_SECRET
 }

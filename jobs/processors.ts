@@ -34,7 +34,9 @@ const STOPPED_DELAY_MS = 500
 const REFUSED_DELAY_MS = 1000
 /** A command that Redis refuses is retried after this. */
 const REFUSED_AGAIN_MS = 1000
-const MAX_REFUSALS = { notConfigured: 3, wrongDirectory: 10, newerSchema: 10 } as const
+const MAX_REFUSALS = { notConfigured: 3, wrongDirectory: 10, newerSchema: 10, mailServer: 12 } as const
+/** A mail that its server did not take is sent again after this, for an hour. */
+const MAIL_AGAIN_MS = 5 * 60_000
 
 export type Shared = {
   readonly settings: DaemonSettings
@@ -140,7 +142,8 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
     throw new LoggedError(refusal)
   }
   await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the right one again.' })
-  if (holder) {
+  // A mail only reads the latest snapshot.
+  if (holder && job.name !== 'mail') {
     log.info(about, `The company is held by ${describe(holder)}; retrying later.`)
     return await later(job, context, HELD_DELAY_MS)
   }
@@ -173,12 +176,29 @@ type InSlot = Context & { readonly taken: Taken; readonly slot: Slot }
 
 async function carryOut(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
   if (job.name === 'sync') return await syncCompany(job, company, context)
+  if (job.name === 'mail') return await mailReport(job, company, context)
   if (job.name !== 'maintain') {
-    throw new FatalError(`There is no job ${job.name}, only sync and maintain.`)
+    throw new FatalError(`There is no job ${job.name}, only sync, maintain and mail.`)
   }
   const order = { kind: 'maintain', job: job.id ?? '' } as const
   const signal = AbortSignal.any([context.signal, context.slot.signal])
   return await inProcess({ ...context, company, order, signal })
+}
+
+async function mailReport(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
+  const { alerts, log } = context.shared
+  const about = { name: 'report_not_mailed', company: company.slug } as const
+  const signal = AbortSignal.any([context.signal, context.slot.signal])
+  const order = { kind: 'mail', job: job.id ?? '' } as const
+  const ended = await inProcess({ ...context, company, order, signal })
+  if (ended.kind === 'mailed') await alerts.clear({ ...about, message: 'The report was mailed.' })
+  if (ended.kind !== 'failed' || isInterrupted(ended)) return ended
+  if (ended.cause === 'mail_unreachable') {
+    log.warn({ company: company.slug, job: job.id }, ended.message)
+    await handOn(job, context, MAX_REFUSALS.mailServer, MAIL_AGAIN_MS)
+  }
+  await alerts.raise({ ...about, message: ended.message })
+  return ended
 }
 
 async function syncCompany(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
@@ -246,6 +266,9 @@ function describeHung({ slug, schedule }: Company, job: string): string {
   if (job === 'maintain') {
     return `${slug}: the nightly maintenance was stopped after ${limit}, before it finished. Check whether the disk of DATA_DIR responds. If the company is that large, raise RUN_TIMEOUT.`
   }
+  if (job === 'mail') {
+    return `${slug}: the mail of the report was stopped after ${limit}, before it was sent. Check whether the mail server responds.`
+  }
   return `${slug}: the run was stopped after ${limit} and had loaded nothing. Check whether the API responds. If the company is that large, raise RUN_TIMEOUT.`
 }
 
@@ -297,11 +320,16 @@ async function later(job: RunJob, { token }: Context, delayMs: number): Promise<
 }
 
 /** Puts the job back for another worker, unless that has happened `times` times. */
-async function handOn(job: RunJob, context: Context, times: number): Promise<void> {
+async function handOn(
+  job: RunJob,
+  context: Context,
+  times: number,
+  delayMs = REFUSED_DELAY_MS,
+): Promise<void> {
   const { refusals = 0 } = job.data
   if (refusals >= times) return
   await job.updateData({ ...job.data, refusals: refusals + 1 })
-  await later(job, context, REFUSED_DELAY_MS)
+  await later(job, context, delayMs)
 }
 
 function wrongDirectory(company: string) {

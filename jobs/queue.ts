@@ -5,8 +5,8 @@ import type { Logger } from 'pino'
 import { REDIS_TIMEOUT_MS, type RedisSettings } from '#config/daemon.ts'
 import { connectRedis, type RedisConnection } from './redis.ts'
 
-/** `sync` brings the company up to date; `maintain` removes expired snapshots and measures the disk. */
-export type JobName = 'sync' | 'maintain'
+/** `sync` brings the company up to date; `maintain` removes expired snapshots and measures the disk; `mail` sends the report. */
+export type JobName = 'sync' | 'maintain' | 'mail'
 export type JobData = {
   readonly company: string
   /** How often a worker could not take the job and put it back for another one. */

@@ -77,7 +77,7 @@ async function reconcile(around: Surroundings, { removeOthers }: { removeOthers:
   }
   const present = new Set([...registry.companies.values()].flatMap(schedulersOf).map(({ id }) => id))
   for (const { key, template } of removeOthers ? schedulers : []) {
-    if (!present.has(key)) await forget(key, template?.data, around)
+    if (!present.has(key)) await forget(key, template, around)
   }
 }
 
@@ -108,6 +108,9 @@ function schedulersOf(company: Company): Wanted[] {
   return [
     { id: `sync-${slug}`, name: 'sync', company, pattern: schedule.syncCron },
     { id: `maintain-${slug}`, name: 'maintain', company, pattern: schedule.maintenanceCron },
+    ...(schedule.reportCron === null
+      ? []
+      : [{ id: `mail-${slug}`, name: 'mail', company, pattern: schedule.reportCron } as const]),
   ]
 }
 
@@ -123,10 +126,15 @@ function isRight(
   return now.getTime() <= patience && known.next <= nextAfter(now.getTime(), pattern, timezone) + LATE_TICK_MS
 }
 
-async function forget(id: string, data: JobData | undefined, { queues, log }: Surroundings): Promise<void> {
+async function forget(
+  id: string,
+  template: Known['template'],
+  { queues, log }: Pick<Surroundings, 'queues' | 'log'>,
+): Promise<void> {
   await queues.ticks.removeJobScheduler(id)
-  if (data?.company) await queues.redis.hdel(askedKey(queues), data.company)
-  log.info(`${id} is no longer scheduled: the company is not configured.`)
+  const { company }: Partial<JobData> = template?.data ?? {}
+  if (company && id === `sync-${company}`) await queues.redis.hdel(askedKey(queues), company)
+  log.info(`${id} is no longer scheduled: it is not configured.`)
 }
 
 /**

@@ -150,7 +150,7 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
   }
   // The run goes to a worker that knows the company, if there is one.
   if (!company) log.warn({ company: data.company }, 'The company is scheduled, but not configured here.')
-  if (name === 'maintain') {
+  if (name === 'maintain' || name === 'mail') {
     await requestRun(queues, name, data.company)
     return
   }

@@ -10,6 +10,7 @@ export type AlertName =
   | 'redis_unusable'
   | 'wrong_configuration'
   | 'wrong_directory'
+  | 'report_not_mailed'
 
 export type Details = Readonly<Record<string, string | number | boolean | null>>
 

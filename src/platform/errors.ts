@@ -13,6 +13,7 @@ export type Cause =
   | 'missing_unverified'
   | 'wrong_settings'
   | 'newer_schema'
+  | 'mail_unreachable'
   | 'killed'
 
 /**

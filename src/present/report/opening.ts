@@ -48,15 +48,28 @@ function notice({ objeto, ...named }: Decision): Html {
   return html`${noticeLink(named)} <small>${line(objeto, MAX_OBJECT)}</small>`
 }
 
-function reasons(decision: Decision): Html {
+/** Why a notice needs a decision. */
+export function decisionReasons(decision: Decision): readonly { colour: 'red' | 'yellow'; text: string }[] {
   const { confirmar, habilitar, alertas_graves, vermelhos, verdict_recommendation } = decision
-  const parts = [
-    confirmar && badge('yellow', `confirmar ou desistir: parecer ${verdictName(verdict_recommendation)}`),
-    habilitar && badge('red', counted(vermelhos, 'requisito vermelho', 'requisitos vermelhos')),
-    alertas_graves > 0 &&
-      badge('red', `impugnar: ${counted(alertas_graves, 'alerta grave', 'alertas graves')}`),
-  ].filter(part => part !== false)
-  return html`${parts.map(part => html`${part} `)}`
+  return [
+    ...(confirmar
+      ? ([
+          { colour: 'yellow', text: `confirmar ou desistir: parecer ${verdictName(verdict_recommendation)}` },
+        ] as const)
+      : []),
+    ...(habilitar
+      ? ([{ colour: 'red', text: counted(vermelhos, 'requisito vermelho', 'requisitos vermelhos') }] as const)
+      : []),
+    ...(alertas_graves > 0
+      ? ([
+          { colour: 'red', text: `impugnar: ${counted(alertas_graves, 'alerta grave', 'alertas graves')}` },
+        ] as const)
+      : []),
+  ]
+}
+
+function reasons(decision: Decision): Html {
+  return html`${decisionReasons(decision).map(({ colour, text }) => html`${badge(colour, text)} `)}`
 }
 
 export function changes({ changes }: Figures): Html {

@@ -51,7 +51,7 @@ ${trusted(STYLE)}</style>
 <p class="when">Dados de <b>${at(freshness.publicado_em)}</b>. Última leitura completa: <b>${at(freshness.ultima_boa_em)}</b>${
     freshness.ultima_boa_em && ` (há ${inWords(now.getTime() - freshness.ultima_boa_em.getTime())})`
   }.</p>
-${warnings(freshness, now)}
+${warningsOf(freshness, now).map(text => html`<p class="warning" role="note">${text}</p>`)}
 ${keyFigures(figures)}
 <nav aria-label="Partes do relatório">${[...parts, { id: 'qualidade', title: 'Qualidade dos dados' }].map(
     ({ id, title }) => html`<a href="#${id}">${title}</a> `,
@@ -77,7 +77,11 @@ ${quality(figures)}
 `.html
 }
 
-function warnings({ ultima_boa_em, ultima_execucao_em, ...freshness }: Freshness, now: Date): Html {
+/** What a reader must know before the figures: that they are old, or that the last run failed. */
+export function warningsOf(
+  { ultima_boa_em, ultima_execucao_em, ...freshness }: Freshness,
+  now: Date,
+): string[] {
   const list: string[] = []
   const age = ultima_boa_em && now.getTime() - ultima_boa_em.getTime()
   if (age === null) list.push('Ainda não houve uma leitura completa: os números podem estar incompletos.')
@@ -88,7 +92,7 @@ function warnings({ ultima_boa_em, ultima_execucao_em, ...freshness }: Freshness
       `A última execução, de ${localTimeText(ultima_execucao_em, freshness.timezone)}, falhou. Veja “Qualidade dos dados”.`,
     )
   }
-  return html`${list.map(text => html`<p class="warning" role="note">${text}</p>`)}`
+  return list
 }
 
 function keyFigures({ key }: Figures): Html {

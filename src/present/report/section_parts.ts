@@ -14,11 +14,20 @@ export const MAX_STACKS = 12
 type Named = Pick<Session, 'orgao' | 'uf' | 'numero' | 'pncp_url'>
 
 /** Buyer, state and number of a notice, as a link if it has a usable address. */
-export function noticeLink({ orgao, uf, numero, pncp_url }: Named): Html {
-  const name = line(orgao, MAX_NAME) ?? 'Órgão não informado'
-  const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(Boolean).join(' · ')
+export function noticeLink({ pncp_url, ...named }: Named): Html {
+  const [name, ...rest] = nameParts(named)
   const address = webAddress(pncp_url)
-  return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest && ` · ${rest}`}`
+  return html`${address ? html`<a href="${address}" rel="noopener noreferrer">${name}</a>` : name}${rest.map(part => ` · ${part}`).join('')}`
+}
+
+/** Buyer, state and number of a notice as plain text. */
+export function noticeName(named: Omit<Named, 'pncp_url'>): string {
+  return nameParts(named).join(' · ')
+}
+
+function nameParts({ orgao, uf, numero }: Omit<Named, 'pncp_url'>): string[] {
+  const rest = [line(uf, MAX_CODE), line(numero, MAX_CODE)].filter(part => part !== null)
+  return [line(orgao, MAX_NAME) ?? 'Órgão não informado', ...rest]
 }
 
 /** `12 com sessão futura, 3 passadas, 1 sem data`. */

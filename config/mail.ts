@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { mailShape } from './mail_shape.ts'
+import { type Environment, MAIL_SECRET, parseSettings, readSecret } from './settings.ts'
+
+export type MailSettings = {
+  readonly host: string
+  readonly port: number
+  /** TLS before the first word (smtps), or by STARTTLS; `off` is plain text. */
+  readonly tls: 'from_the_start' | 'starttls' | 'off'
+  /** Null if the server takes mail without a login. */
+  readonly login: { readonly user: string; readonly password: string } | null
+  readonly from: string
+  readonly to: readonly string[]
+}
+
+const schema = z.object(mailShape)
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/
+
+type Addressed = {
+  readonly server: NonNullable<z.output<typeof schema>['SMTP_URL']>
+  readonly from: string
+  readonly to: readonly string[]
+  readonly tls: 'required' | 'off' | undefined
+}
+
+/** @throws FatalError (usage) that names what is missing or wrong. The password may be read later. */
+export function checkMailSettings(environment: Environment): Addressed {
+  const values = parseSettings(schema, environment)
+  const { SMTP_URL: server, REPORT_TO: to, SMTP_TLS: tls } = values
+  const user = server?.user ?? ''
+  const from = values.REPORT_FROM ?? (z.email().safeParse(user).success ? user : undefined)
+  const missing = [
+    !server && 'SMTP_URL (the mail server, for example smtp://user@smtp.example.com:587)',
+    !to && 'REPORT_TO (who gets the report)',
+    server && !from && 'REPORT_FROM (the sender)',
+  ].filter(Boolean)
+  if (server && to && from) return { server, from, to, tls }
+  throw new FatalError(`The report cannot be mailed. Set ${missing.join(' and ')}.`, EXIT.usage)
+}
+
+/** @throws FatalError (usage) that names what is missing or wrong, and if the password cannot be read. */
+export function readMailSettings(environment: Environment): MailSettings {
+  const { server, from, to, tls } = checkMailSettings(environment)
+  const { host, port, user } = server
+  const isPlain = tls === 'off' || (tls === undefined && LOOPBACK.test(host))
+  return {
+    ...{ host, port, from, to },
+    tls: server.fromTheStart ? 'from_the_start' : isPlain ? 'off' : 'starttls',
+    login: user === null ? null : { user, password: passwordOf(environment) },
+  }
+}
+
+function passwordOf(environment: Environment): string {
+  const { value, origin, path } = readSecret(environment, MAIL_SECRET)
+  if (value !== null) return value
+  throw new FatalError(
+    `SMTP_URL names a user, but ${origin} ${path ? 'is empty' : 'is not set'}. Set it to the user's password, or name no user.`,
+    EXIT.usage,
+  )
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+
+/** Settings of mails, as written. */
+
+const PORTS: Readonly<Record<string, number>> = { 'smtp:': 587, 'smtps:': 465 }
+const MAX_RECIPIENTS = 50
+
+/** The password has a setting of its own: addresses end up in logs and process lists. */
+const server = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null
+  const port = url && (Number(url.port) || PORTS[url.protocol])
+  const user = url && decoded(url.username)
+  const isBare = url !== null && ['', '/'].includes(url.pathname) && !url.search && !url.hash
+  if (url?.hostname && port && user !== null && isBare && !url.password) {
+    const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+    return { host, port, fromTheStart: url.protocol === 'smtps:', user: user || null }
+  }
+  context.addIssue({
+    code: 'custom',
+    message:
+      'must be an address such as smtp://user@smtp.example.com:587 or smtps://smtp.example.com, with the password in SMTP_PASSWORD',
+  })
+  return z.NEVER
+})
+
+/** Null if it is not encoded as addresses are. */
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+const addresses = z.string().transform((text, context) => {
+  const list = text.split(',').map(part => part.trim())
+  if (list.length <= MAX_RECIPIENTS && list.every(one => z.email().safeParse(one).success)) return list
+  context.addIssue({
+    code: 'custom',
+    message: `must be e-mail addresses separated by commas, at most ${MAX_RECIPIENTS}`,
+  })
+  return z.NEVER
+})
+
+/** Settings of a company's mails. */
+export const mailShape = {
+  SMTP_URL: server.optional(),
+  SMTP_PASSWORD_FILE: z.string().optional(),
+  SMTP_TLS: z.enum(['required', 'off']).optional(),
+  REPORT_FROM: z.email('must be an e-mail address').optional(),
+  REPORT_TO: addresses.optional(),
+}
