@@ -156,6 +156,7 @@ const schema = z.object({
   METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
   METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
   METABASE_ADMIN_PASSWORD_FILE: z.string().optional(),
+  QUESTIONS_DIR: z.string().default('questions'),
   LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
 })
 
@@ -175,6 +176,8 @@ export type Settings = {
   readonly analysisMaxAge: { readonly openMs: number | null; readonly closedMs: number | null }
   /** The Metabase that shows the company's data; null if there is none. */
   readonly metabase: MetabaseTarget | null
+  /** Where users keep questions for `npm run ask`; absolute, and need not exist. */
+  readonly questionsDir: string
   readonly logLevel: Parsed['LOG_LEVEL']
 }
 
@@ -248,6 +251,7 @@ export function readSettings(environment: Environment): Settings {
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
     metabase: metabaseTarget(values),
+    questionsDir: resolve(values.QUESTIONS_DIR),
     logLevel: values.LOG_LEVEL,
   }
 }

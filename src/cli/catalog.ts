@@ -8,7 +8,7 @@ import { openToReaders } from '#src/store/lake/access.ts'
 import { writeCatalog } from '#src/store/lake/catalog.ts'
 import { latestSources } from '#src/store/lake/read.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { lakesOf } from './query.ts'
+import { lakesOf } from './snapshot_sql.ts'
 import { writeBeside } from './write_beside.ts'
 
 export function catalogCommand(environment: Environment): Command {

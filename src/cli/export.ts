@@ -12,7 +12,7 @@ import { type CatalogSource, createRelations, writePortable } from '#src/store/l
 import { requireLatest } from '#src/store/lake/latest.ts'
 import { latestSources, sourceOf } from '#src/store/lake/read.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { lakesOf } from './query.ts'
+import { lakesOf } from './snapshot_sql.ts'
 import { writeBeside } from './write_beside.ts'
 
 type Options = { to: string; company?: string; all?: true; xlsx?: true; csv?: true }

@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   sync: async (environment, { enqueue }) => (await import('./sync.ts')).syncCommand(environment, enqueue),
   status: async environment => (await import('./status.ts')).statusCommand(environment),
   query: async environment => (await import('./query.ts')).queryCommand(environment),
+  ask: async environment => (await import('./ask.ts')).askCommand(environment),
   catalog: async environment => (await import('./catalog.ts')).catalogCommand(environment),
   export: async environment => (await import('./export.ts')).exportCommand(environment),
   dictionary: async () => (await import('./dictionary.ts')).dictionaryCommand(),

@@ -1,30 +1,16 @@
-import { rmSync } from 'node:fs'
-import { mkdtemp, readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { Command } from 'commander'
-import { environmentOf, readCompanies } from '#config/companies.ts'
-import { type Environment, readSettings } from '#config/settings.ts'
+import type { Environment } from '#config/settings.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
-import { companyPaths } from '#src/store/company.ts'
-import { askFenced, askFreely, type ForeignSql, fence } from '#src/store/lake/fence.ts'
-import { filesOf, openSnapshot, openSnapshots, sourceOf } from '#src/store/lake/read.ts'
-import type { Database, Stream } from '#src/store/warehouse/database.ts'
-import { printCsv, printJson, printTable } from './query_output.ts'
+import type { ForeignSql } from '#src/store/lake/fence.ts'
+import { printerFor, type SnapshotOptions, withSnapshot } from './snapshot_sql.ts'
 
-type Options = {
-  company?: string
-  all?: true
-  csv?: true
-  json?: true
-  file?: string
-  allowFiles?: true
-}
+type Options = SnapshotOptions & { readonly file?: string }
 
 export function queryCommand(environment: Environment): Command {
   return new Command('query')
-    .description('Query the latest snapshot in SQL.')
+    .description('Query the latest snapshot in SQL. Without SQL, on a terminal: a prompt.')
     .argument('[sql]', 'for example "SELECT status, count(*) FROM editais GROUP BY ALL"')
     .option('--file <path>', 'read the SQL from a file, or from standard input if the path is -')
     .option('--company <slug>', 'company to query, instead of COMPANY')
@@ -35,14 +21,21 @@ export function queryCommand(environment: Environment): Command {
       '--allow-files',
       'let the SQL read and write every file that you can, load extensions and change settings; only for SQL that you trust',
     )
-    .action(async (sql: string | undefined, options: Options) => {
-      if (options.csv && options.json) throw new FatalError('Use --csv or --json, not both.', EXIT.usage)
-      if (options.all && options.company) {
-        throw new FatalError('Use --all or --company, not both.', EXIT.usage)
+    .action(async (argument: string | undefined, options: Options) => {
+      const print = printerFor(options)
+      const isPrompt = argument === undefined && options.file === undefined && isTerminal(options)
+      if (isPrompt) {
+        const { prompt } = await import('./prompt.ts')
+        return await withSnapshot(environment, options, prompt)
       }
-      const print = options.json ? printJson : options.csv ? printCsv : printTable
-      await answer(environment, await sqlOf(sql, options), options, print)
+      const sql = await sqlOf(argument, options)
+      await withSnapshot(environment, options, async ({ ask }) => await print(await ask(sql)))
     })
+}
+
+/** Whether a person can type and read. */
+function isTerminal({ csv, json }: Options): boolean {
+  return process.stdin.isTTY === true && process.stdout.isTTY === true && !csv && !json
 }
 
 /** @throws FatalError if there is no SQL, or both an argument and a file. */
@@ -65,58 +58,5 @@ async function textOf(file: string): Promise<string> {
   if (file === '-') return await text(process.stdin)
   return await readFile(file, 'utf8').catch(error => {
     throw new FatalError(`${file} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
-  })
-}
-
-async function answer(
-  environment: Environment,
-  sql: ForeignSql,
-  options: Options,
-  print: (answer: Stream) => Promise<void>,
-): Promise<void> {
-  // A directory of its own: DuckDB spills there what does not fit into memory, and the SQL may use it.
-  const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-query-'))
-  const remove = () => rmSync(temporary, { recursive: true, force: true })
-  // A reader that closes the pipe ends the process at once.
-  process.once('exit', remove)
-  try {
-    const { db, files } = await openFor(environment, options, temporary)
-    try {
-      if (!options.allowFiles) await fence(db, files)
-      await print(await (options.allowFiles ? askFreely(db, sql) : askFenced(db, sql)))
-    } finally {
-      db.close()
-    }
-  } finally {
-    process.off('exit', remove)
-    remove()
-  }
-}
-
-/** Returns the database and the files that its views read. */
-async function openFor(
-  environment: Environment,
-  { all, company }: Options,
-  temporary: string,
-): Promise<{ db: Database; files: string[] }> {
-  if (all) {
-    const { db, sources } = await openSnapshots(await lakesOf(environment), temporary)
-    return { db, files: sources.flatMap(filesOf) }
-  }
-  const settings = readSettings(await environmentOf(environment, company))
-  const { db, manifest } = await openSnapshot(
-    companyPaths(settings.dataDir, settings.company).lake,
-    temporary,
-  )
-  return { db, files: filesOf(sourceOf(manifest)) }
-}
-
-/** The lakes of all configured companies. */
-export async function lakesOf(environment: Environment): Promise<string[]> {
-  const { environments, places } = await readCompanies(environment)
-  // A mistake in a company's entry does not affect what it has published: sums must include it.
-  return [...environments.values(), ...places.values()].map(own => {
-    const { dataDir, company } = readSettings(own)
-    return companyPaths(dataDir, company).lake
   })
 }

@@ -4,22 +4,31 @@ import type { Column, Row, WrittenRow } from '#src/store/warehouse/database.ts'
 const MAX_CELL_CHARACTERS = 60
 
 /** Renders rows as a table for people: numbers right-aligned, long text cut. */
-export function renderTable(names: readonly string[], rows: readonly Row[]): string {
+export function renderTable(
+  names: readonly string[],
+  rows: readonly Row[],
+  maxCharacters = MAX_CELL_CHARACTERS,
+): string {
   const columns = names.map(name => ({ name, isNumeric: rows.some(row => typeof row[name] === 'number') }))
   return renderCells(
     columns,
     rows.map(row => names.map(name => plainText(row[name]))),
+    maxCharacters,
   )
 }
 
 /** Renders what a query returned as a table for people: values as the database writes them, long ones cut. */
-export function renderCells(columns: readonly Column[], rows: readonly WrittenRow[]): string {
+export function renderCells(
+  columns: readonly Column[],
+  rows: readonly WrittenRow[],
+  maxCharacters = MAX_CELL_CHARACTERS,
+): string {
   const table = new Table({
     head: columns.map(({ name }) => name),
     colAligns: columns.map(({ isNumeric }) => (isNumeric ? 'right' : 'left')),
     style: { head: [], border: [], compact: true },
   })
-  for (const row of rows) table.push(row.map(text => cell(text ?? 'NULL')))
+  for (const row of rows) table.push(row.map(text => cell(text ?? 'NULL', maxCharacters)))
   return `${table.toString()}\n`
 }
 
@@ -36,9 +45,9 @@ function plainText(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-function cell(text: string): string {
+function cell(text: string, maxCharacters: number): string {
   const line = text.replaceAll(/\p{Cc}+/gu, ' ')
-  return line.length > MAX_CELL_CHARACTERS ? `${line.slice(0, MAX_CELL_CHARACTERS - 1)}…` : line
+  return line.length > maxCharacters ? `${line.slice(0, maxCharacters - 1)}…` : line
 }
 
 function quoted(text: string): string {

@@ -102,7 +102,8 @@ async function fileOf(path: string): Promise<string | null> {
   )
 }
 
-function basisOf({ logLevel: _, ...settings }: Settings): string {
+/** Without what changes no data: where `ask` looks for questions depends on the working directory. */
+function basisOf({ logLevel: _, questionsDir: __, ...settings }: Settings): string {
   return hashOf(JSON.stringify([programHash(), settings]))
 }
 

@@ -8,7 +8,7 @@ import type { Row } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
 import { inWorkerDatabase } from './worker_database.ts'
 
-const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
+export const MAIN = join(import.meta.dirname, '../../src/cli/main.js')
 
 export type Environment = Readonly<Record<string, string>>
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }

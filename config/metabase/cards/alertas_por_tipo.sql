@@ -2,7 +2,7 @@
 -- Tipos de alerta mais frequentes nos editais em andamento.
 SELECT coalesce(tipo, 'não informado') AS "Tipo", count(*) AS "Alertas"
 FROM alertas_juridicos
-WHERE em_andamento [[AND uf = {{uf}}]]
+WHERE em_andamento [[AND uf = upper(trim({{uf}}))]]
 GROUP BY ALL
 ORDER BY "Alertas" DESC, "Tipo"
 LIMIT 12

@@ -1,34 +1,11 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CardSpec, FilterSpec } from '#config/metabase/dashboards.ts'
+import { CARDS_DIRECTORY, type QuestionText, readQuestion } from '../questions.ts'
 
-const CARDS_DIRECTORY = join(import.meta.dirname, '../../../config/metabase/cards')
-
-/** The contents of a card's file. */
-export type CardText = {
-  readonly name: string
-  readonly description: string
-  /** As sent to Metabase: with `{{uf}}`, and `[[…]]` around what Metabase drops if there is no value. */
-  readonly sql: string
-}
-
-/**
- * @throws Error if the file does not begin with at least two comment lines, the name and the description: a mistake
- * of the card's author.
- */
-export async function readCard(key: string): Promise<CardText> {
-  const sql = (await readFile(join(CARDS_DIRECTORY, `${key}.sql`), 'utf8')).trim()
-  const lines = sql.split('\n')
-  const comments = lines.slice(
-    0,
-    lines.findIndex(line => !line.startsWith('-- ')),
-  )
-  const [name, ...description] = comments.map(line => line.slice('-- '.length).trim())
-  if (!name || description.length === 0) {
-    throw new Error(`config/metabase/cards/${key}.sql must begin with a comment: a name, then a description`)
-  }
-  return { name, description: description.join(' '), sql }
+/** @throws Error if the file does not begin with a name and a description: a mistake of the card's author. */
+export async function readCard(key: string): Promise<QuestionText> {
+  return await readQuestion(join(CARDS_DIRECTORY, `${key}.sql`))
 }
 
 /** The filters that a card's SQL uses. */

@@ -1,6 +1,6 @@
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Bounded, type Change, type Decision, LIMITS, type Week } from './figures.ts'
-import { bounded, sumOfValues, TEXT, type Today, type Total } from './query_parts.ts'
+import { readBounded, sumOfValues, TEXT, type Today } from './query_parts.ts'
 
 /** The figures with which the report opens: what to decide, what changed, and where it leads. */
 
@@ -9,9 +9,8 @@ import { bounded, sumOfValues, TEXT, type Today, type Total } from './query_part
  * @param localNow in the time zone of the notices: a session that has begun needs no decision.
  */
 export async function readDecisions(db: Database, at: Today, localNow: Date): Promise<Bounded<Decision>> {
-  return bounded(
-    await db.rows<Decision & Total>(
-      `WITH due AS (
+  return await readBounded<Decision>(db, {
+    all: `WITH due AS (
          SELECT edital_id, min(prazo) AS impugnar_ate, count(*) AS alertas_graves
          FROM alertas_juridicos
          WHERE em_andamento AND NOT oportunidade AND severity IN ('critical', 'high')
@@ -27,17 +26,16 @@ export async function readDecisions(db: Database, at: Today, localNow: Date): Pr
            coalesce(em_breve AND NOT confirmada AND verdict_recommendation IN ('participar', 'cautela'), false) AS confirmar,
            coalesce(em_breve AND confirmada AND requisitos_vermelhos > 0, false) AS habilitar
          FROM near LEFT JOIN due USING (edital_id))
-       SELECT count(*) OVER () AS total,
-         least(CASE WHEN confirmar OR habilitar THEN data_sessao_dia END, impugnar_ate) AS ate,
+       SELECT edital_id, least(CASE WHEN confirmar OR habilitar THEN data_sessao_dia END, impugnar_ate) AS ate,
          ate - $today::DATE AS dias, confirmar, habilitar, coalesce(alertas_graves, 0) AS alertas_graves,
          requisitos_vermelhos AS vermelhos, left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
          data_sessao_local, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(objeto, ${TEXT}) AS objeto, valor_estimado_informado AS valor, pncp_url
-       FROM judged WHERE confirmar OR habilitar OR impugnar_ate IS NOT NULL
-       ORDER BY ate, valor_estimado_informado DESC NULLS LAST, edital_id LIMIT ${LIMITS.decisions}`,
-      { ...at, local: localNow.toISOString().slice(0, 19) },
-    ),
-  )
+       FROM judged WHERE confirmar OR habilitar OR impugnar_ate IS NOT NULL`,
+    orderBy: 'ate, valor DESC NULLS LAST, edital_id',
+    limit: LIMITS.decisions,
+    values: { ...at, local: localNow.toISOString().slice(0, 19) },
+  })
 }
 
 /** Each way in which notices change: the name of its row, and a query for the notices and when it was seen. */

@@ -18,7 +18,7 @@ import {
 } from './figures.ts'
 import { localTime } from './format.ts'
 import { readChanges, readDecisions, readWeeks } from './opening_queries.ts'
-import { bounded, sumOfValues, TEXT, type Today, type Total } from './query_parts.ts'
+import { readBounded, sumOfValues, TEXT, type Today } from './query_parts.ts'
 import { readBlockers, readExposures, readStakes } from './stake_queries.ts'
 
 /**
@@ -140,9 +140,8 @@ async function readSessionDays(db: Database, at: Today): Promise<SessionDay[]> {
 }
 
 async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> {
-  return bounded(
-    await db.rows<Session & Total>(
-      `SELECT count(*) OVER () AS total, data_sessao_local, data_sessao_dia - $today::DATE AS dias,
+  return await readBounded<Session>(db, {
+    all: `SELECT edital_id, data_sessao_local, data_sessao_dia - $today::DATE AS dias,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade,
          left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
          participation_confirmed, valor_estimado_informado AS valor,
@@ -150,12 +149,12 @@ async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> 
          requisitos_vermelhos AS vermelhos, requisitos_amarelos AS amarelos,
          alertas_criticos AS criticos, alertas_altos AS altos, ultimo_dia_impugnacao,
          ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, regra_impugnacao, pncp_url
-       FROM edital_resumo r
-       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays - 1}
-       ORDER BY data_sessao_local, r.orgao, edital_id LIMIT ${LIMITS.sessions}`,
-      at,
-    ),
-  )
+       FROM edital_resumo
+       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays - 1}`,
+    orderBy: 'data_sessao_local, orgao, edital_id',
+    limit: LIMITS.sessions,
+    values: at,
+  })
 }
 
 async function readDemands(db: Database): Promise<Demand[]> {
@@ -178,59 +177,53 @@ async function readAlertCounts(db: Database): Promise<AlertCount[]> {
 }
 
 async function readAlerts(db: Database, at: Today): Promise<Bounded<Alert>> {
-  return bounded(
-    await db.rows<Alert & Total>(
-      `WITH due AS (
-         SELECT *, count(*) OVER () AS total FROM alertas_juridicos WHERE em_andamento AND prazo >= $today::DATE
-         ORDER BY prazo, oportunidade, severidade_ordem, edital_id, ordinal LIMIT ${LIMITS.alerts})
-       SELECT total, prazo, prazo - $today::DATE AS dias, oportunidade, severity, left(severidade, ${TEXT}) AS severidade,
+  return await readBounded<Alert>(db, {
+    all: `SELECT edital_id, ordinal, severidade_ordem, prazo, prazo - $today::DATE AS dias, oportunidade, severity,
+         left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
-       FROM due LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
-       ORDER BY prazo, oportunidade, severidade_ordem, edital_id, ordinal`,
-      at,
-    ),
-  )
+       FROM alertas_juridicos LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
+       WHERE em_andamento AND prazo >= $today::DATE`,
+    orderBy: 'prazo, oportunidade, severidade_ordem, edital_id, ordinal',
+    limit: LIMITS.alerts,
+    values: at,
+  })
 }
 
 async function readBuyers(db: Database, at: Today): Promise<Bounded<Buyer>> {
-  return bounded(
-    await db.rows<Buyer & Total>(
-      `WITH next AS (
+  return await readBounded<Buyer>(db, {
+    all: `WITH next AS (
          SELECT coalesce(orgao_cnpj, orgao) AS buyer, min(data_sessao_dia) AS proxima_sessao,
            ${sumOfValues(undefined)} AS valor_futuras
          FROM editais_ativos
          WHERE em_andamento AND data_sessao_dia >= $today::DATE GROUP BY buyer)
-       SELECT count(*) OVER () AS total, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
+       SELECT orgao_cnpj, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
          editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor, coalesce(valor_futuras, 0) AS valor_futuras,
          left(risco_pagamento, ${TEXT}) AS risco_pagamento,
          left(risco_pagamento_orgao, ${TEXT}) AS risco_orgao,
          left(risco_pagamento_precificacao, ${TEXT}) AS risco_precificacao, proxima_sessao
-       FROM orgaos LEFT JOIN next ON buyer IS NOT DISTINCT FROM coalesce(orgao_cnpj, orgao) WHERE editais_em_andamento > 0
-       ORDER BY valor_em_andamento DESC, editais_em_andamento DESC, orgao, orgao_cnpj
-       LIMIT ${LIMITS.buyers}`,
-      at,
-    ),
-  )
+       FROM orgaos LEFT JOIN next ON buyer IS NOT DISTINCT FROM coalesce(orgao_cnpj, orgao) WHERE editais_em_andamento > 0`,
+    orderBy: 'valor DESC, em_andamento DESC, orgao, orgao_cnpj',
+    limit: LIMITS.buyers,
+    values: at,
+  })
 }
 
 async function readQuarantine(db: Database): Promise<Bounded<Quarantined>> {
-  return bounded(
-    await db.rows<Quarantined & Total>(
-      `SELECT count(*) OVER () AS total, kind, left(reason, ${TEXT}) AS reason, count(*) AS registros,
+  return await readBounded<Quarantined>(db, {
+    all: `SELECT kind, left(reason, ${TEXT}) AS reason, count(*) AS registros,
          max(observed_at) AS ultimo_em
-       FROM quarantine WHERE resolved_at IS NULL
-       GROUP BY ALL ORDER BY registros DESC, kind, reason LIMIT ${LIMITS.problems}`,
-    ),
-  )
+       FROM quarantine WHERE resolved_at IS NULL GROUP BY ALL`,
+    orderBy: 'registros DESC, kind, reason',
+    limit: LIMITS.problems,
+  })
 }
 
 async function readDrift(db: Database): Promise<Bounded<Drift>> {
-  return bounded(
-    await db.rows<Drift & Total>(
-      `SELECT count(*) OVER () AS total, left(path, ${TEXT}) AS path, kind, count AS vezes, last_seen_at AS ultimo_em
-       FROM schema_drift ORDER BY last_seen_at DESC, path, kind LIMIT ${LIMITS.problems}`,
-    ),
-  )
+  return await readBounded<Drift>(db, {
+    all: `SELECT left(path, ${TEXT}) AS path, kind, count AS vezes, last_seen_at AS ultimo_em FROM schema_drift`,
+    orderBy: 'ultimo_em DESC, path, kind',
+    limit: LIMITS.problems,
+  })
 }

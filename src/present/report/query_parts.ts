@@ -1,4 +1,4 @@
-import type { Row } from '#src/store/warehouse/database.ts'
+import type { Database, Row } from '#src/store/warehouse/database.ts'
 import type { Bounded } from './figures.ts'
 
 /** What the report's queries share. */
@@ -15,8 +15,24 @@ export function sumOfValues(those: string | undefined): string {
   return `coalesce(sum(valor_estimado_informado::DECIMAL(20, 4))${only}, 0)::DOUBLE`
 }
 
-export type Total = { readonly total: number }
+/** A query for all rows, and which of them are read. */
+type List = {
+  readonly all: string
+  readonly orderBy: string
+  readonly limit: number
+  readonly values?: Record<string, string>
+}
 
-export function bounded<T extends Row>(rows: readonly (T & Total)[]): Bounded<T> {
+/**
+ * The first rows of a list, and the number of all.
+ * Counted by a query of its own: DuckDB 1.5.5 fails now and then on a window over all rows, if a filter leaves few
+ * (duckdb/duckdb#25713).
+ */
+export async function readBounded<T extends Row>(db: Database, list: List): Promise<Bounded<T>> {
+  const rows = await db.rows<T & { total: number }>(
+    `WITH found AS MATERIALIZED (${list.all})
+     SELECT *, (SELECT count(*) FROM found) AS total FROM found ORDER BY ${list.orderBy} LIMIT ${list.limit}`,
+    { ...list.values },
+  )
   return { rows, total: rows[0]?.total ?? 0 }
 }

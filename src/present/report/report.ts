@@ -23,7 +23,7 @@ export async function renderReport(db: Database, { now }: At): Promise<string> {
  * @throws FatalError if there is no snapshot yet.
  */
 export async function renderLatestReport(lake: string, at: At): Promise<string> {
-  const db = await openWithOurMarts(lake)
+  const { db } = await openWithOurMarts(lake)
   try {
     return await renderReport(db, at)
   } finally {

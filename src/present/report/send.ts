@@ -20,7 +20,7 @@ export type Composed = Mail & { readonly report: string }
  * @throws FatalError if there is no snapshot yet.
  */
 export async function composeMail(lake: string, span: Span, now: Date): Promise<Composed> {
-  const db = await openWithOurMarts(lake)
+  const { db } = await openWithOurMarts(lake)
   try {
     const figures = await readFigures(db, now)
     return { ...mailOf(figures, span), report: page(figures) }

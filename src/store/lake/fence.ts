@@ -1,5 +1,5 @@
 import { FatalError, messageOf } from '#src/platform/errors.ts'
-import type { Database, StatementKind, Stream } from '#src/store/warehouse/database.ts'
+import type { Database, StatementKind, Stream, Texts } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
 
 /**
@@ -30,7 +30,12 @@ export async function fence(db: Database, readable: readonly string[]): Promise<
 }
 
 /** SQL that is not ours, and the file that it is from, if any. */
-export type ForeignSql = { readonly text: string; readonly file: string | null }
+export type ForeignSql = {
+  readonly text: string
+  readonly file: string | null
+  /** For its parameters, such as `$uf`. */
+  readonly values?: Texts
+}
 
 /**
  * The answer of a fenced database to any SQL.
@@ -42,7 +47,7 @@ export async function askFenced(db: Database, sql: ForeignSql): Promise<Stream> 
     if (kind === 'EXPLAIN' && EXPLAINED_WRITES.test(sql.text))
       throw off('EXPLAIN may not name COPY or EXPORT, because EXPLAIN ANALYZE would run them.')
   }
-  return await explaining(db.ask(sql.text, admit), error => {
+  return await explaining(db.ask(sql.text, admit, sql.values), error => {
     const explained = failed(error, sql)
     return IS_OFF.test(messageOf(error)) ? off(`${explained.message}.`) : explained
   })
@@ -51,7 +56,7 @@ export async function askFenced(db: Database, sql: ForeignSql): Promise<Stream> 
 /** The answer of a database without a fence, to SQL that the user trusts. */
 export async function askFreely(db: Database, sql: ForeignSql): Promise<Stream> {
   return await explaining(
-    db.ask(sql.text, () => {}),
+    db.ask(sql.text, () => {}, sql.values),
     error => failed(error, sql),
   )
 }
@@ -76,9 +81,11 @@ async function explaining(asked: Promise<Stream>, explain: (error: unknown) => F
 
 function failed(error: unknown, { file }: ForeignSql): FatalError {
   // After its first line, the message shows the line of the SQL, if the database knows it.
-  const [, line] = /^LINE (\d+):/m.exec(error instanceof Error ? error.message : '') ?? []
+  const text = error instanceof Error ? error.message : ''
+  const [, line] = /^LINE (\d+):/m.exec(text) ?? []
+  const [hint] = /^(?:Candidate \w+:|Did you mean) .*$/m.exec(text) ?? []
   const place = file === null ? '' : ` in ${file}${line === undefined ? '' : `, line ${line}`}`
-  return new FatalError(`The query failed${place}: ${messageOf(error)}`)
+  return new FatalError(`The query failed${place}: ${messageOf(error)}${hint ? ` ${hint}` : ''}`)
 }
 
 function off(what: string): FatalError {

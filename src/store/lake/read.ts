@@ -24,11 +24,14 @@ export async function openSnapshot(
  * asks them would fail after an upgrade, until the next run.
  * @throws FatalError if nothing was published yet, or tables of the snapshot lack columns.
  */
-export async function openWithOurMarts(lake: string, temporaryDirectory = tmpdir()): Promise<Database> {
+export async function openWithOurMarts(
+  lake: string,
+  temporaryDirectory = tmpdir(),
+): Promise<{ db: Database; sources: readonly CatalogSource[] }> {
   const manifest = await requireLatest(lake)
   if (manifest.catalog_hash === (await catalogHash(manifest.source_timezone)))
-    return await openManifest(manifest, temporaryDirectory)
-  return (await openSnapshots([lake], temporaryDirectory)).db
+    return { db: await openManifest(manifest, temporaryDirectory), sources: [sourceOf(manifest)] }
+  return await openSnapshots([lake], temporaryDirectory)
 }
 
 /** Opens the snapshot of this manifest as a read-only database, even if it is no longer the latest. */

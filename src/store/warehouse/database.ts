@@ -11,6 +11,7 @@ import {
   StatementType,
 } from '@duckdb/node-api'
 import { type DurableStep, take } from '#src/platform/durable.ts'
+import { messageOf } from '#src/platform/errors.ts'
 import { identifier, literal } from './quoted.ts'
 import { hidesFields, isNumeric, jsonWriter, textWriter, type WriteValue } from './values.ts'
 
@@ -32,8 +33,13 @@ const STREAM_BUFFER = '1KiB'
 /** A second run keeps its rows in memory, outside the limit above. */
 const MAX_SECOND_RUN_BYTES = 256 * 1024 * 1024
 
+/** The library’s error for SQL of nothing but comments and semicolons. */
+const NO_STATEMENT = 'Error in native callback'
+
 type DatabaseOptions = { threads?: number; temporaryDirectory?: string }
 type Parameters = Record<string, DuckDBValue>
+/** Values by the names of their parameters; DuckDB casts them to the type that the SQL needs. */
+export type Texts = Readonly<Record<string, string>>
 export type Row = Record<string, unknown>
 export type Answer = { readonly columns: string[]; readonly rows: Row[] }
 /** How values are written: as plain text with null for NULL, or as JSON. */
@@ -56,6 +62,7 @@ export type StatementKind = keyof typeof StatementType
 export class Database {
   readonly #instance: DuckDBInstance
   readonly #connection: DuckDBConnection
+  #isInterrupted = false
 
   private constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
     this.#instance = instance
@@ -154,8 +161,9 @@ export class Database {
    * Runs SQL that is not ours, and returns the result of its last statement.
    * @param admit called with each statement's kind before it runs; throws if it is not allowed.
    */
-  async ask(sql: string, admit: (kind: StatementKind) => void): Promise<Stream> {
-    const { run, last } = await this.#extract(sql, admit)
+  async ask(sql: string, admit: (kind: StatementKind) => void, values: Texts = {}): Promise<Stream> {
+    this.#isInterrupted = false
+    const { run, last } = await this.#extract(sql, admit, values)
     for (let index = 0; index < last; index += 1) await run(index, statement => statement.run())
     // Read before the stream begins, because another statement would end it. Qualified: the SQL may have defined a macro.
     const { zone } = await this.row<{ zone: string }>(
@@ -163,19 +171,32 @@ export class Database {
     )
     const result = await run(last, statement => statement.stream())
     return streamOf(result, zone, async () => {
+      if (this.#isInterrupted) return new Error('it was interrupted')
       // A statement can be taken from an extracted text only once.
-      const again = await this.#extract(sql, admit)
+      const again = await this.#extract(sql, admit, values)
       return await this.#whyFailed(() => again.run(last, statement => statement.run()))
     })
   }
 
+  /** Ends what is asked with an error; the connection stays usable. */
+  interrupt(): void {
+    this.#isInterrupted = true
+    this.#connection.interrupt()
+  }
+
   /** Each statement of an SQL text can be run once. */
-  async #extract(sql: string, admit: (kind: StatementKind) => void) {
-    const statements = await this.#connection.extractStatements(sql)
+  async #extract(sql: string, admit: (kind: StatementKind) => void, values: Texts) {
+    const statements = await this.#connection.extractStatements(sql).catch(error => {
+      throw messageOf(error) === NO_STATEMENT ? new Error('it has no statement') : error
+    })
     const run = async <T>(index: number, how: (statement: DuckDBPreparedStatement) => Promise<T>) => {
       const statement = await statements.prepare(index)
       try {
         admit(StatementType[statement.statementType] as StatementKind)
+        for (let place = 1; place <= statement.parameterCount; place += 1) {
+          const value = values[statement.parameterName(place)]
+          if (value !== undefined) statement.bindVarchar(place, value)
+        }
         return await how(statement)
       } finally {
         statement.destroySync()

@@ -1,0 +1,52 @@
+import { Command } from 'commander'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
+import { printerFor, type SnapshotOptions, withSnapshot } from './snapshot_sql.ts'
+
+/** A command for each saved question, whose options are its parameters. */
+export async function askCommand(environment: Environment): Promise<Command> {
+  const questions = await readQuestions(readSettings(environment).questionsDir)
+  const ask = new Command('ask')
+    .usage('[question] [options]')
+    .description('Ask the latest snapshot a saved question, for example: npm run ask -- pendencias --uf SP')
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      '\nThe questions are those of the dashboards, and the .sql files in QUESTIONS_DIR: see docs/tools/README.md.',
+    )
+    .argument('[question]')
+    .action((key: string | undefined) => {
+      if (key === undefined) return ask.outputHelp()
+      const near = [...questions.keys()].filter(known => known.includes(key) || key.includes(known))
+      const hint = near.length > 0 ? ` Did you mean ${near.join(' or ')}?` : ''
+      throw new FatalError(
+        `There is no question ${JSON.stringify(key)}.${hint} \`npm run ask\` lists them.`,
+        EXIT.usage,
+      )
+    })
+  for (const question of questions.values()) ask.addCommand(questionCommand(question, environment))
+  return ask
+}
+
+function questionCommand(question: Question, environment: Environment): Command {
+  const { key, name, description, parameters } = question
+  const command = new Command(key).summary(name).description(`${name}. ${description}`)
+  for (const { name, isRequired } of parameters) {
+    if (isRequired) command.requiredOption(`--${name} <value>`, 'must be given')
+    else command.option(`--${name} <value>`, 'may be left out')
+  }
+  return command
+    .option('--company <slug>', 'company to ask about, instead of COMPANY')
+    .option('--all', 'ask about all configured companies together')
+    .option('--csv', 'print CSV')
+    .option('--json', 'print a JSON array of objects')
+    .action(async (options: SnapshotOptions & Record<string, unknown>) => {
+      const print = printerFor(options)
+      const values = Object.fromEntries(
+        parameters.flatMap(({ name }) => (typeof options[name] === 'string' ? [[name, options[name]]] : [])),
+      )
+      const sql = { text: sqlFor(question, new Set(Object.keys(values))), file: `${key}.sql`, values }
+      await withSnapshot(environment, options, async ({ ask }) => await print(await ask(sql)), 'ours')
+    })
+}

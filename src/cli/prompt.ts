@@ -1,0 +1,210 @@
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface, type Interface } from 'node:readline'
+import { PRIVATE_FILE } from '#src/platform/access.ts'
+import { explain } from '#src/platform/errors.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
+import { type Catalog, complete, isComplete } from './completion.ts'
+import { printTable } from './query_output.ts'
+import type { Asked } from './snapshot_sql.ts'
+import { renderTable } from './table.ts'
+
+const PROMPT = 'editais> '
+const MORE = '    ...> '
+const MAX_HISTORY = 1000
+const MIN_MEANING = 40
+/** Characters of a cell's edge and blanks. */
+const BORDER = 3
+const LEAVE = /^\s*(\.(quit|exit)|quit;?|exit;?)\s*$/
+const WELCOME =
+  'The latest snapshot, in SQL. End a statement with ; and press Tab to complete. .help shows more.\n'
+const HELP = `Tab            completes tables, columns and keywords
+;              ends a statement, which may have several lines
+Ctrl-C         clears what is typed, or cancels the query that runs
+Ctrl-D, .quit  leaves
+.tables        lists tables and marts
+.columns NAME  lists the columns of one, and what they mean
+`
+
+/** A prompt for SQL on the terminal, until the user leaves it. An error is one line, and it goes on. */
+export async function prompt(asked: Asked): Promise<void> {
+  const catalog = await readCatalog(asked.db)
+  const history = historyFile()
+  const statements = new Statements()
+  process.stdout.write(WELCOME)
+  const terminal: Interface = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    prompt: PROMPT,
+    historySize: MAX_HISTORY,
+    removeHistoryDuplicates: true,
+    history: await readHistory(history),
+    completer: (line: string) => {
+      const behind = terminal.line.slice(line.length)
+      return complete(line, { before: statements.begun, behind }, catalog)
+    },
+  })
+  let saved = Promise.resolve()
+  terminal.on('history', lines => {
+    saved = saved.then(() => writeHistory(history, lines))
+  })
+  // What was typed while a query ran stays in the line, with the cursor behind it.
+  const show = () => {
+    terminal.setPrompt(statements.begun === '' ? PROMPT : MORE)
+    terminal.prompt(true)
+  }
+  let isOpen = true
+  terminal.once('close', () => {
+    isOpen = false
+  })
+  const answers = new Answers(asked, statements, () => terminal.close())
+  // Read at once, not when the statement before is done: Ctrl-C must know what was typed.
+  terminal.on('line', line => {
+    statements.add(line)
+    void answers.giveAll().then(() => isOpen && show())
+  })
+  terminal.on('SIGINT', () => {
+    statements.clear()
+    process.stdout.write('^C\n')
+    if (answers.cancel()) return
+    // As Ctrl-E and Ctrl-U: the whole line.
+    terminal.write(null, { ctrl: true, name: 'e' })
+    terminal.write(null, { ctrl: true, name: 'u' })
+    show()
+  })
+  show()
+  await once(terminal, 'close')
+  statements.clear()
+  answers.cancel()
+  await Promise.all([answers.giveAll(), saved])
+}
+
+/** Answers statements, one after another. */
+class Answers {
+  readonly #asked: Asked
+  readonly #statements: Statements
+  readonly #leave: () => void
+  #giving: Promise<void> | null = null
+  #isCancelled = false
+
+  constructor(asked: Asked, statements: Statements, leave: () => void) {
+    this.#asked = asked
+    this.#statements = statements
+    this.#leave = leave
+  }
+
+  /** Until no statement waits. */
+  giveAll(): Promise<void> {
+    this.#giving ??= this.#giveEach().finally(() => {
+      this.#giving = null
+    })
+    return this.#giving
+  }
+
+  /** Whether there was a statement to cancel. */
+  cancel(): boolean {
+    if (this.#giving === null) return false
+    this.#isCancelled = true
+    this.#asked.db.interrupt()
+    return true
+  }
+
+  async #giveEach(): Promise<void> {
+    for (let text = this.#statements.next(); text !== undefined; text = this.#statements.next()) {
+      if (LEAVE.test(text)) return this.#leave()
+      this.#isCancelled = false
+      try {
+        await answer(text, this.#asked)
+      } catch (error) {
+        process.stdout.write(this.#isCancelled ? 'Cancelled.\n' : `${explain(error).message}\n`)
+      }
+    }
+  }
+}
+
+/** Lines, made statements and commands of the prompt. */
+class Statements {
+  /** The lines of a statement that has no end yet. */
+  begun = ''
+  #waiting: string[] = []
+
+  add(line: string): void {
+    const text = this.begun === '' ? line.trim().replace(/^;+$/, '') : `${this.begun}\n${line}`
+    const isWhole = text === '' || text.startsWith('.') || LEAVE.test(text) || isComplete(text)
+    this.begun = isWhole ? '' : text
+    if (isWhole && text !== '') this.#waiting.push(text)
+  }
+
+  next(): string | undefined {
+    return this.#waiting.shift()
+  }
+
+  clear(): void {
+    this.begun = ''
+    this.#waiting = []
+  }
+}
+
+async function answer(text: string, { db, ask }: Asked): Promise<void> {
+  if (text.startsWith('.')) await command(text, db)
+  else await printTable(await ask({ text, file: null }))
+}
+
+async function command(text: string, db: Database): Promise<void> {
+  const [name, relation = ''] = text.replace(/;$/, '').split(/\s+/)
+  if (name === '.tables') return show(await db.rows<Named>(RELATIONS))
+  if (name !== '.columns') return void process.stdout.write(HELP)
+  const columns = await db.rows<Named>(COLUMNS, { relation: relation.toLowerCase() })
+  if (columns.length > 0) return show(columns)
+  process.stdout.write(`There is no table ${JSON.stringify(relation)}. .tables lists them.\n`)
+}
+
+type Named = { readonly name: string; readonly type?: string; readonly meaning: string | null }
+
+/** As wide as the terminal. */
+function show(rows: readonly Named[]): void {
+  const widest = (texts: readonly (string | undefined)[]) =>
+    Math.max(0, ...texts.map(text => (text === undefined ? 0 : text.length + BORDER)))
+  const others = widest(rows.map(({ name }) => name)) + widest(rows.map(({ type }) => type))
+  const room = process.stdout.columns - others - BORDER - 1
+  process.stdout.write(renderTable(Object.keys(rows[0] ?? {}), rows, Math.max(MIN_MEANING, room)))
+}
+
+const RELATIONS = `
+  SELECT view_name AS name, comment AS meaning FROM duckdb_views() WHERE NOT internal
+  UNION ALL SELECT table_name, comment FROM duckdb_tables() WHERE NOT internal
+  ORDER BY name`
+const COLUMNS = `
+  SELECT column_name AS name, data_type AS type, comment AS meaning FROM duckdb_columns()
+  WHERE NOT internal AND table_name = $relation ORDER BY column_index`
+
+async function readCatalog(db: Database): Promise<Catalog> {
+  const rows = await db.rows<{ relation: string; columns: string[] }>(
+    `SELECT table_name AS relation, list(column_name ORDER BY column_index) AS columns
+     FROM duckdb_columns() WHERE NOT internal GROUP BY table_name ORDER BY table_name`,
+  )
+  return new Map(rows.map(({ relation, columns }) => [relation, columns]))
+}
+
+function historyFile(): string {
+  const state = process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state')
+  return join(state, 'editais-sync', 'query_history')
+}
+
+/** The newest line first. */
+async function readHistory(path: string): Promise<string[]> {
+  const text = await readFile(path, 'utf8').catch(() => '')
+  return text.split('\n').filter(Boolean)
+}
+
+/** Queries may name companies and prices, so only this user can read them. Without a history, the prompt still works. */
+async function writeHistory(path: string, lines: readonly string[]): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await writeFile(path, `${lines.join('\n')}\n`, { mode: PRIVATE_FILE })
+  } catch {
+    // A home that is not writable is no reason to stop.
+  }
+}

@@ -1,0 +1,86 @@
+import { rmSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { environmentOf, readCompanies } from '#config/companies.ts'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { askFenced, askFreely, type ForeignSql, fence } from '#src/store/lake/fence.ts'
+import { filesOf, openSnapshot, openSnapshots, openWithOurMarts, sourceOf } from '#src/store/lake/read.ts'
+import type { Database, Stream } from '#src/store/warehouse/database.ts'
+import { printCsv, printJson, printTable } from './query_output.ts'
+
+/** What the commands that ask the latest snapshot share. */
+
+export type SnapshotOptions = {
+  readonly company?: string
+  readonly all?: true
+  readonly csv?: true
+  readonly json?: true
+  readonly allowFiles?: true
+}
+
+/** Whose marts: those that the snapshot was published with, or those of this version of the program. */
+export type Marts = 'published' | 'ours'
+
+export type Asked = {
+  readonly db: Database
+  readonly ask: (sql: ForeignSql) => Promise<Stream>
+}
+
+/** @throws FatalError (usage) for options that exclude each other. */
+export function printerFor({ csv, json, all, company }: SnapshotOptions): (answer: Stream) => Promise<void> {
+  if (csv && json) throw new FatalError('Use --csv or --json, not both.', EXIT.usage)
+  if (all && company) throw new FatalError('Use --all or --company, not both.', EXIT.usage)
+  return json ? printJson : csv ? printCsv : printTable
+}
+
+/** Opens the latest snapshot, or with `all` those of all companies, behind the fence unless `allowFiles` is set. */
+export async function withSnapshot(
+  environment: Environment,
+  options: SnapshotOptions,
+  use: (asked: Asked) => Promise<void>,
+  marts: Marts = 'published',
+): Promise<void> {
+  // A directory of its own: DuckDB spills there what does not fit into memory, and the SQL may use it.
+  const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-query-'))
+  const remove = () => rmSync(temporary, { recursive: true, force: true })
+  // A reader that closes the pipe ends the process at once.
+  process.once('exit', remove)
+  try {
+    const { db, sources } = await openFor(environment, options, { temporary, marts })
+    try {
+      if (!options.allowFiles) await fence(db, sources.flatMap(filesOf))
+      await use({ db, ask: sql => (options.allowFiles ? askFreely(db, sql) : askFenced(db, sql)) })
+    } finally {
+      db.close()
+    }
+  } finally {
+    process.off('exit', remove)
+    remove()
+  }
+}
+
+async function openFor(
+  environment: Environment,
+  { all, company }: SnapshotOptions,
+  { temporary, marts }: { readonly temporary: string; readonly marts: Marts },
+) {
+  if (all) return await openSnapshots(await lakesOf(environment), temporary)
+  const settings = readSettings(await environmentOf(environment, company))
+  const { lake } = companyPaths(settings.dataDir, settings.company)
+  if (marts === 'ours') return await openWithOurMarts(lake, temporary)
+  const { db, manifest } = await openSnapshot(lake, temporary)
+  return { db, sources: [sourceOf(manifest)] }
+}
+
+/** The lakes of all configured companies. */
+export async function lakesOf(environment: Environment): Promise<string[]> {
+  const { environments, places } = await readCompanies(environment)
+  // A mistake in a company's entry does not affect what it has published: sums must include it.
+  return [...environments.values(), ...places.values()].map(own => {
+    const { dataDir, company } = readSettings(own)
+    return companyPaths(dataDir, company).lake
+  })
+}

@@ -1,0 +1,97 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+
+/** Questions in SQL, saved as files: the cards of the dashboards, and those of users. */
+
+export const CARDS_DIRECTORY = join(import.meta.dirname, '../../config/metabase/cards')
+
+/** The contents of a question's file. */
+export type QuestionText = {
+  readonly name: string
+  readonly description: string
+  /** With parameters as `{{uf}}`, and `[[…]]` around what is left out if its parameter has no value. */
+  readonly sql: string
+}
+
+/** A question that can be asked by its key, the name of its file. */
+export type Question = QuestionText & {
+  readonly key: string
+  readonly parameters: readonly Parameter[]
+}
+
+export type Parameter = { readonly name: string; readonly isRequired: boolean }
+
+const KEY = /^([a-z0-9][a-z0-9_-]*)\.sql$/
+/** In one word: it is an option, too. */
+const PARAMETER = /\{\{\s*([a-z][a-z0-9_]*)\s*\}\}/g
+/** Options of every question. */
+const OPTIONS = ['company', 'all', 'csv', 'json', 'help']
+const OPTIONAL = /\[\[(.*?)\]\]/gs
+
+/** @throws Error if the file does not begin with at least two comment lines, the name and the description. */
+export async function readQuestion(path: string): Promise<QuestionText> {
+  const sql = (await readFile(path, 'utf8')).trim()
+  const lines = sql.split('\n')
+  const comments = lines.slice(
+    0,
+    lines.findIndex(line => !line.startsWith('-- ')),
+  )
+  const [name, ...description] = comments.map(line => line.slice('-- '.length).trim())
+  if (!name || description.length === 0) {
+    throw new Error(`${basename(path)} must begin with two comment lines (-- …): a name, then a description`)
+  }
+  return { name, description: description.join(' '), sql }
+}
+
+/**
+ * The questions of users and of the dashboards, by key. One of a user replaces ours of the same key.
+ * @param directory of the users' files; it need not exist.
+ * @throws FatalError (usage) if a user's file cannot be read, or is not a question.
+ */
+export async function readQuestions(directory: string): Promise<ReadonlyMap<string, Question>> {
+  const own = await keysIn(directory).catch(error => {
+    if (systemCode(error) === 'ENOENT') return []
+    throw new FatalError(`${directory} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
+  })
+  const places = new Map([
+    ...(await keysIn(CARDS_DIRECTORY)).map(key => [key, CARDS_DIRECTORY] as const),
+    ...own.map(key => [key, directory] as const),
+  ])
+  const questions = [...places].sort().map(async ([key, place]) => {
+    const path = join(place, `${key}.sql`)
+    const text = await readQuestion(path).catch(error => {
+      const problem = systemCode(error) ? `${path} cannot be read: ${systemCode(error)}` : messageOf(error)
+      throw new FatalError(`${problem}.`, EXIT.usage)
+    })
+    const parameters = parametersOf(text.sql)
+    const taken = parameters.find(({ name }) => OPTIONS.includes(name))
+    if (taken)
+      throw new FatalError(`${path}: a parameter cannot be called ${taken.name}. Rename it.`, EXIT.usage)
+    return [key, { key, ...text, parameters }] as const
+  })
+  return new Map(await Promise.all(questions))
+}
+
+async function keysIn(directory: string): Promise<string[]> {
+  return (await readdir(directory)).flatMap(name => KEY.exec(name)?.[1] ?? [])
+}
+
+/** One is required if the SQL needs it outside of the parts that can be left out. */
+function parametersOf(sql: string): Parameter[] {
+  const namesIn = (text: string) => [...text.matchAll(PARAMETER)].map(([, name]) => name as string)
+  const required = new Set(namesIn(sql.replaceAll(OPTIONAL, '')))
+  return [...new Set(namesIn(sql))].map(name => ({ name, isRequired: required.has(name) }))
+}
+
+/**
+ * The SQL of a question for these values, which it holds as parameters of the statement: `$uf`.
+ * @param given the parameters that have a value.
+ */
+export function sqlFor({ sql }: Pick<Question, 'sql'>, given: ReadonlySet<string>): string {
+  return sql
+    .replaceAll(OPTIONAL, (_, part: string) =>
+      [...part.matchAll(PARAMETER)].every(([, name]) => given.has(name as string)) ? part : '',
+    )
+    .replaceAll(PARAMETER, (_, name: string) => `$${name}`)
+}
