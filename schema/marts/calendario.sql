@@ -35,7 +35,7 @@ feriados AS (
   SELECT dia - 2, 'Paixão de Cristo' FROM pascoa
 ),
 dias AS (
-  SELECT unnest(range(DATE '2010-01-01', DATE '2061-01-01', INTERVAL 1 DAY))::DATE AS dia
+  SELECT DATE '2010-01-01' + n::INTEGER AS dia FROM range(DATE '2061-01-01' - DATE '2010-01-01') r(n)
 ),
 marcados AS (
   SELECT dia, any_value(feriado) AS feriado, isodow(dia) < 6 AND any_value(feriado) IS NULL AS dia_util

@@ -4,14 +4,25 @@ WITH dias AS (
   FROM (SELECT company, local_time(company, now())::DATE AS hoje FROM snapshot_info)
   CROSS JOIN (SELECT unnest(range(0, 56)) AS n)
 ),
+-- Not from edital_resumo, which sums all items, too.
+sessoes AS (
+  SELECT company, edital_id, data_sessao_dia, participation_confirmed, valor_estimado_informado FROM editais_ativos
+  WHERE em_andamento AND dias_ate_sessao BETWEEN 0 AND 55
+),
+requisitos_por_edital AS (
+  SELECT company, edital_id,
+    count(*) FILTER (status = 'red') AS requisitos_vermelhos,
+    count(*) FILTER (status = 'yellow') AS requisitos_amarelos
+  FROM requirements SEMI JOIN sessoes USING (company, edital_id)
+  GROUP BY ALL
+),
 sessoes_por_dia AS (
   SELECT company, data_sessao_dia AS dia, count(*) AS sessoes,
     count(*) FILTER (participation_confirmed) AS confirmadas,
     sum(requisitos_vermelhos)::BIGINT AS requisitos_vermelhos,
     sum(requisitos_amarelos)::BIGINT AS requisitos_amarelos,
     sum(valor_estimado_informado::DECIMAL(20, 4))::DOUBLE AS valor
-  FROM edital_resumo
-  WHERE em_andamento AND dias_ate_sessao BETWEEN 0 AND 55
+  FROM sessoes LEFT JOIN requisitos_por_edital USING (company, edital_id)
   GROUP BY ALL
 ),
 prazos_por_dia AS (
