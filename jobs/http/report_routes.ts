@@ -85,9 +85,11 @@ function list(companies: readonly Company[]) {
         <meta name="color-scheme" content="light dark" />
         <title>Editais</title>
       </head>
-      <body style="font: 1.1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 2rem auto; padding: 0 1rem">
-        <h1>Editais</h1>
-        ${items.length > 0 ? html`<ul>${items}</ul>` : html`<p>Nenhuma empresa configurada.</p>`}
+      <body style="font: 1.1rem/1.6 system-ui, sans-serif; background: canvas; color: canvastext; margin: 2rem auto; max-width: 40rem; padding: 0 1rem">
+        <main>
+          <h1>Editais</h1>
+          ${items.length > 0 ? html`<ul>${items}</ul>` : html`<p>Nenhuma empresa configurada.</p>`}
+        </main>
       </body>
     </html>`
 }
