@@ -20,15 +20,40 @@ const PAGE = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Tender notices: API</title>
 <link rel="stylesheet" href="/docs/swagger-ui.css">
+<style>
+.swagger-ui .opblock-summary-method, .swagger-ui .info .title small { background: #3b4151 !important }
+.swagger-ui .info a, .swagger-ui .info .url { color: #1a5fb4 !important }
+.swagger-ui .btn.authorize span, .swagger-ui .btn.authorize { color: #1e6b45; border-color: currentcolor }
+.swagger-ui .json-schema-2020-12-expand-deep-button { color: #3b4151 }
+</style>
 </head>
 <body>
-<main id="ui"></main>
+<div id="ui"></div>
 <script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/start.js"></script>
 </body>
 </html>
 `
-const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true, validatorUrl: null })\n`
+// What Swagger UI lacks for people who cannot see it, or use only a keyboard: names, landmarks, the order of headings,
+// and no button within a button.
+const START = `const LACKING = [
+  ['#servers', 'aria-label', 'Server'],
+  ['.information-container', 'role', 'banner'],
+  ['.scheme-container', 'role', 'region'],
+  ['.scheme-container', 'aria-label', 'Server and key'],
+  ['h3.opblock-tag, section.models h4', 'role', 'heading'],
+  ['h3.opblock-tag, section.models h4', 'aria-level', '2'],
+]
+SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#ui',
+  validatorUrl: null,
+  plugins: [() => ({ components: { CopyToClipboardBtn: () => null } })],
+  onComplete: () => LACKING.forEach(([selector, name, value]) =>
+    document.querySelectorAll(selector).forEach(element => element.setAttribute(name, value))),
+})
+`
+
 /**
  * Adds `GET /openapi.json` and, for a browser, `GET /docs`; neither needs a key. Each file is read once, and later
  * requests get the same bytes.
