@@ -7,6 +7,7 @@ import { checkKey } from '#src/platform/http/credentials.ts'
 import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
+import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -147,6 +148,7 @@ const schema = z.object({
   SNAPSHOT_KEEP: duration.prefault('24h'),
   ...lakeShape,
   ...mailShape,
+  ...remoteLakeShape,
   LAKE_MARTS: z.enum(['on', 'off']).default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
@@ -169,6 +171,8 @@ export type Settings = {
   readonly sourceTimezone: string
   readonly snapshotKeepMs: number
   readonly lake: LakeSettings
+  /** The lake in an object store; null if it stays on this machine alone. */
+  readonly remoteLake: RemoteLakeSettings | null
   /** Whether each snapshot has its marts as Parquet files, too. */
   readonly martFiles: boolean
   /** Phases whose analyses are fetched; empty for all, including those that the contract does not know yet. */
@@ -247,7 +251,9 @@ export function readSettings(environment: Environment): Settings {
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     lake: lakeSettings(values),
-    martFiles: values.LAKE_MARTS === 'on',
+    remoteLake: remoteLakeSettings(values),
+    // Other engines cannot read marts as views of DuckDB.
+    martFiles: values.LAKE_MARTS === 'on' || values.LAKE_URL !== undefined,
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
     metabase: metabaseTarget(values),

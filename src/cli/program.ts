@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   replay: async environment => (await import('./recover.ts')).replayCommand(environment),
   rebuild: async environment => (await import('./recover.ts')).rebuildCommand(environment),
   publish: async environment => (await import('./recover.ts')).publishCommand(environment),
+  lake: async environment => (await import('./lake.ts')).lakeCommand(environment),
   doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
   serve: async environment => (await import('./serve.ts')).serveCommand(environment),
   keys: async environment => (await import('./keys.ts')).keysCommand(environment),

@@ -47,6 +47,7 @@ function describe(status: Status): string {
     `Last good ${status.last_good_at ?? 'never'}`,
     `Snapshot  ${status.snapshot.directory}`,
     ...describeMetabase(status),
+    ...describeRemote(status),
     '',
     renderTable(['status', 'notices', 'current', 'pending', 'quarantined', 'excluded'], status.notices),
   ]
@@ -61,6 +62,16 @@ function describeMetabase({ metabase, snapshot }: Status): string[] {
     : reads.join(' or ')
   return [
     `Metabase  reads ${reads.length > 0 ? what : 'an unknown catalog'}`,
+    ...(error ? [`          last attempt ${tried_at}: ${error}`] : []),
+  ]
+}
+
+function describeRemote({ remote, snapshot }: Status): string[] {
+  if (!remote) return []
+  const { error, snapshot: published, tried_at } = remote
+  const what = published !== null && snapshot.directory.endsWith(published) ? 'this snapshot' : published
+  return [
+    `Store     has ${what ?? 'nothing yet'}`,
     ...(error ? [`          last attempt ${tried_at}: ${error}`] : []),
   ]
 }

@@ -4,8 +4,8 @@ import type { ApiSettings, Settings } from '#config/settings.ts'
 import { type Api, type ApiOptions, createApiClient } from '#src/api/client/client.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
 import { takeLock } from '#src/platform/lock.ts'
-import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import { companyPaths, makeDirectories } from '#src/store/company.ts'
+import { followers } from './followers.ts'
 
 const DEFAULT_WAIT_SECONDS = 600
 
@@ -26,7 +26,7 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
     newId,
     signal,
     onProgress: progress => listener.progress(progress),
-    follower: metabaseFollower(settings.metabase, paths),
+    follower: followers(settings, paths),
   }
 }
 

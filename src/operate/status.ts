@@ -6,6 +6,7 @@ import { describeFailure, type Failure, readFailure } from '#src/store/failure.t
 import { requireLatest } from '#src/store/lake/latest.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { countNotices, type NoticeCounts } from '#src/store/lake/notice_counts.ts'
+import { type RemoteState, readRemoteState } from '#src/store/remote/state.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { readState } from '#src/store/state.ts'
 import type { Row } from '#src/store/warehouse/database.ts'
@@ -22,6 +23,8 @@ export type Status = {
   /** When the daemon last looked at the list since that run, and found nothing new; null if it did not. */
   readonly looked_at: string | null
   readonly snapshot: { readonly directory: string; readonly created_at: string }
+  /** Null if the lake stays on this machine alone. */
+  readonly remote: RemoteState | null
   /** Null if no Metabase is configured. */
   readonly metabase: MetabaseState | null
   readonly notices: readonly NoticeCounts[]
@@ -45,6 +48,7 @@ export async function readStatus(paths: CompanyPaths): Promise<Status> {
     looked_at: state?.looked_at ?? null,
     snapshot: { directory: manifest.directory, created_at: manifest.created_at },
     metabase: await readMetabaseState(paths.metabase),
+    remote: await readRemoteState(paths.remote),
     ...(await readSnapshot(manifest)),
   }
 }

@@ -47,6 +47,8 @@ export type CompanyPaths = {
   readonly failure: string
   /** Which snapshot Metabase reads, as JSON (`src/present/metabase/state.ts`). */
   readonly metabase: string
+  /** What the object store has of the lake, as JSON (`src/store/remote/state.ts`). */
+  readonly remote: string
   /** Identifies this directory, wherever it is mounted. */
   readonly id: string
 }
@@ -69,6 +71,7 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     listIndex: join(root, 'list.json'),
     failure: join(root, 'failure.json'),
     metabase: join(root, 'metabase.json'),
+    remote: join(root, 'remote.json'),
     id: join(root, 'id'),
   }
 }

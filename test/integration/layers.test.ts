@@ -38,6 +38,10 @@ const LAYERS: readonly Layer[] = [
   },
   { at: 'src/store/lake', reason: 'store knows nothing of who fills or presents it' },
   {
+    at: 'src/store/remote',
+    reason: 'the object store gets what the lake published, and the lake knows nothing of it',
+  },
+  {
     at: 'src/pipeline',
     reason: 'a step of the pipeline knows nothing of the steps around it, nor who takes it',
   },

@@ -1,10 +1,10 @@
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
+import { followers } from '#src/operate/followers.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { replay } from '#src/operate/replay.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
@@ -103,7 +103,7 @@ export function contextOf(
     newId,
     signal,
     onProgress: () => {},
-    follower: metabaseFollower(settings.metabase, paths),
+    follower: followers(settings, paths),
   }
 }
 

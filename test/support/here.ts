@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
+import { followers } from '#src/operate/followers.ts'
 import type { RunContext, RunResult } from '#src/pipeline/run.ts'
-import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
@@ -58,7 +58,7 @@ export function contextHere(environment: Environment): RunContext {
     newId,
     signal: new AbortController().signal,
     onProgress: () => {},
-    follower: metabaseFollower(settings.metabase, paths),
+    follower: followers(settings, paths),
   }
 }
 

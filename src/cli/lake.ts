@@ -1,0 +1,131 @@
+import { join } from 'node:path'
+import { Command } from 'commander'
+import { environmentOf } from '#config/companies.ts'
+import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { holdingCompany, localContext } from '#src/operate/open.ts'
+import type { RunContext } from '#src/pipeline/run.ts'
+import { counted } from '#src/platform/count.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { requireLatest } from '#src/store/lake/latest.ts'
+import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { publishTo, withS3 } from '#src/store/remote/follow.ts'
+import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
+import { type Latest, readLatest } from '#src/store/remote/publish.ts'
+import { type Verified, verifyRemote } from '#src/store/remote/verify.ts'
+import { withDisplay } from './progress.ts'
+import { renderTable } from './table.ts'
+
+type Options = { readonly company?: string; readonly json?: true }
+
+/** The lake in an object store. */
+export function lakeCommand(environment: Environment): Command {
+  return new Command('lake')
+    .description(
+      'Publish the latest snapshot to an object store (LAKE_URL) as Iceberg tables, or see what is there.',
+    )
+    .addCommand(part(environment, 'status', 'Show what the object store has.', showStatus))
+    .addCommand(
+      part(environment, 'publish', 'Bring the latest snapshot there, unless it is there.', publishNow),
+    )
+    .addCommand(
+      part(
+        environment,
+        'verify',
+        'Compare every table there with its files, and with the local lake.',
+        verifyNow,
+      ),
+    )
+}
+
+type Part = (
+  remote: RemoteLakeSettings,
+  context: RunContext,
+) => Promise<{ text: string; result: object; isGood?: boolean }>
+
+function part(environment: Environment, name: string, description: string, work: Part): Command {
+  return new Command(name)
+    .description(description)
+    .option('--company <slug>', 'company to use, instead of COMPANY')
+    .option('--json', 'print the result as one JSON object')
+    .action(async ({ company, json }: Options) => {
+      const settings = readSettings(await environmentOf(environment, company))
+      const { remoteLake } = settings
+      if (remoteLake === null)
+        throw new FatalError('LAKE_URL is not set: there is no object store.', EXIT.usage)
+      const {
+        text,
+        result,
+        isGood = true,
+      } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
+        const context = localContext(settings, display, signal)
+        const ask = () => work(remoteLake, context).catch(fail)
+        // Others may sync meanwhile, unless this writes.
+        return name === 'publish'
+          ? await holdingCompany(context, display, { what: 'lake publish' }, ask)
+          : await ask()
+      })
+      process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
+      if (!isGood) process.exitCode = EXIT.failed
+    })
+}
+
+function fail(error: unknown): never {
+  throw error instanceof RemoteError ? new FatalError(error.message) : error
+}
+
+const publishNow: Part = async (settings, { paths, now }) => {
+  const manifest = await requireLatest(paths.lake)
+  const result = await publishTo({ settings, lake: paths.lake, path: paths.remote, manifest, now: now() })
+  const { written, snapshot, uploaded, bytesUploaded } = result
+  const text = written
+    ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
+    : `Already published: ${snapshot}.\n`
+  return { text, result }
+}
+
+const showStatus: Part = async (settings, { paths }) => {
+  const { root, latest } = await withS3(settings, async store => ({
+    root: store.root,
+    latest: (await readLatest(store, paths.company))?.latest ?? null,
+  }))
+  if (latest === null)
+    return { text: `${root} has nothing of ${paths.company} yet.\n`, result: { root, latest } }
+  const lines = [
+    `Place     ${root}/${paths.company}/lake`,
+    `Snapshot  ${latest.snapshot ?? 'none yet'}${latest.published_at ? `, as of ${latest.published_at}` : ''}`,
+    `Tables    ${Object.keys(latest.tables).length}`,
+    ...(latest.pending ? [`Begun     ${latest.pending.snapshot}; the next publish finishes it`] : []),
+  ]
+  return { text: `${lines.join('\n')}\n`, result: { root, latest } }
+}
+
+const verifyNow: Part = async (settings, { paths }) => {
+  const tables = await withS3(settings, async store => {
+    const latest = await requireRemote(store, paths.company)
+    const directory = join(snapshotsDirectory(paths.lake), latest.snapshot ?? '')
+    return await verifyRemote(store, latest, latest.snapshot === null ? null : await readManifest(directory))
+  })
+  const problems = tables.flatMap(({ table, problems }) => problems.map(problem => `${table}: ${problem}\n`))
+  const text = `${describeTables(tables)}${problems.length > 0 ? problems.join('') : 'Everything is there.\n'}`
+  return { text, result: { tables }, isGood: problems.length === 0 }
+}
+
+async function requireRemote(store: ObjectStore, company: string): Promise<Latest> {
+  const found = await readLatest(store, company)
+  if (found) return found.latest
+  throw new FatalError(
+    `${store.root} has nothing of ${company} yet. The next run publishes, or \`npm run lake -- publish\`.`,
+  )
+}
+
+function describeTables(tables: readonly Verified[]): string {
+  const rows = tables.map(({ table, files, rows, bytes, problems }) => ({
+    table,
+    files,
+    rows,
+    bytes,
+    problems: problems.length,
+  }))
+  return renderTable(['table', 'files', 'rows', 'bytes', 'problems'], rows)
+}

@@ -1,0 +1,71 @@
+import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import { explain } from '#src/platform/errors.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import type { Manifest } from '../lake/manifest.ts'
+import { type ObjectStore, RemoteError } from './objects.ts'
+import { publishRemote, type RemotePublished } from './publish.ts'
+import { openS3 } from './s3.ts'
+import { readRemoteState, writeRemoteState } from './state.ts'
+
+export type FollowRequest = {
+  readonly settings: RemoteLakeSettings
+  readonly lake: string
+  /** The file that remembers the state. */
+  readonly path: string
+  readonly manifest: Manifest
+  readonly now: Date
+}
+
+/**
+ * Brings the latest snapshot to the object store, and remembers the outcome.
+ * Never throws: the local lake is right even if the store is down, slow or refuses. The next run tries again.
+ */
+export async function followRemote(request: FollowRequest): Promise<string | null> {
+  return await publishTo(request).then(
+    () => null,
+    error => errorOf(error),
+  )
+}
+
+/** @throws RemoteError, after it has remembered it. */
+export async function publishTo(request: FollowRequest): Promise<RemotePublished> {
+  const { settings, lake, path, manifest, now } = request
+  const before = await readRemoteState(path)
+  const tried_at = now.toISOString()
+  const known = { tried_at, snapshot: null, published_at: null, pending: null, ...before }
+  let { pending } = known
+  const onBegin = async (snapshot: string) => {
+    pending = snapshot
+    await writeRemoteState(path, { ...known, tried_at, pending, error: 'The publish was interrupted.' })
+  }
+  const db = await Database.open(':memory:', { threads: 1 })
+  try {
+    const published = await withS3(settings, store =>
+      publishRemote(store, db, { lake, manifest, now, onBegin }),
+    )
+    const { snapshot } = published
+    await writeRemoteState(path, { tried_at, snapshot, published_at: tried_at, pending: null, error: null })
+    return published
+  } catch (error) {
+    await writeRemoteState(path, { ...known, tried_at, pending, error: errorOf(error) }).catch(() => {})
+    throw error
+  } finally {
+    db.close()
+  }
+}
+
+export async function withS3<T>(
+  settings: RemoteLakeSettings,
+  use: (store: ObjectStore) => Promise<T>,
+): Promise<T> {
+  const store = await openS3(settings)
+  try {
+    return await use(store)
+  } finally {
+    store.close()
+  }
+}
+
+function errorOf(error: unknown): string {
+  return error instanceof RemoteError ? error.message : explain(error).message
+}

@@ -1,0 +1,304 @@
+import { createHash } from 'node:crypto'
+import type { RemoteTable } from '../columns.ts'
+import { create, type ObjectStore, RemoteError } from '../objects.ts'
+import type { ColumnStatistics } from '../statistics.ts'
+import { boundBytes } from './bounds.ts'
+import {
+  type DataFile,
+  decodeManifest,
+  decodeManifestList,
+  encodeManifest,
+  encodeManifestList,
+  type IcebergSchema,
+  type ManifestEntry,
+  STATUS,
+} from './manifests.ts'
+import {
+  currentSchema,
+  currentSnapshot,
+  newTable,
+  SNAPSHOT_PROPERTY,
+  type TableMetadata,
+  tagOf,
+  withSchema,
+  withSnapshot,
+  withTag,
+} from './metadata.ts'
+
+/**
+ * Commits to an Iceberg table without a catalog: `metadata/v<N>.metadata.json` is created only if it is not there, so
+ * that one writer at a time can win; `version-hint.text` is a courtesy to readers.
+ */
+
+/** A data file of a table: `path` relative to it. */
+export type RemoteFile = { readonly path: string; readonly rows: number; readonly bytes: number }
+
+export type Commit = {
+  readonly table: RemoteTable
+  /** All files that the table shall have. */
+  readonly files: readonly RemoteFile[]
+  /** The lake's snapshot, and its time, which is the same in all tables and later than that of the one before. */
+  readonly snapshot: string
+  readonly at: Date
+  readonly statisticsOf: (file: RemoteFile) => Promise<readonly ColumnStatistics[]>
+}
+
+/** A table as it is in the object store. */
+export type Table = {
+  readonly directory: string
+  /** 0 before the first commit. */
+  readonly version: number
+  readonly metadata: TableMetadata
+  /** The files of the present snapshot. */
+  readonly entries: readonly ManifestEntry[]
+}
+
+/**
+ * @param known the version that the last complete publish left, 0 if there is none; a newer one may be there.
+ * @throws RemoteError if another program committed to it, or removed parts of it.
+ */
+export async function openTable(store: ObjectStore, directory: string, known: number): Promise<Table> {
+  const location = `${store.root}/${directory}`
+  const latest = await latestVersion(store, directory, known)
+  const { version, metadata } = latest ?? { version: 0, metadata: newTable(uuidOf(location), location) }
+  return { directory, version, metadata, entries: await entriesOf(store, metadata) }
+}
+
+export function hasFile({ entries, directory }: Table, store: ObjectStore, { path }: RemoteFile): boolean {
+  const uri = `${store.root}/${directory}/${path}`
+  return entries.some(({ data_file }) => data_file.file_path === uri)
+}
+
+/** @returns the number of the version that has this snapshot. */
+export async function commit(store: ObjectStore, base: Table, wanted: Commit): Promise<number> {
+  const { directory, version, metadata } = base
+  const next = await nextMetadata(store, base, wanted)
+  if (next === metadata) return version
+  const path = metadataPath(directory, version + 1)
+  const logged =
+    version === 0 ? next : withLog(next, `${store.root}/${metadataPath(directory, version)}`, metadata)
+  if (!(await create(store, path, Buffer.from(JSON.stringify(logged)))))
+    throw new RemoteError(
+      `${store.root}/${path} was written by another program meanwhile. The next run publishes.`,
+    )
+  await store.put(`${directory}/metadata/version-hint.text`, Buffer.from(String(version + 1)))
+  return version + 1
+}
+
+type Version = Pick<Table, 'version' | 'metadata'>
+
+/**
+ * The newest version, which may be newer than the one that the last complete publish knew.
+ * @throws RemoteError if another program committed it.
+ */
+async function latestVersion(store: ObjectStore, directory: string, known: number): Promise<Version | null> {
+  let latest: Version | null = null
+  for (let number = Math.max(known, 1); ; number += 1) {
+    const found = await store.get(metadataPath(directory, number))
+    if (found === null) break
+    latest = { version: number, metadata: JSON.parse(found.bytes.toString()) as TableMetadata }
+  }
+  if (latest === null && known > 0)
+    throw new RemoteError(`${store.root}/${metadataPath(directory, known)} is gone. Somebody removed it.`)
+  const foreign = latest?.metadata.snapshots.find(({ summary }) => summary[SNAPSHOT_PROPERTY] === undefined)
+  if (foreign)
+    throw new RemoteError(
+      `Another program committed snapshot ${foreign['snapshot-id']} to ${store.root}/${directory}. Stop that program, and roll the table back.`,
+    )
+  return latest
+}
+
+/** The same object if the table has this snapshot already. */
+async function nextMetadata(store: ObjectStore, base: Table, wanted: Commit): Promise<TableMetadata> {
+  const { directory, metadata: before, entries } = base
+  const { snapshot } = wanted
+  const tagged = before.refs[tagOf(snapshot)]
+  if (tagged && tagged['snapshot-id'] === before['current-snapshot-id']) return before
+  const described = withSchema(before, wanted.table)
+  const schema = currentSchema(described) as IcebergSchema
+  const isSameSchema = schema['schema-id'] === before['current-schema-id']
+  const changed = await changesOf(store, directory, entries, { wanted, schema, before })
+  const { added, deleted } = changed
+  if (isSameSchema && added.length + deleted.length === 0 && before['current-snapshot-id'] !== -1)
+    return withTag(described, snapshot)
+  return withTag(await addSnapshot(store, directory, described, changed, { wanted, schema }), snapshot)
+}
+
+type Changes = {
+  readonly kept: readonly ManifestEntry[]
+  readonly added: readonly ManifestEntry[]
+  readonly deleted: readonly ManifestEntry[]
+}
+
+async function changesOf(
+  store: ObjectStore,
+  directory: string,
+  entries: readonly ManifestEntry[],
+  about: { wanted: Commit; schema: IcebergSchema; before: TableMetadata },
+): Promise<Changes> {
+  const { wanted, schema, before } = about
+  const id = snapshotId(before['table-uuid'], wanted.snapshot)
+  const sequence = before['last-sequence-number'] + 1
+  const known = new Map(entries.map(entry => [entry.data_file.file_path, entry]))
+  const uriOf = ({ path }: RemoteFile) => `${store.root}/${directory}/${path}`
+  const kept: ManifestEntry[] = []
+  const added: ManifestEntry[] = []
+  for (const file of wanted.files) {
+    const entry = known.get(uriOf(file))
+    known.delete(uriOf(file))
+    if (entry) kept.push({ ...entry, status: STATUS.existing })
+    else {
+      const data_file = dataFile(uriOf(file), file, await wanted.statisticsOf(file), { ...wanted, schema })
+      added.push({
+        status: STATUS.added,
+        snapshot_id: id,
+        sequence_number: sequence,
+        file_sequence_number: sequence,
+        data_file,
+      })
+    }
+  }
+  const deleted = [...known.values()].map(entry => ({ ...entry, status: STATUS.deleted, snapshot_id: id }))
+  return { kept, added, deleted }
+}
+
+function dataFile(
+  uri: string,
+  { rows, bytes }: RemoteFile,
+  statistics: readonly ColumnStatistics[],
+  { table, schema }: { table: RemoteTable; schema: IcebergSchema },
+): DataFile {
+  const columns = statistics.map((known, index) => {
+    const type = table.columns[index]?.type ?? 'VARCHAR'
+    const bytesOf = (side: 'lower' | 'upper', bound: ColumnStatistics['min']) =>
+      bound === null ? null : boundBytes(bound, type, side)
+    return {
+      ...known,
+      id: schema.fields[index]?.id as number,
+      lower: bytesOf('lower', known.min),
+      upper: bytesOf('upper', known.max),
+    }
+  })
+  const pairs = <T>(of: (column: (typeof columns)[number]) => T | null) =>
+    columns.flatMap(column => {
+      const value = of(column)
+      return value === null ? [] : [{ key: column.id, value }]
+    })
+  return {
+    file_path: uri,
+    record_count: rows,
+    file_size_in_bytes: bytes,
+    column_sizes: pairs(column => column.bytes),
+    value_counts: pairs(column => column.values),
+    null_value_counts: pairs(column => column.nulls),
+    lower_bounds: pairs(column => column.lower),
+    upper_bounds: pairs(column => column.upper),
+  }
+}
+
+/** Writes the manifest and its list, and adds the snapshot that they make. */
+async function addSnapshot(
+  store: ObjectStore,
+  directory: string,
+  before: TableMetadata,
+  { kept, added, deleted }: Changes,
+  { wanted, schema }: { wanted: Commit; schema: IcebergSchema },
+): Promise<TableMetadata> {
+  const id = snapshotId(before['table-uuid'], wanted.snapshot)
+  const parent = currentSnapshot(before)
+  const sequence = before['last-sequence-number'] + 1
+  const entries = [...kept, ...added, ...deleted]
+  const manifest = await encodeManifest(entries, schema)
+  const manifestKey = `${directory}/metadata/${hashOf(manifest)}.avro`
+  await store.put(manifestKey, manifest)
+  const rowsOf = (some: readonly ManifestEntry[]) =>
+    some.reduce((sum, { data_file }) => sum + data_file.record_count, 0)
+  const bytesOf = (some: readonly ManifestEntry[]) =>
+    some.reduce((sum, { data_file }) => sum + data_file.file_size_in_bytes, 0)
+  const list = await encodeManifestList(
+    [
+      {
+        manifest_path: `${store.root}/${manifestKey}`,
+        manifest_length: manifest.length,
+        sequence_number: sequence,
+        min_sequence_number: Math.min(sequence, ...[...kept, ...added].map(entry => entry.sequence_number)),
+        added_snapshot_id: id,
+        added_files_count: added.length,
+        existing_files_count: kept.length,
+        deleted_files_count: deleted.length,
+        added_rows_count: rowsOf(added),
+        existing_rows_count: rowsOf(kept),
+        deleted_rows_count: rowsOf(deleted),
+      },
+    ],
+    { id, parent: parent?.['snapshot-id'] ?? null, sequence },
+  )
+  const listKey = `${directory}/metadata/snap-${id}-${hashOf(list)}.avro`
+  await store.put(listKey, list)
+  return withSnapshot(before, {
+    'snapshot-id': id,
+    ...(parent ? { 'parent-snapshot-id': parent['snapshot-id'] } : {}),
+    'sequence-number': sequence,
+    'timestamp-ms': wanted.at.getTime(),
+    'manifest-list': `${store.root}/${listKey}`,
+    'schema-id': schema['schema-id'],
+    summary: {
+      operation: parent ? 'overwrite' : 'append',
+      'added-data-files': String(added.length),
+      'deleted-data-files': String(deleted.length),
+      'added-records': String(rowsOf(added)),
+      'deleted-records': String(rowsOf(deleted)),
+      'total-data-files': String(kept.length + added.length),
+      'total-records': String(rowsOf([...kept, ...added])),
+      'total-files-size': String(bytesOf([...kept, ...added])),
+      [SNAPSHOT_PROPERTY]: wanted.snapshot,
+    },
+  })
+}
+
+/** The files of the present snapshot. */
+async function entriesOf(store: ObjectStore, metadata: TableMetadata): Promise<ManifestEntry[]> {
+  const snapshot = currentSnapshot(metadata)
+  if (snapshot === null) return []
+  const read = async (uri: string) => {
+    const found = await store.get(uri.slice(store.root.length + 1))
+    if (found === null) throw new RemoteError(`${uri} is gone. Somebody removed it.`)
+    return found.bytes
+  }
+  const lists = await decodeManifestList(await read(snapshot['manifest-list']))
+  const manifests = await Promise.all(
+    lists.map(async ({ manifest_path }) => decodeManifest(await read(manifest_path))),
+  )
+  return manifests.flat().filter(({ status }) => status !== STATUS.deleted)
+}
+
+function withLog(next: TableMetadata, file: string, before: TableMetadata): TableMetadata {
+  const entry = { 'metadata-file': file, 'timestamp-ms': before['last-updated-ms'] }
+  return { ...next, 'metadata-log': [...before['metadata-log'], entry] }
+}
+
+function metadataPath(directory: string, version: number): string {
+  return `${directory}/metadata/v${version}.metadata.json`
+}
+
+function hashOf(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex').slice(0, 32)
+}
+
+/** Below 2^53, so that JSON and Avro libraries of JavaScript read it. The same for the same snapshot of a table. */
+function snapshotId(uuid: string, snapshot: string): number {
+  const digest = createHash('sha256').update(`${uuid} ${snapshot}`).digest()
+  return digest.readUIntBE(0, 6) * 16 + 1
+}
+
+/** The same for the same place: two writers that create a table create one table. */
+function uuidOf(location: string): string {
+  const hex = createHash('sha256').update(location).digest('hex')
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `5${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join('-')
+}

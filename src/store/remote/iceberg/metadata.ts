@@ -1,0 +1,144 @@
+import type { RemoteColumn, RemoteTable } from '../columns.ts'
+import type { IcebergField, IcebergSchema } from './manifests.ts'
+
+/** `metadata.json` of an Iceberg v2 table, as pure functions. Names are those of its specification. */
+
+export type TableMetadata = {
+  readonly 'format-version': 2
+  readonly 'table-uuid': string
+  readonly location: string
+  readonly 'last-sequence-number': number
+  readonly 'last-updated-ms': number
+  readonly 'last-column-id': number
+  readonly schemas: readonly IcebergSchema[]
+  readonly 'current-schema-id': number
+  readonly 'partition-specs': readonly object[]
+  readonly 'default-spec-id': 0
+  readonly 'last-partition-id': number
+  readonly 'sort-orders': readonly object[]
+  readonly 'default-sort-order-id': 0
+  readonly properties: Readonly<Record<string, string>>
+  /** -1 if there is none. */
+  readonly 'current-snapshot-id': number
+  readonly snapshots: readonly Snapshot[]
+  readonly 'snapshot-log': readonly { readonly 'snapshot-id': number; readonly 'timestamp-ms': number }[]
+  readonly 'metadata-log': readonly { readonly 'metadata-file': string; readonly 'timestamp-ms': number }[]
+  readonly refs: Readonly<Record<string, { readonly 'snapshot-id': number; readonly type: 'branch' | 'tag' }>>
+}
+
+export type Snapshot = {
+  readonly 'snapshot-id': number
+  readonly 'parent-snapshot-id'?: number
+  readonly 'sequence-number': number
+  readonly 'timestamp-ms': number
+  readonly 'manifest-list': string
+  readonly 'schema-id': number
+  readonly summary: Readonly<Record<string, string>>
+}
+
+/** In the summary of our snapshots: the name of the lake's snapshot. One without it is somebody else's. */
+export const SNAPSHOT_PROPERTY = 'editais-sync.snapshot'
+export const MAIN = 'main'
+
+const TYPES: Readonly<Record<RemoteColumn['type'], string>> = {
+  VARCHAR: 'string',
+  BIGINT: 'long',
+  INTEGER: 'int',
+  DOUBLE: 'double',
+  BOOLEAN: 'boolean',
+  TIMESTAMPTZ: 'timestamptz',
+  TIMESTAMP: 'timestamp',
+  DATE: 'date',
+}
+
+/** The tag of a lake's snapshot. */
+export function tagOf(snapshot: string): string {
+  return `s-${snapshot}`
+}
+
+/** A table without rows or columns. */
+export function newTable(uuid: string, location: string): TableMetadata {
+  return {
+    'format-version': 2,
+    'table-uuid': uuid,
+    location,
+    'last-sequence-number': 0,
+    'last-updated-ms': 0,
+    'last-column-id': 0,
+    schemas: [],
+    'current-schema-id': -1,
+    'partition-specs': [{ 'spec-id': 0, fields: [] }],
+    'default-spec-id': 0,
+    'last-partition-id': 999,
+    'sort-orders': [{ 'order-id': 0, fields: [] }],
+    'default-sort-order-id': 0,
+    properties: {},
+    'current-snapshot-id': -1,
+    snapshots: [],
+    'snapshot-log': [],
+    'metadata-log': [],
+    refs: {},
+  }
+}
+
+/** The columns that readers see; a column keeps its id as long as it keeps its name and type. */
+export function withSchema(metadata: TableMetadata, table: RemoteTable): TableMetadata {
+  const known = new Map(
+    currentSchema(metadata)?.fields.map(field => [`${field.name} ${field.type}`, field.id]),
+  )
+  let lastId = metadata['last-column-id']
+  const newId = () => {
+    lastId += 1
+    return lastId
+  }
+  const fields = table.columns.map(({ name, type, comment }): IcebergField => {
+    const id = known.get(`${name} ${TYPES[type]}`) ?? newId()
+    return { id, name, required: false, type: TYPES[type], doc: comment }
+  })
+  const properties = {
+    // Commits of other programs, and their clean-ups, would remove files that a kept snapshot names.
+    'gc.enabled': 'false',
+    comment: table.comment,
+    // The files have no field ids of their own.
+    'schema.name-mapping.default': JSON.stringify(
+      fields.map(({ id, name }) => ({ 'field-id': id, names: [name] })),
+    ),
+  }
+  const same = metadata.schemas.find(schema => JSON.stringify(schema.fields) === JSON.stringify(fields))
+  const id = same?.['schema-id'] ?? Math.max(-1, ...metadata.schemas.map(schema => schema['schema-id'])) + 1
+  return {
+    ...metadata,
+    'last-column-id': lastId,
+    schemas: same ? metadata.schemas : [...metadata.schemas, { type: 'struct', 'schema-id': id, fields }],
+    'current-schema-id': id,
+    properties,
+  }
+}
+
+export function currentSchema(metadata: TableMetadata): IcebergSchema | null {
+  return metadata.schemas.find(schema => schema['schema-id'] === metadata['current-schema-id']) ?? null
+}
+
+export function currentSnapshot(metadata: TableMetadata): Snapshot | null {
+  return metadata.snapshots.find(one => one['snapshot-id'] === metadata['current-snapshot-id']) ?? null
+}
+
+/** Makes a snapshot the present one. */
+export function withSnapshot(metadata: TableMetadata, snapshot: Snapshot): TableMetadata {
+  const { 'snapshot-id': id, 'timestamp-ms': ms } = snapshot
+  return {
+    ...metadata,
+    'last-sequence-number': snapshot['sequence-number'],
+    'last-updated-ms': ms,
+    'current-snapshot-id': id,
+    snapshots: [...metadata.snapshots, snapshot],
+    'snapshot-log': [...metadata['snapshot-log'], { 'snapshot-id': id, 'timestamp-ms': ms }],
+    refs: { ...metadata.refs, [MAIN]: { 'snapshot-id': id, type: 'branch' } },
+  }
+}
+
+/** Names the present snapshot of the table as that of a snapshot of the lake. */
+export function withTag(metadata: TableMetadata, snapshot: string): TableMetadata {
+  const tag = { 'snapshot-id': metadata['current-snapshot-id'], type: 'tag' as const }
+  return { ...metadata, refs: { ...metadata.refs, [tagOf(snapshot)]: tag } }
+}

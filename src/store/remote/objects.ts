@@ -1,0 +1,37 @@
+/** An object store, as a remote lake needs it: strongly consistent, with conditional writes. */
+
+export type StoredObject = { readonly bytes: Buffer; readonly tag: string }
+export type Listed = { readonly key: string; readonly bytes: number; readonly modified: Date }
+
+/** `absent`: only if there is no such object yet; a tag: only if the object still is that version. */
+export type Condition = { readonly absent: true } | { readonly tag: string }
+
+/** A file to upload, whose hash the store checks. */
+export type LocalFile = { readonly path: string; readonly bytes: number; readonly sha256: string }
+
+/** Errors are RemoteErrors: what failed, at which store, and what to do. Keys are relative to the root. */
+export type ObjectStore = {
+  /** `s3://bucket/prefix`, without a slash at the end: what table formats write before a key. */
+  readonly root: string
+  /** Null if there is none. */
+  get(key: string): Promise<StoredObject | null>
+  /** @returns the new version's tag; null if the condition does not hold. */
+  put(key: string, body: Buffer, condition?: Condition): Promise<string | null>
+  /** @returns false if the object was there already. */
+  upload(key: string, file: LocalFile): Promise<boolean>
+  list(prefix: string): AsyncIterable<Listed>
+  remove(keys: readonly string[]): Promise<void>
+  close(): void
+}
+
+/** The store, or what is in it, does not let a publish continue. The local lake is not affected. */
+export class RemoteError extends Error {}
+
+/**
+ * Creates an object that only one writer may create.
+ * @returns false if it is there with other content. An answer that was lost is no other content.
+ */
+export async function create(store: ObjectStore, key: string, body: Buffer): Promise<boolean> {
+  if ((await store.put(key, body, { absent: true })) !== null) return true
+  return (await store.get(key))?.bytes.equals(body) === true
+}

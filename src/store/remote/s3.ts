@@ -1,0 +1,201 @@
+import { open, readFile } from 'node:fs/promises'
+import type { S3Client } from '@aws-sdk/client-s3'
+import pRetry, { AbortError } from 'p-retry'
+import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
+import { type Condition, type Listed, type ObjectStore, RemoteError } from './objects.ts'
+
+const RETRIES = 5
+const RETRY_MS = 100
+const TIMEOUT_MS = 30_000
+/** A store that hangs would hold the run. */
+const MAX_TIMEOUTS = 2
+/** The SDK's warnings about single attempts; what fails in the end is an error. */
+const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} }
+const REMOVED_AT_ONCE = 1000
+
+/** @throws RemoteError if the keys cannot be read. */
+export async function openS3(settings: RemoteLakeSettings): Promise<ObjectStore> {
+  // Loaded only here: 40 MB of memory that a sync without a remote lake does not need.
+  const sdk = await import('@aws-sdk/client-s3')
+  const client = await clientOf(sdk, settings)
+  const { bucket, prefix } = settings
+  const keyOf = (key: string) => (prefix === '' ? key : `${prefix}/${key}`)
+  const at = (key: string) => ({ Bucket: bucket, Key: keyOf(key) })
+  const root = `s3://${[bucket, prefix].filter(Boolean).join('/')}`
+  const asking = <T>(what: string, ask: () => Promise<T>) => persistently(settings, what, ask)
+  return {
+    root,
+    get: key =>
+      asking(`read ${root}/${key}`, async () => {
+        const found = await client.send(new sdk.GetObjectCommand(at(key))).catch(error => {
+          if (statusOf(error) === 404) return null
+          throw error
+        })
+        if (!found?.Body) return null
+        return { bytes: Buffer.from(await found.Body.transformToByteArray()), tag: tagOf(found.ETag) }
+      }),
+    put: (key, body, condition) =>
+      asking(`write ${root}/${key}`, () =>
+        unlessRefused(async () => {
+          const input = { ...at(key), Body: body, ContentLength: body.length, ...headersOf(condition) }
+          return tagOf((await client.send(new sdk.PutObjectCommand(input))).ETag)
+        }),
+      ),
+    upload: (key, { path, bytes, sha256 }) =>
+      asking(`write ${root}/${key}`, async () => {
+        // Opened first: a stream that cannot open would end the process if nobody reads it yet.
+        const file = await open(path)
+        const body = file.createReadStream()
+        const input = { ...at(key), Body: body, ContentLength: bytes, IfNoneMatch: '*' }
+        const command = new sdk.PutObjectCommand(input)
+        // The store compares it with what arrives; else the SDK would need the whole file in memory to sign it.
+        command.middlewareStack.add(
+          next => args => {
+            const { headers } = args.request as { headers: Record<string, string> }
+            headers['x-amz-content-sha256'] = sha256
+            return next(args)
+          },
+          { step: 'build' },
+        )
+        try {
+          return (await unlessRefused(async () => tagOf((await client.send(command)).ETag))) !== null
+        } finally {
+          body.destroy()
+          await file.close().catch(() => {})
+        }
+      }),
+    list: below => listed(below, { sdk, client, settings, keyOf }),
+    remove: async keys => {
+      for (let from = 0; from < keys.length; from += REMOVED_AT_ONCE) {
+        const some = keys.slice(from, from + REMOVED_AT_ONCE).map(key => ({ Key: keyOf(key) }))
+        await asking(`remove objects of ${root}`, async () => {
+          const input = { Bucket: bucket, Delete: { Objects: some, Quiet: true } }
+          const { Errors = [] } = await client.send(new sdk.DeleteObjectsCommand(input))
+          if (Errors[0]) throw new AbortError(`${Errors[0].Key}: ${Errors[0].Message ?? Errors[0].Code}`)
+        })
+      }
+    },
+    close: () => client.destroy(),
+  }
+}
+
+type Sdk = typeof import('@aws-sdk/client-s3')
+
+async function clientOf(
+  sdk: Sdk,
+  { region, endpoint, pathStyle, keyFiles }: RemoteLakeSettings,
+): Promise<S3Client> {
+  const keys = keyFiles && {
+    accessKeyId: await keyIn('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
+    secretAccessKey: await keyIn('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
+  }
+  return new sdk.S3Client({
+    region,
+    forcePathStyle: pathStyle,
+    ...(endpoint ? { endpoint } : {}),
+    ...(keys ? { credentials: keys } : {}),
+    // Other stores than Amazon's do not know the SDK's own checksums.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // Retried here, because a stream must be opened again.
+    maxAttempts: 1,
+    logger: SILENT,
+    requestHandler: { requestTimeout: TIMEOUT_MS, connectionTimeout: 10_000, throwOnRequestTimeout: true },
+  })
+}
+
+async function keyIn(setting: string, path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch(error => {
+    throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
+  })
+  if (text.trim() === '') throw new RemoteError(`${setting}: ${path} is empty.`)
+  return text.trim()
+}
+
+async function* listed(
+  below: string,
+  from: { sdk: Sdk; client: S3Client; settings: RemoteLakeSettings; keyOf: (key: string) => string },
+): AsyncGenerator<Listed> {
+  const { sdk, client, settings, keyOf } = from
+  const skip = keyOf('').length
+  let token: string | undefined
+  do {
+    const page = await persistently(settings, `list s3://${settings.bucket}/${keyOf(below)}`, () =>
+      client.send(
+        new sdk.ListObjectsV2Command({
+          Bucket: settings.bucket,
+          Prefix: keyOf(below),
+          ...(token ? { ContinuationToken: token } : {}),
+        }),
+      ),
+    )
+    for (const { Key = '', Size = 0, LastModified = new Date(0) } of page.Contents ?? [])
+      yield { key: Key.slice(skip), bytes: Size, modified: LastModified }
+    token = page.IsTruncated ? page.NextContinuationToken : undefined
+  } while (token)
+}
+
+function headersOf(condition: Condition | undefined) {
+  if (!condition) return {}
+  return 'absent' in condition ? { IfNoneMatch: '*' } : { IfMatch: condition.tag }
+}
+
+/** Null if a condition does not hold. */
+async function unlessRefused<T>(write: () => Promise<T>): Promise<T | null> {
+  return await write().catch(error => {
+    if (statusOf(error) === 412) return null
+    throw error
+  })
+}
+
+/** Retries what may pass: lost connections, 409 (another conditional write is under way), 429 and 5xx. */
+async function persistently<T>(
+  settings: RemoteLakeSettings,
+  what: string,
+  ask: () => Promise<T>,
+): Promise<T> {
+  let timeouts = 0
+  try {
+    return await pRetry(ask, {
+      retries: RETRIES,
+      minTimeout: RETRY_MS,
+      randomize: true,
+      shouldRetry: ({ error }) => {
+        const status = statusOf(error)
+        if (error.name === 'TimeoutError') timeouts += 1
+        if (timeouts >= MAX_TIMEOUTS || systemCode(error) === 'ENOENT') return false
+        return status === null || status === 409 || status === 429 || status >= 500
+      },
+    })
+  } catch (error) {
+    const cause = error instanceof AbortError ? error.originalError : error
+    throw new RemoteError(`${storeOf(settings)} did not ${what}: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+function storeOf({ endpoint }: RemoteLakeSettings): string {
+  return endpoint === null ? 'Amazon S3' : `The object store at ${new URL(endpoint).origin}`
+}
+
+function reasonOf(error: unknown): string {
+  const { name } = error as { name?: string }
+  const status = statusOf(error)
+  const text = messageOf(error).replace(/\.$/, '')
+  if (status === 403)
+    return `${name ?? '403'}. Check the keys, and their rights to read, write, list and delete.`
+  if (name === 'NoSuchBucket') return 'there is no such bucket. Create it, or correct LAKE_URL.'
+  if (name === 'CredentialsProviderError')
+    return 'there are no credentials. Set S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE.'
+  return status === null ? `${text}.` : `it answered ${status} (${name}): ${text}.`
+}
+
+function statusOf(error: unknown): number | null {
+  const { $metadata } = error as { $metadata?: { httpStatusCode?: number } }
+  return $metadata?.httpStatusCode ?? null
+}
+
+function tagOf(tag: string | undefined): string {
+  if (!tag) throw new AbortError('it gives no ETag, which conditional writes need')
+  return tag
+}

@@ -1,0 +1,278 @@
+import { mkdir, realpath, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { CATALOG } from '#schema/marts.ts'
+import { TABLES } from '#schema/tables.ts'
+import { decodeManifest, decodeManifestList } from '#src/store/remote/iceberg/manifests.ts'
+import type { TableMetadata } from '#src/store/remote/iceberg/metadata.ts'
+import type { Latest } from '#src/store/remote/publish.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
+import { notices } from '#test/support/notices.ts'
+import { companyDirectory, type Environment, temporaryDirectory } from '#test/support/project.ts'
+import { BUCKET, type S3Server, type Stored, startS3 } from '#test/support/s3_server.ts'
+import { runShared } from '#test/support/shared.ts'
+import { startCompany } from '#test/support/synced.ts'
+
+const ROOT = `s3://${BUCKET}/bi`
+const ID = 'AKIATESTTESTTEST'
+const SECRET = 'wJalrXUtnFEMI-of-this-test'
+
+/** A company whose lake goes to an object store, before its first run. */
+async function started(settings: Environment = {}) {
+  const s3 = await startS3()
+  const keys = await temporaryDirectory()
+  await writeFile(join(keys, 'id'), `${ID}\n`)
+  await writeFile(join(keys, 'secret'), `${SECRET}\n`)
+  const company = await startCompany(notices(1, 12), {
+    LAKE_URL: ROOT,
+    S3_ENDPOINT: s3.url,
+    S3_ACCESS_KEY_ID_FILE: join(keys, 'id'),
+    S3_SECRET_ACCESS_KEY_FILE: join(keys, 'secret'),
+    ...settings,
+  })
+  const lake = (...args: string[]) => runShared(['lake', ...args], company.environment)
+  return { ...company, s3, lake }
+}
+
+function json<T>(s3: S3Server, key: string): T {
+  return JSON.parse(String(s3.objects.get(`bi/${key}`)?.bytes)) as T
+}
+
+const latestOf = (s3: S3Server) => json<Latest>(s3, 'acme/lake/latest.json')
+const metadataOf = (s3: S3Server, table: string, version = latestOf(s3).tables[table]) =>
+  json<TableMetadata>(s3, `acme/lake/${table}/metadata/v${version}.metadata.json`)
+
+function objectAt(s3: S3Server, uri: string): Buffer {
+  const bytes = s3.objects.get(uri.slice(`s3://${BUCKET}/`.length))?.bytes
+  if (!bytes) throw new Error(`${uri} is not there`)
+  return bytes
+}
+
+/** The files of a table's snapshot, as a reader finds them. */
+async function filesOf(s3: S3Server, table: string, snapshotId: number) {
+  const snapshot = metadataOf(s3, table).snapshots.find(one => one['snapshot-id'] === snapshotId)
+  const lists = await decodeManifestList(objectAt(s3, snapshot?.['manifest-list'] ?? ''))
+  const entries = await Promise.all(lists.map(list => decodeManifest(objectAt(s3, list.manifest_path))))
+  return entries.flat().filter(({ status }) => status !== 2)
+}
+
+/** Every value of every table there equals the local snapshot's file of the same table. */
+async function expectEqual(s3: S3Server, environment: Environment, snapshot: string): Promise<void> {
+  const directory = await temporaryDirectory()
+  const db = await Database.open(':memory:')
+  onTestFinished(() => db.close())
+  const local = join(companyDirectory(environment), 'lake/snapshots', snapshot)
+  for (const { name } of CATALOG.filter(one => one.name !== 'snapshot_info')) {
+    const id = metadataOf(s3, name).refs[`s-${snapshot}`]?.['snapshot-id'] ?? 0
+    const copies = join(directory, name)
+    await mkdir(copies)
+    const files = await filesOf(s3, name, id)
+    for (const [index, { data_file }] of files.entries())
+      await writeFile(join(copies, `${index}.parquet`), objectAt(s3, data_file.file_path))
+    const own = TABLES.some(table => table.name === name)
+      ? join(local, name, '*.parquet')
+      : join(local, `marts/${name}.parquet`)
+    const from = (path: string) => `read_parquet(${literal(path)}, hive_partitioning = false)`
+    const there = from(join(copies, '*.parquet'))
+    const { differences } = await db.row<{ differences: number }>(
+      `SELECT count(*)::INTEGER AS differences FROM (
+         (FROM ${there} EXCEPT ALL FROM ${from(own)}) UNION ALL (FROM ${from(own)} EXCEPT ALL FROM ${there}))`,
+    )
+    expect(differences, name).toBe(0)
+    const { rows } = await db.row<{ rows: number }>(`SELECT count(*)::INTEGER AS rows FROM ${there}`)
+    expect(rows, name).toBe(files.reduce((sum, { data_file }) => sum + data_file.record_count, 0))
+  }
+}
+
+/** In all tables, one time for a snapshot, and its tag. */
+function timesOf(s3: S3Server, snapshot: string): number[] {
+  return Object.keys(latestOf(s3).tables).map(table => {
+    const { refs, snapshots } = metadataOf(s3, table)
+    const tagged = snapshots.find(one => one['snapshot-id'] === refs[`s-${snapshot}`]?.['snapshot-id'])
+    return tagged?.['timestamp-ms'] ?? Number.NaN
+  })
+}
+
+async function latestLocal(environment: Environment): Promise<string> {
+  return (await realpath(join(companyDirectory(environment), 'lake/latest'))).split('/').at(-1) as string
+}
+
+test('a run publishes every table and mart, with all values, and a later one only what changed', async () => {
+  const { s3, environment, syncHere, world, lake } = await started()
+  await syncHere()
+  const first = await latestLocal(environment)
+  expect(latestOf(s3)).toMatchObject({ company: 'acme', snapshot: first, pending: null })
+  expect(Object.keys(latestOf(s3).tables)).toHaveLength(CATALOG.length - 1)
+  await expectEqual(s3, environment, first)
+  expect(new Set(timesOf(s3, first)).size).toBe(1)
+
+  const before = new Map(s3.objects)
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Outro objeto' } })
+  await syncHere()
+  const second = await latestLocal(environment)
+  expect(second).not.toBe(first)
+  await expectEqual(s3, environment, second)
+  // The earlier snapshot can still be read.
+  await expectEqual(s3, environment, first)
+  for (const [key, { bytes }] of before)
+    if (!/latest\.json$|version-hint/.test(key))
+      expect(s3.objects.get(key)?.bytes.equals(bytes), key).toBe(true)
+  expect(await lake('verify')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('Everything is there.'),
+  })
+  expect((await lake('status')).stdout).toMatch(
+    new RegExp(`Snapshot  ${second}, as of .*\nTables    ${CATALOG.length - 1}\n$`),
+  )
+  expect(await lake('publish')).toMatchObject({ code: 0, stdout: `Already published: ${second}.\n` })
+})
+
+test('a store that is down leaves the local lake right, says so, and gets the next run', async () => {
+  const { s3, environment, sync, world, lake } = await started()
+  s3.fault = () => 503
+  expect(await sync()).toMatchObject({ status: 'ok', loaded: 12 })
+  const { stdout } = await runShared(['status'], environment)
+  expect(stdout).toMatch(
+    /^Store {5}has nothing yet\n {10}last attempt .*: The object store at http:.* did not read .*it answered 503/m,
+  )
+  expect(await lake('status')).toMatchObject({ code: 1, stderr: expect.stringContaining('answered 503') })
+  s3.fault = () => null
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Outro objeto' } })
+  await sync()
+  const snapshot = await latestLocal(environment)
+  await expectEqual(s3, environment, snapshot)
+  expect((await runShared(['status'], environment)).stdout).toMatch(/^Store {5}has this snapshot$/m)
+})
+
+test('an answer that is lost, a conflict and a slow-down change nothing', async () => {
+  const { s3, environment, syncHere } = await started()
+  const seen = new Map<string, number>()
+  s3.fault = ({ method, key }) => {
+    const count = (seen.get(`${method} ${key}`) ?? 0) + 1
+    seen.set(`${method} ${key}`, count)
+    if (method !== 'PUT' || count > 1 || !/latest|editais|funil/.test(key)) return null
+    const faults = ['lose', 409, 503, null] as const
+    return faults[seen.size % faults.length] ?? null
+  }
+  await syncHere()
+  expect(latestOf(s3).pending).toBeNull()
+  await expectEqual(s3, environment, await latestLocal(environment))
+  expect(Object.values(latestOf(s3).tables).every(version => version === 1)).toBe(true)
+})
+
+test('a publish that ends between two tables is finished by the next run, with its own time', async () => {
+  const { s3, environment, syncHere, world } = await started()
+  await syncHere()
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Segundo' } })
+  s3.fault = ({ method, key }) => (method === 'PUT' && key.includes('/items/metadata/v') ? 403 : null)
+  await syncHere()
+  const second = await latestLocal(environment)
+  expect(latestOf(s3).pending?.snapshot).toBe(second)
+  expect((await runShared(['status'], environment)).stdout).toContain('Check the keys, and their rights')
+
+  s3.fault = () => null
+  world.update(world.ids()[1] as string, { edital: { objeto: 'Terceiro' } })
+  await syncHere()
+  const third = await latestLocal(environment)
+  for (const snapshot of [second, third]) await expectEqual(s3, environment, snapshot)
+  // One time for each of the three snapshots, the same in every table that has it.
+  const times = Object.keys(latestOf(s3).tables).flatMap(table =>
+    metadataOf(s3, table).snapshots.map(one => one['timestamp-ms']),
+  )
+  expect(new Set(times).size).toBe(3)
+  expect(timesOf(s3, third).every(Number.isFinite)).toBe(true)
+})
+
+test('a commit of another program stops the publish with one sentence, and the run goes on', async () => {
+  const { s3, environment, syncHere, world, lake } = await started()
+  await syncHere()
+  const metadata = metadataOf(s3, 'editais')
+  const [snapshot] = metadata.snapshots
+  const foreign = {
+    ...metadata,
+    snapshots: [...metadata.snapshots, { ...snapshot, 'snapshot-id': 7, summary: {} }],
+  }
+  const key = 'bi/acme/lake/editais/metadata/v2.metadata.json'
+  s3.objects.set(key, { bytes: Buffer.from(JSON.stringify(foreign)), tag: '"x"', modified: new Date() })
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Outro' } })
+  expect(await syncHere()).toMatchObject({ status: 'ok' })
+  expect((await runShared(['status'], environment)).stdout).toContain(
+    `Another program committed snapshot 7 to ${ROOT}/acme/lake/editais. Stop that program, and roll the table back.`,
+  )
+  expect(await lake('verify')).toMatchObject({ code: 1, stderr: expect.stringContaining('Another program') })
+})
+
+test('an older copy of the lake does not replace newer data', async () => {
+  const { s3, lake, syncHere } = await started()
+  await syncHere()
+  const stored = s3.objects.get('bi/acme/lake/latest.json')
+  const newer = { ...latestOf(s3), snapshot: '29990101T000000Z-000099', data_version: 99 }
+  s3.objects.set('bi/acme/lake/latest.json', {
+    ...(stored as Stored),
+    bytes: Buffer.from(JSON.stringify(newer)),
+  })
+  expect(await lake('publish')).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(
+      /has version 99 of acme's data, this lake version \d+: it is an older copy/,
+    ),
+  })
+})
+
+test('what is lost or cut in the store is found', async () => {
+  const { s3, lake, syncHere } = await started()
+  await syncHere()
+  const keys = [...s3.objects.keys()].filter(key => key.includes('/editais/data/')).sort()
+  s3.objects.delete(keys[0] as string)
+  const cut = s3.objects.get(keys[1] as string)
+  s3.objects.set(keys[1] as string, { ...(cut as Stored), bytes: (cut as Stored).bytes.subarray(1) })
+  const { code, stdout } = await lake('verify')
+  expect(code).toBe(1)
+  expect(stdout).toContain(`editais: s3://${BUCKET}/${keys[0]} is gone.`)
+  expect(stdout).toMatch(
+    new RegExp(`editais: s3://${BUCKET}/${keys[1]} has [0-9,]+ bytes instead of [0-9,]+\\.`),
+  )
+})
+
+test.each([
+  [
+    'a bucket that is not there',
+    { LAKE_URL: 's3://other/bi' },
+    /there is no such bucket\. Create it, or correct LAKE_URL\./,
+  ],
+  [
+    'a key file that is not there',
+    { S3_ACCESS_KEY_ID_FILE: '/nowhere/id' },
+    /S3_ACCESS_KEY_ID_FILE: \/nowhere\/id cannot be read \(ENOENT\)/,
+  ],
+])('%s is reported, and no key appears', async (_, settings, message) => {
+  const { environment, sync, lake } = await started(settings)
+  await sync()
+  const shown = [await runShared(['status'], environment), await lake('publish')]
+  expect(shown[0]?.stdout).toMatch(message)
+  expect(shown[1]).toMatchObject({ code: 1, stderr: expect.stringMatching(message) })
+  expect(JSON.stringify(shown)).not.toContain(SECRET)
+})
+
+test.each([
+  ['LAKE_URL', 'https://bucket/x'],
+  ['LAKE_URL', 's3://Bucket'],
+  ['LAKE_URL', 's3://bucket/a/../b'],
+  ['S3_ENDPOINT', 'ftp://store'],
+  ['S3_ENDPOINT', 'http://user:secret@store'],
+])('%s=%s is refused', async (name, value) => {
+  const { environment } = await startCompany([], { [name]: value })
+  expect(await runShared(['lake', 'status'], environment)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(name),
+  })
+})
+
+test('without LAKE_URL there is no object store', async () => {
+  const { environment } = await startCompany([])
+  expect(await runShared(['lake', 'publish'], environment)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('LAKE_URL is not set'),
+  })
+})

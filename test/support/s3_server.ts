@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+
+/**
+ * An S3 server in memory, as strict as a store may be: conditional writes, hashes of bodies, small pages of lists. It
+ * checks no signature. `fault` decides over each request before it is carried out.
+ */
+
+export type Stored = { readonly bytes: Buffer; readonly tag: string; readonly modified: Date }
+export type S3Request = { readonly method: string; readonly key: string; readonly isConditional: boolean }
+
+/** `lose`: carried out, but the connection ends without an answer. A number: this status instead of an answer. */
+export type Fault = 'lose' | number | null
+
+export type S3Server = {
+  readonly url: string
+  readonly bucket: string
+  readonly objects: Map<string, Stored>
+  /** All requests that were answered or lost, in order. */
+  readonly requests: S3Request[]
+  fault: (request: S3Request) => Fault
+  latencyMs: number
+}
+
+export const BUCKET = 'lake'
+const PAGE = 7
+
+export async function startS3(): Promise<S3Server> {
+  const server: S3Server = {
+    url: '',
+    bucket: BUCKET,
+    objects: new Map(),
+    requests: [],
+    fault: () => null,
+    latencyMs: 0,
+  }
+  const http = createServer((request, response) => void answer(server, request, response))
+  await new Promise<void>(resolve => http.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    http.closeAllConnections()
+    http.close()
+  })
+  return Object.assign(server, { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}` })
+}
+
+async function answer(server: S3Server, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://s3')
+  const [, bucket, ...path] = decodeURIComponent(url.pathname).split('/')
+  const { method = 'GET', headers } = request
+  const asked = {
+    method,
+    key: path.join('/'),
+    isConditional: Boolean(headers['if-none-match'] ?? headers['if-match']),
+  }
+  const body = await buffer(request)
+  if (server.latencyMs > 0) await new Promise(resolve => setTimeout(resolve, server.latencyMs))
+  server.requests.push(asked)
+  const fault = server.fault(asked)
+  if (typeof fault === 'number') return refuse(response, fault, 'Injected')
+  if (bucket !== BUCKET) return refuse(response, 404, 'NoSuchBucket')
+  const sent = headers['x-amz-content-sha256']
+  if (typeof sent === 'string' && /^[0-9a-f]{64}$/.test(sent) && sent !== sha256(body))
+    return refuse(response, 400, 'XAmzContentSHA256Mismatch')
+  const reply = carryOut(server, asked, { url, headers, body })
+  if (fault === 'lose') return void request.socket.destroy()
+  if (typeof reply === 'function') return reply(response)
+  response.writeHead(200, { 'content-type': 'application/xml' }).end(reply)
+}
+
+type Sent = { readonly url: URL; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
+
+function carryOut(
+  { objects }: S3Server,
+  { method, key }: S3Request,
+  { url, headers, body }: Sent,
+): string | ((response: ServerResponse) => void) {
+  if (key === '' && method === 'GET') return list(objects, url.searchParams)
+  if (key === '' && method === 'POST' && url.searchParams.has('delete')) {
+    for (const [, name = ''] of body.toString().matchAll(/<Key>([^<]*)<\/Key>/g)) objects.delete(name)
+    return '<DeleteResult/>'
+  }
+  const stored = objects.get(key)
+  if (method === 'PUT') {
+    const isRefused =
+      (headers['if-none-match'] === '*' && stored !== undefined) ||
+      (headers['if-match'] !== undefined && headers['if-match'] !== stored?.tag)
+    if (isRefused) return response => refuse(response, 412, 'PreconditionFailed')
+    const tag = `"${createHash('md5').update(body).digest('hex')}"`
+    objects.set(key, { bytes: body, tag, modified: new Date() })
+    return response => response.writeHead(200, { etag: tag }).end()
+  }
+  if (stored === undefined) return response => refuse(response, 404, 'NoSuchKey')
+  return response => send(response, stored, { method, range: headers.range })
+}
+
+function send(
+  response: ServerResponse,
+  { bytes, tag, modified }: Stored,
+  { method, range }: { method: string; range: string | undefined },
+): void {
+  const [, from = '0', to = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? []
+  const part = range ? bytes.subarray(Number(from), to === '' ? undefined : Number(to) + 1) : bytes
+  response.writeHead(range ? 206 : 200, {
+    etag: tag,
+    'content-length': part.length,
+    'last-modified': modified.toUTCString(),
+    'accept-ranges': 'bytes',
+    ...(range ? { 'content-range': `bytes ${from}-${Number(from) + part.length - 1}/${bytes.length}` } : {}),
+  })
+  response.end(method === 'HEAD' ? undefined : part)
+}
+
+function list(objects: S3Server['objects'], query: URLSearchParams): string {
+  const prefix = query.get('prefix') ?? ''
+  const after = query.get('continuation-token') ?? ''
+  const keys = [...objects.keys()].sort().filter(key => key.startsWith(prefix) && key > after)
+  const page = keys.slice(0, PAGE)
+  const contents = page.map(key => {
+    const { bytes, tag, modified } = objects.get(key) as Stored
+    return `<Contents><Key>${key}</Key><Size>${bytes.length}</Size><ETag>${tag.replaceAll('"', '&quot;')}</ETag><LastModified>${modified.toISOString()}</LastModified></Contents>`
+  })
+  const next = keys.length > PAGE ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : ''
+  return `<?xml version="1.0"?><ListBucketResult><Name>${BUCKET}</Name><Prefix>${prefix}</Prefix><KeyCount>${page.length}</KeyCount><IsTruncated>${next !== ''}</IsTruncated>${contents.join('')}${next}</ListBucketResult>`
+}
+
+function refuse(response: ServerResponse, status: number, code: string): void {
+  response.writeHead(status, { 'content-type': 'application/xml' })
+  response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${code}</Message></Error>`)
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
