@@ -15,6 +15,8 @@ export type RemoteLakeSettings = {
   readonly pathStyle: boolean
   /** Read for each publish, so that new keys need no restart. Null for the SDK's own chain of credentials. */
   readonly keyFiles: { readonly id: string; readonly secret: string } | null
+  /** How long a snapshot stays after a newer one appeared. */
+  readonly keepMs: number
 }
 
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
@@ -56,7 +58,7 @@ export const remoteLakeShape = {
 type Values = z.output<z.ZodObject<typeof remoteLakeShape>>
 
 /** Null if the lake stays on this machine alone. */
-export function remoteLakeSettings(values: Values): RemoteLakeSettings | null {
+export function remoteLakeSettings(values: Values, keepMs: number): RemoteLakeSettings | null {
   const { LAKE_URL: at, S3_ACCESS_KEY_ID_FILE: id, S3_SECRET_ACCESS_KEY_FILE: secret } = values
   if (at === undefined) return null
   const { S3_ENDPOINT: url = null, S3_PATH_STYLE: style = url === null ? 'off' : 'on' } = values
@@ -65,6 +67,7 @@ export function remoteLakeSettings(values: Values): RemoteLakeSettings | null {
     region: values.S3_REGION,
     endpoint: url,
     pathStyle: style === 'on',
+    keepMs,
     keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
   }
 }

@@ -149,6 +149,7 @@ const schema = z.object({
   ...lakeShape,
   ...mailShape,
   ...remoteLakeShape,
+  LAKE_KEEP: duration.prefault('7d'),
   LAKE_MARTS: z.enum(['on', 'off']).default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
@@ -251,7 +252,7 @@ export function readSettings(environment: Environment): Settings {
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     lake: lakeSettings(values),
-    remoteLake: remoteLakeSettings(values),
+    remoteLake: remoteLakeSettings(values, values.LAKE_KEEP),
     // Other engines cannot read marts as views of DuckDB.
     martFiles: values.LAKE_MARTS === 'on' || values.LAKE_URL !== undefined,
     analysisStatuses: values.ANALYSIS_STATUSES,

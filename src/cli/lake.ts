@@ -12,6 +12,7 @@ import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { publishTo, withS3 } from '#src/store/remote/follow.ts'
 import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { type Latest, readLatest } from '#src/store/remote/publish.ts'
+import { vacuumRemote } from '#src/store/remote/vacuum.ts'
 import { type Verified, verifyRemote } from '#src/store/remote/verify.ts'
 import { withDisplay } from './progress.ts'
 import { renderTable } from './table.ts'
@@ -34,6 +35,14 @@ export function lakeCommand(environment: Environment): Command {
         'verify',
         'Compare every table there with its files, and with the local lake.',
         verifyNow,
+      ),
+    )
+    .addCommand(
+      part(
+        environment,
+        'vacuum',
+        'Remove snapshots that are older than LAKE_KEEP, and what nothing names.',
+        vacuumNow,
       ),
     )
 }
@@ -61,8 +70,8 @@ function part(environment: Environment, name: string, description: string, work:
         const context = localContext(settings, display, signal)
         const ask = () => work(remoteLake, context).catch(fail)
         // Others may sync meanwhile, unless this writes.
-        return name === 'publish'
-          ? await holdingCompany(context, display, { what: 'lake publish' }, ask)
+        return name === 'publish' || name === 'vacuum'
+          ? await holdingCompany(context, display, { what: `lake ${name}` }, ask)
           : await ask()
       })
       process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
@@ -81,6 +90,16 @@ const publishNow: Part = async (settings, { paths, now }) => {
   const text = written
     ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
     : `Already published: ${snapshot}.\n`
+  return { text, result }
+}
+
+const vacuumNow: Part = async (settings, { paths, now }) => {
+  const { company } = paths
+  const { keepMs } = settings
+  const result = await withS3(settings, store => vacuumRemote(store, { company, keepMs, now: now() }))
+  const { snapshotsRemoved, snapshotsKept, objectsRemoved, bytesRemoved } = result
+  const objects = `${counted(objectsRemoved, 'object')} (${Math.ceil(bytesRemoved / 1000)} kB)`
+  const text = `Removed ${counted(snapshotsRemoved, 'snapshot')} and ${objects}; ${counted(snapshotsKept, 'snapshot')} kept.\n`
   return { text, result }
 }
 

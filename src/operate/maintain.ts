@@ -1,5 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
 import type { RunContext } from '#src/pipeline/run.ts'
+import { messageOf } from '#src/platform/errors.ts'
 import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { openSnapshot } from '#src/store/lake/read.ts'
 import { removeExpired } from '#src/store/lake/retention.ts'
@@ -12,9 +13,16 @@ export type Maintenance = {
   readonly raw_log: { readonly segments: number; readonly bytes: number }
   readonly warehouse_bytes: number
   readonly disk: { readonly free_bytes: number; readonly free_share: number }
+  /** What was removed from the object store; null if there is none. */
+  readonly remote: RemoteMaintenance | null
   readonly quarantined: number
   readonly drift: readonly { readonly path: string; readonly kind: string; readonly count: number }[]
 }
+
+/** If it failed, the next maintenance does the rest. */
+export type RemoteMaintenance =
+  | { readonly snapshots_removed: number; readonly objects_removed: number }
+  | { readonly error: string }
 
 /** How much drift is reported; the rest is in the table `schema_drift`. */
 const DRIFT_SHOWN = 20
@@ -44,8 +52,28 @@ export async function maintain(
       () => 0,
     ),
     disk: { free_bytes: disk.bavail * disk.bsize, free_share: disk.bavail / disk.blocks },
+    remote: await vacuumed(context),
     ...(await troubles(paths.lake)),
   }
+}
+
+async function vacuumed({
+  paths: { company },
+  settings: { remoteLake },
+  now,
+}: Pick<RunContext, 'paths' | 'settings' | 'now'>): Promise<RemoteMaintenance | null> {
+  if (remoteLake === null) return null
+  // Loaded only if there is an object store.
+  const { vacuumRemote } = await import('#src/store/remote/vacuum.ts')
+  const { withS3 } = await import('#src/store/remote/follow.ts')
+  const { keepMs } = remoteLake
+  return await withS3(remoteLake, store => vacuumRemote(store, { company, keepMs, now: now() })).then(
+    ({ snapshotsRemoved, objectsRemoved }) => ({
+      snapshots_removed: snapshotsRemoved,
+      objects_removed: objectsRemoved,
+    }),
+    error => ({ error: messageOf(error) }),
+  )
 }
 
 /** From the latest snapshot: open quarantine, and the most frequent drift. */

@@ -220,6 +220,40 @@ test('an older copy of the lake does not replace newer data', async () => {
   })
 })
 
+test('a vacuum leaves exactly what kept snapshots name, and what may be about to be named', async () => {
+  const { s3, environment, syncHere, world, lake } = await started({ LAKE_KEEP: '0s' })
+  for (const objeto of ['Primeiro', 'Segundo', 'Terceiro']) {
+    world.update(world.ids()[0] as string, { edital: { objeto } })
+    await syncHere()
+  }
+  const last = await latestLocal(environment)
+  const orphan = { bytes: Buffer.from('x'), tag: '"x"', modified: new Date() }
+  const old = { ...orphan, modified: new Date(Date.now() - 2 * 86_400_000) }
+  s3.objects.set('bi/acme/lake/editais/data/new-orphan.parquet', orphan)
+  s3.objects.set('bi/acme/lake/editais/data/old-orphan.parquet', old)
+  expect(await lake('vacuum')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Removed 2 snapshots and \d+ objects \(\d+ kB\); 1 snapshot kept\.\n$/),
+  })
+  const tables = Object.keys(latestOf(s3).tables)
+  const named = new Set(['bi/acme/lake/latest.json', 'bi/acme/lake/editais/data/new-orphan.parquet'])
+  for (const table of tables) {
+    const { snapshots, refs } = metadataOf(s3, table)
+    expect(snapshots, table).toHaveLength(1)
+    expect(Object.keys(refs), table).toEqual(['main', `s-${last}`])
+    const files = await filesOf(s3, table, snapshots[0]?.['snapshot-id'] ?? 0)
+    for (const { data_file } of files) named.add(data_file.file_path.slice(`s3://${BUCKET}/`.length))
+  }
+  const isFresh = (key: string) => /\/metadata\//.test(key)
+  expect([...s3.objects.keys()].filter(key => !isFresh(key)).sort()).toEqual([...named].sort())
+  await expectEqual(s3, environment, last)
+  expect(await lake('verify')).toMatchObject({ code: 0 })
+  expect((await lake('vacuum')).stdout).toMatch(/^Removed 0 snapshots and 0 objects/)
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Quarto' } })
+  await syncHere()
+  await expectEqual(s3, environment, await latestLocal(environment))
+})
+
 test('what is lost or cut in the store is found', async () => {
   const { s3, lake, syncHere } = await started()
   await syncHere()

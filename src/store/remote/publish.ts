@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
 import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
@@ -167,8 +168,8 @@ async function uploadFiles(
       .filter(file => !hasFile(base, store, file))
       .map(file => ({ ...file, key: `${base.directory}/${file.path}` })),
   )
-  const upload = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+  await runConcurrently(UPLOADS_AT_ONCE, async stopped => {
+    for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
       const { key, local, bytes, sha256 } = next
       const path = placeOf(context, manifest, local)
       // One of a publish that died may be there.
@@ -176,16 +177,7 @@ async function uploadFiles(
       uploads.uploaded += 1
       uploads.bytesUploaded += bytes
     }
-  }
-  const stopping = async () => {
-    await upload().catch(error => {
-      waiting.length = 0
-      throw error
-    })
-  }
-  // All have ended before an error is passed on: nothing goes on in the background.
-  const ended = await Promise.allSettled(Array.from({ length: UPLOADS_AT_ONCE }, stopping))
-  for (const one of ended) if (one.status === 'rejected') throw one.reason
+  })
 }
 
 type File = RemoteFile & {
@@ -208,7 +200,17 @@ function filesOf(table: RemoteTable, manifest: Manifest): File[] {
     }))
 }
 
-async function replaceLatest(store: ObjectStore, latest: Latest, before: string | null): Promise<string> {
+/**
+ * Replaces `latest.json`, if it still is the version that `before` names.
+ * @param before its tag; null if there must be none.
+ * @returns its new tag.
+ * @throws RemoteError if another worker was faster.
+ */
+export async function replaceLatest(
+  store: ObjectStore,
+  latest: Latest,
+  before: string | null,
+): Promise<string> {
   const key = latestKey(latest.company)
   const body = Buffer.from(`${JSON.stringify(latest, null, 2)}\n`)
   const tag = await store.put(key, body, before === null ? { absent: true } : { tag: before })

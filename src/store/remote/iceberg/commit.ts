@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { RemoteTable } from '../columns.ts'
 import { create, type ObjectStore, RemoteError } from '../objects.ts'
 import type { ColumnStatistics } from '../statistics.ts'
@@ -18,6 +19,7 @@ import {
   currentSnapshot,
   newTable,
   SNAPSHOT_PROPERTY,
+  type Snapshot,
   type TableMetadata,
   tagOf,
   withSchema,
@@ -29,6 +31,8 @@ import {
  * Commits to an Iceberg table without a catalog: `metadata/v<N>.metadata.json` is created only if it is not there, so
  * that one writer at a time can win; `version-hint.text` is a courtesy to readers.
  */
+
+const READS_AT_ONCE = 16
 
 /** A data file of a table: `path` relative to it. */
 export type RemoteFile = { readonly path: string; readonly rows: number; readonly bytes: number }
@@ -71,8 +75,17 @@ export function hasFile({ entries, directory }: Table, store: ObjectStore, { pat
 
 /** @returns the number of the version that has this snapshot. */
 export async function commit(store: ObjectStore, base: Table, wanted: Commit): Promise<number> {
+  return await commitMetadata(store, base, await nextMetadata(store, base, wanted))
+}
+
+/**
+ * Replaces a table's metadata.
+ * @param next the base's own if nothing changed: then nothing is written.
+ * @returns the number of its version.
+ * @throws RemoteError if another program was faster.
+ */
+export async function commitMetadata(store: ObjectStore, base: Table, next: TableMetadata): Promise<number> {
   const { directory, version, metadata } = base
-  const next = await nextMetadata(store, base, wanted)
   if (next === metadata) return version
   const path = metadataPath(directory, version + 1)
   const logged =
@@ -81,7 +94,7 @@ export async function commit(store: ObjectStore, base: Table, wanted: Commit): P
     throw new RemoteError(
       `${store.root}/${path} was written by another program meanwhile. The next run publishes.`,
     )
-  await store.put(`${directory}/metadata/version-hint.text`, Buffer.from(String(version + 1)))
+  await store.put(hintPath(directory), Buffer.from(String(version + 1)))
   return version + 1
 }
 
@@ -260,16 +273,39 @@ async function addSnapshot(
 async function entriesOf(store: ObjectStore, metadata: TableMetadata): Promise<ManifestEntry[]> {
   const snapshot = currentSnapshot(metadata)
   if (snapshot === null) return []
+  const { entries } = await readSnapshot(store, snapshot)
+  return entries.filter(({ status }) => status !== STATUS.deleted)
+}
+
+/** Addresses of everything that snapshots name: lists, manifests and files. */
+export async function objectsOf(
+  store: ObjectStore,
+  snapshots: readonly Snapshot[],
+): Promise<ReadonlySet<string>> {
+  const named = new Set<string>()
+  const waiting = [...snapshots]
+  await runConcurrently(READS_AT_ONCE, async stopped => {
+    for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
+      const { manifests, entries } = await readSnapshot(store, next)
+      for (const address of [next['manifest-list'], ...manifests]) named.add(address)
+      for (const { status, data_file } of entries)
+        if (status !== STATUS.deleted) named.add(data_file.file_path)
+    }
+  })
+  return named
+}
+
+async function readSnapshot(store: ObjectStore, snapshot: Snapshot) {
   const read = async (uri: string) => {
     const found = await store.get(uri.slice(store.root.length + 1))
     if (found === null) throw new RemoteError(`${uri} is gone. Somebody removed it.`)
     return found.bytes
   }
-  const lists = await decodeManifestList(await read(snapshot['manifest-list']))
-  const manifests = await Promise.all(
-    lists.map(async ({ manifest_path }) => decodeManifest(await read(manifest_path))),
+  const manifests = (await decodeManifestList(await read(snapshot['manifest-list']))).map(
+    one => one.manifest_path,
   )
-  return manifests.flat().filter(({ status }) => status !== STATUS.deleted)
+  const entries = await Promise.all(manifests.map(async manifest => decodeManifest(await read(manifest))))
+  return { manifests, entries: entries.flat() }
 }
 
 function withLog(next: TableMetadata, file: string, before: TableMetadata): TableMetadata {
@@ -277,8 +313,13 @@ function withLog(next: TableMetadata, file: string, before: TableMetadata): Tabl
   return { ...next, 'metadata-log': [...before['metadata-log'], entry] }
 }
 
-function metadataPath(directory: string, version: number): string {
+export function metadataPath(directory: string, version: number): string {
   return `${directory}/metadata/v${version}.metadata.json`
+}
+
+/** Where readers without a catalog learn the newest version. */
+export function hintPath(directory: string): string {
+  return `${directory}/metadata/version-hint.text`
 }
 
 function hashOf(bytes: Buffer): string {

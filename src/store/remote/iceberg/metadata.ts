@@ -51,9 +51,12 @@ const TYPES: Readonly<Record<RemoteColumn['type'], string>> = {
   DATE: 'date',
 }
 
+/** Tags of the lake's snapshots begin with it. */
+export const SNAPSHOT_TAG = 's-'
+
 /** The tag of a lake's snapshot. */
 export function tagOf(snapshot: string): string {
-  return `s-${snapshot}`
+  return `${SNAPSHOT_TAG}${snapshot}`
 }
 
 /** A table without rows or columns. */
@@ -141,4 +144,25 @@ export function withSnapshot(metadata: TableMetadata, snapshot: Snapshot): Table
 export function withTag(metadata: TableMetadata, snapshot: string): TableMetadata {
   const tag = { 'snapshot-id': metadata['current-snapshot-id'], type: 'tag' as const }
   return { ...metadata, refs: { ...metadata.refs, [tagOf(snapshot)]: tag } }
+}
+
+/** Without the tags of these snapshots of the lake, and without what no other tag names. The same object if nothing goes. */
+export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>): TableMetadata {
+  const gone = new Set([...expired].map(tagOf))
+  const refs = Object.fromEntries(Object.entries(metadata.refs).filter(([name]) => !gone.has(name)))
+  const named = new Set([
+    metadata['current-snapshot-id'],
+    ...Object.values(refs).map(ref => ref['snapshot-id']),
+  ])
+  const isKept = (one: { readonly 'snapshot-id': number }) => named.has(one['snapshot-id'])
+  const snapshots = metadata.snapshots.filter(isKept)
+  if (
+    Object.keys(refs).length === Object.keys(metadata.refs).length &&
+    snapshots.length === metadata.snapshots.length
+  )
+    return metadata
+  // Readers of a log that has gaps may take the wrong snapshot for a time: entries before a gap go.
+  const log = metadata['snapshot-log']
+  const lastGone = log.findLastIndex(one => !isKept(one))
+  return { ...metadata, refs, snapshots, 'snapshot-log': log.slice(lastGone + 1), 'metadata-log': [] }
 }
