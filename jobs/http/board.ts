@@ -2,6 +2,7 @@ import type { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { messageOf } from '#src/platform/errors.ts'
 import type { JobData, Queues } from '../queue.ts'
+import { mendPage } from './board_page.ts'
 
 /** Status, and the key of a headline that the page translates. */
 const REFUSED = [403, 'ERRORS.FORBIDDEN'] as const
@@ -38,7 +39,9 @@ export async function createBoard(
     const [status, key] = error instanceof HTTPException ? REFUSED : FAILED
     return { status, body: { error: { key }, message: messageOf(error) } }
   })
-  return new Hono({ strict: false }).route(basePath, serverAdapter.registerPlugin())
+  const board = new Hono({ strict: false })
+  mendPage(board, basePath)
+  return board.route(basePath, serverAdapter.registerPlugin())
 }
 
 /** Only requestRun ensures that no company has two waiting runs. */

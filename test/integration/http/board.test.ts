@@ -9,8 +9,10 @@ test('the board shows the queues, with all of its files', async () => {
   expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/html/)])
   const html = await page.text()
   expect(html).toContain('<base href="/queues/" />')
-  const assets = [...html.matchAll(/(?:src|href)="(static\/[^"]+)"/g)].map(([, path]) => path)
-  expect(assets.length).toBeGreaterThan(3)
+  expect(html).not.toContain('https:')
+  const assets = [...html.matchAll(/(?:src|href)="([^"/][^"]+)"/g)].map(([, path]) => path)
+  expect(assets).toContain('names.js')
+  expect(assets.length).toBeGreaterThan(4)
   for (const path of assets) {
     const asset = await ask(`/queues/${path}`)
     expect([path, asset.status]).toEqual([path, 200])
