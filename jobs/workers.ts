@@ -26,6 +26,8 @@ const RETRY_MS = 1000
 const DIED_TOO_OFTEN = `${MAX_DEATHS} workers died during this run, or did not respond for JOB_LOCK_MS. See their logs for the cause. The next run continues from what is stored.`
 /** If Redis is away in this many checks in a row, LOOK_MS apart, no job can be put back. */
 const AWAY_LOOKS = 3
+/** Enough to end a tick. BullMQ never closes if it is closed while its connection waits to reconnect. */
+const IDLE_LOOKS = 10
 const LOOK_MS = 500
 
 export type Workers = {
@@ -129,9 +131,10 @@ async function rest(worker: Worker, queues: Queues, signal: AbortSignal): Promis
 
 /** While Redis is away no job can be put back; other workers will find it abandoned. Then wait only for the runs. */
 async function untilNothingIsLeft(queues: Queues, slots: Slots): Promise<void> {
-  for (let away = 0; away < AWAY_LOOKS; await sleep(LOOK_MS)) {
+  for (let idle = 0, away = 0; idle < IDLE_LOOKS && away < AWAY_LOOKS; await sleep(LOOK_MS)) {
     const answers = await fromRedis(queues.redis, LOOK_MS, () => queues.redis.ping()).catch(() => null)
-    away = answers === null && slots.size === 0 ? away + 1 : 0
+    idle = slots.size === 0 ? idle + 1 : 0
+    away = answers === null ? Math.min(away + 1, idle) : 0
   }
 }
 

@@ -14,6 +14,7 @@ import { renderTable } from './table.ts'
 const PROMPT = 'editais> '
 const MORE = '    ...> '
 const MAX_HISTORY = 1000
+const INTERRUPT_MS = 50
 const MIN_MEANING = 40
 /** Characters of a cell's edge and blanks. */
 const BORDER = 3
@@ -111,12 +112,24 @@ class Answers {
     return true
   }
 
+  /** A statement that has not begun yet does not notice one interrupt. */
+  async #untilEnded(answering: Promise<void>): Promise<void> {
+    const again = setInterval(() => {
+      if (this.#isCancelled) this.#asked.db.interrupt()
+    }, INTERRUPT_MS)
+    try {
+      await answering
+    } finally {
+      clearInterval(again)
+    }
+  }
+
   async #giveEach(): Promise<void> {
     for (let text = this.#statements.next(); text !== undefined; text = this.#statements.next()) {
       if (LEAVE.test(text)) return this.#leave()
       this.#isCancelled = false
       try {
-        await answer(text, this.#asked)
+        await this.#untilEnded(answer(text, this.#asked))
       } catch (error) {
         process.stdout.write(this.#isCancelled ? 'Cancelled.\n' : `${explain(error).message}\n`)
       }

@@ -29,7 +29,9 @@ async function serve(trustedProxies: readonly string[] = []) {
     const text = `GET ${path} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${headers}Connection: close\r\n\r\n`
     return parsed(await exchange(http.url, text))
   }
-  const lastLine = () => JSON.parse(mirrored.lines.at(-1) ?? '{}') as Record<string, unknown>
+  // Lines of the snapshot that is loaded may come between.
+  const lastLine = () =>
+    JSON.parse(mirrored.lines.findLast(line => line.includes('"path"')) ?? '{}') as Record<string, unknown>
   return {
     ...mirrored,
     ask,
