@@ -3,6 +3,10 @@ import { z } from 'zod'
 
 /** Settings of the lake in an object store, as written. */
 
+/** The open table formats that can be published. */
+export const FORMAT_NAMES = ['iceberg', 'delta'] as const
+export type FormatName = (typeof FORMAT_NAMES)[number]
+
 /** Where the objects are, and how to reach them. */
 export type RemoteLakeSettings = {
   readonly bucket: string
@@ -15,6 +19,7 @@ export type RemoteLakeSettings = {
   readonly pathStyle: boolean
   /** Read for each publish, so that new keys need no restart. Null for the SDK's own chain of credentials. */
   readonly keyFiles: { readonly id: string; readonly secret: string } | null
+  readonly formats: readonly FormatName[]
   /** How long a snapshot stays after a newer one appeared. */
   readonly keepMs: number
 }
@@ -43,8 +48,20 @@ const endpoint = z.string().transform((text, context) => {
   return z.NEVER
 })
 
+const formats = z.string().transform((text, context) => {
+  const names = text.split(',').map(name => name.trim().toLowerCase())
+  const known = FORMAT_NAMES.filter(name => names.includes(name))
+  if (known.length === new Set(names).size) return known
+  context.addIssue({
+    code: 'custom',
+    message: `must be one or more of ${FORMAT_NAMES.join(', ')}, with commas`,
+  })
+  return z.NEVER
+})
+
 export const remoteLakeShape = {
   LAKE_URL: place.optional(),
+  LAKE_FORMATS: formats.prefault('iceberg'),
   S3_ENDPOINT: endpoint.optional(),
   S3_REGION: z
     .string()
@@ -67,6 +84,7 @@ export function remoteLakeSettings(values: Values, keepMs: number): RemoteLakeSe
     region: values.S3_REGION,
     endpoint: url,
     pathStyle: style === 'on',
+    formats: values.LAKE_FORMATS,
     keepMs,
     keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
   }

@@ -10,10 +10,12 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { requireLatest } from '#src/store/lake/latest.ts'
 import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { publishTo, withS3 } from '#src/store/remote/follow.ts'
+import { type Latest, readLatest } from '#src/store/remote/latest.ts'
 import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
-import { type Latest, readLatest } from '#src/store/remote/publish.ts'
+import { rowsOfParquet } from '#src/store/remote/parquet_bytes.ts'
 import { vacuumRemote } from '#src/store/remote/vacuum.ts'
 import { type Verified, verifyRemote } from '#src/store/remote/verify.ts'
+import { Database } from '#src/store/warehouse/database.ts'
 import { withDisplay } from './progress.ts'
 import { renderTable } from './table.ts'
 
@@ -23,7 +25,7 @@ type Options = { readonly company?: string; readonly json?: true }
 export function lakeCommand(environment: Environment): Command {
   return new Command('lake')
     .description(
-      'Publish the latest snapshot to an object store (LAKE_URL) as Iceberg tables, or see what is there.',
+      'Publish the latest snapshot to an object store (LAKE_URL) as Iceberg or Delta tables, or see what is there.',
     )
     .addCommand(part(environment, 'status', 'Show what the object store has.', showStatus))
     .addCommand(
@@ -84,8 +86,9 @@ function fail(error: unknown): never {
 }
 
 const publishNow: Part = async (settings, { paths, now }) => {
-  const manifest = await requireLatest(paths.lake)
-  const result = await publishTo({ settings, lake: paths.lake, path: paths.remote, manifest, now: now() })
+  const { lake, temporary, remote: path } = paths
+  const manifest = await requireLatest(lake)
+  const result = await publishTo({ settings, lake, temporary, path, manifest, now: now() })
   const { written, snapshot, uploaded, bytesUploaded } = result
   const text = written
     ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
@@ -95,8 +98,9 @@ const publishNow: Part = async (settings, { paths, now }) => {
 
 const vacuumNow: Part = async (settings, { paths, now }) => {
   const { company } = paths
-  const { keepMs } = settings
-  const result = await withS3(settings, store => vacuumRemote(store, { company, keepMs, now: now() }))
+  const { keepMs, formats } = settings
+  const request = { company, formats, keepMs, now: now() }
+  const result = await withS3(settings, store => vacuumRemote(store, request))
   const { snapshotsRemoved, snapshotsKept, objectsRemoved, bytesRemoved } = result
   const objects = `${counted(objectsRemoved, 'object')} (${Math.ceil(bytesRemoved / 1000)} kB)`
   const text = `Removed ${counted(snapshotsRemoved, 'snapshot')} and ${objects}; ${counted(snapshotsKept, 'snapshot')} kept.\n`
@@ -113,18 +117,23 @@ const showStatus: Part = async (settings, { paths }) => {
   const lines = [
     `Place     ${root}/${paths.company}/lake`,
     `Snapshot  ${latest.snapshot ?? 'none yet'}${latest.published_at ? `, as of ${latest.published_at}` : ''}`,
-    `Tables    ${Object.keys(latest.tables).length}`,
+    ...settings.formats.map(
+      format => `${format.padEnd(10)}${counted(Object.keys(latest[format] ?? {}).length, 'table')}`,
+    ),
     ...(latest.pending ? [`Begun     ${latest.pending.snapshot}; the next publish finishes it`] : []),
   ]
   return { text: `${lines.join('\n')}\n`, result: { root, latest } }
 }
 
 const verifyNow: Part = async (settings, { paths }) => {
+  const db = await Database.open(':memory:', { threads: 1 })
   const tables = await withS3(settings, async store => {
     const latest = await requireRemote(store, paths.company)
     const directory = join(snapshotsDirectory(paths.lake), latest.snapshot ?? '')
-    return await verifyRemote(store, latest, latest.snapshot === null ? null : await readManifest(directory))
-  })
+    const local = latest.snapshot === null ? null : await readManifest(directory)
+    const parquet = (bytes: Buffer, sql: string) => rowsOfParquet(db, paths.temporary, bytes, sql)
+    return await verifyRemote(store, { formats: settings.formats, latest, local, parquet })
+  }).finally(() => db.close())
   const problems = tables.flatMap(({ table, problems }) => problems.map(problem => `${table}: ${problem}\n`))
   const text = `${describeTables(tables)}${problems.length > 0 ? problems.join('') : 'Everything is there.\n'}`
   return { text, result: { tables }, isGood: problems.length === 0 }
@@ -139,12 +148,13 @@ async function requireRemote(store: ObjectStore, company: string): Promise<Lates
 }
 
 function describeTables(tables: readonly Verified[]): string {
-  const rows = tables.map(({ table, files, rows, bytes, problems }) => ({
+  const rows = tables.map(({ table, format, files, rows, bytes, problems }) => ({
     table,
+    format,
     files,
     rows,
     bytes,
     problems: problems.length,
   }))
-  return renderTable(['table', 'files', 'rows', 'bytes', 'problems'], rows)
+  return renderTable(['table', 'format', 'files', 'rows', 'bytes', 'problems'], rows)
 }

@@ -22,7 +22,7 @@ export function followers(
 /** The lake in an object store as a follower of the local one; without one, the state of an earlier one is deleted. */
 function remoteFollower(
   settings: RemoteLakeSettings | null,
-  { lake, remote: path }: Pick<CompanyPaths, 'lake' | 'remote'>,
+  { lake, temporary, remote: path }: Pick<CompanyPaths, 'lake' | 'temporary' | 'remote'>,
 ): Follower {
   return {
     // A publish that was interrupted is finished from its files.
@@ -34,7 +34,7 @@ function remoteFollower(
       if (settings === null) return await forgetRemote(path)
       // Loaded only if there is an object store, because it loads a client.
       const { followRemote } = await import('#src/store/remote/follow.ts')
-      await followRemote({ settings, lake, path, manifest, now: now() })
+      await followRemote({ settings, lake, temporary, path, manifest, now: now() })
     },
   }
 }

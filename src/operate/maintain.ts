@@ -66,8 +66,9 @@ async function vacuumed({
   // Loaded only if there is an object store.
   const { vacuumRemote } = await import('#src/store/remote/vacuum.ts')
   const { withS3 } = await import('#src/store/remote/follow.ts')
-  const { keepMs } = remoteLake
-  return await withS3(remoteLake, store => vacuumRemote(store, { company, keepMs, now: now() })).then(
+  const { keepMs, formats } = remoteLake
+  const request = { company, formats, keepMs, now: now() }
+  return await withS3(remoteLake, store => vacuumRemote(store, request)).then(
     ({ snapshotsRemoved, objectsRemoved }) => ({
       snapshots_removed: snapshotsRemoved,
       objects_removed: objectsRemoved,

@@ -29,8 +29,8 @@ export class Servers {
     this.#directory = directory
   }
 
-  async startSandbox(): Promise<Served> {
-    const { output, child } = this.#start(['sandbox', '--port', '0'])
+  async startSandbox(options: readonly string[] = []): Promise<Served> {
+    const { output, child } = this.#start(['sandbox', '--port', '0', ...options])
     const ready = async () => /API_BASE_URL=(\S+)\nAPI_KEY=(\S+)/.exec(output())
     const [, url = '', key = ''] = await until(ready, { child, output, what: 'The sandbox did not start' })
     const foreignKey = [...output().matchAll(/notices\s+(\S+)$/gm)]
@@ -75,9 +75,25 @@ export class Servers {
     )
   }
 
-  #start(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Started {
+  /** Another program, which is stopped with the others; resolves when it answers at this address. */
+  async startProgram(command: string, args: readonly string[], url: string): Promise<void> {
+    const started = this.#start(args, {}, command)
+    const answers = async () =>
+      await fetch(url).then(
+        () => true,
+        () => null,
+      )
+    await until(answers, { ...started, what: `${command} did not start` })
+  }
+
+  #start(
+    args: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+    command: string | null = null,
+  ): Started {
     const { PATH = '', HOME = '' } = process.env
-    const child = spawn(process.execPath, [MAIN, ...args], {
+    const [program, words] = command ? [command, args] : [process.execPath, [MAIN, ...args]]
+    const child = spawn(program, words, {
       cwd: this.#directory,
       // Without the caller's settings.
       env: { PATH, HOME, ...environment },

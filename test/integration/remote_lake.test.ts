@@ -1,109 +1,61 @@
-import { mkdir, realpath, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { CATALOG } from '#schema/marts.ts'
-import { TABLES } from '#schema/tables.ts'
+import { expect, test } from 'vitest'
 import { decodeManifest, decodeManifestList } from '#src/store/remote/iceberg/manifests.ts'
 import type { TableMetadata } from '#src/store/remote/iceberg/metadata.ts'
-import type { Latest } from '#src/store/remote/publish.ts'
-import { Database } from '#src/store/warehouse/database.ts'
-import { literal } from '#src/store/warehouse/quoted.ts'
-import { notices } from '#test/support/notices.ts'
-import { companyDirectory, type Environment, temporaryDirectory } from '#test/support/project.ts'
-import { BUCKET, type S3Server, type Stored, startS3 } from '#test/support/s3_server.ts'
+import type { Environment } from '#test/support/project.ts'
+import {
+  bytesAt,
+  expectSameValues,
+  LAKE,
+  latestLocal,
+  latestOf,
+  PUBLISHED,
+  ROOT,
+  SECRET,
+  startRemote,
+} from '#test/support/remote_lake.ts'
+import { BUCKET, type S3Server, type Stored } from '#test/support/s3_server.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startCompany } from '#test/support/synced.ts'
 
-const ROOT = `s3://${BUCKET}/bi`
-const ID = 'AKIATESTTESTTEST'
-const SECRET = 'wJalrXUtnFEMI-of-this-test'
+const metadataOf = (s3: S3Server, table: string, version = latestOf(s3).iceberg?.[table]) =>
+  JSON.parse(bytesAt(s3, `${table}/metadata/v${version}.metadata.json`).toString()) as TableMetadata
 
-/** A company whose lake goes to an object store, before its first run. */
-async function started(settings: Environment = {}) {
-  const s3 = await startS3()
-  const keys = await temporaryDirectory()
-  await writeFile(join(keys, 'id'), `${ID}\n`)
-  await writeFile(join(keys, 'secret'), `${SECRET}\n`)
-  const company = await startCompany(notices(1, 12), {
-    LAKE_URL: ROOT,
-    S3_ENDPOINT: s3.url,
-    S3_ACCESS_KEY_ID_FILE: join(keys, 'id'),
-    S3_SECRET_ACCESS_KEY_FILE: join(keys, 'secret'),
-    ...settings,
-  })
-  const lake = (...args: string[]) => runShared(['lake', ...args], company.environment)
-  return { ...company, s3, lake }
-}
-
-function json<T>(s3: S3Server, key: string): T {
-  return JSON.parse(String(s3.objects.get(`bi/${key}`)?.bytes)) as T
-}
-
-const latestOf = (s3: S3Server) => json<Latest>(s3, 'acme/lake/latest.json')
-const metadataOf = (s3: S3Server, table: string, version = latestOf(s3).tables[table]) =>
-  json<TableMetadata>(s3, `acme/lake/${table}/metadata/v${version}.metadata.json`)
-
-function objectAt(s3: S3Server, uri: string): Buffer {
-  const bytes = s3.objects.get(uri.slice(`s3://${BUCKET}/`.length))?.bytes
-  if (!bytes) throw new Error(`${uri} is not there`)
-  return bytes
-}
+/** Below the company's tables. */
+const keyOf = (uri: string) => uri.slice(`s3://${BUCKET}/${LAKE}/`.length)
 
 /** The files of a table's snapshot, as a reader finds them. */
 async function filesOf(s3: S3Server, table: string, snapshotId: number) {
   const snapshot = metadataOf(s3, table).snapshots.find(one => one['snapshot-id'] === snapshotId)
-  const lists = await decodeManifestList(objectAt(s3, snapshot?.['manifest-list'] ?? ''))
-  const entries = await Promise.all(lists.map(list => decodeManifest(objectAt(s3, list.manifest_path))))
-  return entries.flat().filter(({ status }) => status !== 2)
+  const read = (uri: string) => bytesAt(s3, keyOf(uri))
+  const lists = await decodeManifestList(read(snapshot?.['manifest-list'] ?? ''))
+  const entries = await Promise.all(lists.map(list => decodeManifest(read(list.manifest_path))))
+  const files = entries.flat().filter(({ status }) => status !== 2)
+  return files.map(({ data_file }) => ({ key: keyOf(data_file.file_path), rows: data_file.record_count }))
 }
 
-/** Every value of every table there equals the local snapshot's file of the same table. */
+/** By the tag of the snapshot. */
 async function expectEqual(s3: S3Server, environment: Environment, snapshot: string): Promise<void> {
-  const directory = await temporaryDirectory()
-  const db = await Database.open(':memory:')
-  onTestFinished(() => db.close())
-  const local = join(companyDirectory(environment), 'lake/snapshots', snapshot)
-  for (const { name } of CATALOG.filter(one => one.name !== 'snapshot_info')) {
-    const id = metadataOf(s3, name).refs[`s-${snapshot}`]?.['snapshot-id'] ?? 0
-    const copies = join(directory, name)
-    await mkdir(copies)
-    const files = await filesOf(s3, name, id)
-    for (const [index, { data_file }] of files.entries())
-      await writeFile(join(copies, `${index}.parquet`), objectAt(s3, data_file.file_path))
-    const own = TABLES.some(table => table.name === name)
-      ? join(local, name, '*.parquet')
-      : join(local, `marts/${name}.parquet`)
-    const from = (path: string) => `read_parquet(${literal(path)}, hive_partitioning = false)`
-    const there = from(join(copies, '*.parquet'))
-    const { differences } = await db.row<{ differences: number }>(
-      `SELECT count(*)::INTEGER AS differences FROM (
-         (FROM ${there} EXCEPT ALL FROM ${from(own)}) UNION ALL (FROM ${from(own)} EXCEPT ALL FROM ${there}))`,
-    )
-    expect(differences, name).toBe(0)
-    const { rows } = await db.row<{ rows: number }>(`SELECT count(*)::INTEGER AS rows FROM ${there}`)
-    expect(rows, name).toBe(files.reduce((sum, { data_file }) => sum + data_file.record_count, 0))
-  }
+  await expectSameValues(s3, { environment, snapshot }, table => {
+    const id = metadataOf(s3, table).refs[`s-${snapshot}`]?.['snapshot-id'] ?? 0
+    return filesOf(s3, table, id)
+  })
 }
 
 /** In all tables, one time for a snapshot, and its tag. */
 function timesOf(s3: S3Server, snapshot: string): number[] {
-  return Object.keys(latestOf(s3).tables).map(table => {
+  return Object.keys(latestOf(s3).iceberg ?? {}).map(table => {
     const { refs, snapshots } = metadataOf(s3, table)
     const tagged = snapshots.find(one => one['snapshot-id'] === refs[`s-${snapshot}`]?.['snapshot-id'])
     return tagged?.['timestamp-ms'] ?? Number.NaN
   })
 }
 
-async function latestLocal(environment: Environment): Promise<string> {
-  return (await realpath(join(companyDirectory(environment), 'lake/latest'))).split('/').at(-1) as string
-}
-
 test('a run publishes every table and mart, with all values, and a later one only what changed', async () => {
-  const { s3, environment, syncHere, world, lake } = await started()
+  const { s3, environment, syncHere, world, lake } = await startRemote()
   await syncHere()
   const first = await latestLocal(environment)
   expect(latestOf(s3)).toMatchObject({ company: 'acme', snapshot: first, pending: null })
-  expect(Object.keys(latestOf(s3).tables)).toHaveLength(CATALOG.length - 1)
+  expect(Object.keys(latestOf(s3).iceberg ?? {})).toHaveLength(PUBLISHED.length)
   await expectEqual(s3, environment, first)
   expect(new Set(timesOf(s3, first)).size).toBe(1)
 
@@ -123,13 +75,13 @@ test('a run publishes every table and mart, with all values, and a later one onl
     stdout: expect.stringContaining('Everything is there.'),
   })
   expect((await lake('status')).stdout).toMatch(
-    new RegExp(`Snapshot  ${second}, as of .*\nTables    ${CATALOG.length - 1}\n$`),
+    new RegExp(`Snapshot  ${second}, as of .*\niceberg   ${PUBLISHED.length} tables\n$`),
   )
   expect(await lake('publish')).toMatchObject({ code: 0, stdout: `Already published: ${second}.\n` })
 })
 
 test('a store that is down leaves the local lake right, says so, and gets the next run', async () => {
-  const { s3, environment, sync, world, lake } = await started()
+  const { s3, environment, sync, world, lake } = await startRemote()
   s3.fault = () => 503
   expect(await sync()).toMatchObject({ status: 'ok', loaded: 12 })
   const { stdout } = await runShared(['status'], environment)
@@ -146,7 +98,7 @@ test('a store that is down leaves the local lake right, says so, and gets the ne
 })
 
 test('an answer that is lost, a conflict and a slow-down change nothing', async () => {
-  const { s3, environment, syncHere } = await started()
+  const { s3, environment, syncHere } = await startRemote()
   const seen = new Map<string, number>()
   s3.fault = ({ method, key }) => {
     const count = (seen.get(`${method} ${key}`) ?? 0) + 1
@@ -158,11 +110,11 @@ test('an answer that is lost, a conflict and a slow-down change nothing', async 
   await syncHere()
   expect(latestOf(s3).pending).toBeNull()
   await expectEqual(s3, environment, await latestLocal(environment))
-  expect(Object.values(latestOf(s3).tables).every(version => version === 1)).toBe(true)
+  expect(Object.values(latestOf(s3).iceberg ?? {}).every(version => version === 1)).toBe(true)
 })
 
 test('a publish that ends between two tables is finished by the next run, with its own time', async () => {
-  const { s3, environment, syncHere, world } = await started()
+  const { s3, environment, syncHere, world } = await startRemote()
   await syncHere()
   world.update(world.ids()[0] as string, { edital: { objeto: 'Segundo' } })
   s3.fault = ({ method, key }) => (method === 'PUT' && key.includes('/items/metadata/v') ? 403 : null)
@@ -177,7 +129,7 @@ test('a publish that ends between two tables is finished by the next run, with i
   const third = await latestLocal(environment)
   for (const snapshot of [second, third]) await expectEqual(s3, environment, snapshot)
   // One time for each of the three snapshots, the same in every table that has it.
-  const times = Object.keys(latestOf(s3).tables).flatMap(table =>
+  const times = Object.keys(latestOf(s3).iceberg ?? {}).flatMap(table =>
     metadataOf(s3, table).snapshots.map(one => one['timestamp-ms']),
   )
   expect(new Set(times).size).toBe(3)
@@ -185,7 +137,7 @@ test('a publish that ends between two tables is finished by the next run, with i
 })
 
 test('a commit of another program stops the publish with one sentence, and the run goes on', async () => {
-  const { s3, environment, syncHere, world, lake } = await started()
+  const { s3, environment, syncHere, world, lake } = await startRemote()
   await syncHere()
   const metadata = metadataOf(s3, 'editais')
   const [snapshot] = metadata.snapshots
@@ -204,7 +156,7 @@ test('a commit of another program stops the publish with one sentence, and the r
 })
 
 test('an older copy of the lake does not replace newer data', async () => {
-  const { s3, lake, syncHere } = await started()
+  const { s3, lake, syncHere } = await startRemote()
   await syncHere()
   const stored = s3.objects.get('bi/acme/lake/latest.json')
   const newer = { ...latestOf(s3), snapshot: '29990101T000000Z-000099', data_version: 99 }
@@ -221,7 +173,7 @@ test('an older copy of the lake does not replace newer data', async () => {
 })
 
 test('a vacuum leaves exactly what kept snapshots name, and what may be about to be named', async () => {
-  const { s3, environment, syncHere, world, lake } = await started({ LAKE_KEEP: '0s' })
+  const { s3, environment, syncHere, world, lake } = await startRemote({ LAKE_KEEP: '0s' })
   for (const objeto of ['Primeiro', 'Segundo', 'Terceiro']) {
     world.update(world.ids()[0] as string, { edital: { objeto } })
     await syncHere()
@@ -235,19 +187,22 @@ test('a vacuum leaves exactly what kept snapshots name, and what may be about to
     code: 0,
     stdout: expect.stringMatching(/^Removed 2 snapshots and \d+ objects \(\d+ kB\); 1 snapshot kept\.\n$/),
   })
-  const tables = Object.keys(latestOf(s3).tables)
+  const tables = Object.keys(latestOf(s3).iceberg ?? {})
   const named = new Set(['bi/acme/lake/latest.json', 'bi/acme/lake/editais/data/new-orphan.parquet'])
   for (const table of tables) {
     const { snapshots, refs } = metadataOf(s3, table)
     expect(snapshots, table).toHaveLength(1)
     expect(Object.keys(refs), table).toEqual(['main', `s-${last}`])
     const files = await filesOf(s3, table, snapshots[0]?.['snapshot-id'] ?? 0)
-    for (const { data_file } of files) named.add(data_file.file_path.slice(`s3://${BUCKET}/`.length))
+    for (const { key } of files) named.add(`${LAKE}/${key}`)
   }
   const isFresh = (key: string) => /\/metadata\//.test(key)
   expect([...s3.objects.keys()].filter(key => !isFresh(key)).sort()).toEqual([...named].sort())
   await expectEqual(s3, environment, last)
   expect(await lake('verify')).toMatchObject({ code: 0 })
+  // The metadata that the first one replaced, which readers could still begin with.
+  const replaced = new RegExp(`^Removed 0 snapshots and ${PUBLISHED.length} objects`)
+  expect((await lake('vacuum')).stdout).toMatch(replaced)
   expect((await lake('vacuum')).stdout).toMatch(/^Removed 0 snapshots and 0 objects/)
   world.update(world.ids()[0] as string, { edital: { objeto: 'Quarto' } })
   await syncHere()
@@ -255,7 +210,7 @@ test('a vacuum leaves exactly what kept snapshots name, and what may be about to
 })
 
 test('what is lost or cut in the store is found', async () => {
-  const { s3, lake, syncHere } = await started()
+  const { s3, lake, syncHere } = await startRemote()
   await syncHere()
   const keys = [...s3.objects.keys()].filter(key => key.includes('/editais/data/')).sort()
   s3.objects.delete(keys[0] as string)
@@ -281,7 +236,7 @@ test.each([
     /S3_ACCESS_KEY_ID_FILE: \/nowhere\/id cannot be read \(ENOENT\)/,
   ],
 ])('%s is reported, and no key appears', async (_, settings, message) => {
-  const { environment, sync, lake } = await started(settings)
+  const { environment, sync, lake } = await startRemote(settings)
   await sync()
   const shown = [await runShared(['status'], environment), await lake('publish')]
   expect(shown[0]?.stdout).toMatch(message)
@@ -293,6 +248,7 @@ test.each([
   ['LAKE_URL', 'https://bucket/x'],
   ['LAKE_URL', 's3://Bucket'],
   ['LAKE_URL', 's3://bucket/a/../b'],
+  ['LAKE_FORMATS', 'iceberg,hudi'],
   ['S3_ENDPOINT', 'ftp://store'],
   ['S3_ENDPOINT', 'http://user:secret@store'],
 ])('%s=%s is refused', async (name, value) => {

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { onTestFinished } from 'vitest'
 
 /**
  * An S3 server in memory, as strict as a store may be: conditional writes, hashes of bodies, small pages of lists. It
@@ -23,6 +22,7 @@ export type S3Server = {
   readonly requests: S3Request[]
   fault: (request: S3Request) => Fault
   latencyMs: number
+  close(): void
 }
 
 export const BUCKET = 'lake'
@@ -36,13 +36,13 @@ export async function startS3(): Promise<S3Server> {
     requests: [],
     fault: () => null,
     latencyMs: 0,
+    close() {
+      http.closeAllConnections()
+      http.close()
+    },
   }
   const http = createServer((request, response) => void answer(server, request, response))
   await new Promise<void>(resolve => http.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    http.closeAllConnections()
-    http.close()
-  })
   return Object.assign(server, { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}` })
 }
 

@@ -10,6 +10,7 @@ import { readRemoteState, writeRemoteState } from './state.ts'
 export type FollowRequest = {
   readonly settings: RemoteLakeSettings
   readonly lake: string
+  readonly temporary: string
   /** The file that remembers the state. */
   readonly path: string
   readonly manifest: Manifest
@@ -29,7 +30,8 @@ export async function followRemote(request: FollowRequest): Promise<string | nul
 
 /** @throws RemoteError, after it has remembered it. */
 export async function publishTo(request: FollowRequest): Promise<RemotePublished> {
-  const { settings, lake, path, manifest, now } = request
+  const { settings, lake, temporary, path, manifest, now } = request
+  const { formats } = settings
   const before = await readRemoteState(path)
   const tried_at = now.toISOString()
   const known = { tried_at, snapshot: null, published_at: null, pending: null, ...before }
@@ -41,7 +43,7 @@ export async function publishTo(request: FollowRequest): Promise<RemotePublished
   const db = await Database.open(':memory:', { threads: 1 })
   try {
     const published = await withS3(settings, store =>
-      publishRemote(store, db, { lake, manifest, now, onBegin }),
+      publishRemote(store, db, { formats, lake, temporary, manifest, now, onBegin }),
     )
     const { snapshot } = published
     await writeRemoteState(path, { tried_at, snapshot, published_at: tried_at, pending: null, error: null })

@@ -1,26 +1,22 @@
 import { join } from 'node:path'
+import type { FormatName } from '#config/remote_lake.ts'
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
 import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
-import { commit, hasFile, openTable, type RemoteFile, type Table } from './iceberg/commit.ts'
+import type { OpenTable, RemoteFile } from './format.ts'
+import { FORMATS } from './formats.ts'
+import {
+  type Latest,
+  nothingPublished,
+  readLatest,
+  replaceLatest,
+  tableKey,
+  type Versioned,
+} from './latest.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
-import { statisticsOf } from './statistics.ts'
-
-/** `lake/latest.json` of a company in the object store: what readers that want all tables at once begin with. */
-export type Latest = {
-  readonly format: 1
-  readonly company: string
-  /** The last snapshot of the local lake that all tables have; null before the first. */
-  readonly snapshot: string | null
-  readonly data_version: number
-  /** The time of that snapshot in all tables. */
-  readonly published_at: string | null
-  /** The version of each table's Iceberg metadata. */
-  readonly tables: Readonly<Record<string, number>>
-  /** A publish that has begun. The next one finishes it, because some tables may have its snapshot already. */
-  readonly pending: { readonly snapshot: string; readonly at: string } | null
-}
+import { parquetBytes } from './parquet_bytes.ts'
+import { type ColumnStatistics, statisticsOf } from './statistics.ts'
 
 export type RemotePublished = {
   readonly snapshot: string
@@ -31,8 +27,11 @@ export type RemotePublished = {
 }
 
 export type RemoteRequest = {
+  readonly formats: readonly FormatName[]
   /** The local one. */
   readonly lake: string
+  /** For files that are not needed afterwards. */
+  readonly temporary: string
   /** Of its latest snapshot. */
   readonly manifest: Manifest
   readonly now: Date
@@ -41,25 +40,8 @@ export type RemoteRequest = {
 }
 
 const UPLOADS_AT_ONCE = 4
-
-/** The company's part of the object store. */
-export function latestKey(company: string): string {
-  return `${company}/lake/latest.json`
-}
-
-/** Where a table's objects are. */
-export function tableKey(company: string, table: string): string {
-  return `${company}/lake/${table}`
-}
-
-/** With the tag of the object that it is from. */
-export type Versioned = { readonly latest: Latest; readonly tag: string }
-
-/** Null if nothing was published yet. */
-export async function readLatest(store: ObjectStore, company: string): Promise<Versioned | null> {
-  const found = await store.get(latestKey(company))
-  return found && { latest: JSON.parse(found.bytes.toString()) as Latest, tag: found.tag }
-}
+/** Each is some small objects, one after another. */
+const COMMITS_AT_ONCE = 8
 
 /**
  * Brings a snapshot of the local lake to the object store: uploads files that are not there, commits each table, then
@@ -69,15 +51,17 @@ export async function readLatest(store: ObjectStore, company: string): Promise<V
 export async function publishRemote(
   store: ObjectStore,
   db: Database,
-  { lake, manifest, now, onBegin }: RemoteRequest,
+  request: RemoteRequest,
 ): Promise<RemotePublished> {
+  const { formats, lake, manifest, now } = request
   const { snapshot, company } = manifest
   let published = await readLatest(store, company)
   assertNotOlder(published?.latest ?? null, manifest)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
   const { pending = null, snapshot: before = null } = published?.latest ?? {}
-  if (before === snapshot && pending === null) return { snapshot, written: false, ...uploads }
-  const context = { store, db, lake, onBegin, uploads }
+  const isInAll = formats.every(format => published?.latest[format])
+  if (before === snapshot && pending === null && isInAll) return { snapshot, written: false, ...uploads }
+  const context = { ...request, store, db, uploads }
   if (pending !== null && pending.snapshot !== snapshot) {
     const unfinished = await readManifest(join(snapshotsDirectory(lake), pending.snapshot))
     // Without its files, for example on another machine, some tables stay one snapshot ahead until the next.
@@ -87,12 +71,17 @@ export async function publishRemote(
   return { snapshot, written: true, ...uploads }
 }
 
-type Context = {
+type Context = Omit<RemoteRequest, 'manifest' | 'now'> & {
   readonly store: ObjectStore
   readonly db: Database
-  readonly lake: string
-  readonly onBegin: RemoteRequest['onBegin']
   readonly uploads: { uploaded: number; bytesUploaded: number }
+}
+
+/** A table, the files that it shall have, and what it is in each format. */
+type Part = {
+  readonly table: RemoteTable
+  readonly files: readonly File[]
+  readonly opened: ReadonlyMap<FormatName, OpenTable>
 }
 
 async function bring(
@@ -101,55 +90,69 @@ async function bring(
   manifest: Manifest,
   at: Date,
 ): Promise<Versioned> {
-  const { store } = context
+  const { store, formats } = context
   const { company, snapshot, data_version } = manifest
-  const latest = before?.latest ?? none(company)
-  const parts = await Promise.all(
-    REMOTE_TABLES.map(async table => {
-      const files = filesOf(table, manifest)
-      const base = await openTable(store, tableKey(company, table.name), latest.tables[table.name] ?? 0)
-      return { table, files, base }
-    }),
-  )
-  // Marts that are not written as files have none.
-  const present = parts.filter(({ files }) => files.length > 0)
-  await uploadFiles(context, manifest, present)
+  const latest = before?.latest ?? nothingPublished(company)
+  const parts = await openAll(context, manifest, latest)
+  await uploadFiles(context, manifest, parts)
   await context.onBegin(snapshot)
   const begun: Latest = { ...latest, pending: { snapshot, at: at.toISOString() } }
   const begunTag = await replaceLatest(store, begun, before?.tag ?? null)
-  const tables: Record<string, number> = {}
-  for (const { table, files, base } of present) {
-    const local = new Map(files.map(file => [file.path, file.local]))
-    tables[table.name] = await commit(store, base, {
-      table,
-      files,
-      snapshot,
-      at,
-      statisticsOf: async ({ path }) =>
-        await statisticsOf(context.db, placeOf(context, manifest, local.get(path) as string), table.columns),
-    })
-  }
+  const versions = new Map(formats.map(format => [format, {} as Record<string, number>]))
+  const waiting = parts.flatMap(part => formats.map(format => ({ part, format })))
+  await runConcurrently(COMMITS_AT_ONCE, async stopped => {
+    for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
+      const { part, format } = next
+      const version = await commitPart(context, manifest, part, { format, at })
+      Object.assign(versions.get(format) ?? {}, { [part.table.name]: version })
+    }
+  })
+  // A format that is no longer published is not named any more: it would show an old state.
   const done: Latest = {
-    ...begun,
-    snapshot,
-    data_version,
-    published_at: at.toISOString(),
-    tables,
-    pending: null,
+    ...{ format: 1, company, snapshot, data_version, published_at: at.toISOString(), pending: null },
+    ...Object.fromEntries(versions),
   }
   return { latest: done, tag: await replaceLatest(store, done, begunTag) }
 }
 
-function none(company: string): Latest {
-  return {
-    format: 1,
-    company,
-    snapshot: null,
-    data_version: 0,
-    published_at: null,
-    tables: {},
-    pending: null,
-  }
+/** Marts that are not written as files have no part. */
+async function openAll({ store, formats }: Context, manifest: Manifest, latest: Latest): Promise<Part[]> {
+  const parts = REMOTE_TABLES.map(table => ({ table, files: filesOf(table, manifest) }))
+  const present = parts.filter(({ files }) => files.length > 0)
+  return await Promise.all(
+    present.map(async ({ table, files }) => {
+      const { name } = table
+      const opened = formats.map(async format => {
+        const known = latest[format]?.[name] ?? null
+        return [format, await FORMATS[format].open(store, tableKey(latest.company, name), known)] as const
+      })
+      return { table, files, opened: new Map(await Promise.all(opened)) }
+    }),
+  )
+}
+
+async function commitPart(
+  context: Context,
+  manifest: Manifest,
+  { table, files, opened }: Part,
+  { format, at }: { readonly format: FormatName; readonly at: Date },
+): Promise<number> {
+  const { db, temporary } = context
+  const local = new Map(files.map(file => [file.path, file.local]))
+  const known = new Map<string, Promise<ColumnStatistics[]>>()
+  return await (opened.get(format) as OpenTable).commit({
+    table,
+    files,
+    snapshot: manifest.snapshot,
+    at,
+    async statisticsOf({ path }) {
+      const own =
+        known.get(path) ?? statisticsOf(db, placeOf(context, manifest, local.get(path) ?? ''), table.columns)
+      known.set(path, own)
+      return await own
+    },
+    parquetOf: async (columns, rows) => await parquetBytes(db, temporary, columns, rows),
+  })
 }
 
 function placeOf({ lake }: Context, { snapshot }: Manifest, path: string): string {
@@ -157,17 +160,13 @@ function placeOf({ lake }: Context, { snapshot }: Manifest, path: string): strin
 }
 
 /** Uploads what the tables do not have, a few files at a time. */
-async function uploadFiles(
-  context: Context,
-  manifest: Manifest,
-  parts: readonly { readonly files: readonly File[]; readonly base: Table }[],
-): Promise<void> {
+async function uploadFiles(context: Context, manifest: Manifest, parts: readonly Part[]): Promise<void> {
   const { store, uploads } = context
-  const waiting = parts.flatMap(({ files, base }) =>
-    files
-      .filter(file => !hasFile(base, store, file))
-      .map(file => ({ ...file, key: `${base.directory}/${file.path}` })),
-  )
+  const waiting = parts.flatMap(({ table, files, opened }) => {
+    const isThere = ({ path }: File) => [...opened.values()].some(one => one.files.has(path))
+    const missing = files.filter(file => !isThere(file))
+    return missing.map(file => ({ ...file, key: `${tableKey(manifest.company, table.name)}/${file.path}` }))
+  })
   await runConcurrently(UPLOADS_AT_ONCE, async stopped => {
     for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
       const { key, local, bytes, sha256 } = next
@@ -198,27 +197,6 @@ function filesOf(table: RemoteTable, manifest: Manifest): File[] {
       bytes,
       sha256,
     }))
-}
-
-/**
- * Replaces `latest.json`, if it still is the version that `before` names.
- * @param before its tag; null if there must be none.
- * @returns its new tag.
- * @throws RemoteError if another worker was faster.
- */
-export async function replaceLatest(
-  store: ObjectStore,
-  latest: Latest,
-  before: string | null,
-): Promise<string> {
-  const key = latestKey(latest.company)
-  const body = Buffer.from(`${JSON.stringify(latest, null, 2)}\n`)
-  const tag = await store.put(key, body, before === null ? { absent: true } : { tag: before })
-  if (tag !== null) return tag
-  // The answer of our own write may have been lost.
-  const found = await store.get(key)
-  if (found?.bytes.equals(body)) return found.tag
-  throw new RemoteError(`${store.root}/${key} was replaced by another worker. The next run publishes.`)
 }
 
 /** Later than the snapshot before, though clocks can go back. */

@@ -99,3 +99,27 @@ function instant(text: string): { days: number; micros: bigint } | null {
     micros: (BigInt(ms) + BigInt(seconds) * 1000n) * 1000n + BigInt(fraction.padEnd(6, '0')),
   }
 }
+
+const LAST_CODE_POINT = 0x10ffff
+
+/**
+ * The beginning of a text, as a bound; as an upper one with its last character raised, so that it is above the text. Null
+ * if it has no upper bound of that length.
+ */
+export function textBound(text: string, side: 'min' | 'max', characters: number): string | null {
+  const points = Array.from(text, character => character.codePointAt(0) as number)
+  if (points.length <= characters) return text
+  const kept = points.slice(0, characters)
+  if (side === 'min') return String.fromCodePoint(...kept)
+  while (kept.length > 0) {
+    const last = raised(kept.pop() as number)
+    if (last !== null) return String.fromCodePoint(...kept, last)
+  }
+  return null
+}
+
+/** The next code point that UTF-8 can hold: surrogates are none. */
+function raised(point: number): number | null {
+  if (point === LAST_CODE_POINT) return null
+  return point === 0xd7ff ? 0xe000 : point + 1
+}

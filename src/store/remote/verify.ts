@@ -1,13 +1,15 @@
+import type { FormatName } from '#config/remote_lake.ts'
 import { counted, formatCount } from '#src/platform/count.ts'
 import type { Manifest } from '../lake/manifest.ts'
-import { openTable } from './iceberg/commit.ts'
-import { currentSnapshot, SNAPSHOT_PROPERTY, tagOf } from './iceberg/metadata.ts'
+import type { ReadParquet, RemoteFile } from './format.ts'
+import { FORMATS } from './formats.ts'
+import { type Latest, tableKey } from './latest.ts'
 import type { ObjectStore } from './objects.ts'
-import { type Latest, tableKey } from './publish.ts'
 
 /** One table of the object store, compared with the objects that are there and with the local lake. */
 export type Verified = {
   readonly table: string
+  readonly format: FormatName
   readonly files: number
   readonly rows: number
   readonly bytes: number
@@ -15,52 +17,62 @@ export type Verified = {
   readonly problems: readonly string[]
 }
 
-/**
- * Compares every table with its files, and with the local snapshot of the same name.
- * @param local null if it is gone: then rows are not compared.
- */
-export async function verifyRemote(
-  store: ObjectStore,
-  latest: Latest,
-  local: Manifest | null,
-): Promise<Verified[]> {
+export type VerifyRequest = {
+  readonly formats: readonly FormatName[]
+  readonly latest: Latest
+  /** The local snapshot of the same name; null if it is gone: then rows are not compared. */
+  readonly local: Manifest | null
+  readonly parquet: ReadParquet
+}
+
+/** Compares every table with its files, and with the local snapshot of the same name. */
+export async function verifyRemote(store: ObjectStore, request: VerifyRequest): Promise<Verified[]> {
+  const { formats, latest } = request
   const verified: Verified[] = []
-  for (const name of Object.keys(latest.tables)) {
-    verified.push(await verifyTable(store, { name, latest, local }))
+  for (const table of new Set(formats.flatMap(format => Object.keys(latest[format] ?? {})))) {
+    const sizes = await sizesOf(store, tableKey(latest.company, table))
+    for (const format of formats)
+      verified.push(await verifyTable(store, { ...request, table, format, sizes }))
   }
   return verified
 }
 
-async function verifyTable(
-  store: ObjectStore,
-  { name, latest, local }: { name: string; latest: Latest; local: Manifest | null },
-): Promise<Verified> {
-  const directory = tableKey(latest.company, name)
-  const { metadata, entries } = await openTable(store, directory, latest.tables[name] ?? 0)
+/** By the path below the table. */
+async function sizesOf(store: ObjectStore, directory: string): Promise<ReadonlyMap<string, number>> {
   const sizes = new Map<string, number>()
   for await (const { key, bytes } of store.list(`${directory}/data/`))
-    sizes.set(`${store.root}/${key}`, bytes)
-  const rows = entries.reduce((sum, { data_file }) => sum + data_file.record_count, 0)
-  const bytes = entries.reduce((sum, { data_file }) => sum + data_file.file_size_in_bytes, 0)
-  const problems = entries.flatMap(({ data_file: { file_path, file_size_in_bytes } }) => {
-    const size = sizes.get(file_path)
-    if (size === undefined) return [`${file_path} is gone.`]
-    return size === file_size_in_bytes
-      ? []
-      : [`${file_path} has ${counted(size, 'byte')} instead of ${formatCount(file_size_in_bytes)}.`]
-  })
-  const snapshot = currentSnapshot(metadata)
-  if (
-    latest.snapshot !== null &&
-    metadata.refs[tagOf(latest.snapshot)]?.['snapshot-id'] !== snapshot?.['snapshot-id']
+    sizes.set(key.slice(directory.length + 1), bytes)
+  return sizes
+}
+
+type One = VerifyRequest & {
+  readonly table: string
+  readonly format: FormatName
+  readonly sizes: ReadonlyMap<string, number>
+}
+
+async function verifyTable(store: ObjectStore, one: One): Promise<Verified> {
+  const { table, format, latest, local, parquet, sizes } = one
+  const known = latest[format]?.[table] ?? null
+  const { read } = await FORMATS[format].open(store, tableKey(latest.company, table), known)
+  const files = await read(parquet)
+  const rows = files.reduce((sum, file) => sum + file.rows, 0)
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+  const problems = files.flatMap(file =>
+    problemOf(file, sizes, `${store.root}/${latest.company}/lake/${table}`),
   )
-    problems.push(
-      `Its present snapshot is that of ${snapshot?.summary[SNAPSHOT_PROPERTY]}, not ${latest.snapshot}.`,
-    )
-  const expected = local && rowsOf(local, name)
+  const expected = local && rowsOf(local, table)
   if (expected !== null && expected !== rows)
     problems.push(`It has ${counted(rows, 'row')}; the local snapshot has ${formatCount(expected)}.`)
-  return { table: name, files: entries.length, rows, bytes, problems }
+  return { table, format, files: files.length, rows, bytes, problems }
+}
+
+function problemOf({ path, bytes }: RemoteFile, sizes: ReadonlyMap<string, number>, place: string): string[] {
+  const size = sizes.get(path)
+  if (size === undefined) return [`${place}/${path} is gone.`]
+  return size === bytes
+    ? []
+    : [`${place}/${path} has ${counted(size, 'byte')} instead of ${formatCount(bytes)}.`]
 }
 
 function rowsOf({ tables, marts }: Manifest, name: string): number {

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { RemoteTable } from '../columns.ts'
+import type { Commit, RemoteFile } from '../format.ts'
+import { hashOf, uuidOf } from '../identity.ts'
 import { create, type ObjectStore, RemoteError } from '../objects.ts'
 import type { ColumnStatistics } from '../statistics.ts'
 import { boundBytes } from './bounds.ts'
@@ -34,19 +36,6 @@ import {
 
 const READS_AT_ONCE = 16
 
-/** A data file of a table: `path` relative to it. */
-export type RemoteFile = { readonly path: string; readonly rows: number; readonly bytes: number }
-
-export type Commit = {
-  readonly table: RemoteTable
-  /** All files that the table shall have. */
-  readonly files: readonly RemoteFile[]
-  /** The lake's snapshot, and its time, which is the same in all tables and later than that of the one before. */
-  readonly snapshot: string
-  readonly at: Date
-  readonly statisticsOf: (file: RemoteFile) => Promise<readonly ColumnStatistics[]>
-}
-
 /** A table as it is in the object store. */
 export type Table = {
   readonly directory: string
@@ -58,19 +47,24 @@ export type Table = {
 }
 
 /**
- * @param known the version that the last complete publish left, 0 if there is none; a newer one may be there.
+ * @param known the version that the last complete publish left, null if that is not known; a newer one may be there.
  * @throws RemoteError if another program committed to it, or removed parts of it.
  */
-export async function openTable(store: ObjectStore, directory: string, known: number): Promise<Table> {
+export async function openTable(store: ObjectStore, directory: string, known: number | null): Promise<Table> {
   const location = `${store.root}/${directory}`
-  const latest = await latestVersion(store, directory, known)
+  const latest = await latestVersion(store, directory, known ?? (await hintedVersion(store, directory)))
   const { version, metadata } = latest ?? { version: 0, metadata: newTable(uuidOf(location), location) }
   return { directory, version, metadata, entries: await entriesOf(store, metadata) }
 }
 
-export function hasFile({ entries, directory }: Table, store: ObjectStore, { path }: RemoteFile): boolean {
-  const uri = `${store.root}/${directory}/${path}`
-  return entries.some(({ data_file }) => data_file.file_path === uri)
+/** Of the present snapshot. */
+export function filesOf(store: ObjectStore, { directory, entries }: Table): RemoteFile[] {
+  const prefix = `${store.root}/${directory}/`
+  return entries.map(({ data_file: { file_path, record_count, file_size_in_bytes } }) => ({
+    path: file_path.slice(prefix.length),
+    rows: record_count,
+    bytes: file_size_in_bytes,
+  }))
 }
 
 /** @returns the number of the version that has this snapshot. */
@@ -98,20 +92,30 @@ export async function commitMetadata(store: ObjectStore, base: Table, next: Tabl
   return version + 1
 }
 
+/** Only without a `latest.json` that knows it. */
+async function hintedVersion(store: ObjectStore, directory: string): Promise<number | null> {
+  const hint = await store.get(hintPath(directory))
+  return hint && Number(hint.bytes.toString())
+}
+
 type Version = Pick<Table, 'version' | 'metadata'>
 
 /**
  * The newest version, which may be newer than the one that the last complete publish knew.
  * @throws RemoteError if another program committed it.
  */
-async function latestVersion(store: ObjectStore, directory: string, known: number): Promise<Version | null> {
+async function latestVersion(
+  store: ObjectStore,
+  directory: string,
+  known: number | null,
+): Promise<Version | null> {
   let latest: Version | null = null
-  for (let number = Math.max(known, 1); ; number += 1) {
+  for (let number = known ?? 1; ; number += 1) {
     const found = await store.get(metadataPath(directory, number))
     if (found === null) break
     latest = { version: number, metadata: JSON.parse(found.bytes.toString()) as TableMetadata }
   }
-  if (latest === null && known > 0)
+  if (latest === null && known !== null)
     throw new RemoteError(`${store.root}/${metadataPath(directory, known)} is gone. Somebody removed it.`)
   const foreign = latest?.metadata.snapshots.find(({ summary }) => summary[SNAPSHOT_PROPERTY] === undefined)
   if (foreign)
@@ -124,7 +128,7 @@ async function latestVersion(store: ObjectStore, directory: string, known: numbe
 /** The same object if the table has this snapshot already. */
 async function nextMetadata(store: ObjectStore, base: Table, wanted: Commit): Promise<TableMetadata> {
   const { directory, metadata: before, entries } = base
-  const { snapshot } = wanted
+  const { snapshot, at } = wanted
   const tagged = before.refs[tagOf(snapshot)]
   if (tagged && tagged['snapshot-id'] === before['current-snapshot-id']) return before
   const described = withSchema(before, wanted.table)
@@ -133,8 +137,8 @@ async function nextMetadata(store: ObjectStore, base: Table, wanted: Commit): Pr
   const changed = await changesOf(store, directory, entries, { wanted, schema, before })
   const { added, deleted } = changed
   if (isSameSchema && added.length + deleted.length === 0 && before['current-snapshot-id'] !== -1)
-    return withTag(described, snapshot)
-  return withTag(await addSnapshot(store, directory, described, changed, { wanted, schema }), snapshot)
+    return withTag(described, snapshot, at)
+  return withTag(await addSnapshot(store, directory, described, changed, { wanted, schema }), snapshot, at)
 }
 
 type Changes = {
@@ -222,7 +226,7 @@ async function addSnapshot(
   const sequence = before['last-sequence-number'] + 1
   const entries = [...kept, ...added, ...deleted]
   const manifest = await encodeManifest(entries, schema)
-  const manifestKey = `${directory}/metadata/${hashOf(manifest)}.avro`
+  const manifestKey = `${directory}/metadata/${hashOf(manifest).slice(0, 32)}.avro`
   await store.put(manifestKey, manifest)
   const rowsOf = (some: readonly ManifestEntry[]) =>
     some.reduce((sum, { data_file }) => sum + data_file.record_count, 0)
@@ -246,7 +250,7 @@ async function addSnapshot(
     ],
     { id, parent: parent?.['snapshot-id'] ?? null, sequence },
   )
-  const listKey = `${directory}/metadata/snap-${id}-${hashOf(list)}.avro`
+  const listKey = `${directory}/metadata/snap-${id}-${hashOf(list).slice(0, 32)}.avro`
   await store.put(listKey, list)
   return withSnapshot(before, {
     'snapshot-id': id,
@@ -277,7 +281,7 @@ async function entriesOf(store: ObjectStore, metadata: TableMetadata): Promise<M
   return entries.filter(({ status }) => status !== STATUS.deleted)
 }
 
-/** Addresses of everything that snapshots name: lists, manifests and files. */
+/** Keys of everything that snapshots name: lists, manifests and files. */
 export async function objectsOf(
   store: ObjectStore,
   snapshots: readonly Snapshot[],
@@ -287,9 +291,9 @@ export async function objectsOf(
   await runConcurrently(READS_AT_ONCE, async stopped => {
     for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
       const { manifests, entries } = await readSnapshot(store, next)
-      for (const address of [next['manifest-list'], ...manifests]) named.add(address)
+      for (const address of [next['manifest-list'], ...manifests]) named.add(keyOf(store, address))
       for (const { status, data_file } of entries)
-        if (status !== STATUS.deleted) named.add(data_file.file_path)
+        if (status !== STATUS.deleted) named.add(keyOf(store, data_file.file_path))
     }
   })
   return named
@@ -297,7 +301,7 @@ export async function objectsOf(
 
 async function readSnapshot(store: ObjectStore, snapshot: Snapshot) {
   const read = async (uri: string) => {
-    const found = await store.get(uri.slice(store.root.length + 1))
+    const found = await store.get(keyOf(store, uri))
     if (found === null) throw new RemoteError(`${uri} is gone. Somebody removed it.`)
     return found.bytes
   }
@@ -306,6 +310,11 @@ async function readSnapshot(store: ObjectStore, snapshot: Snapshot) {
   )
   const entries = await Promise.all(manifests.map(async manifest => decodeManifest(await read(manifest))))
   return { manifests, entries: entries.flat() }
+}
+
+/** Of an object whose address the metadata has. */
+export function keyOf(store: ObjectStore, uri: string): string {
+  return uri.slice(store.root.length + 1)
 }
 
 function withLog(next: TableMetadata, file: string, before: TableMetadata): TableMetadata {
@@ -322,24 +331,8 @@ export function hintPath(directory: string): string {
   return `${directory}/metadata/version-hint.text`
 }
 
-function hashOf(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex').slice(0, 32)
-}
-
 /** Below 2^53, so that JSON and Avro libraries of JavaScript read it. The same for the same snapshot of a table. */
 function snapshotId(uuid: string, snapshot: string): number {
   const digest = createHash('sha256').update(`${uuid} ${snapshot}`).digest()
   return digest.readUIntBE(0, 6) * 16 + 1
-}
-
-/** The same for the same place: two writers that create a table create one table. */
-function uuidOf(location: string): string {
-  const hex = createHash('sha256').update(location).digest('hex')
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `5${hex.slice(13, 16)}`,
-    `8${hex.slice(17, 20)}`,
-    hex.slice(20, 32),
-  ].join('-')
 }

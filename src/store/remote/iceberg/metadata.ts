@@ -141,13 +141,14 @@ export function withSnapshot(metadata: TableMetadata, snapshot: Snapshot): Table
 }
 
 /** Names the present snapshot of the table as that of a snapshot of the lake. */
-export function withTag(metadata: TableMetadata, snapshot: string): TableMetadata {
+export function withTag(metadata: TableMetadata, snapshot: string, at: Date): TableMetadata {
   const tag = { 'snapshot-id': metadata['current-snapshot-id'], type: 'tag' as const }
-  return { ...metadata, refs: { ...metadata.refs, [tagOf(snapshot)]: tag } }
+  const refs = { ...metadata.refs, [tagOf(snapshot)]: tag }
+  return { ...metadata, 'last-updated-ms': at.getTime(), refs }
 }
 
 /** Without the tags of these snapshots of the lake, and without what no other tag names. The same object if nothing goes. */
-export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>): TableMetadata {
+export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>, now: Date): TableMetadata {
   const gone = new Set([...expired].map(tagOf))
   const refs = Object.fromEntries(Object.entries(metadata.refs).filter(([name]) => !gone.has(name)))
   const named = new Set([
@@ -164,5 +165,12 @@ export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>): 
   // Readers of a log that has gaps may take the wrong snapshot for a time: entries before a gap go.
   const log = metadata['snapshot-log']
   const lastGone = log.findLastIndex(one => !isKept(one))
-  return { ...metadata, refs, snapshots, 'snapshot-log': log.slice(lastGone + 1), 'metadata-log': [] }
+  return {
+    ...metadata,
+    'last-updated-ms': Math.max(now.getTime(), metadata['last-updated-ms']),
+    refs,
+    snapshots,
+    'snapshot-log': log.slice(lastGone + 1),
+    'metadata-log': [],
+  }
 }

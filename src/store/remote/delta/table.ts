@@ -1,0 +1,202 @@
+import { runConcurrently } from '#src/platform/concurrency.ts'
+import type { Commit, Expired, Expiry, OpenTable, ReadParquet, RemoteFile, TableFormat } from '../format.ts'
+import { create, type ObjectStore, RemoteError } from '../objects.ts'
+import { type Action, add, commitInfo, metaData, type Note, protocol, schemaHash } from './actions.ts'
+import { CHECKPOINT_EVERY, readCheckpoint, writeCheckpoint } from './checkpoint.ts'
+import { commitPath, hintPath, logOf, versionOf } from './paths.ts'
+
+/**
+ * Delta tables: commit `N` is `_delta_log/<N>.json`, created only if it is not there, so that one writer at a time can win.
+ * Each of our commits lists all files of the table, so that a publish reads one object.
+ */
+export const DELTA: TableFormat = {
+  async open(store, directory, known) {
+    const base = await newestCommit(store, directory, known)
+    const files = new Set(base?.note.files)
+    return {
+      version: base?.version ?? null,
+      files,
+      commit: wanted => commit(store, directory, base, wanted),
+      read: parquet => readLog(store, directory, base?.version ?? null, parquet),
+      expire: older => expire(store, directory, base, older),
+    } satisfies OpenTable
+  },
+}
+
+const READS_AT_ONCE = 16
+
+type Base = { readonly version: number; readonly note: Note; readonly at: number }
+
+/** The newest commit, which may be newer than the one that the last complete publish knew. Null if there is none. */
+async function newestCommit(
+  store: ObjectStore,
+  directory: string,
+  known: number | null,
+): Promise<Base | null> {
+  const first = known ?? (await listedVersion(store, directory))
+  let newest: Base | null = null
+  for (let version = first ?? 0; ; version += 1) {
+    const found = await readCommit(store, directory, version)
+    if (found === null) break
+    newest = found
+  }
+  if (newest === null && first !== null) throw goneError(store, commitPath(directory, first))
+  return newest
+}
+
+/** Only without a `latest.json` that knows it. */
+async function listedVersion(store: ObjectStore, directory: string): Promise<number | null> {
+  let last: number | null = null
+  for await (const { key } of store.list(logOf(directory))) last = Math.max(last ?? 0, versionOf(key) ?? 0)
+  return last
+}
+
+/** @throws RemoteError if it is not ours. */
+async function readCommit(store: ObjectStore, directory: string, version: number): Promise<Base | null> {
+  const found = await store.get(commitPath(directory, version))
+  if (found === null) return null
+  const info = actionsIn(found.bytes).find(action => action.commitInfo)?.commitInfo
+  const note = noteIn(info?.userMetadata)
+  if (info === undefined || note === null)
+    throw new RemoteError(
+      `Another program committed version ${version} to the Delta table ${store.root}/${directory}. Stop that program, and restore the table's version before it.`,
+    )
+  return { version, note, at: info.inCommitTimestamp }
+}
+
+function noteIn(text: string | undefined): Note | null {
+  try {
+    const note = JSON.parse(text ?? '') as Partial<Note>
+    return note.files && note.snapshot !== undefined ? (note as Note) : null
+  } catch {
+    return null
+  }
+}
+
+function actionsIn(bytes: Buffer): Action[] {
+  const lines = bytes.toString().split('\n')
+  return lines.filter(line => line !== '').map(line => JSON.parse(line) as Action)
+}
+
+async function commit(
+  store: ObjectStore,
+  directory: string,
+  base: Base | null,
+  wanted: Commit,
+): Promise<number> {
+  const { table, files, snapshot, at } = wanted
+  const before = new Set(base?.note.files)
+  const after = new Set(files.map(({ path }) => path))
+  const added = files.filter(({ path }) => !before.has(path))
+  const removed = [...before].filter(path => !after.has(path))
+  const schema = schemaHash(table)
+  const isSameSchema = schema === base?.note.schema
+  if (base !== null && isSameSchema && added.length + removed.length === 0) return base.version
+  const version = base === null ? 0 : base.version + 1
+  const head = [protocol(table), metaData(table, `${store.root}/${directory}`, at)]
+  const actions: Action[] = [
+    commitInfo({ snapshot, schema, files: [...after] }, at, base === null),
+    ...(isSameSchema ? [] : head),
+    ...removed.map(path => ({
+      remove: { path, deletionTimestamp: at.getTime(), dataChange: true as const },
+    })),
+    ...(await addsOf(added, wanted)),
+  ]
+  await createCommit(store, commitPath(directory, version), actions)
+  if (version > 0 && version % CHECKPOINT_EVERY === 0)
+    await writeCheckpoint(store, directory, version, {
+      actions: [...head, ...(await addsOf(files, wanted))],
+      parquetOf: wanted.parquetOf,
+    })
+  return version
+}
+
+async function addsOf(files: readonly RemoteFile[], { table, statisticsOf }: Commit): Promise<Action[]> {
+  const adds: Action[] = []
+  for (const file of files) adds.push({ add: add(file, await statisticsOf(file), table) })
+  return adds
+}
+
+async function createCommit(store: ObjectStore, path: string, actions: readonly Action[]): Promise<void> {
+  const lines = actions.map(action => `${JSON.stringify(action)}\n`)
+  if (await create(store, path, Buffer.from(lines.join('')))) return
+  throw new RemoteError(
+    `${store.root}/${path} was written by another program meanwhile. The next run publishes.`,
+  )
+}
+
+/** By a checkpoint and the commits after it. */
+async function readLog(
+  store: ObjectStore,
+  directory: string,
+  version: number | null,
+  parquet: ReadParquet,
+): Promise<RemoteFile[]> {
+  if (version === null) return []
+  const checkpoint = await readCheckpoint(store, directory, parquet)
+  const present = new Map(checkpoint?.adds.map(one => [one.path, one]))
+  for (let next = checkpoint === null ? 0 : checkpoint.version + 1; next <= version; next += 1) {
+    const found = await store.get(commitPath(directory, next))
+    if (found === null) throw goneError(store, commitPath(directory, next))
+    for (const { add, remove } of actionsIn(found.bytes)) {
+      if (remove) present.delete(remove.path)
+      if (add) present.set(add.path, add)
+    }
+  }
+  return [...present.values()].map(({ path, size, stats }) => {
+    const { numRecords } = JSON.parse(stats) as { numRecords: number }
+    return { path, rows: numRecords, bytes: size }
+  })
+}
+
+function goneError(store: ObjectStore, path: string): RemoteError {
+  return new RemoteError(`${store.root}/${path} is gone. Somebody removed it.`)
+}
+
+/** A version is forgotten when a newer one appeared longer ago; its commit stays if a kept version needs it. */
+async function expire(
+  store: ObjectStore,
+  directory: string,
+  base: Base | null,
+  { keepMs, now }: Expiry,
+): Promise<Expired> {
+  const logs: string[] = []
+  for await (const { key } of store.list(logOf(directory))) logs.push(key)
+  const commits = await readAll(
+    store,
+    directory,
+    logs.filter(key => key.endsWith('.json')).flatMap(key => versionOf(key) ?? []),
+  )
+  const isKept = (_: Base, index: number) => {
+    const successor = commits[index + 1]
+    return successor === undefined || now.getTime() - successor.at <= keepMs
+  }
+  const kept = commits.filter(isKept)
+  const oldest = kept[0]?.version ?? 0
+  const checkpoints = logs.filter(key => key.endsWith('.checkpoint.parquet')).map(key => versionOf(key) ?? 0)
+  const from = Math.max(0, ...checkpoints.filter(version => version <= oldest))
+  const isNeeded = (key: string) => (versionOf(key) ?? from) >= from
+  const filesOf = (some: readonly Base[]) =>
+    some.flatMap(({ note }) => note.files.map(path => `${directory}/${path}`))
+  const forgotten = commits.filter(one => !kept.includes(one))
+  return {
+    version: base?.version ?? null,
+    removed: forgotten.filter(({ version }) => version < from).length,
+    kept: kept.length,
+    named: new Set([hintPath(directory), ...logs.filter(isNeeded), ...filesOf(kept)]),
+    superseded: new Set([...logs.filter(key => !isNeeded(key)), ...filesOf(forgotten)]),
+  }
+}
+
+/** In the order of their versions. */
+async function readAll(store: ObjectStore, directory: string, versions: readonly number[]): Promise<Base[]> {
+  const found: Base[] = []
+  const waiting = [...versions]
+  await runConcurrently(READS_AT_ONCE, async stopped => {
+    for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
+      const commit = await readCommit(store, directory, next)
+      if (commit) found.push(commit)
+    }
+  })
+  return found.sort((a, b) => a.version - b.version)
+}

@@ -1,0 +1,60 @@
+import type { RemoteTable } from './columns.ts'
+import type { ObjectStore } from './objects.ts'
+import type { ColumnStatistics } from './statistics.ts'
+
+/** What each of the open table formats does for a publish. All of them name the same data files. */
+
+/** A data file of a table: `path` relative to the table. */
+export type RemoteFile = { readonly path: string; readonly rows: number; readonly bytes: number }
+
+export type Commit = {
+  readonly table: RemoteTable
+  /** All files that the table shall have. */
+  readonly files: readonly RemoteFile[]
+  /** The lake's snapshot, and its time, which is the same in all tables and later than that of the one before. */
+  readonly snapshot: string
+  readonly at: Date
+  readonly statisticsOf: (file: RemoteFile) => Promise<readonly ColumnStatistics[]>
+  /** Writes a Parquet file of these columns; `rows` are JSON objects. */
+  readonly parquetOf: (columns: Readonly<Record<string, string>>, rows: readonly object[]) => Promise<Buffer>
+}
+
+/** A table as it is in the object store, in one format. */
+export type OpenTable = {
+  /** Null before the first commit. */
+  readonly version: number | null
+  /** Paths of the files that it has now. */
+  readonly files: ReadonlySet<string>
+  /**
+   * @returns the version that has exactly the wanted files; the present one if that has them.
+   * @throws RemoteError if another program was faster.
+   */
+  commit(wanted: Commit): Promise<number>
+  /** Reads the table as any reader does, from its metadata alone. */
+  read(parquet: ReadParquet): Promise<readonly RemoteFile[]>
+  /** Forgets what was superseded longer ago, so that its objects can be removed. */
+  expire(older: Expiry): Promise<Expired>
+}
+
+/** Reads columns of a Parquet file from its bytes. */
+export type ReadParquet = (bytes: Buffer, sql: string) => Promise<readonly object[]>
+
+export type Expiry = { readonly keepMs: number; readonly now: Date }
+/** Keys of objects, relative to the store's root. */
+export type Expired = {
+  readonly version: number | null
+  readonly removed: number
+  readonly kept: number
+  /** What the table still names, its own metadata included. */
+  readonly named: ReadonlySet<string>
+  /** What only forgotten states named: no publish is about to name it. */
+  readonly superseded: ReadonlySet<string>
+}
+
+export type TableFormat = {
+  /**
+   * @param known the version that the last complete publish left; a newer one may be there. Null if it is not known.
+   * @throws RemoteError if another program committed to the table, or removed parts of it.
+   */
+  open(store: ObjectStore, directory: string, known: number | null): Promise<OpenTable>
+}

@@ -1,0 +1,61 @@
+import type { FormatName } from '#config/remote_lake.ts'
+import { type ObjectStore, RemoteError } from './objects.ts'
+
+/** `lake/latest.json` of a company in the object store: what readers that want all tables at once begin with. */
+export type Latest = {
+  readonly format: 1
+  readonly company: string
+  /** The last snapshot of the local lake that all tables have; null before the first. */
+  readonly snapshot: string | null
+  readonly data_version: number
+  /** The time of that snapshot in all tables. */
+  readonly published_at: string | null
+  /** A publish that has begun. The next one finishes it, because some tables may have its snapshot already. */
+  readonly pending: { readonly snapshot: string; readonly at: string } | null
+} & {
+  /** The version of each table, by the formats that are published. */
+  readonly [format in FormatName]?: Readonly<Record<string, number>>
+}
+
+/** With the tag of the object that it is from. */
+export type Versioned = { readonly latest: Latest; readonly tag: string }
+
+export function nothingPublished(company: string): Latest {
+  return { format: 1, company, snapshot: null, data_version: 0, published_at: null, pending: null }
+}
+
+/** Where a table's objects are. */
+export function tableKey(company: string, table: string): string {
+  return `${company}/lake/${table}`
+}
+
+function latestKey(company: string): string {
+  return `${company}/lake/latest.json`
+}
+
+/** Null if nothing was published yet. */
+export async function readLatest(store: ObjectStore, company: string): Promise<Versioned | null> {
+  const found = await store.get(latestKey(company))
+  return found && { latest: JSON.parse(found.bytes.toString()) as Latest, tag: found.tag }
+}
+
+/**
+ * Replaces `latest.json`, if it still is the version that `before` names.
+ * @param before its tag; null if there must be none.
+ * @returns its new tag.
+ * @throws RemoteError if another worker was faster.
+ */
+export async function replaceLatest(
+  store: ObjectStore,
+  latest: Latest,
+  before: string | null,
+): Promise<string> {
+  const key = latestKey(latest.company)
+  const body = Buffer.from(`${JSON.stringify(latest, null, 2)}\n`)
+  const tag = await store.put(key, body, before === null ? { absent: true } : { tag: before })
+  if (tag !== null) return tag
+  // The answer of our own write may have been lost.
+  const found = await store.get(key)
+  if (found?.bytes.equals(body)) return found.tag
+  throw new RemoteError(`${store.root}/${key} was replaced by another worker. The next run publishes.`)
+}

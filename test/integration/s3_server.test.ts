@@ -1,0 +1,43 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import { openS3 } from '#src/store/remote/s3.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
+import { CONFORMANCE } from '#test/support/s3_conformance.ts'
+import { BUCKET, startS3 } from '#test/support/s3_server.ts'
+
+async function opened() {
+  const s3 = await startS3()
+  onTestFinished(() => s3.close())
+  const directory = await temporaryDirectory()
+  const keyFiles = { id: join(directory, 'id'), secret: join(directory, 'secret') }
+  for (const path of Object.values(keyFiles)) await writeFile(path, 'test')
+  const settings: RemoteLakeSettings = {
+    bucket: BUCKET,
+    prefix: 'some/place',
+    region: 'us-east-1',
+    endpoint: s3.url,
+    pathStyle: true,
+    formats: ['iceberg'],
+    keepMs: 0,
+    keyFiles,
+  }
+  const store = await openS3(settings)
+  onTestFinished(() => store.close())
+  return { s3, store, directory }
+}
+
+test.each(CONFORMANCE)('the S3 server of the tests: $title', async ({ check }) => {
+  const { store, directory } = await opened()
+  await check(store, directory)
+})
+
+test('a body whose hash is another one is refused', async () => {
+  const { store, directory } = await opened()
+  const path = join(directory, 'file')
+  await writeFile(path, 'abc')
+  await expect(store.upload('file', { path, bytes: 3, sha256: '0'.repeat(64) })).rejects.toThrow(
+    'XAmzContentSHA256Mismatch',
+  )
+})

@@ -1,0 +1,96 @@
+import { mkdir, realpath, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished } from 'vitest'
+import { CATALOG } from '#schema/marts.ts'
+import { TABLES } from '#schema/tables.ts'
+import type { Latest } from '#src/store/remote/latest.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
+import { notices } from './notices.ts'
+import { companyDirectory, type Environment, temporaryDirectory } from './project.ts'
+import { BUCKET, type S3Server, startS3 } from './s3_server.ts'
+import { runShared } from './shared.ts'
+import { startCompany } from './synced.ts'
+
+/** A company whose lake goes to an object store in memory, and what is there. */
+
+export const ROOT = `s3://${BUCKET}/bi`
+/** Keys of objects below the company's tables begin with it. */
+export const LAKE = 'bi/acme/lake'
+/** Every table and mart. */
+export const PUBLISHED = CATALOG.map(({ name }) => name).filter(name => name !== 'snapshot_info')
+
+const ID = 'AKIATESTTESTTEST'
+export const SECRET = 'wJalrXUtnFEMI-of-this-test'
+
+/** Before its first run. */
+export async function startRemote(settings: Environment = {}) {
+  const s3 = await startS3()
+  onTestFinished(() => s3.close())
+  const keys = await temporaryDirectory()
+  await writeFile(join(keys, 'id'), `${ID}\n`)
+  await writeFile(join(keys, 'secret'), `${SECRET}\n`)
+  const company = await startCompany(notices(1, 12), {
+    LAKE_URL: ROOT,
+    S3_ENDPOINT: s3.url,
+    S3_ACCESS_KEY_ID_FILE: join(keys, 'id'),
+    S3_SECRET_ACCESS_KEY_FILE: join(keys, 'secret'),
+    ...settings,
+  })
+  const lake = (...args: string[]) => runShared(['lake', ...args], company.environment)
+  return { ...company, s3, lake }
+}
+
+/** @param key below the company's tables. */
+export function bytesAt(s3: S3Server, key: string): Buffer {
+  const stored = s3.objects.get(`${LAKE}/${key}`)
+  if (!stored) throw new Error(`${key} is not there`)
+  return stored.bytes
+}
+
+export function latestOf(s3: S3Server): Latest {
+  return JSON.parse(bytesAt(s3, 'latest.json').toString()) as Latest
+}
+
+/** The name of the local lake's latest snapshot. */
+export async function latestLocal(environment: Environment): Promise<string> {
+  return (await realpath(join(companyDirectory(environment), 'lake/latest'))).split('/').at(-1) as string
+}
+
+/** A data file, as the metadata of a table names it. */
+export type Named = { readonly key: string; readonly rows: number }
+
+/**
+ * Every value of every table there equals the local snapshot's file of the same table.
+ * @param filesOf the files that the table has in this snapshot, as a reader finds them.
+ */
+export async function expectSameValues(
+  s3: S3Server,
+  { environment, snapshot }: { readonly environment: Environment; readonly snapshot: string },
+  filesOf: (table: string) => Promise<readonly Named[]>,
+): Promise<void> {
+  const directory = await temporaryDirectory()
+  const db = await Database.open(':memory:')
+  onTestFinished(() => db.close())
+  const local = join(companyDirectory(environment), 'lake/snapshots', snapshot)
+  for (const name of PUBLISHED) {
+    const copies = join(directory, name)
+    await mkdir(copies)
+    const files = await filesOf(name)
+    for (const [index, { key }] of files.entries())
+      await writeFile(join(copies, `${index}.parquet`), bytesAt(s3, key))
+    const own = TABLES.some(table => table.name === name)
+      ? join(local, name, '*.parquet')
+      : join(local, `marts/${name}.parquet`)
+    const from = (path: string) => `read_parquet(${literal(path)}, hive_partitioning = false)`
+    const there = from(join(copies, '*.parquet'))
+    const { differences, rows } = await db.row<{ differences: number; rows: number }>(
+      `SELECT (SELECT count(*) FROM (
+           (FROM ${there} EXCEPT ALL FROM ${from(own)}) UNION ALL (FROM ${from(own)} EXCEPT ALL FROM ${there}))
+         )::INTEGER AS differences,
+         (SELECT count(*) FROM ${there})::INTEGER AS rows`,
+    )
+    expect([name, differences]).toEqual([name, 0])
+    expect([name, rows]).toEqual([name, files.reduce((sum, file) => sum + file.rows, 0)])
+  }
+}
