@@ -14,6 +14,8 @@ import * as daemon from './daemon/result.ts'
 import { MOMENTS, type Moment } from './daemon/stop.ts'
 import { benchIdle, type IdleOptions } from './idle/bench.ts'
 import * as idle from './idle/result.ts'
+import { benchLake, type LakeOptions } from './lake/bench.ts'
+import * as lake from './lake/result.ts'
 import { benchMonth, type MonthOptions } from './month/bench.ts'
 import * as month from './month/result.ts'
 import { killAll } from './processes.ts'
@@ -139,6 +141,23 @@ withRuns(program.command('bi'))
     inDirectory(options, async directory => {
       const found = await benchBi(options, directory)
       return options.json ? bi.toJson(found) : bi.describeBi(found)
+    }),
+  )
+
+withRuns(program.command('lake'))
+  .description(
+    'Measures runs that also publish to an object store in another process, as Iceberg and Delta tables: how much longer a run takes with 0.5 % changed, how many objects it writes, and whether that stays so over many snapshots.',
+  )
+  .option('--notices <count>', 'size of the company that is compared', wholeNumber(1), 20_000)
+  .option('--latency <ms>', 'latency of each answer of the object store', wholeNumber(0), 20)
+  .option('--formats <names>', 'value of LAKE_FORMATS', 'iceberg,delta')
+  .option('--snapshots <count>', 'snapshots of the second company; 0 skips it', wholeNumber(0), 300)
+  .option('--small <count>', 'size of the second company', wholeNumber(1), 400)
+  .action((options: LakeOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchLake(options, directory)
+      if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
+      return options.json ? found : lake.describeLake(found)
     }),
   )
 

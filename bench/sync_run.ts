@@ -34,12 +34,14 @@ export type Place = {
   readonly concurrency: number
   /** Everything is written below it. */
   readonly directory: string
+  /** Settings besides those of every run. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 export const pathsOf = ({ directory }: Pick<Place, 'directory'>) =>
   companyPaths(join(directory, 'data'), COMPANY)
 
-function environmentOf({ server, apiKey, concurrency, directory }: Place): Record<string, string> {
+function environmentOf({ server, apiKey, concurrency, directory, settings }: Place): Record<string, string> {
   return {
     API_BASE_URL: server.url,
     API_KEY: apiKey,
@@ -48,6 +50,7 @@ function environmentOf({ server, apiKey, concurrency, directory }: Place): Recor
     DATA_DIR: join(directory, 'data'),
     SOURCE_TIMEZONE,
     LOG_LEVEL: 'warn',
+    ...settings,
   }
 }
 
@@ -70,6 +73,11 @@ async function runScript(
 
 export async function runStatus(place: Place): Promise<Costed> {
   return await runScript(place, 'status', [])
+}
+
+/** @param args of `npm run lake`. */
+export async function runLake(place: Place, args: readonly string[]): Promise<Costed> {
+  return await runScript(place, 'lake', args)
 }
 
 /** @throws Error if the run did not load exactly `expected.loaded` analyses, or counted other requests than the API. */

@@ -20,6 +20,8 @@ export type RemoteLakeSettings = {
   /** Read for each publish, so that new keys need no restart. Null for the SDK's own chain of credentials. */
   readonly keyFiles: { readonly id: string; readonly secret: string } | null
   readonly formats: readonly FormatName[]
+  /** A snapshot is published this long after the one before, or later. */
+  readonly intervalMs: number
   /** How long a snapshot stays after a newer one appeared. */
   readonly keepMs: number
 }
@@ -75,7 +77,10 @@ export const remoteLakeShape = {
 type Values = z.output<z.ZodObject<typeof remoteLakeShape>>
 
 /** Null if the lake stays on this machine alone. */
-export function remoteLakeSettings(values: Values, keepMs: number): RemoteLakeSettings | null {
+export function remoteLakeSettings(
+  values: Values,
+  times: Pick<RemoteLakeSettings, 'keepMs' | 'intervalMs'>,
+): RemoteLakeSettings | null {
   const { LAKE_URL: at, S3_ACCESS_KEY_ID_FILE: id, S3_SECRET_ACCESS_KEY_FILE: secret } = values
   if (at === undefined) return null
   const { S3_ENDPOINT: url = null, S3_PATH_STYLE: style = url === null ? 'off' : 'on' } = values
@@ -85,7 +90,7 @@ export function remoteLakeSettings(values: Values, keepMs: number): RemoteLakeSe
     endpoint: url,
     pathStyle: style === 'on',
     formats: values.LAKE_FORMATS,
-    keepMs,
+    ...times,
     keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
   }
 }

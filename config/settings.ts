@@ -150,6 +150,7 @@ const schema = z.object({
   ...mailShape,
   ...remoteLakeShape,
   LAKE_KEEP: duration.prefault('7d'),
+  LAKE_PUBLISH_INTERVAL: duration.prefault('0s'),
   LAKE_MARTS: z.enum(['on', 'off']).default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
@@ -252,7 +253,10 @@ export function readSettings(environment: Environment): Settings {
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     lake: lakeSettings(values),
-    remoteLake: remoteLakeSettings(values, values.LAKE_KEEP),
+    remoteLake: remoteLakeSettings(values, {
+      keepMs: values.LAKE_KEEP,
+      intervalMs: values.LAKE_PUBLISH_INTERVAL,
+    }),
     // Other engines cannot read marts as views of DuckDB.
     martFiles: values.LAKE_MARTS === 'on' || values.LAKE_URL !== undefined,
     analysisStatuses: values.ANALYSIS_STATUSES,

@@ -73,7 +73,7 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   if ((await checkDirectory(shared.queues, company)) !== null) return notAsked('this is another directory')
   if (await isBehind(settings.metabase, paths.metabase))
     return notAsked('Metabase does not read the latest snapshot')
-  if (await isRemoteBehind(settings.remoteLake, paths.remote))
+  if (await isRemoteBehind(settings.remoteLake, paths.remote, new Date()))
     return notAsked('the object store does not have the latest snapshot')
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
   const { look } = await import('#src/pipeline/look.ts')

@@ -1,7 +1,11 @@
 import { counted, formatCount } from '#src/platform/count.ts'
+import { readRemoteState } from '#src/store/remote/state.ts'
 import { broughtNothing, type CompanyState } from '#src/store/state.ts'
 import type { Company } from '../company_registry.ts'
 import type { Alerts } from './alerts.ts'
+
+/** An object store that fails once may be well at the next run. */
+const STORE_BEHIND_MS = 10 * 60_000
 
 /** Raises and clears the alerts that a run's own result shows; `state` is what the run left. */
 export async function afterRun(alerts: Alerts, company: Company, state: CompanyState): Promise<void> {
@@ -13,6 +17,7 @@ export async function afterRun(alerts: Alerts, company: Company, state: CompanyS
   await judgeKey(alerts, company, state)
   await judgeGuard(alerts, company, state)
   await judgeQuarantine(alerts, company, state)
+  await judgeStore(alerts, company)
 }
 
 async function judgeKey(
@@ -63,6 +68,23 @@ async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: Company
       details: { open, baseline },
     })
   } else await alerts.clear({ ...about, message: `The quarantine is back to ${counted(open, 'record')}.` })
+}
+
+async function judgeStore(alerts: Alerts, { slug, settings, paths }: Company): Promise<void> {
+  const about = { name: 'store_behind', company: slug } as const
+  const {
+    error = null,
+    behind_since = null,
+    tried_at = '',
+  } = (settings.remoteLake && (await readRemoteState(paths.remote))) ?? {}
+  if (error === null || behind_since === null) {
+    await alerts.clear({ ...about, message: 'The object store has the latest snapshot.' })
+  } else if (Date.parse(tried_at) - Date.parse(behind_since) >= STORE_BEHIND_MS) {
+    await alerts.raise({
+      ...about,
+      message: `The object store has not had the latest snapshot since ${behind_since}. The last attempt: ${error} Each run tries again; \`npm run lake -- publish --company ${slug}\` does so now.`,
+    })
+  }
 }
 
 /**

@@ -11,6 +11,7 @@ export type AlertName =
   | 'wrong_configuration'
   | 'wrong_directory'
   | 'report_not_mailed'
+  | 'store_behind'
 
 export type Details = Readonly<Record<string, string | number | boolean | null>>
 

@@ -3,6 +3,7 @@ import { OUTCOMES, type RunCounter } from '#schema/sync_runs.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/api/server/metrics.ts'
 import { readMetabaseState } from '#src/present/metabase/state.ts'
 import { readFailure } from '#src/store/failure.ts'
+import { readRemoteState } from '#src/store/remote/state.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { readState } from '#src/store/state.ts'
 import type { Alerts } from '../alerts/alerts.ts'
@@ -189,6 +190,14 @@ function createGauges(registry: Registry) {
       'editais_metabase_current',
       '1 if Metabase reads the latest snapshot, 0 if the last attempt to point it there failed; absent without Metabase.',
     ),
+    store: ofCompany(
+      'editais_object_store_current',
+      '1 if the object store has the latest snapshot, 0 if the last attempt to bring it there failed; absent without LAKE_URL.',
+    ),
+    storePublished: ofCompany(
+      'editais_object_store_last_success_timestamp_seconds',
+      'When the object store last got a snapshot; absent without LAKE_URL, and before the first.',
+    ),
     jobs: new Gauge({
       name: 'editais_queue_jobs',
       help: 'Jobs in the queues by state; absent while Redis is away. Read from Redis: every worker shows the same, so take the max over them.',
@@ -205,17 +214,20 @@ async function showCompanies(gauges: Gauges, companies: readonly Company[], now:
       state: await readState(paths),
       failure: await readFailure(paths),
       metabase: settings.metabase && (await readMetabaseState(paths.metabase)),
+      remote: settings.remoteLake && (await readRemoteState(paths.remote)),
     })),
   )
   const { jobs: _, ...ofCompanies } = gauges
   // No await from here on: one of two concurrent scrapes must not see gauges that the other has just reset.
   for (const gauge of Object.values(ofCompanies)) gauge.reset()
-  for (const { company, state, failure, metabase } of states) {
+  for (const { company, state, failure, metabase, remote } of states) {
     gauges.withoutGood.set({ company }, state?.last_good_at ? 0 : 1)
     const last = failure ? 'failed' : state?.last_run.status
     for (const status of last ? STATUSES : [])
       gauges.lastStatus.set({ company, status }, status === last ? 1 : 0)
     if (metabase) gauges.metabase.set({ company }, metabase.error === null ? 1 : 0)
+    if (remote) gauges.store.set({ company }, remote.error === null ? 1 : 0)
+    if (remote?.published_at) gauges.storePublished.set({ company }, Date.parse(remote.published_at) / 1000)
     if (!state) continue
     gauges.quarantined.set({ company }, state.quarantined)
     gauges.rawBytes.set({ company }, state.raw_log.bytes)

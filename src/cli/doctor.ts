@@ -39,7 +39,7 @@ export function doctorCommand(environment: Environment): Command {
 
 async function run(environment: Environment, options: Options): Promise<number> {
   const settings = readSettings(await environmentOf(environment, options.company))
-  const { company, dataDir, sourceTimezone, lake } = settings
+  const { company, dataDir, sourceTimezone, lake, remoteLake } = settings
   const paths = companyPaths(dataDir, company)
   if (!existsSync(paths.root)) {
     throw new FatalError(
@@ -56,6 +56,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
         paths,
         sourceTimezone,
         lake,
+        remoteLake,
         signal,
         newId: () => 'doctor',
         ...held,

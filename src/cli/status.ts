@@ -68,10 +68,11 @@ function describeMetabase({ metabase, snapshot }: Status): string[] {
 
 function describeRemote({ remote, snapshot }: Status): string[] {
   if (!remote) return []
-  const { error, snapshot: published, tried_at } = remote
+  const { error, snapshot: published, tried_at, due_at } = remote
   const what = published !== null && snapshot.directory.endsWith(published) ? 'this snapshot' : published
   return [
     `Store     has ${what ?? 'nothing yet'}`,
+    ...(due_at ? [`          gets this one after ${due_at} (LAKE_PUBLISH_INTERVAL)`] : []),
     ...(error ? [`          last attempt ${tried_at}: ${error}`] : []),
   ]
 }

@@ -31,7 +31,7 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
   const startedAt = now()
   await guard(context)
   if (await isBehind(settings.metabase, paths.metabase)) return null
-  if (await isRemoteBehind(settings.remoteLake, paths.remote)) return null
+  if (await isRemoteBehind(settings.remoteLake, paths.remote, startedAt)) return null
   const found = await look({
     paths,
     settings,

@@ -11,8 +11,8 @@ import {
   ROOT,
   startRemote,
 } from '#test/support/remote_lake.ts'
-import type { S3Server } from '#test/support/s3_server.ts'
 import { runShared } from '#test/support/shared.ts'
+import type { S3Server } from '#tools/s3_server.ts'
 
 const BOTH = { LAKE_FORMATS: 'iceberg,delta' }
 const DELTA = { LAKE_FORMATS: 'delta' }

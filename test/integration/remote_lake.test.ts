@@ -1,7 +1,9 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { decodeManifest, decodeManifestList } from '#src/store/remote/iceberg/manifests.ts'
 import type { TableMetadata } from '#src/store/remote/iceberg/metadata.ts'
-import type { Environment } from '#test/support/project.ts'
+import { companyDirectory, type Environment } from '#test/support/project.ts'
 import {
   bytesAt,
   expectSameValues,
@@ -13,9 +15,9 @@ import {
   SECRET,
   startRemote,
 } from '#test/support/remote_lake.ts'
-import { BUCKET, type S3Server, type Stored } from '#test/support/s3_server.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startCompany } from '#test/support/synced.ts'
+import { BUCKET, type S3Server, type Stored } from '#tools/s3_server.ts'
 
 const metadataOf = (s3: S3Server, table: string, version = latestOf(s3).iceberg?.[table]) =>
   JSON.parse(bytesAt(s3, `${table}/metadata/v${version}.metadata.json`).toString()) as TableMetadata
@@ -207,6 +209,67 @@ test('a vacuum leaves exactly what kept snapshots name, and what may be about to
   world.update(world.ids()[0] as string, { edital: { objeto: 'Quarto' } })
   await syncHere()
   await expectEqual(s3, environment, await latestLocal(environment))
+})
+
+test('the doctor finds a store that is behind, cannot be reached, or lets two racing writers win', async () => {
+  const { s3, environment, syncHere, world } = await startRemote()
+  const doctor = async (...args: string[]) => await runShared(['doctor', ...args], environment)
+  await syncHere()
+  const snapshot = await latestLocal(environment)
+  const before = new Map(s3.objects)
+  expect(await doctor()).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(
+      new RegExp(`✓ store +The object store has the snapshot ${snapshot}\n✓ store +Of 16 racing writers, `),
+    ),
+  })
+  expect(new Set(s3.objects.keys())).toEqual(new Set(before.keys()))
+  s3.fault = () => 403
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Outro' } })
+  await syncHere()
+  expect(await doctor('--quick')).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/✗ store .* cannot be checked: .* Check the keys/),
+  })
+  s3.fault = () => null
+  expect(await doctor('--quick')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(
+      new RegExp(`! store .* has ${snapshot}; the local lake has ${await latestLocal(environment)}\\.`),
+    ),
+  })
+  s3.isStrict = false
+  expect(await doctor()).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/✗ store .* let 16 of 16 racing writers create one object/),
+  })
+})
+
+test('with an interval, snapshots wait for it, and then come though nothing is new', async () => {
+  const { s3, environment, syncHere, world, lake } = await startRemote({ LAKE_PUBLISH_INTERVAL: '1h' })
+  await syncHere()
+  const first = latestOf(s3).snapshot
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Outro' } })
+  await syncHere()
+  expect(latestOf(s3).snapshot).toBe(first)
+  expect((await runShared(['status'], environment)).stdout).toMatch(
+    new RegExp(`^Store {5}has ${first}\n {10}gets this one after 20.*Z \\(LAKE_PUBLISH_INTERVAL\\)$`, 'm'),
+  )
+  const path = join(companyDirectory(environment), 'remote.json')
+  const state = JSON.parse(await readFile(path, 'utf8')) as { published_at: string; due_at: string }
+  const hourBefore = (text: string) => new Date(Date.parse(text) - 3_600_000).toISOString()
+  const { published_at, due_at } = state
+  await writeFile(
+    path,
+    JSON.stringify({ ...state, published_at: hourBefore(published_at), due_at: hourBefore(due_at) }),
+  )
+  await syncHere()
+  expect(latestOf(s3).snapshot).toBe(await latestLocal(environment))
+  world.update(world.ids()[0] as string, { edital: { objeto: 'Mais um' } })
+  await syncHere()
+  // By hand it does not wait.
+  expect(await lake('publish')).toMatchObject({ code: 0, stdout: expect.stringContaining('Published') })
+  expect(latestOf(s3).snapshot).toBe(await latestLocal(environment))
 })
 
 test('what is lost or cut in the store is found', async () => {

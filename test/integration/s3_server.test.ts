@@ -5,7 +5,7 @@ import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { openS3 } from '#src/store/remote/s3.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { CONFORMANCE } from '#test/support/s3_conformance.ts'
-import { BUCKET, startS3 } from '#test/support/s3_server.ts'
+import { BUCKET, startS3 } from '#tools/s3_server.ts'
 
 async function opened() {
   const s3 = await startS3()
@@ -21,6 +21,7 @@ async function opened() {
     pathStyle: true,
     formats: ['iceberg'],
     keepMs: 0,
+    intervalMs: 0,
     keyFiles,
   }
   const store = await openS3(settings)

@@ -73,6 +73,7 @@ export async function diagnoseHere(environment: Environment, quick = false): Pro
     newId: () => 'doctor',
     sourceTimezone: settings.sourceTimezone,
     lake: settings.lake,
+    remoteLake: settings.remoteLake,
     isHeld: true,
     deadHolder: null,
     onProgress: () => {},

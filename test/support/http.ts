@@ -13,7 +13,7 @@ import { startHttp } from '#src/platform/http/server.ts'
 import { makeDirectories } from '#src/store/company.ts'
 import { newReport } from '#src/store/run_report.ts'
 import { type CompanyState, writeState } from '#src/store/state.ts'
-import { temporaryDirectory } from './project.ts'
+import { type Environment, temporaryDirectory } from './project.ts'
 import { openRedis } from './redis.ts'
 
 export const TOKEN = 'tok_7d1e0a52c9f84b36'
@@ -41,6 +41,7 @@ type Options = Partial<Pick<HttpOptions, 'adminToken' | 'requestSync' | 'status'
   readonly redisUrl?: string
   readonly companies?: readonly string[]
   readonly dataDir?: string
+  readonly settings?: Environment
 }
 
 /** Serves for companies `acme` and `beta` until the test ends. */
@@ -57,6 +58,7 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
   const registry = await openCompanyRegistry({
     COMPANIES_FILE: file,
     DATA_DIR: options.dataDir ?? join(directory, 'data'),
+    ...options.settings,
   })
   await queues.redis.ping()
   const metrics = createMetrics({ registry, queues, now: () => NOW })

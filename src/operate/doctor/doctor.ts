@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LakeSettings } from '#config/lake.ts'
+import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
 import { throwIfInterrupted } from '#src/platform/errors.ts'
 import type { Holder } from '#src/platform/lock.ts'
@@ -9,6 +10,7 @@ import type { CompanyPaths } from '#src/store/company.ts'
 import type { WarehouseOptions } from '#src/store/warehouse/warehouse.ts'
 import type { Finding } from './finding.ts'
 import { checkLake } from './lake.ts'
+import { checkObjectStore } from './object_store.ts'
 import { checkPlace } from './place.ts'
 import { checkPrivacy } from './privacy.ts'
 import { checkRawLog } from './raw_log.ts'
@@ -28,6 +30,8 @@ export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
   readonly quick: boolean
   /** Access rights of the lake. */
   readonly lake: LakeSettings
+  /** Null without an object store. */
+  readonly remoteLake: RemoteLakeSettings | null
   readonly isHeld: boolean
   readonly deadHolder: Holder | null
   readonly onProgress: (what: string, done: number, total: number) => void
@@ -35,7 +39,8 @@ export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
 
 /**
  * Checks that a company's directory is consistent: the log in itself, the warehouse with the log, the lake with
- * the warehouse and its manifests. Changes nothing. The caller holds the company's lock if it can.
+ * the warehouse and its manifests, the object store with the lake. Changes nothing; in the object store it writes a
+ * small object, and removes it. The caller holds the company's lock if it can.
  */
 export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   const { paths, quick, signal, onProgress } = options
@@ -59,7 +64,8 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   })
   const place = await checkPlace({ ...options, snapshotBytes: lake.snapshotBytes })
   const privacy = await checkPrivacy(options)
-  const findings = [...log.findings, ...warehouse.findings, ...lake.findings, ...place, ...privacy]
+  const store = await checkObjectStore(options)
+  const findings = [...log.findings, ...warehouse.findings, ...lake.findings, ...place, ...privacy, ...store]
   const well = findings.every(({ status }) => status !== 'problem')
   return { company: paths.company, directory: paths.root, well, findings }
 }

@@ -117,8 +117,8 @@ function checkLock({ paths, deadHolder, isHeld }: PlaceOptions): Finding[] {
 
 async function checkLeftovers(paths: CompanyPaths): Promise<Finding[]> {
   const inTemporary = (await namesIn(paths.temporary)).map(name => join(paths.temporary, name))
-  const { state, listIndex, look, metabase } = paths
-  const replaced = [latestLink(paths.lake), state, listIndex, look, metabase]
+  const { state, listIndex, look, metabase, remote } = paths
+  const replaced = [latestLink(paths.lake), state, listIndex, look, metabase, remote]
   const there: string[] = []
   for (const path of replaced.map(name => `${name}.part`)) if (await isThere(path)) there.push(path)
   return [...inTemporary, ...there].map(path =>
@@ -128,7 +128,7 @@ async function checkLeftovers(paths: CompanyPaths): Promise<Finding[]> {
 
 async function checkNotes(paths: CompanyPaths): Promise<Finding[]> {
   const findings: Finding[] = []
-  for (const path of [paths.state, paths.metabase]) {
+  for (const path of [paths.state, paths.metabase, paths.remote]) {
     const text = await textOf(path)
     if (text === null || isJson(text)) continue
     findings.push(warning('notes', path, 'is not valid JSON: the next run writes it again'))

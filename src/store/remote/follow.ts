@@ -22,6 +22,15 @@ export type FollowRequest = {
  * Never throws: the local lake is right even if the store is down, slow or refuses. The next run tries again.
  */
 export async function followRemote(request: FollowRequest): Promise<string | null> {
+  const { settings, path, manifest, now } = request
+  const state = await readRemoteState(path)
+  const dueMs = Date.parse(state?.published_at ?? '') + settings.intervalMs
+  // What failed or was interrupted is not put off.
+  if (state !== null && state.error === null && dueMs > now.getTime()) {
+    const isThere = state.snapshot === manifest.snapshot
+    await writeRemoteState(path, { ...state, due_at: isThere ? null : new Date(dueMs).toISOString() })
+    return null
+  }
   return await publishTo(request).then(
     () => null,
     error => errorOf(error),
@@ -34,11 +43,13 @@ export async function publishTo(request: FollowRequest): Promise<RemotePublished
   const { formats } = settings
   const before = await readRemoteState(path)
   const tried_at = now.toISOString()
-  const known = { tried_at, snapshot: null, published_at: null, pending: null, ...before }
+  const known = { snapshot: null, published_at: null, pending: null, ...before, tried_at, due_at: null }
+  const behind_since = before?.behind_since ?? tried_at
   let { pending } = known
   const onBegin = async (snapshot: string) => {
     pending = snapshot
-    await writeRemoteState(path, { ...known, tried_at, pending, error: 'The publish was interrupted.' })
+    const error = 'The publish was interrupted.'
+    await writeRemoteState(path, { ...known, pending, error, behind_since })
   }
   const db = await Database.open(':memory:', { threads: 1 })
   try {
@@ -46,10 +57,12 @@ export async function publishTo(request: FollowRequest): Promise<RemotePublished
       publishRemote(store, db, { formats, lake, temporary, manifest, now, onBegin }),
     )
     const { snapshot } = published
-    await writeRemoteState(path, { tried_at, snapshot, published_at: tried_at, pending: null, error: null })
+    const done = { pending: null, error: null, behind_since: null, due_at: null }
+    await writeRemoteState(path, { tried_at, snapshot, published_at: tried_at, ...done })
     return published
   } catch (error) {
-    await writeRemoteState(path, { ...known, tried_at, pending, error: errorOf(error) }).catch(() => {})
+    const why = errorOf(error)
+    await writeRemoteState(path, { ...known, pending, error: why, behind_since }).catch(() => {})
     throw error
   } finally {
     db.close()

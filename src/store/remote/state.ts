@@ -8,6 +8,8 @@ const state = z.object({
   published_at: z.string().nullable(),
   pending: z.string().nullable(),
   error: z.string().nullable(),
+  behind_since: z.string().nullable(),
+  due_at: z.string().nullable(),
 })
 
 /** What the object store has, after the last attempt to publish there. */
@@ -21,6 +23,10 @@ export type RemoteState = {
   readonly pending: string | null
   /** Why it does not have the latest snapshot; null if it has. */
   readonly error: string | null
+  /** Time of the first attempt that failed since then; null if it has the latest. */
+  readonly behind_since: string | null
+  /** When the latest snapshot may be published, because too little time has passed; null if none waits. */
+  readonly due_at: string | null
 }
 
 /** Null if there is no object store, or the file is not valid. */
@@ -32,9 +38,11 @@ export async function readRemoteState(path: string): Promise<RemoteState | null>
   }
 }
 
-/** Whether the object store may not have the latest snapshot. Each run tries again. */
-export async function isRemoteBehind(settings: object | null, path: string): Promise<boolean> {
-  return settings !== null && (await readRemoteState(path))?.error !== null
+/** Whether the object store may not have a snapshot that it should have now. Each run tries again. */
+export async function isRemoteBehind(settings: object | null, path: string, now: Date): Promise<boolean> {
+  if (settings === null) return false
+  const state = await readRemoteState(path)
+  return state?.error !== null || (state.due_at !== null && Date.parse(state.due_at) <= now.getTime())
 }
 
 /** Writes atomically, so that the file can be read at any time. */

@@ -79,6 +79,7 @@ async function settingsOf(directory: string, endpoint: string): Promise<RemoteLa
     pathStyle: true,
     formats: FORMAT_NAMES,
     keepMs: 0,
+    intervalMs: 0,
     keyFiles,
   }
 }

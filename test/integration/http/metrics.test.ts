@@ -1,3 +1,4 @@
+import { mkdir, writeFile } from 'node:fs/promises'
 import { ReplyError } from 'ioredis'
 import { expect, test } from 'vitest'
 import { requestRun } from '#jobs/queue.ts'
@@ -157,6 +158,35 @@ test('jobs are counted by queue and state', async () => {
   })
 })
 
+test('with LAKE_URL, it is shown whether the object store has the latest snapshot', async () => {
+  const worker = await serveWorker({
+    companies: ['acme', 'beta', 'gamma'],
+    settings: { LAKE_URL: 's3://lake' },
+  })
+  const at = '2026-11-21T11:00:00.000Z'
+  const known = {
+    tried_at: at,
+    snapshot: 'a',
+    published_at: at,
+    pending: null,
+    error: null,
+    behind_since: null,
+    due_at: null,
+  }
+  const leave = async (slug: string, state: object) => {
+    const { root, remote } = worker.company(slug).paths
+    await mkdir(root, { recursive: true })
+    await writeFile(remote, JSON.stringify({ ...known, ...state }))
+  }
+  await leave('acme', {})
+  await leave('beta', { published_at: null, error: 'It is down.', behind_since: at })
+  const scraped = await scrape(worker)
+  expect(valuesOf(scraped, 'editais_object_store_current')).toEqual({ 'company=acme': 1, 'company=beta': 0 })
+  expect(valuesOf(scraped, 'editais_object_store_last_success_timestamp_seconds')).toEqual({
+    'company=acme': Date.parse(at) / 1000,
+  })
+})
+
 test('a Redis that answers with refusals counts as down', async () => {
   const worker = await serveWorker()
   const up = async () => valuesOf(await scrape(worker), 'editais_redis_up')['']
@@ -194,6 +224,8 @@ test('every name and help text follows Prometheus, and explains how to aggregate
     'gauge editais_last_run_status',
     'gauge editais_last_success_timestamp_seconds',
     'gauge editais_metabase_current',
+    'gauge editais_object_store_current',
+    'gauge editais_object_store_last_success_timestamp_seconds',
     'gauge editais_quarantined_records',
     'gauge editais_queue_jobs',
     'gauge editais_raw_log_bytes',

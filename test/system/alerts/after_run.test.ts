@@ -1,11 +1,14 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { afterRun } from '#jobs/alerts/after_run.ts'
 import { type CompanyState, readState } from '#src/store/state.ts'
 import { type Alerter, configured, startAlerter } from '#test/support/alerting.ts'
 import { syncHere } from '#test/support/here.ts'
 import { idOf, notices } from '#test/support/notices.ts'
-import type { Environment } from '#test/support/project.ts'
+import { companyDirectory, type Environment } from '#test/support/project.ts'
 import { openRedis } from '#test/support/redis.ts'
+import { startRemote } from '#test/support/remote_lake.ts'
 import { type SyncedCompany, startCompany } from '#test/support/synced.ts'
 import { received, startWebhook, type Webhook } from '#test/support/webhook.ts'
 
@@ -123,6 +126,26 @@ test('a growing quarantine alerts once, until it is back at its baseline', async
   broken()
   expect(await run({ ids: [idOf(2)] })).toEqual([])
   expect(await run({ ids: [idOf(3)] })).toEqual(['quarantine_growing recovered'])
+})
+
+test('an object store that stays behind raises an alert, until it has the latest snapshot', async () => {
+  const remote = await startRemote()
+  const { run, webhook } = await watch(remote)
+  remote.s3.fault = () => 403
+  expect(await run()).toEqual([])
+  expect(await run()).toEqual([])
+  const path = join(companyDirectory(remote.environment), 'remote.json')
+  const state = JSON.parse(await readFile(path, 'utf8')) as { behind_since: string }
+  const earlier = new Date(Date.parse(state.behind_since) - 11 * 60_000).toISOString()
+  await writeFile(path, JSON.stringify({ ...state, behind_since: earlier }))
+  expect(await run()).toEqual(['store_behind raised'])
+  expect(webhook.messages[0]?.text).toMatch(
+    new RegExp(
+      `acme: The object store has not had the latest snapshot since ${earlier}\\. The last attempt: .* Check the keys.* Each run`,
+    ),
+  )
+  remote.s3.fault = () => null
+  expect(await run()).toEqual(['store_behind recovered'])
 })
 
 test('a run that ends before it reads the list leaves the quarantine alert unchanged', async () => {

@@ -22,6 +22,8 @@ export type S3Server = {
   readonly requests: S3Request[]
   fault: (request: S3Request) => Fault
   latencyMs: number
+  /** Whether conditions of writes are kept. */
+  isStrict: boolean
   close(): void
 }
 
@@ -36,6 +38,7 @@ export async function startS3(): Promise<S3Server> {
     requests: [],
     fault: () => null,
     latencyMs: 0,
+    isStrict: true,
     close() {
       http.closeAllConnections()
       http.close()
@@ -73,7 +76,7 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
 type Sent = { readonly url: URL; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
 
 function carryOut(
-  { objects }: S3Server,
+  { objects, isStrict }: S3Server,
   { method, key }: S3Request,
   { url, headers, body }: Sent,
 ): string | ((response: ServerResponse) => void) {
@@ -85,8 +88,9 @@ function carryOut(
   const stored = objects.get(key)
   if (method === 'PUT') {
     const isRefused =
-      (headers['if-none-match'] === '*' && stored !== undefined) ||
-      (headers['if-match'] !== undefined && headers['if-match'] !== stored?.tag)
+      isStrict &&
+      ((headers['if-none-match'] === '*' && stored !== undefined) ||
+        (headers['if-match'] !== undefined && headers['if-match'] !== stored?.tag))
     if (isRefused) return response => refuse(response, 412, 'PreconditionFailed')
     const tag = `"${createHash('md5').update(body).digest('hex')}"`
     objects.set(key, { bytes: body, tag, modified: new Date() })

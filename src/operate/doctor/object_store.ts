@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto'
+import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { latestName } from '#src/store/lake/manifest.ts'
+import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
+
+const CHECK = 'store'
+/** Some stores accept two of racing writes now and then. */
+const RACERS = 16
+const ROUNDS = 3
+
+export type StoreOptions = {
+  readonly paths: CompanyPaths
+  readonly remoteLake: RemoteLakeSettings | null
+  readonly quick: boolean
+}
+
+/** Whether the object store has what the local lake has, and keeps the one promise that a publish relies on. */
+export async function checkObjectStore({ paths, remoteLake, quick }: StoreOptions): Promise<Finding[]> {
+  if (remoteLake === null) return []
+  const { withS3 } = await import('#src/store/remote/follow.ts')
+  return await withS3(remoteLake, async store => [
+    await checkLatest(store, paths),
+    ...(quick ? [] : [await checkRace(store, paths.company)]),
+  ]).catch(error => {
+    if (!(error instanceof RemoteError)) throw error
+    const what = `cannot be checked: ${error.message.replace(/\.$/, '')}`
+    return [problem(CHECK, 'The object store', what, 'See LAKE_URL and the S3_ settings')]
+  })
+}
+
+async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths): Promise<Finding> {
+  const { readLatest } = await import('#src/store/remote/latest.ts')
+  const there = (await readLatest(store, company))?.latest ?? null
+  const here = await latestName(lake)
+  if (there?.snapshot === here && there?.pending === null)
+    return ok(CHECK, store.root, `The object store has the snapshot ${here}`)
+  const has = there?.pending
+    ? `has a publish of ${there.pending.snapshot} that is not finished`
+    : `has ${there?.snapshot ?? 'no snapshot'}; the local lake has ${here ?? 'none'}`
+  return warning(CHECK, store.root, has, 'The next run brings it there, or `npm run lake -- publish`')
+}
+
+/** Creates an object many times at once: a store that lets two win would let two workers overwrite each other. */
+async function checkRace(store: ObjectStore, company: string): Promise<Finding> {
+  const keys = Array.from({ length: ROUNDS }, () => `${company}/lake/.doctor-${randomUUID()}`)
+  try {
+    for (const key of keys) {
+      const creates = Array.from({ length: RACERS }, (_, index) =>
+        store.put(key, Buffer.from(`${index}`), { absent: true }),
+      )
+      const winners = (await Promise.all(creates)).filter(tag => tag !== null).length
+      // An answer that was lost is no second winner.
+      if (winners <= 1) continue
+      const what = `let ${winners} of ${RACERS} racing writers create one object: workers could overwrite each other`
+      return problem(CHECK, store.root, what, 'Use a store with conditional writes (If-None-Match with PUT)')
+    }
+    return ok(CHECK, store.root, `Of ${RACERS} racing writers, the object store lets one create an object`)
+  } finally {
+    await store.remove(keys)
+  }
+}
