@@ -163,5 +163,11 @@ async function last(
 
 /** Of the table that has most: its newest `metadata.json`. */
 function metadataOfATable(objects: readonly { readonly key: string; readonly bytes: number }[]): number {
-  return Math.max(0, ...objects.filter(({ key }) => key.endsWith('.metadata.json')).map(({ bytes }) => bytes))
+  const newest = new Map<string, { version: number; bytes: number }>()
+  for (const { key, bytes } of objects) {
+    const [, table, version] = /\/lake\/([^/]+)\/metadata\/v(\d+)\.metadata\.json$/.exec(key) ?? []
+    if (table === undefined || Number(version) <= (newest.get(table)?.version ?? 0)) continue
+    newest.set(table, { version: Number(version), bytes })
+  }
+  return Math.max(0, ...[...newest.values()].map(({ bytes }) => bytes))
 }

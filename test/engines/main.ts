@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
+import { wholeNumber } from '#src/cli/options.ts'
 import { EXIT, messageOf } from '#src/platform/errors.ts'
 import { Servers } from '#test/api/servers.ts'
 import { testDuckDbFiles } from './duckdb_files.ts'
@@ -10,12 +11,13 @@ import type { Result } from './result.ts'
 
 const program = new Command('npm run test:engines --')
   .description('Reads everything that is published with other engines, and compares every value.')
+  .option('--snapshots <count>', 'publish this many snapshots under a reader', wholeNumber(1), 10)
   .option('--counts <file>', 'write the number of passed and failed readings as JSON')
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
   .parse()
 
-const options = program.opts<{ readonly counts?: string }>()
+const options = program.opts<{ readonly snapshots: number; readonly counts?: string }>()
 const directory = await mkdtemp(join(tmpdir(), 'editais-sync-test-engines-'))
 const servers = new Servers(directory)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -38,7 +40,7 @@ async function end(): Promise<void> {
 async function testAll(): Promise<boolean> {
   const counts = { passed: 0, failed: 0 }
   for (const test of [testDuckDbFiles, testLake])
-    for await (const result of test(servers, directory)) {
+    for await (const result of test(servers, directory, options)) {
       show(result)
       counts[result.wrong.length === 0 ? 'passed' : 'failed'] += 1
     }

@@ -39,9 +39,9 @@ export type RemoteRequest = {
   readonly onBegin: (snapshot: string) => Promise<void>
 }
 
-const UPLOADS_AT_ONCE = 4
+const UPLOADS_AT_ONCE = 8
 /** Each is some small objects, one after another. */
-const COMMITS_AT_ONCE = 8
+const COMMITS_AT_ONCE = 32
 
 /**
  * Brings a snapshot of the local lake to the object store: uploads files that are not there, commits each table, then

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FORMAT_NAMES, type FormatName, type RemoteLakeSettings } from '#config/remote_lake.ts'
+import { counted } from '#src/platform/count.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { type Latest, readLatest } from '#src/store/remote/latest.ts'
 import type { ObjectStore } from '#src/store/remote/objects.ts'
@@ -33,7 +34,11 @@ const SECRET = 'of-the-test'
 /** Until the next snapshot has something new. */
 const WORLD_CHANGES_MS = 3000
 
-export async function* testLake(servers: Servers, directory: string): AsyncGenerator<Result> {
+export async function* testLake(
+  servers: Servers,
+  directory: string,
+  { snapshots }: { readonly snapshots: number },
+): AsyncGenerator<Result> {
   const python = await obtainPython({
     name: 'lake readers',
     requirements: join(import.meta.dirname, 'requirements.txt'),
@@ -47,12 +52,13 @@ export async function* testLake(servers: Servers, directory: string): AsyncGener
   const store = await openS3(settings)
   try {
     yield* conformanceOf(store, directory)
-    const given = await publishTwice(servers, directory, settings, store)
+    const { given, publishAgain } = await publishTwice(servers, directory, settings, store)
     const waiting = [...ENGINES]
     while (waiting.length > 0) {
       const some = waiting.splice(0, AT_ONCE)
       yield* await Promise.all(some.map(engine => compare(python, engine, given)))
     }
+    yield await readWhilePublishing(python, directory, given, { snapshots, publishAgain })
   } finally {
     store.close()
   }
@@ -112,7 +118,7 @@ async function publishTwice(
   directory: string,
   settings: RemoteLakeSettings,
   store: ObjectStore,
-): Promise<Given> {
+): Promise<{ given: Given; publishAgain: () => Promise<unknown> }> {
   const { url, key } = await servers.startSandbox(['--live', '1'])
   const data = join(directory, 'lake-data')
   const environment = {
@@ -137,7 +143,7 @@ async function publishTwice(
   await sleep(WORLD_CHANGES_MS)
   await servers.run(['sync'], environment)
   await note(given, store, data)
-  return given
+  return { given, publishAgain: () => servers.run(['sync'], environment) }
 }
 
 /** The snapshot that is the latest now. */
@@ -162,12 +168,8 @@ async function filesOf(snapshot: string, table: string): Promise<string[]> {
 }
 
 async function compare(python: string, engine: string, given: Given): Promise<Result> {
-  const child = spawn(python, [join(import.meta.dirname, 'read.py'), engine], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
-  child.stdin.end(JSON.stringify(given))
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  if (child.exitCode !== 0) return { title: engine, wrong: [`  ${reasonOf(stderr)}\n`] }
+  const { stdout, stderr, code } = await runPython(python, ['read.py', engine], given)
+  if (code !== 0) return { title: engine, wrong: [`  ${reasonOf(stderr)}\n`] }
   const { version, compared, differences } = JSON.parse(stdout) as {
     version: string
     compared: number
@@ -177,4 +179,35 @@ async function compare(python: string, engine: string, given: Given): Promise<Re
     title: `${version}: ${compared} tables of ${Object.keys(given.snapshots).length} snapshots`,
     wrong: differences.map(one => `  ${one}\n`),
   }
+}
+
+/** A reader that joins four tables in a loop meets every snapshot that it sees as a whole. */
+async function readWhilePublishing(
+  python: string,
+  directory: string,
+  given: Given,
+  { snapshots, publishAgain }: { snapshots: number; publishAgain: () => Promise<unknown> },
+): Promise<Result> {
+  const stop = join(directory, 'stop')
+  const local = join(directory, 'lake-data', COMPANY, 'lake/snapshots')
+  const reading = runPython(python, ['loop.py'], { ...given, local, stop })
+  for (let count = 0; count < snapshots; count += 1) await publishAgain()
+  await writeFile(stop, '')
+  const { stdout, stderr, code } = await reading
+  const title = `a reader of four tables, while ${counted(snapshots, 'snapshot')} were published`
+  if (code !== 0) return { title, wrong: [`  ${reasonOf(stderr)}\n`] }
+  const found = JSON.parse(stdout) as { reads: number; snapshots: number; differences: string[] }
+  return {
+    title: `${title}: ${counted(found.reads, 'read')} of ${counted(found.snapshots, 'snapshot')}`,
+    wrong: found.differences.map(one => `  ${one}\n`),
+  }
+}
+
+async function runPython(python: string, [script = '', ...args]: readonly string[], given: object) {
+  const child = spawn(python, [join(import.meta.dirname, script), ...args], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  child.stdin.end(JSON.stringify(given))
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { stdout, stderr, code: child.exitCode }
 }
