@@ -1,5 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { type CatalogSettings, catalogSettings, catalogShape } from './iceberg_catalog.ts'
 
 /** Settings of the lake in an object store, as written. */
 
@@ -20,6 +22,8 @@ export type RemoteLakeSettings = {
   /** Read for each publish, so that new keys need no restart. Null for the SDK's own chain of credentials. */
   readonly keyFiles: { readonly id: string; readonly secret: string } | null
   readonly formats: readonly FormatName[]
+  /** Who keeps the Iceberg tables; null if their own files do. */
+  readonly catalog: CatalogSettings | null
   /** A snapshot is published this long after the one before, or later. */
   readonly intervalMs: number
   /** How long a snapshot stays after a newer one appeared. */
@@ -72,24 +76,35 @@ export const remoteLakeShape = {
   S3_PATH_STYLE: z.enum(['on', 'off']).optional(),
   S3_ACCESS_KEY_ID_FILE: z.string().optional(),
   S3_SECRET_ACCESS_KEY_FILE: z.string().optional(),
+  ...catalogShape,
 }
 
 type Values = z.output<z.ZodObject<typeof remoteLakeShape>>
 
-/** Null if the lake stays on this machine alone. */
+/**
+ * Null if the lake stays on this machine alone.
+ * @throws FatalError (usage) if the settings do not fit together.
+ */
 export function remoteLakeSettings(
   values: Values,
-  times: Pick<RemoteLakeSettings, 'keepMs' | 'intervalMs'>,
+  given: Pick<RemoteLakeSettings, 'keepMs' | 'intervalMs'> & { readonly company: string },
 ): RemoteLakeSettings | null {
   const { LAKE_URL: at, S3_ACCESS_KEY_ID_FILE: id, S3_SECRET_ACCESS_KEY_FILE: secret } = values
   if (at === undefined) return null
+  if ((id === undefined) !== (secret === undefined))
+    throw new FatalError(
+      'S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE belong together. Set both.',
+      EXIT.usage,
+    )
   const { S3_ENDPOINT: url = null, S3_PATH_STYLE: style = url === null ? 'off' : 'on' } = values
+  const { company, ...times } = given
   return {
     ...at,
     region: values.S3_REGION,
     endpoint: url,
     pathStyle: style === 'on',
     formats: values.LAKE_FORMATS,
+    catalog: values.LAKE_FORMATS.includes('iceberg') ? catalogSettings(values, company) : null,
     ...times,
     keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
   }

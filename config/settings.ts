@@ -254,6 +254,7 @@ export function readSettings(environment: Environment): Settings {
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     lake: lakeSettings(values),
     remoteLake: remoteLakeSettings(values, {
+      company: values.COMPANY,
       keepMs: values.LAKE_KEEP,
       intervalMs: values.LAKE_PUBLISH_INTERVAL,
     }),

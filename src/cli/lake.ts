@@ -9,7 +9,7 @@ import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { requireLatest } from '#src/store/lake/latest.ts'
 import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
-import { publishTo, withS3 } from '#src/store/remote/follow.ts'
+import { publishTo, withS3, withTables } from '#src/store/remote/follow.ts'
 import { type Latest, readLatest } from '#src/store/remote/latest.ts'
 import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { rowsOfParquet } from '#src/store/remote/parquet_bytes.ts'
@@ -48,6 +48,8 @@ export function lakeCommand(environment: Environment): Command {
       ),
     )
 }
+
+const KEEPERS = ['iceberg', 'catalog', 'delta'] as const
 
 type Part = (
   remote: RemoteLakeSettings,
@@ -88,7 +90,8 @@ function fail(error: unknown): never {
 const publishNow: Part = async (settings, { paths, now }) => {
   const { lake, temporary, remote: path } = paths
   const manifest = await requireLatest(lake)
-  const result = await publishTo({ settings, lake, temporary, path, manifest, now: now() })
+  const request = { settings, lake, temporary, path, manifest, now: now(), isThorough: true }
+  const result = await publishTo(request)
   const { written, snapshot, uploaded, bytesUploaded } = result
   const text = written
     ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
@@ -98,9 +101,10 @@ const publishNow: Part = async (settings, { paths, now }) => {
 
 const vacuumNow: Part = async (settings, { paths, now }) => {
   const { company } = paths
-  const { keepMs, formats } = settings
-  const request = { company, formats, keepMs, now: now() }
-  const result = await withS3(settings, store => vacuumRemote(store, request))
+  const { keepMs } = settings
+  const result = await withTables(settings, company, ({ store, formats }) =>
+    vacuumRemote(store, { company, formats, keepMs, now: now() }),
+  )
   const { snapshotsRemoved, snapshotsKept, objectsRemoved, bytesRemoved } = result
   const objects = `${counted(objectsRemoved, 'object')} (${Math.ceil(bytesRemoved / 1000)} kB)`
   const text = `Removed ${counted(snapshotsRemoved, 'snapshot')} and ${objects}; ${counted(snapshotsKept, 'snapshot')} kept.\n`
@@ -117,8 +121,8 @@ const showStatus: Part = async (settings, { paths }) => {
   const lines = [
     `Place     ${root}/${paths.company}/lake`,
     `Snapshot  ${latest.snapshot ?? 'none yet'}${latest.published_at ? `, as of ${latest.published_at}` : ''}`,
-    ...settings.formats.map(
-      format => `${format.padEnd(10)}${counted(Object.keys(latest[format] ?? {}).length, 'table')}`,
+    ...KEEPERS.filter(keeper => latest[keeper]).map(
+      keeper => `${keeper.padEnd(10)}${counted(Object.keys(latest[keeper] ?? {}).length, 'table')}`,
     ),
     ...(latest.pending ? [`Begun     ${latest.pending.snapshot}; the next publish finishes it`] : []),
   ]
@@ -127,12 +131,12 @@ const showStatus: Part = async (settings, { paths }) => {
 
 const verifyNow: Part = async (settings, { paths }) => {
   const db = await Database.open(':memory:', { threads: 1 })
-  const tables = await withS3(settings, async store => {
+  const tables = await withTables(settings, paths.company, async ({ store, formats }) => {
     const latest = await requireRemote(store, paths.company)
     const directory = join(snapshotsDirectory(paths.lake), latest.snapshot ?? '')
     const local = latest.snapshot === null ? null : await readManifest(directory)
     const parquet = (bytes: Buffer, sql: string) => rowsOfParquet(db, paths.temporary, bytes, sql)
-    return await verifyRemote(store, { formats: settings.formats, latest, local, parquet })
+    return await verifyRemote(store, { formats, latest, local, parquet })
   }).finally(() => db.close())
   const problems = tables.flatMap(({ table, problems }) => problems.map(problem => `${table}: ${problem}\n`))
   const text = `${describeTables(tables)}${problems.length > 0 ? problems.join('') : 'Everything is there.\n'}`

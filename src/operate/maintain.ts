@@ -65,10 +65,11 @@ async function vacuumed({
   if (remoteLake === null) return null
   // Loaded only if there is an object store.
   const { vacuumRemote } = await import('#src/store/remote/vacuum.ts')
-  const { withS3 } = await import('#src/store/remote/follow.ts')
-  const { keepMs, formats } = remoteLake
-  const request = { company, formats, keepMs, now: now() }
-  return await withS3(remoteLake, store => vacuumRemote(store, request)).then(
+  const { withTables } = await import('#src/store/remote/follow.ts')
+  const { keepMs } = remoteLake
+  return await withTables(remoteLake, company, ({ store, formats }) =>
+    vacuumRemote(store, { company, formats, keepMs, now: now() }),
+  ).then(
     ({ snapshotsRemoved, objectsRemoved }) => ({
       snapshots_removed: snapshotsRemoved,
       objects_removed: objectsRemoved,

@@ -1,12 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { decodeManifest, decodeManifestList } from '#src/store/remote/iceberg/manifests.ts'
 import type { TableMetadata } from '#src/store/remote/iceberg/metadata.ts'
 import { companyDirectory, type Environment } from '#test/support/project.ts'
 import {
   bytesAt,
   expectSameValues,
+  filesOfList,
   LAKE,
   latestLocal,
   latestOf,
@@ -22,17 +22,10 @@ import { BUCKET, type S3Server, type Stored } from '#tools/s3_server.ts'
 const metadataOf = (s3: S3Server, table: string, version = latestOf(s3).iceberg?.[table]) =>
   JSON.parse(bytesAt(s3, `${table}/metadata/v${version}.metadata.json`).toString()) as TableMetadata
 
-/** Below the company's tables. */
-const keyOf = (uri: string) => uri.slice(`s3://${BUCKET}/${LAKE}/`.length)
-
 /** The files of a table's snapshot, as a reader finds them. */
 async function filesOf(s3: S3Server, table: string, snapshotId: number) {
   const snapshot = metadataOf(s3, table).snapshots.find(one => one['snapshot-id'] === snapshotId)
-  const read = (uri: string) => bytesAt(s3, keyOf(uri))
-  const lists = await decodeManifestList(read(snapshot?.['manifest-list'] ?? ''))
-  const entries = await Promise.all(lists.map(list => decodeManifest(read(list.manifest_path))))
-  const files = entries.flat().filter(({ status }) => status !== 2)
-  return files.map(({ data_file }) => ({ key: keyOf(data_file.file_path), rows: data_file.record_count }))
+  return await filesOfList(s3, snapshot?.['manifest-list'] ?? '')
 }
 
 /** By the tag of the snapshot. */

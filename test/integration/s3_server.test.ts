@@ -20,6 +20,7 @@ async function opened() {
     endpoint: s3.url,
     pathStyle: true,
     formats: ['iceberg'],
+    catalog: null,
     keepMs: 0,
     intervalMs: 0,
     keyFiles,

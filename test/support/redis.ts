@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished, TestRunner } from 'vitest'
+import { messageOf } from '#src/platform/errors.ts'
 import { freePort, type RedisProcess, startRedisProcess } from '#tools/redis_process.ts'
 import { temporaryDirectory } from './project.ts'
 
@@ -38,14 +39,13 @@ export async function startOwnRedis({
 } = {}): Promise<OwnRedis> {
   const binary = inject('redisBinary')
   if (binary === null) throw new Error('redis-server is not installed. Use test.skipIf(!canOwnRedis).')
-  const options = {
+  const { options, process } = await startOnFreePort({
     binary,
-    port: await freePort(),
     directory: await temporaryDirectory(),
     ...(password === undefined ? {} : { password }),
     args,
-  }
-  let running: RedisProcess | null = await startRedisProcess(options)
+  })
+  let running: RedisProcess | null = process
   const end = async (how: 'stop' | 'kill') => {
     const ending = running
     running = null
@@ -59,6 +59,20 @@ export async function startOwnRedis({
     start: async () => {
       running ??= await startRedisProcess(options)
     },
+  }
+}
+
+type RedisOptions = Parameters<typeof startRedisProcess>[0]
+
+/** Another program may take the port meanwhile, or the one 10,000 above it, which a cluster also needs. */
+async function startOnFreePort(given: Omit<RedisOptions, 'port'>) {
+  for (let tries = 1; ; tries += 1) {
+    const options: RedisOptions = { ...given, port: await freePort() }
+    try {
+      return { options, process: await startRedisProcess(options) }
+    } catch (error) {
+      if (tries === 3 || !/Address already in use/.test(messageOf(error))) throw error
+    }
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { CATALOG } from '#schema/marts.ts'
 import { TABLES } from '#schema/tables.ts'
+import { decodeManifest, decodeManifestList, STATUS } from '#src/store/remote/iceberg/manifests.ts'
 import type { Latest } from '#src/store/remote/latest.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
@@ -55,6 +56,18 @@ export function latestOf(s3: S3Server): Latest {
 /** The name of the local lake's latest snapshot. */
 export async function latestLocal(environment: Environment): Promise<string> {
   return (await realpath(join(companyDirectory(environment), 'lake/latest'))).split('/').at(-1) as string
+}
+
+/** Below the company's tables. */
+const keyOf = (uri: string) => uri.slice(`s3://${BUCKET}/${LAKE}/`.length)
+
+/** The files of an Iceberg table's snapshot, as a reader finds them. */
+export async function filesOfList(s3: S3Server, manifestList: string): Promise<Named[]> {
+  const read = (uri: string) => bytesAt(s3, keyOf(uri))
+  const lists = await decodeManifestList(read(manifestList))
+  const entries = await Promise.all(lists.map(list => decodeManifest(read(list.manifest_path))))
+  const files = entries.flat().filter(({ status }) => status !== STATUS.deleted)
+  return files.map(({ data_file }) => ({ key: keyOf(data_file.file_path), rows: data_file.record_count }))
 }
 
 /** A data file, as the metadata of a table names it. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
@@ -22,11 +23,12 @@ export async function checkObjectStore({ paths, remoteLake, quick }: StoreOption
   const { withS3 } = await import('#src/store/remote/follow.ts')
   return await withS3(remoteLake, async store => [
     await checkLatest(store, paths),
+    ...(remoteLake.catalog ? [await checkCatalog(remoteLake.catalog)] : []),
     ...(quick ? [] : [await checkRace(store, paths.company)]),
   ]).catch(error => {
     if (!(error instanceof RemoteError)) throw error
     const what = `cannot be checked: ${error.message.replace(/\.$/, '')}`
-    return [problem(CHECK, 'The object store', what, 'See LAKE_URL and the S3_ settings')]
+    return [problem(CHECK, 'The object store', what, 'See LAKE_URL, and the S3_ and ICEBERG_ settings')]
   })
 }
 
@@ -40,6 +42,25 @@ async function checkLatest(store: ObjectStore, { company, lake }: CompanyPaths):
     ? `has a publish of ${there.pending.snapshot} that is not finished`
     : `has ${there?.snapshot ?? 'no snapshot'}; the local lake has ${here ?? 'none'}`
   return warning(CHECK, store.root, has, 'The next run brings it there, or `npm run lake -- publish`')
+}
+
+/** Whether the catalog answers, lets us in, and has the company's tables. */
+async function checkCatalog(settings: CatalogSettings): Promise<Finding> {
+  const { openRestCatalog } = await import('#src/store/remote/iceberg/rest_catalog.ts')
+  const catalog = await openRestCatalog(settings)
+  try {
+    const has = (await catalog.load('editais')) !== null
+    const what = `has the tables of ${settings.namespace.join('.')}`
+    if (has) return ok(CHECK, catalog.name, `${catalog.name} ${what}`)
+    return warning(
+      CHECK,
+      catalog.name,
+      `${what.replace('has', 'has not yet')}`,
+      'Run `npm run lake -- publish`',
+    )
+  } finally {
+    catalog.close()
+  }
 }
 
 /** Creates an object many times at once: a store that lets two win would let two workers overwrite each other. */

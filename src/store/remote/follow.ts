@@ -2,6 +2,8 @@ import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { explain } from '#src/platform/errors.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import type { Manifest } from '../lake/manifest.ts'
+import type { Formats } from './format.ts'
+import { withFormats } from './formats.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
 import { publishRemote, type RemotePublished } from './publish.ts'
 import { openS3 } from './s3.ts'
@@ -15,6 +17,7 @@ export type FollowRequest = {
   readonly path: string
   readonly manifest: Manifest
   readonly now: Date
+  readonly isThorough?: boolean
 }
 
 /**
@@ -39,8 +42,7 @@ export async function followRemote(request: FollowRequest): Promise<string | nul
 
 /** @throws RemoteError, after it has remembered it. */
 export async function publishTo(request: FollowRequest): Promise<RemotePublished> {
-  const { settings, lake, temporary, path, manifest, now } = request
-  const { formats } = settings
+  const { settings, lake, temporary, path, manifest, now, isThorough = false } = request
   const before = await readRemoteState(path)
   const tried_at = now.toISOString()
   const known = { snapshot: null, published_at: null, pending: null, ...before, tried_at, due_at: null }
@@ -53,8 +55,8 @@ export async function publishTo(request: FollowRequest): Promise<RemotePublished
   }
   const db = await Database.open(':memory:', { threads: 1 })
   try {
-    const published = await withS3(settings, store =>
-      publishRemote(store, db, { formats, lake, temporary, manifest, now, onBegin }),
+    const published = await withTables(settings, manifest.company, ({ store, formats }) =>
+      publishRemote(store, db, { formats, lake, temporary, manifest, now, isThorough, onBegin }),
     )
     const { snapshot } = published
     const done = { pending: null, error: null, behind_since: null, due_at: null }
@@ -79,6 +81,17 @@ export async function withS3<T>(
   } finally {
     store.close()
   }
+}
+
+/** With the object store, and a company's tables there. */
+export async function withTables<T>(
+  settings: RemoteLakeSettings,
+  company: string,
+  use: (opened: { readonly store: ObjectStore; readonly formats: Formats }) => Promise<T>,
+): Promise<T> {
+  return await withS3(settings, store =>
+    withFormats(store, settings, company, formats => use({ store, formats })),
+  )
 }
 
 function errorOf(error: unknown): string {

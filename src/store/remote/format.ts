@@ -1,8 +1,11 @@
+import type { FormatName } from '#config/remote_lake.ts'
 import type { RemoteTable } from './columns.ts'
-import type { ObjectStore } from './objects.ts'
 import type { ColumnStatistics } from './statistics.ts'
 
 /** What each of the open table formats does for a publish. All of them name the same data files. */
+
+/** How tables are kept: Iceberg tables by their own files, or by a catalog. */
+export type TableKeeper = FormatName | 'catalog'
 
 /** A data file of a table: `path` relative to the table. */
 export type RemoteFile = { readonly path: string; readonly rows: number; readonly bytes: number }
@@ -26,6 +29,7 @@ export type OpenTable = {
   /** Paths of the files that it has now. */
   readonly files: ReadonlySet<string>
   /**
+   * Readers may see it only after `finish`.
    * @returns the version that has exactly the wanted files; the present one if that has them.
    * @throws RemoteError if another program was faster.
    */
@@ -40,21 +44,29 @@ export type OpenTable = {
 export type ReadParquet = (bytes: Buffer, sql: string) => Promise<readonly object[]>
 
 export type Expiry = { readonly keepMs: number; readonly now: Date }
-/** Keys of objects, relative to the store's root. */
 export type Expired = {
   readonly version: number | null
   readonly removed: number
   readonly kept: number
-  /** What the table still names, its own metadata included. */
-  readonly named: ReadonlySet<string>
-  /** What only forgotten states named: no publish is about to name it. */
+  /** Whether the table still names the object with this key, or it is not ours. */
+  readonly isNamed: (key: string) => boolean
+  /** Keys of what only forgotten states named: no publish is about to name it. */
   readonly superseded: ReadonlySet<string>
 }
 
+/** The tables of one company, in one format. */
 export type TableFormat = {
   /**
    * @param known the version that the last complete publish left; a newer one may be there. Null if it is not known.
    * @throws RemoteError if another program committed to the table, or removed parts of it.
    */
-  open(store: ObjectStore, directory: string, known: number | null): Promise<OpenTable>
+  open(table: string, known: number | null): Promise<OpenTable>
+  /**
+   * Makes visible what was committed.
+   * @throws RemoteError if another program was faster, or it is not certain that all of it is visible.
+   */
+  finish(): Promise<void>
+  close(): void
 }
+
+export type Formats = ReadonlyMap<TableKeeper, TableFormat>

@@ -1,4 +1,4 @@
-import type { FormatName } from '#config/remote_lake.ts'
+import type { TableKeeper } from './format.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
 
 /** `lake/latest.json` of a company in the object store: what readers that want all tables at once begin with. */
@@ -13,8 +13,8 @@ export type Latest = {
   /** A publish that has begun. The next one finishes it, because some tables may have its snapshot already. */
   readonly pending: { readonly snapshot: string; readonly at: string } | null
 } & {
-  /** The version of each table, by the formats that are published. */
-  readonly [format in FormatName]?: Readonly<Record<string, number>>
+  /** The version of each table, by the formats that are published; in a catalog, the id of its snapshot. */
+  readonly [format in TableKeeper]?: Readonly<Record<string, number>>
 }
 
 /** With the tag of the object that it is from. */
@@ -27,6 +27,11 @@ export function nothingPublished(company: string): Latest {
 /** Where a table's objects are. */
 export function tableKey(company: string, table: string): string {
   return `${company}/lake/${table}`
+}
+
+/** All tables that were published in these formats. */
+export function tableNames(latest: Latest, formats: ReadonlyMap<TableKeeper, unknown>): ReadonlySet<string> {
+  return new Set([...formats.keys()].flatMap(format => Object.keys(latest[format] ?? {})))
 }
 
 function latestKey(company: string): string {

@@ -1,11 +1,10 @@
 import { join } from 'node:path'
-import type { FormatName } from '#config/remote_lake.ts'
+import { isDeepStrictEqual } from 'node:util'
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
 import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
-import type { OpenTable, RemoteFile } from './format.ts'
-import { FORMATS } from './formats.ts'
+import type { Formats, OpenTable, RemoteFile, TableKeeper } from './format.ts'
 import {
   type Latest,
   nothingPublished,
@@ -27,7 +26,7 @@ export type RemotePublished = {
 }
 
 export type RemoteRequest = {
-  readonly formats: readonly FormatName[]
+  readonly formats: Formats
   /** The local one. */
   readonly lake: string
   /** For files that are not needed afterwards. */
@@ -35,6 +34,8 @@ export type RemoteRequest = {
   /** Of its latest snapshot. */
   readonly manifest: Manifest
   readonly now: Date
+  /** Whether each table is opened, even if the snapshot was published: something may have happened to it. */
+  readonly isThorough?: boolean
   /** Called before the first table gets a snapshot: from then on, its local files must stay until it is published. */
   readonly onBegin: (snapshot: string) => Promise<void>
 }
@@ -53,22 +54,31 @@ export async function publishRemote(
   db: Database,
   request: RemoteRequest,
 ): Promise<RemotePublished> {
-  const { formats, lake, manifest, now } = request
+  const { formats, lake, manifest, now, isThorough = false } = request
   const { snapshot, company } = manifest
   let published = await readLatest(store, company)
   assertNotOlder(published?.latest ?? null, manifest)
   const uploads = { uploaded: 0, bytesUploaded: 0 }
   const { pending = null, snapshot: before = null } = published?.latest ?? {}
-  const isInAll = formats.every(format => published?.latest[format])
-  if (before === snapshot && pending === null && isInAll) return { snapshot, written: false, ...uploads }
+  const isInAll = [...formats.keys()].every(format => published?.latest[format])
+  if (before === snapshot && pending === null && isInAll && !isThorough)
+    return { snapshot, written: false, ...uploads }
   const context = { ...request, store, db, uploads }
   if (pending !== null && pending.snapshot !== snapshot) {
     const unfinished = await readManifest(join(snapshotsDirectory(lake), pending.snapshot))
     // Without its files, for example on another machine, some tables stay one snapshot ahead until the next.
     if (unfinished) published = await bring(context, published, unfinished, new Date(pending.at))
   }
-  await bring(context, published, manifest, timeAfter(published?.latest ?? null, snapshot, now))
-  return { snapshot, written: true, ...uploads }
+  const done = await bring(context, published, manifest, timeAfter(published?.latest ?? null, snapshot, now))
+  const written = before !== snapshot || hasChanged([...formats.keys()], published?.latest, done.latest)
+  return { snapshot, written, ...uploads }
+}
+
+/** Whether a table got a version, which it does only if something was missing there. */
+function hasChanged(formats: readonly TableKeeper[], before: Latest | undefined, after: Latest): boolean {
+  const versions = (latest: Latest | undefined) =>
+    formats.flatMap(format => Object.entries(latest?.[format] ?? {}).map(pair => `${format} ${pair}`)).sort()
+  return !isDeepStrictEqual(versions(before), versions(after))
 }
 
 type Context = Omit<RemoteRequest, 'manifest' | 'now'> & {
@@ -81,7 +91,7 @@ type Context = Omit<RemoteRequest, 'manifest' | 'now'> & {
 type Part = {
   readonly table: RemoteTable
   readonly files: readonly File[]
-  readonly opened: ReadonlyMap<FormatName, OpenTable>
+  readonly opened: ReadonlyMap<TableKeeper, OpenTable>
 }
 
 async function bring(
@@ -98,8 +108,8 @@ async function bring(
   await context.onBegin(snapshot)
   const begun: Latest = { ...latest, pending: { snapshot, at: at.toISOString() } }
   const begunTag = await replaceLatest(store, begun, before?.tag ?? null)
-  const versions = new Map(formats.map(format => [format, {} as Record<string, number>]))
-  const waiting = parts.flatMap(part => formats.map(format => ({ part, format })))
+  const versions = new Map([...formats.keys()].map(format => [format, {} as Record<string, number>]))
+  const waiting = parts.flatMap(part => [...formats.keys()].map(format => ({ part, format })))
   await runConcurrently(COMMITS_AT_ONCE, async stopped => {
     for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
       const { part, format } = next
@@ -107,6 +117,7 @@ async function bring(
       Object.assign(versions.get(format) ?? {}, { [part.table.name]: version })
     }
   })
+  for (const format of formats.values()) await format.finish()
   // A format that is no longer published is not named any more: it would show an old state.
   const done: Latest = {
     ...{ format: 1, company, snapshot, data_version, published_at: at.toISOString(), pending: null },
@@ -116,15 +127,15 @@ async function bring(
 }
 
 /** Marts that are not written as files have no part. */
-async function openAll({ store, formats }: Context, manifest: Manifest, latest: Latest): Promise<Part[]> {
+async function openAll({ formats }: Context, manifest: Manifest, latest: Latest): Promise<Part[]> {
   const parts = REMOTE_TABLES.map(table => ({ table, files: filesOf(table, manifest) }))
   const present = parts.filter(({ files }) => files.length > 0)
   return await Promise.all(
     present.map(async ({ table, files }) => {
       const { name } = table
-      const opened = formats.map(async format => {
+      const opened = [...formats].map(async ([format, tables]) => {
         const known = latest[format]?.[name] ?? null
-        return [format, await FORMATS[format].open(store, tableKey(latest.company, name), known)] as const
+        return [format, await tables.open(name, known)] as const
       })
       return { table, files, opened: new Map(await Promise.all(opened)) }
     }),
@@ -135,7 +146,7 @@ async function commitPart(
   context: Context,
   manifest: Manifest,
   { table, files, opened }: Part,
-  { format, at }: { readonly format: FormatName; readonly at: Date },
+  { format, at }: { readonly format: TableKeeper; readonly at: Date },
 ): Promise<number> {
   const { db, temporary } = context
   const local = new Map(files.map(file => [file.path, file.local]))

@@ -1,7 +1,5 @@
-import type { FormatName } from '#config/remote_lake.ts'
-import type { Expired, Expiry } from './format.ts'
-import { FORMATS } from './formats.ts'
-import { type Latest, readLatest, replaceLatest, tableKey, type Versioned } from './latest.ts'
+import type { Expired, Expiry, Formats, TableKeeper } from './format.ts'
+import { type Latest, readLatest, replaceLatest, tableKey, tableNames, type Versioned } from './latest.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
 
 export type Vacuumed = {
@@ -12,7 +10,7 @@ export type Vacuumed = {
   readonly bytesRemoved: number
 }
 
-export type VacuumRequest = Expiry & { readonly company: string; readonly formats: readonly FormatName[] }
+export type VacuumRequest = Expiry & { readonly company: string; readonly formats: Formats }
 
 /** Objects that nothing names are removed only when they are older: a publish may be about to name them. */
 const GRACE_MS = 24 * 3_600_000
@@ -25,13 +23,13 @@ const GRACE_MS = 24 * 3_600_000
 export async function vacuumRemote(store: ObjectStore, request: VacuumRequest): Promise<Vacuumed> {
   const { company, formats, now } = request
   const { latest, tag } = await requirePublished(store, company)
-  const tables = new Set(formats.flatMap(format => Object.keys(latest[format] ?? {})))
-  const versions: Partial<Record<FormatName, Record<string, number>>> = {}
+  const tables = tableNames(latest, formats)
+  const versions: Partial<Record<TableKeeper, Record<string, number>>> = {}
   const expired = new Map<string, readonly Expired[]>()
   for (const table of tables) {
     const each: Expired[] = []
-    for (const format of formats) {
-      const one = await expireTable(store, latest, { format, table, older: request })
+    for (const format of formats.keys()) {
+      const one = await expireTable(latest, { formats, format, table, older: request })
       if (one === null) continue
       each.push(one)
       if (one.version !== null) versions[format] = { ...versions[format], [table]: one.version }
@@ -60,14 +58,14 @@ async function requirePublished(store: ObjectStore, company: string): Promise<Ve
 
 /** Null if the table is not published in this format. */
 async function expireTable(
-  store: ObjectStore,
   latest: Latest,
-  { format, table, older }: { format: FormatName; table: string; older: Expiry },
+  about: { formats: Formats; format: TableKeeper; table: string; older: Expiry },
 ): Promise<Expired | null> {
+  const { formats, format, table, older } = about
   const known = latest[format]?.[table]
   if (known === undefined) return null
-  const opened = await FORMATS[format].open(store, tableKey(latest.company, table), known)
-  return await opened.expire(older)
+  const opened = await formats.get(format)?.open(table, known)
+  return (await opened?.expire(older)) ?? null
 }
 
 /** What forgotten states alone named goes at once, everything else that has no name when it is old. */
@@ -83,7 +81,7 @@ async function removeUnnamed(
   const { directory, each, now, removed } = about
   const unnamed: string[] = []
   for await (const { key, bytes, modified } of store.list(`${directory}/`)) {
-    if (each.some(({ named }) => named.has(key))) continue
+    if (each.some(({ isNamed }) => isNamed(key))) continue
     const isSuperseded = each.some(({ superseded }) => superseded.has(key))
     if (!isSuperseded && now.getTime() - modified.getTime() <= GRACE_MS) continue
     unnamed.push(key)

@@ -1,15 +1,13 @@
-import type { FormatName } from '#config/remote_lake.ts'
 import { counted, formatCount } from '#src/platform/count.ts'
 import type { Manifest } from '../lake/manifest.ts'
-import type { ReadParquet, RemoteFile } from './format.ts'
-import { FORMATS } from './formats.ts'
-import { type Latest, tableKey } from './latest.ts'
+import type { Formats, ReadParquet, RemoteFile, TableKeeper } from './format.ts'
+import { type Latest, tableKey, tableNames } from './latest.ts'
 import type { ObjectStore } from './objects.ts'
 
 /** One table of the object store, compared with the objects that are there and with the local lake. */
 export type Verified = {
   readonly table: string
-  readonly format: FormatName
+  readonly format: TableKeeper
   readonly files: number
   readonly rows: number
   readonly bytes: number
@@ -18,7 +16,7 @@ export type Verified = {
 }
 
 export type VerifyRequest = {
-  readonly formats: readonly FormatName[]
+  readonly formats: Formats
   readonly latest: Latest
   /** The local snapshot of the same name; null if it is gone: then rows are not compared. */
   readonly local: Manifest | null
@@ -29,9 +27,9 @@ export type VerifyRequest = {
 export async function verifyRemote(store: ObjectStore, request: VerifyRequest): Promise<Verified[]> {
   const { formats, latest } = request
   const verified: Verified[] = []
-  for (const table of new Set(formats.flatMap(format => Object.keys(latest[format] ?? {})))) {
+  for (const table of tableNames(latest, formats)) {
     const sizes = await sizesOf(store, tableKey(latest.company, table))
-    for (const format of formats)
+    for (const format of formats.keys())
       verified.push(await verifyTable(store, { ...request, table, format, sizes }))
   }
   return verified
@@ -47,15 +45,15 @@ async function sizesOf(store: ObjectStore, directory: string): Promise<ReadonlyM
 
 type One = VerifyRequest & {
   readonly table: string
-  readonly format: FormatName
+  readonly format: TableKeeper
   readonly sizes: ReadonlyMap<string, number>
 }
 
 async function verifyTable(store: ObjectStore, one: One): Promise<Verified> {
-  const { table, format, latest, local, parquet, sizes } = one
+  const { table, format, formats, latest, local, parquet, sizes } = one
   const known = latest[format]?.[table] ?? null
-  const { read } = await FORMATS[format].open(store, tableKey(latest.company, table), known)
-  const files = await read(parquet)
+  const opened = await formats.get(format)?.open(table, known)
+  const files = (await opened?.read(parquet)) ?? []
   const rows = files.reduce((sum, file) => sum + file.rows, 0)
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   const problems = files.flatMap(file =>

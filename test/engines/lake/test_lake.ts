@@ -84,6 +84,7 @@ async function settingsOf(directory: string, endpoint: string): Promise<RemoteLa
     endpoint,
     pathStyle: true,
     formats: FORMAT_NAMES,
+    catalog: null,
     keepMs: 0,
     intervalMs: 0,
     keyFiles,

@@ -1,5 +1,6 @@
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { Commit, Expired, Expiry, OpenTable, ReadParquet, RemoteFile, TableFormat } from '../format.ts'
+import { tableKey } from '../latest.ts'
 import { create, type ObjectStore, RemoteError } from '../objects.ts'
 import { type Action, add, commitInfo, metaData, type Note, protocol, schemaHash } from './actions.ts'
 import { CHECKPOINT_EVERY, readCheckpoint, writeCheckpoint } from './checkpoint.ts'
@@ -9,18 +10,24 @@ import { commitPath, hintPath, logOf, versionOf } from './paths.ts'
  * Delta tables: commit `N` is `_delta_log/<N>.json`, created only if it is not there, so that one writer at a time can win.
  * Each of our commits lists all files of the table, so that a publish reads one object.
  */
-export const DELTA: TableFormat = {
-  async open(store, directory, known) {
-    const base = await newestCommit(store, directory, known)
-    const files = new Set(base?.note.files)
-    return {
-      version: base?.version ?? null,
-      files,
-      commit: wanted => commit(store, directory, base, wanted),
-      read: parquet => readLog(store, directory, base?.version ?? null, parquet),
-      expire: older => expire(store, directory, base, older),
-    } satisfies OpenTable
-  },
+export function deltaTables(store: ObjectStore, company: string): TableFormat {
+  return {
+    open: (table, known) => openTable(store, tableKey(company, table), known),
+    finish: async () => {},
+    close() {},
+  }
+}
+
+async function openTable(store: ObjectStore, directory: string, known: number | null): Promise<OpenTable> {
+  const base = await newestCommit(store, directory, known)
+  const files = new Set(base?.note.files)
+  return {
+    version: base?.version ?? null,
+    files,
+    commit: wanted => commit(store, directory, base, wanted),
+    read: parquet => readLog(store, directory, base?.version ?? null, parquet),
+    expire: older => expire(store, directory, base, older),
+  }
 }
 
 const READS_AT_ONCE = 16
@@ -179,11 +186,12 @@ async function expire(
   const filesOf = (some: readonly Base[]) =>
     some.flatMap(({ note }) => note.files.map(path => `${directory}/${path}`))
   const forgotten = commits.filter(one => !kept.includes(one))
+  const named = new Set([hintPath(directory), ...logs.filter(isNeeded), ...filesOf(kept)])
   return {
     version: base?.version ?? null,
     removed: forgotten.filter(({ version }) => version < from).length,
     kept: kept.length,
-    named: new Set([hintPath(directory), ...logs.filter(isNeeded), ...filesOf(kept)]),
+    isNamed: key => named.has(key),
     superseded: new Set([...logs.filter(key => !isNeeded(key)), ...filesOf(forgotten)]),
   }
 }

@@ -99,6 +99,7 @@ export function withSchema(metadata: TableMetadata, table: RemoteTable): TableMe
     return { id, name, required: false, type: TYPES[type], doc: comment }
   })
   const properties = {
+    ...metadata.properties,
     // Commits of other programs, and their clean-ups, would remove files that a kept snapshot names.
     'gc.enabled': 'false',
     comment: table.comment,

@@ -1,46 +1,115 @@
-import type { Expired, Expiry, OpenTable, TableFormat } from '../format.ts'
-import type { ObjectStore } from '../objects.ts'
-import {
-  commit,
-  commitMetadata,
-  filesOf,
-  hintPath,
-  keyOf,
-  metadataPath,
-  objectsOf,
-  openTable,
-  type Table,
-} from './commit.ts'
-import { keeping, SNAPSHOT_TAG } from './metadata.ts'
+import type { Commit, Expired, Expiry, OpenTable, TableFormat } from '../format.ts'
+import { uuidOf } from '../identity.ts'
+import { tableKey } from '../latest.ts'
+import { create, type ObjectStore, RemoteError } from '../objects.ts'
+import { expiry } from './expiry.ts'
+import { keeping, newTable, type TableMetadata } from './metadata.ts'
+import { assertOurs, filesOf, keyOf, nextMetadata, objectsOf, readTable, type Table } from './snapshot.ts'
 
-/** Iceberg v2 tables. */
-export const ICEBERG: TableFormat = {
-  async open(store, directory, known) {
-    const table = await openTable(store, directory, known)
-    const files = filesOf(store, table)
-    return {
-      version: table.version === 0 ? null : table.version,
-      files: new Set(files.map(({ path }) => path)),
-      commit: wanted => commit(store, table, wanted),
-      read: async () => files,
-      expire: older => expire(store, table, older),
-    } satisfies OpenTable
-  },
+/**
+ * Iceberg v2 tables without a catalog: `metadata/v<N>.metadata.json` is created only if it is not there, so that one writer
+ * at a time can win; `version-hint.text` is a courtesy to readers.
+ */
+export function icebergTables(store: ObjectStore, company: string): TableFormat {
+  return {
+    open: (name, known) => open(store, tableKey(company, name), known),
+    finish: async () => {},
+    close() {},
+  }
 }
 
-async function expire(store: ObjectStore, table: Table, older: Expiry): Promise<Expired> {
-  const names = Object.keys(table.metadata.refs).filter(ref => ref.startsWith(SNAPSHOT_TAG))
-  const snapshots = names.map(name => name.slice(SNAPSHOT_TAG.length)).sort()
-  const expired = expiredOf(snapshots, older)
+/** A table and its version, which is 0 before the first commit. */
+type FileTable = Table & { readonly version: number }
+
+async function open(store: ObjectStore, directory: string, known: number | null): Promise<OpenTable> {
+  const table = await openTable(store, directory, known)
+  const files = filesOf(store, table)
+  return {
+    version: table.version === 0 ? null : table.version,
+    files: new Set(files.map(({ path }) => path)),
+    commit: wanted => commit(store, table, wanted),
+    read: async () => files,
+    expire: older => expire(store, table, older),
+  }
+}
+
+/**
+ * @param known the version that the last complete publish left, null if that is not known; a newer one may be there.
+ * @throws RemoteError if another program committed to it, or removed parts of it.
+ */
+async function openTable(store: ObjectStore, directory: string, known: number | null): Promise<FileTable> {
+  const location = `${store.root}/${directory}`
+  const latest = await latestVersion(store, directory, known ?? (await hintedVersion(store, directory)))
+  const { version, metadata } = latest ?? { version: 0, metadata: newTable(uuidOf(location), location) }
+  return { version, ...(await readTable(store, directory, metadata)) }
+}
+
+/** @returns the number of the version that has this snapshot. */
+async function commit(store: ObjectStore, base: FileTable, wanted: Commit): Promise<number> {
+  return await commitMetadata(store, base, await nextMetadata(store, base, wanted))
+}
+
+/**
+ * Replaces a table's metadata.
+ * @param next the base's own if nothing changed: then nothing is written.
+ * @returns the number of its version.
+ * @throws RemoteError if another program was faster.
+ */
+async function commitMetadata(store: ObjectStore, base: FileTable, next: TableMetadata): Promise<number> {
+  const { directory, version, metadata } = base
+  if (next === metadata) return version
+  const path = metadataPath(directory, version + 1)
+  const logged =
+    version === 0 ? next : withLog(next, `${store.root}/${metadataPath(directory, version)}`, metadata)
+  if (!(await create(store, path, Buffer.from(JSON.stringify(logged)))))
+    throw new RemoteError(
+      `${store.root}/${path} was written by another program meanwhile. The next run publishes.`,
+    )
+  await store.put(hintPath(directory), Buffer.from(String(version + 1)))
+  return version + 1
+}
+
+/** Only without a `latest.json` that knows it. */
+async function hintedVersion(store: ObjectStore, directory: string): Promise<number | null> {
+  const hint = await store.get(hintPath(directory))
+  return hint && Number(hint.bytes.toString())
+}
+
+type Version = Pick<FileTable, 'version' | 'metadata'>
+
+/**
+ * The newest version, which may be newer than the one that the last complete publish knew.
+ * @throws RemoteError if another program committed it.
+ */
+async function latestVersion(
+  store: ObjectStore,
+  directory: string,
+  known: number | null,
+): Promise<Version | null> {
+  let latest: Version | null = null
+  for (let number = known ?? 1; ; number += 1) {
+    const found = await store.get(metadataPath(directory, number))
+    if (found === null) break
+    latest = { version: number, metadata: JSON.parse(found.bytes.toString()) as TableMetadata }
+  }
+  if (latest === null && known !== null)
+    throw new RemoteError(`${store.root}/${metadataPath(directory, known)} is gone. Somebody removed it.`)
+  if (latest) assertOurs(`${store.root}/${directory}`, latest.metadata)
+  return latest
+}
+
+async function expire(store: ObjectStore, table: FileTable, older: Expiry): Promise<Expired> {
+  const { snapshots, expired } = expiry(table.metadata, older)
   const metadata = keeping(table.metadata, expired, older.now)
   const version = await commitMetadata(store, table, metadata)
   const forgotten = table.metadata.snapshots.filter(one => !metadata.snapshots.includes(one))
   const own = [metadataPath(table.directory, version), hintPath(table.directory)]
+  const named = new Set([...own, ...(await objectsOf(store, metadata.snapshots))])
   return {
     version,
     removed: expired.size,
     kept: snapshots.length - expired.size,
-    named: new Set([...own, ...(await objectsOf(store, metadata.snapshots))]),
+    isNamed: key => named.has(key),
     superseded: new Set([...oldMetadata(store, table, older), ...(await objectsOf(store, forgotten))]),
   }
 }
@@ -53,18 +122,16 @@ function oldMetadata(store: ObjectStore, { metadata }: Table, { keepMs, now }: E
   return old.map(entry => keyOf(store, entry['metadata-file']))
 }
 
-/** What counts is when a newer one appeared: until then readers could begin to read it. Names begin with their time. */
-function expiredOf(names: readonly string[], { keepMs, now }: Expiry): ReadonlySet<string> {
-  const expired = names.filter((_, index) => {
-    const successor = names[index + 1]
-    return successor !== undefined && now.getTime() - timeOf(successor) > keepMs
-  })
-  return new Set(expired)
+function withLog(next: TableMetadata, file: string, before: TableMetadata): TableMetadata {
+  const entry = { 'metadata-file': file, 'timestamp-ms': before['last-updated-ms'] }
+  return { ...next, 'metadata-log': [...before['metadata-log'], entry] }
 }
 
-/** `20261123T070105Z-000020`. */
-function timeOf(snapshot: string): number {
-  const [, year, month, day, hour, minute, second] =
-    /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z/.exec(snapshot) ?? []
-  return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
+function metadataPath(directory: string, version: number): string {
+  return `${directory}/metadata/v${version}.metadata.json`
+}
+
+/** Where readers without a catalog learn the newest version. */
+function hintPath(directory: string): string {
+  return `${directory}/metadata/version-hint.text`
 }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { RemoteTable } from '../columns.ts'
 import type { Commit, RemoteFile } from '../format.ts'
-import { hashOf, uuidOf } from '../identity.ts'
-import { create, type ObjectStore, RemoteError } from '../objects.ts'
+import { hashOf } from '../identity.ts'
+import { type ObjectStore, RemoteError } from '../objects.ts'
 import type { ColumnStatistics } from '../statistics.ts'
 import { boundBytes } from './bounds.ts'
 import {
@@ -19,7 +19,6 @@ import {
 import {
   currentSchema,
   currentSnapshot,
-  newTable,
   SNAPSHOT_PROPERTY,
   type Snapshot,
   type TableMetadata,
@@ -29,32 +28,34 @@ import {
   withTag,
 } from './metadata.ts'
 
-/**
- * Commits to an Iceberg table without a catalog: `metadata/v<N>.metadata.json` is created only if it is not there, so
- * that one writer at a time can win; `version-hint.text` is a courtesy to readers.
- */
+/** Snapshots of an Iceberg table, whoever keeps its metadata: their manifests and lists, and the next metadata. */
 
 const READS_AT_ONCE = 16
 
 /** A table as it is in the object store. */
 export type Table = {
+  /** Where our objects are; files and manifests name them by their whole addresses. */
   readonly directory: string
-  /** 0 before the first commit. */
-  readonly version: number
   readonly metadata: TableMetadata
   /** The files of the present snapshot. */
   readonly entries: readonly ManifestEntry[]
 }
 
-/**
- * @param known the version that the last complete publish left, null if that is not known; a newer one may be there.
- * @throws RemoteError if another program committed to it, or removed parts of it.
- */
-export async function openTable(store: ObjectStore, directory: string, known: number | null): Promise<Table> {
-  const location = `${store.root}/${directory}`
-  const latest = await latestVersion(store, directory, known ?? (await hintedVersion(store, directory)))
-  const { version, metadata } = latest ?? { version: 0, metadata: newTable(uuidOf(location), location) }
-  return { directory, version, metadata, entries: await entriesOf(store, metadata) }
+export async function readTable(
+  store: ObjectStore,
+  directory: string,
+  metadata: TableMetadata,
+): Promise<Table> {
+  return { directory, metadata, entries: await entriesOf(store, metadata) }
+}
+
+/** @throws RemoteError if another program committed to the table. */
+export function assertOurs(name: string, { snapshots }: TableMetadata): void {
+  const foreign = snapshots.find(({ summary }) => summary[SNAPSHOT_PROPERTY] === undefined)
+  if (foreign)
+    throw new RemoteError(
+      `Another program committed snapshot ${foreign['snapshot-id']} to ${name}. Stop that program, and roll the table back.`,
+    )
 }
 
 /** Of the present snapshot. */
@@ -67,66 +68,11 @@ export function filesOf(store: ObjectStore, { directory, entries }: Table): Remo
   }))
 }
 
-/** @returns the number of the version that has this snapshot. */
-export async function commit(store: ObjectStore, base: Table, wanted: Commit): Promise<number> {
-  return await commitMetadata(store, base, await nextMetadata(store, base, wanted))
-}
-
 /**
- * Replaces a table's metadata.
- * @param next the base's own if nothing changed: then nothing is written.
- * @returns the number of its version.
- * @throws RemoteError if another program was faster.
+ * The metadata with the wanted snapshot; its manifest and list are written before this returns.
+ * @returns the same object if the table has this snapshot already.
  */
-export async function commitMetadata(store: ObjectStore, base: Table, next: TableMetadata): Promise<number> {
-  const { directory, version, metadata } = base
-  if (next === metadata) return version
-  const path = metadataPath(directory, version + 1)
-  const logged =
-    version === 0 ? next : withLog(next, `${store.root}/${metadataPath(directory, version)}`, metadata)
-  if (!(await create(store, path, Buffer.from(JSON.stringify(logged)))))
-    throw new RemoteError(
-      `${store.root}/${path} was written by another program meanwhile. The next run publishes.`,
-    )
-  await store.put(hintPath(directory), Buffer.from(String(version + 1)))
-  return version + 1
-}
-
-/** Only without a `latest.json` that knows it. */
-async function hintedVersion(store: ObjectStore, directory: string): Promise<number | null> {
-  const hint = await store.get(hintPath(directory))
-  return hint && Number(hint.bytes.toString())
-}
-
-type Version = Pick<Table, 'version' | 'metadata'>
-
-/**
- * The newest version, which may be newer than the one that the last complete publish knew.
- * @throws RemoteError if another program committed it.
- */
-async function latestVersion(
-  store: ObjectStore,
-  directory: string,
-  known: number | null,
-): Promise<Version | null> {
-  let latest: Version | null = null
-  for (let number = known ?? 1; ; number += 1) {
-    const found = await store.get(metadataPath(directory, number))
-    if (found === null) break
-    latest = { version: number, metadata: JSON.parse(found.bytes.toString()) as TableMetadata }
-  }
-  if (latest === null && known !== null)
-    throw new RemoteError(`${store.root}/${metadataPath(directory, known)} is gone. Somebody removed it.`)
-  const foreign = latest?.metadata.snapshots.find(({ summary }) => summary[SNAPSHOT_PROPERTY] === undefined)
-  if (foreign)
-    throw new RemoteError(
-      `Another program committed snapshot ${foreign['snapshot-id']} to ${store.root}/${directory}. Stop that program, and roll the table back.`,
-    )
-  return latest
-}
-
-/** The same object if the table has this snapshot already. */
-async function nextMetadata(store: ObjectStore, base: Table, wanted: Commit): Promise<TableMetadata> {
+export async function nextMetadata(store: ObjectStore, base: Table, wanted: Commit): Promise<TableMetadata> {
   const { directory, metadata: before, entries } = base
   const { snapshot, at } = wanted
   const tagged = before.refs[tagOf(snapshot)]
@@ -315,20 +261,6 @@ async function readSnapshot(store: ObjectStore, snapshot: Snapshot) {
 /** Of an object whose address the metadata has. */
 export function keyOf(store: ObjectStore, uri: string): string {
   return uri.slice(store.root.length + 1)
-}
-
-function withLog(next: TableMetadata, file: string, before: TableMetadata): TableMetadata {
-  const entry = { 'metadata-file': file, 'timestamp-ms': before['last-updated-ms'] }
-  return { ...next, 'metadata-log': [...before['metadata-log'], entry] }
-}
-
-export function metadataPath(directory: string, version: number): string {
-  return `${directory}/metadata/v${version}.metadata.json`
-}
-
-/** Where readers without a catalog learn the newest version. */
-export function hintPath(directory: string): string {
-  return `${directory}/metadata/version-hint.text`
 }
 
 /** Below 2^53, so that JSON and Avro libraries of JavaScript read it. The same for the same snapshot of a table. */

@@ -1,0 +1,94 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+
+/** Settings of an Iceberg REST catalog, as written. */
+
+/** Where the catalog is, and how to sign in. */
+export type CatalogSettings = {
+  /** Without `/v1`, and without a slash at its end. */
+  readonly uri: string
+  /** Null for the catalog's only one. */
+  readonly warehouse: string | null
+  /** Levels of the company's namespace. */
+  readonly namespace: readonly string[]
+  /** Null if the catalog asks for nothing. */
+  readonly login: CatalogLogin | null
+}
+
+/** Files are read for each publish, so that a new token needs no restart. */
+export type CatalogLogin =
+  | { readonly tokenFile: string }
+  | {
+      readonly oauthUri: string
+      readonly clientId: string
+      readonly secretFile: string
+      readonly scope: string | null
+    }
+
+/** Stands for the company in a namespace. */
+const COMPANY = '{company}'
+const LEVEL = /^[A-Za-z0-9_-]+$/
+
+const address = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash)
+    return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+  const message = 'must be an address such as https://catalog.example.com/api/catalog'
+  context.addIssue({ code: 'custom', message })
+  return z.NEVER
+})
+
+const namespace = z
+  .string()
+  .refine(
+    text => text.split('.').every(level => LEVEL.test(level.replaceAll(COMPANY, 'x'))),
+    `must be a name such as editais_${COMPANY} or bi.editais_${COMPANY}, of a-z, 0-9, - and _`,
+  )
+
+const line = z.string().regex(/^[\x20-\x7e]+$/, 'must be one line of letters, digits and signs of ASCII')
+
+export const catalogShape = {
+  ICEBERG_CATALOG_URI: address.transform(url => url.replace(/\/v1$/, '')).optional(),
+  ICEBERG_WAREHOUSE: line.optional(),
+  ICEBERG_NAMESPACE: namespace.default(`editais_${COMPANY}`),
+  ICEBERG_TOKEN_FILE: z.string().optional(),
+  ICEBERG_OAUTH_URI: address.optional(),
+  ICEBERG_OAUTH_CLIENT_ID: line.optional(),
+  ICEBERG_OAUTH_CLIENT_SECRET_FILE: z.string().optional(),
+  ICEBERG_OAUTH_SCOPE: line.optional(),
+}
+
+type Values = z.output<z.ZodObject<typeof catalogShape>>
+
+/**
+ * Null if there is no catalog.
+ * @throws FatalError (usage) if the settings do not fit together.
+ */
+export function catalogSettings(values: Values, company: string): CatalogSettings | null {
+  const { ICEBERG_CATALOG_URI: uri, ICEBERG_WAREHOUSE: warehouse = null } = values
+  if (uri === undefined) return null
+  const levels = values.ICEBERG_NAMESPACE.replaceAll(COMPANY, company).split('.')
+  return { uri, warehouse, namespace: levels, login: loginOf(values, uri) }
+}
+
+function loginOf(values: Values, uri: string): CatalogLogin | null {
+  const {
+    ICEBERG_TOKEN_FILE: tokenFile,
+    ICEBERG_OAUTH_CLIENT_ID: clientId,
+    ICEBERG_OAUTH_CLIENT_SECRET_FILE: secretFile,
+    ICEBERG_OAUTH_SCOPE: scope = null,
+    // The specification's own, which many catalogs still have.
+    ICEBERG_OAUTH_URI: oauthUri = `${uri}/v1/oauth/tokens`,
+  } = values
+  if ((clientId === undefined) !== (secretFile === undefined))
+    throw new FatalError(
+      'ICEBERG_OAUTH_CLIENT_ID and ICEBERG_OAUTH_CLIENT_SECRET_FILE belong together. Set both.',
+      EXIT.usage,
+    )
+  if (tokenFile && clientId)
+    throw new FatalError('Set either ICEBERG_TOKEN_FILE or ICEBERG_OAUTH_CLIENT_ID.', EXIT.usage)
+  if (tokenFile) return { tokenFile: resolve(tokenFile) }
+  if (clientId === undefined || secretFile === undefined) return null
+  return { oauthUri, clientId, secretFile: resolve(secretFile), scope }
+}

@@ -1,0 +1,162 @@
+import type { CatalogSettings } from '#config/iceberg_catalog.ts'
+import type { RemoteTable } from '../columns.ts'
+import type { Commit, Expired, Expiry, OpenTable, TableFormat } from '../format.ts'
+import { tableKey } from '../latest.ts'
+import { type ObjectStore, RemoteError } from '../objects.ts'
+import { expiry } from './expiry.ts'
+import { currentSchema, keeping, MAIN, newTable, type TableMetadata, withSchema } from './metadata.ts'
+import { openRestCatalog, type RestCatalog } from './rest_catalog.ts'
+import { assertOurs, filesOf, nextMetadata, objectsOf, readTable, type Table } from './snapshot.ts'
+import { changeOf, type TableChange } from './updates.ts'
+
+/**
+ * Iceberg v2 tables in a REST catalog: it writes their metadata and decides who wins; data files, manifests and their lists
+ * are ours. Commits of all tables are collected, and sent as one.
+ */
+export async function catalogTables(
+  store: ObjectStore,
+  settings: CatalogSettings,
+  company: string,
+): Promise<TableFormat> {
+  const catalog = await openRestCatalog(settings)
+  const changes: TableChange[] = []
+  const opened = { store, catalog, company, changes }
+  return {
+    open: name => open(opened, name),
+    finish: () => commitAll(catalog, changes.splice(0)),
+    close: () => catalog.close(),
+  }
+}
+
+type Opened = {
+  readonly store: ObjectStore
+  readonly catalog: RestCatalog
+  readonly company: string
+  /** Not sent yet. */
+  readonly changes: TableChange[]
+}
+
+/** Whose tables they are: two companies must not share a namespace. */
+const COMPANY_PROPERTY = 'editais-sync.company'
+
+/** What a table has from its creation; the catalog itself removes old versions of its metadata. */
+const PROPERTIES = {
+  'write.metadata.delete-after-commit.enabled': 'true',
+  'write.metadata.previous-versions-max': '20',
+}
+
+async function open(opened: Opened, name: string): Promise<OpenTable> {
+  const { store, catalog, company } = opened
+  const directory = tableKey(company, name)
+  const metadata = await catalog.load(name)
+  if (metadata === null)
+    return {
+      version: null,
+      files: new Set(),
+      commit: async wanted => commit(opened, await createTable(opened, directory, wanted.table), wanted),
+      read: async () => [],
+      expire: async () => NOTHING,
+    }
+  assertOwner(catalog.nameOf(name), metadata, company)
+  const table = await readTable(store, directory, metadata)
+  const files = filesOf(store, table)
+  return {
+    version: metadata.refs[MAIN]?.['snapshot-id'] ?? null,
+    files: new Set(files.map(({ path }) => path)),
+    commit: wanted => commit(opened, table, wanted),
+    read: async () => files,
+    expire: older => expire(opened, name, table, older),
+  }
+}
+
+const NOTHING: Expired = {
+  version: null,
+  removed: 0,
+  kept: 0,
+  isNamed: () => false,
+  superseded: new Set(),
+}
+
+/** @throws RemoteError if it is not the company's, or another program committed to it. */
+function assertOwner(name: string, metadata: TableMetadata, company: string): void {
+  const owner = metadata.properties[COMPANY_PROPERTY]
+  if (owner === undefined)
+    throw new RemoteError(`The table ${name} belongs to another program. Set ICEBERG_NAMESPACE to a new one.`)
+  if (owner !== company)
+    throw new RemoteError(
+      `The table ${name} belongs to the company ${owner}. Put {company} into ICEBERG_NAMESPACE.`,
+    )
+  assertOurs(`the table ${name}`, metadata)
+}
+
+/** Empty: catalogs differ in what they accept within a transaction. */
+async function createTable({ store, catalog, company }: Opened, directory: string, table: RemoteTable) {
+  const location = `${store.root}/${directory}`
+  const described = withSchema(newTable('', location), table)
+  const metadata = await catalog.create(table.name, {
+    location,
+    schema: currentSchema(described),
+    properties: { ...PROPERTIES, ...described.properties, [COMPANY_PROPERTY]: company },
+  })
+  assertOwner(catalog.nameOf(table.name), metadata, company)
+  return await readTable(store, directory, metadata)
+}
+
+/** @returns the id of the snapshot that has exactly the wanted files. */
+async function commit({ store, changes }: Opened, table: Table, wanted: Commit): Promise<number> {
+  const next = await nextMetadata(store, table, wanted)
+  const change = changeOf(wanted.table.name, table.metadata, next)
+  if (change) changes.push(change)
+  return next['current-snapshot-id']
+}
+
+async function commitAll(catalog: RestCatalog, changes: readonly TableChange[]): Promise<void> {
+  if (changes.length === 0 || (await catalog.commit(changes))) return
+  const missing = await Promise.all(changes.map(async change => ((await isThere(catalog, change)) ? 0 : 1)))
+  if (missing.includes(1))
+    throw new RemoteError(`${catalog.name} gave no answer to a commit. The next run publishes.`)
+}
+
+/** After an answer that was lost. */
+async function isThere(catalog: RestCatalog, { table, next }: TableChange): Promise<boolean> {
+  const metadata = await catalog.load(table)
+  const has = (name: string) => metadata?.refs[name]?.['snapshot-id'] === next.refs[name]?.['snapshot-id']
+  // A catalog that keeps no tags shows the snapshot alone.
+  return metadata !== null && has(MAIN) && (!keepsTags(metadata) || Object.keys(next.refs).every(has))
+}
+
+function keepsTags({ refs, snapshots }: TableMetadata): boolean {
+  return snapshots.length === 0 || Object.keys(refs).some(name => name !== MAIN)
+}
+
+async function expire(opened: Opened, name: string, table: Table, older: Expiry): Promise<Expired> {
+  const { store, catalog } = opened
+  const { snapshots, expired } = expiry(table.metadata, older)
+  const metadata = keeping(table.metadata, expired, older.now)
+  const version = metadata['current-snapshot-id'] === -1 ? null : metadata['current-snapshot-id']
+  const change = changeOf(name, table.metadata, metadata)
+  await commitAll(catalog, change ? [change] : [])
+  const forgotten = table.metadata.snapshots.filter(one => !metadata.snapshots.includes(one))
+  const named = await objectsOf(store, metadata.snapshots)
+  // Without tags it is the catalog that keeps the history, and knows what is named.
+  const isNamed = (key: string) => named.has(key) || !isOurs(table.directory, key)
+  return {
+    version,
+    removed: expired.size,
+    kept: snapshots.length - expired.size,
+    isNamed: keepsTags(table.metadata) ? isNamed : () => true,
+    superseded: await objectsOf(store, forgotten),
+  }
+}
+
+/** Whether a publish wrote it. The catalog's metadata is its own, like what other programs put beside it. */
+function isOurs(directory: string, key: string): boolean {
+  const path = key.slice(directory.length + 1)
+  return (
+    /^data\/[^/]+-[0-9a-f]{64}\.parquet$/.test(path) ||
+    /^metadata\/(snap-\d+-)?[0-9a-f]{32}\.avro$/.test(path) ||
+    // Of a time without a catalog.
+    /^metadata\/(v\d+\.metadata\.json|version-hint\.text)$/.test(path) ||
+    path.startsWith('_delta_log/')
+  )
+}

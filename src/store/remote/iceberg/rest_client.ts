@@ -1,0 +1,215 @@
+import { readFile } from 'node:fs/promises'
+import pRetry from 'p-retry'
+import type { CatalogLogin, CatalogSettings } from '#config/iceberg_catalog.ts'
+import { messageOf, systemCode } from '#src/platform/errors.ts'
+import {
+  describeRedirect,
+  type HttpClient,
+  type HttpReply,
+  type HttpRequest,
+  isRedirect,
+  openHttpClient,
+} from '#src/platform/http/client.ts'
+import { checkKey } from '#src/platform/http/credentials.ts'
+import { NetworkError } from '#src/platform/http/network_error.ts'
+import { RemoteError } from '../objects.ts'
+
+/** Requests to an Iceberg REST catalog: who asks, and what a refusal means. */
+
+const TIMEOUT_MS = 60_000
+const CONNECTIONS = 8
+const RETRIES = 4
+const RETRY_MS = 100
+/** The metadata of a table with thousands of snapshots. */
+const MAX_BODY_BYTES = 64 * 1024 * 1024
+const MAX_TEXT = 300
+
+export type RestClient = {
+  /** As the subject of a sentence. */
+  readonly name: string
+  /** Asked again if the answer may be another one then. */
+  get(path: string): Promise<Answer>
+  /** Sent once: whoever sends it decides about an unclear answer. */
+  post(path: string, body: object): Promise<Answer>
+  /** The error for an answer that the caller has no use for. */
+  refusal(what: string, answer: Answer): RemoteError
+  close(): void
+}
+
+export type Answer = {
+  /** Null if it is not known whether the catalog carried the request out. */
+  readonly status: number | null
+  /** The body if it is a JSON object. */
+  readonly json: Readonly<Record<string, unknown>>
+  /** Why there is no status, or what the catalog says about a refusal; a clause, or empty. */
+  readonly text: string
+  /** The catalog's name of the error. */
+  readonly type: string
+}
+
+/** Sends nothing yet. */
+export function openRestClient({ uri, login }: CatalogSettings): RestClient {
+  const name = `The catalog at ${uri}`
+  const http = openClient(uri)
+  const { pathname } = new URL(uri)
+  let token: Promise<string | null> | null = null
+  const send = async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
+    token ??= tokenOf(login)
+    const known = await token
+    const answer = await ask(http, name, {
+      method,
+      path: `${pathname === '/' ? '' : pathname}/v1/${path}`,
+      headers: {
+        accept: 'application/json',
+        ...(known === null ? {} : { authorization: `Bearer ${known}` }),
+        ...(body ? { 'content-type': 'application/json' } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    })
+    return known === null ? answer : { ...answer, text: answer.text.replaceAll(known, '***') }
+  }
+  /** A token that was given for an hour may end during a long upload. */
+  const withNewToken = async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
+    const answer = await send(method, path, body)
+    if (answer.status !== 401 || login === null || 'tokenFile' in login) return answer
+    token = null
+    return await send(method, path, body)
+  }
+  return {
+    name,
+    get: path => repeatedly(() => withNewToken('GET', path)),
+    post: (path, body) => withNewToken('POST', path, body),
+    refusal: (what, answer) => refusal(name, what, answer, login),
+    close: () => void http.close(),
+  }
+}
+
+function openClient(uri: string): HttpClient {
+  return openHttpClient({
+    url: uri,
+    connections: CONNECTIONS,
+    silenceMs: TIMEOUT_MS,
+    answerMs: TIMEOUT_MS,
+    limit: `${TIMEOUT_MS / 1000} s`,
+    maxBodyBytes: MAX_BODY_BYTES,
+  })
+}
+
+/** @throws RemoteError if nothing was sent, or another server shall have it. */
+async function ask(http: HttpClient, name: string, request: HttpRequest): Promise<Answer> {
+  const reply = await http.send(request).catch(error => {
+    if (!(error instanceof NetworkError)) throw error
+    if (error.trouble === 'untrusted')
+      throw new RemoteError(`${name} cannot be trusted: ${error.message}. Check ICEBERG_CATALOG_URI.`)
+    return error
+  })
+  if (reply instanceof NetworkError) {
+    if (request.method === 'POST' && reply.trouble === 'unreached')
+      throw new RemoteError(`${name} cannot be reached: ${reply.message}.`)
+    return { status: null, json: {}, text: reply.message, type: '' }
+  }
+  if (isRedirect(reply.status))
+    throw new RemoteError(`${name} ${describeRedirect(reply, 'ICEBERG_CATALOG_URI')}.`)
+  return answerOf(reply)
+}
+
+function answerOf({ status, body, isCut }: HttpReply): Answer {
+  if (isCut) return { status: null, json: {}, text: 'the answer is too large', type: '' }
+  const json = jsonOf(body)
+  const { message = '', type = '' } = (json.error ?? {}) as { message?: unknown; type?: unknown }
+  const text = String(message).replace(/\s+/g, ' ').trim().slice(0, MAX_TEXT).replace(/\.$/, '')
+  // Of these the specification says that the state of a commit is unknown.
+  if (status === 500 || status === 502 || status === 504)
+    return { status: null, json, text: `it answered ${status}${text && `: ${text}`}`, type: String(type) }
+  return { status, json, text, type: String(type) }
+}
+
+function jsonOf(body: Buffer): Readonly<Record<string, unknown>> {
+  try {
+    const value = JSON.parse(body.toString()) as unknown
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+class Again extends Error {
+  readonly answer: Answer
+  constructor(answer: Answer) {
+    super()
+    this.answer = answer
+  }
+}
+
+async function repeatedly(get: () => Promise<Answer>): Promise<Answer> {
+  const attempt = async () => {
+    const answer = await get()
+    const { status } = answer
+    if (status === null || status === 429 || status === 503) throw new Again(answer)
+    return answer
+  }
+  return await pRetry(attempt, {
+    retries: RETRIES,
+    minTimeout: RETRY_MS,
+    randomize: true,
+    shouldRetry: ({ error }) => error instanceof Again,
+  }).catch(error => {
+    if (error instanceof Again) return error.answer
+    throw error
+  })
+}
+
+function refusal(
+  name: string,
+  what: string,
+  { status, text, type }: Answer,
+  login: CatalogLogin | null,
+): RemoteError {
+  if (status === null) return new RemoteError(`${name} did not ${what}: ${text}.`)
+  const why = text === '' ? type : text
+  const said = why === '' ? '' : `: ${why}`
+  if (status === 401 || status === 403)
+    return new RemoteError(`${name} did not ${what} (${status})${said}. ${loginAdvice(login)}`)
+  return new RemoteError(`${name} did not ${what} (${status})${said}.`)
+}
+
+function loginAdvice(login: CatalogLogin | null): string {
+  if (login === null) return 'Set ICEBERG_TOKEN_FILE or ICEBERG_OAUTH_CLIENT_ID.'
+  return 'tokenFile' in login
+    ? 'Check the token in the file of ICEBERG_TOKEN_FILE, and its rights.'
+    : 'Check the rights of ICEBERG_OAUTH_CLIENT_ID, and ICEBERG_OAUTH_SCOPE.'
+}
+
+async function tokenOf(login: CatalogLogin | null): Promise<string | null> {
+  if (login === null) return null
+  if ('tokenFile' in login) return await secretIn('ICEBERG_TOKEN_FILE', login.tokenFile)
+  const { oauthUri, clientId, secretFile, scope } = login
+  const secret = await secretIn('ICEBERG_OAUTH_CLIENT_SECRET_FILE', secretFile)
+  const name = `The authorization server at ${oauthUri}`
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret }
+  const http = openClient(oauthUri)
+  try {
+    const answer = await ask(http, name, {
+      method: 'POST',
+      path: new URL(oauthUri).pathname,
+      headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(scope === null ? form : { ...form, scope }).toString(),
+    })
+    const { access_token: token, error } = answer.json
+    if (answer.status === 200 && typeof token === 'string' && token !== '') return token
+    const why = typeof error === 'string' ? error.slice(0, MAX_TEXT) : answer.text.replaceAll(secret, '***')
+    throw new RemoteError(
+      `${name} gave no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check the ICEBERG_OAUTH settings.`,
+    )
+  } finally {
+    await http.close()
+  }
+}
+
+async function secretIn(setting: string, path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch(error => {
+    throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
+  })
+  checkKey(text.trim(), `The file of ${setting}`)
+  return text.trim()
+}
