@@ -2,7 +2,8 @@
 
 usage: read.py ENGINE, with a JSON object as standard input:
     endpoint, key_id, secret, bucket, prefix   where the lake is; prefix as far as the tables
-    versions                                   {format: {snapshot: {table: version}}}
+    catalog                                    {uri, warehouse, namespace, history}, or null
+    versions                                   {iceberg, catalog or delta: {snapshot: {table: version}}}
     snapshots                                  {snapshot: {table: [local Parquet files]}}
     times                                      {snapshot: milliseconds since 1970}
 Prints {"version": ..., "compared": number of tables, "differences": [sentences]} as JSON.
@@ -19,6 +20,7 @@ GIVEN = json.load(sys.stdin)
 ENDPOINT, BUCKET, PREFIX = GIVEN["endpoint"], GIVEN["bucket"], GIVEN["prefix"]
 KEY_ID, SECRET = GIVEN["key_id"], GIVEN["secret"]
 REGION = "us-east-1"
+CATALOG = GIVEN["catalog"]
 
 
 def place(table):
@@ -31,8 +33,6 @@ def metadata_file(table, version):
 
 class Pyiceberg:
     """By the tag of the snapshot."""
-
-    format = "iceberg"
 
     def __init__(self):
         import pyiceberg
@@ -55,8 +55,6 @@ class Pyiceberg:
 class DuckDbIceberg:
     """By the version of the metadata."""
 
-    format = "iceberg"
-
     def __init__(self):
         self.version = f"DuckDB {duckdb.__version__} (iceberg)"
         self.connection = extended("httpfs", "avro", "iceberg")
@@ -66,9 +64,43 @@ class DuckDbIceberg:
         return self.connection.execute(f"FROM iceberg_scan('{metadata_file(table, version)}')").to_arrow_table()
 
 
-class DuckDbDelta:
-    format = "delta"
+class PyicebergCatalog:
+    """By the tag of the snapshot, if the catalog keeps tags."""
 
+    def __init__(self):
+        import pyiceberg
+        from pyiceberg.catalog import load_catalog
+
+        self.version = f"pyiceberg {pyiceberg.__version__}"
+        options = {"s3.endpoint": ENDPOINT, "s3.access-key-id": KEY_ID, "s3.secret-access-key": SECRET, "s3.region": REGION}
+        where = {"type": "rest", "uri": CATALOG["uri"], "warehouse": CATALOG["warehouse"]}
+        self.catalog = load_catalog("lake", **where, **options)
+
+    def read(self, table, snapshot):
+        found = self.catalog.load_table(f"{CATALOG['namespace']}.{table}")
+        if not CATALOG["history"]:
+            return found.scan().to_arrow()
+        return found.scan(snapshot_id=found.metadata.refs[f"s-{snapshot}"].snapshot_id).to_arrow()
+
+
+class DuckDbCatalog:
+    """By the id of the snapshot, if the catalog keeps earlier ones."""
+
+    def __init__(self):
+        self.version = f"DuckDB {duckdb.__version__} (iceberg)"
+        self.connection = extended("httpfs", "avro", "iceberg")
+        self.connection.execute(
+            f"""ATTACH '{CATALOG["warehouse"]}' AS lake
+                (TYPE iceberg, ENDPOINT '{CATALOG["uri"]}', AUTHORIZATION_TYPE 'none')"""
+        )
+
+    def read(self, table, snapshot):
+        version = GIVEN["versions"]["catalog"][snapshot][table]
+        at = f"AT (VERSION => {version})" if CATALOG["history"] else ""
+        return self.connection.execute(f"FROM lake.{CATALOG['namespace']}.{table} {at}").to_arrow_table()
+
+
+class DuckDbDelta:
     def __init__(self):
         self.version = f"DuckDB {duckdb.__version__} (delta)"
         self.connection = extended("httpfs", "delta")
@@ -83,8 +115,6 @@ class DuckDbDelta:
 
 
 class Deltalake:
-    format = "delta"
-
     def __init__(self):
         import deltalake
 
@@ -99,8 +129,6 @@ class Deltalake:
 
 
 class Polars:
-    format = "delta"
-
     def __init__(self):
         import polars
 
@@ -116,8 +144,6 @@ class Polars:
 class ClickHouseIceberg:
     """By the id of the snapshot."""
 
-    format = "iceberg"
-
     def __init__(self):
         import chdb
 
@@ -130,8 +156,6 @@ class ClickHouseIceberg:
 
 
 class ClickHouseDelta:
-    format = "delta"
-
     def __init__(self):
         import chdb
 
@@ -205,6 +229,8 @@ def reason(error):
 
 ENGINES = {
     "pyiceberg": Pyiceberg,
+    "pyiceberg-catalog": PyicebergCatalog,
+    "duckdb-catalog": DuckDbCatalog,
     "duckdb-iceberg": DuckDbIceberg,
     "duckdb-delta": DuckDbDelta,
     "deltalake": Deltalake,
