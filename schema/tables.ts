@@ -149,8 +149,6 @@ export const requirements: Table = {
   each: 'requirements',
   rows: 'current',
   files: 'by_month',
-  // Queries for what is still pending read half of it at once, and nearly all of it is text.
-  compression: 'lz4_raw',
   columns: [company, editalId, ordinal, ...columnsOf(ANALYSIS.requirements.each.fields)],
 }
 

@@ -20,6 +20,11 @@ export type Served = {
 
 type Started = { readonly child: ChildProcess; readonly output: () => string }
 
+type Readiness = {
+  readonly isReady?: (response: Response) => Promise<boolean>
+  readonly withinMs?: number
+}
+
 /** The sandbox, and a mirror of its first company, both below one directory. */
 export class Servers {
   readonly #directory: string
@@ -75,15 +80,20 @@ export class Servers {
     )
   }
 
-  /** Another program, which is stopped with the others; resolves when it answers at this address. */
-  async startProgram(command: string, args: readonly string[], url: string): Promise<void> {
+  /** Another program, which is stopped with the others; resolves when it answers at this address, and is ready. */
+  async startProgram(
+    command: string,
+    args: readonly string[],
+    url: string,
+    { isReady = async () => true, withinMs = WITHIN_MS }: Readiness = {},
+  ): Promise<void> {
     const started = this.#start(args, {}, command)
     const answers = async () =>
-      await fetch(url).then(
-        () => true,
-        () => null,
-      )
-    await until(answers, { ...started, what: `${command} did not start` })
+      (await fetch(url).then(
+        async response => await isReady(response),
+        () => false,
+      )) || null
+    await until(answers, { ...started, what: `${command} did not start`, withinMs })
   }
 
   #start(
@@ -127,9 +137,9 @@ async function idsOf(url: string, key: string, count: number): Promise<string[]>
 
 async function until<T>(
   look: () => Promise<T | null>,
-  { child, output, what }: Started & { what: string },
+  { child, output, what, withinMs = WITHIN_MS }: Started & { what: string; withinMs?: number },
 ): Promise<T> {
-  for (let waitedMs = 0; waitedMs < WITHIN_MS && child.exitCode === null; waitedMs += POLL_MS) {
+  for (let waitedMs = 0; waitedMs < withinMs && child.exitCode === null; waitedMs += POLL_MS) {
     const found = await look()
     if (found !== null) return found
     await sleep(POLL_MS)

@@ -12,12 +12,17 @@ import type { Result } from './result.ts'
 const program = new Command('npm run test:engines --')
   .description('Reads everything that is published with other engines, and compares every value.')
   .option('--snapshots <count>', 'publish this many snapshots under a reader', wholeNumber(1), 10)
+  .option('--heavy', 'read with Trino and Spark, too: 1.2 GB to download once')
   .option('--counts <file>', 'write the number of passed and failed readings as JSON')
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
   .parse()
 
-const options = program.opts<{ readonly snapshots: number; readonly counts?: string }>()
+const options = program.opts<{
+  readonly snapshots: number
+  readonly heavy?: true
+  readonly counts?: string
+}>()
 const directory = await mkdtemp(join(tmpdir(), 'editais-sync-test-engines-'))
 const servers = new Servers(directory)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -19,9 +19,14 @@ const DOWNLOAD_TIMEOUT_MS = 600_000
 /**
  * The directory with the jars of a Maven project's dependencies; downloads them if necessary.
  * @param pom the project, whose versions are pinned.
+ * @param unpack prepares what was downloaded.
  * @throws Error with a short message if they cannot be downloaded.
  */
-export async function obtainJars(name: string, pom: string): Promise<string> {
+export async function obtainJars(
+  name: string,
+  pom: string,
+  unpack: (directory: string) => Promise<void> = async () => {},
+): Promise<string> {
   const directory = join(CACHE, name.replaceAll(' ', '-'))
   const downloaded = await readFile(join(directory, 'pom.xml'), 'utf8').catch(() => null)
   if (downloaded === (await readFile(pom, 'utf8'))) return directory
@@ -33,6 +38,7 @@ export async function obtainJars(name: string, pom: string): Promise<string> {
     const copy = ['dependency:copy-dependencies', `-DoutputDirectory=${unfinished}`, '-DincludeScope=runtime']
     const options = { timeout: DOWNLOAD_TIMEOUT_MS, maxBuffer: 64 << 20 }
     await promisify(execFile)(maven, ['--quiet', '--batch-mode', '--file', pom, ...copy], options)
+    await unpack(unfinished)
     await copyFile(pom, join(unfinished, 'pom.xml'))
     await rm(directory, { recursive: true, force: true })
     await rename(unfinished, directory)
@@ -52,19 +58,21 @@ async function installMaven(): Promise<string> {
 }
 
 /**
- * The path of the newest `java` on this machine; installs one if there is none of at least this version.
+ * The path of the newest fitting `java` on this machine; installs one if there is none.
+ * @param least the oldest version that fits.
+ * @param below the first version that fits no longer.
  * @throws Error with a short message if none can be installed.
  */
-export async function obtainJava(least: number): Promise<string> {
-  const found = await newestJava()
-  if (found && found.version >= least) return found.path
+export async function obtainJava(least: number, below = Number.POSITIVE_INFINITY): Promise<string> {
+  const found = await newestJava(least, below)
+  if (found) return found
   const problem = await installPackages(`Java ${least}`, JAVA)
-  const installed = await newestJava()
-  if (installed && installed.version >= least) return installed.path
-  throw new Error(`Java ${least} or later is needed, but ${problem ?? 'it cannot be found'}. Install it.`)
+  const installed = await newestJava(least, below)
+  if (installed) return installed
+  throw new Error(`Java ${least} is needed, but ${problem ?? 'it cannot be found'}. Install it.`)
 }
 
-async function newestJava(): Promise<{ path: string; version: number } | null> {
+async function newestJava(least: number, below: number): Promise<string | null> {
   const { JAVA_HOME } = process.env
   const onPath = await findOnPath(['java'])
   const homes = (await readdir(JVMS).catch(() => [])).map(name => join(JVMS, name))
@@ -73,8 +81,8 @@ async function newestJava(): Promise<{ path: string; version: number } | null> {
     path,
     version: await versionOf(path),
   }))
-  const known = (await Promise.all(found)).filter(({ version }) => version > 0)
-  return known.sort((one, other) => other.version - one.version)[0] ?? null
+  const fitting = (await Promise.all(found)).filter(({ version }) => version >= least && version < below)
+  return fitting.sort((one, other) => other.version - one.version)[0]?.path ?? null
 }
 
 /** 0 if it does not run. */

@@ -7,7 +7,7 @@ import { copyNew, linkFile, move, remove, syncDirectory, syncFile } from '#src/p
 import { systemCode } from '#src/platform/errors.ts'
 import { digestOf } from '#src/platform/hash.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
-import { parquetOptions } from '#src/store/warehouse/parquet.ts'
+import { PARQUET_OPTIONS } from '#src/store/warehouse/parquet.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import type { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { rowPath } from '#src/store/warehouse/row_list.ts'
@@ -125,7 +125,7 @@ async function writeWhole(
   const path = join(table.name, `${name}.parquet`)
   await db.run(
     `COPY (SELECT ${exportColumns(table, target.company)} FROM ${arrivalTable(table)} t)
-     TO ${literal(join(target.directory, path))} (${parquetOptions(table)})`,
+     TO ${literal(join(target.directory, path))} (${PARQUET_OPTIONS})`,
   )
   return await finishFile(target, { path, month: null, rows: target.rows })
 }
@@ -146,7 +146,7 @@ async function writeMonths(
   const parts = join(target.directory, table.name, 'parts')
   const written = await db.rows<Written>(
     `COPY (SELECT ${exportColumns(table, target.company)}, ${monthOf(table)} AS _month ${ofMonths(table, months)})
-     TO ${literal(parts)} (${parquetOptions(table)}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
+     TO ${literal(parts)} (${PARQUET_OPTIONS}, PARTITION_BY (_month), FILENAME_PATTERN 'part', RETURN_STATS)`,
   )
   const rows = new Map(written.map(file => [file.filename, file.count]))
   const files: SnapshotFile[] = []
@@ -174,7 +174,7 @@ async function writeMonth(
   const path = join(table.name, `${month}.parquet`)
   const { count } = await db.row<Written>(
     `COPY (SELECT ${exportColumns(table, target.company)} ${ofMonths(table, [month])})
-     TO ${literal(join(target.directory, path))} (${parquetOptions(table)}, RETURN_STATS)`,
+     TO ${literal(join(target.directory, path))} (${PARQUET_OPTIONS}, RETURN_STATS)`,
   )
   if (count > 0) return [await finishFile(target, { path, month, rows: count })]
   // Its notices moved to other months, or have no rows in this table.

@@ -1,5 +1,5 @@
 import { publishedColumns, storedColumns, TABLES, type Table } from '#schema/tables.ts'
-import { parquetOptions } from './parquet.ts'
+import { PARQUET_OPTIONS } from './parquet.ts'
 import { identifier, literal } from './quoted.ts'
 import { exportColumns, names } from './sql.ts'
 
@@ -141,7 +141,7 @@ export function copyRows(
       : `SELECT ${names(publishedColumns(table))} FROM read_parquet(${literal(path)}, hive_partitioning = false)
          WHERE edital_id IN (SELECT edital_id FROM moved WHERE file = ${to.file} AND source = ${source})`,
   )
-  return `COPY (${parts.join(' UNION ALL ')}) TO ${literal(to.path)} (${parquetOptions(table)})`
+  return `COPY (${parts.join(' UNION ALL ')}) TO ${literal(to.path)} (${PARQUET_OPTIONS})`
 }
 
 /**

@@ -3,6 +3,8 @@
 usage: read.py ENGINE, with a JSON object as standard input:
     endpoint, key_id, secret, bucket, prefix   where the lake is; prefix as far as the tables
     catalog                                    {uri, warehouse, namespace, history}, or null
+    trino                                      its port, if it runs
+    spark                                      {version, files: where it wrote what it read}, if it ran
     versions                                   {iceberg, catalog or delta: {snapshot: {table: version}}}
     snapshots                                  {snapshot: {table: [local Parquet files]}}
     times                                      {snapshot: milliseconds since 1970}
@@ -168,6 +170,71 @@ class ClickHouseDelta:
         return clickhouse(f"SELECT * FROM deltaLake('{url}', '{KEY_ID}', '{SECRET}') SETTINGS {settings}")
 
 
+class Trino:
+    """Rows as Python values, brought into the types of the local files."""
+
+    def __init__(self, name):
+        import trino
+
+        self.cursor = trino.dbapi.connect(host="127.0.0.1", port=GIVEN["trino"], user="test", timezone="UTC").cursor()
+        self.version = f"Trino {self.rows('SELECT version()')[0][0]} ({name})"
+
+    def rows(self, sql):
+        self.cursor.execute(sql)
+        return self.cursor.fetchall()
+
+    def table(self, sql, like):
+        import pyarrow
+        from pyarrow import parquet
+
+        rows = self.rows(sql)
+        names = [column[0] for column in self.cursor.description]
+        schema = parquet.read_schema(like)
+        columns = zip(*rows) if rows else [[] for _ in names]
+        return pyarrow.table(
+            {name: pyarrow.array(values, schema.field(name).type) for name, values in zip(names, columns)}
+        )
+
+
+class TrinoIceberg(Trino):
+    """By the tag of the snapshot."""
+
+    def __init__(self):
+        super().__init__("iceberg")
+
+    def read(self, table, snapshot):
+        sql = f"SELECT * FROM ice.{CATALOG['namespace']}.{table} FOR VERSION AS OF 's-{snapshot}'"
+        return self.table(sql, GIVEN["snapshots"][snapshot][table][0])
+
+
+class TrinoDelta(Trino):
+    """Its connector rounds points in time to milliseconds."""
+
+    milliseconds = True
+
+    def __init__(self):
+        super().__init__("delta")
+        self.rows("CREATE SCHEMA delta.acme WITH (location = 'local:///metastore/acme')")
+        for table in {name for tables in GIVEN["snapshots"].values() for name in tables}:
+            self.rows(f"CALL delta.system.register_table('acme', '{table}', '{place(table)}')")
+
+    def read(self, table, snapshot):
+        version = GIVEN["versions"]["delta"][snapshot][table]
+        sql = f"SELECT * FROM delta.acme.{table} FOR VERSION AS OF {version}"
+        return self.table(sql, GIVEN["snapshots"][snapshot][table][0])
+
+
+class Spark:
+    """By the tag of the snapshot; read before, by its own program."""
+
+    def __init__(self):
+        self.version = f"{GIVEN['spark']['version']} (iceberg)"
+
+    def read(self, table, snapshot):
+        files = f"{GIVEN['spark']['files']}/s-{snapshot}/{table}/*.parquet"
+        return LOCAL.execute(f"FROM read_parquet('{files}', hive_partitioning = false)").to_arrow_table()
+
+
 def clickhouse(sql):
     import chdb
 
@@ -203,7 +270,7 @@ def storage_options():
     }
 
 
-def difference(rows, files):
+def difference(rows, files, engine):
     """None if the same rows are in both."""
     paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
     LOCAL.execute(f"CREATE OR REPLACE TEMP TABLE expected AS FROM read_parquet([{paths}], hive_partitioning = false)")
@@ -212,6 +279,14 @@ def difference(rows, files):
     ).fetchall()
     if list(rows.column_names) != [name for name, _ in columns]:
         return f"its columns are {', '.join(rows.column_names)}"
+    if getattr(engine, "milliseconds", False):
+        rounded = ", ".join(
+            f'make_timestamptz((round(epoch_us("{name}") / 1000) * 1000)::BIGINT) AS "{name}"'
+            for name, type in columns
+            if type == "TIMESTAMP WITH TIME ZONE"
+        )
+        if rounded:
+            LOCAL.execute(f"CREATE OR REPLACE TEMP TABLE expected AS SELECT * REPLACE ({rounded}) FROM expected")
     LOCAL.register("rows_read", rows)
     # ClickHouse has no type for each of DuckDB's.
     cast = ", ".join(f'"{name}"::{type} AS "{name}"' for name, type in columns)
@@ -237,6 +312,9 @@ ENGINES = {
     "polars": Polars,
     "clickhouse-iceberg": ClickHouseIceberg,
     "clickhouse-delta": ClickHouseDelta,
+    "trino-iceberg": TrinoIceberg,
+    "trino-delta": TrinoDelta,
+    "spark": Spark,
 }
 LOCAL = duckdb.connect()
 LOCAL.execute("SET TimeZone = 'UTC'")
@@ -245,7 +323,7 @@ compared, differences = 0, []
 for snapshot, tables in GIVEN["snapshots"].items():
     for table, files in tables.items():
         try:
-            found = difference(engine.read(table, snapshot), files)
+            found = difference(engine.read(table, snapshot), files, engine)
         except Exception as error:
             found = reason(error)
         compared += 1

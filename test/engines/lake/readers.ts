@@ -2,18 +2,25 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { counted } from '#src/platform/count.ts'
 import { obtainPython } from '#test/support/python_environment.ts'
 import { type Result, reasonOf } from '../result.ts'
 import type { Given } from './published.ts'
 
 const AT_ONCE = 2
 
+/** Of engines that run as programs of their own. */
+type Heavy = {
+  readonly trino?: number
+  readonly spark?: { readonly version: string; readonly files: string }
+}
+
 /** The Python that has all readers. */
 export async function obtainReaders(): Promise<string> {
   return await obtainPython({
     name: 'lake readers',
     requirements: join(import.meta.dirname, 'requirements.txt'),
-    module: 'chdb, deltalake, duckdb, polars, pyiceberg, moto',
+    module: 'chdb, deltalake, duckdb, polars, pyiceberg, moto, trino',
     least: '3.11',
     below: '3.14',
     user: 'The test with other engines',
@@ -24,7 +31,7 @@ export async function obtainReaders(): Promise<string> {
 export async function* compareAll(
   python: string,
   engines: readonly string[],
-  given: Given,
+  given: Given & Heavy,
 ): AsyncGenerator<Result> {
   const waiting = [...engines]
   while (waiting.length > 0) {
@@ -33,7 +40,7 @@ export async function* compareAll(
   }
 }
 
-async function compare(python: string, engine: string, given: Given): Promise<Result> {
+async function compare(python: string, engine: string, given: Given & Heavy): Promise<Result> {
   const { stdout, stderr, code } = await runPython(python, ['read.py', engine], given)
   if (code !== 0) return { title: engine, wrong: [`  ${reasonOf(stderr)}\n`] }
   const { version, compared, differences } = JSON.parse(stdout) as {
@@ -41,10 +48,10 @@ async function compare(python: string, engine: string, given: Given): Promise<Re
     compared: number
     differences: string[]
   }
-  const count = Object.keys(given.snapshots).length
+  const snapshots = counted(Object.keys(given.snapshots).length, 'snapshot')
   const place = given.catalog ? `, by ${given.catalog.name}` : ''
   return {
-    title: `${version}${place}: ${compared} tables of ${count} ${count === 1 ? 'snapshot' : 'snapshots'}`,
+    title: `${version}${place}: ${compared} tables of ${snapshots}`,
     wrong: differences.map(one => `  ${one}\n`),
   }
 }

@@ -10,6 +10,8 @@ import { CONFORMANCE } from '#test/support/s3_conformance.ts'
 import { freePort } from '#tools/redis_process.ts'
 import { type Result, reasonOf } from '../result.ts'
 import { startNessie, startReference } from './catalogs/catalogs.ts'
+import { readWithSpark } from './heavy/spark.ts'
+import { startTrino } from './heavy/trino.ts'
 import { BUCKET, type Catalog, describeLake, type PublishedLake, settingsOf } from './published.ts'
 import { compareAll, obtainReaders, runPython } from './readers.ts'
 
@@ -28,12 +30,17 @@ const CATALOG_ENGINES = ['pyiceberg-catalog', 'duckdb-catalog']
 /** Until the next snapshot has something new. */
 const WORLD_CHANGES_MS = 3000
 
-type Options = { readonly snapshots: number }
+type Options = {
+  /** How many are published under a reader. */
+  readonly snapshots: number
+  /** Whether Trino and Spark read, too. */
+  readonly heavy?: true
+}
 
 export async function* testLake(
   servers: Servers,
   directory: string,
-  { snapshots }: Options,
+  { snapshots, heavy }: Options,
 ): AsyncGenerator<Result> {
   const python = await obtainReaders()
   const endpoint = await startMoto(servers, python)
@@ -44,7 +51,7 @@ export async function* testLake(
   await publishTwice(lake)
   yield* compareAll(python, ENGINES, lake.given)
   yield await readWhilePublishing(python, directory, lake, snapshots)
-  yield* testCatalogs(about)
+  yield* testCatalogs(about, heavy ?? false)
 }
 
 type About = {
@@ -61,11 +68,13 @@ async function lakeAt(about: About, prefix: string, catalog: Catalog | null): Pr
   return describeLake(servers, sandbox, { directory, settings, catalog })
 }
 
-async function* testCatalogs(about: About): AsyncGenerator<Result> {
+async function* testCatalogs(about: About, heavy: boolean): AsyncGenerator<Result> {
   const { servers, python } = about
-  const reference = await lakeAt(about, 'reference', await startReference(servers, about))
+  const catalog = await startReference(servers, about)
+  const reference = await lakeAt(about, 'reference', catalog)
   await publishTwice(reference)
   yield* compareAll(python, CATALOG_ENGINES, reference.given)
+  if (heavy) yield* testHeavy(about, catalog, reference)
   const nessie = await lakeAt(about, 'nessie', await startNessie(servers, about))
   // It shows the present alone, which is compared each time.
   for (const _ of ['first', 'second']) {
@@ -74,6 +83,13 @@ async function* testCatalogs(about: About): AsyncGenerator<Result> {
     await nessie.note()
     yield* compareAll(python, CATALOG_ENGINES, nessie.given)
   }
+}
+
+async function* testHeavy(about: About, catalog: Catalog, { given }: PublishedLake): AsyncGenerator<Result> {
+  const { servers, python, directory } = about
+  yield* compareAll(python, ['spark'], { ...given, spark: await readWithSpark(directory, given) })
+  const trino = await startTrino(servers, { ...about, catalog })
+  yield* compareAll(python, ['trino-iceberg', 'trino-delta'], { ...given, trino })
 }
 
 async function startMoto(servers: Servers, python: string): Promise<string> {

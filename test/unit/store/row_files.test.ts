@@ -86,14 +86,10 @@ describe('rows of analyses', () => {
     expect(await namesIn(warehouse)).toHaveLength(6)
   })
 
-  it('have the published columns in their order, and the compression of their table', async () => {
+  it('have the published columns in their order, and a compression that every engine reads', async () => {
     const { db, rows } = await openSettled(entryOf(1, OCTOBER))
     const files = await listRowFiles(db)
-    for (const [table, compression] of [
-      [requirements, 'LZ4_RAW'],
-      [items, 'ZSTD'],
-      [alerts, 'ZSTD'],
-    ] as const) {
+    for (const table of [requirements, items, alerts]) {
       const file = files.find(({ table_name }) => table_name === table.name)
       if (!file) throw new Error(`no file of ${table.name}`)
       const path = literal(rowPath(rows.directory, file))
@@ -109,7 +105,7 @@ describe('rows of analyses', () => {
         await db.rows(
           `SELECT DISTINCT compression FROM parquet_metadata(${path}) WHERE compression <> 'UNCOMPRESSED'`,
         ),
-      ).toEqual([{ compression }])
+      ).toEqual([{ compression: 'ZSTD' }])
     }
   })
 
