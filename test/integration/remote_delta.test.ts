@@ -103,7 +103,9 @@ test('bounds of a column contain all of its values, and comments name the column
   }
 })
 
-test('a checkpoint takes the place of the commits before it, which a vacuum removes', async () => {
+test('a checkpoint takes the place of the commits before it, which a vacuum removes', {
+  timeout: 180_000,
+}, async () => {
   const { s3, environment, syncHere, world, lake } = await startRemote({ ...DELTA, LAKE_KEEP: '0s' })
   for (let count = 0; count <= 11; count += 1) {
     world.update(world.ids()[0] as string, { edital: { objeto: `Objeto ${count}` } })

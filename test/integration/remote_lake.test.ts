@@ -167,7 +167,9 @@ test('an older copy of the lake does not replace newer data', async () => {
   })
 })
 
-test('a vacuum leaves exactly what kept snapshots name, and what may be about to be named', async () => {
+test('a vacuum leaves exactly what kept snapshots name, and what may be about to be named', {
+  timeout: 180_000,
+}, async () => {
   const { s3, environment, syncHere, world, lake } = await startRemote({ LAKE_KEEP: '0s' })
   for (const objeto of ['Primeiro', 'Segundo', 'Terceiro']) {
     world.update(world.ids()[0] as string, { edital: { objeto } })

@@ -53,11 +53,13 @@ async function oneRun(play: Play): Promise<void> {
   const { random, company } = play
   passTime(play)
   for (let changes = random.int(0, 8); changes > 0; changes -= 1) company.change()
-  if (company.world.size > 30 && random.chance(0.2)) removeMost(play)
+  const isEmptied = company.world.size > 30 && random.chance(0.2)
+  if (isEmptied) removeMost(play)
   await lookBefore(play)
   const drawn = play.runs === 0 ? 'sync' : drawOperation(random)
   const operation = drawn === 'other key' && !isGuarded(play) ? 'sync' : drawn
-  const undisturbed = operation === 'other key'
+  // Faults may hide what the guards refuse.
+  const undisturbed = operation === 'other key' || (isEmptied && random.chance(0.5))
   const networkFaults = undisturbed
     ? CALM
     : drawNetworkFaults(random, random.chance(0.75) ? random.int(1, 9) : null)

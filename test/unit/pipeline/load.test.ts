@@ -45,9 +45,10 @@ describe('what is logged', () => {
     expect(await segments()).toEqual([])
     expect(await stored()).toEqual([])
     await loader.settle()
+    // At once: another question to the warehouse would wait for what is being applied.
+    expect(loaded).toEqual([1])
     expect(await segments()).toEqual([1])
     expect(await stored()).toEqual([idOf(1)])
-    expect(loaded).toEqual([1])
   })
 
   it('is durable before it is in the warehouse', async () => {
