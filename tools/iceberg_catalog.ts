@@ -24,8 +24,11 @@ export type Table = {
 }
 
 export type CatalogRequest = { readonly method: string; readonly path: string; readonly body: Json }
-/** `lose`: carried out, but the connection ends without an answer. A number: this status instead of an answer. */
-export type CatalogFault = 'lose' | number | null
+/**
+ * `lose`: carried out, but the connection ends without an answer. A number: this status instead of an answer. Otherwise
+ * this answer.
+ */
+export type CatalogFault = 'lose' | number | null | { readonly status: number; readonly body: string }
 
 export type CatalogServer = {
   readonly uri: string
@@ -98,6 +101,7 @@ async function answer(state: State, request: IncomingMessage, response: ServerRe
   const refuse = ({ status, type, message }: Refusal) =>
     reply(status, { error: { message, type, code: status } })
   if (typeof fault === 'number') return void refuse(new Refusal(fault, 'Injected', 'injected.'))
+  if (typeof fault === 'object' && fault) return void response.writeHead(fault.status).end(fault.body)
   try {
     if (asked.path === 'oauth/tokens') return void reply(200, tokenFor(server, new URLSearchParams(sent)))
     if (server.token !== null && request.headers.authorization !== `Bearer ${server.token}`)

@@ -245,6 +245,23 @@ test('a token or a client of OAuth signs in, and neither appears anywhere', asyn
 })
 
 test.each([
+  ['config', 200, 'no JSON', /does not answer as an Iceberg REST catalog \(its configuration\)\. Check ICEB/],
+  ['config', 200, '{"overrides": {"prefix": "%"}}', /\(its configuration\)/],
+  ['config', 200, '{"overrides": {"namespace-separator": "\\n /"}}', /\(its configuration\)/],
+  ['tables/editais', 200, '{"metadata": {"table-uuid": 7}}', /\(the metadata of a table\)/],
+  ['config', 302, '', /redirects \(302\)/],
+  ['config', 418, '{"error": {"message": "\\u001b[31mred\\nline"}}', /\(418\): \[31mred line\.\n/],
+])('a strange answer to %s is one sentence: %s %s', async (path, status, body, message) => {
+  const { catalog, lake, syncHere } = await startWithCatalog()
+  catalog.fault = request => (request.path.endsWith(path) ? { status, body } : null)
+  expect(await syncHere()).toMatchObject({ status: 'ok' })
+  const { code, stderr } = await lake('publish')
+  expect([code, stderr.trim().split('\n').length]).toEqual([1, 1])
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toContain('\u001b')
+})
+
+test.each([
   ['ICEBERG_CATALOG_URI', 'http://127.0.0.1:9', /The catalog at http:\/\/127\.0\.0\.1:9 did not give/],
   ['ICEBERG_WAREHOUSE', 'other', /did not give its configuration \(404\): no such warehouse\./],
 ])('%s=%s is reported', async (name, value, message) => {

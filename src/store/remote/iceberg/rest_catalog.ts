@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import { RemoteError } from '../objects.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
@@ -62,14 +63,34 @@ async function configOf(client: RestClient, { warehouse }: CatalogSettings): Pro
     endpoints?: string[]
   }
   if (answer.status !== 200) throw client.refusal('give its configuration', answer)
-  if (!defaults && !overrides)
-    throw new RemoteError(`${client.name} is not an Iceberg REST catalog. Check ICEBERG_CATALOG_URI.`)
+  if (!defaults && !overrides) throw strange(client, 'its configuration')
   const known = { ...defaults, ...overrides }
   return {
-    prefix: known.prefix ? `${encodeURI(decodeURI(known.prefix))}/` : '',
-    separator: known['namespace-separator'] ?? '%1F',
+    prefix: known.prefix ? `${inPath(client, known.prefix)}/` : '',
+    separator: separatorIn(client, known['namespace-separator'] ?? '%1F'),
     hasTransactions: endpoints?.includes(TRANSACTION) ?? true,
   }
+}
+
+/** Part of a path, which a catalog may have encoded or not. */
+function inPath(client: RestClient, part: unknown): string {
+  try {
+    return encodeURI(decodeURI(String(part)))
+  } catch {
+    throw strange(client, 'its configuration')
+  }
+}
+
+/** As it stands in a path. */
+function separatorIn(client: RestClient, text: string): string {
+  if (/^(%[0-9a-f]{2}|[\w.~-])+$/i.test(text)) return text
+  throw strange(client, 'its configuration')
+}
+
+function strange({ name }: RestClient, what: string): RemoteError {
+  return new RemoteError(
+    `${name} does not answer as an Iceberg REST catalog (${what}). Check ICEBERG_CATALOG_URI.`,
+  )
 }
 
 function catalogOf(client: RestClient, levels: readonly string[], config: Config): RestCatalog {
@@ -79,7 +100,7 @@ function catalogOf(client: RestClient, levels: readonly string[], config: Config
   const load = async (table: string) => {
     const answer = await client.get(`${tables}/${table}`)
     if (answer.status === 404) return null
-    if (answer.status === 200) return metadataOf(answer)
+    if (answer.status === 200) return metadataOf(client, answer)
     throw client.refusal(`load ${nameOf(table)}`, answer)
   }
   let hasTransactions = config.hasTransactions
@@ -99,7 +120,7 @@ function catalogOf(client: RestClient, levels: readonly string[], config: Config
         'write-order': { 'order-id': 0, fields: [] },
         'stage-create': false,
       })
-      if (answer.status === 200) return metadataOf(answer)
+      if (answer.status === 200) return metadataOf(client, answer)
       // It may be there, if an earlier answer was lost.
       const found = answer.status === null || answer.status === 409 ? await load(table) : null
       if (found) return found
@@ -183,15 +204,43 @@ function refusedCommit(client: RestClient, name: string, answer: Answer): Remote
   return new RemoteError(`${error.message} Another program changed it meanwhile. The next run publishes.`)
 }
 
+/** What is relied on; the specification has the rest. */
+const METADATA = z.object({
+  'table-uuid': z.string(),
+  'last-sequence-number': z.number(),
+  'last-column-id': z.number(),
+  'current-schema-id': z.number(),
+  schemas: z.array(
+    z.object({
+      'schema-id': z.number(),
+      fields: z.array(z.object({ id: z.number(), name: z.string(), type: z.unknown() })),
+    }),
+  ),
+  properties: z.record(z.string(), z.string()).nullish(),
+  'current-snapshot-id': z.number().nullish(),
+  snapshots: z
+    .array(
+      z.object({
+        'snapshot-id': z.number(),
+        'timestamp-ms': z.number(),
+        'manifest-list': z.string(),
+        summary: z.record(z.string(), z.string()).nullish(),
+      }),
+    )
+    .nullish(),
+  refs: z.record(z.string(), z.object({ 'snapshot-id': z.number() })).nullish(),
+})
+
 /** Fields that a catalog leaves out are empty; those of a schema get the order that ours have, to be compared. */
-function metadataOf({ json }: Answer): TableMetadata {
+function metadataOf(client: RestClient, { json }: Answer): TableMetadata {
+  if (!METADATA.safeParse(json.metadata).success) throw strange(client, 'the metadata of a table')
   const metadata = json.metadata as TableMetadata
   return {
     ...metadata,
     schemas: metadata.schemas.map(schema => ({ ...schema, fields: schema.fields.map(fieldOf) })),
     properties: metadata.properties ?? {},
     'current-snapshot-id': metadata['current-snapshot-id'] ?? -1,
-    snapshots: metadata.snapshots ?? [],
+    snapshots: (metadata.snapshots ?? []).map(one => ({ ...one, summary: one.summary ?? {} })),
     'snapshot-log': metadata['snapshot-log'] ?? [],
     'metadata-log': metadata['metadata-log'] ?? [],
     refs: metadata.refs ?? {},

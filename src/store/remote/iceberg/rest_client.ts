@@ -16,7 +16,9 @@ import { RemoteError } from '../objects.ts'
 
 /** Requests to an Iceberg REST catalog: who asks, and what a refusal means. */
 
-const TIMEOUT_MS = 60_000
+const TIMEOUT_MS = 30_000
+/** A catalog that hangs would hold the run. */
+const RETRY_WITHIN_MS = 20_000
 const CONNECTIONS = 8
 const RETRIES = 4
 const RETRY_MS = 100
@@ -66,7 +68,8 @@ export function openRestClient({ uri, login }: CatalogSettings): RestClient {
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
     })
-    return known === null ? answer : { ...answer, text: answer.text.replaceAll(known, '***') }
+    const masked = (text: string) => (known === null ? text : text.replaceAll(known, '***'))
+    return { ...answer, text: masked(answer.text), type: masked(answer.type) }
   }
   /** A token that was given for an hour may end during a long upload. */
   const withNewToken = async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
@@ -117,11 +120,17 @@ function answerOf({ status, body, isCut }: HttpReply): Answer {
   if (isCut) return { status: null, json: {}, text: 'the answer is too large', type: '' }
   const json = jsonOf(body)
   const { message = '', type = '' } = (json.error ?? {}) as { message?: unknown; type?: unknown }
-  const text = String(message).replace(/\s+/g, ' ').trim().slice(0, MAX_TEXT).replace(/\.$/, '')
+  const text = lineOf(message)
   // Of these the specification says that the state of a commit is unknown.
   if (status === 500 || status === 502 || status === 504)
-    return { status: null, json, text: `it answered ${status}${text && `: ${text}`}`, type: String(type) }
-  return { status, json, text, type: String(type) }
+    return { status: null, json, text: `it answered ${status}${text && `: ${text}`}`, type: lineOf(type) }
+  return { status, json, text, type: lineOf(type) }
+}
+
+/** What a server says, for a terminal: on one line, bounded, without control characters. */
+function lineOf(text: unknown): string {
+  const line = String(text).replace(/[\p{C}\s]+/gu, ' ')
+  return line.trim().slice(0, MAX_TEXT).replace(/\.$/, '')
 }
 
 function jsonOf(body: Buffer): Readonly<Record<string, unknown>> {
@@ -142,6 +151,7 @@ class Again extends Error {
 }
 
 async function repeatedly(get: () => Promise<Answer>): Promise<Answer> {
+  const startedMs = performance.now()
   const attempt = async () => {
     const answer = await get()
     const { status } = answer
@@ -152,7 +162,7 @@ async function repeatedly(get: () => Promise<Answer>): Promise<Answer> {
     retries: RETRIES,
     minTimeout: RETRY_MS,
     randomize: true,
-    shouldRetry: ({ error }) => error instanceof Again,
+    shouldRetry: ({ error }) => error instanceof Again && performance.now() - startedMs < RETRY_WITHIN_MS,
   }).catch(error => {
     if (error instanceof Again) return error.answer
     throw error
@@ -197,7 +207,7 @@ async function tokenOf(login: CatalogLogin | null): Promise<string | null> {
     })
     const { access_token: token, error } = answer.json
     if (answer.status === 200 && typeof token === 'string' && token !== '') return token
-    const why = typeof error === 'string' ? error.slice(0, MAX_TEXT) : answer.text.replaceAll(secret, '***')
+    const why = lineOf(typeof error === 'string' ? error : answer.text)
     throw new RemoteError(
       `${name} gave no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check the ICEBERG_OAUTH settings.`,
     )
