@@ -60,12 +60,12 @@ async function runUnitTests(copy: string): Promise<Caught> {
   const vitest = join(copy, 'node_modules/vitest/vitest.mjs')
   // No test is waited for once one has failed; a mutant that hangs is caught by a timeout.
   const options = ['--bail', '1', '--no-cache', '--reporter', 'json', '--outputFile', path]
-  const output = await new Promise<string>(resolve => {
+  const { output, isGreen } = await new Promise<{ output: string; isGreen: boolean }>(resolve => {
     execFile(
       process.execPath,
       [vitest, 'run', '--project', 'unit', ...options],
       { cwd: copy, maxBuffer: 1e8 },
-      (_, stdout, stderr) => resolve(stdout + stderr),
+      (error, stdout, stderr) => resolve({ output: stdout + stderr, isGreen: error === null }),
     )
   })
   const results = JSON.parse(await readFile(path, 'utf8').catch(() => '{}')) as Partial<TestResults>
@@ -76,5 +76,7 @@ async function runUnitTests(copy: string): Promise<Caught> {
     return file.status === 'failed' && file.message !== '' ? [`${file.name}: ${file.message}`] : []
   })
   const [by] = failed
-  return by === undefined ? null : { by, others: failed.length - 1 }
+  if (by !== undefined) return { by, others: failed.length - 1 }
+  // A worker that crashed, for example in a database that was closed too early, has no failed test.
+  return isGreen ? null : { by: 'the end of the run: a test process crashed', others: 0 }
 }
