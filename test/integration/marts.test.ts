@@ -8,16 +8,14 @@ import { startCompanies } from '#test/support/companies.ts'
 import { type ContractField, fieldsBelow, isMoment } from '#test/support/contract_tables.ts'
 import { healthyNotice } from '#test/support/healthy.ts'
 import { syncHere } from '#test/support/here.ts'
+import { dayIn } from '#test/support/local_day.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
 
-const DAY_MS = 24 * 3600 * 1000
-
 /** Noon in São Paulo, this many local days from now. */
 function noonIn(days: number): string {
-  const day = new Date(Date.now() + days * DAY_MS - 3 * 3600 * 1000).toISOString().slice(0, 10)
-  return `${day}T12:00:00-03:00`
+  return `${dayIn(days)}T12:00:00-03:00`
 }
 
 test('each mart has its documented columns and types, even without notices', async () => {

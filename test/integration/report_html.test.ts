@@ -9,6 +9,7 @@ import type { Entry } from '#src/sandbox/world.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { configured } from '#test/support/alerting.ts'
+import { dayIn } from '#test/support/local_day.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { rowsOf, textOf, tilesOf } from '#test/support/report_page.ts'
@@ -29,13 +30,9 @@ async function render(company: SyncedCompany, now = new Date()): Promise<string>
   return await renderLatestReport(lakeOf(company), { now })
 }
 
-function inDays(distance: number): string {
-  return new Date(Date.now() + distance * DAY_MS).toISOString().slice(0, 10)
-}
-
 /** A notice with its session this many days ahead, at nine in Brasília. */
 function ahead(number: number, distance: number, fields: Fields = {}, analysis: Fields = {}): Entry {
-  return noticeEntry(number, { data_sessao: `${inDays(distance)}T09:00:00`, ...fields }, analysis)
+  return noticeEntry(number, { data_sessao: `${dayIn(distance)}T09:00:00`, ...fields }, analysis)
 }
 
 describe('the report of a company', () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, it, test } from 'vitest'
 import { readMailSettings } from '#config/mail.ts'
 import type { Entry } from '#src/sandbox/world.ts'
+import { dayIn } from '#test/support/local_day.ts'
 import { type Behaviour, MAIL_USER, startMailServer } from '#test/support/mail_server.ts'
 import { noticeEntry } from '#test/support/notices.ts'
 import { type Environment, runCommand, temporaryDirectory } from '#test/support/project.ts'
@@ -11,14 +12,17 @@ import { textOf } from '#test/support/report_page.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startCompany } from '#test/support/synced.ts'
 
-const DAY_MS = 86_400_000
 const TO = 'ana@example.com, rui@example.com'
 const FROM = 'editais@example.com'
 
 /** A notice that needs a decision: recommended, near, and not confirmed. */
 function undecided(fields = {}): Entry {
-  const day = new Date(Date.now() + 3 * DAY_MS).toISOString().slice(0, 10)
-  return noticeEntry(1, { data_sessao: `${day}T09:00:00`, orgao: 'MUNICÍPIO DE NATAL', uf: 'RN', ...fields })
+  return noticeEntry(1, {
+    data_sessao: `${dayIn(3)}T09:00:00`,
+    orgao: 'MUNICÍPIO DE NATAL',
+    uf: 'RN',
+    ...fields,
+  })
 }
 
 async function synced(entries: readonly Entry[] = [undecided()]): Promise<Environment> {
