@@ -14,6 +14,8 @@ export type CatalogSettings = {
   readonly namespace: readonly string[]
   /** Null if the catalog asks for nothing. */
   readonly login: CatalogLogin | null
+  /** The first retry of a question comes after this, or up to twice as long. */
+  readonly retryMs: number
 }
 
 /** Files are read for each publish, so that a new token needs no restart. */
@@ -26,6 +28,8 @@ export type CatalogLogin =
       readonly scope: string | null
     }
 
+/** Of an object store and a catalog, which may be on the other side of the world. */
+export const REMOTE_RETRY_MS = 100
 /** Stands for the company in a namespace. */
 const COMPANY = '{company}'
 const LEVEL = /^[A-Za-z0-9_-]+$/
@@ -69,7 +73,7 @@ export function catalogSettings(values: Values, company: string): CatalogSetting
   const { ICEBERG_CATALOG_URI: uri, ICEBERG_WAREHOUSE: warehouse = null } = values
   if (uri === undefined) return null
   const levels = values.ICEBERG_NAMESPACE.replaceAll(COMPANY, company).split('.')
-  return { uri, warehouse, namespace: levels, login: loginOf(values, uri) }
+  return { uri, warehouse, namespace: levels, login: loginOf(values, uri), retryMs: REMOTE_RETRY_MS }
 }
 
 function loginOf(values: Values, uri: string): CatalogLogin | null {

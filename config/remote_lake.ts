@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { type CatalogSettings, catalogSettings, catalogShape } from './iceberg_catalog.ts'
+import { type CatalogSettings, catalogSettings, catalogShape, REMOTE_RETRY_MS } from './iceberg_catalog.ts'
 
 /** Settings of the lake in an object store, as written. */
 
@@ -26,6 +26,8 @@ export type RemoteLakeSettings = {
   readonly catalog: CatalogSettings | null
   /** A snapshot is published this long after the one before, or later. */
   readonly intervalMs: number
+  /** The first retry of a request comes after this, or up to twice as long. */
+  readonly retryMs: number
   /** How long a snapshot stays after a newer one appeared. */
   readonly keepMs: number
 }
@@ -106,6 +108,7 @@ export function remoteLakeSettings(
     formats: values.LAKE_FORMATS,
     catalog: values.LAKE_FORMATS.includes('iceberg') ? catalogSettings(values, company) : null,
     ...times,
+    retryMs: REMOTE_RETRY_MS,
     keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
   }
 }

@@ -25,10 +25,15 @@ export type Table = {
 
 export type CatalogRequest = { readonly method: string; readonly path: string; readonly body: Json }
 /**
- * `lose`: carried out, but the connection ends without an answer. A number: this status instead of an answer. Otherwise
- * this answer.
+ * `lose`: carried out, but the connection ends without an answer. `drop`: it ends before the request is carried out. A
+ * number: this status instead of an answer. Otherwise this answer.
  */
-export type CatalogFault = 'lose' | number | null | { readonly status: number; readonly body: string }
+export type CatalogFault =
+  | 'lose'
+  | 'drop'
+  | number
+  | null
+  | { readonly status: number; readonly body: string }
 
 export type CatalogServer = {
   readonly uri: string
@@ -36,6 +41,9 @@ export type CatalogServer = {
   readonly tables: Map<string, Table>
   readonly requests: CatalogRequest[]
   fault: (request: CatalogRequest) => CatalogFault
+  /** Awaited before each request. */
+  gate: (request: CatalogRequest) => Promise<void>
+  now: () => Date
   hasTransactions: boolean
   /** Some catalogs show the present snapshot alone. */
   keepsHistory: boolean
@@ -56,6 +64,8 @@ export async function startCatalog(has: (address: string) => boolean): Promise<C
     tables: new Map(),
     requests: [],
     fault: () => null,
+    gate: async () => {},
+    now: () => new Date(),
     hasTransactions: true,
     keepsHistory: true,
     token: null,
@@ -92,8 +102,10 @@ async function answer(state: State, request: IncomingMessage, response: ServerRe
   const sent = await text(request)
   const body = url.pathname.endsWith('/tokens') || sent === '' ? {} : (JSON.parse(sent) as Json)
   const asked = { method: request.method ?? 'GET', path: url.pathname.replace(/^\/api\/v1\//, ''), body }
+  await server.gate(asked)
   server.requests.push(asked)
   const fault = server.fault(asked)
+  if (fault === 'drop') return void request.socket.destroy()
   const reply = (status: number, json?: object) =>
     response
       .writeHead(status, { 'content-type': 'application/json' })
@@ -177,7 +189,7 @@ function create({ server, namespaces }: State, namespace: string, body: Json): o
     snapshots: [],
     refs: {},
     sequence: 0,
-    updated: Date.now(),
+    updated: server.now().getTime(),
   })
   return described(server, key)
 }

@@ -11,8 +11,11 @@ import { buffer } from 'node:stream/consumers'
 export type Stored = { readonly bytes: Buffer; readonly tag: string; readonly modified: Date }
 export type S3Request = { readonly method: string; readonly key: string; readonly isConditional: boolean }
 
-/** `lose`: carried out, but the connection ends without an answer. A number: this status instead of an answer. */
-export type Fault = 'lose' | number | null
+/**
+ * `lose`: carried out, but the connection ends without an answer. `drop`: it ends before the request is carried out. A
+ * number: this status instead of an answer.
+ */
+export type Fault = 'lose' | 'drop' | number | null
 
 export type S3Server = {
   readonly url: string
@@ -21,6 +24,10 @@ export type S3Server = {
   /** All requests that were answered or lost, in order. */
   readonly requests: S3Request[]
   fault: (request: S3Request) => Fault
+  /** Awaited before each request. */
+  gate: (request: S3Request) => Promise<void>
+  /** The time of objects that are written. */
+  now: () => Date
   latencyMs: number
   /** Whether conditions of writes are kept. */
   isStrict: boolean
@@ -37,6 +44,8 @@ export async function startS3(): Promise<S3Server> {
     objects: new Map(),
     requests: [],
     fault: () => null,
+    gate: async () => {},
+    now: () => new Date(),
     latencyMs: 0,
     isStrict: true,
     close() {
@@ -60,8 +69,10 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
   }
   const body = await buffer(request)
   if (server.latencyMs > 0) await new Promise(resolve => setTimeout(resolve, server.latencyMs))
+  await server.gate(asked)
   server.requests.push(asked)
   const fault = server.fault(asked)
+  if (fault === 'drop') return void request.socket.destroy()
   if (typeof fault === 'number') return refuse(response, fault, 'Injected')
   if (bucket !== BUCKET) return refuse(response, 404, 'NoSuchBucket')
   const sent = headers['x-amz-content-sha256']
@@ -76,7 +87,7 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
 type Sent = { readonly url: URL; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
 
 function carryOut(
-  { objects, isStrict }: S3Server,
+  { objects, isStrict, now }: S3Server,
   { method, key }: S3Request,
   { url, headers, body }: Sent,
 ): string | ((response: ServerResponse) => void) {
@@ -93,7 +104,7 @@ function carryOut(
         (headers['if-match'] !== undefined && headers['if-match'] !== stored?.tag))
     if (isRefused) return response => refuse(response, 412, 'PreconditionFailed')
     const tag = `"${createHash('md5').update(body).digest('hex')}"`
-    objects.set(key, { bytes: body, tag, modified: new Date() })
+    objects.set(key, { bytes: body, tag, modified: now() })
     return response => response.writeHead(200, { etag: tag }).end()
   }
   if (stored === undefined) return response => refuse(response, 404, 'NoSuchKey')

@@ -290,3 +290,19 @@ test.each([
     stderr: expect.stringContaining(message),
   })
 })
+
+test('a catalog whose clock is ahead gets snapshots that are not older than its tables', async () => {
+  const { s3, catalog, environment, syncHere, status, rename } = await startWithCatalog()
+  catalog.now = () => new Date(Date.now() + 600_000)
+  await syncHere()
+  const first = await latestLocal(environment)
+  expect(latestOf(s3)).toMatchObject({ snapshot: first, pending: null })
+  rename('Outro objeto')
+  await syncHere()
+  expect(await status()).not.toContain('before the last change')
+  const { snapshot, published_at } = latestOf(s3)
+  expect(snapshot).toBe(await latestLocal(environment))
+  // One time for all tables, and a later one for each snapshot.
+  const times = [...catalog.tables.values()].map(table => table.snapshots.at(-1)?.['timestamp-ms'])
+  expect(Math.max(...times.map(Number))).toBe(Date.parse(published_at ?? ''))
+})

@@ -23,6 +23,7 @@ async function opened() {
     catalog: null,
     keepMs: 0,
     intervalMs: 0,
+    retryMs: 100,
     keyFiles,
   }
   const store = await openS3(settings)

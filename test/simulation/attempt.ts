@@ -12,6 +12,8 @@ import type { NetworkFaults } from './network_faults.ts'
 import { type Operation, perform } from './operations.ts'
 import * as oracle from './oracle.ts'
 import { count, type Play } from './play.ts'
+import { checkStore, watchStore } from './remote/attempt.ts'
+import type { StoreFaults } from './remote/store.ts'
 import { checkDurableFirst, checkImmutable, checkLatest, latestOf } from './snapshots.ts'
 import { readStored, type Stored } from './stored.ts'
 
@@ -23,12 +25,14 @@ export type Attempt = {
   readonly networkFaults: NetworkFaults
   readonly crashPoint: CrashPoint | null
   readonly trusted: boolean
+  /** Of the object store. */
+  readonly storeFaults?: StoreFaults
 }
 
 /** Makes one run of the real program and lets the oracle check the result. */
 export async function attempt(
   play: Play,
-  { operation, networkFaults, crashPoint, trusted }: Attempt,
+  { operation, networkFaults, crashPoint, trusted, storeFaults = 'none' }: Attempt,
 ): Promise<RunReport | null> {
   const { sandbox, company, paths, kept } = play
   play.runs += 1
@@ -46,7 +50,8 @@ export async function attempt(
     interrupt: () => controller.abort(),
     check: () => checkLatest(paths, kept !== null),
   })
-  play.log(describeAttempt(play, { operation, networkFaults, crashPoint, trusted }))
+  watchStore(play, watched, storeFaults)
+  play.log(describeAttempt(play, { operation, networkFaults, crashPoint, trusted, storeFaults }))
   const { report, error } = await inTime(
     perform(play, operation, { signal: controller.signal, trusted }),
     operation,
@@ -61,6 +66,7 @@ export async function attempt(
   if (error) checkError(error, operation, watched.triggered ? crashPoint : null)
   play.powerFailed ||= watched.copy !== null && crashPoint?.kind === 'power fails'
   checkImmutable(paths, play.seen, play.powerFailed)
+  await checkStore(play, { isCalm: storeFaults === 'none' && !watched.triggered && !error })
   for (const name of watched.copy ? [] : staying)
     assertHolds(
       existsSync(join(paths.lake, 'snapshots', name)),
@@ -84,13 +90,13 @@ export async function attempt(
 
 function describeAttempt(
   { runs, clock, company }: Play,
-  { operation, networkFaults, crashPoint }: Attempt,
+  { operation, networkFaults, crashPoint, storeFaults }: Attempt,
 ): string {
   const faults = networkFaults.plan.map(({ fault, kinds }) => `${fault} ${kinds ?? ''}`)
   const what = crashPoint
     ? `${crashPoint.kind} ${crashPoint.when} ${crashPoint.step} (${crashPoint.nth})`
     : 'no crash'
-  return `${runs}. ${clock.now.toISOString()} ${company.world.size} notices: ${operation}; ${what}; ${faults.join(', ') || 'no network faults'}`
+  return `${runs}. ${clock.now.toISOString()} ${company.world.size} notices: ${operation}; ${what}; ${faults.join(', ') || 'no network faults'}; store: ${storeFaults}`
 }
 
 type Finished = {

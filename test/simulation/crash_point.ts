@@ -3,11 +3,12 @@ import { DURABLE_STEPS, type DurableStep, type Operation, observeSteps } from '#
 import type { Random } from '#src/sandbox/random.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { SimulatedDisk } from './disk.ts'
+import { REMOTE_STEPS, type RemoteStep } from './remote/steps.ts'
 
 /** What happens to the process, or to its disk, the n-th time that it reaches a step. */
 export type CrashPoint = {
   readonly kind: 'killed' | 'power fails' | 'disk is full' | 'disk fails' | 'interrupted'
-  readonly step: DurableStep
+  readonly step: DurableStep | RemoteStep
   readonly nth: number
   readonly when: 'before' | 'after'
 }
@@ -26,8 +27,16 @@ export function drawCrashPoint(random: Random): CrashPoint | null {
   return { kind, step: random.pick(DURABLE_STEPS), nth: random.pick([1, 1, 1, 2, 2, 5]), when }
 }
 
+/** In a run that publishes to an object store; null in about half of them. */
+export function drawRemoteCrash(random: Random): CrashPoint | null {
+  if (random.chance(0.5)) return null
+  const kind = random.pick(['killed', 'killed', 'power fails', 'interrupted'] as const)
+  const when = random.pick(['before', 'after'] as const)
+  return { kind, step: random.pick(REMOTE_STEPS), nth: random.pick([1, 1, 2, 5, 12]), when }
+}
+
 /** Thrown in a dead process: it must not write to the disk any more. */
-class Dead extends Error {}
+export class Dead extends Error {}
 
 export type Watch = {
   /** Whether the run reached the crash point. */
@@ -36,7 +45,9 @@ export type Watch = {
   copy: string | null
   /** A violation seen during the run; thrown after the run has ended. */
   wrong: Error | null
-  readonly steps: Map<DurableStep, number>
+  readonly steps: Map<DurableStep | RemoteStep, number>
+  /** A step of the object store: throws Dead if the process died there, or before. */
+  reach(step: RemoteStep, when: 'before' | 'after'): void
 }
 
 export type WatchOptions = {
@@ -52,7 +63,7 @@ export type WatchOptions = {
 /** Watches the steps of a run, records them on the disk, and triggers the crash point. */
 export function watch(options: WatchOptions): Watch {
   const { crashPoint, disk, paths } = options
-  const state: Watch = { triggered: false, copy: null, wrong: null, steps: new Map() }
+  const state: Watch = { triggered: false, copy: null, wrong: null, steps: new Map(), reach }
 
   function trigger(): void {
     state.triggered = true
@@ -69,6 +80,17 @@ export function watch(options: WatchOptions): Watch {
     throw new Dead()
   }
 
+  function isDue(step: DurableStep | RemoteStep, when: 'before' | 'after'): boolean {
+    if (crashPoint?.step !== step || crashPoint.when !== when || state.triggered) return false
+    return crashPoint.nth === state.steps.get(step)
+  }
+
+  function reach(step: RemoteStep, when: 'before' | 'after'): void {
+    if (state.copy) throw new Dead()
+    if (when === 'before') state.steps.set(step, (state.steps.get(step) ?? 0) + 1)
+    if (isDue(step, when)) trigger()
+  }
+
   observeSteps((step, when, operation) => {
     if (state.copy) throw new Dead()
     if (when === 'before') state.steps.set(step, (state.steps.get(step) ?? 0) + 1)
@@ -80,9 +102,7 @@ export function watch(options: WatchOptions): Watch {
         state.wrong = error as Error
       }
     }
-    const due =
-      crashPoint?.step === step && crashPoint.when === when && crashPoint.nth === state.steps.get(step)
-    if (due && !state.triggered) trigger()
+    if (isDue(step, when)) trigger()
     if (when === 'before') disk.before(operation)
   })
   return state

@@ -12,6 +12,7 @@ import { beginRun } from './company.ts'
 import { CALM, drawNetworkFaults } from './network_faults.ts'
 import * as oracle from './oracle.ts'
 import { count, type Play } from './play.ts'
+import { inNoTime } from './remote/store.ts'
 import { readStored } from './stored.ts'
 
 /** Older than any time that passes: other reasons for a run must suffice. */
@@ -72,7 +73,7 @@ function contextOf({ environment, paths, clock }: Play) {
   const { signal } = new AbortController()
   const openApi = async () =>
     createApiClient({ ...readApiSettings(environment), signal, nowMs: Date.now, retries: 1 })
-  const settings = readSettings(environment)
+  const settings = inNoTime(readSettings(environment))
   return { paths, settings, now: () => clock.now, maxAgeMs: MAX_AGE_MS, openApi, signal }
 }
 

@@ -11,6 +11,7 @@ import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.
 import { type SyncRequest, sync } from '#src/sync.ts'
 import { assertHolds } from './assertions.ts'
 import { OTHER_KEY, type Play } from './play.ts'
+import { inNoTime } from './remote/store.ts'
 
 /** What an operator, or the schedule, does. */
 export type Operation =
@@ -89,7 +90,7 @@ export function contextOf(
 ): RunContext {
   const { ticking, clock, paths } = play
   let names = 0
-  const settings = readSettings(environment)
+  const settings = inNoTime(readSettings(environment))
   const newId = () => `${clock.now.toISOString()}-${play.runs}-${names++}`
   return {
     paths,

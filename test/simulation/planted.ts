@@ -217,10 +217,45 @@ export const PLANTED: readonly Planted[] = [
     from: '  const held = gone.length > bound\n',
     to: '  const held = gone.length < 0\n',
   },
+  {
+    invariant: 'I13',
+    name: 'latest-before-the-tables',
+    file: 'src/store/remote/publish.ts',
+    from: '  const begun: Latest = { ...latest, pending',
+    to: '  const begun: Latest = { ...latest, snapshot, pending',
+  },
+  {
+    invariant: 'I13',
+    name: 'tables-before-their-files',
+    file: 'src/store/remote/publish.ts',
+    from: '  await uploadFiles(context, manifest, parts)\n  await context.onBegin(snapshot)\n',
+    to: '  await context.onBegin(snapshot)\n',
+  },
+  {
+    invariant: 'I13',
+    name: 'catalog-never-asked',
+    file: 'src/store/remote/publish.ts',
+    from: '  for (const format of formats.values()) await format.finish()\n',
+    to: '',
+  },
+  {
+    invariant: 'I13',
+    name: 'time-before-the-last-change',
+    file: 'src/store/remote/publish.ts',
+    from: 'Math.max(wanted.getTime(), ...changes)',
+    to: 'Math.max(wanted.getTime(), ...changes.slice(changes.length))',
+  },
+  {
+    invariant: 'I13',
+    name: 'vacuum-of-what-is-named',
+    file: 'src/store/remote/vacuum.ts',
+    from: '    if (each.some(({ isNamed }) => isNamed(key))) continue\n',
+    to: '',
+  },
 ]
 
 const PROJECT = join(import.meta.dirname, '../..')
-const COPIED = ['package.json', 'config', 'docs', 'schema', 'src', 'jobs', 'test'] as const
+const COPIED = ['package.json', 'config', 'docs', 'schema', 'src', 'jobs', 'test', 'tools'] as const
 
 /**
  * Runs the simulation on a copy of the project with the bug in it.

@@ -8,6 +8,8 @@ import { KEY } from './alter.ts'
 import { SimulatedCompany } from './company.ts'
 import { SimulatedDisk } from './disk.ts'
 import { serialise } from './network_faults.ts'
+import type { LocalSnapshots } from './remote/check.ts'
+import { openStore, type SimulatedStore } from './remote/store.ts'
 import type { Seen } from './snapshots.ts'
 import type { Stored } from './stored.ts'
 
@@ -22,6 +24,11 @@ export type Play = {
   readonly pasts: ReadonlyMap<string, Entry>[]
   /** How time passes during a run. */
   readonly ticking: Random
+  /** How the object store behaves, and who reads it when. */
+  readonly storing: Random
+  /** Null in most worlds. */
+  readonly store: SimulatedStore | null
+  readonly local: LocalSnapshots
   readonly company: SimulatedCompany
   readonly sandbox: Sandbox
   readonly paths: CompanyPaths
@@ -63,11 +70,15 @@ export async function openPlay(seed: string, random: Random, place: string): Pro
   const dataDir = join(place, 'data')
   await mkdir(dataDir)
   const paths = companyPaths(dataDir, 'acme')
+  const store = await openStore(seed, place, now)
   return {
     random,
     looking: createRandom(`looks ${seed}`),
     pasts: [],
     ticking: of('clock'),
+    storing: createRandom(`storing ${seed}`),
+    store,
+    local: new Map(),
     company,
     sandbox,
     paths,
@@ -85,6 +96,7 @@ export async function openPlay(seed: string, random: Random, place: string): Pro
       SNAPSHOT_KEEP: random.pick(['0s', '1h', '24h']),
       ANALYSIS_MAX_AGE: random.pick(['off', '24h,30d', '1h']),
       ...(random.chance(0.15) ? { ANALYSIS_STATUSES: 'screening,analysis,pricing,ready' } : {}),
+      ...store?.environment,
     },
     disk: new SimulatedDisk(paths.root, join(place, 'aside')),
     seen: new Map(),

@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { observeSteps } from '#src/platform/durable.ts'
 import { createRandom } from '#src/sandbox/random.ts'
 import { attempt } from './attempt.ts'
-import { drawCrashPoint } from './crash_point.ts'
+import { drawCrashPoint, drawRemoteCrash } from './crash_point.ts'
 import { lookBack, lookBefore, rememberPast } from './looks.ts'
 import { CALM, drawNetworkFaults, type NetworkFaults } from './network_faults.ts'
 import { drawOperation } from './operations.ts'
 import { count, openPlay, type Play } from './play.ts'
 import { quietEnd } from './quiet.ts'
+import { drawStoreFaults, maybeVacuum } from './remote/attempt.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -44,6 +45,7 @@ export async function simulate(
     observeSteps(null)
     Math.random = drawn
     await play.sandbox.close()
+    play.store?.close()
     await rm(place, { recursive: true, force: true })
   }
 }
@@ -65,12 +67,17 @@ async function oneRun(play: Play): Promise<void> {
     : drawNetworkFaults(random, random.chance(0.75) ? random.int(1, 9) : null)
   company.alterations = !undisturbed && random.chance(0.3) ? random.pick([0.02, 0.1, 0.3]) : 0
   company.changesPerAnswer = !undisturbed && random.chance(0.6) ? random.pick([0.1, 0.5, 2]) : 0
+  const crashPoint = undisturbed ? null : drawCrashPoint(random)
+  const { store, storing } = play
+  const remote = store && !undisturbed ? drawRemoteCrash(storing) : null
   await attempt(play, {
     operation,
     networkFaults,
-    crashPoint: undisturbed ? null : drawCrashPoint(random),
+    crashPoint: remote ?? crashPoint,
     trusted: false,
+    storeFaults: store && !undisturbed ? drawStoreFaults(storing) : 'none',
   })
+  await maybeVacuum(play)
   await lookBack(play)
   rememberPast(play)
 }

@@ -58,9 +58,12 @@ export type Expired = {
 export type TableFormat = {
   /**
    * @param known the version that the last complete publish left; a newer one may be there. Null if it is not known.
+   * @param create what a catalog makes of a table that it does not have; without it, that table is empty.
    * @throws RemoteError if another program committed to the table, or removed parts of it.
    */
-  open(table: string, known: number | null): Promise<OpenTable>
+  open(table: string, known: number | null, create?: RemoteTable): Promise<OpenTable>
+  /** The last change of a table that was opened, by the clock of who keeps it, in ms; 0 if that is ours. */
+  lastChange(): number
   /**
    * Makes visible what was committed.
    * @throws RemoteError if another program was faster, or it is not certain that all of it is visible.

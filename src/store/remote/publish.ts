@@ -98,12 +98,15 @@ async function bring(
   context: Context,
   before: Versioned | null,
   manifest: Manifest,
-  at: Date,
+  wanted: Date,
 ): Promise<Versioned> {
   const { store, formats } = context
   const { company, snapshot, data_version } = manifest
   const latest = before?.latest ?? nothingPublished(company)
   const parts = await openAll(context, manifest, latest)
+  // A catalog refuses a snapshot that is older than the table's last change, and its clock may be ahead of ours.
+  const changes = [...formats.values()].map(format => format.lastChange())
+  const at = new Date(Math.max(wanted.getTime(), ...changes))
   await uploadFiles(context, manifest, parts)
   await context.onBegin(snapshot)
   const begun: Latest = { ...latest, pending: { snapshot, at: at.toISOString() } }
@@ -135,7 +138,7 @@ async function openAll({ formats }: Context, manifest: Manifest, latest: Latest)
       const { name } = table
       const opened = [...formats].map(async ([format, tables]) => {
         const known = latest[format]?.[name] ?? null
-        return [format, await tables.open(name, known)] as const
+        return [format, await tables.open(name, known, table)] as const
       })
       return { table, files, opened: new Map(await Promise.all(opened)) }
     }),

@@ -6,7 +6,6 @@ import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { type Condition, type Listed, type ObjectStore, RemoteError } from './objects.ts'
 
 const RETRIES = 5
-const RETRY_MS = 100
 const TIMEOUT_MS = 30_000
 /** A store that hangs would hold the run. */
 const MAX_TIMEOUTS = 2
@@ -159,7 +158,7 @@ async function persistently<T>(
   try {
     return await pRetry(ask, {
       retries: RETRIES,
-      minTimeout: RETRY_MS,
+      minTimeout: settings.retryMs,
       randomize: true,
       shouldRetry: ({ error }) => {
         const status = statusOf(error)

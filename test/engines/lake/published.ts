@@ -62,6 +62,7 @@ export async function settingsOf(
     catalog: null,
     keepMs: 0,
     intervalMs: 0,
+    retryMs: 100,
     keyFiles,
   }
 }

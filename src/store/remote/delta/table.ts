@@ -13,6 +13,7 @@ import { commitPath, hintPath, logOf, versionOf } from './paths.ts'
 export function deltaTables(store: ObjectStore, company: string): TableFormat {
   return {
     open: (table, known) => openTable(store, tableKey(company, table), known),
+    lastChange: () => 0,
     finish: async () => {},
     close() {},
   }

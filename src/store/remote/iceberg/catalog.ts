@@ -20,9 +20,10 @@ export async function catalogTables(
 ): Promise<TableFormat> {
   const catalog = await openRestCatalog(settings)
   const changes: TableChange[] = []
-  const opened = { store, catalog, company, changes }
+  const opened = { store, catalog, company, changes, lastChange: 0 }
   return {
-    open: name => open(opened, name),
+    open: (name, _, create) => open(opened, name, create),
+    lastChange: () => opened.lastChange,
     finish: () => commitAll(catalog, changes.splice(0)),
     close: () => catalog.close(),
   }
@@ -34,6 +35,7 @@ type Opened = {
   readonly company: string
   /** Not sent yet. */
   readonly changes: TableChange[]
+  lastChange: number
 }
 
 /** Whose tables they are: two companies must not share a namespace. */
@@ -45,19 +47,14 @@ const PROPERTIES = {
   'write.metadata.previous-versions-max': '20',
 }
 
-async function open(opened: Opened, name: string): Promise<OpenTable> {
+async function open(opened: Opened, name: string, create?: RemoteTable): Promise<OpenTable> {
   const { store, catalog, company } = opened
   const directory = tableKey(company, name)
-  const metadata = await catalog.load(name)
-  if (metadata === null)
-    return {
-      version: null,
-      files: new Set(),
-      commit: async wanted => commit(opened, await createTable(opened, directory, wanted.table), wanted),
-      read: async () => [],
-      expire: async () => NOTHING,
-    }
+  const found = await catalog.load(name)
+  const metadata = found ?? (create ? await createTable(opened, directory, create) : null)
+  if (metadata === null) return EMPTY
   assertOwner(catalog.nameOf(name), metadata, company)
+  opened.lastChange = Math.max(opened.lastChange, metadata['last-updated-ms'])
   const table = await readTable(store, directory, metadata)
   const files = filesOf(store, table)
   return {
@@ -76,6 +73,15 @@ const NOTHING: Expired = {
   isNamed: () => false,
   superseded: new Set(),
 }
+const EMPTY: OpenTable = {
+  version: null,
+  files: new Set(),
+  async commit({ table }) {
+    throw new RemoteError(`The catalog has no table ${table.name}.`)
+  },
+  read: async () => [],
+  expire: async () => NOTHING,
+}
 
 /** @throws RemoteError if it is not the company's, or another program committed to it. */
 function assertOwner(name: string, metadata: TableMetadata, company: string): void {
@@ -93,13 +99,11 @@ function assertOwner(name: string, metadata: TableMetadata, company: string): vo
 async function createTable({ store, catalog, company }: Opened, directory: string, table: RemoteTable) {
   const location = `${store.root}/${directory}`
   const described = withSchema(newTable('', location), table)
-  const metadata = await catalog.create(table.name, {
+  return await catalog.create(table.name, {
     location,
     schema: currentSchema(described),
     properties: { ...PROPERTIES, ...described.properties, [COMPANY_PROPERTY]: company },
   })
-  assertOwner(catalog.nameOf(table.name), metadata, company)
-  return await readTable(store, directory, metadata)
 }
 
 /** @returns the id of the snapshot that has exactly the wanted files. */

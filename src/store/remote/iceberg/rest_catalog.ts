@@ -208,6 +208,7 @@ function refusedCommit(client: RestClient, name: string, answer: Answer): Remote
 const METADATA = z.object({
   'table-uuid': z.string(),
   'last-sequence-number': z.number(),
+  'last-updated-ms': z.number(),
   'last-column-id': z.number(),
   'current-schema-id': z.number(),
   schemas: z.array(

@@ -21,7 +21,6 @@ const TIMEOUT_MS = 30_000
 const RETRY_WITHIN_MS = 20_000
 const CONNECTIONS = 8
 const RETRIES = 4
-const RETRY_MS = 100
 /** The metadata of a table with thousands of snapshots. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024
 const MAX_TEXT = 300
@@ -50,7 +49,7 @@ export type Answer = {
 }
 
 /** Sends nothing yet. */
-export function openRestClient({ uri, login }: CatalogSettings): RestClient {
+export function openRestClient({ uri, login, retryMs }: CatalogSettings): RestClient {
   const name = `The catalog at ${uri}`
   const http = openClient(uri)
   const { pathname } = new URL(uri)
@@ -80,7 +79,7 @@ export function openRestClient({ uri, login }: CatalogSettings): RestClient {
   }
   return {
     name,
-    get: path => repeatedly(() => withNewToken('GET', path)),
+    get: path => repeatedly(() => withNewToken('GET', path), retryMs),
     post: (path, body) => withNewToken('POST', path, body),
     refusal: (what, answer) => refusal(name, what, answer, login),
     close: () => void http.close(),
@@ -150,7 +149,7 @@ class Again extends Error {
   }
 }
 
-async function repeatedly(get: () => Promise<Answer>): Promise<Answer> {
+async function repeatedly(get: () => Promise<Answer>, retryMs: number): Promise<Answer> {
   const startedMs = performance.now()
   const attempt = async () => {
     const answer = await get()
@@ -160,7 +159,7 @@ async function repeatedly(get: () => Promise<Answer>): Promise<Answer> {
   }
   return await pRetry(attempt, {
     retries: RETRIES,
-    minTimeout: RETRY_MS,
+    minTimeout: retryMs,
     randomize: true,
     shouldRetry: ({ error }) => error instanceof Again && performance.now() - startedMs < RETRY_WITHIN_MS,
   }).catch(error => {

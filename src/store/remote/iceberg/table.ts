@@ -13,6 +13,7 @@ import { assertOurs, filesOf, keyOf, nextMetadata, objectsOf, readTable, type Ta
 export function icebergTables(store: ObjectStore, company: string): TableFormat {
   return {
     open: (name, known) => open(store, tableKey(company, name), known),
+    lastChange: () => 0,
     finish: async () => {},
     close() {},
   }

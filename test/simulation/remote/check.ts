@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { type Manifest, publishedFiles } from '#src/store/lake/manifest.ts'
+import type { Latest } from '#src/store/remote/latest.ts'
+import { assertHolds } from '../assertions.ts'
+import { LAKE, type SimulatedStore } from './store.ts'
+import {
+  bytesAt,
+  catalogTable,
+  type Files,
+  filesOfDelta,
+  filesOfList,
+  fileTable,
+  type IcebergTable,
+} from './tables.ts'
+
+/**
+ * I13: the object store shows whole snapshots only. What `latest.json` names has, in every table and format, exactly
+ * the files of the local snapshot; and what a kept snapshot names is there.
+ */
+
+/** What the local lake published, by snapshot and table: remembered, because the lake forgets it. */
+export type LocalSnapshots = Map<string, ReadonlyMap<string, Files>>
+
+const LATEST = `${LAKE}/latest.json`
+
+export function latestOf({ s3 }: SimulatedStore): Latest | null {
+  return s3.objects.has(LATEST) ? (JSON.parse(bytesAt(s3, LATEST).toString()) as Latest) : null
+}
+
+/** Of the latest snapshots, as long as they are there. */
+export function rememberLocal({ lake }: CompanyPaths, known: LocalSnapshots): void {
+  const directory = join(lake, 'snapshots')
+  for (const name of existsSync(directory) ? readdirSync(directory) : []) {
+    const path = join(directory, name, 'manifest.json')
+    if (existsSync(path)) known.set(name, filesOf(JSON.parse(readFileSync(path, 'utf8')) as Manifest))
+  }
+}
+
+function filesOf(manifest: Manifest): ReadonlyMap<string, Files> {
+  const tables = new Map<string, Map<string, number>>()
+  for (const { path, month, rows, sha256 } of publishedFiles(manifest)) {
+    const [, table = ''] = /^(?:marts\/(.*)\.parquet|[^/]+)/.exec(path) ?? []
+    const name = table || (path.split('/')[0] as string)
+    const files = tables.get(name) ?? new Map<string, number>()
+    files.set(`${LAKE}/${name}/data/${month ?? 'all'}-${sha256}.parquet`, rows)
+    tables.set(name, files)
+  }
+  return tables
+}
+
+/** Objects whose content is known to have the hash in their name, by tag. */
+const checked = new Set<string>()
+
+/** What a reader finds that begins with `latest.json`. */
+export async function checkReadable(store: SimulatedStore, local: LocalSnapshots): Promise<void> {
+  const latest = latestOf(store)
+  if (latest?.snapshot == null) return
+  const { snapshot } = latest
+  const expected = local.get(snapshot)
+  assertHolds(expected !== undefined, () => `I13: latest.json names ${snapshot}, which never was`)
+  for (const [table, files] of expected ?? []) {
+    const { iceberg, catalog, delta } = latest
+    for (const versions of [iceberg, catalog, delta])
+      assertHolds(versions?.[table] !== undefined || !versions, () => `I13: latest.json has no ${table}`)
+    if (iceberg)
+      await checkIceberg(store, latest, files, fileTable(store.s3, table, iceberg[table] as number), table)
+    if (catalog && store.catalog)
+      await checkIceberg(store, latest, files, catalogTable(store.catalog, table), table)
+    if (delta) checkDelta(store, latest, files, table)
+  }
+}
+
+async function checkIceberg(
+  store: SimulatedStore,
+  { snapshot, published_at, pending, catalog }: Latest,
+  files: Files,
+  { current, snapshots }: IcebergTable,
+  table: string,
+): Promise<void> {
+  const one = snapshots.get(snapshot as string)
+  assertHolds(one !== undefined, () => `I13: ${table} has no tag of ${snapshot}`)
+  if (!one) return
+  // Earlier if the table did not change.
+  assertHolds(one.at <= Date.parse(published_at ?? ''), () => `I13: ${table} has a later time of ${snapshot}`)
+  // A catalog shows its newest state; a file of metadata is the one that latest.json names.
+  if (!catalog || pending === null)
+    assertHolds(one.id === current, () => `I13: the present of ${table} is not ${snapshot}`)
+  checkFiles(store, files, await filesOfList(store.s3, one.list), `${table} of ${snapshot} (Iceberg)`)
+}
+
+function checkDelta(store: SimulatedStore, { delta, snapshot }: Latest, files: Files, table: string): void {
+  const present = filesOfDelta(store.s3, table, delta?.[table] as number)
+  if (present) checkFiles(store, files, present, `${table} of ${snapshot} (Delta)`)
+}
+
+function checkFiles({ s3 }: SimulatedStore, expected: Files, present: Files, what: string): void {
+  const text = (files: Files) => JSON.stringify([...files].sort())
+  assertHolds(
+    text(expected) === text(present),
+    () => `I13: ${what} has ${text(present)} instead of ${text(expected)}`,
+  )
+  for (const key of present.keys()) {
+    const bytes = bytesAt(s3, key)
+    const id = `${key} ${s3.objects.get(key)?.tag}`
+    if (checked.has(id)) continue
+    const hash = createHash('sha256').update(bytes).digest('hex')
+    assertHolds(key.includes(hash), () => `I13: the content of ${key} is another one`)
+    checked.add(id)
+  }
+}
+
+/** Every kept snapshot of every Iceberg table: time travel. */
+export async function checkKept(store: SimulatedStore, local: LocalSnapshots): Promise<void> {
+  const latest = latestOf(store)
+  const tables = Object.entries(latest?.iceberg ?? {}).map(
+    ([table, version]) => [table, fileTable(store.s3, table, version)] as const,
+  )
+  const { catalog } = store
+  if (catalog)
+    for (const table of Object.keys(latest?.catalog ?? {})) tables.push([table, catalogTable(catalog, table)])
+  for (const [table, { snapshots }] of tables)
+    for (const [name, { list }] of snapshots) {
+      const files = local.get(name)?.get(table)
+      if (files) checkFiles(store, files, await filesOfList(store.s3, list), `${table} of ${name} (kept)`)
+    }
+}
+
+/** After a vacuum that keeps nothing old: no data file is there that no snapshot names. */
+export async function checkVacuumed(store: SimulatedStore): Promise<void> {
+  const { s3, catalog } = store
+  const latest = latestOf(store)
+  const named = new Set<string>()
+  const isComplete = latest?.delta === undefined
+  for (const [table, version] of Object.entries(latest?.iceberg ?? {}))
+    for (const { list } of fileTable(s3, table, version).snapshots.values())
+      for (const key of (await filesOfList(s3, list)).keys()) named.add(key)
+  for (const table of catalog ? Object.keys(latest?.catalog ?? {}) : [])
+    if (catalog)
+      for (const { list } of catalogTable(catalog, table).snapshots.values())
+        for (const key of (await filesOfList(s3, list)).keys()) named.add(key)
+  if (!isComplete) return
+  for (const key of s3.objects.keys())
+    assertHolds(!/\/data\//.test(key) || named.has(key), () => `I13: vacuum left ${key}, which nothing names`)
+}
