@@ -16,6 +16,8 @@ type Probed = {
 /** The cost of a whole command. */
 export type Costed = Ended & {
   readonly wallSeconds: number
+  /** From its start until it printed its result. */
+  readonly printedSeconds: number
   /** User and system time of the process and its children; elsewhere than on Linux, of the process alone. */
   readonly cpuSeconds: number
   readonly peakRssBytes: number
@@ -59,6 +61,7 @@ export async function runCosted({
   return {
     ...ended,
     wallSeconds: (ended.endedMs - ended.startedMs) / 1000,
+    printedSeconds: (ended.printedMs - ended.startedMs) / 1000,
     cpuSeconds: before === null || after === null ? cpuSeconds : after - before,
     peakRssBytes,
     loopDelayMs,

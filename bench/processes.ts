@@ -33,6 +33,8 @@ export type Ended = {
   readonly stdout: string
   /** From the system clock, so that other processes can be compared. */
   readonly startedMs: number
+  /** When it first wrote to stdout: a sync prints its report and goes on with the object store. */
+  readonly printedMs: number
   readonly endedMs: number
 }
 
@@ -62,11 +64,13 @@ export async function run(
   )
   if (child.pid) about.onStart?.(child.pid)
   const written = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', text => (written.stdout += text))
+  let printedMs = Number.NaN
+  child.stdout.setEncoding('utf8').once('data', () => (printedMs = Date.now()))
+  child.stdout.on('data', text => (written.stdout += text))
   child.stderr.setEncoding('utf8').on('data', text => (written.stderr += text))
   const exited = once(child, 'exit').then(() => Date.now())
   await once(child, 'close')
-  if (child.exitCode === 0) return { stdout: written.stdout, startedMs, endedMs: await exited }
+  if (child.exitCode === 0) return { stdout: written.stdout, startedMs, printedMs, endedMs: await exited }
   throw new Error(`${file} exited with ${child.exitCode ?? child.signalCode}: ${written.stderr.trim()}`)
 }
 

@@ -259,7 +259,7 @@ export function readSettings(environment: Environment): Settings {
       intervalMs: values.LAKE_PUBLISH_INTERVAL,
     }),
     // Other engines cannot read marts as views of DuckDB.
-    martFiles: values.LAKE_MARTS === 'on' || values.LAKE_URL !== undefined,
+    martFiles: values.LAKE_MARTS === 'on',
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
     metabase: metabaseTarget(values),

@@ -5,9 +5,17 @@ import { type Environment, givenEnvironment, readApiSettings, readSettings } fro
 import { type Maintenance, maintain } from '#src/operate/maintain.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
 import { logListener } from '#src/operate/progress.ts'
+import { publishBehind } from '#src/operate/publish_remote.ts'
 import { readStatus, type Status } from '#src/operate/status.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
-import { type Cause, EXIT, type ExitCode, explain, FatalError } from '#src/platform/errors.ts'
+import {
+  type Cause,
+  EXIT,
+  type ExitCode,
+  explain,
+  FatalError,
+  InterruptedError,
+} from '#src/platform/errors.ts'
 import { LEVEL_OF_STATUS, openLog } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import type { PublishedFigures } from '#src/store/lake/publish.ts'
@@ -17,6 +25,7 @@ import { sync } from '#src/sync.ts'
 /** The one message to a child: what to do for the company of its environment. */
 export type Order =
   | { readonly kind: 'sync'; readonly job: string; readonly full: boolean; readonly restart: boolean }
+  | { readonly kind: 'publish'; readonly job: string }
   | { readonly kind: 'maintain'; readonly job: string }
   | { readonly kind: 'status' }
   | { readonly kind: 'report' }
@@ -34,6 +43,8 @@ export type Ended =
       readonly seconds: number
       readonly exitCode: ExitCode
     }
+  /** Null if the object store has what it should have now. */
+  | { readonly kind: 'published'; readonly snapshot: string | null }
   | { readonly kind: 'maintained'; readonly maintenance: Maintenance }
   | { readonly kind: 'status'; readonly status: Status }
   | { readonly kind: 'report'; readonly html: string }
@@ -71,12 +82,28 @@ async function carryOut(order: Order): Promise<Ended> {
   if (order.kind === 'mail') return await mailReport(order, context, { environment, log })
   const listener = logListener(log, Date.now)
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
+  if (order.kind === 'publish') return await publishNow(context, listener, held, log)
   return await holdingCompany(context, listener, held, async () => {
     if (order.kind === 'sync') return await syncNow(order, context, { environment, listener, log })
     const maintenance = await maintain(context)
     log.info({ ...maintenance }, 'maintenance finished')
     return { kind: 'maintained', maintenance }
   })
+}
+
+/** Ends at once if asked to stop: the next publish finishes what this one began. */
+async function publishNow(
+  context: RunContext,
+  listener: Listener,
+  held: { what: string; waitSeconds: number },
+  log: Logger,
+): Promise<Ended> {
+  const { signal } = context
+  const stopped = Promise.withResolvers<never>()
+  signal.addEventListener('abort', () => stopped.reject(new InterruptedError()))
+  const published = await Promise.race([publishBehind(context, listener, held), stopped.promise])
+  if (published !== null) log.info({ ...published }, 'published to the object store')
+  return { kind: 'published', snapshot: published?.snapshot ?? null }
 }
 
 async function renderReport({ paths, now }: RunContext): Promise<Ended> {

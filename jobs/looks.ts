@@ -3,7 +3,6 @@ import type { Look, LookApi } from '#src/pipeline/look.ts'
 import { explain } from '#src/platform/errors.ts'
 import { lockHolder } from '#src/platform/lock.ts'
 import { isBehind } from '#src/present/metabase/state.ts'
-import { isRemoteBehind } from '#src/store/remote/state.ts'
 import { writeLook } from '#src/store/state.ts'
 import { afterRun } from './alerts/after_run.ts'
 import type { Company } from './company_registry.ts'
@@ -73,8 +72,6 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   if ((await checkDirectory(shared.queues, company)) !== null) return notAsked('this is another directory')
   if (await isBehind(settings.metabase, paths.metabase))
     return notAsked('Metabase does not read the latest snapshot')
-  if (await isRemoteBehind(settings.remoteLake, paths.remote, new Date()))
-    return notAsked('the object store does not have the latest snapshot')
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
   const { look } = await import('#src/pipeline/look.ts')
   const within = AbortSignal.any([signal, AbortSignal.timeout(LOOK_WITHIN_MS)])

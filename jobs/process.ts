@@ -120,6 +120,7 @@ const FAILED = { kind: 'failed', exitCode: EXIT.failed, cause: null } as const
 /** What a process was for, and what its death means. */
 const PURPOSES: Readonly<Record<Order['kind'], readonly [purpose: string, loss: string]>> = {
   sync: ['run', 'What it stored is kept; the next run continues from there.'],
+  publish: ['publish to the object store', 'The local lake is right; the next publish does the rest.'],
   maintain: ['maintenance', 'No data is lost; the next maintenance does the rest.'],
   status: ['status', 'It only read data; request the status again.'],
   report: ['report', 'It only read data; request the report again.'],

@@ -8,7 +8,7 @@ import type { Progress } from '#src/pipeline/run.ts'
 import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
 import { type Holder, lockHolder } from '#src/platform/lock.ts'
 import { readState } from '#src/store/state.ts'
-import { afterRun } from './alerts/after_run.ts'
+import { afterRun, judgeStore } from './alerts/after_run.ts'
 import type { Alerts } from './alerts/alerts.ts'
 import type { Heartbeat } from './alerts/heartbeat.ts'
 import type { Ended } from './child.ts'
@@ -18,7 +18,7 @@ import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
 import type { JobLocks } from './job_locks.ts'
 import { inProcess } from './process.ts'
-import type { JobData, Queues } from './queue.ts'
+import { type JobData, type Queues, requestPublish } from './queue.ts'
 import { isLostJob, isOfRedis } from './redis_problem.ts'
 import type { RequestNumber, Requests, Taken } from './requests.ts'
 import { type Slot, type Slots, takeSlot } from './slots.ts'
@@ -142,8 +142,8 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
     throw new LoggedError(refusal)
   }
   await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the right one again.' })
-  // A mail only reads the latest snapshot.
-  if (holder && job.name !== 'mail') {
+  // These only read the latest snapshot.
+  if (holder && job.name !== 'mail' && job.name !== 'publish') {
     log.info(about, `The company is held by ${describe(holder)}; retrying later.`)
     return await later(job, context, HELD_DELAY_MS)
   }
@@ -177,12 +177,23 @@ type InSlot = Context & { readonly taken: Taken; readonly slot: Slot }
 async function carryOut(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
   if (job.name === 'sync') return await syncCompany(job, company, context)
   if (job.name === 'mail') return await mailReport(job, company, context)
+  if (job.name === 'publish') return await publishCompany(job, company, context)
   if (job.name !== 'maintain') {
-    throw new FatalError(`There is no job ${job.name}, only sync, maintain and mail.`)
+    throw new FatalError(`There is no job ${job.name}, only sync, publish, maintain and mail.`)
   }
   const order = { kind: 'maintain', job: job.id ?? '' } as const
   const signal = AbortSignal.any([context.signal, context.slot.signal])
   return await inProcess({ ...context, company, order, signal })
+}
+
+/** What fails is tried again after each tick. */
+async function publishCompany(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
+  const { alerts } = context.shared
+  const signal = AbortSignal.any([context.signal, context.slot.signal])
+  const order = { kind: 'publish', job: job.id ?? '' } as const
+  const ended = await inProcess({ ...context, company, order, signal })
+  await judgeStore(alerts, company)
+  return ended
 }
 
 async function mailReport(job: RunJob, company: Company, context: InSlot): Promise<Ended> {
@@ -223,6 +234,7 @@ async function syncCompany(job: RunJob, company: Company, context: InSlot): Prom
   })
   const ended = withCut(outcome, slot)
   await noteEnd(job, company, { ...context, ended })
+  await untilRedisTakesIt(context, () => requestPublish(queues, company))
   return ended
 }
 
@@ -265,6 +277,9 @@ function describeHung({ slug, schedule }: Company, job: string): string {
   const limit = `${formatDuration(schedule.runTimeoutMs)} (RUN_TIMEOUT)`
   if (job === 'maintain') {
     return `${slug}: the nightly maintenance was stopped after ${limit}, before it finished. Check whether the disk of DATA_DIR responds. If the company is that large, raise RUN_TIMEOUT.`
+  }
+  if (job === 'publish') {
+    return `${slug}: the publish to the object store was stopped after ${limit}. The next one does the rest. Check whether the object store responds.`
   }
   if (job === 'mail') {
     return `${slug}: the mail of the report was stopped after ${limit}, before it was sent. Check whether the mail server responds.`

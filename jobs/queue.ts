@@ -3,10 +3,15 @@ import { type Job, type JobsOptions, Queue, type QueueOptions } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { REDIS_TIMEOUT_MS, type RedisSettings } from '#config/daemon.ts'
+import { isRemoteBehind } from '#src/store/remote/state.ts'
+import type { Company } from './company_registry.ts'
 import { connectRedis, type RedisConnection } from './redis.ts'
 
-/** `sync` brings the company up to date; `maintain` removes expired snapshots and measures the disk; `mail` sends the report. */
-export type JobName = 'sync' | 'maintain' | 'mail'
+/**
+ * `sync` brings the company up to date, and `publish` its latest snapshot to the object store; `maintain` removes expired
+ * snapshots and measures the disk; `mail` sends the report.
+ */
+export type JobName = 'sync' | 'publish' | 'maintain' | 'mail'
 export type JobData = {
   readonly company: string
   /** How often a worker could not take the job and put it back for another one. */
@@ -89,4 +94,10 @@ export async function requestRun(
   if ((await job.getState()) !== 'unknown') return job
   await runs.removeDeduplicationKey(id)
   return await add()
+}
+
+/** Adds a job that brings the latest snapshot to the object store, if it lacks one that it should have now. */
+export async function requestPublish(queues: Pick<Queues, 'runs'>, company: Company): Promise<void> {
+  const { slug, settings, paths } = company
+  if (await isRemoteBehind(settings.remoteLake, paths, new Date())) await requestRun(queues, 'publish', slug)
 }

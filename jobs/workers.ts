@@ -7,7 +7,7 @@ import { createJobLocks } from './job_locks.ts'
 import { lookFirst } from './looks.ts'
 import { every } from './loop.ts'
 import { LoggedError, processRun, type Shared } from './processors.ts'
-import { type JobData, type Queues, requestRun } from './queue.ts'
+import { type JobData, type Queues, requestPublish, requestRun } from './queue.ts'
 import { isLostJob, isLostRenewal, isOfRedis, isRefusal } from './redis_problem.ts'
 import { noteAsked, requestDueRun } from './scheduler.ts'
 import { SHARE_LOOK_MS, type Slot, type Slots, shareSlots } from './slots.ts'
@@ -159,6 +159,8 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
   }
   const isNew =
     company === undefined || (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
+  // What a run left behind, or a store that was down, or LAKE_PUBLISH_INTERVAL.
+  if (company) await requestPublish(queues, company)
   if (isNew && signal.aborted) {
     await job.moveToDelayed(Date.now() + TICK_AGAIN_MS, token)
     throw new DelayedError()

@@ -70,7 +70,7 @@ async function judgeQuarantine(alerts: Alerts, { slug }: Company, state: Company
   } else await alerts.clear({ ...about, message: `The quarantine is back to ${counted(open, 'record')}.` })
 }
 
-async function judgeStore(alerts: Alerts, { slug, settings, paths }: Company): Promise<void> {
+export async function judgeStore(alerts: Alerts, { slug, settings, paths }: Company): Promise<void> {
   const about = { name: 'store_behind', company: slug } as const
   const {
     error = null,

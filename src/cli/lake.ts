@@ -1,16 +1,17 @@
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { holdingCompany, localContext } from '#src/operate/open.ts'
+import { holdingStore, localContext } from '#src/operate/open.ts'
 import type { RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { requireLatest } from '#src/store/lake/latest.ts'
 import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
-import { publishTo, withS3, withTables } from '#src/store/remote/follow.ts'
+import { publishLatest, withS3, withTables } from '#src/store/remote/follow.ts'
 import { type Latest, readLatest } from '#src/store/remote/latest.ts'
+import { readMarts } from '#src/store/remote/marts.ts'
 import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { rowsOfParquet } from '#src/store/remote/parquet_bytes.ts'
 import { vacuumRemote } from '#src/store/remote/vacuum.ts'
@@ -73,9 +74,8 @@ function part(environment: Environment, name: string, description: string, work:
       } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
         const context = localContext(settings, display, signal)
         const ask = () => work(remoteLake, context).catch(fail)
-        // Others may sync meanwhile, unless this writes.
         return name === 'publish' || name === 'vacuum'
-          ? await holdingCompany(context, display, { what: `lake ${name}` }, ask)
+          ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
           : await ask()
       })
       process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
@@ -88,10 +88,7 @@ function fail(error: unknown): never {
 }
 
 const publishNow: Part = async (settings, { paths, now }) => {
-  const { lake, temporary, remote: path } = paths
-  const manifest = await requireLatest(lake)
-  const request = { settings, lake, temporary, path, manifest, now: now(), isThorough: true }
-  const result = await publishTo(request)
+  const result = await publishLatest({ settings, paths, now, isThorough: true })
   const { written, snapshot, uploaded, bytesUploaded } = result
   const text = written
     ? `Published ${snapshot}: ${counted(uploaded, 'new file')}, ${Math.ceil(bytesUploaded / 1000)} kB.\n`
@@ -135,8 +132,10 @@ const verifyNow: Part = async (settings, { paths }) => {
     const latest = await requireRemote(store, paths.company)
     const directory = join(snapshotsDirectory(paths.lake), latest.snapshot ?? '')
     const local = latest.snapshot === null ? null : await readManifest(directory)
-    const parquet = (bytes: Buffer, sql: string) => rowsOfParquet(db, paths.temporary, bytes, sql)
-    return await verifyRemote(store, { formats, latest, local, parquet })
+    const parquet = (bytes: Buffer, sql: string) => rowsOfParquet(db, tmpdir(), bytes, sql)
+    const marts = await readMarts(join(paths.remoteMarts, latest.snapshot ?? ''))
+    const withMarts = local && marts ? { ...local, marts } : local
+    return await verifyRemote(store, { formats, latest, local: withMarts, parquet })
   }).finally(() => db.close())
   const problems = tables.flatMap(({ table, problems }) => problems.map(problem => `${table}: ${problem}\n`))
   const text = `${describeTables(tables)}${problems.length > 0 ? problems.join('') : 'Everything is there.\n'}`

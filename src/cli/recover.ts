@@ -11,6 +11,7 @@ import type { Published } from '#src/store/lake/publish.ts'
 import { exitOf } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { withDisplay } from './progress.ts'
+import { publishAfter } from './publish_after.ts'
 import { describeRun, describeSalvage } from './summary.ts'
 
 type Options = { company?: string; json?: true; salvage?: true }
@@ -48,8 +49,9 @@ async function run(environment: Environment, name: string, options: Options, wor
   const own = await environmentOf(environment, options.company)
   const settings = readSettings(own)
   const output: string[] = []
+  let after = async () => {}
   try {
-    await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
+    await withDisplay(settings, 'Stopping', async ({ display, signal, log }) => {
       const context = localContext(settings, display, signal)
       if (!existsSync(context.paths.root)) {
         throw new FatalError(
@@ -60,10 +62,12 @@ async function run(environment: Environment, name: string, options: Options, wor
       await holdingCompany(context, display, { what: name }, () =>
         work(context, options, text => output.push(text)),
       )
+      after = async () => await publishAfter(context, log, name)
     })
   } finally {
     process.stdout.write(output.join(''))
   }
+  await after()
 }
 
 const publishNow: Work = async (context, options, print) => {

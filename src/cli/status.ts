@@ -68,11 +68,14 @@ function describeMetabase({ metabase, snapshot }: Status): string[] {
 
 function describeRemote({ remote, snapshot }: Status): string[] {
   if (!remote) return []
-  const { error, snapshot: published, tried_at, due_at } = remote
-  const what = published !== null && snapshot.directory.endsWith(published) ? 'this snapshot' : published
+  const { error, snapshot: published, reading, tried_at, due_at } = remote
+  const isThere = published !== null && snapshot.directory.endsWith(published)
+  const what = isThere ? 'this snapshot' : published
+  const isDue = due_at === null || Date.parse(due_at) <= Date.now()
   return [
     `Store     has ${what ?? 'nothing yet'}`,
-    ...(due_at ? [`          gets this one after ${due_at} (LAKE_PUBLISH_INTERVAL)`] : []),
+    ...(isThere || isDue ? [] : [`          gets this one after ${due_at} (LAKE_PUBLISH_INTERVAL)`]),
+    ...(reading ? [`          gets ${reading} since ${tried_at}`] : []),
     ...(error ? [`          last attempt ${tried_at}: ${error}`] : []),
   ]
 }

@@ -24,6 +24,7 @@ import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import type { SyncContext } from '#src/sync.ts'
 import { parseSeconds } from './options.ts'
 import { type Session, withDisplay } from './progress.ts'
+import { publishAfter } from './publish_after.ts'
 import { describePlan, describeRun } from './summary.ts'
 
 /** Has the daemon do a run of the company, and follows it to its end. */
@@ -102,7 +103,7 @@ async function run(environment: Environment, options: Options, enqueue: Enqueue)
     const work: Work = { request, options, settings, session, api }
     return await (options.plan ? planNow(work) : syncNow(work)).finally(() => api.close())
   })
-  return print()
+  return await print()
 }
 
 type Work = {
@@ -113,8 +114,8 @@ type Work = {
   readonly api: Api
 }
 
-/** Prints the result, and returns the exit code. */
-type Print = () => ExitCode
+/** Prints the result, does what follows it, and returns the exit code. */
+type Print = () => Promise<ExitCode>
 
 async function planNow({ request, options, settings, session, api }: Work): Promise<Print> {
   const { display, signal } = session
@@ -125,7 +126,7 @@ async function planNow({ request, options, settings, session, api }: Work): Prom
   const planned = await (existsSync(context.paths.warehouse)
     ? holdingCompany(context, display, heldFor(options, settings), look)
     : look())
-  return () => {
+  return async () => {
     process.stdout.write(options.json ? `${JSON.stringify(planned)}\n` : describePlan(planned))
     return EXIT.ok
   }
@@ -142,8 +143,9 @@ async function syncNow(work: Work): Promise<Print> {
   const result = await holdingCompany(context, display, heldFor(options, settings), () =>
     syncOrLook(work.request, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
   )
-  return () => {
+  return async () => {
     printRun(result, { company: settings.company, json: options.json, log })
+    await publishAfter(context, log, heldFor(options, settings).what)
     return exitOf(result.report, result.causes)
   }
 }

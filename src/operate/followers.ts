@@ -3,9 +3,9 @@ import type { Settings } from '#config/settings.ts'
 import type { Follower } from '#src/pipeline/run.ts'
 import { metabaseFollower } from '#src/present/metabase/follower.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
-import { forgetRemote, readRemoteState } from '#src/store/remote/state.ts'
+import { forgetRemote, readRemotely } from '#src/store/remote/state.ts'
 
-/** Who must be pointed to each new snapshot of a company: Metabase, then the object store, as far as they are configured. */
+/** Who reads the snapshots of a company: Metabase and the object store, as far as they are configured. */
 export function followers(
   { metabase, remoteLake }: Pick<Settings, 'metabase' | 'remoteLake'>,
   paths: CompanyPaths,
@@ -19,22 +19,15 @@ export function followers(
   }
 }
 
-/** The lake in an object store as a follower of the local one; without one, the state of an earlier one is deleted. */
-function remoteFollower(
-  settings: RemoteLakeSettings | null,
-  { lake, temporary, remote: path }: Pick<CompanyPaths, 'lake' | 'temporary' | 'remote'>,
-): Follower {
+/**
+ * The lake in an object store, which gets a snapshot after the run (`src/operate/publish_remote.ts`). Without one, what
+ * is left of an earlier one is deleted.
+ */
+function remoteFollower(settings: RemoteLakeSettings | null, paths: CompanyPaths): Follower {
   return {
-    // A publish that was interrupted is finished from its files.
-    async inUse() {
-      const pending = (await readRemoteState(path))?.pending ?? null
-      return pending === null ? [] : [pending]
-    },
-    async follow({ manifest }, { now }) {
-      if (settings === null) return await forgetRemote(path)
-      // Loaded only if there is an object store, because it loads a client.
-      const { followRemote } = await import('#src/store/remote/follow.ts')
-      await followRemote({ settings, lake, temporary, path, manifest, now: now() })
+    inUse: async () => await readRemotely(paths.remote),
+    async follow() {
+      if (settings === null) await forgetRemote(paths)
     },
   }
 }

@@ -5,6 +5,7 @@ import { finishedSnapshots, latestName, snapshotsDirectory } from '#src/store/la
 import { openSnapshot } from '#src/store/lake/read.ts'
 import { removeExpired } from '#src/store/lake/retention.ts'
 import { rawLogSize } from '#src/store/rawlog/files.ts'
+import { holdingStore } from './open.ts'
 
 /** Result of the nightly maintenance; bytes and counts. */
 export type Maintenance = {
@@ -24,6 +25,8 @@ export type RemoteMaintenance =
   | { readonly snapshots_removed: number; readonly objects_removed: number }
   | { readonly error: string }
 
+/** How long the maintenance waits for a publish to end. */
+const PUBLISH_WITHIN_SECONDS = 60
 /** How much drift is reported; the rest is in the table `schema_drift`. */
 const DRIFT_SHOWN = 20
 
@@ -32,7 +35,7 @@ const DRIFT_SHOWN = 20
  * use, and sums up what needs attention. The caller holds the company's lock.
  */
 export async function maintain(
-  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'follower'>,
+  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'follower'>,
 ): Promise<Maintenance> {
   const { paths, settings, now, follower } = context
   const directory = snapshotsDirectory(paths.lake)
@@ -57,18 +60,22 @@ export async function maintain(
   }
 }
 
-async function vacuumed({
-  paths: { company },
-  settings: { remoteLake },
-  now,
-}: Pick<RunContext, 'paths' | 'settings' | 'now'>): Promise<RemoteMaintenance | null> {
+async function vacuumed(
+  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
+): Promise<RemoteMaintenance | null> {
+  const { paths, settings, now } = context
+  const { company } = paths
+  const { remoteLake } = settings
   if (remoteLake === null) return null
   // Loaded only if there is an object store.
   const { vacuumRemote } = await import('#src/store/remote/vacuum.ts')
   const { withTables } = await import('#src/store/remote/follow.ts')
   const { keepMs } = remoteLake
-  return await withTables(remoteLake, company, ({ store, formats }) =>
-    vacuumRemote(store, { company, formats, keepMs, now: now() }),
+  const held = { what: 'the nightly maintenance', waitSeconds: PUBLISH_WITHIN_SECONDS }
+  return await holdingStore(context, { progress: () => {}, note: () => {} }, held, () =>
+    withTables(remoteLake, company, ({ store, formats }) =>
+      vacuumRemote(store, { company, formats, keepMs, now: now() }),
+    ),
   ).then(
     ({ snapshotsRemoved, objectsRemoved }) => ({
       snapshots_removed: snapshotsRemoved,

@@ -61,18 +61,41 @@ export async function holdingCompany<T>(
   options: { what: string; waitSeconds?: number },
   work: () => Promise<T>,
 ): Promise<T> {
-  const { paths, settings, signal } = context
+  const { paths, settings } = context
   for (const note of await makeDirectories(paths, settings.lake)) listener.note(note)
+  return await holding({ path: paths.lock, name: 'the company' }, context, listener, options, work)
+}
+
+/** Holds the company's part of the object store while `work` writes there. Runs may go on meanwhile. */
+export async function holdingStore<T>(
+  context: Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>,
+  listener: Listener,
+  options: { what: string; waitSeconds?: number },
+  work: () => Promise<T>,
+): Promise<T> {
+  const { paths, settings } = context
+  for (const note of await makeDirectories(paths, settings.lake)) listener.note(note)
+  const held = { path: paths.remoteLock, name: 'the object store' }
+  return await holding(held, context, listener, options, work)
+}
+
+async function holding<T>(
+  { path, name }: { path: string; name: string },
+  { now, signal }: Pick<RunContext, 'now' | 'signal'>,
+  listener: Listener,
+  options: { what: string; waitSeconds?: number },
+  work: () => Promise<T>,
+): Promise<T> {
   const lock = await takeLock(
-    paths.lock,
-    { pid: process.pid, host: hostname(), what: options.what, since: context.now().toISOString() },
+    path,
+    { pid: process.pid, host: hostname(), what: options.what, since: now().toISOString() },
     {
       waitMs: (options.waitSeconds ?? DEFAULT_WAIT_SECONDS) * 1000,
       signal,
       nowMs: Date.now,
       onWait: holder =>
         listener.note(
-          `Waiting for ${holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'} to release the company`,
+          `Waiting for ${holder ? `${holder.what} (process ${holder.pid} on ${holder.host})` : 'another process'} to release ${name}`,
         ),
     },
   )

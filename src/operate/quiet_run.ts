@@ -14,7 +14,6 @@ import { publishedBytes, RUNS_ONLY_INTERVAL_MS, snapshotsDirectory } from '#src/
 import type { Published } from '#src/store/lake/publish.ts'
 import { rawLogSize, sealedSegments } from '#src/store/rawlog/files.ts'
 import { RawLogWriter } from '#src/store/rawlog/writer.ts'
-import { isRemoteBehind } from '#src/store/remote/state.ts'
 import { assertConserved, newReport, type RunReport, secondsSince } from '#src/store/run_report.ts'
 import { writeState } from '#src/store/state.ts'
 import type { SyncContext } from '#src/sync.ts'
@@ -31,7 +30,6 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
   const startedAt = now()
   await guard(context)
   if (await isBehind(settings.metabase, paths.metabase)) return null
-  if (await isRemoteBehind(settings.remoteLake, paths.remote, startedAt)) return null
   const found = await look({
     paths,
     settings,

@@ -49,7 +49,7 @@ export type RunContext = {
   readonly follower: Follower
 }
 
-/** A reader of the lake that must be pointed to each new snapshot: Metabase, if configured. */
+/** A reader of the lake whose snapshots are kept, and who may be pointed to each new one. */
 export type Follower = {
   /** Names of the snapshots that it may be reading. They are kept. */
   inUse(): Promise<readonly string[]>
@@ -166,7 +166,7 @@ async function publishLake(
   { db, rows }: Pick<Warehouse, 'db' | 'rows'>,
 ): Promise<Published> {
   const { company, lake } = paths
-  const { snapshotKeepMs: keepMs, sourceTimezone } = settings
+  const { snapshotKeepMs: keepMs, sourceTimezone, martFiles, remoteLake } = settings
   const inUse = await follower.inUse()
   return await publish({
     db,
@@ -176,7 +176,7 @@ async function publishLake(
     now: now(),
     keepMs,
     sourceTimezone,
-    marts: settings.martFiles,
+    marts: martFiles ? 'files' : remoteLake ? 'daily' : 'none',
     inUse,
   })
 }

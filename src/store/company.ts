@@ -49,6 +49,10 @@ export type CompanyPaths = {
   readonly metabase: string
   /** What the object store has of the lake, as JSON (`src/store/remote/state.ts`). */
   readonly remote: string
+  /** Held by who writes to the object store; runs go on meanwhile. */
+  readonly remoteLock: string
+  /** Marts that are only in the object store, until they are there (`src/store/remote/marts.ts`). */
+  readonly remoteMarts: string
   /** Identifies this directory, wherever it is mounted. */
   readonly id: string
 }
@@ -72,6 +76,8 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     failure: join(root, 'failure.json'),
     metabase: join(root, 'metabase.json'),
     remote: join(root, 'remote.json'),
+    remoteLock: join(root, 'remote.lock'),
+    remoteMarts: join(root, 'remote_marts'),
     id: join(root, 'id'),
   }
 }
@@ -149,7 +155,7 @@ export async function makeDirectories(
 
 /** Top down, so that closing a directory at once protects everything below it. */
 function closeCompany(
-  { root, rows, raw, lake, temporary, mirror }: CompanyPaths,
+  { root, rows, raw, lake, temporary, mirror, remoteMarts }: CompanyPaths,
   { mode, group }: LakeSettings,
 ): string[] {
   const notes = closeDataDirectory(dirname(root), ((mode ?? 0) & OTHERS) !== 0)
@@ -159,7 +165,7 @@ function closeCompany(
     const allowed = path === root ? PASSED_DIRECTORY : LAKE_DIRECTORY
     add(mode === null ? restrict(path, allowed) : setMode(path, mode & allowed))
   }
-  for (const path of [raw, rows, temporary, mirror]) add(restrict(path, PRIVATE_DIRECTORY))
+  for (const path of [raw, rows, temporary, mirror, remoteMarts]) add(restrict(path, PRIVATE_DIRECTORY))
   for (const name of readdirSync(root)) add(restrictFile(join(root, name)))
   return notes
 }

@@ -10,6 +10,7 @@ import {
   latestOf,
   PUBLISHED,
   ROOT,
+  rememberMarts,
   startRemote,
 } from '#test/support/remote_lake.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -68,6 +69,7 @@ test('a catalog gets all tables in one transaction, and keeps earlier snapshots 
   })
   await syncHere()
   const first = await latestLocal(environment)
+  await rememberMarts(environment, first)
   expect(latestOf(s3)).toMatchObject({ snapshot: first, pending: null })
   expect(Object.keys(latestOf(s3).catalog ?? {})).toHaveLength(PUBLISHED.length)
   expect(catalog.tables.size).toBe(PUBLISHED.length)
@@ -127,6 +129,7 @@ test('without transactions each table is committed, and an interrupted publish i
   catalog.fault = ({ path, method }) => (method === 'POST' && path.endsWith('/tables/items') ? 403 : null)
   await syncHere()
   const second = await latestLocal(environment)
+  await rememberMarts(environment, second)
   expect(latestOf(s3).pending?.snapshot).toBe(second)
   expect(await status()).toContain(`did not commit to ${NAMESPACE}.items (403): injected. Set ICEBERG_TOKEN`)
   catalog.fault = () => null
@@ -151,6 +154,7 @@ test('after a lost answer the publish looks whether it was committed', async () 
   await syncHere()
   expect(lost.has('of/this/transactions/commit')).toBe(true)
   const first = await latestLocal(environment)
+  await rememberMarts(environment, first)
   rename('Segundo')
   await syncHere()
   const second = await latestLocal(environment)

@@ -9,6 +9,7 @@ import {
   latestOf,
   PUBLISHED,
   ROOT,
+  rememberMarts,
   startRemote,
 } from '#test/support/remote_lake.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -59,6 +60,7 @@ test('both formats name the same files, and earlier versions stay readable', asy
   const { s3, environment, syncHere, world, lake } = await startRemote(BOTH)
   await syncHere()
   const first = await stateOf(s3, environment)
+  await rememberMarts(environment, first.snapshot)
   expect(Object.keys(first.versions).sort()).toEqual([...PUBLISHED].sort())
   const uploads = s3.requests.filter(({ method, key }) => method === 'PUT' && key.endsWith('.parquet'))
   expect(new Set(uploads.map(({ key }) => key)).size).toBe(uploads.length)

@@ -12,6 +12,7 @@ import {
   latestOf,
   PUBLISHED,
   ROOT,
+  rememberMarts,
   SECRET,
   startRemote,
 } from '#test/support/remote_lake.ts'
@@ -53,6 +54,7 @@ test('a run publishes every table and mart, with all values, and a later one onl
   expect(Object.keys(latestOf(s3).iceberg ?? {})).toHaveLength(PUBLISHED.length)
   await expectEqual(s3, environment, first)
   expect(new Set(timesOf(s3, first)).size).toBe(1)
+  await rememberMarts(environment, first)
 
   const before = new Map(s3.objects)
   world.update(world.ids()[0] as string, { edital: { objeto: 'Outro objeto' } })
@@ -116,6 +118,7 @@ test('a publish that ends between two tables is finished by the next run, with i
   await syncHere()
   const second = await latestLocal(environment)
   expect(latestOf(s3).pending?.snapshot).toBe(second)
+  await rememberMarts(environment, second)
   expect((await runShared(['status'], environment)).stdout).toContain('Check the keys, and their rights')
 
   s3.fault = () => null

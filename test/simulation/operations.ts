@@ -2,10 +2,12 @@ import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
 import { followers } from '#src/operate/followers.ts'
 import { holdingCompany } from '#src/operate/open.ts'
+import { publishBehind } from '#src/operate/publish_remote.ts'
 import { replay } from '#src/operate/replay.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import type { Random } from '#src/sandbox/random.ts'
+import { RemoteError } from '#src/store/remote/objects.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
@@ -48,6 +50,26 @@ export async function perform(
   const environment =
     operation === 'other key' ? { ...play.environment, API_KEY: OTHER_KEY } : play.environment
   const context = contextOf(play, environment, signal)
+  const report = await run(play, operation, { context, environment, trusted })
+  // As a command does. What the store refuses is remembered.
+  await publishBehind(context, SILENT, { what: operation, waitSeconds: 0 }).catch(error => {
+    if (!(error instanceof RemoteError)) throw error
+  })
+  return report
+}
+
+type Means = {
+  readonly context: RunContext
+  readonly environment: Readonly<Record<string, string>>
+  readonly trusted: boolean
+}
+
+async function run(
+  play: Play,
+  operation: Operation,
+  { context, environment, trusted }: Means,
+): Promise<RunReport | null> {
+  const { signal } = context
   return await holdingCompany(context, SILENT, { what: operation, waitSeconds: 0 }, async () => {
     // Not each time: the second process waits a little for the lock.
     if (play.random.chance(0.15)) await checkHeld(context)

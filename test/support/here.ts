@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
 import { followers } from '#src/operate/followers.ts'
+import { publishBehind } from '#src/operate/publish_remote.ts'
 import type { RunContext, RunResult } from '#src/pipeline/run.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
@@ -28,8 +29,12 @@ export async function syncHere(
     return await sync({ ...EVERYTHING, ...request }, { ...context, api })
   } finally {
     await api.close()
+    // What the object store refuses is remembered.
+    await publishBehind(context, SILENT, { what: 'sync' }).catch(() => {})
   }
 }
+
+const SILENT = { progress() {}, note() {} }
 
 /**
  * Returns the report of one run in this process.

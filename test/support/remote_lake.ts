@@ -1,4 +1,5 @@
-import { mkdir, realpath, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { CATALOG } from '#schema/marts.ts'
@@ -70,6 +71,13 @@ export async function filesOfList(s3: S3Server, manifestList: string): Promise<N
   return files.map(({ data_file }) => ({ key: keyOf(data_file.file_path), rows: data_file.record_count }))
 }
 
+/** Keeps the marts of the published snapshot, for comparisons after the next publish. */
+export async function rememberMarts(environment: Environment, snapshot: string): Promise<void> {
+  const company = companyDirectory(environment)
+  const own = join(company, 'lake/snapshots', snapshot, 'marts')
+  await cp(join(company, 'remote_marts', snapshot, 'marts'), own, { recursive: true })
+}
+
 /** A data file, as the metadata of a table names it. */
 export type Named = { readonly key: string; readonly rows: number }
 
@@ -85,7 +93,9 @@ export async function expectSameValues(
   const directory = await temporaryDirectory()
   const db = await Database.open(':memory:')
   onTestFinished(() => db.close())
-  const local = join(companyDirectory(environment), 'lake/snapshots', snapshot)
+  const company = companyDirectory(environment)
+  const local = join(company, 'lake/snapshots', snapshot)
+  const marts = existsSync(join(local, 'marts')) ? local : join(company, 'remote_marts', snapshot)
   for (const name of PUBLISHED) {
     const copies = join(directory, name)
     await mkdir(copies)
@@ -94,7 +104,7 @@ export async function expectSameValues(
       await writeFile(join(copies, `${index}.parquet`), bytesAt(s3, key))
     const own = TABLES.some(table => table.name === name)
       ? join(local, name, '*.parquet')
-      : join(local, `marts/${name}.parquet`)
+      : join(marts, `marts/${name}.parquet`)
     const from = (path: string) => `read_parquet(${literal(path)}, hive_partitioning = false)`
     const there = from(join(copies, '*.parquet'))
     const { differences, rows } = await db.row<{ differences: number; rows: number }>(

@@ -16,7 +16,7 @@ export type SnapshotFile = {
   readonly sha256: string
 }
 
-/** The marts as Parquet files, as of a day. */
+/** The marts as Parquet files, as of a day; none if they are only made for the object store. */
 export type MartFiles = { readonly day: string; readonly files: readonly SnapshotFile[] }
 
 /** `manifest.json`, written last: a snapshot without one was never finished. */
@@ -41,7 +41,7 @@ export type Manifest = {
   readonly run_id: string | null
   /** Its live notices by phase, so that their counts need no database. Version 0.2.0 did not write them. */
   readonly notices?: readonly NoticeCounts[]
-  /** Only with LAKE_MARTS. */
+  /** Only with LAKE_MARTS or LAKE_URL. */
   readonly marts?: MartFiles
   readonly tables: Readonly<
     Record<string, { readonly rows: number; readonly bytes: number; readonly files: readonly SnapshotFile[] }>

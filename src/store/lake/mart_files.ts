@@ -11,23 +11,30 @@ import type { MartFiles, SnapshotFile } from './manifest.ts'
 
 const DIRECTORY = 'marts'
 
+/** Relative to the directory that has them. */
+export function martPath(name: string): string {
+  return join(DIRECTORY, `${name}.parquet`)
+}
+
 /** For readers without DuckDB; zstd and version 1, as the tables' files. */
 const OPTIONS = 'FORMAT parquet, PARQUET_VERSION v1, ROW_GROUP_SIZE 20480, COMPRESSION zstd, RETURN_STATS'
 
 /**
  * Writes each mart of a snapshot as a Parquet file, for programs that cannot read its catalog.
- * @param directory the snapshot's, with its catalog.
+ * @param to the directory, in which they get their own.
  * @param day the present day in the time zone of the notices, as YYYY-MM-DD: some marts count days from it.
  */
 export async function writeMarts(
   db: Database,
-  { directory, access, day }: { directory: string; access: LakeAccess; day: string },
+  catalog: string,
+  to: { directory: string; access: LakeAccess; day: string },
 ): Promise<MartFiles> {
+  const { directory, access, day } = to
   await mkdir(join(directory, DIRECTORY), PRIVATE_DIRECTORY)
   const files: SnapshotFile[] = []
-  await db.withFile(join(directory, 'catalog.duckdb'), async () => {
+  await db.withFile(catalog, async () => {
     for (const { name } of MARTS) {
-      const path = join(DIRECTORY, `${name}.parquet`)
+      const path = martPath(name)
       const { count } = await db.row<{ count: number }>(
         `COPY (FROM ${identifier(name)}) TO ${literal(join(directory, path))} (${OPTIONS})`,
       )

@@ -23,6 +23,7 @@ import {
   latestLink,
   latestName,
   type Manifest,
+  type MartFiles,
   newestOf,
   publishedBytes,
   publishedFiles,
@@ -47,6 +48,9 @@ export type PublishedFigures = {
   readonly bytes: number
 }
 
+/** Whether the marts are files of the snapshot, too, or at least a snapshot is written each day for those who make them. */
+export type MartsWanted = 'files' | 'daily' | 'none'
+
 type Request = {
   readonly db: Database
   /** The rows of child tables. */
@@ -59,8 +63,7 @@ type Request = {
   readonly inUse: readonly (string | null)[]
   /** Time zone of the local times in the marts. */
   readonly sourceTimezone: string
-  /** Whether the marts are written as files, too. */
-  readonly marts: boolean
+  readonly marts: MartsWanted
 }
 
 type State = {
@@ -70,7 +73,8 @@ type State = {
   readonly data_version: number
   readonly last_run: string | null
   readonly catalog_hash: string
-  /** The present day in the time zone of the notices, if marts are written as files. */
+  readonly marts: MartsWanted
+  /** The present day in the time zone of the notices, if marts are wanted. */
   readonly mart_day: string | null
 }
 
@@ -114,7 +118,7 @@ export async function publish(request: Request): Promise<Published> {
 }
 
 async function readState({ db, sourceTimezone, marts, now }: Request): Promise<State> {
-  const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day'> & { today: string }>(
+  const stored = await db.row<Omit<State, 'catalog_hash' | 'mart_day' | 'marts'> & { today: string }>(
     `SELECT schema_hash, warehouse_id, applied_segment, data_version,
        (SELECT run_id FROM sync_runs ORDER BY started_at DESC, run_id DESC LIMIT 1) AS last_run,
        ($now::TIMESTAMPTZ AT TIME ZONE $zone)::DATE::VARCHAR AS today
@@ -124,7 +128,8 @@ async function readState({ db, sourceTimezone, marts, now }: Request): Promise<S
   return {
     ...stored,
     catalog_hash: await catalogHash(sourceTimezone),
-    mart_day: marts ? stored.today : null,
+    marts,
+    mart_day: marts === 'none' ? null : stored.today,
   }
 }
 
@@ -142,6 +147,7 @@ function isStale(
     newest.directory !== join(directory, newest.snapshot) ||
     // Switched on or off, or of another day: some marts count days from it.
     (newest.marts?.day ?? null) !== state.mart_day ||
+    (newest.marts?.files.length === 0 && state.marts === 'files') ||
     (newest.applied_segment !== state.applied_segment &&
       Math.abs(now.getTime() - Date.parse(newest.created_at)) >= RUNS_ONLY_INTERVAL_MS)
   )
@@ -171,8 +177,7 @@ async function writeSnapshot(
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
   await writeCatalog(db, catalog, [source], like)
   await makeDurable('catalog.sync', catalog, access)
-  const { mart_day: day } = state
-  const marts = day === null ? {} : { marts: await writeMarts(db, { directory, access, day }) }
+  const marts = await martsOf(db, catalog, state, { directory, access })
   await writeReadMe(source, access)
   const manifest: Manifest = {
     snapshot,
@@ -188,7 +193,7 @@ async function writeSnapshot(
     applied_segment: state.applied_segment,
     run_id: state.last_run,
     notices,
-    ...marts,
+    ...(marts === null ? {} : { marts }),
     tables: Object.fromEntries(
       [...files].map(([name, list]) => [
         name,
@@ -204,6 +209,16 @@ async function writeSnapshot(
   await syncDirectory('snapshot.directory', directory)
   await writeManifest(directory, manifest, access)
   return manifest
+}
+
+async function martsOf(
+  db: Database,
+  catalog: string,
+  { marts, mart_day: day }: State,
+  to: { directory: string; access: LakeAccess },
+): Promise<MartFiles | null> {
+  if (day === null) return null
+  return marts === 'files' ? await writeMarts(db, catalog, { ...to, day }) : { day, files: [] }
 }
 
 /** The files of each table in a new snapshot. */

@@ -1,70 +1,78 @@
+import { join } from 'node:path'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import { explain } from '#src/platform/errors.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import type { Manifest } from '../lake/manifest.ts'
+import { requireLatest } from '../lake/latest.ts'
+import { latestName, type Manifest, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
 import type { Formats } from './format.ts'
 import { withFormats } from './formats.ts'
+import { keepMarts, withMarts } from './marts.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
 import { publishRemote, type RemotePublished } from './publish.ts'
 import { openS3 } from './s3.ts'
-import { readRemoteState, writeRemoteState } from './state.ts'
+import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
+
+/** A company's local files that a publish reads and writes. */
+export type RemotePaths = Pick<CompanyPaths, 'lake' | 'remote' | 'remoteMarts'>
 
 export type FollowRequest = {
   readonly settings: RemoteLakeSettings
-  readonly lake: string
-  readonly temporary: string
-  /** The file that remembers the state. */
-  readonly path: string
-  readonly manifest: Manifest
-  readonly now: Date
+  readonly paths: RemotePaths
+  readonly now: () => Date
   readonly isThorough?: boolean
 }
 
 /**
- * Brings the latest snapshot to the object store, and remembers the outcome.
- * Never throws: the local lake is right even if the store is down, slow or refuses. The next run tries again.
+ * Brings the latest snapshot of the lake to the object store, and remembers the outcome. Runs may go on meanwhile: what
+ * is read stays. The caller holds the company's lock for the object store.
+ * @throws RemoteError if the store refuses, and FatalError if nothing was published locally.
  */
-export async function followRemote(request: FollowRequest): Promise<string | null> {
-  const { settings, path, manifest, now } = request
-  const state = await readRemoteState(path)
-  const dueMs = Date.parse(state?.published_at ?? '') + settings.intervalMs
-  // What failed or was interrupted is not put off.
-  if (state !== null && state.error === null && dueMs > now.getTime()) {
-    const isThere = state.snapshot === manifest.snapshot
-    await writeRemoteState(path, { ...state, due_at: isThere ? null : new Date(dueMs).toISOString() })
-    return null
+export async function publishLatest(request: FollowRequest): Promise<RemotePublished> {
+  const { lake } = request.paths
+  for (;;) {
+    const manifest = await requireLatest(lake)
+    try {
+      return await publishOne(request, manifest)
+    } catch (error) {
+      // With a short SNAPSHOT_KEEP, a run may have replaced it in the moment before it was marked as being read.
+      const isGone = (await readManifest(join(snapshotsDirectory(lake), manifest.snapshot))) === null
+      if (!isGone || (await latestName(lake)) === manifest.snapshot) throw error
+    }
   }
-  return await publishTo(request).then(
-    () => null,
-    error => errorOf(error),
-  )
 }
 
-/** @throws RemoteError, after it has remembered it. */
-export async function publishTo(request: FollowRequest): Promise<RemotePublished> {
-  const { settings, lake, temporary, path, manifest, now, isThorough = false } = request
-  const before = await readRemoteState(path)
-  const tried_at = now.toISOString()
-  const known = { snapshot: null, published_at: null, pending: null, ...before, tried_at, due_at: null }
-  const behind_since = before?.behind_since ?? tried_at
-  let { pending } = known
-  const onBegin = async (snapshot: string) => {
-    pending = snapshot
-    const error = 'The publish was interrupted.'
-    await writeRemoteState(path, { ...known, pending, error, behind_since })
+async function publishOne(
+  { settings, paths, now, isThorough = false }: FollowRequest,
+  manifest: Manifest,
+): Promise<RemotePublished> {
+  const { lake, remote: path, remoteMarts: martsDirectory } = paths
+  const at = now()
+  const tried_at = at.toISOString()
+  let known: RemoteState = { ...(await stateBefore(path)), tried_at, reading: manifest.snapshot }
+  await writeRemoteState(path, known)
+  const onBegin = async (pending: string) => {
+    known = { ...known, pending }
+    await writeRemoteState(path, known)
   }
-  const db = await Database.open(':memory:', { threads: 1 })
+  const temporary = join(martsDirectory, 'tmp')
+  await keepMarts(martsDirectory, [manifest.snapshot, known.pending, known.snapshot])
+  const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: temporary })
   try {
+    const places = { lake, martsDirectory }
+    const local = (manifest: Manifest) => withMarts(db, manifest, places)
     const published = await withTables(settings, manifest.company, ({ store, formats }) =>
-      publishRemote(store, db, { formats, lake, temporary, manifest, now, isThorough, onBegin }),
+      publishRemote(store, db, { formats, lake, local, temporary, manifest, now: at, isThorough, onBegin }),
     )
+    const due_at = new Date(at.getTime() + settings.intervalMs).toISOString()
     const { snapshot } = published
-    const done = { pending: null, error: null, behind_since: null, due_at: null }
-    await writeRemoteState(path, { tried_at, snapshot, published_at: tried_at, ...done })
+    await writeRemoteState(path, { ...BLANK, tried_at, snapshot, published_at: tried_at, due_at })
+    await keepMarts(martsDirectory, [snapshot])
     return published
   } catch (error) {
-    const why = errorOf(error)
-    await writeRemoteState(path, { ...known, pending, error: why, behind_since }).catch(() => {})
+    const behind_since = known.behind_since ?? tried_at
+    const failed = { ...known, reading: null, error: errorOf(error), behind_since }
+    await writeRemoteState(path, failed).catch(() => {})
     throw error
   } finally {
     db.close()
@@ -81,6 +89,24 @@ export async function withS3<T>(
   } finally {
     store.close()
   }
+}
+
+const BLANK: Omit<RemoteState, 'tried_at'> = {
+  snapshot: null,
+  published_at: null,
+  reading: null,
+  pending: null,
+  error: null,
+  behind_since: null,
+  due_at: null,
+}
+
+async function stateBefore(path: string): Promise<Omit<RemoteState, 'tried_at'>> {
+  const before = await readRemoteState(path)
+  if (before === null) return BLANK
+  // That attempt never ended.
+  const isDead = before.reading !== null && before.error === null
+  return isDead ? { ...before, error: 'The publish was interrupted.', behind_since: before.tried_at } : before
 }
 
 /** With the object store, and a company's tables there. */

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Manifest, publishedFiles, readManifest, snapshotsDirectory } from '../lake/manifest.ts'
+import { martPath } from '../lake/mart_files.ts'
 import { REMOTE_TABLES, type RemoteTable } from './columns.ts'
 import type { Formats, OpenTable, RemoteFile, TableKeeper } from './format.ts'
 import {
@@ -13,6 +14,7 @@ import {
   tableKey,
   type Versioned,
 } from './latest.ts'
+import type { Local } from './marts.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
 import { parquetBytes } from './parquet_bytes.ts'
 import { type ColumnStatistics, statisticsOf } from './statistics.ts'
@@ -29,6 +31,8 @@ export type RemoteRequest = {
   readonly formats: Formats
   /** The local one. */
   readonly lake: string
+  /** A snapshot of it, with its marts. */
+  readonly local: (manifest: Manifest) => Promise<Local>
   /** For files that are not needed afterwards. */
   readonly temporary: string
   /** Of its latest snapshot. */
@@ -54,7 +58,7 @@ export async function publishRemote(
   db: Database,
   request: RemoteRequest,
 ): Promise<RemotePublished> {
-  const { formats, lake, manifest, now, isThorough = false } = request
+  const { formats, lake, manifest, now, isThorough = false, local } = request
   const { snapshot, company } = manifest
   let published = await readLatest(store, company)
   assertNotOlder(published?.latest ?? null, manifest)
@@ -67,9 +71,10 @@ export async function publishRemote(
   if (pending !== null && pending.snapshot !== snapshot) {
     const unfinished = await readManifest(join(snapshotsDirectory(lake), pending.snapshot))
     // Without its files, for example on another machine, some tables stay one snapshot ahead until the next.
-    if (unfinished) published = await bring(context, published, unfinished, new Date(pending.at))
+    if (unfinished) published = await bring(context, published, await local(unfinished), new Date(pending.at))
   }
-  const done = await bring(context, published, manifest, timeAfter(published?.latest ?? null, snapshot, now))
+  const at = timeAfter(published?.latest ?? null, snapshot, now)
+  const done = await bring(context, published, await local(manifest), at)
   const written = before !== snapshot || hasChanged([...formats.keys()], published?.latest, done.latest)
   return { snapshot, written, ...uploads }
 }
@@ -81,7 +86,7 @@ function hasChanged(formats: readonly TableKeeper[], before: Latest | undefined,
   return !isDeepStrictEqual(versions(before), versions(after))
 }
 
-type Context = Omit<RemoteRequest, 'manifest' | 'now'> & {
+type Context = Omit<RemoteRequest, 'manifest' | 'now' | 'local'> & {
   readonly store: ObjectStore
   readonly db: Database
   readonly uploads: { uploaded: number; bytesUploaded: number }
@@ -97,17 +102,18 @@ type Part = {
 async function bring(
   context: Context,
   before: Versioned | null,
-  manifest: Manifest,
+  local: Local,
   wanted: Date,
 ): Promise<Versioned> {
   const { store, formats } = context
+  const { manifest } = local
   const { company, snapshot, data_version } = manifest
   const latest = before?.latest ?? nothingPublished(company)
-  const parts = await openAll(context, manifest, latest)
+  const parts = await openAll(context, local, latest)
   // A catalog refuses a snapshot that is older than the table's last change, and its clock may be ahead of ours.
   const changes = [...formats.values()].map(format => format.lastChange())
   const at = new Date(Math.max(wanted.getTime(), ...changes))
-  await uploadFiles(context, manifest, parts)
+  await uploadFiles(context, manifest.company, parts)
   await context.onBegin(snapshot)
   const begun: Latest = { ...latest, pending: { snapshot, at: at.toISOString() } }
   const begunTag = await replaceLatest(store, begun, before?.tag ?? null)
@@ -129,12 +135,10 @@ async function bring(
   return { latest: done, tag: await replaceLatest(store, done, begunTag) }
 }
 
-/** Marts that are not written as files have no part. */
-async function openAll({ formats }: Context, manifest: Manifest, latest: Latest): Promise<Part[]> {
-  const parts = REMOTE_TABLES.map(table => ({ table, files: filesOf(table, manifest) }))
-  const present = parts.filter(({ files }) => files.length > 0)
+async function openAll({ formats }: Context, local: Local, latest: Latest): Promise<Part[]> {
+  const parts = REMOTE_TABLES.map(table => ({ table, files: filesOf(table, local) }))
   return await Promise.all(
-    present.map(async ({ table, files }) => {
+    parts.map(async ({ table, files }) => {
       const { name } = table
       const opened = [...formats].map(async ([format, tables]) => {
         const known = latest[format]?.[name] ?? null
@@ -152,7 +156,7 @@ async function commitPart(
   { format, at }: { readonly format: TableKeeper; readonly at: Date },
 ): Promise<number> {
   const { db, temporary } = context
-  const local = new Map(files.map(file => [file.path, file.local]))
+  const places = new Map(files.map(file => [file.path, file.place]))
   const known = new Map<string, Promise<ColumnStatistics[]>>()
   return await (opened.get(format) as OpenTable).commit({
     table,
@@ -160,8 +164,7 @@ async function commitPart(
     snapshot: manifest.snapshot,
     at,
     async statisticsOf({ path }) {
-      const own =
-        known.get(path) ?? statisticsOf(db, placeOf(context, manifest, local.get(path) ?? ''), table.columns)
+      const own = known.get(path) ?? statisticsOf(db, places.get(path) ?? '', table.columns)
       known.set(path, own)
       return await own
     },
@@ -169,22 +172,17 @@ async function commitPart(
   })
 }
 
-function placeOf({ lake }: Context, { snapshot }: Manifest, path: string): string {
-  return join(snapshotsDirectory(lake), snapshot, path)
-}
-
 /** Uploads what the tables do not have, a few files at a time. */
-async function uploadFiles(context: Context, manifest: Manifest, parts: readonly Part[]): Promise<void> {
+async function uploadFiles(context: Context, company: string, parts: readonly Part[]): Promise<void> {
   const { store, uploads } = context
   const waiting = parts.flatMap(({ table, files, opened }) => {
     const isThere = ({ path }: File) => [...opened.values()].some(one => one.files.has(path))
     const missing = files.filter(file => !isThere(file))
-    return missing.map(file => ({ ...file, key: `${tableKey(manifest.company, table.name)}/${file.path}` }))
+    return missing.map(file => ({ ...file, key: `${tableKey(company, table.name)}/${file.path}` }))
   })
   await runConcurrently(UPLOADS_AT_ONCE, async stopped => {
     for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
-      const { key, local, bytes, sha256 } = next
-      const path = placeOf(context, manifest, local)
+      const { key, place: path, bytes, sha256 } = next
       // One of a publish that died may be there.
       if (!(await store.upload(key, { path, bytes, sha256 }))) continue
       uploads.uploaded += 1
@@ -194,18 +192,18 @@ async function uploadFiles(context: Context, manifest: Manifest, parts: readonly
 }
 
 type File = RemoteFile & {
-  /** Relative to the local snapshot's directory. */
-  readonly local: string
+  /** Of the local file. */
+  readonly place: string
   readonly sha256: string
 }
 
 /** Named by their content, and never replaced. */
-function filesOf(table: RemoteTable, manifest: Manifest): File[] {
-  const isOf = (path: string) => path.startsWith(`${table.name}/`) || path === `marts/${table.name}.parquet`
+function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): File[] {
+  const isOf = (path: string) => path.startsWith(`${table.name}/`) || path === martPath(table.name)
   return publishedFiles(manifest)
     .filter(({ path }) => isOf(path))
     .map(({ path, month, rows, bytes, sha256 }) => ({
-      local: path,
+      place: join(path === martPath(table.name) ? marts : directory, path),
       path: `data/${month ?? 'all'}-${sha256}.parquet`,
       rows,
       bytes,

@@ -1,11 +1,14 @@
 import { readFile, rename, rm } from 'node:fs/promises'
 import { z } from 'zod'
 import { writeNew } from '#src/platform/durable.ts'
+import type { CompanyPaths } from '../company.ts'
+import { latestName } from '../lake/manifest.ts'
 
 const state = z.object({
   tried_at: z.string(),
   snapshot: z.string().nullable(),
   published_at: z.string().nullable(),
+  reading: z.string().nullable().default(null),
   pending: z.string().nullable(),
   error: z.string().nullable(),
   behind_since: z.string().nullable(),
@@ -19,13 +22,15 @@ export type RemoteState = {
   /** The last snapshot that all tables have; null if there is none. */
   readonly snapshot: string | null
   readonly published_at: string | null
-  /** A snapshot that only some tables may have: its local files must not be removed. */
+  /** The snapshot of an attempt that has not ended: its local files must not be removed. */
+  readonly reading: string | null
+  /** A snapshot that only some tables may have: its local files must not be removed either. */
   readonly pending: string | null
-  /** Why it does not have the latest snapshot; null if it has. */
+  /** Why the last attempt failed; null if it did not. */
   readonly error: string | null
-  /** Time of the first attempt that failed since then; null if it has the latest. */
+  /** Time of the first attempt that failed since the last one that did not; null if that was the last. */
   readonly behind_since: string | null
-  /** When the latest snapshot may be published, because too little time has passed; null if none waits. */
+  /** When a newer snapshot may be published (LAKE_PUBLISH_INTERVAL); null before the first. */
   readonly due_at: string | null
 }
 
@@ -38,11 +43,25 @@ export async function readRemoteState(path: string): Promise<RemoteState | null>
   }
 }
 
-/** Whether the object store may not have a snapshot that it should have now. Each run tries again. */
-export async function isRemoteBehind(settings: object | null, path: string, now: Date): Promise<boolean> {
+/** Local snapshots that must stay, because they are being brought to the object store. */
+export async function readRemotely(path: string): Promise<string[]> {
+  const { reading = null, pending = null } = (await readRemoteState(path)) ?? {}
+  return [reading, pending].filter(name => name !== null)
+}
+
+/** Whether the object store lacks a snapshot that it should have now. What failed or was interrupted is not put off. */
+export async function isRemoteBehind(
+  settings: { readonly intervalMs: number } | null,
+  { remote, lake }: Pick<CompanyPaths, 'remote' | 'lake'>,
+  now: Date,
+): Promise<boolean> {
   if (settings === null) return false
-  const state = await readRemoteState(path)
-  return state?.error !== null || (state.due_at !== null && Date.parse(state.due_at) <= now.getTime())
+  const latest = await latestName(lake)
+  if (latest === null) return false
+  const state = await readRemoteState(remote)
+  if (state === null || state.error !== null || state.reading !== null) return true
+  const lastMs = Date.parse(state.published_at ?? '') || Number.NEGATIVE_INFINITY
+  return state.snapshot !== latest && lastMs + settings.intervalMs <= now.getTime()
 }
 
 /** Writes atomically, so that the file can be read at any time. */
@@ -51,7 +70,11 @@ export async function writeRemoteState(path: string, known: RemoteState): Promis
   await rename(`${path}.part`, path)
 }
 
-/** Deletes the state: there is no object store any more. */
-export async function forgetRemote(path: string): Promise<void> {
-  await rm(path, { force: true })
+/** Deletes what is left: there is no object store any more. */
+export async function forgetRemote({
+  remote,
+  remoteMarts,
+}: Pick<CompanyPaths, 'remote' | 'remoteMarts'>): Promise<void> {
+  await rm(remote, { force: true })
+  await rm(remoteMarts, { recursive: true, force: true })
 }

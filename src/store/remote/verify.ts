@@ -1,5 +1,6 @@
 import { counted, formatCount } from '#src/platform/count.ts'
 import type { Manifest } from '../lake/manifest.ts'
+import { martPath } from '../lake/mart_files.ts'
 import type { Formats, ReadParquet, RemoteFile, TableKeeper } from './format.ts'
 import { type Latest, tableKey, tableNames } from './latest.ts'
 import type { ObjectStore } from './objects.ts'
@@ -18,7 +19,7 @@ export type Verified = {
 export type VerifyRequest = {
   readonly formats: Formats
   readonly latest: Latest
-  /** The local snapshot of the same name; null if it is gone: then rows are not compared. */
+  /** The local snapshot of the same name, with its marts; null if it is gone: then rows are not compared. */
   readonly local: Manifest | null
   readonly parquet: ReadParquet
 }
@@ -73,7 +74,7 @@ function problemOf({ path, bytes }: RemoteFile, sizes: ReadonlyMap<string, numbe
     : [`${place}/${path} has ${counted(size, 'byte')} instead of ${formatCount(bytes)}.`]
 }
 
-function rowsOf({ tables, marts }: Manifest, name: string): number {
-  const mart = marts?.files.find(({ path }) => path === `marts/${name}.parquet`)
-  return tables[name]?.rows ?? mart?.rows ?? 0
+function rowsOf({ tables, marts }: Manifest, name: string): number | null {
+  const mart = marts?.files.find(({ path }) => path === martPath(name))
+  return tables[name]?.rows ?? mart?.rows ?? null
 }

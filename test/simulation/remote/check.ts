@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CompanyPaths } from '#src/store/company.ts'
-import { type Manifest, publishedFiles } from '#src/store/lake/manifest.ts'
+import { type Manifest, type MartFiles, publishedFiles } from '#src/store/lake/manifest.ts'
 import type { Latest } from '#src/store/remote/latest.ts'
 import { assertHolds } from '../assertions.ts'
 import { LAKE, type SimulatedStore } from './store.ts'
@@ -31,12 +31,22 @@ export function latestOf({ s3 }: SimulatedStore): Latest | null {
 }
 
 /** Of the latest snapshots, as long as they are there. */
-export function rememberLocal({ lake }: CompanyPaths, known: LocalSnapshots): void {
+export function rememberLocal({ lake, remoteMarts }: CompanyPaths, known: LocalSnapshots): void {
   const directory = join(lake, 'snapshots')
   for (const name of existsSync(directory) ? readdirSync(directory) : []) {
-    const path = join(directory, name, 'manifest.json')
-    if (existsSync(path)) known.set(name, filesOf(JSON.parse(readFileSync(path, 'utf8')) as Manifest))
+    const manifest = read<Manifest>(join(directory, name, 'manifest.json'))
+    if (!manifest) continue
+    const marts = manifest.marts?.files.length
+      ? null
+      : read<MartFiles>(join(remoteMarts, name, 'manifest.json'))
+    // Without its marts, it is not published yet, or was and is known.
+    const isWhole = marts !== null || (manifest.marts?.files.length ?? 0) > 0
+    if (isWhole || !known.has(name)) known.set(name, filesOf(marts ? { ...manifest, marts } : manifest))
   }
+}
+
+function read<T>(path: string): T | null {
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as T) : null
 }
 
 function filesOf(manifest: Manifest): ReadonlyMap<string, Files> {

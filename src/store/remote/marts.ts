@@ -1,0 +1,61 @@
+import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
+import { move, remove, syncDirectory, syncFile, writeNew } from '#src/platform/durable.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
+import { accessOf } from '../lake/access.ts'
+import { type Manifest, type MartFiles, snapshotsDirectory } from '../lake/manifest.ts'
+import { writeMarts } from '../lake/mart_files.ts'
+
+/**
+ * The marts of snapshots that do not have them as files: made when a snapshot is brought to the object store, so that
+ * no run takes longer for it. Kept until the next one is there, because marts that are made again may be of another day.
+ */
+
+/** Where the snapshot's files are, and its marts. */
+export type Local = { readonly manifest: Manifest; readonly directory: string; readonly marts: string }
+
+type Places = { readonly lake: string; readonly martsDirectory: string }
+
+/** The manifest with all marts, which are made if they are missing. */
+export async function withMarts(
+  db: Database,
+  manifest: Manifest,
+  { lake, martsDirectory }: Places,
+): Promise<Local> {
+  const directory = join(snapshotsDirectory(lake), manifest.snapshot)
+  if (manifest.marts && manifest.marts.files.length > 0) return { manifest, directory, marts: directory }
+  const own = join(martsDirectory, manifest.snapshot)
+  // A snapshot from before LAKE_URL was set has no day.
+  const day = manifest.marts?.day ?? manifest.created_at.slice(0, 'YYYY-MM-DD'.length)
+  const marts = (await readMarts(own)) ?? (await makeMarts(db, day, directory, own))
+  return { manifest: { ...manifest, marts }, directory, marts: own }
+}
+
+/** What `withMarts` made of this snapshot; null if it is gone. */
+export async function readMarts(directory: string): Promise<MartFiles | null> {
+  const text = await readFile(join(directory, 'manifest.json'), 'utf8').catch(() => null)
+  return text === null ? null : (JSON.parse(text) as MartFiles)
+}
+
+async function makeMarts(db: Database, day: string, snapshot: string, directory: string): Promise<MartFiles> {
+  // Of an attempt that died.
+  await remove('temporary.remove', directory)
+  await mkdir(directory, { recursive: true, mode: PRIVATE_DIRECTORY })
+  const access = await accessOf(directory)
+  const marts = await writeMarts(db, join(snapshot, 'catalog.duckdb'), { directory, access, day })
+  const part = join(directory, 'manifest.json.part')
+  await writeNew(part, `${JSON.stringify(marts)}\n`)
+  await syncFile('manifest.sync', part)
+  await move('manifest.rename', part, join(directory, 'manifest.json'))
+  await syncDirectory('manifest.directory', directory)
+  const parent = dirname(directory)
+  for (const each of [parent, dirname(parent)]) await syncDirectory('snapshots.directory', each)
+  return marts
+}
+
+/** Removes those of all other snapshots. */
+export async function keepMarts(directory: string, kept: readonly (string | null)[]): Promise<void> {
+  for (const name of await readdir(directory).catch(() => [] as string[]))
+    if (!kept.includes(name)) await remove('temporary.remove', join(directory, name))
+}
