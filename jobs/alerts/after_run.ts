@@ -82,7 +82,7 @@ export async function judgeStore(alerts: Alerts, { slug, settings, paths }: Comp
   } else if (Date.parse(tried_at) - Date.parse(behind_since) >= STORE_BEHIND_MS) {
     await alerts.raise({
       ...about,
-      message: `The object store has not had the latest snapshot since ${behind_since}. The last attempt: ${error} Each run tries again; \`npm run lake -- publish --company ${slug}\` does so now.`,
+      message: `The object store has not had the latest snapshot since ${behind_since}. The last attempt: ${error} Each tick of the schedule tries again; \`npm run lake -- publish --company ${slug}\` does so now.`,
     })
   }
 }

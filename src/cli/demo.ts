@@ -22,6 +22,7 @@ import { openSnapshot } from '#src/store/lake/read.ts'
 import { sync } from '#src/sync.ts'
 import { type DemoStore, startDemoStore } from './demo_store.ts'
 import { withDisplay } from './progress.ts'
+import { publishAfter } from './publish_after.ts'
 import { describeRun } from './summary.ts'
 import { renderTable } from './table.ts'
 
@@ -96,17 +97,20 @@ async function demo(environment: Environment, hasLake: boolean): Promise<void> {
 }
 
 async function syncAndPrint(settings: Settings, apiSettings: ApiSettings, full: boolean): Promise<void> {
-  const { report, published, seconds } = await withDisplay(settings, 'Stopping', async session => {
-    const { display, signal } = session
+  const { result, follow } = await withDisplay(settings, 'Stopping', async ({ display, signal, log }) => {
     const api = openApi(apiSettings, display, signal)
     const context = { ...localContext(settings, display, signal), api }
     const request = { full, restart: full, statuses: null, ids: null, allowMassDelete: false }
-    return await holdingCompany(context, display, { what: 'demo' }, () => sync(request, context)).finally(
-      () => api.close(),
-    )
+    const work = () => sync(request, context)
+    return {
+      result: await holdingCompany(context, display, { what: 'demo' }, work).finally(() => api.close()),
+      follow: () => publishAfter(context, log, 'demo'),
+    }
   })
+  const { report, published, seconds } = result
   print(describeRun(report, published, seconds))
   if (report.status !== 'ok') throw new FatalError('The demo ended early.', EXIT[report.status])
+  await follow()
 }
 
 /** The tables that others can read, until Ctrl-C. */

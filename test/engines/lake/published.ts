@@ -1,4 +1,4 @@
-import { mkdir, readdir, realpath, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FORMAT_NAMES, type RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { TableKeeper } from '#src/store/remote/format.ts'
@@ -100,18 +100,21 @@ export function describeLake(
     given,
     local: join(data, COMPANY, 'lake/snapshots'),
     sync: () => servers.run(['sync'], environment),
-    note: () => note(given, settings, join(data, COMPANY, 'lake/latest')),
+    note: () => note(given, settings, join(data, COMPANY)),
   }
 }
 
-async function note(given: Given, settings: RemoteLakeSettings, link: string): Promise<void> {
+async function note(given: Given, settings: RemoteLakeSettings, company: string): Promise<void> {
   const latest = await latestOf(settings)
   const { snapshot, published_at } = latest
-  const local = await realpath(link)
+  const local = await realpath(join(company, 'lake/latest'))
   if (snapshot === null || !local.endsWith(snapshot) || snapshot in given.snapshots)
     throw new Error(`The object store has the snapshot ${snapshot}, not ${local}.`)
   for (const keeper of ['iceberg', 'catalog', 'delta'] as const)
     given.versions[keeper][snapshot] = latest[keeper] ?? {}
+  // The next publish removes them.
+  const marts = join(company, 'remote_marts', snapshot, 'marts')
+  await cp(marts, join(local, 'marts'), { recursive: true })
   given.times[snapshot] = Date.parse(published_at ?? '')
   const tables = Object.keys(latest.delta ?? {}).map(
     async table => [table, await filesOf(local, table)] as const,

@@ -141,7 +141,7 @@ test('an object store that stays behind raises an alert, until it has the latest
   expect(await run()).toEqual(['store_behind raised'])
   expect(webhook.messages[0]?.text).toMatch(
     new RegExp(
-      `acme: The object store has not had the latest snapshot since ${earlier}\\. The last attempt: .* Check the keys.* Each run`,
+      `acme: The object store has not had the latest snapshot since ${earlier}\\. The last attempt: .* Check the keys.* Each tick`,
     ),
   )
   remote.s3.fault = () => null
