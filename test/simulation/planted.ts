@@ -247,6 +247,13 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     invariant: 'I13',
+    name: 'marts-made-again',
+    file: 'src/store/remote/follow.ts',
+    from: '[manifest.snapshot, known.pending, known.snapshot]',
+    to: '[]',
+  },
+  {
+    invariant: 'I13',
     name: 'vacuum-of-what-is-named',
     file: 'src/store/remote/vacuum.ts',
     from: '    if (each.some(({ isNamed }) => isNamed(key))) continue\n',

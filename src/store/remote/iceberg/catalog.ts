@@ -160,7 +160,7 @@ function isOurs(directory: string, key: string): boolean {
     /^data\/[^/]+-[0-9a-f]{64}\.parquet$/.test(path) ||
     /^metadata\/(snap-\d+-)?[0-9a-f]{32}\.avro$/.test(path) ||
     // Of a time without a catalog.
-    /^metadata\/(v\d+\.metadata\.json|version-hint\.text)$/.test(path) ||
+    /^metadata\/v\d+\.metadata\.json$/.test(path) ||
     path.startsWith('_delta_log/')
   )
 }

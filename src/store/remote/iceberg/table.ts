@@ -8,7 +8,8 @@ import { assertOurs, filesOf, keyOf, nextMetadata, objectsOf, readTable, type Ta
 
 /**
  * Iceberg v2 tables without a catalog: `metadata/v<N>.metadata.json` is created only if it is not there, so that one writer
- * at a time can win; `version-hint.text` is a courtesy to readers.
+ * at a time can win. There is no `version-hint.text`: it would cost a write for each table, and readers that follow it would
+ * see tables of different snapshots. `latest.json` names the version of each.
  */
 export function icebergTables(store: ObjectStore, company: string): TableFormat {
   return {
@@ -40,7 +41,7 @@ async function open(store: ObjectStore, directory: string, known: number | null)
  */
 async function openTable(store: ObjectStore, directory: string, known: number | null): Promise<FileTable> {
   const location = `${store.root}/${directory}`
-  const latest = await latestVersion(store, directory, known ?? (await hintedVersion(store, directory)))
+  const latest = await latestVersion(store, directory, known ?? (await newestVersion(store, directory)))
   const { version, metadata } = latest ?? { version: 0, metadata: newTable(uuidOf(location), location) }
   return { version, ...(await readTable(store, directory, metadata)) }
 }
@@ -66,14 +67,15 @@ async function commitMetadata(store: ObjectStore, base: FileTable, next: TableMe
     throw new RemoteError(
       `${store.root}/${path} was written by another program meanwhile. The next run publishes.`,
     )
-  await store.put(hintPath(directory), Buffer.from(String(version + 1)))
   return version + 1
 }
 
-/** Only without a `latest.json` that knows it. */
-async function hintedVersion(store: ObjectStore, directory: string): Promise<number | null> {
-  const hint = await store.get(hintPath(directory))
-  return hint && Number(hint.bytes.toString())
+/** Of those that are there; needed only without a `latest.json` that knows it. */
+async function newestVersion(store: ObjectStore, directory: string): Promise<number | null> {
+  let newest = 0
+  for await (const { key } of store.list(`${directory}/metadata/v`))
+    newest = Math.max(newest, Number(/\/v(\d+)\.metadata\.json$/.exec(key)?.[1] ?? 0))
+  return newest === 0 ? null : newest
 }
 
 type Version = Pick<FileTable, 'version' | 'metadata'>
@@ -104,8 +106,8 @@ async function expire(store: ObjectStore, table: FileTable, older: Expiry): Prom
   const metadata = keeping(table.metadata, expired, older.now)
   const version = await commitMetadata(store, table, metadata)
   const forgotten = table.metadata.snapshots.filter(one => !metadata.snapshots.includes(one))
-  const own = [metadataPath(table.directory, version), hintPath(table.directory)]
-  const named = new Set([...own, ...(await objectsOf(store, metadata.snapshots))])
+  const own = metadataPath(table.directory, version)
+  const named = new Set([own, ...(await objectsOf(store, metadata.snapshots))])
   return {
     version,
     removed: expired.size,
@@ -130,9 +132,4 @@ function withLog(next: TableMetadata, file: string, before: TableMetadata): Tabl
 
 function metadataPath(directory: string, version: number): string {
   return `${directory}/metadata/v${version}.metadata.json`
-}
-
-/** Where readers without a catalog learn the newest version. */
-function hintPath(directory: string): string {
-  return `${directory}/metadata/version-hint.text`
 }
