@@ -258,7 +258,6 @@ export function readSettings(environment: Environment): Settings {
       keepMs: values.LAKE_KEEP,
       intervalMs: values.LAKE_PUBLISH_INTERVAL,
     }),
-    // Other engines cannot read marts as views of DuckDB.
     martFiles: values.LAKE_MARTS === 'on',
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,

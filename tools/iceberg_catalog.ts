@@ -13,15 +13,19 @@ type Json = Record<string, unknown>
 export type Table = {
   uuid: string
   location: string
-  schemas: (Json & { fields?: { readonly id: number }[] })[]
+  schemas: (Json & { fields?: { readonly id: number; readonly name?: string }[] })[]
   currentSchema: number
   lastColumn: number
+  orders: Order[]
+  defaultOrder: number
   properties: Record<string, string>
   snapshots: (Json & { 'snapshot-id': number; 'sequence-number': number; 'timestamp-ms': number })[]
   refs: Record<string, { 'snapshot-id': number; type: string }>
   sequence: number
   updated: number
 }
+
+type Order = { 'order-id': number; fields: { 'source-id': number }[] }
 
 export type CatalogRequest = { readonly method: string; readonly path: string; readonly body: Json }
 /**
@@ -179,12 +183,20 @@ function create({ server, namespaces }: State, namespace: string, body: Json): o
   const { fields } = body.schema as { fields: Json[] }
   // A catalog gives ids of its own.
   const own = fields.map((field, index) => ({ ...field, id: fields.length - index }))
+  const wanted = body['write-order'] as Order
+  const ofOrder = wanted.fields.map(field => {
+    const place = fields.findIndex(({ id }) => id === field['source-id'])
+    if (place === -1) throw new Refusal(400, 'BadRequestException', 'a column of write-order')
+    return { ...field, 'source-id': fields.length - place }
+  })
   server.tables.set(key, {
     uuid: randomUUID(),
     location: String(body.location),
     schemas: [{ type: 'struct', 'schema-id': 0, fields: own }],
     currentSchema: 0,
     lastColumn: fields.length,
+    orders: [{ ...wanted, fields: ofOrder }],
+    defaultOrder: wanted['order-id'],
     properties: { owner: 'catalog', ...(body.properties as Record<string, string>) },
     snapshots: [],
     refs: {},
@@ -210,6 +222,8 @@ function described({ tables, keepsHistory }: CatalogServer, key: string): object
     'last-column-id': table.lastColumn,
     schemas: table.schemas,
     'current-schema-id': table.currentSchema,
+    'sort-orders': table.orders,
+    'default-sort-order-id': table.defaultOrder,
     properties: table.properties,
     ...(present === undefined
       ? {}
@@ -268,6 +282,17 @@ const UPDATES: Readonly<Record<string, Update>> = {
   'set-current-schema'(table, { 'schema-id': id }) {
     table.currentSchema = id === -1 ? table.schemas.length - 1 : Number(id)
     return table.currentSchema < table.schemas.length ? null : 'no such schema'
+  },
+  'add-sort-order'(table, { 'sort-order': added }) {
+    const order = added as Order
+    const known = new Set(table.schemas[table.currentSchema]?.fields?.map(({ id }) => id))
+    if (order.fields.some(field => !known.has(field['source-id']))) return 'a column of a sort order'
+    table.orders.push({ ...order, 'order-id': Math.max(...table.orders.map(one => one['order-id'])) + 1 })
+    return null
+  },
+  'set-default-sort-order'(table, { 'sort-order-id': id }) {
+    table.defaultOrder = id === -1 ? (table.orders.at(-1)?.['order-id'] ?? 0) : Number(id)
+    return table.orders.some(one => one['order-id'] === table.defaultOrder) ? null : 'no such sort order'
   },
   'set-properties'(table, { updates }) {
     Object.assign(table.properties, updates)

@@ -90,6 +90,11 @@ test('a catalog gets all tables in one transaction, and keeps earlier snapshots 
   // Its own ids, and no metadata of ours.
   const fields = tableOf(catalog, 'editais').schemas[0]?.fields
   expect(fields?.[0]?.id).toBeGreaterThan(1)
+  const { orders, defaultOrder } = tableOf(catalog, 'editais')
+  const order = orders.find(one => one['order-id'] === defaultOrder)
+  expect(order?.fields.map(field => field['source-id'])).toEqual([
+    fields?.find(({ name }) => name === 'edital_id')?.id,
+  ])
   expect([...s3.objects.keys()].filter(key => /\/v\d+\.metadata\.json$/.test(key))).toEqual([])
   expect(await lake('verify')).toMatchObject({ code: 0 })
   expect((await lake('status')).stdout).toContain(`catalog   ${PUBLISHED.length} tables`)

@@ -1,7 +1,7 @@
 import { open, readFile } from 'node:fs/promises'
 import type { S3Client } from '@aws-sdk/client-s3'
 import pRetry, { AbortError } from 'p-retry'
-import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import type { S3Settings } from '#config/s3.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { type Condition, type Listed, type ObjectStore, RemoteError } from './objects.ts'
 
@@ -14,7 +14,7 @@ const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} }
 const REMOVED_AT_ONCE = 1000
 
 /** @throws RemoteError if the keys cannot be read. */
-export async function openS3(settings: RemoteLakeSettings): Promise<ObjectStore> {
+export async function openS3(settings: S3Settings): Promise<ObjectStore> {
   // Loaded only here: 40 MB of memory that a sync without a remote lake does not need.
   const sdk = await import('@aws-sdk/client-s3')
   const client = await clientOf(sdk, settings)
@@ -81,10 +81,7 @@ export async function openS3(settings: RemoteLakeSettings): Promise<ObjectStore>
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
-async function clientOf(
-  sdk: Sdk,
-  { region, endpoint, pathStyle, keyFiles }: RemoteLakeSettings,
-): Promise<S3Client> {
+async function clientOf(sdk: Sdk, { region, endpoint, pathStyle, keyFiles }: S3Settings): Promise<S3Client> {
   const keys = keyFiles && {
     accessKeyId: await keyIn('S3_ACCESS_KEY_ID_FILE', keyFiles.id),
     secretAccessKey: await keyIn('S3_SECRET_ACCESS_KEY_FILE', keyFiles.secret),
@@ -114,7 +111,7 @@ async function keyIn(setting: string, path: string): Promise<string> {
 
 async function* listed(
   below: string,
-  from: { sdk: Sdk; client: S3Client; settings: RemoteLakeSettings; keyOf: (key: string) => string },
+  from: { sdk: Sdk; client: S3Client; settings: S3Settings; keyOf: (key: string) => string },
 ): AsyncGenerator<Listed> {
   const { sdk, client, settings, keyOf } = from
   const skip = keyOf('').length
@@ -149,11 +146,7 @@ async function unlessRefused<T>(write: () => Promise<T>): Promise<T | null> {
 }
 
 /** Retries what may pass: lost connections, 409 (another conditional write is under way), 429 and 5xx. */
-async function persistently<T>(
-  settings: RemoteLakeSettings,
-  what: string,
-  ask: () => Promise<T>,
-): Promise<T> {
+async function persistently<T>(settings: S3Settings, what: string, ask: () => Promise<T>): Promise<T> {
   let timeouts = 0
   try {
     return await pRetry(ask, {
@@ -173,7 +166,7 @@ async function persistently<T>(
   }
 }
 
-function storeOf({ endpoint }: RemoteLakeSettings): string {
+function storeOf({ endpoint }: S3Settings): string {
   return endpoint === null ? 'Amazon S3' : `The object store at ${new URL(endpoint).origin}`
 }
 

@@ -6,7 +6,7 @@ import {
   type IcebergSchema,
   STATUS,
 } from '#src/store/remote/iceberg/manifests.ts'
-import { currentSchema, newTable, withSchema } from '#src/store/remote/iceberg/metadata.ts'
+import { currentSchema, newTable, sortOrderOf, withSchema } from '#src/store/remote/iceberg/metadata.ts'
 
 const text = (value: string, side: 'lower' | 'upper') =>
   boundBytes(value, 'VARCHAR', side)?.toString() ?? null
@@ -48,6 +48,25 @@ test('a column keeps its id while it keeps its name and type, and no id is used 
   ).toEqual(second)
   const third = withSchema(second, table(column('b', 'BIGINT')))
   expect(ids(third)).toEqual({ b: 5 })
+})
+
+test('a table prefers the order of its notices, or of its first column, and a new one only with a new column', () => {
+  const table = (...columns: (readonly [string, 'VARCHAR' | 'BIGINT'])[]) => ({
+    name: 't',
+    comment: 'T',
+    columns: columns.map(([name, type]) => ({ name, type, comment: name })),
+  })
+  const sources = (metadata: ReturnType<typeof newTable>) =>
+    sortOrderOf(metadata).fields.map(one => one['source-id'])
+  const text = table(['company', 'VARCHAR'], ['titulo', 'VARCHAR'], ['edital_id', 'VARCHAR'])
+  const first = withSchema(newTable('u', 's3://b/t'), text)
+  expect(sources(first)).toEqual([3])
+  expect(withSchema(first, text)['sort-orders']).toEqual(first['sort-orders'])
+  const second = withSchema(first, table(['company', 'VARCHAR'], ['edital_id', 'BIGINT']))
+  expect([sources(second), second['sort-orders'].map(order => order['order-id'])]).toEqual([[4], [0, 1, 2]])
+  expect(
+    sources(withSchema(newTable('u', 's3://b/t'), table(['company', 'VARCHAR'], ['uf', 'VARCHAR']))),
+  ).toEqual([2])
 })
 
 test('a manifest is read as it was written, and the same entries give the same bytes', async () => {

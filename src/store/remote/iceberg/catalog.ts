@@ -4,7 +4,15 @@ import type { Commit, Expired, Expiry, OpenTable, TableFormat } from '../format.
 import { tableKey } from '../latest.ts'
 import { type ObjectStore, RemoteError } from '../objects.ts'
 import { expiry } from './expiry.ts'
-import { currentSchema, keeping, MAIN, newTable, type TableMetadata, withSchema } from './metadata.ts'
+import {
+  currentSchema,
+  keeping,
+  MAIN,
+  newTable,
+  sortOrderOf,
+  type TableMetadata,
+  withSchema,
+} from './metadata.ts'
 import { openRestCatalog, type RestCatalog } from './rest_catalog.ts'
 import { assertOurs, filesOf, nextMetadata, objectsOf, readTable, type Table } from './snapshot.ts'
 import { changeOf, type TableChange } from './updates.ts'
@@ -102,6 +110,7 @@ async function createTable({ store, catalog, company }: Opened, directory: strin
   return await catalog.create(table.name, {
     location,
     schema: currentSchema(described),
+    order: sortOrderOf(described),
     properties: { ...PROPERTIES, ...described.properties, [COMPANY_PROPERTY]: company },
   })
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { RemoteColumn, RemoteTable } from '../columns.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
 
@@ -15,8 +16,8 @@ export type TableMetadata = {
   readonly 'partition-specs': readonly object[]
   readonly 'default-spec-id': 0
   readonly 'last-partition-id': number
-  readonly 'sort-orders': readonly object[]
-  readonly 'default-sort-order-id': 0
+  readonly 'sort-orders': readonly SortOrder[]
+  readonly 'default-sort-order-id': number
   readonly properties: Readonly<Record<string, string>>
   /** -1 if there is none. */
   readonly 'current-snapshot-id': number
@@ -24,6 +25,16 @@ export type TableMetadata = {
   readonly 'snapshot-log': readonly { readonly 'snapshot-id': number; readonly 'timestamp-ms': number }[]
   readonly 'metadata-log': readonly { readonly 'metadata-file': string; readonly 'timestamp-ms': number }[]
   readonly refs: Readonly<Record<string, { readonly 'snapshot-id': number; readonly type: 'branch' | 'tag' }>>
+}
+
+export type SortOrder = {
+  readonly 'order-id': number
+  readonly fields: readonly {
+    readonly 'source-id': number
+    readonly transform: 'identity'
+    readonly direction: 'asc' | 'desc'
+    readonly 'null-order': 'nulls-first' | 'nulls-last'
+  }[]
 }
 
 export type Snapshot = {
@@ -73,7 +84,7 @@ export function newTable(uuid: string, location: string): TableMetadata {
     'partition-specs': [{ 'spec-id': 0, fields: [] }],
     'default-spec-id': 0,
     'last-partition-id': 999,
-    'sort-orders': [{ 'order-id': 0, fields: [] }],
+    'sort-orders': [UNSORTED],
     'default-sort-order-id': 0,
     properties: {},
     'current-snapshot-id': -1,
@@ -115,9 +126,38 @@ export function withSchema(metadata: TableMetadata, table: RemoteTable): TableMe
     'last-column-id': lastId,
     schemas: same ? metadata.schemas : [...metadata.schemas, { type: 'struct', 'schema-id': id, fields }],
     'current-schema-id': id,
+    ...sortOrders(metadata, fields),
     properties,
   }
 }
+
+/**
+ * The order that the table prefers: by notice, or by its first column. Our files do not claim to have it, because rows
+ * of a month stay as they came; it is for programs that sort what they read or copy.
+ */
+function sortOrders(
+  { 'sort-orders': known }: TableMetadata,
+  columns: readonly IcebergField[],
+): Pick<TableMetadata, 'sort-orders' | 'default-sort-order-id'> {
+  const first =
+    columns.find(({ name }) => name === 'edital_id') ?? columns.find(({ name }) => name !== 'company')
+  const ascending = { transform: 'identity', direction: 'asc', 'null-order': 'nulls-first' } as const
+  const fields = first ? [{ 'source-id': first.id, ...ascending }] : []
+  const same = known.find(order => isDeepStrictEqual(order.fields, fields))
+  const id = same?.['order-id'] ?? Math.max(0, ...known.map(order => order['order-id'])) + 1
+  return {
+    'sort-orders': same ? known : [...known, { 'order-id': id, fields }],
+    'default-sort-order-id': id,
+  }
+}
+
+/** The order that the table prefers. */
+export function sortOrderOf(metadata: TableMetadata): SortOrder {
+  const { 'sort-orders': orders, 'default-sort-order-id': id } = metadata
+  return orders.find(order => order['order-id'] === id) ?? UNSORTED
+}
+
+export const UNSORTED: SortOrder = { 'order-id': 0, fields: [] }
 
 export function currentSchema(metadata: TableMetadata): IcebergSchema | null {
   return metadata.schemas.find(schema => schema['schema-id'] === metadata['current-schema-id']) ?? null

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import { RemoteError } from '../objects.ts'
 import type { IcebergField, IcebergSchema } from './manifests.ts'
-import type { TableMetadata } from './metadata.ts'
+import type { SortOrder, TableMetadata } from './metadata.ts'
 import { type Answer, openRestClient, type RestClient } from './rest_client.ts'
 import type { TableChange } from './updates.ts'
 
@@ -28,6 +28,7 @@ export type RestCatalog = {
 export type NewTable = {
   readonly location: string
   readonly schema: IcebergSchema | null
+  readonly order: SortOrder
   readonly properties: Readonly<Record<string, string>>
 }
 
@@ -109,7 +110,7 @@ function catalogOf(client: RestClient, levels: readonly string[], config: Config
     name: client.name,
     nameOf,
     load,
-    async create(table, wanted) {
+    async create(table, { order, ...wanted }) {
       namespace ??= ensureNamespace(client, config, levels)
       await namespace
       // Some catalogs require all of these.
@@ -117,7 +118,7 @@ function catalogOf(client: RestClient, levels: readonly string[], config: Config
         name: table,
         ...wanted,
         'partition-spec': { 'spec-id': 0, fields: [] },
-        'write-order': { 'order-id': 0, fields: [] },
+        'write-order': order,
         'stage-create': false,
       })
       if (answer.status === 200) return metadataOf(client, answer)
@@ -242,6 +243,8 @@ function metadataOf(client: RestClient, { json }: Answer): TableMetadata {
     properties: metadata.properties ?? {},
     'current-snapshot-id': metadata['current-snapshot-id'] ?? -1,
     snapshots: (metadata.snapshots ?? []).map(one => ({ ...one, summary: one.summary ?? {} })),
+    'sort-orders': metadata['sort-orders'] ?? [],
+    'default-sort-order-id': metadata['default-sort-order-id'] ?? 0,
     'snapshot-log': metadata['snapshot-log'] ?? [],
     'metadata-log': metadata['metadata-log'] ?? [],
     refs: metadata.refs ?? {},

@@ -1,4 +1,5 @@
-import { MAIN, type TableMetadata } from './metadata.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { MAIN, sortOrderOf, type TableMetadata } from './metadata.ts'
 
 /** What a REST catalog is asked to change in a table; names are those of its specification. */
 export type TableChange = {
@@ -13,6 +14,7 @@ export type TableChange = {
 export function changeOf(table: string, before: TableMetadata, next: TableMetadata): TableChange | null {
   const updates = [
     ...schemaUpdates(before, next),
+    ...sortUpdates(before, next),
     ...propertyUpdates(before, next),
     ...snapshotUpdates(before, next),
     ...refUpdates(before, next),
@@ -37,6 +39,16 @@ function schemaUpdates(before: TableMetadata, next: TableMetadata): object[] {
     { action: 'add-schema', schema: added, 'last-column-id': next['last-column-id'] },
     // The one that was added last, whatever number the catalog gives it.
     { action: 'set-current-schema', 'schema-id': -1 },
+  ]
+}
+
+function sortUpdates(before: TableMetadata, next: TableMetadata): object[] {
+  const order = sortOrderOf(next)
+  if (isDeepStrictEqual(sortOrderOf(before).fields, order.fields)) return []
+  return [
+    { action: 'add-sort-order', 'sort-order': order },
+    // The one that was added last.
+    { action: 'set-default-sort-order', 'sort-order-id': -1 },
   ]
 }
 

@@ -1,0 +1,80 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { REMOTE_RETRY_MS } from './iceberg_catalog.ts'
+
+/** Settings of an object store, as written. */
+
+/** A place in an object store, and how to reach it. */
+export type S3Settings = {
+  readonly bucket: string
+  /** Without slashes at its ends; '' for the whole bucket. */
+  readonly prefix: string
+  readonly region: string
+  /** Null for Amazon's own. */
+  readonly endpoint: string | null
+  /** Whether the bucket is in the path, not in the host's name. */
+  readonly pathStyle: boolean
+  /** Read for each use, so that new keys need no restart. Null for the SDK's own chain of credentials. */
+  readonly keyFiles: { readonly id: string; readonly secret: string } | null
+  /** The first retry of a request comes after this, or up to twice as long. */
+  readonly retryMs: number
+}
+
+const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
+/** Each part of the prefix; readers put it into addresses as it is. */
+const PART = /^[A-Za-z0-9_.=-]+$/
+
+/** `s3://bucket/prefix` */
+export const s3Place = z.string().transform((text, context) => {
+  const [, bucket = '', path = ''] = /^s3:\/\/([^/]*)\/?(.*?)\/*$/.exec(text) ?? []
+  const parts = path === '' ? [] : path.split('/')
+  if (BUCKET.test(bucket) && parts.every(part => PART.test(part) && !/^\.+$/.test(part)))
+    return { bucket, prefix: parts.join('/') }
+  context.addIssue({
+    code: 'custom',
+    message: 'must be a place such as s3://bucket/prefix, of a-z, 0-9, -, _, = and .',
+  })
+  return z.NEVER
+})
+
+const endpoint = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null
+  const isBare = url && ['', '/'].includes(url.pathname) && !url.search && !url.hash && !url.username
+  if (url && isBare && /^https?:$/.test(url.protocol)) return url.origin
+  context.addIssue({ code: 'custom', message: 'must be an address such as https://s3.example.com:9000' })
+  return z.NEVER
+})
+
+export const s3Shape = {
+  S3_ENDPOINT: endpoint.optional(),
+  S3_REGION: z
+    .string()
+    .regex(/^[a-z0-9-]+$/, 'must be a region such as sa-east-1')
+    .default('us-east-1'),
+  S3_PATH_STYLE: z.enum(['on', 'off']).optional(),
+  S3_ACCESS_KEY_ID_FILE: z.string().optional(),
+  S3_SECRET_ACCESS_KEY_FILE: z.string().optional(),
+}
+
+/** @throws FatalError (usage) if the settings do not fit together. */
+export function s3Settings(
+  values: z.output<z.ZodObject<typeof s3Shape>>,
+  at: Pick<S3Settings, 'bucket' | 'prefix'>,
+): S3Settings {
+  const { S3_ACCESS_KEY_ID_FILE: id, S3_SECRET_ACCESS_KEY_FILE: secret } = values
+  if ((id === undefined) !== (secret === undefined))
+    throw new FatalError(
+      'S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE belong together. Set both.',
+      EXIT.usage,
+    )
+  const { S3_ENDPOINT: url = null, S3_PATH_STYLE: style = url === null ? 'off' : 'on' } = values
+  return {
+    ...at,
+    region: values.S3_REGION,
+    endpoint: url,
+    pathStyle: style === 'on',
+    retryMs: REMOTE_RETRY_MS,
+    keyFiles: id && secret ? { id: resolve(id), secret: resolve(secret) } : null,
+  }
+}
