@@ -66,7 +66,7 @@ describe('A citation that leads nowhere is named with its file, line and reason'
     ['a file', 'src/pipeline/no_such.ts', 'there is no such path'],
     ['a directory', 'test/no_such/', 'there is no such path'],
     ['a pattern', 'schema/no_such_*.ts', 'there is no such path'],
-    ['an invariant', 'I13', 'ARCHITECTURE.md has no such invariant'],
+    ['an invariant', 'I99', 'ARCHITECTURE.md has no such invariant'],
     ['a number of a section', 'section 2.1', 'cite a heading by its anchor, as docs/contract.md#notice'],
     ['a document that is not here', 'DESIGN', 'cite a heading by its anchor, as docs/contract.md#notice'],
   ])('%s', (_what, cited, why) => {

@@ -228,7 +228,7 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I13',
     name: 'tables-before-their-files',
     file: 'src/store/remote/publish.ts',
-    from: '  await uploadFiles(context, manifest, parts)\n  await context.onBegin(snapshot)\n',
+    from: '  await uploadFiles(context, manifest.company, parts)\n  await context.onBegin(snapshot)\n',
     to: '  await context.onBegin(snapshot)\n',
   },
   {
