@@ -47,6 +47,7 @@ COPY --from=dependencies /app/node_modules node_modules/
 COPY --from=code /app ./
 # The published ports decide who can reach it: see `ports` in docker-compose.yml.
 ENV NODE_ENV=production \
+    NODE_COMPILE_CACHE=/tmp/node-compile-cache \
     DATA_DIR=/data \
     HTTP_HOST=0.0.0.0 \
     HTTP_PORT=8080

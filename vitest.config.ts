@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { memoryDirectory } from './test/support/memory_directory.ts'
 import LongestFirst from './test/support/sequencer.ts'
@@ -5,6 +7,8 @@ import LongestFirst from './test/support/sequencer.ts'
 // Unless somebody said where; workers and what they start inherit it.
 const inMemory = memoryDirectory()
 if (inMemory !== null) process.env.TMPDIR ??= inMemory
+// As commands, which the same name for it in `surroundings` gives it.
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'node-compile-cache')
 
 // Commands are started as processes of their own, and machines can be slow.
 const WITH_PROCESSES = {

@@ -1,8 +1,8 @@
-import { enableCompileCache } from 'node:module'
+import { keepCompiled } from '#src/platform/compile_cache.js'
 import { staySmall } from '#src/platform/memory.ts'
 
 // Halves the start time of this process and of each run's; must be on before anything else is loaded.
-enableCompileCache()
+keepCompiled()
 // This process mostly waits, and runs have their own processes.
 staySmall()
 await import('./daemon.ts')

@@ -91,6 +91,16 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
+/** Replaces a file with another, if no run depends on it. */
+export async function movePath(from: string, path: string): Promise<void> {
+  await rename(from, path)
+}
+
+/** Removes a file, if no run depends on it. A missing one is not an error. */
+export async function dropPath(path: string): Promise<void> {
+  await rm(path, { force: true })
+}
+
 /**
  * Opens a new file for writing, private to this user. An existing file of that name is replaced and never written to,
  * because it may be a link or a hard link to a file that is not ours.

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Environment, temporaryDirectory } from '#test/support/project.ts'
 import {
-  expectSameValues,
+  expectSameFiles,
   filesOfList,
   LAKE,
   latestLocal,
@@ -53,7 +53,7 @@ async function expectEqual(
   catalog: CatalogServer,
   { environment, snapshot }: { environment: Environment; snapshot: string },
 ): Promise<void> {
-  await expectSameValues(s3, { environment, snapshot }, name => {
+  await expectSameFiles(s3, { environment, snapshot }, name => {
     const table = tableOf(catalog, name)
     const tagged = table.snapshots.find(one => one['snapshot-id'] === idOf(table, snapshot))
     return filesOfList(s3, String(tagged?.['manifest-list']))

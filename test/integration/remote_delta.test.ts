@@ -3,7 +3,7 @@ import type { Action, Note } from '#src/store/remote/delta/actions.ts'
 import type { Environment } from '#test/support/project.ts'
 import {
   bytesAt,
-  expectSameValues,
+  expectSameFiles,
   LAKE,
   latestLocal,
   latestOf,
@@ -44,7 +44,7 @@ async function expectEqual(
   s3: S3Server,
   { environment, snapshot, versions }: { environment: Environment; snapshot: string; versions: Versions },
 ): Promise<void> {
-  await expectSameValues(s3, { environment, snapshot }, async table =>
+  await expectSameFiles(s3, { environment, snapshot }, async table =>
     filesOf(s3, table, versions[table] ?? 0),
   )
 }

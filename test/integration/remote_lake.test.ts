@@ -5,7 +5,7 @@ import type { TableMetadata } from '#src/store/remote/iceberg/metadata.ts'
 import { companyDirectory, type Environment } from '#test/support/project.ts'
 import {
   bytesAt,
-  expectSameValues,
+  expectSameFiles,
   filesOfList,
   LAKE,
   latestLocal,
@@ -31,7 +31,7 @@ async function filesOf(s3: S3Server, table: string, snapshotId: number) {
 
 /** By the tag of the snapshot. */
 async function expectEqual(s3: S3Server, environment: Environment, snapshot: string): Promise<void> {
-  await expectSameValues(s3, { environment, snapshot }, table => {
+  await expectSameFiles(s3, { environment, snapshot }, table => {
     const id = metadataOf(s3, table).refs[`s-${snapshot}`]?.['snapshot-id'] ?? 0
     return filesOf(s3, table, id)
   })

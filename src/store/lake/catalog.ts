@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { comment } from '#schema/comment.ts'
 import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
-import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
 import { writeNew } from '#src/platform/durable.ts'
 import { FatalError, messageOf } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
@@ -39,7 +39,7 @@ export type CatalogFile = { readonly path: string; readonly sha256: string }
  * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, and all
  * comments. Opened read-only, it presents the snapshot, or those of several companies, as a database.
  * @param db any database; it is unchanged afterwards.
- * @param like a catalog with the same `catalogHash`. Its marts are copied, which costs half as much.
+ * @param like a catalog with the same `catalogHash`, or a template. Its marts are copied, at a tenth of the cost.
  */
 export async function writeCatalog(
   db: Database,
@@ -68,6 +68,18 @@ export async function writePortable(
   await db.inFile(path, () => createRelations(db, sources, 'TABLE'), PORTABLE_STORAGE)
 }
 
+/** Writes what all catalogs of a time zone have in common: the marts, over tables without rows or files. */
+export async function writeTemplate(db: Database, path: string, sourceTimezone: string): Promise<void> {
+  await db.inFile(path, async () => {
+    await createMacros(db, [{ company: '', sourceTimezone }])
+    for (const { name, columns } of [...TABLES.map(publishedTable), snapshotInfo]) {
+      const nulls = columns.map(column => `NULL::${column.type} AS ${identifier(column.name)}`)
+      await db.run(`CREATE VIEW ${identifier(name)} AS SELECT ${nulls.join(', ')} WHERE false`)
+    }
+    await createMarts(db)
+  })
+}
+
 /** False if the file is not what was published: otherwise changes by other users would be copied forever. */
 async function copyCatalog(from: CatalogFile, path: string): Promise<boolean> {
   const bytes = await readFile(from.path).catch(() => null)
@@ -85,11 +97,26 @@ export async function createRelations(
   sources: readonly CatalogSource[],
   tablesAs: Kind = 'VIEW',
 ): Promise<void> {
-  const marts = await readMarts()
+  await createMacros(db, sources)
+  await createTableRelations(db, sources, tablesAs)
+  await createMarts(db)
+}
+
+async function createMacros(
+  db: Database,
+  sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[],
+): Promise<void> {
   await db.run(localTime(sources))
   for (const macro of await readMacros()) await db.run(macro)
-  await createTableRelations(db, sources, tablesAs)
+}
+
+async function createMarts(db: Database): Promise<void> {
+  const marts = await readMarts()
   for (const mart of MARTS) await create(db, 'VIEW', mart, marts.get(mart.name) as string)
+}
+
+function publishedTable(table: Table) {
+  return { ...table, columns: publishedColumns(table) }
 }
 
 /** Creates the relations that differ between snapshots. */
@@ -98,11 +125,10 @@ async function createTableRelations(
   sources: readonly CatalogSource[],
   as: Kind = 'VIEW',
 ): Promise<void> {
-  for (const table of TABLES) {
-    const columns = publishedColumns(table)
-    const list = columns.map(({ name }) => identifier(name))
+  for (const table of TABLES.map(publishedTable)) {
+    const list = table.columns.map(({ name }) => identifier(name))
     const sql = `SELECT ${list.join(', ')} FROM ${parquetOf(table.name, sources)}`
-    await create(db, as, { ...table, columns }, sql).catch(error => {
+    await create(db, as, table, sql).catch(error => {
       if (!messageOf(error).startsWith('Binder Error')) throw error
       throw earlierVersion(sources)
     })

@@ -17,6 +17,7 @@ import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import type { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { accessOf, type LakeAccess, openSnapshotToReaders, openToReaders } from './access.ts'
 import { catalogHash, writeCatalog } from './catalog.ts'
+import { catalogTemplate } from './catalog_template.ts'
 import { linkRows, planTable, sizeOf, writeTable } from './export.ts'
 import {
   finishedSnapshots,
@@ -173,7 +174,7 @@ async function writeSnapshot(
   const like =
     previous && previousDirectory && previous.catalog_hash === state.catalog_hash
       ? { path: join(previousDirectory, 'catalog.duckdb'), sha256: previous.catalog_sha256 }
-      : null
+      : await catalogTemplate(db, sourceTimezone)
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
   await writeCatalog(db, catalog, [source], like)
   await makeDurable('catalog.sync', catalog, access)

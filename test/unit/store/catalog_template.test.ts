@@ -1,0 +1,114 @@
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { publishedColumns, TABLES } from '#schema/tables.ts'
+import { cacheDirectory } from '#src/platform/cache.ts'
+import { type CatalogFile, writeCatalog } from '#src/store/lake/catalog.ts'
+import { catalogTemplate } from '#src/store/lake/catalog_template.ts'
+import type { Database } from '#src/store/warehouse/database.ts'
+import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
+import { inWorkerDatabase } from '#test/support/worker_database.ts'
+
+const ZONE = 'America/Sao_Paulo'
+
+/** A snapshot of company `acme` without rows. */
+async function makeSnapshot(db: Database) {
+  const directory = await temporaryDirectory()
+  const files = new Map<
+    string,
+    { path: string; month: null; rows: number; bytes: number; sha256: string }[]
+  >()
+  for (const table of TABLES) {
+    const path = `${table.name}/empty.parquet`
+    await mkdir(join(directory, table.name))
+    const columns = publishedColumns(table).map(({ name, type }) => `NULL::${type} AS ${identifier(name)}`)
+    await db.run(
+      `COPY (SELECT ${columns.join(', ')} WHERE false) TO ${literal(join(directory, path))} (FORMAT parquet)`,
+    )
+    files.set(table.name, [{ path, month: null, rows: 0, bytes: 0, sha256: '' }])
+  }
+  return {
+    ...{ company: 'acme', snapshot: 's1', publishedAt: '2026-01-02T03:04:05Z', sourceTimezone: ZONE },
+    ...{ directory, files },
+  }
+}
+
+/** DuckDB writes the columns that a view excludes in any order. */
+function inOrder(sql: string): string {
+  return sql.replace(/EXCLUDE \(([^)]*)\)/g, (_, list: string) => list.split(', ').sort().join(', '))
+}
+
+/** Everything that a reader of a catalog finds besides rows. */
+async function relationsIn(db: Database, path: string) {
+  await db.run(`ATTACH ${literal(path)} AS read (READ_ONLY)`)
+  try {
+    const ours = "database_name = 'read' AND NOT internal"
+    const views = await db.rows<{ view_name: string; sql: string; comment: string }>(
+      `SELECT view_name, sql, comment FROM duckdb_views() WHERE ${ours} ORDER BY view_name`,
+    )
+    return {
+      views: views.map(view => ({ ...view, sql: inOrder(view.sql) })),
+      columns: await db.rows(
+        `SELECT table_name, column_name, column_index, data_type, comment FROM duckdb_columns() WHERE ${ours}
+         ORDER BY table_name, column_index`,
+      ),
+      macros: await db.rows(
+        `SELECT function_name, parameters, macro_definition FROM duckdb_functions() WHERE ${ours} ORDER BY ALL`,
+      ),
+    }
+  } finally {
+    await db.run('DETACH read')
+  }
+}
+
+test('a catalog made from a template equals one made without', async () => {
+  const directory = await temporaryDirectory()
+  await inWorkerDatabase(async db => {
+    const source = await makeSnapshot(db)
+    const template = (await catalogTemplate(db, ZONE, directory)) as CatalogFile
+    const [copied, created] = [join(directory, 'copied.duckdb'), join(directory, 'created.duckdb')]
+    await writeCatalog(db, copied, [source], template)
+    await writeCatalog(db, created, [source])
+    const relations = await relationsIn(db, copied)
+    expect(relations).toEqual(await relationsIn(db, created))
+    expect(relations.views.length).toBeGreaterThan(30)
+    expect(relations.columns.every(({ comment }) => comment !== null)).toBe(true)
+  })
+})
+
+test('one template serves all companies of a time zone, and has no name of any', async () => {
+  const directory = await temporaryDirectory()
+  await inWorkerDatabase(async db => {
+    const first = (await catalogTemplate(db, ZONE, directory)) as CatalogFile
+    expect(await catalogTemplate(db, ZONE, directory)).toEqual(first)
+    expect(await catalogTemplate(db, 'America/Manaus', directory)).not.toEqual(first)
+    expect((await readdir(directory)).length).toBe(2)
+    const source = await makeSnapshot(db)
+    await writeCatalog(db, join(directory, 'catalog.duckdb'), [source], first)
+    expect((await readFile(first.path)).includes(source.directory)).toBe(false)
+  })
+})
+
+test('a damaged template is made again, and one that cannot be made is done without', async () => {
+  const directory = await temporaryDirectory()
+  await inWorkerDatabase(async db => {
+    const whole = (await catalogTemplate(db, ZONE, directory)) as CatalogFile
+    await writeFile(whole.path, (await readFile(whole.path)).subarray(0, 4096))
+    const again = (await catalogTemplate(db, ZONE, directory)) as CatalogFile
+    expect(again.sha256).toBe((await catalogTemplate(db, ZONE, directory))?.sha256)
+    expect((await readFile(again.path)).length).toBeGreaterThan(4096)
+    expect(await catalogTemplate(db, ZONE, join(directory, 'missing'))).toBeNull()
+  })
+})
+
+test('a cache directory that others can write to is not used', async () => {
+  const directory = cacheDirectory() as string
+  expect(directory).toBe(process.env.NODE_COMPILE_CACHE)
+  await chmod(directory, 0o777)
+  try {
+    expect(cacheDirectory()).toBeNull()
+  } finally {
+    await chmod(directory, 0o755)
+  }
+})
