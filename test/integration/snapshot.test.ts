@@ -1,29 +1,20 @@
-import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { chmod, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { VIEWS } from '#schema/marts.ts'
 import { TABLES } from '#schema/tables.ts'
-import { openOptions, publishWarehouse } from '#src/pipeline/run.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { Database } from '#src/store/warehouse/database.ts'
-import { listRowFiles, rowsOf } from '#src/store/warehouse/row_list.ts'
-import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
-import { openWarehouse, settleWarehouse, type Warehouse } from '#src/store/warehouse/warehouse.ts'
-import { until } from '#test/support/daemon.ts'
-import { contextHere, syncHere } from '#test/support/here.ts'
+import { syncHere } from '#test/support/here.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
-import { companyDirectory, type Environment, filesBelow, surroundings } from '#test/support/project.ts'
-import type { Read } from '#test/support/reader.ts'
+import { companyDirectory, type Environment, filesBelow } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { startCompany, startSynced } from '#test/support/synced.ts'
 import { snapshots } from '#test/support/truth.ts'
 
-const DAY_MS = 24 * 3600 * 1000
 const NOON = new Date('2026-11-20T12:00:00Z')
 
 async function latest(environment: Environment): Promise<string> {
@@ -164,106 +155,6 @@ test('a snapshot is removed when its time is over, but never the latest or the o
   await syncHere(kept)
   expect(await snapshots(environment)).toHaveLength(3)
 })
-
-/** A settled state of the warehouse in which every row has the same number. */
-async function setVersion(warehouse: Warehouse, version: number): Promise<void> {
-  const { db, rows } = warehouse
-  const files = await listRowFiles(db)
-  await db.transaction(async () => {
-    for (const table of ROW_TABLES)
-      await db.run(
-        `INSERT INTO waiting_${table.name} SELECT t.*, month FROM (${rowsOf(table, rows.directory, files)}) t JOIN row_places USING (edital_id)`,
-      )
-    for (const sql of [
-      `UPDATE row_places SET file = NULL`,
-      `UPDATE editais SET valor_estimado = ${version}`,
-      `UPDATE waiting_items SET quantidade = ${version}`,
-      `UPDATE waiting_alerts SET title = '${version}'`,
-      // As the segment with this number does.
-      `UPDATE month_versions SET version = ${version} WHERE table_name IN ('editais', 'items', 'alerts')`,
-      `UPDATE meta SET data_version = ${version}, applied_segment = ${version}`,
-    ]) {
-      await db.run(sql)
-    }
-  })
-  await settleWarehouse(warehouse)
-}
-
-type Reader = { readonly reads: Read[]; stop(): void }
-
-/** A process that has read once and keeps reading. */
-async function startReader(lake: string, how: 'patient' | 'reopening'): Promise<Reader> {
-  const reader = join(import.meta.dirname, '../support/reader.ts')
-  const child = fork(reader, [lake, how], { env: surroundings() })
-  onTestFinished(() => void child.kill())
-  const reads: Read[] = []
-  child.on('message', (read: Read) => reads.push(read))
-  child.on('exit', (code, signal) => {
-    if (signal !== 'SIGTERM') reads.push({ wrong: `the end of its process (${code})` })
-  })
-  await once(child, 'message')
-  return { reads, stop: () => void child.kill('SIGTERM') }
-}
-
-/** Resolves once each has read again. */
-async function readsOn(readers: readonly Reader[]): Promise<void> {
-  const counts = readers.map(({ reads }) => reads.length)
-  const isFurther = ({ reads }: Reader, index: number) => reads.length > (counts[index] ?? 0)
-  await until(() => readers.every(isFurther), { what: 'another read of each' })
-}
-
-test('processes that read continuously see complete snapshots and no error while 60 are published', async () => {
-  const { environment, syncHere } = await startCompany(notices(1, 6, { created_at: '2026-10-01T00:00:00Z' }))
-  await syncHere()
-  const context = contextHere(environment)
-  const warehouse = await openWarehouse(openOptions(context))
-  // Thirty per day, all of which are kept.
-  const startMs = Date.now()
-  const publishVersion = async (version: number) => {
-    await setVersion(warehouse, version)
-    const now = () => new Date(startMs + (version - 1000) * (DAY_MS / 30))
-    expect(await publishWarehouse({ ...context, now }, warehouse)).toMatchObject({ written: true })
-  }
-  await publishVersion(1000)
-  const lake = join(companyDirectory(environment), 'lake')
-  const [patient, ...reopening] = (await Promise.all(
-    (['patient', 'reopening', 'reopening'] as const).map(how => startReader(lake, how)),
-  )) as [Reader, Reader, Reader]
-  let most = 0
-  for (let version = 1001; version <= 1060; version += 1) {
-    await publishVersion(version)
-    // Whether the publisher or the readers are faster.
-    if (version % 4 === 0) await readsOn(reopening)
-    // A connection may be as old as the snapshot that it reads.
-    if (version === 1028) {
-      await until(() => patient.reads.length > 10, { what: 'reads of the patient one' })
-      patient.stop()
-    }
-    most = Math.max(most, (await snapshots(environment)).length)
-  }
-  warehouse.db.close()
-  await until(() => reopening.every(({ reads }) => versionsOf(reads).at(-1) === 1060), {
-    what: 'the last version at each reader',
-  })
-
-  expect(new Set(versionsOf(patient.reads))).toEqual(new Set([1000]))
-  expect(patient.reads.length).toBeGreaterThan(10)
-  for (const { reads } of reopening) {
-    const versions = versionsOf(reads)
-    expect(versions).toEqual(versions.toSorted((a, b) => a - b))
-    expect(new Set(versions).size).toBeGreaterThan(10)
-  }
-  // However many were published.
-  expect(most).toBeLessThanOrEqual(33)
-}, 170_000)
-
-/** @throws Error if a reader saw something wrong. */
-function versionsOf(reads: readonly Read[]): number[] {
-  return reads.map(read => {
-    if ('wrong' in read) throw new Error(`a reader saw ${read.wrong}`)
-    return read.version
-  })
-}
 
 test('the next publish rewrites a file that was lost from the latest snapshot', async () => {
   const company = await startSynced(notices(1, 6))

@@ -5,7 +5,7 @@ export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
     const isLong = ({ moduleId }: TestSpecification) =>
-      /\/test\/(system\/|integration\/snapshot)/.test(moduleId)
+      /\/test\/(system\/|integration\/snapshot_readers)/.test(moduleId)
     return [...sorted.filter(isLong), ...sorted.filter(file => !isLong(file))]
   }
 }

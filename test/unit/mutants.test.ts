@@ -2,14 +2,20 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { MUTANTS } from '#test/mutants.ts'
+import { PLANTED } from '#test/simulation/planted.ts'
 
-test('each mutant has its place: its text stands in its file exactly once', () => {
-  for (const { name, file, from } of MUTANTS) {
+const KINDS = [
+  ['mutant', MUTANTS],
+  ['planted bug', PLANTED],
+] as const
+
+test.each(KINDS)('each %s has its place: its text stands in its file exactly once', (_kind, bugs) => {
+  for (const { name, file, from } of bugs) {
     const text = readFileSync(join(import.meta.dirname, '../..', file), 'utf8')
     expect(text.split(from), name).toHaveLength(2)
   }
 })
 
-test('each mutant has a name of its own', () => {
-  expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(MUTANTS.length)
+test.each(KINDS)('each %s has a name of its own', (_kind, bugs) => {
+  expect(new Set(bugs.map(({ name }) => name)).size).toBe(bugs.length)
 })

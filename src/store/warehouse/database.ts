@@ -147,6 +147,11 @@ export class Database {
     await this.run(`SET threads = ${threads}`)
   }
 
+  /** Checkpoints no longer look for the best compression of each column. */
+  async storeUncompressed(): Promise<void> {
+    await this.run(`SET force_compression = 'uncompressed'`)
+  }
+
   /** All rows. Integers that a double holds exactly are numbers; times are Dates. */
   async rows<T extends Row>(sql: string, parameters?: Parameters): Promise<T[]> {
     return (await this.table(sql, parameters)).rows as T[]

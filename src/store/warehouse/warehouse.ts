@@ -19,7 +19,10 @@ import { createTables, SCHEMA_VERSION, schemaHash } from './schema.ts'
 /** While analyses are fetched, the event loop, compression and the API connections need a core too. */
 const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
 
-/** Up to this many, threads wait for each other longer than they work: a fifth of a run's CPU on a busy machine. */
+/**
+ * Up to this many, threads wait for each other longer than they work: a fifth of a run's CPU on a busy machine. And a
+ * checkpoint that compresses takes twice as long, to save a few megabytes.
+ */
 const FEW_NOTICES = 2000
 
 export type WarehouseOptions = {
@@ -155,7 +158,9 @@ export async function refuseNewer(db: Database, { company, warehouse }: CompanyP
 /** Makes applied segments durable. Fetching is over, so all cores may be used from here on. */
 export async function settleWarehouse({ db, rows }: Pick<Warehouse, 'db' | 'rows'>): Promise<void> {
   const { notices } = await db.row<{ notices: number }>('SELECT count(*) AS notices FROM editais')
-  await db.useThreads(notices > FEW_NOTICES ? availableParallelism() : 1)
+  const areFew = notices <= FEW_NOTICES
+  await db.useThreads(areFew ? 1 : availableParallelism())
+  if (areFew) await db.storeUncompressed()
   await checkpoint({ db, rows })
 }
 

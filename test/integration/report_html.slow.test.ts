@@ -36,7 +36,7 @@ function ahead(number: number, distance: number, fields: Fields = {}, analysis: 
 }
 
 describe('the report of a company', () => {
-  // figures.test.ts compares its contents with the documents.
+  // figures.slow.test.ts compares its contents with the documents.
   it('is the same for the same snapshot and time, and complete when rendered in another process', async () => {
     const world = generateWorld({ seed: 5, company: 'acme', notices: 200, start: new Date() })
     const company = await startCompany(world)

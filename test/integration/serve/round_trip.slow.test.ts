@@ -11,7 +11,7 @@ import { expectRoundTrip } from '#test/support/round_trip.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { startCompany, startSynced } from '#test/support/synced.ts'
 
-/** The number of notices; ROUND_TRIP=5000 tests more. Real ones: `test/integration/real_notices.test.ts`. */
+/** The number of notices; ROUND_TRIP=5000 tests more. Real ones: `test/integration/real_notices.slow.test.ts`. */
 const NOTICES = Number(process.env.ROUND_TRIP ?? 300)
 
 test('a synced synthetic world is served unchanged, and a second worker gets the same tables', async () => {
