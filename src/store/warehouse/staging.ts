@@ -48,9 +48,6 @@ type Staged = Pick<Signs, 'otherNumber' | 'company'> & {
   readonly distinct: number
   /** Lines about a notice that lack its id. */
   readonly nameless: number
-  readonly runs: readonly string[] | null
-  /** Those that begin in this segment. */
-  readonly begun: readonly string[] | null
   readonly log: string | null
 }
 
@@ -78,7 +75,6 @@ export async function countStagedLines(
   const staged = await db.row<Staged>(
     `SELECT count(*) AS count, coalesce(max(seq), 0) AS last, count(DISTINCT seq) AS "distinct",
        count(*) FILTER (edital_id IS NULL AND type IN ('notice', 'analysis', 'analysis_same')) AS nameless,
-       list(DISTINCT run_id) AS runs, list(DISTINCT run_id) FILTER (type IN ('run_started', 'lost')) AS begun,
        any_value(number) FILTER (number <> $number) AS "otherNumber", any_value(company) AS company, any_value(log) AS log
      FROM lines`,
     { number },
@@ -93,14 +89,13 @@ export async function countStagedLines(
 /** Runs and the log named in the staged lines that are foreign to this log. */
 async function strangeness(
   db: Database,
-  { runs, begun, log }: Staged,
+  { log }: Pick<Staged, 'log'>,
 ): Promise<Pick<Signs, 'unknownRun' | 'otherLog'>> {
-  let unknownRun: string | null = null
-  for (const run of runs ?? []) {
-    if (begun?.includes(run)) continue
-    const known = await db.rows('SELECT 1 FROM sync_runs WHERE run_id = $run', { run })
-    if (known.length === 0) unknownRun ??= run
-  }
+  const [unknown] = await db.rows<{ run: string }>(
+    `SELECT run_id AS run FROM lines ANTI JOIN sync_runs USING (run_id) WHERE run_id IS NOT NULL GROUP BY run_id
+     HAVING NOT bool_or(type IN ('run_started', 'lost')) ORDER BY min(seq) LIMIT 1`,
+  )
+  const unknownRun = unknown?.run ?? null
   const own = log === null ? null : (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
   return { unknownRun, otherLog: own === null || own === log ? null : log }
 }

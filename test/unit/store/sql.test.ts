@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import {
   alerts,
   analyses,
@@ -30,6 +30,13 @@ import { temporaryDirectory } from '#test/support/project.ts'
 
 const TIMEZONE = 'America/Sao_Paulo'
 
+/** For tests that leave it as it is. */
+let shared: Database
+beforeAll(async () => {
+  shared = await Database.open(':memory:', { threads: 1 })
+})
+afterAll(() => shared.close())
+
 async function open(): Promise<Database> {
   const db = await Database.open(':memory:', { threads: 1 })
   onTestFinished(() => db.close())
@@ -46,7 +53,7 @@ async function flattened(table: Table, document: object, db?: Database): Promise
     'u1' AS updated_at, '2026-11-01T00:00:00Z' AS source_updated_at, 'h1' AS hash, NULL AS fetched_at,
     7::BIGINT AS segment, NULL::BIGINT AS fetched_in, document AS ${name}
     FROM read_json(${literal(path)}, format = 'newline_delimited', columns = {document: ${type}}))`
-  return await (db ?? (await open())).rows(flatten(table, lines, TIMEZONE))
+  return await (db ?? shared).rows(flatten(table, lines, TIMEZONE))
 }
 
 describe('an instant', () => {
@@ -57,13 +64,13 @@ describe('an instant', () => {
     ['2026-11-20T09:00:00', '2026-11-20T12:00:00.000Z'],
     ['2026-11-20', '2026-11-20T03:00:00.000Z'],
   ])('%s is %s: without an offset it is local time', async (text, expected) => {
-    const [row] = await (await open()).rows<{ at: Date }>(`SELECT ${instant(literal(text), TIMEZONE)} AS at`)
+    const [row] = await shared.rows<{ at: Date }>(`SELECT ${instant(literal(text), TIMEZONE)} AS at`)
     expect(row?.at.toISOString()).toBe(expected)
   })
 
   it('is in the month that it has in UTC', async () => {
     const at = instant(literal('2026-10-31T22:00:00'), TIMEZONE)
-    expect(await (await open()).rows(`SELECT ${month(at)} AS month`)).toEqual([{ month: '2026-11' }])
+    expect(await shared.rows(`SELECT ${month(at)} AS month`)).toEqual([{ month: '2026-11' }])
   })
 })
 

@@ -1,5 +1,12 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { Database, type Form, type WrittenRow } from '#src/store/warehouse/database.ts'
+
+/** For tests that leave it as it is. */
+let db: Database
+beforeAll(async () => {
+  db = await Database.open(':memory:', { threads: 1 })
+})
+afterAll(() => db.close())
 
 async function openDatabase(): Promise<Database> {
   const db = await Database.open(':memory:', { threads: 1 })
@@ -38,7 +45,6 @@ const TEXTS = [
 ]
 
 it.each(TEXTS)('%s is written as DuckDB casts it to text', async expression => {
-  const db = await openDatabase()
   const text = await one(db, `CAST(${expression} AS VARCHAR)`, 'text')
   expect(text).not.toBeNull()
   expect(await one(db, expression, 'text')).toBe(text)
@@ -65,7 +71,6 @@ const NUMBERS = [
 ]
 
 it.each(NUMBERS)('%s is written with the digits of DuckDB, as text and as JSON', async expression => {
-  const db = await openDatabase()
   const text = await one(db, `CAST(${expression} AS VARCHAR)`, 'text')
   expect(await one(db, expression, 'text')).toBe(text)
   expect(await one(db, expression, 'json')).toBe(text)
@@ -83,14 +88,12 @@ const NESTED = [
 ]
 
 it.each(NESTED)('%s is written as the JSON that DuckDB makes of it', async expression => {
-  const db = await openDatabase()
   const json = await one(db, `CAST(to_json(${expression}) AS VARCHAR)`, 'text')
   expect(await one(db, expression, 'text')).toBe(json)
   expect(await one(db, expression, 'json')).toBe(json)
 })
 
 it('JSON is one value of the JSON, with all digits, and its own text elsewhere', async () => {
-  const db = await openDatabase()
   const text = '{"a": 1.0,  "b":[9007199254740993, 1e400, "x"]}'
   expect(await one(db, `'${text}'::JSON`, 'text')).toBe(text)
   expect(await one(db, `'${text}'::JSON`, 'json')).toBe('{"a":1.0,"b":[9007199254740993,1e400,"x"]}')
@@ -100,7 +103,6 @@ it('JSON is one value of the JSON, with all digits, and its own text elsewhere',
 })
 
 it('NULL is nothing as text and null as JSON', async () => {
-  const db = await openDatabase()
   for (const type of ['INTEGER', 'DATE', 'VARCHAR', 'JSON', 'INTEGER[]', 'TIMESTAMPTZ']) {
     expect(await one(db, `NULL::${type}`, 'text'), type).toBeNull()
     expect(await one(db, `NULL::${type}`, 'json'), type).toBe('null')
@@ -157,7 +159,6 @@ it('a FLOAT is written with digits that are this FLOAT again', async () => {
 })
 
 it('fields without distinct names are refused, because only the last could be read', async () => {
-  const db = await openDatabase()
   for (const expression of ["row(1, 'x')", '[row(1, 2)]', 'MAP {1: row(1, 2)}', "{'a': row(1, 2)}"]) {
     await expect(written(db, `SELECT ${expression} AS v`, 'json')).rejects.toThrow(
       'column "v" has fields without distinct names',
