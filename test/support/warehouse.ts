@@ -9,11 +9,12 @@ import { hashOf } from '#src/platform/hash.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { applySegment } from '#src/store/warehouse/apply.ts'
-import { Database, type Row } from '#src/store/warehouse/database.ts'
+import type { Database, Row } from '#src/store/warehouse/database.ts'
 import { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
 import { createWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { temporaryDirectory } from './project.ts'
+import { openScratch } from './worker_database.ts'
 
 export const TIMEZONE = 'America/Sao_Paulo'
 /** When the first run of each warehouse here started. */
@@ -62,8 +63,7 @@ export type WarehouseCase = {
 
 export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCase> {
   const directory = await temporaryDirectory()
-  const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: directory })
-  onTestFinished(() => db.close())
+  const db = await openScratch()
   await createWarehouse(db, { sourceTimezone: TIMEZONE, id: 'w1' })
   // Rows wait there until they are written to files.
   for (const { name } of ROW_TABLES) await db.run(`CREATE TEMP VIEW ${name} AS FROM waiting_${name}`)

@@ -1,4 +1,6 @@
+import { onTestFinished } from 'vitest'
 import { Database } from '#src/store/warehouse/database.ts'
+import { identifier } from '#src/store/warehouse/quoted.ts'
 
 let opened: Promise<Database> | null = null
 let last: Promise<unknown> = Promise.resolve()
@@ -13,4 +15,40 @@ export function inWorkerDatabase<T>(work: (db: Database) => Promise<T>): Promise
   const result = last.then(async () => await work(await database))
   last = result.catch(() => {})
   return result
+}
+
+let scratch: Promise<Database> | null = null
+let isScratchTaken = false
+let scratches = 0
+
+/** An empty database in memory, for a test that changes it. A worker opens one; a test's second one is its own. */
+export async function openScratch(): Promise<Database> {
+  if (isScratchTaken) {
+    const own = await Database.open(':memory:', { threads: 1 })
+    onTestFinished(() => own.close())
+    return own
+  }
+  isScratchTaken = true
+  scratch ??= Database.open(':memory:', { threads: 1 })
+  const db = await scratch
+  scratches += 1
+  const name = `scratch_${scratches}`
+  await db.run(`ATTACH ':memory:' AS ${name}; USE ${name}`)
+  onTestFinished(async () => {
+    await removeScratch(db, name).catch(() => {
+      // For example in the middle of a statement: the next test gets another one.
+      scratch = null
+    })
+    isScratchTaken = false
+  })
+  return db
+}
+
+async function removeScratch(db: Database, name: string): Promise<void> {
+  const temporary = await db.rows<{ name: string; kind: string }>(
+    `SELECT table_name AS name, 'TABLE' AS kind FROM duckdb_tables() WHERE temporary
+     UNION ALL SELECT view_name, 'VIEW' FROM duckdb_views() WHERE temporary AND NOT internal`,
+  )
+  const drops = temporary.map(each => `DROP ${each.kind} temp.main.${identifier(each.name)}`)
+  await db.run([...drops, 'USE memory', `DETACH ${name}`].join('; '))
 }
