@@ -23,6 +23,7 @@ type Started = { readonly child: ChildProcess; readonly output: () => string }
 type Readiness = {
   readonly isReady?: (response: Response) => Promise<boolean>
   readonly withinMs?: number
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 /** The sandbox, and a mirror of its first company, both below one directory. */
@@ -85,9 +86,9 @@ export class Servers {
     command: string,
     args: readonly string[],
     url: string,
-    { isReady = async () => true, withinMs = WITHIN_MS }: Readiness = {},
+    { isReady = async () => true, withinMs = WITHIN_MS, environment = {} }: Readiness = {},
   ): Promise<void> {
-    const started = this.#start(args, {}, command)
+    const started = this.#start(args, environment, command)
     const answers = async () =>
       (await fetch(url).then(
         async response => await isReady(response),

@@ -170,7 +170,7 @@ test('after a lost answer the publish looks whether it was committed', async () 
   rename('Terceiro')
   expect(await syncHere()).toMatchObject({ status: 'ok' })
   expect(await status()).toMatch(
-    /The catalog at http\S+ gave no answer to a commit\. The next run publishes\./,
+    /The catalog at http\S+ did not answer a commit\. The next run publishes again\./,
   )
   catalog.fault = ({ path }) => (path.endsWith('/commit') ? 409 : null)
   await syncHere()

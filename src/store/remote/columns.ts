@@ -4,7 +4,7 @@ import { publishedColumns, TABLES } from '#schema/tables.ts'
 
 /** Tables and marts as other engines see them. */
 
-/** The types of tables and marts; HUGEINT and UBIGINT are none, because Parquet files cannot hold them as such. */
+/** The types of tables and marts; HUGEINT and UBIGINT are refused, because Parquet cannot store them as such. */
 export const REMOTE_TYPES = [
   'VARCHAR',
   'BIGINT',
@@ -40,6 +40,6 @@ export const REMOTE_TABLES: readonly RemoteTable[] = [
 
 function typeOf(type: string, column: string): RemoteType {
   const known = REMOTE_TYPES.find(one => one === type)
-  if (known === undefined) throw new Error(`${column}: ${type} is no type of a remote table`)
+  if (known === undefined) throw new Error(`${column}: ${type} is not a type of a remote table`)
   return known
 }

@@ -12,7 +12,7 @@ export type RemoteFile = { readonly path: string; readonly rows: number; readonl
 
 export type Commit = {
   readonly table: RemoteTable
-  /** All files that the table shall have. */
+  /** All files that the table is to have. */
   readonly files: readonly RemoteFile[]
   /** The lake's snapshot, and its time, which is the same in all tables and later than that of the one before. */
   readonly snapshot: string
@@ -62,7 +62,7 @@ export type TableFormat = {
    * @throws RemoteError if another program committed to the table, or removed parts of it.
    */
   open(table: string, known: number | null, create?: RemoteTable): Promise<OpenTable>
-  /** The last change of a table that was opened, by the clock of who keeps it, in ms; 0 if that is ours. */
+  /** The last change of a table that was opened, by the clock of the catalog that keeps it, in ms; 0 if we keep it. */
   lastChange(): number
   /**
    * Makes visible what was committed.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Ids and names that derive from what they name: equal content gets equal names, whoever writes it. */
+/** Ids and names that derive from what they name: equal content gets equal names from any writer. */
 
 export function hashOf(content: Buffer | string): string {
   return createHash('sha256').update(content).digest('hex')

@@ -1,7 +1,7 @@
 import type { TableKeeper } from './format.ts'
 import { type ObjectStore, RemoteError } from './objects.ts'
 
-/** `lake/latest.json` of a company in the object store: what readers that want all tables at once begin with. */
+/** `lake/latest.json` of a company in the object store: where readers of several tables begin. */
 export type Latest = {
   readonly format: 1
   readonly company: string

@@ -9,7 +9,7 @@ import { writeMarts } from '../lake/mart_files.ts'
 
 /**
  * The marts of snapshots that do not have them as files: made when a snapshot is brought to the object store, so that
- * no run takes longer for it. Kept until the next one is there, because marts that are made again may be of another day.
+ * no run takes longer for it. Kept until the next one is there, because marts that are computed again may be of another day.
  */
 
 /** Where the snapshot's files are, and its marts. */

@@ -29,7 +29,7 @@ export class RemoteError extends Error {}
 
 /**
  * Creates an object that only one writer may create.
- * @returns false if it is there with other content. An answer that was lost is no other content.
+ * @returns false if it is there with other content. A lost answer to our own request does not count as other content.
  */
 export async function create(store: ObjectStore, key: string, body: Buffer): Promise<boolean> {
   if ((await store.put(key, body, { absent: true })) !== null) return true

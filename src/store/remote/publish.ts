@@ -38,20 +38,20 @@ export type RemoteRequest = {
   /** Of its latest snapshot. */
   readonly manifest: Manifest
   readonly now: Date
-  /** Whether each table is opened, even if the snapshot was published: something may have happened to it. */
+  /** Whether to open each table even if the snapshot was published, in case another program changed it. */
   readonly isThorough?: boolean
   /** Called before the first table gets a snapshot: from then on, its local files must stay until it is published. */
   readonly onBegin: (snapshot: string) => Promise<void>
 }
 
 const UPLOADS_AT_ONCE = 8
-/** Each is some small objects, one after another. */
+/** Each commit writes a few small objects, one after another. */
 const COMMITS_AT_ONCE = 32
 
 /**
  * Brings a snapshot of the local lake to the object store: uploads files that are not there, commits each table, then
- * replaces `latest.json`. Whatever is interrupted, the next publish finishes; what is done is not done again.
- * @throws RemoteError if the store refuses, or somebody else wrote there.
+ * replaces `latest.json`. The next publish finishes an interrupted one, without repeating what is done.
+ * @throws RemoteError if the store refuses, or another program wrote there.
  */
 export async function publishRemote(
   store: ObjectStore,
@@ -79,7 +79,7 @@ export async function publishRemote(
   return { snapshot, written, ...uploads }
 }
 
-/** Whether a table got a version, which it does only if something was missing there. */
+/** Whether a table got a new version, which it does only if something was missing there. */
 function hasChanged(formats: readonly TableKeeper[], before: Latest | undefined, after: Latest): boolean {
   const versions = (latest: Latest | undefined) =>
     formats.flatMap(format => Object.entries(latest?.[format] ?? {}).map(pair => `${format} ${pair}`)).sort()
@@ -92,7 +92,7 @@ type Context = Omit<RemoteRequest, 'manifest' | 'now' | 'local'> & {
   readonly uploads: { uploaded: number; bytesUploaded: number }
 }
 
-/** A table, the files that it shall have, and what it is in each format. */
+/** A table, the files that it is to have, and its present state in each format. */
 type Part = {
   readonly table: RemoteTable
   readonly files: readonly File[]
@@ -127,7 +127,7 @@ async function bring(
     }
   })
   for (const format of formats.values()) await format.finish()
-  // A format that is no longer published is not named any more: it would show an old state.
+  // A format that is no longer published is left out: it would show an old state.
   const done: Latest = {
     ...{ format: 1, company, snapshot, data_version, published_at: at.toISOString(), pending: null },
     ...Object.fromEntries(versions),

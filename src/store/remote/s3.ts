@@ -43,12 +43,12 @@ export async function openS3(settings: S3Settings): Promise<ObjectStore> {
       ),
     upload: (key, { path, bytes, sha256 }) =>
       asking(`write ${root}/${key}`, async () => {
-        // Opened first: a stream that cannot open would end the process if nobody reads it yet.
+        // Opened first: a stream that fails to open before it is read would end the process.
         const file = await open(path)
         const body = file.createReadStream()
         const input = { ...at(key), Body: body, ContentLength: bytes, IfNoneMatch: '*' }
         const command = new sdk.PutObjectCommand(input)
-        // The store compares it with what arrives; else the SDK would need the whole file in memory to sign it.
+        // The store compares it with what arrives. Otherwise the SDK would load the whole file to sign it.
         command.middlewareStack.add(
           next => args => {
             const { headers } = args.request as { headers: Record<string, string> }
@@ -91,7 +91,7 @@ async function clientOf(sdk: Sdk, { region, endpoint, pathStyle, keyFiles }: S3S
     forcePathStyle: pathStyle,
     ...(endpoint ? { endpoint } : {}),
     ...(keys ? { credentials: keys } : {}),
-    // Other stores than Amazon's do not know the SDK's own checksums.
+    // Stores other than Amazon's do not support the SDK's own checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     // Retried here, because a stream must be opened again.

@@ -26,9 +26,9 @@ export type RemoteState = {
   readonly reading: string | null
   /** A snapshot that only some tables may have: its local files must not be removed either. */
   readonly pending: string | null
-  /** Why the last attempt failed; null if it did not. */
+  /** Why the last attempt failed; null if it succeeded. */
   readonly error: string | null
-  /** Time of the first attempt that failed since the last one that did not; null if that was the last. */
+  /** Time of the first failure since the last success; null if the last attempt succeeded. */
   readonly behind_since: string | null
   /** When a newer snapshot may be published (LAKE_PUBLISH_INTERVAL); null before the first. */
   readonly due_at: string | null
@@ -49,7 +49,7 @@ export async function readRemotely(path: string): Promise<string[]> {
   return [reading, pending].filter(name => name !== null)
 }
 
-/** Whether the object store lacks a snapshot that it should have now. What failed or was interrupted is not put off. */
+/** Whether the object store lacks a snapshot that it should have now. After a failure or an interruption, it is due at once. */
 export async function isRemoteBehind(
   settings: { readonly intervalMs: number } | null,
   { remote, lake }: Pick<CompanyPaths, 'remote' | 'lake'>,
@@ -70,7 +70,7 @@ export async function writeRemoteState(path: string, known: RemoteState): Promis
   await rename(`${path}.part`, path)
 }
 
-/** Deletes what is left: there is no object store any more. */
+/** Deletes the state, because there is no object store any more. */
 export async function forgetRemote({
   remote,
   remoteMarts,

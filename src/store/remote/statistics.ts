@@ -3,8 +3,8 @@ import { literal } from '#src/store/warehouse/quoted.ts'
 import type { RemoteColumn, RemoteType } from './columns.ts'
 
 /**
- * What a Parquet file's footer knows of a column. Numbers, days since 1970 and microseconds since 1970 are bigint or
- * number; null if the file does not know it.
+ * What a Parquet file's footer records about a column. Numbers, days since 1970 and microseconds since 1970 are bigint or
+ * number; null if the footer does not have it.
  */
 export type ColumnStatistics = {
   readonly name: string
@@ -118,7 +118,7 @@ export function textBound(text: string, side: 'min' | 'max', characters: number)
   return null
 }
 
-/** The next code point that UTF-8 can hold: surrogates are none. */
+/** The next code point that UTF-8 can hold: surrogates are not code points of UTF-8. */
 function raised(point: number): number | null {
   if (point === LAST_CODE_POINT) return null
   return point === 0xd7ff ? 0xe000 : point + 1

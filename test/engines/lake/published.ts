@@ -10,7 +10,8 @@ import type { Served, Servers } from '#test/api/servers.ts'
 
 export const BUCKET = 'lake'
 export const COMPANY = 'acme'
-const SECRET = 'of-the-test'
+/** The id of the key and the key alike. */
+export const SECRET = 'of-the-test'
 
 /** A REST catalog, as readers reach it. */
 export type Catalog = {

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { counted } from '#src/platform/count.ts'
@@ -6,6 +6,7 @@ import { messageOf } from '#src/platform/errors.ts'
 import type { ObjectStore } from '#src/store/remote/objects.ts'
 import { openS3 } from '#src/store/remote/s3.ts'
 import type { Served, Servers } from '#test/api/servers.ts'
+import { obtainGoProgram } from '#test/support/go_programs.ts'
 import { CONFORMANCE } from '#test/support/s3_conformance.ts'
 import { freePort } from '#tools/redis_process.ts'
 import { type Result, reasonOf } from '../result.ts'
@@ -13,7 +14,7 @@ import { startNessie, startReference } from './catalogs/catalogs.ts'
 import { testDemo } from './demo.ts'
 import { readWithSpark } from './heavy/spark.ts'
 import { startTrino } from './heavy/trino.ts'
-import { BUCKET, type Catalog, describeLake, type PublishedLake, settingsOf } from './published.ts'
+import { BUCKET, type Catalog, describeLake, type PublishedLake, SECRET, settingsOf } from './published.ts'
 import { compareAll, obtainReaders, runPython } from './readers.ts'
 
 /** Lakes on another S3 server, read by other engines: every value of every table in two snapshots. */
@@ -27,6 +28,7 @@ const ENGINES = [
   'duckdb-delta',
   'clickhouse-delta',
 ]
+const VERSITY = { path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' }
 const CATALOG_ENGINES = ['pyiceberg-catalog', 'duckdb-catalog']
 /** Until the next snapshot has something new. */
 const WORLD_CHANGES_MS = 3000
@@ -45,7 +47,12 @@ export async function* testLake(
 ): AsyncGenerator<Result> {
   const python = await obtainReaders()
   const endpoint = await startMoto(servers, python)
-  yield* conformanceOf(directory, endpoint)
+  const versity = await startVersity(servers, directory)
+  for (const [name, url] of [
+    ['moto', endpoint],
+    [`versitygw ${VERSITY.version}`, versity],
+  ] as const)
+    yield* conformanceOf(name, directory, url)
   const sandbox = await servers.startSandbox(['--live', '1'])
   const about = { servers, sandbox, directory, endpoint, python }
   const lake = await lakeAt(about, 'bi', null)
@@ -94,6 +101,21 @@ async function* testHeavy(about: About, catalog: Catalog, { given }: PublishedLa
   yield* compareAll(python, ['trino-iceberg', 'trino-delta'], { ...given, trino })
 }
 
+/** On a disk, because files in memory may have no extended attributes, which it needs. */
+async function startVersity(servers: Servers, directory: string): Promise<string> {
+  const program = await obtainGoProgram(VERSITY.path, VERSITY.version)
+  const data = join(directory, 'versity')
+  // A directory is a bucket.
+  await mkdir(join(data, BUCKET), { recursive: true })
+  const port = await freePort()
+  const endpoint = `http://127.0.0.1:${port}`
+  const environment = { ROOT_ACCESS_KEY: SECRET, ROOT_SECRET_KEY: SECRET }
+  await servers.startProgram(program, ['--port', `127.0.0.1:${port}`, 'posix', data], endpoint, {
+    environment,
+  })
+  return endpoint
+}
+
 async function startMoto(servers: Servers, python: string): Promise<string> {
   const port = await freePort()
   const endpoint = `http://127.0.0.1:${port}`
@@ -104,7 +126,7 @@ async function startMoto(servers: Servers, python: string): Promise<string> {
 }
 
 /** The same checks as our own S3 server, which `npm test` uses. */
-async function* conformanceOf(directory: string, endpoint: string): AsyncGenerator<Result> {
+async function* conformanceOf(name: string, directory: string, endpoint: string): AsyncGenerator<Result> {
   const store: ObjectStore = await openS3(await settingsOf(directory, endpoint, 'conformance'))
   try {
     for (const { title, check } of CONFORMANCE) {
@@ -112,7 +134,7 @@ async function* conformanceOf(directory: string, endpoint: string): AsyncGenerat
         () => [],
         error => [`  ${messageOf(error)}\n`],
       )
-      yield { title: `moto: ${title}`, wrong }
+      yield { title: `${name}: ${title}`, wrong }
     }
   } finally {
     store.close()

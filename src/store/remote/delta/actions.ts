@@ -19,7 +19,7 @@ export type Remove = {
   readonly deletionTimestamp: number
   readonly dataChange: true
 }
-/** What our own commits say of themselves. One without it is somebody else's. */
+/** What identifies a commit as ours. A commit without it comes from another program. */
 export type Note = {
   /** The lake's snapshot. */
   readonly snapshot: string
@@ -51,7 +51,7 @@ const TYPES: Readonly<Record<RemoteType, string>> = {
 const TEXT_CHARACTERS = 32
 const DAY_MS = 86_400_000
 
-/** The first action of a commit. Its time is the table's, whatever the object store says of the file. */
+/** The first action of a commit. Its time is the table's, not the one that the object store gives the file. */
 export function commitInfo(note: Note, at: Date, isFirst: boolean): Action {
   const info = {
     timestamp: at.getTime(),
@@ -65,7 +65,7 @@ export function commitInfo(note: Note, at: Date, isFirst: boolean): Action {
   return { commitInfo: info }
 }
 
-/** The least that readers and writers must know. */
+/** The protocol versions that readers and writers need at least. */
 export function protocol({ columns }: RemoteTable): Action {
   const needsLocalTimes = columns.some(({ type }) => type === 'TIMESTAMP')
   return {
@@ -140,7 +140,7 @@ function statsOf(rows: number, statistics: readonly ColumnStatistics[], { column
   })
 }
 
-/** Null if the protocol, or JSON, cannot say it. */
+/** Null if the protocol or JSON cannot express it. */
 function boundOf(bound: Bound, type: RemoteType, side: 'min' | 'max'): string | number | null {
   switch (type) {
     case 'BOOLEAN':

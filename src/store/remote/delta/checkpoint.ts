@@ -3,7 +3,7 @@ import { type ObjectStore, RemoteError } from '../objects.ts'
 import type { Action, Add } from './actions.ts'
 import { checkpointPath, hintPath } from './paths.ts'
 
-/** Checkpoints of a Delta table's log: all that its commits so far left, so that readers need not read each. */
+/** Checkpoints of a Delta table's log: the state after all commits so far, so that readers need not read each one. */
 
 /** In commits. */
 export const CHECKPOINT_EVERY = 10
@@ -46,7 +46,7 @@ export async function readCheckpoint(
   const { version } = JSON.parse(hint.bytes.toString()) as { version: number }
   const path = checkpointPath(directory, version)
   const found = await store.get(path)
-  if (found === null) throw new RemoteError(`${store.root}/${path} is gone. Somebody removed it.`)
+  if (found === null) throw new RemoteError(`${store.root}/${path} is missing: another program removed it.`)
   const sql = 'SELECT add.path AS path, add.size AS size, add.stats AS stats FROM file WHERE add IS NOT NULL'
   return { version, adds: (await parquet(found.bytes, sql)) as Add[] }
 }

@@ -158,7 +158,7 @@ async function readLog(
 }
 
 function goneError(store: ObjectStore, path: string): RemoteError {
-  return new RemoteError(`${store.root}/${path} is gone. Somebody removed it.`)
+  return new RemoteError(`${store.root}/${path} is missing: another program removed it.`)
 }
 
 /** A version is forgotten when a newer one appeared longer ago; its commit stays if a kept version needs it. */

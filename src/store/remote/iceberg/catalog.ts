@@ -46,7 +46,7 @@ type Opened = {
   lastChange: number
 }
 
-/** Whose tables they are: two companies must not share a namespace. */
+/** The property that names the company of a table: two companies must not share a namespace. */
 const COMPANY_PROPERTY = 'editais-sync.company'
 
 /** What a table has from its creation; the catalog itself removes old versions of its metadata. */
@@ -127,7 +127,7 @@ async function commitAll(catalog: RestCatalog, changes: readonly TableChange[]):
   if (changes.length === 0 || (await catalog.commit(changes))) return
   const missing = await Promise.all(changes.map(async change => ((await isThere(catalog, change)) ? 0 : 1)))
   if (missing.includes(1))
-    throw new RemoteError(`${catalog.name} gave no answer to a commit. The next run publishes.`)
+    throw new RemoteError(`${catalog.name} did not answer a commit. The next run publishes again.`)
 }
 
 /** After an answer that was lost. */
@@ -168,7 +168,7 @@ function isOurs(directory: string, key: string): boolean {
   return (
     /^data\/[^/]+-[0-9a-f]{64}\.parquet$/.test(path) ||
     /^metadata\/(snap-\d+-)?[0-9a-f]{32}\.avro$/.test(path) ||
-    // Of a time without a catalog.
+    // From before there was a catalog.
     /^metadata\/v\d+\.metadata\.json$/.test(path) ||
     path.startsWith('_delta_log/')
   )

@@ -49,7 +49,7 @@ const optional = (name: string, type: unknown, id: number) => ({
   'field-id': id,
 })
 
-/** A map with keys that are no text is an array of pairs in Avro. */
+/** In Avro, a map whose keys are not text is an array of pairs. */
 const pairs = (value: string, keyId: number, valueId: number) => ({
   type: 'array',
   logicalType: 'map',
@@ -144,12 +144,12 @@ export async function encodeManifestList(
   })
 }
 
-/** Of a manifest that this module wrote. */
+/** Reads a manifest that this module wrote. */
 export async function decodeManifest(bytes: Buffer): Promise<ManifestEntry[]> {
   return await decode(bytes)
 }
 
-/** Of a manifest list that this module wrote. */
+/** Reads a manifest list that this module wrote. */
 export async function decodeManifestList(bytes: Buffer): Promise<ListedManifest[]> {
   return await decode(bytes)
 }

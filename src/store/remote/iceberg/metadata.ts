@@ -47,7 +47,7 @@ export type Snapshot = {
   readonly summary: Readonly<Record<string, string>>
 }
 
-/** In the summary of our snapshots: the name of the lake's snapshot. One without it is somebody else's. */
+/** In the summary of our snapshots: the name of the lake's snapshot. Another program's has none. */
 export const SNAPSHOT_PROPERTY = 'editais-sync.snapshot'
 export const MAIN = 'main'
 

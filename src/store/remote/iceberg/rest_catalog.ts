@@ -205,7 +205,7 @@ function refusedCommit(client: RestClient, name: string, answer: Answer): Remote
   return new RemoteError(`${error.message} Another program changed it meanwhile. The next run publishes.`)
 }
 
-/** What is relied on; the specification has the rest. */
+/** The fields that we use; the specification has the rest. */
 const METADATA = z.object({
   'table-uuid': z.string(),
   'last-sequence-number': z.number(),

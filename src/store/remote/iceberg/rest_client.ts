@@ -14,7 +14,7 @@ import { checkKey } from '#src/platform/http/credentials.ts'
 import { NetworkError } from '#src/platform/http/network_error.ts'
 import { RemoteError } from '../objects.ts'
 
-/** Requests to an Iceberg REST catalog: who asks, and what a refusal means. */
+/** Requests to an Iceberg REST catalog: how they sign in, and what a refusal means. */
 
 const TIMEOUT_MS = 30_000
 /** A catalog that hangs would hold the run. */
@@ -28,17 +28,17 @@ const MAX_TEXT = 300
 export type RestClient = {
   /** As the subject of a sentence. */
   readonly name: string
-  /** Asked again if the answer may be another one then. */
+  /** Retried if the answer may differ the next time. */
   get(path: string): Promise<Answer>
-  /** Sent once: whoever sends it decides about an unclear answer. */
+  /** Sent once: the caller decides about an unclear answer. */
   post(path: string, body: object): Promise<Answer>
-  /** The error for an answer that the caller has no use for. */
+  /** The error for an answer that the caller cannot use. */
   refusal(what: string, answer: Answer): RemoteError
   close(): void
 }
 
 export type Answer = {
-  /** Null if it is not known whether the catalog carried the request out. */
+  /** Null if it is unknown whether the catalog carried out the request. */
   readonly status: number | null
   /** The body if it is a JSON object. */
   readonly json: Readonly<Record<string, unknown>>
@@ -97,7 +97,7 @@ function openClient(uri: string): HttpClient {
   })
 }
 
-/** @throws RemoteError if nothing was sent, or another server shall have it. */
+/** @throws RemoteError if nothing was sent, or the catalog redirects to another server. */
 async function ask(http: HttpClient, name: string, request: HttpRequest): Promise<Answer> {
   const reply = await http.send(request).catch(error => {
     if (!(error instanceof NetworkError)) throw error
@@ -120,13 +120,13 @@ function answerOf({ status, body, isCut }: HttpReply): Answer {
   const json = jsonOf(body)
   const { message = '', type = '' } = (json.error ?? {}) as { message?: unknown; type?: unknown }
   const text = lineOf(message)
-  // Of these the specification says that the state of a commit is unknown.
+  // After these, says the specification, the state of a commit is unknown.
   if (status === 500 || status === 502 || status === 504)
     return { status: null, json, text: `it answered ${status}${text && `: ${text}`}`, type: lineOf(type) }
   return { status, json, text, type: lineOf(type) }
 }
 
-/** What a server says, for a terminal: on one line, bounded, without control characters. */
+/** A server's own words, safe for a terminal: on one line, bounded, without control characters. */
 function lineOf(text: unknown): string {
   const line = String(text).replace(/[\p{C}\s]+/gu, ' ')
   return line.trim().slice(0, MAX_TEXT).replace(/\.$/, '')

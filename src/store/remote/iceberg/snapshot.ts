@@ -28,7 +28,7 @@ import {
   withTag,
 } from './metadata.ts'
 
-/** Snapshots of an Iceberg table, whoever keeps its metadata: their manifests and lists, and the next metadata. */
+/** Snapshots of an Iceberg table, with or without a catalog: their manifests and lists, and the next metadata. */
 
 const READS_AT_ONCE = 16
 
@@ -248,7 +248,7 @@ export async function objectsOf(
 async function readSnapshot(store: ObjectStore, snapshot: Snapshot) {
   const read = async (uri: string) => {
     const found = await store.get(keyOf(store, uri))
-    if (found === null) throw new RemoteError(`${uri} is gone. Somebody removed it.`)
+    if (found === null) throw new RemoteError(`${uri} is missing: another program removed it.`)
     return found.bytes
   }
   const manifests = (await decodeManifestList(await read(snapshot['manifest-list']))).map(

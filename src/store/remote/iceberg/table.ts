@@ -96,7 +96,9 @@ async function latestVersion(
     latest = { version: number, metadata: JSON.parse(found.bytes.toString()) as TableMetadata }
   }
   if (latest === null && known !== null)
-    throw new RemoteError(`${store.root}/${metadataPath(directory, known)} is gone. Somebody removed it.`)
+    throw new RemoteError(
+      `${store.root}/${metadataPath(directory, known)} is missing: another program removed it.`,
+    )
   if (latest) assertOurs(`${store.root}/${directory}`, latest.metadata)
   return latest
 }

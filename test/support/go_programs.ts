@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { systemCode } from '#src/platform/errors.ts'
+import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
+
+const CACHE = join(import.meta.dirname, '../../node_modules/.cache')
+const GO: Packages = { 'apt-get': ['golang-go'], dnf: ['golang'], apk: ['go'], brew: ['go'] }
+const BUILD_TIMEOUT_MS = 600_000
+
+/**
+ * The path of a program written in Go, below `node_modules/.cache`; builds it from the Go proxy if necessary.
+ * @param path of the program's package, without a version.
+ * @throws Error with a short message if it cannot be built.
+ */
+export async function obtainGoProgram(path: string, version: string): Promise<string> {
+  const name = path.split('/').at(-1) as string
+  const directory = join(CACHE, `${name}-${version}`)
+  const program = join(directory, name)
+  if (existsSync(program)) return program
+  const go = (await findOnPath(['go'])) ?? (await installGo(name))
+  say(`Building ${name} ${version} from the Go proxy into node_modules/.cache: some minutes, once.`)
+  await mkdir(directory, { recursive: true })
+  try {
+    const env = { ...process.env, GOBIN: directory, GOFLAGS: '' }
+    const options = { env, timeout: BUILD_TIMEOUT_MS, maxBuffer: 64 << 20 }
+    await promisify(execFile)(go, ['install', `${path}@${version}`], options)
+  } catch (error) {
+    throw new Error(`${name} ${version} could not be built: ${reasonOf(error)}.`)
+  }
+  return program
+}
+
+async function installGo(name: string): Promise<string> {
+  const problem = await installPackages('Go', GO)
+  const go = await findOnPath(['go'])
+  if (go) return go
+  throw new Error(`${name} needs Go, but ${problem ?? 'it cannot be found'}. Install it and run this again.`)
+}
+
+/** Go reports downloads first, and the reason last. */
+function reasonOf(error: unknown): string {
+  const lines = String((error as { stderr?: unknown }).stderr ?? '')
+    .trim()
+    .split('\n')
+  return lines.at(-1)?.replace(/\.$/, '') || systemCode(error) || 'timed out'
+}
