@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { getCompileCacheDir } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { COMPANY_SETTINGS, KEY_SETTINGS, MAIL_SECRET } from '#config/settings.ts'
 import type { Progress } from '#src/pipeline/run.ts'
 import { EXIT, systemCode } from '#src/platform/errors.ts'
@@ -160,7 +160,12 @@ function died(subject: Subject, { code, signal }: Exit): Ended {
 /** The company's settings, its key, and what any program needs; no secret of the worker or of another company. */
 function environmentFor({ environment }: Company): NodeJS.ProcessEnv {
   const own = Object.entries(environment).filter(([name]) => OWN_VARIABLES.test(name) || isOfCompany(name))
-  return { ...Object.fromEntries(own), NODE_COMPILE_CACHE: getCompileCacheDir() }
+  const compiled = getCompileCacheDir()
+  // Node adds the directory of its own version.
+  return {
+    ...Object.fromEntries(own),
+    ...(compiled === undefined ? {} : { NODE_COMPILE_CACHE: dirname(compiled) }),
+  }
 }
 
 function isOfCompany(name: string): boolean {
