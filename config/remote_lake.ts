@@ -25,7 +25,7 @@ const formats = z.string().transform((text, context) => {
   if (known.length === new Set(names).size) return known
   context.addIssue({
     code: 'custom',
-    message: `must be one or more of ${FORMAT_NAMES.join(', ')}, with commas`,
+    message: `must be one or more of ${FORMAT_NAMES.join(', ')}, separated by commas`,
   })
   return z.NEVER
 })

@@ -33,7 +33,7 @@ export const s3Place = z.string().transform((text, context) => {
     return { bucket, prefix: parts.join('/') }
   context.addIssue({
     code: 'custom',
-    message: 'must be a place such as s3://bucket/prefix, of a-z, 0-9, -, _, = and .',
+    message: 'must be an address such as s3://bucket/prefix, with only a-z, 0-9, -, _, = and .',
   })
   return z.NEVER
 })

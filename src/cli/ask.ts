@@ -33,8 +33,8 @@ function questionCommand(question: Question, environment: Environment): Command 
   const { key, name, description, parameters } = question
   const command = new Command(key).summary(name).description(`${name}. ${description}`)
   for (const { name, isRequired } of parameters) {
-    if (isRequired) command.requiredOption(`--${name} <value>`, 'must be given')
-    else command.option(`--${name} <value>`, 'may be left out')
+    if (isRequired) command.requiredOption(`--${name} <value>`, 'required')
+    else command.option(`--${name} <value>`, 'optional')
   }
   return command
     .option('--company <slug>', 'company to ask about, instead of COMPANY')

@@ -107,7 +107,8 @@ async function untilReady(command: string, child: ChildProcess, endpoint: string
     if (await fetch(endpoint).then(Boolean, () => false)) return
     await sleep(POLL_MS)
   }
-  const how = child.exitCode === null ? `did not answer within ${START_MS / 1000} s` : 'ended at once'
+  const how =
+    child.exitCode === null ? `did not answer within ${START_MS / 1000} s` : 'exited before it answered'
   throw new FatalError(`${command} ${how}. Start it by hand to see why.`)
 }
 

@@ -23,8 +23,8 @@ export function exportCommand(environment: Environment): Command {
       'Write the latest snapshot as one DuckDB file that can be copied anywhere: tables, marts, comments.',
     )
     .requiredOption('--to <path>', 'file to write, or with --csv a directory; existing files are replaced')
-    .option('--xlsx', 'write a workbook instead: one sheet a mart')
-    .option('--csv', 'write CSV files instead: one file a mart, with semicolons and decimal commas')
+    .option('--xlsx', 'write a workbook instead: one sheet per mart')
+    .option('--csv', 'write CSV files instead: one file per mart, with semicolons and decimal commas')
     .option('--company <slug>', 'company to export, instead of COMPANY')
     .option('--all', 'export the latest snapshots of all configured companies together')
     .action(async (options: Options) => {
@@ -73,7 +73,7 @@ async function exportWorkbook(path: string, sources: readonly CatalogSource[]): 
 async function exportCsv(directory: string, sources: readonly CatalogSource[]): Promise<void> {
   await mkdir(directory, { recursive: true }).catch(error => {
     throw new FatalError(
-      `${directory} cannot be made: ${messageOf(error)}. Name another directory with --to.`,
+      `${directory} cannot be created: ${messageOf(error)}. Name another directory with --to.`,
       EXIT.usage,
     )
   })

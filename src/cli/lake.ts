@@ -30,13 +30,18 @@ export function lakeCommand(environment: Environment): Command {
     )
     .addCommand(part(environment, 'status', 'Show what the object store has.', showStatus))
     .addCommand(
-      part(environment, 'publish', 'Bring the latest snapshot there, unless it is there.', publishNow),
+      part(
+        environment,
+        'publish',
+        'Publish the latest snapshot now, unless it is already there.',
+        publishNow,
+      ),
     )
     .addCommand(
       part(
         environment,
         'verify',
-        'Compare every table there with its files, and with the local lake.',
+        'Compare every table in the store with its files and with the local lake.',
         verifyNow,
       ),
     )
@@ -44,7 +49,7 @@ export function lakeCommand(environment: Environment): Command {
       part(
         environment,
         'vacuum',
-        'Remove snapshots that are older than LAKE_KEEP, and what nothing names.',
+        'Remove snapshots that were replaced longer than LAKE_KEEP ago, and objects that no snapshot names.',
         vacuumNow,
       ),
     )
@@ -66,7 +71,10 @@ function part(environment: Environment, name: string, description: string, work:
       const settings = readSettings(await environmentOf(environment, company))
       const { remoteLake } = settings
       if (remoteLake === null)
-        throw new FatalError('LAKE_URL is not set: there is no object store.', EXIT.usage)
+        throw new FatalError(
+          'LAKE_URL is not set, so there is no object store. Set it to publish the lake.',
+          EXIT.usage,
+        )
       const {
         text,
         result,
@@ -114,7 +122,7 @@ const showStatus: Part = async (settings, { paths }) => {
     latest: (await readLatest(store, paths.company))?.latest ?? null,
   }))
   if (latest === null)
-    return { text: `${root} has nothing of ${paths.company} yet.\n`, result: { root, latest } }
+    return { text: `${root} has no data for ${paths.company} yet.\n`, result: { root, latest } }
   const lines = [
     `Place     ${root}/${paths.company}/lake`,
     `Snapshot  ${latest.snapshot ?? 'none yet'}${latest.published_at ? `, as of ${latest.published_at}` : ''}`,
@@ -146,7 +154,7 @@ async function requireRemote(store: ObjectStore, company: string): Promise<Lates
   const found = await readLatest(store, company)
   if (found) return found.latest
   throw new FatalError(
-    `${store.root} has nothing of ${company} yet. The next run publishes, or \`npm run lake -- publish\`.`,
+    `${store.root} has no data for ${company} yet. Run \`npm run lake -- publish\`, or wait for the next run.`,
   )
 }
 

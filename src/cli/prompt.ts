@@ -20,13 +20,13 @@ const MIN_MEANING = 40
 const BORDER = 3
 const LEAVE = /^\s*(\.(quit|exit)|quit;?|exit;?)\s*$/
 const WELCOME =
-  'The latest snapshot, in SQL. End a statement with ; and press Tab to complete. .help shows more.\n'
+  'Query the latest snapshot in SQL. End a statement with ; and press Tab to complete. .help shows more.\n'
 const HELP = `Tab            completes tables, columns and keywords
 ;              ends a statement, which may have several lines
-Ctrl-C         clears what is typed, or cancels the query that runs
+Ctrl-C         clears the input, or cancels the running query
 Ctrl-D, .quit  leaves
 .tables        lists tables and marts
-.columns NAME  lists the columns of one, and what they mean
+.columns NAME  lists the columns of a table or mart, and what they mean
 `
 
 /** A prompt for SQL on the terminal, until the user leaves it. An error is one line, and it goes on. */

@@ -23,7 +23,7 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
     const published = await publishBehind(context, { progress: () => {}, note }, { what })
     if (published?.written)
       note(
-        `The object store has ${published.snapshot} now: ${counted(published.uploaded, 'new file')}, ${Math.ceil(published.bytesUploaded / 1000)} kB.`,
+        `Published ${published.snapshot} to the object store: ${counted(published.uploaded, 'new file')}, ${Math.ceil(published.bytesUploaded / 1000)} kB.`,
       )
   } catch (error) {
     warn(

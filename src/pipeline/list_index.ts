@@ -76,7 +76,7 @@ export async function whyOutdated(
   const present = await placeOf(paths, place.segments)
   if (JSON.stringify(place) !== JSON.stringify(present)) return 'the data changed since the last run'
   if (now.getTime() < Date.parse(made_at)) return 'the clock was set back'
-  if (due_at !== null && now.getTime() >= Date.parse(due_at)) return 'stored data are due for an attempt'
+  if (due_at !== null && now.getTime() >= Date.parse(due_at)) return 'a stored record or analysis is due'
   return null
 }
 

@@ -43,13 +43,13 @@ export async function look(context: LookContext): Promise<Look> {
   const { paths, now, maxAgeMs } = context
   const notAsked = (why: string): Look => ({ isNew: true, why, hasAsked: false })
   const index = await readListIndex(paths)
-  if (index === null) return notAsked('the last run left work')
+  if (index === null) return notAsked('the last run left work to do')
   if (now().getTime() >= Date.parse(index.made_at) + maxAgeMs) return notAsked('the last run is old')
   const outdated = await whyOutdated(index, context, now())
   if (outdated !== null) return notAsked(outdated)
   const state = await readState(paths)
   if (state?.last_run.run_id !== index.run_id || !isGoodRun(state.last_run))
-    return notAsked('the state is of another run')
+    return notAsked('the state belongs to another run')
   if ((await readFailure(paths)) !== null) return notAsked('the last run left no report')
   const why = (await whatIsNew(context, index)) ?? (await whyReplaced(context, index))
   return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }

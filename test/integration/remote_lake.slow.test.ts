@@ -164,7 +164,7 @@ test('an older copy of the lake does not replace newer data', async () => {
   expect(await lake('publish')).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
-      /has version 99 of acme's data, this lake version \d+: it is an older copy/,
+      /has version 99 of acme's data, but this lake has version \d+: this lake is an older copy/,
     ),
   })
 })

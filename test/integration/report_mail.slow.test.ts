@@ -137,12 +137,12 @@ const REFUSALS = [
   {
     behaviour: { refusals: [['recipient', 550, 'No such user']] },
     password: null,
-    sentence: /did not take the mail for ana@example\.com; the others got it\. Check REPORT_TO/,
+    sentence: /did not accept the mail for ana@example\.com; the others got it\. Check REPORT_TO/,
   },
   {
     behaviour: { refusals: [['mail', 451, 'Greylisted']] },
     password: null,
-    sentence: /does not take the mail now \(451 Greylisted\)\. Try again later/,
+    sentence: /does not accept the mail now \(451 Greylisted\)\. Try again later/,
   },
   {
     behaviour: { refusals: [['mail', 554, 'Spam']] },

@@ -69,7 +69,7 @@ export async function sendMail(mail: Composed, settings: MailSettings, occasion:
     })
     if (rejected.length > 0)
       throw new FatalError(
-        `${host}:${port} did not take the mail for ${rejected.join(', ')}; the others got it. Check REPORT_TO.`,
+        `${host}:${port} did not accept the mail for ${rejected.join(', ')}; the others got it. Check REPORT_TO.`,
       )
   } catch (error) {
     throw error instanceof FatalError ? error : problemOf(error, settings)
@@ -97,7 +97,7 @@ function problemOf(error: unknown, { host, port, tls, login }: MailSettings): Fa
   const said = line(withoutPassword(response, login?.password), MAX_ANSWER)
   const answer = responseCode > 0 ? ` (${said ?? responseCode})` : ''
   if (responseCode >= 400 && responseCode < 500)
-    return unreachable(`${at} does not take the mail now${answer}. Try again later.`)
+    return unreachable(`${at} does not accept the mail now${answer}. Try again later.`)
   if (code === 'EAUTH')
     return wrong(`${at} refuses the login${answer}. Check the user in SMTP_URL, and SMTP_PASSWORD.`)
   if (code === 'ENOAUTH') return wrong(`${at} needs a login${answer}. Put the user into SMTP_URL.`)

@@ -223,6 +223,6 @@ function timeAfter(before: Latest | null, snapshot: string, now: Date): Date {
 function assertNotOlder(latest: Latest | null, manifest: Manifest): void {
   if (latest === null || latest.data_version <= manifest.data_version) return
   throw new RemoteError(
-    `The object store has version ${latest.data_version} of ${manifest.company}'s data, this lake version ${manifest.data_version}: it is an older copy, or another worker syncs this company. Nothing was published.`,
+    `The object store has version ${latest.data_version} of ${manifest.company}'s data, but this lake has version ${manifest.data_version}: this lake is an older copy, or another worker syncs this company. Nothing was published.`,
   )
 }

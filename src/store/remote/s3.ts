@@ -178,7 +178,7 @@ function reasonOf(error: unknown): string {
     return `${name ?? '403'}. Check the keys, and their rights to read, write, list and delete.`
   if (name === 'NoSuchBucket') return 'there is no such bucket. Create it, or correct LAKE_URL.'
   if (name === 'CredentialsProviderError')
-    return 'there are no credentials. Set S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE.'
+    return 'no credentials were found. Set S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE.'
   return status === null ? `${text}.` : `it answered ${status} (${name}): ${text}.`
 }
 
@@ -188,6 +188,6 @@ function statusOf(error: unknown): number | null {
 }
 
 function tagOf(tag: string | undefined): string {
-  if (!tag) throw new AbortError('it gives no ETag, which conditional writes need')
+  if (!tag) throw new AbortError('it returned no ETag, which conditional writes need')
   return tag
 }

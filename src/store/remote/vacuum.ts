@@ -47,7 +47,7 @@ export async function vacuumRemote(store: ObjectStore, request: VacuumRequest): 
 async function requirePublished(store: ObjectStore, company: string): Promise<Versioned> {
   const published = await readLatest(store, company)
   if (published === null)
-    throw new RemoteError(`${store.root} has nothing of ${company} yet. The next run publishes.`)
+    throw new RemoteError(`${store.root} has no data for ${company} yet. The next run publishes it.`)
   const { pending } = published.latest
   if (pending !== null)
     throw new RemoteError(

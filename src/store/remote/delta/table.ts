@@ -67,7 +67,7 @@ async function readCommit(store: ObjectStore, directory: string, version: number
   const note = noteIn(info?.userMetadata)
   if (info === undefined || note === null)
     throw new RemoteError(
-      `Another program committed version ${version} to the Delta table ${store.root}/${directory}. Stop that program, and restore the table's version before it.`,
+      `Another program committed version ${version} to the Delta table ${store.root}/${directory}. Stop that program, and restore the table to the version before it.`,
     )
   return { version, note, at: info.inCommitTimestamp }
 }

@@ -95,7 +95,9 @@ const EMPTY: OpenTable = {
 function assertOwner(name: string, metadata: TableMetadata, company: string): void {
   const owner = metadata.properties[COMPANY_PROPERTY]
   if (owner === undefined)
-    throw new RemoteError(`The table ${name} belongs to another program. Set ICEBERG_NAMESPACE to a new one.`)
+    throw new RemoteError(
+      `The table ${name} belongs to another program. Set ICEBERG_NAMESPACE to another namespace.`,
+    )
   if (owner !== company)
     throw new RemoteError(
       `The table ${name} belongs to the company ${owner}. Put {company} into ICEBERG_NAMESPACE.`,

@@ -63,7 +63,7 @@ async function configOf(client: RestClient, { warehouse }: CatalogSettings): Pro
     overrides?: Record<string, string>
     endpoints?: string[]
   }
-  if (answer.status !== 200) throw client.refusal('give its configuration', answer)
+  if (answer.status !== 200) throw client.refusal('return its configuration', answer)
   if (!defaults && !overrides) throw strange(client, 'its configuration')
   const known = { ...defaults, ...overrides }
   return {

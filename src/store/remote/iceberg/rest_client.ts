@@ -185,7 +185,7 @@ function refusal(
 function loginAdvice(login: CatalogLogin | null): string {
   if (login === null) return 'Set ICEBERG_TOKEN_FILE or ICEBERG_OAUTH_CLIENT_ID.'
   return 'tokenFile' in login
-    ? 'Check the token in the file of ICEBERG_TOKEN_FILE, and its rights.'
+    ? 'Check the token in ICEBERG_TOKEN_FILE, and its rights.'
     : 'Check the rights of ICEBERG_OAUTH_CLIENT_ID, and ICEBERG_OAUTH_SCOPE.'
 }
 
@@ -208,7 +208,7 @@ async function tokenOf(login: CatalogLogin | null): Promise<string | null> {
     if (answer.status === 200 && typeof token === 'string' && token !== '') return token
     const why = lineOf(typeof error === 'string' ? error : answer.text)
     throw new RemoteError(
-      `${name} gave no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check the ICEBERG_OAUTH settings.`,
+      `${name} returned no token (${answer.status ?? 'no answer'})${why && `: ${why.replaceAll(secret, '***')}`}. Check the ICEBERG_OAUTH settings.`,
     )
   } finally {
     await http.close()
