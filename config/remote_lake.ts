@@ -11,9 +11,9 @@ export type FormatName = (typeof FORMAT_NAMES)[number]
 /** Where the objects are, how to reach them, and what is published. */
 export type RemoteLakeSettings = S3Settings & {
   readonly formats: readonly FormatName[]
-  /** Who keeps the Iceberg tables; null if their own files do. */
+  /** The catalog that keeps the Iceberg tables; null if their own files do. */
   readonly catalog: CatalogSettings | null
-  /** A snapshot is published this long after the one before, or later. */
+  /** A snapshot is published at least this long after the previous one. */
   readonly intervalMs: number
   /** How long a snapshot stays after a newer one appeared. */
   readonly keepMs: number

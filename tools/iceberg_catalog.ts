@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /**
- * An Iceberg REST catalog in memory, as strict as a catalog may be: it gives columns ids of its own, requires that what a
- * snapshot names is in the object store, and carries out all of a transaction or nothing. `fault` decides over each
- * request before it is carried out.
+ * An Iceberg REST catalog in memory, as strict as a catalog may be: it gives columns its own ids, requires that what a
+ * snapshot names is in the object store, and carries out a transaction completely or not at all. `fault` decides about
+ * each request before it is carried out.
  */
 
 type Json = Record<string, unknown>
@@ -49,7 +49,7 @@ export type CatalogServer = {
   gate: (request: CatalogRequest) => Promise<void>
   now: () => Date
   hasTransactions: boolean
-  /** Some catalogs show the present snapshot alone. */
+  /** Some catalogs show only the current snapshot. */
   keepsHistory: boolean
   /** Null if none is needed. */
   token: string | null
@@ -181,7 +181,7 @@ function create({ server, namespaces }: State, namespace: string, body: Json): o
   const key = `${namespace}.${body.name}`
   if (server.tables.has(key)) throw new Refusal(409, 'AlreadyExistsException')
   const { fields } = body.schema as { fields: Json[] }
-  // A catalog gives ids of its own.
+  // A catalog gives its own ids.
   const own = fields.map((field, index) => ({ ...field, id: fields.length - index }))
   const wanted = body['write-order'] as Order
   const ofOrder = wanted.fields.map(field => {
@@ -206,7 +206,7 @@ function create({ server, namespaces }: State, namespace: string, body: Json): o
   return described(server, key)
 }
 
-/** Fields that have nothing are left out. */
+/** Empty fields are left out. */
 function described({ tables, keepsHistory }: CatalogServer, key: string): object {
   const table = tables.get(key)
   if (!table) throw new Refusal(404, 'NoSuchTableException')

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers'
 
 /**
  * An S3 server in memory, as strict as a store may be: conditional writes, hashes of bodies, small pages of lists. It
- * checks no signature. `fault` decides over each request before it is carried out.
+ * checks no signature. `fault` decides about each request before it is carried out.
  */
 
 export type Stored = { readonly bytes: Buffer; readonly tag: string; readonly modified: Date }
@@ -29,7 +29,7 @@ export type S3Server = {
   /** The time of objects that are written. */
   now: () => Date
   latencyMs: number
-  /** Whether conditions of writes are kept. */
+  /** Whether conditions of writes are enforced. */
   isStrict: boolean
   close(): void
 }

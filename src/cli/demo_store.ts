@@ -11,7 +11,7 @@ import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
 export type DemoStore = {
   /** The program that serves it. */
   readonly program: string
-  /** Settings that lead a lake there. */
+  /** Settings with which a lake is published there. */
   readonly settings: Environment
   /** How to reach it, as other programs need it. */
   readonly access: { readonly endpoint: string; readonly id: string; readonly secret: string }

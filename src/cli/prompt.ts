@@ -29,7 +29,7 @@ Ctrl-D, .quit  leaves
 .columns NAME  lists the columns of a table or mart, and what they mean
 `
 
-/** A prompt for SQL on the terminal, until the user leaves it. An error is one line, and it goes on. */
+/** A prompt for SQL on the terminal, until the user leaves it. An error prints one line, and the prompt continues. */
 export async function prompt(asked: Asked): Promise<void> {
   const catalog = await readCatalog(asked.db)
   const history = historyFile()
@@ -61,7 +61,7 @@ export async function prompt(asked: Asked): Promise<void> {
     isOpen = false
   })
   const answers = new Answers(asked, statements, () => terminal.close())
-  // Read at once, not when the statement before is done: Ctrl-C must know what was typed.
+  // Read at once, not when the previous statement is done: Ctrl-C must know what was typed.
   terminal.on('line', line => {
     statements.add(line)
     void answers.giveAll().then(() => isOpen && show())
@@ -96,7 +96,7 @@ class Answers {
     this.#leave = leave
   }
 
-  /** Until no statement waits. */
+  /** Resolves when no statement is waiting. */
   giveAll(): Promise<void> {
     this.#giving ??= this.#giveEach().finally(() => {
       this.#giving = null
@@ -137,7 +137,7 @@ class Answers {
   }
 }
 
-/** Lines, made statements and commands of the prompt. */
+/** Turns lines into statements and commands of the prompt. */
 class Statements {
   /** The lines of a statement that has no end yet. */
   begun = ''

@@ -11,7 +11,7 @@ import { EXIT, explain } from '#src/platform/errors.ts'
 export async function publishAfter(context: RunContext, log: Logger, what: string): Promise<void> {
   const { settings, signal } = context
   if (settings.remoteLake === null) return
-  // Whatever is interrupted, the next publish finishes.
+  // The next publish finishes whatever is interrupted.
   const leave = () => process.exit(EXIT.interrupted)
   if (signal.aborted) return
   signal.addEventListener('abort', leave)

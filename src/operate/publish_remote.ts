@@ -8,7 +8,7 @@ type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>
 /**
  * Brings the latest snapshot to the object store, after a run and without holding the company: the next run may begin.
  * @returns null if it has what it should have now: there is no object store, or LAKE_PUBLISH_INTERVAL has not passed.
- * @throws RemoteError if the store refuses, and FatalError if another process is publishing for too long. What is
+ * @throws RemoteError if the store refuses, and FatalError if another process publishes for too long. What is
  *   missing is remembered: the local lake is right, and the next attempt brings it.
  */
 export async function publishBehind(
@@ -21,7 +21,7 @@ export async function publishBehind(
   const isBehind = () => isRemoteBehind(remoteLake, paths, now())
   if (remoteLake === null || !(await isBehind())) return null
   return await holdingStore(context, listener, options, async () => {
-    // Who held it may have done it.
+    // The previous holder may have done it.
     if (!(await isBehind())) return null
     // Loaded only if there is an object store, because it loads a client.
     const { publishLatest } = await import('#src/store/remote/follow.ts')

@@ -44,7 +44,7 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
     throw error
   })
   if (found === null || found.isNew) return null
-  // A run counts each time that a page differs from the contract.
+  // A run counts each page that differs from the contract, each time.
   if (found.index.pages.some(({ drift }) => drift.length > 0)) return null
   const published = await latestOf(paths.lake)
   if (published === null) return null
@@ -54,7 +54,7 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
 }
 
 /**
- * What a run does as well before it opens files: refuses those of others and a log with a gap, and opens the lake to
+ * What a run also does before it opens files: refuses files of other users and a log with a gap, and opens the lake to
  * exactly its readers.
  */
 async function guard({ paths }: RunContext): Promise<void> {

@@ -7,7 +7,7 @@ import { decideRefetch, type SyncRequest } from './request.ts'
 import type { RunContext } from './run.ts'
 import type { ShownPage } from './shown.ts'
 
-/** The daemon reads the index of every company, 50 bytes a notice; a larger company gets runs alone. */
+/** The daemon reads the index of every company, 50 bytes a notice; a larger company gets only runs. */
 const MAX_INDEXED = 100_000
 
 const NEXT_RUN: SyncRequest = {

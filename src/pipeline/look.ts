@@ -55,7 +55,7 @@ export async function look(context: LookContext): Promise<Look> {
   return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
 }
 
-/** A run by hand may have begun or ended while the list was read. */
+/** A manual run may have begun or ended while the list was read. */
 async function whyReplaced(context: LookContext, { run_id }: ListIndex): Promise<string | null> {
   const index = await readListIndex(context.paths)
   if (index?.run_id !== run_id) return 'another run ended meanwhile'
@@ -69,7 +69,7 @@ async function whatIsNew({ openApi, signal }: LookContext, index: ListIndex): Pr
     if (api === null) return 'another process holds the company'
     return await compareList(api, index, signal)
   } catch (error) {
-    // Whether the API fails, or the key is refused, is for the run to report.
+    // A failing API or a refused key is for the run to report.
     const isOfApi = error instanceof RequestError || (error instanceof FatalError && !signal.aborted)
     if (error instanceof Doubt || isOfApi) return error.message
     throw error
@@ -101,7 +101,7 @@ type Known = {
   readonly seenPages: Set<ShownPage>
   /** The ids that other pages showed. */
   readonly seen: Set<string>
-  /** Fingerprints by id. Made when the first other page is read: usually there is none. */
+  /** Fingerprints by id. Made when the first page with other bytes is read: usually there is none. */
   readonly notices: () => ReadonlyMap<string, string>
   readonly drift: ReadonlySet<string>
 }

@@ -26,7 +26,7 @@ async function published() {
   ])
 }
 
-test('a workbook has one sheet a mart, with typed values and Portuguese labels', async () => {
+test('a workbook has one sheet per mart, with typed values and Portuguese labels', async () => {
   const { environment } = await published()
   const path = join(await temporaryDirectory(), 'editais.xlsx')
   const { code, stdout, stderr } = await runShared(['export', '--xlsx', '--to', path], environment)
@@ -88,7 +88,7 @@ test('CSV files are in Brazilian form, and hold no formula', async () => {
   db.close()
 })
 
-test('a directory that cannot be made, and two forms at once, are refused with a sentence', async () => {
+test('a directory that cannot be created, and two forms at once, are refused with a sentence', async () => {
   const { environment } = await published()
   const file = join(await temporaryDirectory(), 'file')
   await writeFile(file, '')

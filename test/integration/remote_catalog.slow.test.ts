@@ -148,7 +148,7 @@ test('without transactions each table is committed, and an interrupted publish i
   expect(new Set(times).size).toBe(3)
 })
 
-test('after a lost answer the publish looks whether it was committed', async () => {
+test('after a lost answer the publish checks whether it was committed', async () => {
   const { s3, catalog, environment, syncHere, rename, status } = await startWithCatalog()
   const lost = new Set<string>()
   catalog.fault = ({ method, path }) => {
@@ -220,7 +220,7 @@ test('tables that somebody dropped are created again by the next publish', async
   expect(Object.keys(latestOf(s3).catalog ?? {})).toHaveLength(PUBLISHED.length)
 })
 
-test('a catalog that shows the present alone gets every snapshot, and a vacuum leaves its files', async () => {
+test('a catalog that shows only the current snapshot gets every one, and a vacuum leaves its files', async () => {
   const { s3, catalog, environment, syncHere, rename, lake } = await startWithCatalog({ LAKE_KEEP: '0s' })
   catalog.keepsHistory = false
   await syncHere()
@@ -230,7 +230,7 @@ test('a catalog that shows the present alone gets every snapshot, and a vacuum l
   expect((await lake('vacuum')).stdout).toMatch(/^Removed 0 snapshots and 0 objects/)
 })
 
-test('a token or a client of OAuth signs in, and neither appears anywhere', async () => {
+test('a token or an OAuth client signs in, and neither appears anywhere', async () => {
   const keys = await temporaryDirectory()
   const [token, secret] = [join(keys, 'token'), join(keys, 'secret')]
   await writeFile(token, `${TOKEN}\n`)

@@ -76,7 +76,7 @@ test('a run publishes every table and mart, with all values, and a later one onl
   expect(await lake('publish')).toMatchObject({ code: 0, stdout: `Already published: ${second}.\n` })
 })
 
-test('a store that is down leaves the local lake right, says so, and gets the next run', async () => {
+test('if the store is down, the local lake is correct, the problem is shown, and the next run publishes', async () => {
   const { s3, environment, sync, world, lake } = await startRemote()
   s3.fault = () => 503
   expect(await sync()).toMatchObject({ status: 'ok', loaded: 12 })
@@ -242,7 +242,7 @@ test('the doctor finds a store that is behind, cannot be reached, or lets two ra
   })
 })
 
-test('with an interval, snapshots wait for it, and then come though nothing is new', async () => {
+test('with an interval, snapshots wait for it, and are then published although nothing is new', async () => {
   const { s3, environment, syncHere, world, lake } = await startRemote({ LAKE_PUBLISH_INTERVAL: '1h' })
   await syncHere()
   const first = latestOf(s3).snapshot

@@ -174,7 +174,7 @@ function invariants(project: Project, comments: string): Citation[] {
   }))
 }
 
-/** Numbers change when a document does, and say nothing to who has not got it. */
+/** Numbers change when a document does, and mean nothing to a reader without it. */
 function numberedSections(comments: string): Citation[] {
   return [...comments.matchAll(/\b[Ss]ections?\s+\d[\d.]*|\bDESIGN\b/g)].map(({ 0: cited, index }) => ({
     text: plain(cited),
@@ -183,7 +183,7 @@ function numberedSections(comments: string): Citation[] {
   }))
 }
 
-/** The text with spaces for all that is no comment, so that each character keeps its place. */
+/** The text with spaces for everything but comments, so that each character keeps its place. */
 function commentsOf(text: string): string {
   return text
     .split('\n')

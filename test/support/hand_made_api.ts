@@ -26,7 +26,7 @@ export function handMadeApi({
     ids.push(id)
     now += 1
     most = Math.max(most, now)
-    // As an answer from elsewhere, it comes later.
+    // Like an answer over a network, it arrives later.
     await new Promise(setImmediate)
     now -= 1
     const given = respond(id)

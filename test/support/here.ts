@@ -29,7 +29,7 @@ export async function syncHere(
     return await sync({ ...EVERYTHING, ...request }, { ...context, api })
   } finally {
     await api.close()
-    // What the object store refuses is remembered.
+    // A refusal of the object store is remembered.
     await publishBehind(context, SILENT, { what: 'sync' }).catch(() => {})
   }
 }

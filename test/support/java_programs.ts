@@ -60,7 +60,7 @@ async function installMaven(): Promise<string> {
 /**
  * The path of the newest fitting `java` on this machine; installs one if there is none.
  * @param least the oldest version that fits.
- * @param below the first version that fits no longer.
+ * @param below the first version that no longer fits.
  * @throws Error with a short message if none can be installed.
  */
 export async function obtainJava(least: number, below = Number.POSITIVE_INFINITY): Promise<string> {

@@ -8,7 +8,7 @@ import type { Authority } from './redis_states.ts'
 /** A user of the mail server. */
 export const MAIL_USER = { user: 'editais@example.com', password: 'senha p@ra o servidor' } as const
 
-/** A mail that the server took, and for whom. */
+/** A mail that the server accepted, and its recipients. */
 export type Received = { readonly to: readonly string[]; readonly wasSecure: boolean; readonly mail: Email }
 
 export type Behaviour = {
@@ -17,7 +17,7 @@ export type Behaviour = {
   /** Offers STARTTLS with this certificate, or speaks TLS from the start. */
   readonly tls?: Authority
   readonly fromTheStart?: boolean
-  /** The answers that it gives instead of taking a mail, one after another: of the recipient's address, or of the mail. */
+  /** Its answers instead of accepting a mail, one after another: about the recipient's address, or the mail. */
   readonly refusals?: [at: 'recipient' | 'mail', code: number, text: string][]
 }
 

@@ -17,7 +17,7 @@ const INSTALL_TIMEOUT_MS = 300_000
 
 /** Packages from PyPI in an environment of their own. */
 export type Needed = {
-  /** Of what is installed, with its version. */
+  /** The name of what is installed, with its version. */
   readonly name: string
   /** Pinned, with hashes. */
   readonly requirements: string
@@ -25,9 +25,9 @@ export type Needed = {
   readonly module: string
   /** The oldest Python that has them. */
   readonly least: string
-  /** The first Python that has them no longer, if any. */
+  /** The first Python that no longer has them, if any. */
   readonly below?: string
-  /** Who needs it, for messages: a subject. */
+  /** What needs it, for messages: a subject. */
   readonly user: string
 }
 

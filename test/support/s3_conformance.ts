@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { create, type ObjectStore } from '#src/store/remote/objects.ts'
 
-/** What a publish needs of an object store. Every server that tests use must pass: one of our own is no proof. */
+/** What a publish needs from an object store. Every server that tests use must pass: our own server proves nothing. */
 
 export type Check = {
   readonly title: string

@@ -22,7 +22,7 @@ export async function warehouseTables(
     )
     const dumped: [string, string[]][] = []
     for (const { name } of tables) {
-      // How rows are divided among files is not what they are.
+      // How rows are divided among files is not part of the data.
       const others = name === 'row_places' ? [...without, 'file'] : without
       const columns = others.map(column => `'${column}'`).join(', ')
       const rows = await db.rows<{ row: string }>(

@@ -32,7 +32,7 @@ export type StoredNotice = { readonly segment?: number; readonly deletedAt?: str
 export type StoredAnalysis = {
   readonly segment?: number
   readonly fetchedAt?: string
-  /** The notice's `updated_at` for which it was fetched, where that is another one by now. */
+  /** The notice's `updated_at` for which it was fetched, if that has changed since. */
   readonly updatedAt?: string
 }
 export type SetAside = {
@@ -151,7 +151,7 @@ export function analysisLine({ edital, analysis }: Entry, fields: Fields = {}): 
   return { type: 'analysis', ...aboutAnalysis({ edital, analysis }), analysis, ...fields }
 }
 
-/** The line of an analysis that was fetched again and is what it was. */
+/** The line of an analysis that was fetched again and is unchanged. */
 export function sameLine(entry: Entry, fields: Fields = {}): TestLine {
   return { type: 'analysis_same', ...aboutAnalysis(entry), ...fields }
 }
@@ -185,7 +185,7 @@ function aboutAnalysis({ edital, analysis }: Entry): Fields {
   }
 }
 
-/** The instant so many minutes after the first run started. */
+/** The instant this many minutes after the first run started. */
 export function minutesLater(minutes: number): string {
   return new Date(Date.parse(STARTED) + minutes * 60_000).toISOString()
 }

@@ -2,14 +2,14 @@ import type { Mart, MartColumn } from '#schema/marts.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 
-/** By this, Excel knows that the file is UTF-8. */
+/** Excel recognizes UTF-8 by this mark. */
 const BYTE_ORDER_MARK = '\uFEFF'
 /** A text that begins like this could be a formula of a spreadsheet program. */
 const FORMULA = '^[\\s\\p{Cc}]*[=+@＝＋＠－-]'
 
 /**
  * Writes a mart as CSV in the form that spreadsheet programs expect in Brazil: semicolons, decimal commas, days before
- * months, labels in Portuguese. An apostrophe before a text that could be a formula keeps it a text.
+ * months, labels in Portuguese. An apostrophe before a text that could be a formula keeps it text.
  */
 export async function writeBrazilianCsv(db: Database, { name, columns }: Mart, path: string): Promise<void> {
   const values = columns.map((column, index) => {

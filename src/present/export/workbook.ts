@@ -12,7 +12,7 @@ export const MAX_SHEET_ROWS = 25_000
 /** Excel's limit: a longer text makes it repair the file. */
 const MAX_TEXT = 32_767
 const WIDTHS = { least: 10, most: 60 }
-/** How many rows show how wide a column is. */
+/** How many rows determine the width of a column. */
 const SAMPLE = 200
 
 const TIME = 'dd/mm/yyyy hh:mm'
@@ -41,7 +41,7 @@ export type Workbook = {
 }
 
 /**
- * A workbook for people: one sheet a mart, with its labels in Portuguese, after one that describes them. Values have
+ * A workbook for people: one sheet per mart, with its labels in Portuguese, after one that describes them. Values have
  * their types, so that they can be summed and sorted; texts are never formulas.
  * @param db shows the snapshots of these sources.
  */

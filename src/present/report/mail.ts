@@ -20,7 +20,7 @@ export type Mail = {
 /** A part of a mail: sentences without a title, or a list below one. */
 type Part = { readonly title: string | null; readonly lines: readonly string[] }
 
-/** What a mail says of the report: what to decide, what changed, and where the rest is. */
+/** What a mail contains of the report: what to decide, what changed, and where the rest is. */
 export function mailOf(figures: Figures, span: Span): Mail {
   const { freshness, today, decisions, key } = figures
   const { company } = freshness
@@ -81,7 +81,7 @@ function decisionLine(decision: Decision): string {
   return `até ${day(ate)} (${inDays(dias)}): ${noticeName(decision)}; ${[...reasons, ...(valor === null ? [] : [money(valor)])].join('; ')}`
 }
 
-/** Mail programs know neither style sheets nor drawings: only plain markup, with no address in it. */
+/** Mail programs support neither style sheets nor drawings: only plain markup, with no address in it. */
 function pageOf(title: string, parts: readonly Part[]): string {
   const body = parts.map(
     ({ title, lines }): Html =>

@@ -97,7 +97,7 @@ ${numbers(
 <p class="note">Idade: desde que a empresa passou a acompanhar o edital. Na fase: desde que o vimos entrar nela; os editais que já estavam na fase na primeira leitura não são medidos. Valores zerados (em geral sigilosos), simbólicos ou implausíveis contam como “sem valor”.</p>`
 }
 
-/** What the company let go although the analysis recommends to take part. */
+/** What the company gave up although the analysis recommends taking part. */
 function givenUp({ descartados, valor_descartados, perdidos, valor_perdidos }: Stakes): Html | null {
   if (descartados + perdidos === 0) return null
   return html`<p class="lead">Contra o parecer: ${counted(descartados, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(valor_descartados)}); nas últimas ${LIMITS.weeks} semanas, ${counted(perdidos, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(valor_perdidos)}).</p>`

@@ -32,7 +32,7 @@ export async function composeMail(lake: string, span: Span, now: Date): Promise<
 /**
  * Sends a mail to all recipients at once.
  * @param occasion the same text gives the same Message-ID: receivers then show a mail that was sent twice only once.
- * @throws FatalError if the server did not take it for each of them; `unreachable` if a later attempt may succeed.
+ * @throws FatalError if the server did not accept it for each of them; `unreachable` if a later attempt may succeed.
  */
 export async function sendMail(mail: Composed, settings: MailSettings, occasion: string): Promise<void> {
   const { host, port, tls, login, from, to } = settings
@@ -61,7 +61,7 @@ export async function sendMail(mail: Composed, settings: MailSettings, occasion:
       text: mail.text,
       html: mail.html,
       messageId: messageId(occasion, from),
-      // No "out of office" in answer.
+      // Prevents "out of office" answers.
       headers: { 'Auto-Submitted': 'auto-generated' },
       attachments: [
         { filename: mail.fileName, content: mail.report, contentType: 'text/html; charset=utf-8' },

@@ -25,7 +25,7 @@ export async function readStakes(db: Database, at: Today): Promise<Stakes> {
   )
 }
 
-/** The red requirements that block the most value: an own query, because the mart counts from today, not from `now`. */
+/** The red requirements that block the most value. A separate query: the mart counts from today, not from `now`. */
 export async function readBlockers(db: Database, at: Today): Promise<Blocker[]> {
   return await db.rows<Blocker>(
     `WITH red AS (

@@ -24,8 +24,8 @@ export type FollowRequest = {
 }
 
 /**
- * Brings the latest snapshot of the lake to the object store, and remembers the outcome. Runs may go on meanwhile: what
- * is read stays. The caller holds the company's lock for the object store.
+ * Brings the latest snapshot of the lake to the object store, and remembers the outcome. Runs may go on meanwhile: the
+ * snapshot that is read is kept. The caller holds the company's lock for the object store.
  * @throws RemoteError if the store refuses, and FatalError if nothing was published locally.
  */
 export async function publishLatest(request: FollowRequest): Promise<RemotePublished> {
@@ -35,7 +35,7 @@ export async function publishLatest(request: FollowRequest): Promise<RemotePubli
     try {
       return await publishOne(request, manifest)
     } catch (error) {
-      // With a short SNAPSHOT_KEEP, a run may have replaced it in the moment before it was marked as being read.
+      // With a short SNAPSHOT_KEEP, a run may have removed it just before it was marked as being read.
       const isGone = (await readManifest(join(snapshotsDirectory(lake), manifest.snapshot))) === null
       if (!isGone || (await latestName(lake)) === manifest.snapshot) throw error
     }

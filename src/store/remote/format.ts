@@ -14,7 +14,7 @@ export type Commit = {
   readonly table: RemoteTable
   /** All files that the table is to have. */
   readonly files: readonly RemoteFile[]
-  /** The lake's snapshot, and its time, which is the same in all tables and later than that of the one before. */
+  /** The lake's snapshot, and its time, which is the same in all tables and later than that of the previous one. */
   readonly snapshot: string
   readonly at: Date
   readonly statisticsOf: (file: RemoteFile) => Promise<readonly ColumnStatistics[]>
@@ -30,13 +30,13 @@ export type OpenTable = {
   readonly files: ReadonlySet<string>
   /**
    * Readers may see it only after `finish`.
-   * @returns the version that has exactly the wanted files; the present one if that has them.
+   * @returns the version that has exactly the wanted files; the current one if it has them.
    * @throws RemoteError if another program was faster.
    */
   commit(wanted: Commit): Promise<number>
   /** Reads the table as any reader does, from its metadata alone. */
   read(parquet: ReadParquet): Promise<readonly RemoteFile[]>
-  /** Forgets what was superseded longer ago, so that its objects can be removed. */
+  /** Forgets versions that were superseded longer ago, so that their objects can be removed. */
   expire(older: Expiry): Promise<Expired>
 }
 
@@ -50,7 +50,7 @@ export type Expired = {
   readonly kept: number
   /** Whether the table still names the object with this key, or it is not ours. */
   readonly isNamed: (key: string) => boolean
-  /** Keys of what only forgotten states named: no publish is about to name it. */
+  /** Keys of objects that only forgotten versions named: no publish is about to name them. */
   readonly superseded: ReadonlySet<string>
 }
 
@@ -58,14 +58,14 @@ export type Expired = {
 export type TableFormat = {
   /**
    * @param known the version that the last complete publish left; a newer one may be there. Null if it is not known.
-   * @param create what a catalog makes of a table that it does not have; without it, that table is empty.
+   * @param create a table that a catalog creates if it does not have it; without this, a missing table is empty.
    * @throws RemoteError if another program committed to the table, or removed parts of it.
    */
   open(table: string, known: number | null, create?: RemoteTable): Promise<OpenTable>
   /** The last change of a table that was opened, by the clock of the catalog that keeps it, in ms; 0 if we keep it. */
   lastChange(): number
   /**
-   * Makes visible what was committed.
+   * Makes the commits visible.
    * @throws RemoteError if another program was faster, or it is not certain that all of it is visible.
    */
   finish(): Promise<void>

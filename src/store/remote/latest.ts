@@ -17,7 +17,7 @@ export type Latest = {
   readonly [format in TableKeeper]?: Readonly<Record<string, number>>
 }
 
-/** With the tag of the object that it is from. */
+/** With the tag of the object that it was read from. */
 export type Versioned = { readonly latest: Latest; readonly tag: string }
 
 export function nothingPublished(company: string): Latest {
@@ -45,8 +45,8 @@ export async function readLatest(store: ObjectStore, company: string): Promise<V
 }
 
 /**
- * Replaces `latest.json`, if it still is the version that `before` names.
- * @param before its tag; null if there must be none.
+ * Replaces `latest.json`, if it is still the version that `before` names.
+ * @param before its tag; null if the object must not exist yet.
  * @returns its new tag.
  * @throws RemoteError if another worker was faster.
  */

@@ -9,7 +9,7 @@ import { writeMarts } from '../lake/mart_files.ts'
 
 /**
  * The marts of snapshots that do not have them as files: made when a snapshot is brought to the object store, so that
- * no run takes longer for it. Kept until the next one is there, because marts that are computed again may be of another day.
+ * no run takes longer for it. Kept until the next one is there, because marts computed again may be of another day.
  */
 
 /** Where the snapshot's files are, and its marts. */
@@ -39,7 +39,7 @@ export async function readMarts(directory: string): Promise<MartFiles | null> {
 }
 
 async function makeMarts(db: Database, day: string, snapshot: string, directory: string): Promise<MartFiles> {
-  // Of an attempt that died.
+  // Left by an attempt that died.
   await remove('temporary.remove', directory)
   await mkdir(directory, { recursive: true, mode: PRIVATE_DIRECTORY })
   const access = await accessOf(directory)
@@ -54,7 +54,7 @@ async function makeMarts(db: Database, day: string, snapshot: string, directory:
   return marts
 }
 
-/** Removes those of all other snapshots. */
+/** Removes the marts of all other snapshots. */
 export async function keepMarts(directory: string, kept: readonly (string | null)[]): Promise<void> {
   for (const name of await readdir(directory).catch(() => [] as string[]))
     if (!kept.includes(name)) await remove('temporary.remove', join(directory, name))

@@ -3,7 +3,7 @@
 export type StoredObject = { readonly bytes: Buffer; readonly tag: string }
 export type Listed = { readonly key: string; readonly bytes: number; readonly modified: Date }
 
-/** `absent`: only if there is no such object yet; a tag: only if the object still is that version. */
+/** `absent`: only if there is no such object yet; a tag: only if the object is still that version. */
 export type Condition = { readonly absent: true } | { readonly tag: string }
 
 /** A file to upload, whose hash the store checks. */

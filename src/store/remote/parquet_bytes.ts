@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 
-/** Small Parquet files from and to memory, by way of files that DuckDB reads and writes. */
+/** Small Parquet files from and to memory, through files that DuckDB reads and writes. */
 
 /** @param columns DuckDB's types by name. @param rows JSON objects; a column that a row lacks is NULL. */
 export async function parquetBytes(

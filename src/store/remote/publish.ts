@@ -21,7 +21,7 @@ import { type ColumnStatistics, statisticsOf } from './statistics.ts'
 
 export type RemotePublished = {
   readonly snapshot: string
-  /** False if the snapshot was there. */
+  /** False if the snapshot was there already. */
   readonly written: boolean
   readonly uploaded: number
   readonly bytesUploaded: number
@@ -29,13 +29,13 @@ export type RemotePublished = {
 
 export type RemoteRequest = {
   readonly formats: Formats
-  /** The local one. */
+  /** The directory of the local lake. */
   readonly lake: string
-  /** A snapshot of it, with its marts. */
+  /** A snapshot of the local lake, with its marts. */
   readonly local: (manifest: Manifest) => Promise<Local>
   /** For files that are not needed afterwards. */
   readonly temporary: string
-  /** Of its latest snapshot. */
+  /** The manifest of the lake's latest snapshot. */
   readonly manifest: Manifest
   readonly now: Date
   /** Whether to open each table even if the snapshot was published, in case another program changed it. */
@@ -183,7 +183,7 @@ async function uploadFiles(context: Context, company: string, parts: readonly Pa
   await runConcurrently(UPLOADS_AT_ONCE, async stopped => {
     for (let next = waiting.shift(); next !== undefined && !stopped(); next = waiting.shift()) {
       const { key, place: path, bytes, sha256 } = next
-      // One of a publish that died may be there.
+      // A publish that died may have uploaded it.
       if (!(await store.upload(key, { path, bytes, sha256 }))) continue
       uploads.uploaded += 1
       uploads.bytesUploaded += bytes
@@ -192,7 +192,7 @@ async function uploadFiles(context: Context, company: string, parts: readonly Pa
 }
 
 type File = RemoteFile & {
-  /** Of the local file. */
+  /** The path of the local file. */
   readonly place: string
   readonly sha256: string
 }
@@ -211,7 +211,7 @@ function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): Fil
     }))
 }
 
-/** Later than the snapshot before, though clocks can go back. */
+/** Later than the previous snapshot, even if the clock went back. */
 function timeAfter(before: Latest | null, snapshot: string, now: Date): Date {
   const { pending, published_at } = before ?? {}
   if (pending?.snapshot === snapshot) return new Date(pending.at)

@@ -7,9 +7,9 @@ import { type Condition, type Listed, type ObjectStore, RemoteError } from './ob
 
 const RETRIES = 5
 const TIMEOUT_MS = 30_000
-/** A store that hangs would hold the run. */
+/** Without this limit, a store that hangs would hold the run. */
 const MAX_TIMEOUTS = 2
-/** The SDK's warnings about single attempts; what fails in the end is an error. */
+/** Drops the SDK's warnings about single attempts: what fails in the end is an error. */
 const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} }
 const REMOVED_AT_ONCE = 1000
 

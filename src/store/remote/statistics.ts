@@ -88,7 +88,7 @@ function parsed(text: string | null, type: RemoteType): Bound | null {
 
 const INSTANT = /^(\d{4})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:\+00)?)?$/
 
-/** Null for a year that has not four digits, or is before Christ. */
+/** Null for a year that does not have four digits, or is BC. */
 function instant(text: string): { days: number; micros: bigint } | null {
   const [, year, month, day, hour = '0', minute = '0', second = '0', fraction = ''] = INSTANT.exec(text) ?? []
   if (year === undefined) return null

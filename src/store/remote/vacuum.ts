@@ -3,7 +3,7 @@ import { type Latest, readLatest, replaceLatest, tableKey, tableNames, type Vers
 import { type ObjectStore, RemoteError } from './objects.ts'
 
 export type Vacuumed = {
-  /** Of the table that had most of them. */
+  /** Of the table that had the most of them. */
   readonly snapshotsRemoved: number
   readonly snapshotsKept: number
   readonly objectsRemoved: number
@@ -68,7 +68,7 @@ async function expireTable(
   return (await opened?.expire(older)) ?? null
 }
 
-/** What forgotten states alone named goes at once, everything else that has no name when it is old. */
+/** Objects that only forgotten versions named are removed at once, other unnamed ones when they are old. */
 async function removeUnnamed(
   store: ObjectStore,
   about: {

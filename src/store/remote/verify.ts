@@ -12,7 +12,7 @@ export type Verified = {
   readonly files: number
   readonly rows: number
   readonly bytes: number
-  /** Sentences; none if everything is as it should be. */
+  /** Sentences; empty if nothing is wrong. */
   readonly problems: readonly string[]
 }
 

@@ -23,8 +23,8 @@ import {
 } from './row_sql.ts'
 
 /**
- * So many rows wait in memory at most, beside those of one segment. More would take memory; with fewer, a month whose
- * rows arrive in several turns is written more often.
+ * At most this many rows wait in memory, besides those of one segment. More would take memory; with fewer, a month
+ * whose rows arrive in several turns is written more often.
  */
 const MAX_WAITING_ROWS = 150_000
 
@@ -100,7 +100,7 @@ export class RowFiles {
     const waiting = await this.#db.rows<{ month: string; rows: number; arriving: boolean }>(WAITING_MONTHS)
     const complete = waiting.filter(({ arriving }) => !arriving)
     const freed = complete.reduce((sum, { rows }) => sum + rows, 0)
-    // In whatever order they arrive, memory is freed.
+    // Memory is freed in whatever order they arrive.
     await this.#write(freed * 2 > rows ? complete : waiting, 'waiting')
   }
 
@@ -121,7 +121,7 @@ export class RowFiles {
     this.#settledSegment = segment
   }
 
-  /** Takes files off the list in which no row counts any more. */
+  /** Takes those files off the list in which no row counts any more. */
   async #unlist(): Promise<void> {
     const used = await this.#db.rows<{ file: number }>(USED_FILES)
     const numbers = new Set(used.map(({ file }) => file))

@@ -40,7 +40,7 @@ export function rowsOf(table: Table, directory: string, files: readonly RowFile[
 }
 
 /**
- * Shows these rows as views in a warehouse that was opened to read it alone.
+ * Shows these rows as views in a warehouse that was opened read-only.
  * @param rows the directory with those of all warehouses.
  */
 export async function showRows(db: Database, rows: string): Promise<void> {

@@ -118,7 +118,7 @@ export function assignFiles(files: ReadonlyMap<number, string>, which: 'waiting'
     ${which === 'waiting' ? 'WHERE p.file IS NULL' : ''}`
 }
 
-/** How many rows go from where to where. `source` is null for those that wait. */
+/** How many rows go from which file to which. `source` is null for those that wait. */
 export type Moved = { readonly file: number; readonly source: number | null } & Readonly<
   Record<RowTable['each'], number>
 >
@@ -145,7 +145,7 @@ export function copyRows(
 }
 
 /**
- * Records where the chosen rows are now, and lets go of those that waited.
+ * Records where the chosen rows are now, and drops those that waited.
  * @param written the new files.
  * @param months those whose waiting rows were written.
  */

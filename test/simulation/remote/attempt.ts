@@ -61,7 +61,7 @@ export async function checkStore(play: Play, { isCalm }: { isCalm: boolean }): P
   count(play, isThere ? 'store: has the latest snapshot' : 'store: waits for the interval')
 }
 
-/** By hand or by night, sometimes of a store with faults: it then stops with one sentence, and does no harm. */
+/** Manual or nightly, sometimes in a store with faults: it then stops with one message, and does no harm. */
 export async function maybeVacuum(play: Play): Promise<void> {
   const { store, storing, paths, local } = play
   if (store === null || !storing.chance(0.3)) return
@@ -70,7 +70,7 @@ export async function maybeVacuum(play: Play): Promise<void> {
   if (remoteLake === null || latestOf(store) === null) return
   store.faults = storing.pick(['none', 'none', 'flaky', 'down later'])
   const { company } = paths
-  // Later than the grace of what nothing names.
+  // After the grace period of objects that nothing names.
   const at = new Date(now().getTime() + 48 * HOUR_MS)
   const keepMs = 0
   const outcome = await withTables(remoteLake, company, ({ store, formats }) =>

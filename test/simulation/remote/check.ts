@@ -39,7 +39,7 @@ export function rememberLocal({ lake, remoteMarts }: CompanyPaths, known: LocalS
     const marts = manifest.marts?.files.length
       ? null
       : read<MartFiles>(join(remoteMarts, name, 'manifest.json'))
-    // Without its marts, it is not published yet, or was and is known.
+    // Without its marts, it is not published yet, or already known.
     const isWhole = marts !== null || (manifest.marts?.files.length ?? 0) > 0
     if (isWhole || !known.has(name)) known.set(name, filesOf(marts ? { ...manifest, marts } : manifest))
   }
@@ -64,7 +64,7 @@ function filesOf(manifest: Manifest): ReadonlyMap<string, Files> {
 /** Objects whose content is known to have the hash in their name, by tag. */
 const checked = new Set<string>()
 
-/** What a reader finds that begins with `latest.json`. */
+/** What a reader that begins with `latest.json` finds. */
 export async function checkReadable(store: SimulatedStore, local: LocalSnapshots): Promise<void> {
   const latest = latestOf(store)
   if (latest?.snapshot == null) return
@@ -138,7 +138,7 @@ export async function checkKept(store: SimulatedStore, local: LocalSnapshots): P
     }
 }
 
-/** After a vacuum that keeps nothing old: no data file is there that no snapshot names. */
+/** After a vacuum that keeps nothing old: each data file is named by a snapshot. */
 export async function checkVacuumed(store: SimulatedStore): Promise<void> {
   const { s3, catalog } = store
   const latest = latestOf(store)

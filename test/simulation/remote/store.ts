@@ -92,7 +92,7 @@ function connect(store: SimulatedStore, random: Random, now: () => Date): void {
     }
     const fault = drawFault(random, store.faults, seen)
     try {
-      // What was carried out before the process died has no answer any more.
+      // What was carried out before the process died no longer gets an answer.
       if (step && typeof fault !== 'number' && fault !== 'drop') store.reach(step, 'after')
     } catch (error) {
       return droppedIf(error, 'lose')

@@ -72,7 +72,7 @@ describe('a notice', () => {
     ])
   })
 
-  it('that is shown again is deleted no more', async () => {
+  it('that is shown again is no longer deleted', async () => {
     const warehouse = await openApplied(noticeLine(entry))
     await warehouse.apply(goneLine(entry, { at: minutesLater(5) }))
     expect(await warehouse.db.row('SELECT deleted_at FROM editais')).toEqual({
@@ -158,7 +158,7 @@ describe('an analysis', () => {
       expect(await db.row(`SELECT count(*) AS count FROM ${table}`), table).toEqual({ count })
   })
 
-  it('that was read again and is what it was has another time, and is no new data', async () => {
+  it('that was read again and is unchanged has another time, and is not new data', async () => {
     const warehouse = await openLoaded()
     await warehouse.apply(sameLine(entry, { at: minutesLater(9) }))
     expect(await warehouse.db.row('SELECT fetched_at, _segment FROM analyses')).toEqual({
@@ -233,7 +233,7 @@ describe('a run', () => {
     expect(await metaOf(warehouse)).toMatchObject({ applied_segment: 2, data_version: 0 })
   })
 
-  it('over everything that attempted all ends a --full, and no other does', async () => {
+  it('that covers and attempts everything ends a --full, and no other does', async () => {
     const warehouse = await openWarehouseCase({ refetch_before: STARTED })
     await warehouse.apply()
     expect(await metaOf(warehouse)).toMatchObject({ refetch_segment: 1, refetch_open: true })
@@ -281,7 +281,7 @@ describe('a run', () => {
 })
 
 describe('a segment', () => {
-  it('is applied with its number and how many lines it has', async () => {
+  it('is applied with its number and its count of lines', async () => {
     const warehouse = await openLoaded()
     await warehouse.apply(goneLine(entry))
     expect(await warehouse.db.rows('SELECT * FROM applied_segments ORDER BY ALL')).toEqual([

@@ -48,7 +48,7 @@ describe('the state of an analysis', () => {
     expect(await metaOf(warehouse)).toMatchObject({ data_version: 3 })
   })
 
-  it('is quarantined where one for the stored updated_at was not usable', async () => {
+  it('is quarantined if one for the stored updated_at was not usable', async () => {
     const warehouse = await openApplied(...notices(1, 2).map(each => noticeLine(each)))
     await warehouse.apply(rejectedLine(entry), rejectedLine(noticeEntry(2), { updated_at: LATER }))
     expect(await stateOf(warehouse, idOf(1))).toBe('quarantined')
@@ -56,7 +56,7 @@ describe('the state of an analysis', () => {
     expect(await touchedBy(warehouse, 2)).toEqual({ [MONTH]: ['editais'] })
   })
 
-  it('is excluded for the phases of which the last run fetches none, and stays current where it is', async () => {
+  it('is excluded for the phases of which the last run fetches none, and stays current if it is', async () => {
     const all = [
       noticeEntry(1, { status: 'discarded' }),
       noticeEntry(2, { status: 'discarded' }),
@@ -145,7 +145,7 @@ describe('a record that cannot be used', () => {
     expect(await open()).toEqual([])
   })
 
-  it('without an id is known by its bytes, also when it is listed no more', async () => {
+  it('without an id is known by its bytes, even if it is no longer listed', async () => {
     const nameless = rejectedLine(entry, { edital_id: null, kind: 'notice', updated_at: undefined })
     const warehouse = await openApplied(nameless, { ...nameless, hash: 'h2' })
     await warehouse.apply(nameless)
@@ -158,7 +158,7 @@ describe('a record that cannot be used', () => {
     expect(await warehouse.db.rows(sql)).toMatchObject([{ open: false }, { open: true }])
   })
 
-  it('that is over is published, also where the analysis is what it was', async () => {
+  it('that is resolved is published, even if the analysis is unchanged', async () => {
     const warehouse = await openLoaded()
     // For a later updated_at, so the state of the notice stays what it is.
     await warehouse.apply(rejectedLine(entry, { updated_at: LATER }))
@@ -169,7 +169,7 @@ describe('a record that cannot be used', () => {
     expect(await metaOf(warehouse)).toMatchObject({ applied_segment: 4, data_version: 3 })
   })
 
-  it('and that no statement could load is set aside alone, and all else of its segment is loaded', async () => {
+  it('and that no statement could load is set aside alone, and the rest of its segment is loaded', async () => {
     const warehouse = await openWarehouseCase()
     const poison = noticeLine(noticeEntry(2, { valor_estimado: 'much' }))
     const { setAside } = await warehouse.apply(noticeLine(entry), poison, noticeLine(noticeEntry(3)))

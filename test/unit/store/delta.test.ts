@@ -49,7 +49,7 @@ test.each<[RemoteType, Bound | null]>([
   })
 })
 
-test('only tables with local times need readers that know them', () => {
+test('only tables with local times need readers that support them', () => {
   expect(protocol(table(['a', 'TIMESTAMPTZ'])).protocol).toMatchObject({ minReaderVersion: 1 })
   expect(protocol(table(['a', 'TIMESTAMP'])).protocol).toMatchObject({
     minReaderVersion: 3,

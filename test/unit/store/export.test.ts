@@ -46,7 +46,7 @@ describe('the plan of a table', () => {
     expect(plan).toMatchObject({ stale: ['2026-12'], reused: [fileOf(editais, '2026-10')] })
   })
 
-  it('writes all months where there is no snapshot to go on from', () => {
+  it('writes all months if there is no snapshot to continue from', () => {
     const versions = [version(editais, '2026-10', 0), version(editais, '2026-11', 6)]
     expect(planTable(editais, null, versions)).toEqual({
       table: editais,
@@ -55,7 +55,7 @@ describe('the plan of a table', () => {
     })
   })
 
-  it('is not concerned by other tables', () => {
+  it('is not affected by other tables', () => {
     const previous = snapshotOf(analysisVersions, 5, '2026-10')
     expect(planTable(analysisVersions, previous, [version(editais, '2026-10', 6)])).toMatchObject({
       stale: [],
@@ -194,7 +194,7 @@ describe('the files of a table', () => {
     expect([first[0] === second[0], first[1] === second[1]]).toEqual([false, true])
   })
 
-  it('are one, with the columns, where there are no rows yet', async () => {
+  it('are one, with the columns, if there are no rows yet', async () => {
     const { files, read } = await write(await openWarehouseCase(), editais, [])
     expect(files).toMatchObject([{ path: 'editais/empty.parquet', month: null, rows: 0 }])
     expect(await read('company, edital_id')).toEqual([])
@@ -211,7 +211,7 @@ describe('the files of a table', () => {
     ])
   })
 
-  it('must hold all rows of the table: a month that nobody called stale is noticed', async () => {
+  it('must hold all rows of the table: a month that was not marked as stale is noticed', async () => {
     const warehouse = await openMonths(['2026-10', '2026-11'])
     await expect(write(warehouse, editais, ['2026-10'])).rejects.toThrow(
       'editais: 2 rows in the warehouse, 1 in its files',

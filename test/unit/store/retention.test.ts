@@ -50,7 +50,7 @@ describe('a snapshot', () => {
     expect(await expire(new Date(Date.parse(onDay(9)) + 1))).toEqual(['s2', 's3'])
   })
 
-  it('stays whatever its age where it is one of the last two', async () => {
+  it('stays whatever its age if it is one of the last two', async () => {
     const { expire } = await written(1, 2)
     expect(await expire(30)).toEqual(['s1', 's2'])
   })
@@ -60,18 +60,18 @@ describe('a snapshot', () => {
     expect(await expire(30, { inUse: [null, 's1'] })).toEqual(['s1', 's3', 's4'])
   })
 
-  it('stays where its successor is older by the clock, until its own time is over', async () => {
+  it('stays if its successor is older by the clock, until its own time is over', async () => {
     const { expire } = await written(20, 5, 6)
     expect(await expire(26)).toEqual(['s1', 's2', 's3'])
     expect(await expire(28)).toEqual(['s2', 's3'])
   })
 
-  it('is gone at once where nothing is to be kept', async () => {
+  it('expires at once if nothing is to be kept', async () => {
     const { expire } = await written(1, 2, 3)
     expect(await expire(3, { keepDays: 0 })).toEqual(['s2', 's3'])
   })
 
-  it('loses its manifest first: one that is half removed must not look whole', async () => {
+  it('loses its manifest first: one that is half removed must not look complete', async () => {
     const { directory, expire } = await written(1, 2, 3)
     const steps: string[] = []
     observeSteps((step, when, operation) => {

@@ -68,7 +68,7 @@ describe('an instant', () => {
     expect(row?.at.toISOString()).toBe(expected)
   })
 
-  it('is in the month that it has in UTC', async () => {
+  it('belongs to its month in UTC', async () => {
     const at = instant(literal('2026-10-31T22:00:00'), TIMEZONE)
     expect(await shared.rows(`SELECT ${month(at)} AS month`)).toEqual([{ month: '2026-11' }])
   })
@@ -110,7 +110,7 @@ describe('a notice', () => {
     })
   })
 
-  it('has no parts of a pncp_id that is written otherwise', async () => {
+  it('has no parts of a pncp_id in another form', async () => {
     const [row] = await flattened(editais, { ...edital, pncp_id: '42498733000148/2026/7' })
     expect(row).toMatchObject({ orgao_cnpj: null, pncp_ano: null, pncp_sequencial: null })
   })
@@ -156,7 +156,7 @@ describe('an analysis', () => {
     })
   })
 
-  it('has of a free-form part the booleans that are some, texts as they are, and all else as JSON', async () => {
+  it('has the real booleans of a free-form part, its texts as they are, and everything else as JSON', async () => {
     const overview = {
       is_srp: true,
       exclusivo_me_epp: 'true',
@@ -222,7 +222,7 @@ describe('a fingerprint', () => {
   }
   const VALUES: Partial<Record<ColumnType, string>> = { TIMESTAMPTZ: `'2026-11-20'`, BOOLEAN: 'true' }
 
-  it('is another when a field of the list is, or a time was sent otherwise', async () => {
+  it('differs if a field of the list differs, or a time was sent in another form', async () => {
     const print = await openPrints()
     const fields = storedColumns(editais).filter(({ from }) => 'field' in from || 'timesAsSent' in from)
     expect(fields.length).toBeGreaterThan(10)
@@ -231,7 +231,7 @@ describe('a fingerprint', () => {
     expect(prints.size).toBe(1 + fields.length)
   })
 
-  it('is the same when only the line is another', async () => {
+  it('is the same if only the line differs', async () => {
     const print = await openPrints()
     const same = await print('NULL AS run_id')
     for (const set of [
@@ -263,7 +263,7 @@ describe('the columns', () => {
     }
   })
 
-  it('of the list are read as texts where they are times: only we know what those without an offset mean', () => {
+  it('of the list are read as texts if they are times: only we know what those without an offset mean', () => {
     const types = JSON.parse(documentStructure('notice'))
     expect(types).toMatchObject({ created_at: 'VARCHAR', data_sessao: 'VARCHAR', valor_estimado: 'DOUBLE' })
     expect(types).not.toHaveProperty('company')

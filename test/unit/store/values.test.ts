@@ -149,7 +149,7 @@ it('random numbers, dates and times are written as DuckDB casts them', async () 
   }
 })
 
-it('a FLOAT is written with digits that are this FLOAT again', async () => {
+it('a FLOAT is written with digits that read back as the same FLOAT', async () => {
   const db = await openDatabase()
   await db.run('SELECT setseed(0.5)')
   const sql = 'SELECT ((random() - 0.5) * pow(10, (random() * 60 - 30)::INT))::FLOAT AS f FROM range(5000)'

@@ -65,7 +65,7 @@ export function commitInfo(note: Note, at: Date, isFirst: boolean): Action {
   return { commitInfo: info }
 }
 
-/** The protocol versions that readers and writers need at least. */
+/** The lowest protocol versions that readers and writers need. */
 export function protocol({ columns }: RemoteTable): Action {
   const needsLocalTimes = columns.some(({ type }) => type === 'TIMESTAMP')
   return {
@@ -80,7 +80,7 @@ export function protocol({ columns }: RemoteTable): Action {
   }
 }
 
-/** @param location of the table, from which its id derives: two writers that create a table create one. */
+/** @param location of the table, from which its id derives: two writers give a new table the same id. */
 export function metaData(table: RemoteTable, location: string, at: Date): Action {
   const fields = table.columns.map(({ name, type, comment }) => ({
     name,
@@ -98,7 +98,7 @@ export function metaData(table: RemoteTable, location: string, at: Date): Action
       partitionColumns: [],
       configuration: {
         'delta.enableInCommitTimestamps': 'true',
-        // Clean-ups of other programs would remove files that a kept snapshot names.
+        // Clean-ups by other programs would remove files that a kept snapshot names.
         'delta.deletedFileRetentionDuration': 'interval 36500 days',
         'delta.logRetentionDuration': 'interval 36500 days',
       },
@@ -161,7 +161,7 @@ function boundOf(bound: Bound, type: RemoteType, side: 'min' | 'max'): string | 
   }
 }
 
-/** Of microseconds, away from what is within the bounds. */
+/** From microseconds, rounded outwards: the bounds still contain every value. */
 function milliseconds(micros: bigint, side: 'min' | 'max'): string {
   const below = Number(micros / 1000n)
   const floor = micros % 1000n < 0n ? below - 1 : below

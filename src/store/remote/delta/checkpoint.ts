@@ -26,7 +26,7 @@ export async function writeCheckpoint(
   version: number,
   { actions, parquetOf }: { readonly actions: readonly Action[]; readonly parquetOf: Commit['parquetOf'] },
 ): Promise<void> {
-  // In a checkpoint, files are not news.
+  // In a checkpoint, files are not a change.
   const rows = actions.map(({ add, ...others }) => ({
     ...others,
     ...(add ? { add: { ...add, dataChange: false } } : {}),
@@ -35,7 +35,7 @@ export async function writeCheckpoint(
   await store.put(hintPath(directory), Buffer.from(JSON.stringify({ version, size: rows.length })))
 }
 
-/** The newest one; null if there is none. */
+/** The newest checkpoint; null if there is none. */
 export async function readCheckpoint(
   store: ObjectStore,
   directory: string,

@@ -52,7 +52,7 @@ async function newestCommit(
   return newest
 }
 
-/** Only without a `latest.json` that knows it. */
+/** Needed only if no `latest.json` knows the version. */
 async function listedVersion(store: ObjectStore, directory: string): Promise<number | null> {
   let last: number | null = null
   for await (const { key } of store.list(logOf(directory))) last = Math.max(last ?? 0, versionOf(key) ?? 0)
@@ -133,7 +133,7 @@ async function createCommit(store: ObjectStore, path: string, actions: readonly 
   )
 }
 
-/** By a checkpoint and the commits after it. */
+/** From a checkpoint and the commits after it. */
 async function readLog(
   store: ObjectStore,
   directory: string,
@@ -161,7 +161,7 @@ function goneError(store: ObjectStore, path: string): RemoteError {
   return new RemoteError(`${store.root}/${path} is missing: another program removed it.`)
 }
 
-/** A version is forgotten when a newer one appeared longer ago; its commit stays if a kept version needs it. */
+/** A version is forgotten if a newer one appeared long enough ago; its commit stays if a kept version needs it. */
 async function expire(
   store: ObjectStore,
   directory: string,

@@ -18,8 +18,8 @@ import { assertOurs, filesOf, nextMetadata, objectsOf, readTable, type Table } f
 import { changeOf, type TableChange } from './updates.ts'
 
 /**
- * Iceberg v2 tables in a REST catalog: it writes their metadata and decides who wins; data files, manifests and their lists
- * are ours. Commits of all tables are collected, and sent as one.
+ * Iceberg v2 tables in a REST catalog: it writes their metadata and decides which writer wins; data files, manifests
+ * and their lists are ours. Commits of all tables are collected, and sent as one.
  */
 export async function catalogTables(
   store: ObjectStore,
@@ -132,11 +132,11 @@ async function commitAll(catalog: RestCatalog, changes: readonly TableChange[]):
     throw new RemoteError(`${catalog.name} did not answer a commit. The next run publishes again.`)
 }
 
-/** After an answer that was lost. */
+/** Called after a lost answer. */
 async function isThere(catalog: RestCatalog, { table, next }: TableChange): Promise<boolean> {
   const metadata = await catalog.load(table)
   const has = (name: string) => metadata?.refs[name]?.['snapshot-id'] === next.refs[name]?.['snapshot-id']
-  // A catalog that keeps no tags shows the snapshot alone.
+  // A catalog that keeps no tags shows only the snapshot.
   return metadata !== null && has(MAIN) && (!keepsTags(metadata) || Object.keys(next.refs).every(has))
 }
 
@@ -153,7 +153,7 @@ async function expire(opened: Opened, name: string, table: Table, older: Expiry)
   await commitAll(catalog, change ? [change] : [])
   const forgotten = table.metadata.snapshots.filter(one => !metadata.snapshots.includes(one))
   const named = await objectsOf(store, metadata.snapshots)
-  // Without tags it is the catalog that keeps the history, and knows what is named.
+  // Without tags, the catalog keeps the history and knows what is named.
   const isNamed = (key: string) => named.has(key) || !isOurs(table.directory, key)
   return {
     version,

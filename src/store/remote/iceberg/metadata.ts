@@ -47,7 +47,7 @@ export type Snapshot = {
   readonly summary: Readonly<Record<string, string>>
 }
 
-/** In the summary of our snapshots: the name of the lake's snapshot. Another program's has none. */
+/** In the summary of our snapshots: the name of the lake's snapshot. Other programs' snapshots lack it. */
 export const SNAPSHOT_PROPERTY = 'editais-sync.snapshot'
 export const MAIN = 'main'
 
@@ -111,7 +111,7 @@ export function withSchema(metadata: TableMetadata, table: RemoteTable): TableMe
   })
   const properties = {
     ...metadata.properties,
-    // Commits of other programs, and their clean-ups, would remove files that a kept snapshot names.
+    // Commits by other programs, and their clean-ups, would remove files that a kept snapshot names.
     'gc.enabled': 'false',
     comment: table.comment,
     // The files have no field ids of their own.
@@ -188,7 +188,7 @@ export function withTag(metadata: TableMetadata, snapshot: string, at: Date): Ta
   return { ...metadata, 'last-updated-ms': at.getTime(), refs }
 }
 
-/** Without the tags of these snapshots of the lake, and without what no other tag names. The same object if nothing goes. */
+/** Without the tags of these snapshots of the lake, and what no other tag names. The same object if nothing changes. */
 export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>, now: Date): TableMetadata {
   const gone = new Set([...expired].map(tagOf))
   const refs = Object.fromEntries(Object.entries(metadata.refs).filter(([name]) => !gone.has(name)))
@@ -203,7 +203,7 @@ export function keeping(metadata: TableMetadata, expired: ReadonlySet<string>, n
     snapshots.length === metadata.snapshots.length
   )
     return metadata
-  // Readers of a log that has gaps may take the wrong snapshot for a time: entries before a gap go.
+  // Readers of a log that has gaps may take the wrong snapshot for a time: entries before a gap are removed.
   const log = metadata['snapshot-log']
   const lastGone = log.findLastIndex(one => !isKept(one))
   return {

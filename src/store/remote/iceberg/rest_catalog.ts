@@ -14,7 +14,7 @@ export type RestCatalog = {
   nameOf(table: string): string
   /** Null if there is no such table. */
   load(table: string): Promise<TableMetadata | null>
-  /** Creates an empty table; one that is there already is loaded. */
+  /** Creates an empty table; one that already exists is loaded. */
   create(table: string, wanted: NewTable): Promise<TableMetadata>
   /**
    * Changes all of these tables, in one transaction if the catalog can.
@@ -122,7 +122,7 @@ function catalogOf(client: RestClient, levels: readonly string[], config: Config
         'stage-create': false,
       })
       if (answer.status === 200) return metadataOf(client, answer)
-      // It may be there, if an earlier answer was lost.
+      // It may already exist, if an earlier answer was lost.
       const found = answer.status === null || answer.status === 409 ? await load(table) : null
       if (found) return found
       throw client.refusal(`create ${nameOf(table)}`, answer)
@@ -140,7 +140,7 @@ function catalogOf(client: RestClient, levels: readonly string[], config: Config
   }
 }
 
-/** Created only if it is not there: that may need a right of its own. */
+/** Creates it only if it does not exist: creating may need a right of its own. */
 async function ensureNamespace(
   client: RestClient,
   { prefix, separator }: Config,
@@ -151,7 +151,7 @@ async function ensureNamespace(
     const found = await client.get(`${prefix}namespaces/${namespace.join(separator)}`)
     if (found.status === 200) continue
     const answer = await client.post(`${prefix}namespaces`, { namespace, properties: {} })
-    // After a lost answer, the first table shows whether it is there; 409 says that it is.
+    // After a lost answer, the first table shows whether it is there; 409 means that it is.
     if (answer.status !== null && answer.status !== 200 && answer.status !== 409)
       throw client.refusal(`create the namespace ${namespace.join('.')}`, answer)
   }
@@ -163,7 +163,7 @@ type About = {
   readonly nameOf: (table: string) => string
 }
 
-/** Answers that mean that a catalog does not have this request. */
+/** Statuses of a catalog that does not support this request. */
 const UNSUPPORTED = new Set([404, 405, 406, 501])
 
 async function commitTogether(

@@ -17,7 +17,7 @@ import { RemoteError } from '../objects.ts'
 /** Requests to an Iceberg REST catalog: how they sign in, and what a refusal means. */
 
 const TIMEOUT_MS = 30_000
-/** A catalog that hangs would hold the run. */
+/** Without this limit, a catalog that hangs would hold the run. */
 const RETRY_WITHIN_MS = 20_000
 const CONNECTIONS = 8
 const RETRIES = 4
@@ -120,7 +120,7 @@ function answerOf({ status, body, isCut }: HttpReply): Answer {
   const json = jsonOf(body)
   const { message = '', type = '' } = (json.error ?? {}) as { message?: unknown; type?: unknown }
   const text = lineOf(message)
-  // After these, says the specification, the state of a commit is unknown.
+  // By the specification, the state of a commit is unknown after these.
   if (status === 500 || status === 502 || status === 504)
     return { status: null, json, text: `it answered ${status}${text && `: ${text}`}`, type: lineOf(type) }
   return { status, json, text, type: lineOf(type) }

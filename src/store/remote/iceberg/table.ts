@@ -70,7 +70,7 @@ async function commitMetadata(store: ObjectStore, base: FileTable, next: TableMe
   return version + 1
 }
 
-/** Of those that are there; needed only without a `latest.json` that knows it. */
+/** The newest that is there; needed only if no `latest.json` knows it. */
 async function newestVersion(store: ObjectStore, directory: string): Promise<number | null> {
   let newest = 0
   for await (const { key } of store.list(`${directory}/metadata/v`))

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { MAIN, sortOrderOf, type TableMetadata } from './metadata.ts'
 
-/** What a REST catalog is asked to change in a table; names are those of its specification. */
+/** The changes to a table that a REST catalog is asked for; names are those of its specification. */
 export type TableChange = {
   readonly table: string
   readonly requirements: readonly object[]
