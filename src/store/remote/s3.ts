@@ -7,7 +7,7 @@ import { type Condition, type Listed, type ObjectStore, RemoteError } from './ob
 
 const RETRIES = 5
 const TIMEOUT_MS = 30_000
-/** Without this limit, a store that hangs would hold the run. */
+/** Without this limit, a store that hangs would hold the publish, and its slot. */
 const MAX_TIMEOUTS = 2
 /** Drops the SDK's warnings about single attempts: what fails in the end is an error. */
 const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} }

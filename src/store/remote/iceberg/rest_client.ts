@@ -17,7 +17,7 @@ import { RemoteError } from '../objects.ts'
 /** Requests to an Iceberg REST catalog: how they sign in, and what a refusal means. */
 
 const TIMEOUT_MS = 30_000
-/** Without this limit, a catalog that hangs would hold the run. */
+/** Without this limit, a catalog that hangs would hold the publish, and its slot. */
 const RETRY_WITHIN_MS = 20_000
 const CONNECTIONS = 8
 const RETRIES = 4
