@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import { hashOf } from '#src/platform/hash.ts'
 import { openS3 } from '#src/store/remote/s3.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { CONFORMANCE } from '#test/support/s3_conformance.ts'
@@ -43,4 +44,16 @@ test('a body whose hash is another one is refused', async () => {
   await expect(store.upload('file', { path, bytes: 3, sha256: '0'.repeat(64) })).rejects.toThrow(
     'XAmzContentSHA256Mismatch',
   )
+})
+
+test('an upload whose refusal is lost with its connection finds that the object is there', async () => {
+  const { s3, store, directory } = await opened()
+  const path = join(directory, 'file')
+  await writeFile(path, 'abc')
+  const file = { path, bytes: 3, sha256: hashOf('abc') }
+  expect(await store.upload('file', file)).toBe(true)
+  s3.fault = ({ method }) => (method === 'PUT' ? 'lose' : null)
+  expect(await store.upload('file', file)).toBe(false)
+  s3.fault = ({ method }) => (method === 'PUT' ? 'drop' : null)
+  await expect(store.upload('other', file)).rejects.toThrow(/did not write s3:\S+\/other: /)
 })

@@ -3,7 +3,7 @@ import type { S3Client } from '@aws-sdk/client-s3'
 import pRetry, { AbortError } from 'p-retry'
 import type { S3Settings } from '#config/s3.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
-import { type Condition, type Listed, type ObjectStore, RemoteError } from './objects.ts'
+import { type Condition, type Listed, type LocalFile, type ObjectStore, RemoteError } from './objects.ts'
 
 const RETRIES = 5
 const TIMEOUT_MS = 30_000
@@ -41,29 +41,8 @@ export async function openS3(settings: S3Settings): Promise<ObjectStore> {
           return tagOf((await client.send(new sdk.PutObjectCommand(input))).ETag)
         }),
       ),
-    upload: (key, { path, bytes, sha256 }) =>
-      asking(`write ${root}/${key}`, async () => {
-        // Opened first: a stream that fails to open before it is read would end the process.
-        const file = await open(path)
-        const body = file.createReadStream()
-        const input = { ...at(key), Body: body, ContentLength: bytes, IfNoneMatch: '*' }
-        const command = new sdk.PutObjectCommand(input)
-        // The store compares it with what arrives. Otherwise the SDK would load the whole file to sign it.
-        command.middlewareStack.add(
-          next => args => {
-            const { headers } = args.request as { headers: Record<string, string> }
-            headers['x-amz-content-sha256'] = sha256
-            return next(args)
-          },
-          { step: 'build' },
-        )
-        try {
-          return (await unlessRefused(async () => tagOf((await client.send(command)).ETag))) !== null
-        } finally {
-          body.destroy()
-          await file.close().catch(() => {})
-        }
-      }),
+    upload: (key, file) =>
+      asking(`write ${root}/${key}`, () => uploadFile(file, { sdk, client, place: at(key) })),
     list: below => listed(below, { sdk, client, settings, keyOf }),
     remove: async keys => {
       for (let from = 0; from < keys.length; from += REMOVED_AT_ONCE) {
@@ -107,6 +86,44 @@ async function keyIn(setting: string, path: string): Promise<string> {
   })
   if (text.trim() === '') throw new RemoteError(`${setting}: ${path} is empty.`)
   return text.trim()
+}
+
+type Place = { readonly Bucket: string; readonly Key: string }
+
+/** @returns false if the object was there already. */
+async function uploadFile(
+  { path, bytes, sha256 }: LocalFile,
+  { sdk, client, place }: { sdk: Sdk; client: S3Client; place: Place },
+): Promise<boolean> {
+  // Opened first: a stream that fails to open before it is read would end the process.
+  const file = await open(path)
+  const body = file.createReadStream()
+  const command = new sdk.PutObjectCommand({ ...place, Body: body, ContentLength: bytes, IfNoneMatch: '*' })
+  // The store compares it with what arrives. Otherwise the SDK would load the whole file to sign it.
+  command.middlewareStack.add(
+    next => args => {
+      const { headers } = args.request as { headers: Record<string, string> }
+      headers['x-amz-content-sha256'] = sha256
+      return next(args)
+    },
+    { step: 'build' },
+  )
+  try {
+    return (await unlessRefused(async () => tagOf((await client.send(command)).ETag))) !== null
+  } catch (error) {
+    // Some stores refuse an object that is there at once, and close the connection while the file is still being sent:
+    // then the refusal is lost. The key has the file's hash.
+    if (statusOf(error) !== null || !(await isThere())) throw error
+    return false
+  } finally {
+    body.destroy()
+    await file.close().catch(() => {})
+  }
+
+  async function isThere(): Promise<boolean> {
+    const found = await client.send(new sdk.HeadObjectCommand(place)).catch(() => null)
+    return found?.ContentLength === bytes
+  }
 }
 
 async function* listed(
