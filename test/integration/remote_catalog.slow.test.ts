@@ -248,7 +248,9 @@ test('a token or an OAuth client signs in, and neither appears anywhere', async 
   await writeFile(token, 'an-old-token')
   await writeFile(secret, 'an-old-secret')
   const shown = [await lake('publish'), await runShared(['lake', 'publish'], oauth)]
-  expect(shown[0]?.stderr).toContain('(401): Not authorized: Bearer ***. Check the token in ICEBERG_TOKEN_FILE')
+  expect(shown[0]?.stderr).toContain(
+    '(401): Not authorized: Bearer ***. Check the token in ICEBERG_TOKEN_FILE',
+  )
   expect(shown[1]?.stderr).toMatch(/The authorization server at \S+ returned no token \(401\): .*with \*\*\*/)
   expect(JSON.stringify([shown, await status()])).not.toMatch(/an-old|of-the-(test|client)/)
 })
@@ -271,7 +273,11 @@ test.each([
 })
 
 test.each([
-  ['ICEBERG_CATALOG_URI', 'http://127.0.0.1:9', /The catalog at http:\/\/127\.0\.0\.1:9 did not return its configuration/],
+  [
+    'ICEBERG_CATALOG_URI',
+    'http://127.0.0.1:9',
+    /The catalog at http:\/\/127\.0\.0\.1:9 did not return its configuration/,
+  ],
   ['ICEBERG_WAREHOUSE', 'other', /did not return its configuration \(404\): no such warehouse\./],
 ])('%s=%s is reported', async (name, value, message) => {
   const { lake, syncHere } = await startWithCatalog({ [name]: value })
