@@ -8,9 +8,12 @@ import type { About } from './world.ts'
 const alive = new Set<ChildProcess>()
 /** End the processes that those started. */
 const enders = new Set<() => Promise<void>>()
+/** An interrupted measurement may start its next process before it notices. */
+let isOver = false
 
 /** Kills them all and resolves when they have ended. Their output is discarded. */
 export async function killAll(): Promise<void> {
+  isOver = true
   await Promise.all([...enders].map(end => end()))
   const ended = [...alive].map(child => once(child, 'exit'))
   for (const child of alive) child.kill('SIGKILL')
@@ -25,6 +28,8 @@ export function beforeKillAll(end: () => Promise<void>): () => void {
 
 export function remember<C extends ChildProcess>(child: C): C {
   alive.add(child)
+  // Otherwise it would outlive the bench, and create its directory again.
+  if (isOver) child.kill('SIGKILL')
   child.once('exit', () => alive.delete(child))
   return child
 }

@@ -114,6 +114,12 @@ async function soon<T>(awaited: Promise<T>, { last }: { last: readonly string[] 
 
 /** Without their worker runs would end by themselves, but keep writing until then. */
 function killRuns(pid: number): void {
+  try {
+    // So that it starts no other one meanwhile.
+    process.kill(pid, 'SIGSTOP')
+  } catch {
+    // It has already ended.
+  }
   for (const run of childrenOf(pid)) {
     try {
       process.kill(run, 'SIGKILL')
