@@ -7,7 +7,7 @@ import LongestFirst from './test/support/sequencer.ts'
 // Unless somebody said where; workers and what they start inherit it.
 const inMemory = memoryDirectory()
 if (inMemory !== null) process.env.TMPDIR ??= inMemory
-// As commands, which the same name for it in `surroundings` gives it.
+// Commands get the same directory from `surroundings`.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'node-compile-cache')
 
 // Commands are started as processes of their own, and machines can be slow.

@@ -26,10 +26,7 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
         `Published ${published.snapshot} to the object store: ${counted(published.uploaded, 'new file')}, ${Math.ceil(published.bytesUploaded / 1000)} kB.`,
       )
   } catch (error) {
-    const { message } = explain(error)
-    // Some messages say it already.
-    const then = message.includes('The next run publishes') ? '' : ' The next run tries again.'
-    warn(`The object store does not have the latest snapshot: ${message}${then}`)
+    warn(`The object store does not have the latest snapshot yet: ${explain(error).message}`)
   } finally {
     signal.removeEventListener('abort', leave)
   }

@@ -5,7 +5,7 @@ import { excess, LAKE_DIRECTORY } from './access.ts'
 
 /**
  * A directory for files that can be made again at any time: the one that holds Node's compile cache.
- * @returns null if there is none that this user alone can write to.
+ * @returns null if it is missing, or other users can write to it.
  */
 export function cacheDirectory(): string | null {
   const compiled = getCompileCacheDir()

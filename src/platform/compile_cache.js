@@ -3,7 +3,7 @@ import { enableCompileCache, getCompileCacheDir } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-// JavaScript, as src/cli/main.js.
+// JavaScript, like src/cli/main.js, so that it needs no TypeScript parser.
 
 /**
  * Has Node keep compiled modules in this user's cache directory, unless NODE_COMPILE_CACHE names another one. Node's own

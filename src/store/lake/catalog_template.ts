@@ -7,7 +7,7 @@ import { cacheDirectory } from '#src/platform/cache.ts'
 import { dropPath, movePath } from '#src/platform/durable.ts'
 import { digestOf, hashOf } from '#src/platform/hash.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
-import { type CatalogFile, catalogHash, writeTemplate } from './catalog.ts'
+import { type CatalogFile, writeTemplate } from './catalog.ts'
 
 const NAME = /^catalog-([0-9a-f]{64})-([0-9a-f]{64})\.duckdb$/
 
@@ -15,15 +15,16 @@ const NAME = /^catalog-([0-9a-f]{64})-([0-9a-f]{64})\.duckdb$/
  * A catalog of no snapshot, in this user's cache directory. A first publish copies its marts, at a tenth of the cost of
  * creating them. It has no name or path of a company.
  * @param db any database; it is unchanged afterwards.
+ * @param hash the `catalogHash` of this time zone.
  * @returns null if there is no cache directory, or it cannot be used.
  */
 export async function catalogTemplate(
   db: Database,
-  sourceTimezone: string,
+  { sourceTimezone, hash }: { sourceTimezone: string; hash: string },
   directory = cacheDirectory(),
 ): Promise<CatalogFile | null> {
   if (directory === null) return null
-  const key = await templateKey(sourceTimezone)
+  const key = templateKey(hash)
   try {
     return (await find(directory, key)) ?? (await make(db, directory, { key, sourceTimezone }))
   } catch {
@@ -33,12 +34,12 @@ export async function catalogTemplate(
 }
 
 /** Covers everything that shapes a template. */
-async function templateKey(sourceTimezone: string): Promise<string> {
+function templateKey(catalogHash: string): string {
   const types = TABLES.map(table => [
     table.name,
     publishedColumns(table).map(({ name, type }) => [name, type]),
   ])
-  return hashOf(JSON.stringify([version(), await catalogHash(sourceTimezone), types]))
+  return hashOf(JSON.stringify([version(), catalogHash, types]))
 }
 
 /** The hash of the content is in the name, so a damaged template is not used. */

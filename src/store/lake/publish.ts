@@ -174,7 +174,7 @@ async function writeSnapshot(
   const like =
     previous && previousDirectory && previous.catalog_hash === state.catalog_hash
       ? { path: join(previousDirectory, 'catalog.duckdb'), sha256: previous.catalog_sha256 }
-      : await catalogTemplate(db, sourceTimezone)
+      : await catalogTemplate(db, { sourceTimezone, hash: state.catalog_hash })
   const source = { company, snapshot, publishedAt, sourceTimezone, directory, files }
   await writeCatalog(db, catalog, [source], like)
   await makeDurable('catalog.sync', catalog, access)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { publishedColumns, TABLES } from '#schema/tables.ts'
 import { cacheDirectory } from '#src/platform/cache.ts'
-import { type CatalogFile, writeCatalog } from '#src/store/lake/catalog.ts'
+import { type CatalogFile, catalogHash, writeCatalog } from '#src/store/lake/catalog.ts'
 import { catalogTemplate } from '#src/store/lake/catalog_template.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
@@ -32,6 +32,10 @@ async function makeSnapshot(db: Database) {
     ...{ company: 'acme', snapshot: 's1', publishedAt: '2026-01-02T03:04:05Z', sourceTimezone: ZONE },
     ...{ directory, files },
   }
+}
+
+async function templateIn(db: Database, sourceTimezone: string, directory: string) {
+  return await catalogTemplate(db, { sourceTimezone, hash: await catalogHash(sourceTimezone) }, directory)
 }
 
 /** DuckDB writes the columns that a view excludes in any order. */
@@ -66,7 +70,7 @@ test('a catalog made from a template equals one made without', async () => {
   const directory = await temporaryDirectory()
   await inWorkerDatabase(async db => {
     const source = await makeSnapshot(db)
-    const template = (await catalogTemplate(db, ZONE, directory)) as CatalogFile
+    const template = (await templateIn(db, ZONE, directory)) as CatalogFile
     const [copied, created] = [join(directory, 'copied.duckdb'), join(directory, 'created.duckdb')]
     await writeCatalog(db, copied, [source], template)
     await writeCatalog(db, created, [source])
@@ -80,18 +84,18 @@ test('a catalog made from a template equals one made without', async () => {
 test('one template serves all companies of a time zone, names none, and is made again if it is damaged', async () => {
   const directory = await temporaryDirectory()
   await inWorkerDatabase(async db => {
-    const whole = (await catalogTemplate(db, ZONE, directory)) as CatalogFile
-    expect(await catalogTemplate(db, ZONE, directory)).toEqual(whole)
+    const whole = (await templateIn(db, ZONE, directory)) as CatalogFile
+    expect(await templateIn(db, ZONE, directory)).toEqual(whole)
     const source = await makeSnapshot(db)
     await writeCatalog(db, join(directory, 'copy.duckdb'), [source], whole)
     expect((await readFile(whole.path)).includes(source.directory)).toBe(false)
     await writeFile(whole.path, (await readFile(whole.path)).subarray(0, 4096))
-    const again = (await catalogTemplate(db, ZONE, directory)) as CatalogFile
-    expect(again.sha256).toBe((await catalogTemplate(db, ZONE, directory))?.sha256)
+    const again = (await templateIn(db, ZONE, directory)) as CatalogFile
+    expect(again.sha256).toBe((await templateIn(db, ZONE, directory))?.sha256)
     expect((await readFile(again.path)).length).toBeGreaterThan(4096)
-    // Each time zone has its own; without a directory, there is none.
-    expect(await catalogTemplate(db, 'America/Manaus', directory)).not.toEqual(again)
-    expect(await catalogTemplate(db, ZONE, join(directory, 'missing'))).toBeNull()
+    // Each time zone has its own. Without a directory, no template is made.
+    expect(await templateIn(db, 'America/Manaus', directory)).not.toEqual(again)
+    expect(await templateIn(db, ZONE, join(directory, 'missing'))).toBeNull()
   })
 })
 
