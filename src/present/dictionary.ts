@@ -96,7 +96,7 @@ export function assertVersionRaised(previous: string): void {
   const [, version, hash] = VERSION_LINE.exec(previous) ?? []
   if (version === undefined || hash === schemaHash('UTC') || Number(version) < SCHEMA_VERSION) return
   throw new FatalError(
-    `What a log gives has changed, but version ${version} of the tables is recorded already. Write \`since: ${Number(version) + 1}\` into the record of each new column, or raise STATEMENTS_VERSION in src/store/warehouse/schema.ts.`,
+    `What a log gives has changed, but version ${version} of the tables is recorded already. Write \`since: ${Number(version) + 1}\` into the record of each new column, or raise STATEMENTS_VERSION in src/store/warehouse/schema.ts. If that version is not committed yet, run \`git checkout docs/DATA_DICTIONARY.md\` instead.`,
   )
 }
 

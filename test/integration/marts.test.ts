@@ -328,18 +328,28 @@ test('a buyer has the name of its latest notice on every card, and white space m
 test('a change of any field of the list is shown', async () => {
   const company = await startSynced([noticeEntry(1, healthyNotice(idOf(1)))])
   const fields = fieldsBelow('Notice').filter(({ name }) => !['id', 'updated_at'].includes(name))
-  const edital = Object.fromEntries(fields.map(field => [field.name, otherValue(field)]))
-  company.world.update(idOf(1), { edital, updatedAt: new Date() })
-  await company.syncHere()
-  const shown = await company.query<{ campo: string }>('SELECT campo FROM mudancas')
-  expect(shown.map(({ campo }) => campo).sort()).toEqual(fields.map(({ name }) => name).sort())
+  const optional = fields.filter(({ presence }) => presence !== 'always')
+  const changes = [
+    { of: fields, to: otherValue },
+    { of: optional, to: () => undefined },
+    { of: optional, to: otherValue },
+  ]
+  const shown: string[] = []
+  for (const { of, to } of changes) {
+    const edital = Object.fromEntries(of.map(field => [field.name, to(field)]))
+    company.world.update(idOf(1), { edital, updatedAt: new Date() })
+    await company.syncHere()
+    shown.push(...of.map(({ name }) => name))
+    const found = await company.query<{ campo: string }>('SELECT campo FROM mudancas')
+    expect(found.map(({ campo }) => campo).sort()).toEqual(shown.toSorted())
+  }
 })
 
 /** Not the value of a healthy notice. */
-function otherValue({ type, presence, values }: ContractField): unknown {
-  if (presence !== 'always') return undefined
+function otherValue({ type, values }: ContractField): unknown {
   if (values.length > 0) return values[0]
   if (type === 'boolean') return true
+  if (type === 'number (double)') return 4321.5
   return isMoment(type) ? '2027-01-01T12:00:00Z' : 'Outro'
 }
 

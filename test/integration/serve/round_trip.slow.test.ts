@@ -6,6 +6,7 @@ import { generateWorld } from '#src/sandbox/generate.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
+import { fieldsBelow } from '#test/support/contract_tables.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { expectRoundTrip } from '#test/support/round_trip.ts'
 import { serveApi } from '#test/support/serve.ts'
@@ -16,6 +17,13 @@ const NOTICES = Number(process.env.ROUND_TRIP ?? 300)
 
 test('a synced synthetic world is served unchanged, and a second worker gets the same tables', async () => {
   const world = generateWorld({ seed: 7, company: 'acme', notices: NOTICES, start: new Date() })
+  // Otherwise nothing would show that such a field is stored and served.
+  const sent = new Set(world.ids().flatMap(id => Object.keys(world.entry(id)?.edital ?? {})))
+  expect([...sent].sort()).toEqual(
+    fieldsBelow('Notice')
+      .map(({ name }) => name)
+      .sort(),
+  )
   const company = await startCompany(world)
   await company.syncHere()
   await expectRoundTrip(company)
