@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { systemCode } from '#src/platform/errors.ts'
+import { CACHE, replaceCached } from './cached.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
-const CACHE = join(import.meta.dirname, '../../node_modules/.cache')
 const GO: Packages = { 'apt-get': ['golang-go'], dnf: ['golang'], apk: ['go'], brew: ['go'] }
 const BUILD_TIMEOUT_MS = 600_000
 
@@ -22,11 +21,12 @@ export async function obtainGoProgram(path: string, version: string): Promise<st
   if (existsSync(program)) return program
   const go = (await findOnPath(['go'])) ?? (await installGo(name))
   say(`Building ${name} ${version} from the Go proxy into node_modules/.cache: some minutes, once.`)
-  await mkdir(directory, { recursive: true })
   try {
-    const env = { ...process.env, GOBIN: directory, GOFLAGS: '' }
-    const options = { env, timeout: BUILD_TIMEOUT_MS, maxBuffer: 64 << 20 }
-    await promisify(execFile)(go, ['install', `${path}@${version}`], options)
+    await replaceCached(directory, async unfinished => {
+      const env = { ...process.env, GOBIN: unfinished, GOFLAGS: '' }
+      const options = { env, timeout: BUILD_TIMEOUT_MS, maxBuffer: 64 << 20 }
+      await promisify(execFile)(go, ['install', `${path}@${version}`], options)
+    })
   } catch (error) {
     throw new Error(`${name} ${version} could not be built: ${reasonOf(error)}.`)
   }

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { copyFile, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { systemCode } from '#src/platform/errors.ts'
+import { CACHE, replaceCached } from './cached.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
-const CACHE = join(import.meta.dirname, '../../node_modules/.cache')
 const JVMS = '/usr/lib/jvm'
 const MAVEN: Packages = { 'apt-get': ['maven'], dnf: ['maven'], apk: ['maven'], brew: ['maven'] }
 const JAVA: Packages = {
@@ -32,20 +32,20 @@ export async function obtainJars(
   if (downloaded === (await readFile(pom, 'utf8'))) return directory
   const maven = (await findOnPath(['mvn'])) ?? (await installMaven())
   say(`Downloading ${name} from Maven Central into node_modules/.cache.`)
-  await mkdir(CACHE, { recursive: true })
-  const unfinished = await mkdtemp(join(CACHE, 'unfinished-'))
   try {
-    const copy = ['dependency:copy-dependencies', `-DoutputDirectory=${unfinished}`, '-DincludeScope=runtime']
-    const options = { timeout: DOWNLOAD_TIMEOUT_MS, maxBuffer: 64 << 20 }
-    await promisify(execFile)(maven, ['--quiet', '--batch-mode', '--file', pom, ...copy], options)
-    await unpack(unfinished)
-    await copyFile(pom, join(unfinished, 'pom.xml'))
-    await rm(directory, { recursive: true, force: true })
-    await rename(unfinished, directory)
+    await replaceCached(directory, async unfinished => {
+      const copy = [
+        'dependency:copy-dependencies',
+        `-DoutputDirectory=${unfinished}`,
+        '-DincludeScope=runtime',
+      ]
+      const options = { timeout: DOWNLOAD_TIMEOUT_MS, maxBuffer: 64 << 20 }
+      await promisify(execFile)(maven, ['--quiet', '--batch-mode', '--file', pom, ...copy], options)
+      await unpack(unfinished)
+      await copyFile(pom, join(unfinished, 'pom.xml'))
+    })
   } catch (error) {
     throw new Error(`${name} could not be downloaded from Maven Central: ${reasonOf(error)}.`)
-  } finally {
-    await rm(unfinished, { recursive: true, force: true })
   }
   return directory
 }

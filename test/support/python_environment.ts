@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises'
+import { copyFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { systemCode } from '#src/platform/errors.ts'
+import { CACHE, replaceCached } from './cached.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
-const CACHE = join(import.meta.dirname, '../../node_modules/.cache')
 const PYTHONS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11']
 const PACKAGES: Packages = {
   'apt-get': ['python3', 'python3-venv'],
@@ -42,24 +42,20 @@ export async function obtainPython(needed: Needed): Promise<string> {
   if (await isInstalled(needed, directory)) return installed
   const python = (await findPython(needed)) ?? (await installPython(needed))
   say(`Installing ${name} from PyPI into node_modules/.cache.`)
-  await mkdir(CACHE, { recursive: true })
-  const unfinished = await mkdtemp(join(CACHE, 'unfinished-'))
   try {
-    await run(python, ['-m', 'venv', unfinished])
-    await run(join(unfinished, 'bin/python'), [
-      ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input'],
-      // Wheels only: nothing is built, so no setup code runs.
-      ...['--require-hashes', '--only-binary', ':all:', '--requirement', requirements],
-    ])
-    await copyFile(requirements, join(unfinished, 'requirements.txt'))
-    await rm(directory, { recursive: true, force: true })
-    await rename(unfinished, directory)
+    await replaceCached(directory, async unfinished => {
+      await run(python, ['-m', 'venv', unfinished])
+      await run(join(unfinished, 'bin/python'), [
+        ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-input'],
+        // Wheels only: nothing is built, so no setup code runs.
+        ...['--require-hashes', '--only-binary', ':all:', '--requirement', requirements],
+      ])
+      await copyFile(requirements, join(unfinished, 'requirements.txt'))
+    })
   } catch (error) {
     throw new Error(
       `${name} could not be installed from PyPI: ${reasonOf(error)}. Check the network, or set PIP_INDEX_URL to a mirror.`,
     )
-  } finally {
-    await rm(unfinished, { recursive: true, force: true })
   }
   return installed
 }
