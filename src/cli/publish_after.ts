@@ -5,8 +5,8 @@ import { counted } from '#src/platform/count.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 
 /**
- * Brings the latest snapshot to the object store, once a command has printed its result. Never throws, and does not
- * change the exit code: the local lake is right, and the next run tries again.
+ * Publishes the latest snapshot to the object store, once a command has printed its result. Never throws, and does not
+ * change the exit code: the local lake is correct, and the next run tries again.
  */
 export async function publishAfter(context: RunContext, log: Logger, what: string): Promise<void> {
   const { settings, signal } = context
@@ -27,7 +27,7 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
       )
   } catch (error) {
     const { message } = explain(error)
-    // Some messages say it already.
+    // Some messages already include this.
     const then = message.includes('The next run publishes') ? '' : ' The next run tries again.'
     warn(`The object store does not have the latest snapshot: ${message}${then}`)
   } finally {
