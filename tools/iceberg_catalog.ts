@@ -61,7 +61,7 @@ export const CLIENT = { id: 'editais', secret: 'secret-of-the-client' }
 const WAREHOUSE = 'bi'
 const MINUTE_MS = 60_000
 
-/** @param has whether the object store has what is at this address. */
+/** @param has whether the object store has an object at this address. */
 export async function startCatalog(has: (address: string) => boolean): Promise<CatalogServer> {
   const server: CatalogServer = {
     uri: '',
@@ -181,7 +181,7 @@ function create({ server, namespaces }: State, namespace: string, body: Json): o
   const key = `${namespace}.${body.name}`
   if (server.tables.has(key)) throw new Refusal(409, 'AlreadyExistsException')
   const { fields } = body.schema as { fields: Json[] }
-  // A catalog gives its own ids.
+  // A catalog assigns its own ids.
   const own = fields.map((field, index) => ({ ...field, id: fields.length - index }))
   const wanted = body['write-order'] as Order
   const ofOrder = wanted.fields.map(field => {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
 /**
- * An S3 server in memory, as strict as a store may be: conditional writes, hashes of bodies, small pages of lists. It
+ * An S3 server in memory, as strict as a store may be: conditional writes, hashes of bodies, small list pages. It
  * checks no signature. `fault` decides about each request before it is carried out.
  */
 

@@ -7,7 +7,7 @@ SELECT company,
   max(updated_at) AS ultimo_em
 FROM editais_ativos
 JOIN analyses USING (company, edital_id)
--- Not nao_recomendado, and no code that is new in the API.
+-- Excludes nao_recomendado, and codes that are new in the API.
 JOIN (
   SELECT codigo AS verdict_recommendation, rotulo AS recomendacao FROM rotulos
   WHERE coluna = 'analyses.verdict_recommendation' AND codigo IN ('participar', 'cautela')

@@ -1,5 +1,5 @@
--- The order of the steps is for speed: a trim of every text costs more than a look at its ends, comparing texts more than
--- comparing hashes, and medians of items that are alone in their group most of all.
+-- The order of the steps is for speed: trimming every text costs more than checking its ends, comparing texts more than
+-- comparing hashes, and medians of items that are alone in their group cost most of all.
 WITH precos AS MATERIALIZED (
   SELECT company, edital_id,
     CASE

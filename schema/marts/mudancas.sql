@@ -1,4 +1,4 @@
--- Compares every list field, as text. updated_at is left out: it moves with every change; and so is what derives from
+-- Compares every list field, as text. Left out are updated_at, which moves with every change, and what derives from
 -- pncp_id. The names of other columns begin with _, so that '^[^_]' selects the fields. Not by *COLUMNS, which DuckDB
 -- before 1.2 cannot read.
 WITH versoes AS (

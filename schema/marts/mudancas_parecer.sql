@@ -26,5 +26,5 @@ FROM vistos
 JOIN (SELECT company, edital_id, orgao, objeto FROM editais) USING (company, edital_id)
 LEFT JOIN pareceres p_de ON p_de.parecer = de
 LEFT JOIN pareceres p_para ON p_para.parecer = para
--- The first verdict of a notice is no change.
+-- The first verdict of a notice is not a change.
 WHERE numero > 1 AND de IS DISTINCT FROM para

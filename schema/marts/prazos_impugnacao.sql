@@ -24,7 +24,7 @@ partes AS (
     -- Days after the publication, whose date is unknown.
     regexp_matches(texto, '\b(apos|depois|a contar|contad[oa]s?|a partir)\b')
       AND NOT regexp_matches(texto, 'antes|anterior|antece|preced|previ') AS depois_da_publicacao,
-    -- Not list_concat, which takes two lists in DuckDB 1.1.
+    -- Not list_concat, which takes only two lists in DuckDB 1.1.
     flatten([
       list_transform(regexp_extract_all(texto, '\b([0-9]{1,2}[/.-][0-9]{1,2}[/.-][0-9]{4})\b', 1),
         lambda d: TRY_CAST(try_strptime(regexp_replace(d, '[.-]', '/', 'g'), '%d/%m/%Y') AS DATE)),
@@ -75,7 +75,7 @@ periodos AS (
 ),
 lidos AS (
   SELECT prazo, lei_nomeada, datas,
-    -- Every law counts business days, so plain days are business days, too; they also give the earlier day.
+    -- Every law counts business days, so plain days are business days, too, which also gives the earlier day.
     CASE periodo WHEN 'uteis' THEN numero WHEN 'lei' THEN da_lei.dias END AS uteis,
     CASE periodo WHEN 'corridos' THEN numero END AS corridos,
     CASE periodo WHEN 'horas' THEN horas END AS horas,
@@ -90,7 +90,7 @@ lidos AS (
 ),
 editais_lidos AS (
   SELECT * EXCLUDE (datas),
-    -- A date that is not shortly before the session is another one: of the publication, or of the session itself.
+    -- A date that is not shortly before the session is not the deadline, but that of the publication or of the session.
     list_max(list_filter(datas,
       lambda d: coalesce(d < data_sessao_dia AND d >= data_sessao_dia - 30, d BETWEEN DATE '2010-01-01' AND DATE '2060-12-31')
     )) AS data

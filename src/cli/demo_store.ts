@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Environment } from '#config/settings.ts'
 import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
 
-/** An object store for the demonstration, on this machine alone. */
+/** An object store for the demonstration, only on this machine. */
 export type DemoStore = {
   /** The program that serves it. */
   readonly program: string

@@ -51,7 +51,7 @@ export async function prompt(asked: Asked): Promise<void> {
   terminal.on('history', lines => {
     saved = saved.then(() => writeHistory(history, lines))
   })
-  // What was typed while a query ran stays in the line, with the cursor behind it.
+  // What was typed while a query ran stays in the line, with the cursor after it.
   const show = () => {
     terminal.setPrompt(statements.begun === '' ? PROMPT : MORE)
     terminal.prompt(true)
@@ -70,7 +70,7 @@ export async function prompt(asked: Asked): Promise<void> {
     statements.clear()
     process.stdout.write('^C\n')
     if (answers.cancel()) return
-    // As Ctrl-E and Ctrl-U: the whole line.
+    // Clears the whole line, as Ctrl-E and Ctrl-U do.
     terminal.write(null, { ctrl: true, name: 'e' })
     terminal.write(null, { ctrl: true, name: 'u' })
     show()
@@ -82,7 +82,7 @@ export async function prompt(asked: Asked): Promise<void> {
   await Promise.all([answers.giveAll(), saved])
 }
 
-/** Answers statements, one after another. */
+/** Runs statements, one after another. */
 class Answers {
   readonly #asked: Asked
   readonly #statements: Statements
@@ -112,7 +112,7 @@ class Answers {
     return true
   }
 
-  /** A statement that has not begun yet does not notice one interrupt. */
+  /** Interrupts again and again: a statement that has not begun yet misses the first interrupt. */
   async #untilEnded(answering: Promise<void>): Promise<void> {
     const again = setInterval(() => {
       if (this.#isCancelled) this.#asked.db.interrupt()
@@ -139,7 +139,7 @@ class Answers {
 
 /** Turns lines into statements and commands of the prompt. */
 class Statements {
-  /** The lines of a statement that has no end yet. */
+  /** The lines so far of an unfinished statement. */
   begun = ''
   #waiting: string[] = []
 
@@ -218,6 +218,6 @@ async function writeHistory(path: string, lines: readonly string[]): Promise<voi
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     await writeFile(path, `${lines.join('\n')}\n`, { mode: PRIVATE_FILE })
   } catch {
-    // A home that is not writable is no reason to stop.
+    // A home directory that is not writable must not end the prompt.
   }
 }

@@ -6,10 +6,11 @@ import { holdingStore, type Listener } from './open.ts'
 type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>
 
 /**
- * Brings the latest snapshot to the object store, after a run and without holding the company: the next run may begin.
- * @returns null if it has what it should have now: there is no object store, or LAKE_PUBLISH_INTERVAL has not passed.
+ * Publishes the latest snapshot to the object store, after a run and without holding the company: the next run
+ * may begin.
+ * @returns null if nothing is due: there is no object store, or LAKE_PUBLISH_INTERVAL has not passed.
  * @throws RemoteError if the store refuses, and FatalError if another process publishes for too long. What is
- *   missing is remembered: the local lake is right, and the next attempt brings it.
+ *   missing is remembered: the local lake is correct, and the next attempt publishes it.
  */
 export async function publishBehind(
   context: Publishing,

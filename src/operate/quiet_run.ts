@@ -34,9 +34,9 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
     paths,
     settings,
     now,
-    // As often as a snapshot is due that shows only runs.
+    // A snapshot that shows only runs is due this often.
     maxAgeMs: RUNS_ONLY_INTERVAL_MS,
-    // A failing API is for the run, which waits and retries as it is set to.
+    // A failing API is left to the run, which waits and retries as configured.
     openApi: async () => ({ concurrency: api.concurrency, list: api.listBriefly, close: async () => {} }),
     signal,
   }).catch(error => {
@@ -58,7 +58,7 @@ export async function quietRun(context: SyncContext): Promise<RunResult | null> 
  * exactly its readers.
  */
 async function guard({ paths }: RunContext): Promise<void> {
-  // Without a warehouse, a run makes one in its place.
+  // If there is no warehouse, a run creates one.
   if (existsSync(paths.warehouse))
     for (const path of [paths.warehouse, `${paths.warehouse}.wal`]) refuseStrange(path)
   await sealedSegments(paths.raw)

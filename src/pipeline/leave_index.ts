@@ -18,7 +18,7 @@ const NEXT_RUN: SyncRequest = {
   allowMassDelete: false,
 }
 
-/** What a run has to show for an index: the pages of a list that was whole in one pass, and everything stored. */
+/** What a run needs to leave an index: the pages of a list that was whole in one pass, and everything stored. */
 export type Leaving = {
   readonly report: RunReport
   readonly pages: readonly ShownPage[]

@@ -102,14 +102,14 @@ async function fileOf(path: string): Promise<string | null> {
   )
 }
 
-/** Without what changes no data: where `ask` looks for questions depends on the working directory. */
+/** Omits settings that affect no data: where `ask` looks for questions depends on the working directory. */
 function basisOf({ logLevel: _, questionsDir: __, ...settings }: Settings): string {
   return hashOf(JSON.stringify([programHash(), settings]))
 }
 
 let program: string | null = null
 
-/** Changes with the program's version, its dependencies' and its tables: then the next run may rebuild the warehouse. */
+/** Changes with the program's version, its dependencies and its tables: then the next run may rebuild the warehouse. */
 function programHash(): string {
   program ??= hashOf(
     JSON.stringify([

@@ -15,7 +15,7 @@ export type LookContext = {
   readonly paths: CompanyPaths
   readonly settings: Settings
   readonly now: () => Date
-  /** After a run, looks may replace the next ones for this long. */
+  /** For this long after a run, looks may replace the next runs. */
   readonly maxAgeMs: number
   /** Called only if a look is worth a request; null while another process holds the company. */
   readonly openApi: () => Promise<LookApi | null>
@@ -97,7 +97,7 @@ async function compareList(api: LookApi, index: ListIndex, signal: AbortSignal):
 type Known = {
   /** Pages by the hash of their bytes: the same bytes need not be parsed again, nor compared. */
   readonly pages: ReadonlyMap<string, ShownPage>
-  /** Those that were shown again. */
+  /** The known pages that were shown again. */
   readonly seenPages: Set<ShownPage>
   /** The ids that other pages showed. */
   readonly seen: Set<string>

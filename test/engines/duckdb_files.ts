@@ -13,7 +13,7 @@ import { type Result, reasonOf } from './result.ts'
 
 /** The oldest DuckDB that reads what is published. */
 const OLDEST = '1.1.3'
-/** Their values depend on the present moment. */
+/** Their values depend on the current time. */
 const MOVING: ReadonlySet<string> = new Set(['frescor', 'passagens_por_fase', 'funil', 'tempo_por_fase'])
 
 type Contents = Readonly<Record<string, { readonly rows: number; readonly values: string }>>
@@ -35,7 +35,7 @@ export async function* testDuckDbFiles(servers: Servers, directory: string): Asy
   yield await compare('a moved snapshot', expected, python, [join(moved, 'catalog.duckdb'), place])
 }
 
-/** What a company published, elsewhere than where it was: as an exported file, and as a snapshot. */
+/** What a company published, as an exported file and as a snapshot that was moved. */
 async function publish(servers: Servers, directory: string): Promise<{ exported: string; moved: string }> {
   const { url, key } = await servers.startSandbox()
   const data = join(directory, 'data')
@@ -48,7 +48,7 @@ async function publish(servers: Servers, directory: string): Promise<{ exported:
   return { exported, moved }
 }
 
-/** By the DuckDB of this program. */
+/** As this program's DuckDB reads it. */
 async function contentsOf(path: string): Promise<Contents> {
   const db = await Database.open(path, { readOnly: true })
   try {

@@ -11,8 +11,8 @@ import type { Result } from './result.ts'
 
 const program = new Command('npm run test:engines --')
   .description('Reads everything that is published with other engines, and compares every value.')
-  .option('--snapshots <count>', 'publish this many snapshots under a reader', wholeNumber(1), 10)
-  .option('--heavy', 'read with Trino and Spark, too: 1.2 GB to download once')
+  .option('--snapshots <count>', 'publish this many snapshots while a reader reads', wholeNumber(1), 10)
+  .option('--heavy', 'read with Trino and Spark, too: downloads 1.2 GB once')
   .option('--counts <file>', 'write the number of passed and failed readings as JSON')
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))

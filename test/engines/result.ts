@@ -1,4 +1,4 @@
-/** One reading with an engine: wrong are lines for the terminal. */
+/** One reading with an engine; `wrong` has lines for the terminal. */
 export type Result = { readonly title: string; readonly wrong: readonly string[] }
 
 /** Python prints a trace before the error, and DuckDB the place in the SQL after it. */

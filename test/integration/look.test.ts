@@ -57,7 +57,7 @@ describe('a look at a list that shows what the last run saw', () => {
     expect(await company.syncHere()).toMatchObject({ unchanged: 30, changed: 0, loaded: 0 })
   })
 
-  it('counts as a good run, until a run says more', async () => {
+  it('counts as a good run, until a run reports more', async () => {
     const { environment, syncHere: run, faults } = await startSettled()
     const paths = pathsOf(environment)
     const before = await readState(paths)
@@ -83,7 +83,7 @@ describe('a look leaves the list to a run', () => {
   it.each<[string, (company: SyncedCompany) => unknown]>([
     ['a notice is new', ({ world }) => world.put(bareNotice(999))],
     ['a notice changed', ({ world }) => world.update(idOf(1), { edital: { objeto: 'Outro' } })],
-    ['only its updated_at did', ({ world }) => world.update(idOf(1), { updatedAt: NOON })],
+    ['only its updated_at changed', ({ world }) => world.update(idOf(1), { updatedAt: NOON })],
     ['a notice is gone', ({ world }) => world.remove(idOf(2))],
     ['a notice cannot be used', ({ world }) => world.update(idOf(1), { edital: { created_at: 'ontem' } })],
     ['the total is wrong', ({ faults }) => Object.assign(faults, { plan: [{ fault: 'total', by: 1 }] })],
@@ -185,7 +185,7 @@ describe('a look requests nothing', () => {
     expect(company.sandbox.requests.total).toBe(0)
   })
 
-  it('if a setting changed that a run follows, but not if it only concerns the log', async () => {
+  it('if a setting that affects runs changed, but not one that only concerns the log', async () => {
     const { environment } = await startSettled()
     for (const changed of [
       { SOURCE_TIMEZONE: 'America/Manaus' },
@@ -218,7 +218,7 @@ describe('a look requests nothing', () => {
 })
 
 describe('a run leaves no index', () => {
-  it('if an analysis failed, and one again when it succeeds', async () => {
+  it('if an analysis failed, but leaves one again when it succeeds', async () => {
     const company = await startCompany(notices(1, 6))
     company.faults.plan = [{ fault: 'status', status: 500, kinds: ['analysis'], ids: [idOf(1)] }]
     await company.syncHere()

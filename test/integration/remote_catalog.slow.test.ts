@@ -79,7 +79,7 @@ test('a catalog gets all tables in one transaction, and keeps earlier snapshots 
   const second = await latestLocal(environment)
   for (const snapshot of [first, second]) await expectEqual(s3, catalog, { environment, snapshot })
   expect(commits(catalog)).toHaveLength(2)
-  // The time of a snapshot leads to what its tag names.
+  // The time of a snapshot finds the same as its tag.
   const at = Date.parse(latestOf(s3).published_at ?? '')
   for (const name of PUBLISHED) {
     const table = tableOf(catalog, name)
@@ -87,7 +87,7 @@ test('a catalog gets all tables in one transaction, and keeps earlier snapshots 
     expect([name, timed?.['snapshot-id']]).toEqual([name, idOf(table, second)])
     expect(latestOf(s3).catalog?.[name]).toBe(idOf(table, second))
   }
-  // Its own ids, and no metadata of ours.
+  // The catalog has its own ids, and no metadata of ours.
   const fields = tableOf(catalog, 'editais').schemas[0]?.fields
   expect(fields?.[0]?.id).toBeGreaterThan(1)
   const { orders, defaultOrder } = tableOf(catalog, 'editais')
@@ -181,7 +181,7 @@ test('after a lost answer the publish checks whether it was committed', async ()
   expect(tableOf(catalog, 'editais').snapshots).toHaveLength(3)
 })
 
-test('tables of others are left alone', async () => {
+test('tables that are not ours are left alone', async () => {
   const { catalog, environment, syncHere, rename, status, lake } = await startWithCatalog()
   await syncHere()
   const table = tableOf(catalog, 'editais')
@@ -262,7 +262,7 @@ test.each([
   ['tables/editais', 200, '{"metadata": {"table-uuid": 7}}', /\(the metadata of a table\)/],
   ['config', 302, '', /redirects \(302\)/],
   ['config', 418, '{"error": {"message": "\\u001b[31mred\\nline"}}', /\(418\): \[31mred line\.\n/],
-])('a strange answer to %s is one sentence: %s %s', async (path, status, body, message) => {
+])('a malformed answer to %s is reported in one sentence: %s %s', async (path, status, body, message) => {
   const { catalog, lake, syncHere } = await startWithCatalog()
   catalog.fault = request => (request.path.endsWith(path) ? { status, body } : null)
   expect(await syncHere()).toMatchObject({ status: 'ok' })

@@ -26,7 +26,7 @@ function actionsOf(s3: S3Server, table: string, version: number): Action[] {
   return lines.map(line => JSON.parse(line) as Action)
 }
 
-/** As a reader does it: every commit up to this version. */
+/** As a reader finds them: by every commit up to this version. */
 function filesOf(s3: S3Server, table: string, version: number) {
   const present = new Map<string, number>()
   for (let each = 0; each <= version; each += 1)
@@ -39,7 +39,7 @@ function filesOf(s3: S3Server, table: string, version: number) {
 
 type Versions = Readonly<Record<string, number>>
 
-/** In the versions that `latest.json` named when this snapshot was the latest. */
+/** At the versions that `latest.json` named when this snapshot was the latest. */
 async function expectEqual(
   s3: S3Server,
   { environment, snapshot, versions }: { environment: Environment; snapshot: string; versions: Versions },
@@ -49,7 +49,7 @@ async function expectEqual(
   )
 }
 
-/** What a reader of all tables at once begins with. */
+/** Where a reader of all tables begins. */
 async function stateOf(s3: S3Server, environment: Environment) {
   const snapshot = await latestLocal(environment)
   expect(latestOf(s3)).toMatchObject({ snapshot, pending: null })
@@ -69,7 +69,7 @@ test('both formats name the same files, and earlier versions stay readable', asy
   await syncHere()
   const second = await stateOf(s3, environment)
   expect([first.versions.editais, second.versions.editais]).toEqual([0, 1])
-  // One time of all tables that changed; a table that did not has no new version.
+  // One time for all tables that changed; an unchanged table has no new version.
   const times = PUBLISHED.map(table => actionsOf(s3, table, second.versions[table] ?? 0)[0]?.commitInfo)
   expect(new Set(times.map(info => info?.inCommitTimestamp)).size).toBe(2)
   expect(second.versions.fases).toBe(0)
@@ -129,7 +129,7 @@ test('a checkpoint takes the place of the commits before it, which a vacuum remo
     '11.json',
     '_last_checkpoint',
   ])
-  // By the checkpoint, because the commits are gone.
+  // From the checkpoint, because the commits are gone.
   expect(await lake('verify')).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('Everything is there.'),
@@ -142,7 +142,7 @@ test('a checkpoint takes the place of the commits before it, which a vacuum remo
   expect(latestOf(s3).delta?.editais).toBe(12)
 })
 
-test('an answer that is lost, a conflict and a slow-down change nothing', async () => {
+test('a lost answer, a conflict and a slow-down change nothing', async () => {
   const { s3, environment, syncHere } = await startRemote(DELTA)
   const seen = new Map<string, number>()
   s3.fault = ({ method, key }) => {
@@ -178,7 +178,7 @@ test('a publish that ends between two tables is finished by the next run', async
   expect(snapshots.slice(1)).toEqual([second, third.snapshot])
 })
 
-test('a commit of another program stops the publish with one sentence, and the run goes on', async () => {
+test('a commit by another program stops the publish with one message, and the run goes on', async () => {
   const { s3, environment, syncHere, world } = await startRemote(DELTA)
   await syncHere()
   const bytes = Buffer.from('{"commitInfo":{"timestamp":1,"operation":"OPTIMIZE"}}\n')
@@ -190,7 +190,7 @@ test('a commit of another program stops the publish with one sentence, and the r
   )
 })
 
-test('formats can be added and left later, and a lost latest.json is made again from the tables', async () => {
+test('formats can be added and removed later, and a lost latest.json is made again from the tables', async () => {
   const { s3, environment, syncHere, world, lake } = await startRemote()
   const settings = environment as { LAKE_FORMATS?: string }
   await syncHere()

@@ -37,7 +37,7 @@ async function expectEqual(s3: S3Server, environment: Environment, snapshot: str
   })
 }
 
-/** In all tables, one time for a snapshot, and its tag. */
+/** The times of a snapshot, found by its tag in each table. */
 function timesOf(s3: S3Server, snapshot: string): number[] {
   return Object.keys(latestOf(s3).iceberg ?? {}).map(table => {
     const { refs, snapshots } = metadataOf(s3, table)
@@ -93,7 +93,7 @@ test('if the store is down, the local lake is correct, the problem is shown, and
   expect((await runShared(['status'], environment)).stdout).toMatch(/^Store {5}has this snapshot$/m)
 })
 
-test('an answer that is lost, a conflict and a slow-down change nothing', async () => {
+test('a lost answer, a conflict and a slow-down change nothing', async () => {
   const { s3, environment, syncHere } = await startRemote()
   const seen = new Map<string, number>()
   s3.fault = ({ method, key }) => {
@@ -133,7 +133,7 @@ test('a publish that ends between two tables is finished by the next run, with i
   expect(timesOf(s3, third).every(Number.isFinite)).toBe(true)
 })
 
-test('a commit of another program stops the publish with one sentence, and the run goes on', async () => {
+test('a commit by another program stops the publish with one message, and the run goes on', async () => {
   const { s3, environment, syncHere, world, lake } = await startRemote()
   await syncHere()
   const metadata = metadataOf(s3, 'editais')
@@ -242,7 +242,7 @@ test('the doctor finds a store that is behind, cannot be reached, or lets two ra
   })
 })
 
-test('with an interval, snapshots wait for it, and are then published although nothing is new', async () => {
+test('with an interval, snapshots wait for it, and are then published even if nothing is new', async () => {
   const { s3, environment, syncHere, world, lake } = await startRemote({ LAKE_PUBLISH_INTERVAL: '1h' })
   await syncHere()
   const first = latestOf(s3).snapshot
@@ -264,12 +264,12 @@ test('with an interval, snapshots wait for it, and are then published although n
   expect(latestOf(s3).snapshot).toBe(await latestLocal(environment))
   world.update(world.ids()[0] as string, { edital: { objeto: 'Mais um' } })
   await syncHere()
-  // By hand it does not wait.
+  // A manual publish does not wait.
   expect(await lake('publish')).toMatchObject({ code: 0, stdout: expect.stringContaining('Published') })
   expect(latestOf(s3).snapshot).toBe(await latestLocal(environment))
 })
 
-test('what is lost or cut in the store is found', async () => {
+test('objects that are lost or cut short in the store are found', async () => {
   const { s3, lake, syncHere } = await startRemote()
   await syncHere()
   const keys = [...s3.objects.keys()].filter(key => key.includes('/editais/data/')).sort()
@@ -286,12 +286,12 @@ test('what is lost or cut in the store is found', async () => {
 
 test.each([
   [
-    'a bucket that is not there',
+    'a missing bucket',
     { LAKE_URL: 's3://other/bi' },
     /there is no such bucket\. Create it, or correct LAKE_URL\./,
   ],
   [
-    'a key file that is not there',
+    'a missing key file',
     { S3_ACCESS_KEY_ID_FILE: '/nowhere/id' },
     /S3_ACCESS_KEY_ID_FILE: \/nowhere\/id cannot be read \(ENOENT\)/,
   ],

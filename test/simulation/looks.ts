@@ -21,7 +21,7 @@ const KEPT_PASTS = 4
 
 type Past = ReadonlyMap<string, Entry>
 
-/** Remembers the company as it is now: it may become so again. */
+/** Remembers the company as it is now: it may return to this state. */
 export function rememberPast({ company, pasts }: Play): void {
   pasts.push(pastOf(company.world))
   if (pasts.length > KEPT_PASTS) pasts.shift()

@@ -10,7 +10,7 @@ export type Project = {
 }
 
 type Citation = {
-  /** As it stands there. */
+  /** As written there. */
   readonly text: string
   readonly at: number
   /** Why it leads nowhere; null if it leads somewhere. */
@@ -195,7 +195,7 @@ function commentsOf(text: string): string {
     .join('\n')
 }
 
-/** GitHub's anchors: lower case, no punctuation, a hyphen for each space, a number behind what was there before. */
+/** GitHub's anchors: lower case, no punctuation, a hyphen for each space, a number after a repeated one. */
 export function slugsOf(document: string): ReadonlySet<string> {
   const slugs = new Set<string>()
   for (const heading of headingsOf(document)) {

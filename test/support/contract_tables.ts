@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 /**
  * The tables of docs/contract.md as data. What tests expect of documents comes from here: the contract is written by
- * hand, and knows nothing of `schema/`.
+ * hand, and does not depend on `schema/`.
  */
 
 const CONTRACT = readFileSync(new URL('../../docs/contract.md', import.meta.url), 'utf8')
@@ -72,6 +72,6 @@ export function namesBelow(heading: string, isWanted: (type: string) => boolean)
 export const isMoment = (type: string) => type === 'string, date-time'
 /** Published as JSON text. */
 export const isJson = (type: string) => type === 'object (free-form)' || type === 'array of string'
-/** One value of JSON that is no time. */
+/** One JSON value that is not a time. */
 export const isScalar = (type: string) =>
   /^(string(, enum)?|number( \(double\))?|integer|boolean)$/.test(type)

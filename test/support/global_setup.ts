@@ -57,7 +57,7 @@ async function obtain(): Promise<SuiteRedis | null> {
   return redis
 }
 
-/** Vitest would print a stack trace for what the user can put right. No test has begun yet. */
+/** Vitest would print a stack trace for a mistake that the user can correct. No test has begun yet. */
 function endPlainly(error: unknown): never {
   if (!(error instanceof FatalError)) throw error
   const { message, exitCode } = explain(error)

@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { create, type ObjectStore } from '#src/store/remote/objects.ts'
 
-/** What a publish needs from an object store. Every server that tests use must pass: our own server proves nothing. */
+/** What a publish needs from an object store. Every server that tests use must pass: our own alone proves nothing. */
 
 export type Check = {
   readonly title: string
@@ -80,7 +80,7 @@ export const CONFORMANCE: readonly Check[] = [
     },
   },
   {
-    title: 'what is not there is null, and its removal is no error',
+    title: 'a missing object is null, and removing it is not an error',
     async check(store) {
       same('object', await store.get('nothing/here'), null)
       await store.remove(['nothing/here'])

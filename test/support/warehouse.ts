@@ -44,7 +44,7 @@ export type SetAside = {
   readonly resolvedAt?: string
 }
 
-/** A warehouse in memory, gone after the test. */
+/** A warehouse in memory, removed after the test. */
 export type WarehouseCase = {
   readonly db: Database
   readonly rows: RowFiles

@@ -7,7 +7,7 @@ let last: Promise<unknown> = Promise.resolve()
 
 /**
  * Runs `work` with an empty database in memory, one after another: this test worker opens it once, because that takes
- * longer than most queries. `work` leaves it as it was.
+ * longer than most queries. `work` must leave it unchanged.
  */
 export function inWorkerDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
   opened ??= Database.open(':memory:', { threads: 1 })

@@ -6,7 +6,7 @@ import { identifier } from '#src/store/warehouse/quoted.ts'
 
 /**
  * All sheets are in memory at once: 20,000 notices take 1.3 GB. Excel's own limit is forty times that, but such a sheet
- * is no longer for people.
+ * is too large for people.
  */
 export const MAX_SHEET_ROWS = 25_000
 /** Excel's limit: a longer text makes it repair the file. */

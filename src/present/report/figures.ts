@@ -32,7 +32,7 @@ export type Freshness = {
   readonly desvios: number
 }
 
-/** Notices in progress by the day of their session: a phase says nothing of it. Values in BRL. */
+/** Notices in progress by the day of their session: a phase does not show it. Values in BRL. */
 export type BySession = {
   /** Today or later. */
   readonly futuras: number
@@ -106,7 +106,7 @@ export type Decision = {
 /** How many notices changed in a way, in the last day and in the last week. */
 export type Change = { readonly mudanca: string; readonly um_dia: number; readonly sete_dias: number }
 
-/** A week from Monday on. */
+/** A week that begins on Monday. */
 export type Week = {
   readonly semana: Date
   readonly novos: number
@@ -170,7 +170,7 @@ export type Stakes = {
   /** Discarded although recommended. */
   readonly descartados: number
   readonly valor_descartados: number
-  /** Recommended and not confirmed, with a session in the weeks that are over. */
+  /** Recommended and not confirmed, with a session in the past weeks. */
   readonly perdidos: number
   readonly valor_perdidos: number
   /** What sessions from today on tie up. */

@@ -17,7 +17,7 @@ import { badge, MAX_OBJECT, nothing, noticeLink, numbers } from './section_parts
 import { more, table } from './table.ts'
 import { verdictName } from './words.ts'
 
-/** The first parts of the report: what to decide, what changed, and the weeks before. */
+/** The first parts of the report: what to decide, what changed, and the past weeks. */
 
 export function decisions({ decisions: { rows, total } }: Figures): Html {
   if (rows.length === 0)

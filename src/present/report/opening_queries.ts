@@ -2,10 +2,10 @@ import type { Database } from '#src/store/warehouse/database.ts'
 import { type Bounded, type Change, type Decision, LIMITS, type Week } from './figures.ts'
 import { readBounded, sumOfValues, TEXT, type Today } from './query_parts.ts'
 
-/** The figures with which the report opens: what to decide, what changed, and where it leads. */
+/** The figures with which the report opens: what to decide, what changed, and the trend. */
 
 /**
- * Notices in progress that need a decision, those that need it first before the others.
+ * Notices in progress that need a decision, the most urgent ones first.
  * @param localNow in the time zone of the notices: a session that has begun needs no decision.
  */
 export async function readDecisions(db: Database, at: Today, localNow: Date): Promise<Bounded<Decision>> {
@@ -38,7 +38,7 @@ export async function readDecisions(db: Database, at: Today, localNow: Date): Pr
   })
 }
 
-/** Each way in which notices change: the name of its row, and a query for the notices and when it was seen. */
+/** Each way in which notices change: the name of its row, and a query for the notices and the time of each change. */
 const CHANGES: readonly (readonly [name: string, sql: string])[] = [
   ['Novos editais', 'SELECT edital_id, created_at AS em FROM editais_ativos'],
   ['Saíram da API', 'SELECT edital_id, deleted_at AS em FROM editais'],
@@ -62,7 +62,7 @@ export async function readChanges(db: Database, now: Date): Promise<Change[]> {
   return rows.map(({ n, um_dia, sete_dias }) => ({ mudanca: CHANGES[n]?.[0] ?? '', um_dia, sete_dias }))
 }
 
-/** The present week and those before it, each from Monday on. */
+/** The current week and the previous ones, each from Monday on. */
 export async function readWeeks(db: Database, at: Today): Promise<Week[]> {
   const weekOf = (day: string) => `date_trunc('week', ${day})::DATE`
   return await db.rows<Week>(

@@ -67,7 +67,7 @@ ${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`
   }
 }
 
-/** A session has begun; one without a time of day is not over before its day is. */
+/** A session is over once it has begun; one without a time of day, when its day is over. */
 function isOver(session: Date, localNow: Date): boolean {
   return timeOfDay(session) !== null && session < localNow
 }

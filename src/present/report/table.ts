@@ -27,7 +27,7 @@ export function table<T>({ caption, columns, rows }: Options<T>): Html {
   // Everything else becomes cards on a phone.
   const small =
     columns.length <= MAX_COLUMNS_ON_A_PHONE && columns.slice(1).every(({ kind }) => kind === 'number')
-  // Rows of numbers are lower in print.
+  // Rows of numbers are less tall in print.
   const numeric = columns.slice(1).every(({ kind }) => kind === 'number')
   // Long texts need the full width even on a tablet.
   const listed = columns.slice(1).some(({ kind }) => kind === 'wide')

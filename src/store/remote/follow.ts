@@ -24,8 +24,8 @@ export type FollowRequest = {
 }
 
 /**
- * Brings the latest snapshot of the lake to the object store, and remembers the outcome. Runs may go on meanwhile: the
- * snapshot that is read is kept. The caller holds the company's lock for the object store.
+ * Publishes the latest snapshot of the lake to the object store, and remembers the outcome. Runs may go on meanwhile:
+ * the snapshot that is read is kept. The caller holds the company's lock for the object store.
  * @throws RemoteError if the store refuses, and FatalError if nothing was published locally.
  */
 export async function publishLatest(request: FollowRequest): Promise<RemotePublished> {
@@ -109,7 +109,7 @@ async function stateBefore(path: string): Promise<Omit<RemoteState, 'tried_at'>>
   return isDead ? { ...before, error: 'The publish was interrupted.', behind_since: before.tried_at } : before
 }
 
-/** With the object store, and a company's tables there. */
+/** Opens the object store and a company's tables there, for as long as `use` takes. */
 export async function withTables<T>(
   settings: RemoteLakeSettings,
   company: string,

@@ -12,7 +12,7 @@ export type RemoteFile = { readonly path: string; readonly rows: number; readonl
 
 export type Commit = {
   readonly table: RemoteTable
-  /** All files that the table is to have. */
+  /** All files that the table should have. */
   readonly files: readonly RemoteFile[]
   /** The lake's snapshot, and its time, which is the same in all tables and later than that of the previous one. */
   readonly snapshot: string

@@ -8,11 +8,11 @@ import { type Manifest, type MartFiles, snapshotsDirectory } from '../lake/manif
 import { writeMarts } from '../lake/mart_files.ts'
 
 /**
- * The marts of snapshots that do not have them as files: made when a snapshot is brought to the object store, so that
+ * The marts of snapshots that do not have them as files: made when a snapshot is published to the object store, so that
  * no run takes longer for it. Kept until the next one is there, because marts computed again may be of another day.
  */
 
-/** Where the snapshot's files are, and its marts. */
+/** Where the snapshot's files and its marts are. */
 export type Local = { readonly manifest: Manifest; readonly directory: string; readonly marts: string }
 
 type Places = { readonly lake: string; readonly martsDirectory: string }
@@ -32,7 +32,7 @@ export async function withMarts(
   return { manifest: { ...manifest, marts }, directory, marts: own }
 }
 
-/** What `withMarts` made of this snapshot; null if it is gone. */
+/** The marts that `withMarts` made for this snapshot; null if they are gone. */
 export async function readMarts(directory: string): Promise<MartFiles | null> {
   const text = await readFile(join(directory, 'manifest.json'), 'utf8').catch(() => null)
   return text === null ? null : (JSON.parse(text) as MartFiles)

@@ -24,7 +24,7 @@ export type ObjectStore = {
   close(): void
 }
 
-/** The store, or what is in it, does not let a publish continue. The local lake is not affected. */
+/** A publish cannot continue because of the store or its contents. The local lake is not affected. */
 export class RemoteError extends Error {}
 
 /**

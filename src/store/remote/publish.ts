@@ -49,7 +49,7 @@ const UPLOADS_AT_ONCE = 8
 const COMMITS_AT_ONCE = 32
 
 /**
- * Brings a snapshot of the local lake to the object store: uploads files that are not there, commits each table, then
+ * Publishes a snapshot of the local lake to the object store: uploads missing files, commits each table, then
  * replaces `latest.json`. The next publish finishes an interrupted one, without repeating what is done.
  * @throws RemoteError if the store refuses, or another program wrote there.
  */
@@ -70,7 +70,7 @@ export async function publishRemote(
   const context = { ...request, store, db, uploads }
   if (pending !== null && pending.snapshot !== snapshot) {
     const unfinished = await readManifest(join(snapshotsDirectory(lake), pending.snapshot))
-    // Without its files, for example on another machine, some tables stay one snapshot ahead until the next.
+    // Without its files, for example on another machine, some tables stay one snapshot ahead until the next publish.
     if (unfinished) published = await bring(context, published, await local(unfinished), new Date(pending.at))
   }
   const at = timeAfter(published?.latest ?? null, snapshot, now)
@@ -79,7 +79,7 @@ export async function publishRemote(
   return { snapshot, written, ...uploads }
 }
 
-/** Whether a table got a new version, which it does only if something was missing there. */
+/** Whether a table got a new version, which it does only if it lacked something. */
 function hasChanged(formats: readonly TableKeeper[], before: Latest | undefined, after: Latest): boolean {
   const versions = (latest: Latest | undefined) =>
     formats.flatMap(format => Object.entries(latest?.[format] ?? {}).map(pair => `${format} ${pair}`)).sort()
@@ -92,7 +92,7 @@ type Context = Omit<RemoteRequest, 'manifest' | 'now' | 'local'> & {
   readonly uploads: { uploaded: number; bytesUploaded: number }
 }
 
-/** A table, the files that it is to have, and its present state in each format. */
+/** A table, the files that it should have, and its current state in each format. */
 type Part = {
   readonly table: RemoteTable
   readonly files: readonly File[]
@@ -172,7 +172,7 @@ async function commitPart(
   })
 }
 
-/** Uploads what the tables do not have, a few files at a time. */
+/** Uploads the files that the tables lack, a few at a time. */
 async function uploadFiles(context: Context, company: string, parts: readonly Part[]): Promise<void> {
   const { store, uploads } = context
   const waiting = parts.flatMap(({ table, files, opened }) => {
@@ -197,7 +197,7 @@ type File = RemoteFile & {
   readonly sha256: string
 }
 
-/** Named by their content, and never replaced. */
+/** The files of a table, named by their content and never replaced. */
 function filesOf(table: RemoteTable, { manifest, directory, marts }: Local): File[] {
   const isOf = (path: string) => path.startsWith(`${table.name}/`) || path === martPath(table.name)
   return publishedFiles(manifest)

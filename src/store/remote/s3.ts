@@ -111,7 +111,7 @@ async function uploadFile(
   try {
     return (await unlessRefused(async () => tagOf((await client.send(command)).ETag))) !== null
   } catch (error) {
-    // Some stores refuse an object that is there at once, and close the connection while the file is still being sent:
+    // Some stores refuse an existing object at once, and close the connection while the file is still being sent:
     // then the refusal is lost. The key has the file's hash.
     if (statusOf(error) !== null || !(await isThere())) throw error
     return false
@@ -162,7 +162,7 @@ async function unlessRefused<T>(write: () => Promise<T>): Promise<T | null> {
   })
 }
 
-/** Retries what may pass: lost connections, 409 (another conditional write is under way), 429 and 5xx. */
+/** Retries what may be temporary: lost connections, 409 (another conditional write is under way), 429 and 5xx. */
 async function persistently<T>(settings: S3Settings, what: string, ask: () => Promise<T>): Promise<T> {
   let timeouts = 0
   try {

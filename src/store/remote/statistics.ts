@@ -40,7 +40,7 @@ export async function statisticsOf(
   return columns.map(({ name, type }) => summed(name, type, byName.get(name) ?? []))
 }
 
-/** Of all row groups. A bound is known only if each of them with a value knows its own. */
+/** The statistics of all row groups. A bound is known only if every row group with a value has one. */
 function summed(name: string, type: RemoteType, chunks: readonly Chunk[]): ColumnStatistics {
   const withValues = chunks.filter(({ num_values, nulls }) => nulls === null || nulls < num_values)
   const bound = (side: 'low' | 'high') => {
@@ -65,7 +65,7 @@ function compare(a: Bound, b: Bound): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** DuckDB's text of a bound. */
+/** The bound that DuckDB wrote as text. */
 function parsed(text: string | null, type: RemoteType): Bound | null {
   if (text === null) return null
   switch (type) {
@@ -103,8 +103,8 @@ function instant(text: string): { days: number; micros: bigint } | null {
 const LAST_CODE_POINT = 0x10ffff
 
 /**
- * The beginning of a text, as a bound; as an upper one with its last character raised, so that it is above the text. Null
- * if it has no upper bound of that length.
+ * The beginning of a text, as a bound; an upper bound has its last character raised, so that it is above the text. Null
+ * if the text has no upper bound of that length.
  */
 export function textBound(text: string, side: 'min' | 'max', characters: number): string | null {
   const points = Array.from(text, character => character.codePointAt(0) as number)

@@ -3,7 +3,7 @@ import { type Latest, readLatest, replaceLatest, tableKey, tableNames, type Vers
 import { type ObjectStore, RemoteError } from './objects.ts'
 
 export type Vacuumed = {
-  /** Of the table that had the most of them. */
+  /** Counts of the table that had the most. */
   readonly snapshotsRemoved: number
   readonly snapshotsKept: number
   readonly objectsRemoved: number
@@ -17,7 +17,7 @@ const GRACE_MS = 24 * 3_600_000
 
 /**
  * Removes snapshots that were superseded longer than `keepMs` ago, then the objects that no kept snapshot names, and what
- * dead uploads left. The caller holds the company's lock.
+ * interrupted uploads left. The caller holds the company's lock.
  * @throws RemoteError if nothing was published yet, or a publish must be finished first.
  */
 export async function vacuumRemote(store: ObjectStore, request: VacuumRequest): Promise<Vacuumed> {

@@ -36,7 +36,7 @@ export async function verifyRemote(store: ObjectStore, request: VerifyRequest): 
   return verified
 }
 
-/** By the path below the table. */
+/** Sizes of the data files, by their path below the table. */
 async function sizesOf(store: ObjectStore, directory: string): Promise<ReadonlyMap<string, number>> {
   const sizes = new Map<string, number>()
   for await (const { key, bytes } of store.list(`${directory}/data/`))

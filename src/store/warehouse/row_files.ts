@@ -83,7 +83,7 @@ export class RowFiles {
     return rows
   }
 
-  /** Whether all rows are there: each file, with its size. If not, only a rebuild brings them back. */
+  /** Whether all rows are there: each file, with its size. If not, only a rebuild restores them. */
   async areThere(): Promise<boolean> {
     if (this.#lost > 0) return false
     const sizes = this.#files.map(async file => {
@@ -121,7 +121,7 @@ export class RowFiles {
     this.#settledSegment = segment
   }
 
-  /** Takes those files off the list in which no row counts any more. */
+  /** Removes files from the list if none of their rows counts any more. */
   async #unlist(): Promise<void> {
     const used = await this.#db.rows<{ file: number }>(USED_FILES)
     const numbers = new Set(used.map(({ file }) => file))

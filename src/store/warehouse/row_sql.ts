@@ -82,7 +82,7 @@ export const NEWEST_SEGMENT = `SELECT coalesce(max(version), 0) AS segment FROM 
 
 /**
  * The months that changed after the segment `$since` and whose rows are not exactly those of one file of each table.
- * Their number alone does not show it: as many rows may have come as have left.
+ * Their number alone does not show it: as many rows may have arrived as have left.
  */
 export const UNSETTLED_MONTHS = `
   WITH changed AS (
@@ -100,7 +100,7 @@ export const UNSETTLED_MONTHS = `
   ORDER BY month`
 
 /**
- * The files with rows that count. Analyses without rows are in no file, whichever number they have: it may be that of a
+ * The files with rows that count. Analyses without rows are in no file, whatever number they have: it may be that of a
  * file of another month, which would be listed forever.
  */
 export const USED_FILES = `SELECT DISTINCT file FROM row_places

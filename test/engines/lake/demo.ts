@@ -5,9 +5,9 @@ import { promisify } from 'node:util'
 import type { Servers } from '#test/api/servers.ts'
 import { type Result, reasonOf } from '../result.ts'
 
-/** `npm run demo -- --lake` finds an S3 server, and the lines of Python that it prints work. */
+/** `npm run demo -- --lake` finds an S3 server, and the Python lines that it prints work. */
 export async function testDemo(servers: Servers, directory: string, python: string): Promise<Result> {
-  const title = 'the demo with an object store, and its lines of Python'
+  const title = 'the demo with an object store, and its Python lines'
   const programs = join(directory, 'bin')
   await mkdir(programs)
   await writeFile(join(programs, 'moto_server'), `#!/bin/sh\nexec ${python} -m moto.server "$@"\n`, {

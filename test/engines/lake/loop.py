@@ -1,7 +1,7 @@
 """Reads four tables of a lake together, again and again while snapshots are published, until a file appears.
 
 usage: loop.py, with a JSON object as standard input:
-    endpoint, key_id, secret, bucket, prefix   where the lake is; prefix as far as the tables
+    endpoint, key_id, secret, bucket, prefix   where the lake is; prefix up to the tables
     local                                      the directory of the local lake's snapshots
     stop                                       the file that ends the loop
 Each read is compared with the local snapshot of the same name.
@@ -60,7 +60,7 @@ def iceberg(latest):
         tagged = found.metadata.refs[f"s-{latest['snapshot']}"].snapshot_id
         timed = found.snapshot_as_of_timestamp(round(at.timestamp() * 1000)).snapshot_id
         if tagged != timed:
-            raise ValueError(f"{table}: the tag and the time lead to different snapshots")
+            raise ValueError(f"{table}: the tag and the time name different snapshots")
         return found.scan(snapshot_id=timed).to_arrow()
 
     return joined(read)

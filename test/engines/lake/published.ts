@@ -10,7 +10,7 @@ import type { Served, Servers } from '#test/api/servers.ts'
 
 export const BUCKET = 'lake'
 export const COMPANY = 'acme'
-/** The id of the key and the key alike. */
+/** Both the id of the key and the key. */
 export const SECRET = 'of-the-test'
 
 /** A REST catalog, as readers reach it. */
@@ -23,7 +23,7 @@ export type Catalog = {
   readonly history: boolean
 }
 
-/** What the readers in Python need. */
+/** What the Python readers need. */
 export type Given = {
   readonly endpoint: string
   readonly key_id: string

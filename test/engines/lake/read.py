@@ -1,7 +1,7 @@
 """Reads every table of a lake in an object store with one engine, and compares every value with the local lake's files.
 
 usage: read.py ENGINE, with a JSON object as standard input:
-    endpoint, key_id, secret, bucket, prefix   where the lake is; prefix as far as the tables
+    endpoint, key_id, secret, bucket, prefix   where the lake is; prefix up to the tables
     catalog                                    {uri, warehouse, namespace, history}, or null
     trino                                      its port, if it runs
     spark                                      {version, files: where it wrote what it read}, if it ran
@@ -50,7 +50,7 @@ class Pyiceberg:
         tagged = found.metadata.refs[f"s-{snapshot}"].snapshot_id
         at = next(one for one in found.metadata.snapshots if one.snapshot_id == tagged).timestamp_ms
         if at not in GIVEN["times"].values():
-            raise ValueError(f"its time is {at}, which is that of no snapshot")
+            raise ValueError(f"its time is {at}, which no snapshot has")
         return found.scan(snapshot_id=tagged).to_arrow()
 
 
@@ -171,7 +171,7 @@ class ClickHouseDelta:
 
 
 class Trino:
-    """Rows as Python values, brought into the types of the local files."""
+    """Rows as Python values, converted to the types of the local files."""
 
     def __init__(self, name):
         import trino

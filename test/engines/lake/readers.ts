@@ -9,7 +9,7 @@ import type { Given } from './published.ts'
 
 const AT_ONCE = 2
 
-/** Of engines that run as programs of their own. */
+/** The results or ports of engines that run as separate programs. */
 type Heavy = {
   readonly trino?: number
   readonly spark?: { readonly version: string; readonly files: string }

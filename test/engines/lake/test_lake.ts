@@ -30,11 +30,11 @@ const ENGINES = [
 ]
 const VERSITY = { path: 'github.com/versity/versitygw/cmd/versitygw', version: 'v1.8.0' }
 const CATALOG_ENGINES = ['pyiceberg-catalog', 'duckdb-catalog']
-/** Until the next snapshot has something new. */
+/** After this long, the next snapshot has something new. */
 const WORLD_CHANGES_MS = 3000
 
 type Options = {
-  /** How many are published under a reader. */
+  /** How many are published while a reader reads. */
   readonly snapshots: number
   /** Whether Trino and Spark read, too. */
   readonly heavy?: true
@@ -85,7 +85,7 @@ async function* testCatalogs(about: About, heavy: boolean): AsyncGenerator<Resul
   yield* compareAll(python, CATALOG_ENGINES, reference.given)
   if (heavy) yield* testHeavy(about, catalog, reference)
   const nessie = await lakeAt(about, 'nessie', await startNessie(servers, about))
-  // It shows the present alone, which is compared each time.
+  // It shows only the current state, which is compared each time.
   for (const _ of ['first', 'second']) {
     await nessie.sync()
     for (const snapshot of Object.keys(nessie.given.snapshots)) delete nessie.given.snapshots[snapshot]
@@ -125,7 +125,7 @@ async function startMoto(servers: Servers, python: string): Promise<string> {
   return endpoint
 }
 
-/** The same checks as our own S3 server, which `npm test` uses. */
+/** The same checks that our own S3 server must pass in `npm test`. */
 async function* conformanceOf(name: string, directory: string, endpoint: string): AsyncGenerator<Result> {
   const store: ObjectStore = await openS3(await settingsOf(directory, endpoint, 'conformance'))
   try {
@@ -149,7 +149,7 @@ async function publishTwice({ sync, note }: PublishedLake): Promise<void> {
   await note()
 }
 
-/** A reader that joins four tables in a loop meets every snapshot that it sees as a whole. */
+/** A reader that joins four tables in a loop sees only whole snapshots. */
 async function readWhilePublishing(
   python: string,
   directory: string,

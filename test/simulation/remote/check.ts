@@ -30,7 +30,7 @@ export function latestOf({ s3 }: SimulatedStore): Latest | null {
   return s3.objects.has(LATEST) ? (JSON.parse(bytesAt(s3, LATEST).toString()) as Latest) : null
 }
 
-/** Of the latest snapshots, as long as they are there. */
+/** Remembers the latest snapshots while they are there. */
 export function rememberLocal({ lake, remoteMarts }: CompanyPaths, known: LocalSnapshots): void {
   const directory = join(lake, 'snapshots')
   for (const name of existsSync(directory) ? readdirSync(directory) : []) {
@@ -70,7 +70,7 @@ export async function checkReadable(store: SimulatedStore, local: LocalSnapshots
   if (latest?.snapshot == null) return
   const { snapshot } = latest
   const expected = local.get(snapshot)
-  assertHolds(expected !== undefined, () => `I13: latest.json names ${snapshot}, which never was`)
+  assertHolds(expected !== undefined, () => `I13: latest.json names ${snapshot}, which never existed`)
   for (const [table, files] of expected ?? []) {
     const { iceberg, catalog, delta } = latest
     for (const versions of [iceberg, catalog, delta])
@@ -91,13 +91,16 @@ async function checkIceberg(
   table: string,
 ): Promise<void> {
   const one = snapshots.get(snapshot as string)
-  assertHolds(one !== undefined, () => `I13: ${table} has no tag of ${snapshot}`)
+  assertHolds(one !== undefined, () => `I13: ${table} has no tag for ${snapshot}`)
   if (!one) return
   // Earlier if the table did not change.
-  assertHolds(one.at <= Date.parse(published_at ?? ''), () => `I13: ${table} has a later time of ${snapshot}`)
+  assertHolds(
+    one.at <= Date.parse(published_at ?? ''),
+    () => `I13: ${table} has a later time for ${snapshot}`,
+  )
   // A catalog shows its newest state; a file of metadata is the one that latest.json names.
   if (!catalog || pending === null)
-    assertHolds(one.id === current, () => `I13: the present of ${table} is not ${snapshot}`)
+    assertHolds(one.id === current, () => `I13: the current state of ${table} is not ${snapshot}`)
   checkFiles(store, files, await filesOfList(store.s3, one.list), `${table} of ${snapshot} (Iceberg)`)
 }
 
@@ -117,7 +120,7 @@ function checkFiles({ s3 }: SimulatedStore, expected: Files, present: Files, wha
     const id = `${key} ${s3.objects.get(key)?.tag}`
     if (checked.has(id)) continue
     const hash = createHash('sha256').update(bytes).digest('hex')
-    assertHolds(key.includes(hash), () => `I13: the content of ${key} is another one`)
+    assertHolds(key.includes(hash), () => `I13: the content of ${key} does not match its hash`)
     checked.add(id)
   }
 }

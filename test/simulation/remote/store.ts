@@ -128,7 +128,7 @@ function droppedIf(error: unknown, fault: 'drop' | 'lose') {
   throw error
 }
 
-/** Requests until a store that goes down later is down. */
+/** How many requests a store answers before it goes down later. */
 const UNTIL_DOWN = 60
 
 function drawFault(random: Random, faults: StoreFaults, seen: number) {

@@ -81,7 +81,7 @@ function actionsOf(s3: S3Server, table: string, version: number): Action[] {
   return lines.map(line => JSON.parse(line) as Action)
 }
 
-/** By all commits up to this version; null if the first ones were vacuumed, and a checkpoint stands for them. */
+/** By all commits up to this version; null if the first ones were vacuumed, and a checkpoint replaces them. */
 export function filesOfDelta(s3: S3Server, table: string, version: number): Files | null {
   if (!s3.objects.has(logPath(table, 0))) return null
   const files = new Map<string, number>()

@@ -55,7 +55,7 @@ test('while nothing is new, the schedule only looks: no process, no segment, and
     scraped.get('editais_last_success_timestamp_seconds')?.values['company=acme'],
   ).toBeGreaterThanOrEqual(Date.parse(after?.last_good_at ?? '') / 1000)
 
-  // Whatever is new starts a run.
+  // Anything new starts a run.
   company.world.update(idOf(1), { edital: { objeto: 'Outro' } })
   expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', changed: 1, unchanged: 29 })
   await moreLooks(daemon, 1)
@@ -79,7 +79,7 @@ test('a request gets a run, even if nothing is new', async () => {
   await moreLooks(daemon, 2)
 })
 
-test('there is a run at least as often as is set', async () => {
+test('a run starts at least as often as configured', async () => {
   const { environment } = await startAcme(notices(1, 6), { SYNC_CRON: OFTEN, RUN_AT_LEAST_EVERY: '5s' })
   const daemon = await startDaemon(environment)
   // Without looks, there would be a run every second or two.
@@ -88,7 +88,7 @@ test('there is a run at least as often as is set', async () => {
       const end = runs[index - 1]?.finished_at
       return end ? Date.parse(started_at) - Date.parse(end) : 0
     })
-  await until(() => pauses().some(ms => ms > 4000), { what: 'a run because the one before it is old' })
+  await until(() => pauses().some(ms => ms > 4000), { what: 'a run because the previous one is old' })
   expect(await looksOf(daemon)).toMatchObject({ nothing_new: expect.any(Number) })
 })
 

@@ -19,7 +19,7 @@ import {
 } from '#test/support/warehouse.ts'
 
 const LATER = '2026-11-25T00:00:00.000Z'
-/** Of `noticeEntry(1)`, and where a test moves it to. */
+/** The month of `noticeEntry(1)`, and the one that a test moves it to. */
 const [MONTH, OTHER_MONTH] = ['2026-11', '2026-12']
 const MONTHLY = TABLES.filter(({ files }) => files === 'by_month').map(({ name }) => name)
 const OF_ANALYSES = TABLES.filter(({ document }) => document === 'analysis').map(({ name }) => name)
@@ -31,7 +31,7 @@ async function openLoaded(): Promise<WarehouseCase> {
 }
 
 describe('a notice', () => {
-  it('that is new is stored with when it was first seen, and its version is kept', async () => {
+  it('that is new is stored with the time when it was first seen, and its version is kept', async () => {
     const warehouse = await openApplied(noticeLine(entry, { at: minutesLater(1) }))
     const seen = new Date(minutesLater(1))
     expect(await warehouse.db.rows('SELECT * FROM editais')).toMatchObject([
@@ -55,7 +55,7 @@ describe('a notice', () => {
     expect(await touchedBy(warehouse, 1)).toEqual({ [MONTH]: ['editais', 'edital_versions'] })
   })
 
-  it('that changed replaces its row, keeps when it was first seen, and adds a version', async () => {
+  it('that changed replaces its row, keeps the time when it was first seen, and adds a version', async () => {
     const warehouse = await openApplied(noticeLine(entry))
     await warehouse.apply(noticeLine(noticeEntry(1, { status: 'ready' }), { at: minutesLater(5) }))
     expect(await warehouse.db.rows('SELECT * FROM editais')).toMatchObject([
@@ -128,11 +128,11 @@ describe('an analysis', () => {
       analysis_versions: 1,
     }))
       expect(await warehouse.db.row(`SELECT count(*) AS count FROM ${table}`), table).toEqual({ count })
-    // The state of the notice changed besides.
+    // The state of the notice changed, too.
     expect(await touchedBy(warehouse, 2)).toEqual({ [MONTH]: [...OF_ANALYSES, 'editais'].sort() })
   })
 
-  it('takes the place of the one before, with nothing of that one left but its version', async () => {
+  it('replaces the previous one, of which only the version is left', async () => {
     const other = noticeEntry(2)
     const warehouse = await openApplied(
       ...[entry, other].flatMap(each => [noticeLine(each), analysisLine(each)]),
@@ -170,7 +170,7 @@ describe('an analysis', () => {
     expect(await warehouse.db.row('SELECT count(*) AS count FROM analysis_versions')).toEqual({ count: 1 })
   })
 
-  it('that was received long ago and is usable only now has the time and the place of then', async () => {
+  it('that was received long ago and is usable only now keeps its original time and place', async () => {
     const warehouse = await openApplied(noticeLine(entry))
     await warehouse.apply(noticeLine(noticeEntry(1, { status: 'ready' })))
     await warehouse.apply(analysisLine(entry, { fetched_at: STARTED, fetched_in: 1, at: minutesLater(60) }))
@@ -267,7 +267,7 @@ describe('a run', () => {
     ])
   })
 
-  it('that is the first names the log', async () => {
+  it('names the log if it is the first', async () => {
     const warehouse = await openApplied()
     await warehouse.apply({
       type: 'run_started',
@@ -281,7 +281,7 @@ describe('a run', () => {
 })
 
 describe('a segment', () => {
-  it('is applied with its number and its count of lines', async () => {
+  it('is applied with its number and its line count', async () => {
     const warehouse = await openLoaded()
     await warehouse.apply(goneLine(entry))
     expect(await warehouse.db.rows('SELECT * FROM applied_segments ORDER BY ALL')).toEqual([
@@ -308,7 +308,7 @@ describe('a segment', () => {
     ['a line is missing', goneLine(entry, { seq: 3 })],
     ['a line is there twice', goneLine(entry, { seq: 1 })],
     ['a notice has no id', noticeLine(entry, { edital_id: null })],
-  ])('in which %s is refused whole', async (_, line) => {
+  ])('in which %s is refused completely', async (_, line) => {
     const warehouse = await openLoaded()
     await expect(warehouse.apply(noticeLine(noticeEntry(3)), line)).rejects.toThrow('is damaged')
     expect(await metaOf(warehouse)).toMatchObject({ applied_segment: 1 })

@@ -18,7 +18,7 @@ import {
 } from '#test/support/warehouse.ts'
 
 const LATER = '2026-11-25T00:00:00.000Z'
-/** Of `noticeEntry(1)`. */
+/** The month of `noticeEntry(1)`. */
 const MONTH = '2026-11'
 const entry = noticeEntry(1)
 
@@ -44,7 +44,7 @@ describe('the state of an analysis', () => {
     expect(await stateOf(warehouse, idOf(1))).toBe('pending')
     await warehouse.apply(sameLine(changed))
     expect(await stateOf(warehouse, idOf(1))).toBe('current')
-    // That is published, so it is new data, although the analysis is what it was.
+    // That is published, so it is new data, although the analysis is unchanged.
     expect(await metaOf(warehouse)).toMatchObject({ data_version: 3 })
   })
 
@@ -56,7 +56,7 @@ describe('the state of an analysis', () => {
     expect(await touchedBy(warehouse, 2)).toEqual({ [MONTH]: ['editais'] })
   })
 
-  it('is excluded for the phases of which the last run fetches none, and stays current if it is', async () => {
+  it('is excluded if the last run fetches no analyses of its phase, unless it is current', async () => {
     const all = [
       noticeEntry(1, { status: 'discarded' }),
       noticeEntry(2, { status: 'discarded' }),
@@ -102,7 +102,7 @@ describe('a record that cannot be used', () => {
     )
   }
 
-  it('counts anew with another updated_at', async () => {
+  it('starts counting anew with another updated_at', async () => {
     const warehouse = await openApplied(noticeLine(entry), rejectedLine(entry))
     await warehouse.apply(rejectedLine(entry))
     await warehouse.apply(
@@ -160,7 +160,7 @@ describe('a record that cannot be used', () => {
 
   it('that is resolved is published, even if the analysis is unchanged', async () => {
     const warehouse = await openLoaded()
-    // For a later updated_at, so the state of the notice stays what it is.
+    // For a later updated_at, so the state of the notice stays the same.
     await warehouse.apply(rejectedLine(entry, { updated_at: LATER }))
     await warehouse.apply(sameLine(entry, { at: minutesLater(5) }))
     expect(await stateOf(warehouse, idOf(1))).toBe('current')
@@ -169,7 +169,7 @@ describe('a record that cannot be used', () => {
     expect(await metaOf(warehouse)).toMatchObject({ applied_segment: 4, data_version: 3 })
   })
 
-  it('and that no statement could load is set aside alone, and the rest of its segment is loaded', async () => {
+  it('is set aside alone if no statement could load it, and the rest of its segment is loaded', async () => {
     const warehouse = await openWarehouseCase()
     const poison = noticeLine(noticeEntry(2, { valor_estimado: 'much' }))
     const { setAside } = await warehouse.apply(noticeLine(entry), poison, noticeLine(noticeEntry(3)))

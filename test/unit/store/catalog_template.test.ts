@@ -81,7 +81,7 @@ test('a catalog made from a template equals one made without', async () => {
   })
 })
 
-test('one template serves all companies of a time zone, names none, and is made again if it is damaged', async () => {
+test('one template serves all companies of a time zone, names none of them, and is made again if it is damaged', async () => {
   const directory = await temporaryDirectory()
   await inWorkerDatabase(async db => {
     const whole = (await templateIn(db, ZONE, directory)) as CatalogFile

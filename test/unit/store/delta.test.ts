@@ -10,7 +10,7 @@ const table = (...columns: [name: string, type: RemoteType][]) => ({
   columns: columns.map(([name, type]): RemoteColumn => ({ name, type, comment: name })),
 })
 
-/** Of a file with one column. */
+/** The statistics of a file with one column. */
 function statsOf(type: RemoteType, min: Bound | null, max: Bound | null, nulls: number | null = 0) {
   const statistics = [{ name: 'a', values: 3, nulls, bytes: 10, min, max }]
   const { stats } = add({ path: 'data/x', rows: 3, bytes: 100 }, statistics, table(['a', type]))
@@ -40,7 +40,7 @@ test.each<[RemoteType, Bound | null]>([
   ['DOUBLE', Number.POSITIVE_INFINITY],
   ['BOOLEAN', true],
   ['VARCHAR', null],
-])('a bound that cannot be said in JSON is left out: %s %s', (type, bound) => {
+])('a bound that JSON cannot express is left out: %s %s', (type, bound) => {
   expect(statsOf(type, bound, bound, null)).toEqual({
     numRecords: 3,
     minValues: {},

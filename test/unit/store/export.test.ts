@@ -20,7 +20,7 @@ function fileOf(table: Table, month: string | null): SnapshotFile {
   return { path: `${table.name}/${month ?? 'empty'}.parquet`, month, rows: 1, bytes: 1, sha256: '' }
 }
 
-/** A snapshot that holds what the log said up to a segment. */
+/** A snapshot of the log up to a segment. */
 function snapshotOf(table: Table, applied: number, ...months: readonly (string | null)[]): Manifest {
   const files = months.map(month => fileOf(table, month))
   return { applied_segment: applied, tables: { [table.name]: { files } } } as unknown as Manifest
@@ -77,7 +77,7 @@ describe('the plan of a table', () => {
   })
 })
 
-/** Notices by the month of their `created_at`, with so many versions of their analyses each. */
+/** Notices by the month of their `created_at`, each with this many versions of its analysis. */
 async function openMonths(months: readonly string[], versionsEach = 0): Promise<WarehouseCase> {
   const warehouse = await openWarehouseCase()
   await warehouse.store(
@@ -113,14 +113,14 @@ async function write(
   return { files, snapshot, read: (sql: string) => read(db, snapshot, table, sql) }
 }
 
-/** Asks the table's published files. */
+/** Queries the table's published files. */
 async function read(db: Database, snapshot: string, table: Table, select: string) {
   const files = literal(join(snapshot, table.name, '*.parquet'))
   return await db.rows(`SELECT ${select} FROM read_parquet(${files}, filename = true) ORDER BY ALL`)
 }
 
 describe('the files of a table', () => {
-  it('hold the rows of a month each, with the published columns in their order', async () => {
+  it('hold the rows of one month each, with the published columns in their order', async () => {
     const warehouse = await openMonths(['2026-10', '2026-11', '2026-10'])
     const { files, snapshot, read } = await write(warehouse, editais, ['2026-11', '2026-10'])
     expect(files).toMatchObject([
@@ -175,14 +175,14 @@ describe('the files of a table', () => {
   it.each([
     ['alone', ['2026-09']],
     ['among others', ['2026-09', '2026-10', '2026-11']],
-  ])('are none for a month without rows, %s', async (_, stale) => {
+  ])('do not exist for a month without rows, %s', async (_, stale) => {
     const warehouse = await openMonths(['2026-10', '2026-11'])
     const reused = stale.length === 1 ? (await write(warehouse, editais, ['2026-10', '2026-11'])).files : []
     const { files } = await write(warehouse, editais, stale, { reused, previous: 'snapshot', name: 'next' })
     expect(files.map(({ month }) => month)).toEqual(['2026-10', '2026-11'])
   })
 
-  it('of months that did not change are those of the snapshot before', async () => {
+  it('of months that did not change are those of the previous snapshot', async () => {
     const warehouse = await openMonths(['2026-10', '2026-11'])
     const before = await write(warehouse, editais, ['2026-10', '2026-11'])
     const reused = before.files.filter(({ month }) => month === '2026-11')
@@ -194,13 +194,13 @@ describe('the files of a table', () => {
     expect([first[0] === second[0], first[1] === second[1]]).toEqual([false, true])
   })
 
-  it('are one, with the columns, if there are no rows yet', async () => {
+  it('are one empty file with the columns if there are no rows yet', async () => {
     const { files, read } = await write(await openWarehouseCase(), editais, [])
     expect(files).toMatchObject([{ path: 'editais/empty.parquet', month: null, rows: 0 }])
     expect(await read('company, edital_id')).toEqual([])
   })
 
-  it('are one for a table without months', async () => {
+  it('are one file for a table without months', async () => {
     const warehouse = await openWarehouseCase()
     await warehouse.db.run(`INSERT INTO sync_runs (run_id) VALUES ('r1'), ('r2')`)
     const { files, read } = await write(warehouse, syncRuns, null)
@@ -211,7 +211,7 @@ describe('the files of a table', () => {
     ])
   })
 
-  it('must hold all rows of the table: a month that was not marked as stale is noticed', async () => {
+  it('must hold all rows of the table: a month that was not marked as stale is detected', async () => {
     const warehouse = await openMonths(['2026-10', '2026-11'])
     await expect(write(warehouse, editais, ['2026-10'])).rejects.toThrow(
       'editais: 2 rows in the warehouse, 1 in its files',

@@ -69,7 +69,7 @@ test('a table prefers the order of its notices, or of its first column, and a ne
   ).toEqual([2])
 })
 
-test('a manifest is read as it was written, and the same entries give the same bytes', async () => {
+test('a manifest reads back as it was written, and the same entries give the same bytes', async () => {
   const schema: IcebergSchema = {
     type: 'struct',
     'schema-id': 0,

@@ -25,7 +25,7 @@ async function written(...days: readonly number[]) {
   }
   return {
     directory,
-    /** Names of those that are left. */
+    /** Names of the snapshots that are left. */
     expire: async (now: number | Date, { keepDays = 7, inUse = [] as (string | null)[] } = {}) => {
       const at = typeof now === 'number' ? new Date(onDay(now)) : now
       const left = await removeExpired(directory, manifests, { keepMs: keepDays * DAY_MS, now: at, inUse })
@@ -44,7 +44,7 @@ describe('a snapshot', () => {
     expect(await expire(28)).toEqual(['s2', 's3', 's4'])
   })
 
-  it('stays for exactly as long as it is to be kept', async () => {
+  it('stays for exactly as long as it must be kept', async () => {
     const { expire } = await written(1, 2, 3)
     expect(await expire(9)).toEqual(['s1', 's2', 's3'])
     expect(await expire(new Date(Date.parse(onDay(9)) + 1))).toEqual(['s2', 's3'])
@@ -66,7 +66,7 @@ describe('a snapshot', () => {
     expect(await expire(28)).toEqual(['s2', 's3'])
   })
 
-  it('expires at once if nothing is to be kept', async () => {
+  it('expires at once if nothing must be kept', async () => {
     const { expire } = await written(1, 2, 3)
     expect(await expire(3, { keepDays: 0 })).toEqual(['s2', 's3'])
   })

@@ -117,7 +117,7 @@ describe('rows of analyses', () => {
     }
   })
 
-  it('of another analysis take the place of those before; other months keep their files', async () => {
+  it('of a newer analysis replace the previous ones; other months keep their files', async () => {
     const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER), entryOf(3, NOVEMBER))
     const before = await listRowFiles(warehouse.db)
     const { edital } = entryOf(1, OCTOBER)
@@ -147,7 +147,7 @@ describe('rows of analyses', () => {
     expect(await namesIn(warehouse)).not.toEqual(before)
   })
 
-  it('are written again even if they are as many as before', async () => {
+  it('are written again even if their number is the same', async () => {
     const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER))
     const [before] = await listRowFiles(warehouse.db)
     await warehouse.apply(analysisLine(entryOf(1, OCTOBER)))
@@ -176,7 +176,7 @@ describe('rows of analyses', () => {
     expect(await namesIn(warehouse)).toHaveLength(3)
   })
 
-  it('leave no old file behind if an analysis without rows went from its month to another one', async () => {
+  it('leave no old file behind if an analysis without rows moved to another month', async () => {
     const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, OCTOBER, NONE))
     await warehouse.apply(noticeLine(entryOf(2, NOVEMBER)))
     await settle(warehouse)
@@ -186,7 +186,7 @@ describe('rows of analyses', () => {
     expect(await namesIn(warehouse)).toHaveLength(3)
   })
 
-  it('that are not as many as their analyses have are not written', async () => {
+  it('are not written unless their number is that of their analyses', async () => {
     const warehouse = await openStored(entryOf(1, OCTOBER))
     await warehouse.db.run('UPDATE row_places SET items = 4')
     await expect(warehouse.rows.settle()).rejects.toThrow(
@@ -238,7 +238,7 @@ describe('many rows', () => {
   })
 })
 
-it('rows that were written early and left their month are not published with it, though as many are there', async () => {
+it('rows that were written early and left their month are not published with it, though their number is the same', async () => {
   const half = { requirements: Array.from({ length: 75_000 }, () => ({ title: 'x' })), items: [], alerts: [] }
   const [first, second, third] = [1, 2, 3].map(number => entryOf(number, OCTOBER, half)) as [
     Entry,
@@ -255,10 +255,10 @@ it('rows that were written early and left their month are not published with it,
   expect([idsIn(OCTOBER), idsIn(NOVEMBER)]).toEqual([[idOf(1), idOf(2)], [idOf(3)]])
 })
 
-describe('opened again', () => {
+describe('a warehouse that is opened again', () => {
   const place = ({ rows }: WarehouseCase) => ({ directory: rows.directory, company: 'acme' })
 
-  it('they are there, and what a killed run left is removed', async () => {
+  it('has all rows, and removes what a killed run left', async () => {
     const warehouse = await openSettled(entryOf(1, OCTOBER))
     const before = await namesIn(warehouse)
     await writeFile(join(warehouse.rows.directory, 'items', '000009.parquet'), 'half of some')
@@ -267,7 +267,7 @@ describe('opened again', () => {
     expect(await opened.areThere()).toBe(true)
   })
 
-  it('a changed month has one file of each, even if an analysis without rows has its number', async () => {
+  it('has one file of each table for a changed month, even if an analysis without rows has its number', async () => {
     const warehouse = await openSettled(entryOf(1, OCTOBER), entryOf(2, NOVEMBER, NONE))
     const opened = { ...warehouse, rows: await RowFiles.open(warehouse.db, place(warehouse)) }
     for (const numero_item of [8, 9]) {
@@ -278,7 +278,7 @@ describe('opened again', () => {
     }
   })
 
-  it('they are not there if some were in no file yet', async () => {
+  it('lacks rows if some were in no file yet', async () => {
     const warehouse = await openSettled(entryOf(1, OCTOBER))
     await warehouse.apply(noticeLine(entryOf(2, OCTOBER)), analysisLine(entryOf(2, OCTOBER)))
     expect(await (await RowFiles.open(warehouse.db, place(warehouse))).areThere()).toBe(false)
@@ -287,7 +287,7 @@ describe('opened again', () => {
   it.each([
     ['is missing', (path: string) => rm(path)],
     ['is cut short', (path: string) => truncate(path, 100)],
-  ])('they are not there if one %s', async (_, damage) => {
+  ])('lacks rows if a file %s', async (_, damage) => {
     const warehouse = await openSettled(entryOf(1, OCTOBER))
     await damage(join(warehouse.rows.directory, 'alerts', '000001.parquet'))
     expect(await (await RowFiles.open(warehouse.db, place(warehouse))).areThere()).toBe(false)

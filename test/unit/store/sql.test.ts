@@ -30,7 +30,7 @@ import { temporaryDirectory } from '#test/support/project.ts'
 
 const TIMEZONE = 'America/Sao_Paulo'
 
-/** For tests that leave it as it is. */
+/** For tests that do not change it. */
 let shared: Database
 beforeAll(async () => {
   shared = await Database.open(':memory:', { threads: 1 })
@@ -43,7 +43,7 @@ async function open(): Promise<Database> {
   return db
 }
 
-/** The rows that a table gets out of one document, which DuckDB reads with the types of the columns. */
+/** The rows that a table gets from one document, which DuckDB reads with the types of the columns. */
 async function flattened(table: Table, document: object, db?: Database): Promise<Row[]> {
   const name = table.document === 'notice' ? 'notice' : 'analysis'
   const path = join(await temporaryDirectory(), 'line.ndjson')
@@ -123,7 +123,7 @@ describe('a notice', () => {
     ['2026-11-20T09:00:00.1234567-03:00', '{"data_sessao":"2026-11-20T09:00:00.1234567-03:00"}'],
     ['2026-11-20T09:00:00', '{"data_sessao":"2026-11-20T09:00:00"}'],
     ['2026-11-20', '{"data_sessao":"2026-11-20"}'],
-  ])('at %s keeps what an instant cannot say: %s', async (data_sessao, times_as_sent) => {
+  ])('at %s keeps what an instant cannot express: %s', async (data_sessao, times_as_sent) => {
     expect(await flattened(editais, { ...edital, data_sessao })).toMatchObject([{ times_as_sent }])
   })
 })
@@ -209,7 +209,7 @@ describe('an analysis', () => {
 })
 
 describe('a fingerprint', () => {
-  /** Of a row in which all is NULL but what is set. */
+  /** Fingerprints of a row in which everything is NULL except what is set. */
   async function openPrints() {
     const db = await open()
     for (const sql of createTable(editais)) await db.run(sql)
@@ -254,7 +254,7 @@ describe('the columns', () => {
     expect(exportColumns(analyses, 'acme')).not.toMatch(/"_hash"|"_segment"|"_source_updated_at"/)
   })
 
-  it('that a document gives are named in the order in which they are given', async () => {
+  it('that come from a document are named in its order', async () => {
     const db = await open()
     for (const table of TABLES.filter(({ document }) => document !== 'kept')) {
       const document = table.document === 'notice' ? noticeEntry(7).edital : { ...noticeEntry(7).analysis }

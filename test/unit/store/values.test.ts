@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { Database, type Form, type WrittenRow } from '#src/store/warehouse/database.ts'
 
-/** For tests that leave it as it is. */
+/** For tests that do not change it. */
 let db: Database
 beforeAll(async () => {
   db = await Database.open(':memory:', { threads: 1 })
@@ -26,7 +26,7 @@ async function one(db: Database, expression: string, form: Form): Promise<string
   return value ?? null
 }
 
-/** Written by DuckDB and here alike; as JSON they are strings. */
+/** Written in the same way by DuckDB and here; as JSON they are strings. */
 const TEXTS = [
   ...["DATE '2026-12-10'", "DATE '0044-03-15 (BC)'", "DATE '0001-12-31 (BC)'", "DATE '12026-01-01'"],
   ...["DATE 'infinity'", "DATE '-infinity'"],
@@ -87,13 +87,13 @@ const NESTED = [
   ...['[170141183460469231731687303715884105727::HUGEINT]', '[1.25::DECIMAL(9,2)]', '[true]'],
 ]
 
-it.each(NESTED)('%s is written as the JSON that DuckDB makes of it', async expression => {
+it.each(NESTED)('%s is written as the JSON of DuckDB', async expression => {
   const json = await one(db, `CAST(to_json(${expression}) AS VARCHAR)`, 'text')
   expect(await one(db, expression, 'text')).toBe(json)
   expect(await one(db, expression, 'json')).toBe(json)
 })
 
-it('JSON is one value of the JSON, with all digits, and its own text elsewhere', async () => {
+it('a JSON value is part of the JSON output, with all digits, and its own text elsewhere', async () => {
   const text = '{"a": 1.0,  "b":[9007199254740993, 1e400, "x"]}'
   expect(await one(db, `'${text}'::JSON`, 'text')).toBe(text)
   expect(await one(db, `'${text}'::JSON`, 'json')).toBe('{"a":1.0,"b":[9007199254740993,1e400,"x"]}')

@@ -47,7 +47,7 @@ const TYPES: Readonly<Record<RemoteType, string>> = {
   TIMESTAMP: 'timestamp_ntz',
   DATE: 'date',
 }
-/** Characters of a text in a bound, as Delta's own writers keep them. */
+/** How many characters of a text a bound has, as with Delta's own writers. */
 const TEXT_CHARACTERS = 32
 const DAY_MS = 86_400_000
 

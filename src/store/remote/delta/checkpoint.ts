@@ -9,7 +9,7 @@ import { checkpointPath, hintPath } from './paths.ts'
 export const CHECKPOINT_EVERY = 10
 
 const OPTIONS = 'MAP(VARCHAR, VARCHAR)'
-/** Types of DuckDB for the actions that a checkpoint has. */
+/** DuckDB's types for the actions in a checkpoint. */
 const COLUMNS = {
   protocol:
     'STRUCT("minReaderVersion" INTEGER, "minWriterVersion" INTEGER, "readerFeatures" VARCHAR[], "writerFeatures" VARCHAR[])',
@@ -19,7 +19,7 @@ const COLUMNS = {
   remove: 'STRUCT(path VARCHAR, "deletionTimestamp" BIGINT, "dataChange" BOOLEAN)',
 }
 
-/** @param actions what the table is at this version. */
+/** @param actions the state of the table at this version. */
 export async function writeCheckpoint(
   store: ObjectStore,
   directory: string,

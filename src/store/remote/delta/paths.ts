@@ -17,7 +17,7 @@ export function hintPath(directory: string): string {
   return `${logOf(directory)}_last_checkpoint`
 }
 
-/** Of a commit or a checkpoint; null for anything else. */
+/** The version of a commit or a checkpoint; null for anything else. */
 export function versionOf(key: string): number | null {
   const [, version] = /\/(\d{20})\.(?:json|checkpoint\.parquet)$/.exec(key) ?? []
   return version === undefined ? null : Number(version)

@@ -7,7 +7,7 @@ import { CHECKPOINT_EVERY, readCheckpoint, writeCheckpoint } from './checkpoint.
 import { commitPath, hintPath, logOf, versionOf } from './paths.ts'
 
 /**
- * Delta tables: commit `N` is `_delta_log/<N>.json`, created only if it is not there, so that one writer at a time can win.
+ * Delta tables: commit `N` is `_delta_log/<N>.json`, created only if it does not exist, so that only one writer can win.
  * Each of our commits lists all files of the table, so that a publish reads one object.
  */
 export function deltaTables(store: ObjectStore, company: string): TableFormat {

@@ -1,7 +1,7 @@
 import type { RemoteType } from '../columns.ts'
 import { type Bound, textBound } from '../statistics.ts'
 
-/** Characters of a text in a bound, as Iceberg's own writers keep them. */
+/** How many characters of a text a bound has, as with Iceberg's own writers. */
 const TEXT_CHARACTERS = 16
 
 /**

@@ -49,7 +49,7 @@ type Opened = {
 /** The property that names the company of a table: two companies must not share a namespace. */
 const COMPANY_PROPERTY = 'editais-sync.company'
 
-/** What a table has from its creation; the catalog itself removes old versions of its metadata. */
+/** Set when a table is created: the catalog itself removes old versions of its metadata. */
 const PROPERTIES = {
   'write.metadata.delete-after-commit.enabled': 'true',
   'write.metadata.previous-versions-max': '20',
@@ -164,13 +164,13 @@ async function expire(opened: Opened, name: string, table: Table, older: Expiry)
   }
 }
 
-/** Whether a publish wrote it. The catalog's metadata is its own, like what other programs put beside it. */
+/** Whether a publish wrote it, not the catalog (its metadata) or another program. */
 function isOurs(directory: string, key: string): boolean {
   const path = key.slice(directory.length + 1)
   return (
     /^data\/[^/]+-[0-9a-f]{64}\.parquet$/.test(path) ||
     /^metadata\/(snap-\d+-)?[0-9a-f]{32}\.avro$/.test(path) ||
-    // From before there was a catalog.
+    // Written before there was a catalog.
     /^metadata\/v\d+\.metadata\.json$/.test(path) ||
     path.startsWith('_delta_log/')
   )

@@ -1,7 +1,7 @@
 import type { Expiry } from '../format.ts'
 import { SNAPSHOT_TAG, type TableMetadata } from './metadata.ts'
 
-/** Snapshots of the lake that a table has, by its tags; and those that are past their time. */
+/** Snapshots of the lake that a table has, by its tags; and those that have expired. */
 export function expiry(
   { refs }: TableMetadata,
   older: Expiry,

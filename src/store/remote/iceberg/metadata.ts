@@ -133,7 +133,7 @@ export function withSchema(metadata: TableMetadata, table: RemoteTable): TableMe
 
 /**
  * The order that the table prefers: by notice, or by its first column. Our files do not claim to have it, because rows
- * of a month stay as they came; it is for programs that sort what they read or copy.
+ * of a month stay in the order in which they came; it is for programs that sort what they read or copy.
  */
 function sortOrders(
   { 'sort-orders': known }: TableMetadata,

@@ -47,9 +47,9 @@ export async function openRestCatalog(settings: CatalogSettings): Promise<RestCa
 }
 
 type Config = {
-  /** What paths have before the namespace: empty, or with a slash at its end. */
+  /** What comes before the namespace in a path: empty, or ends with a slash. */
   readonly prefix: string
-  /** Between levels of a namespace in a path. */
+  /** Separates the levels of a namespace in a path. */
   readonly separator: string
   /** False if the catalog is known to have no transactions. */
   readonly hasTransactions: boolean
@@ -140,7 +140,7 @@ function catalogOf(client: RestClient, levels: readonly string[], config: Config
   }
 }
 
-/** Creates it only if it does not exist: creating may need a right of its own. */
+/** Creates it only if it does not exist: creating may need a separate right. */
 async function ensureNamespace(
   client: RestClient,
   { prefix, separator }: Config,

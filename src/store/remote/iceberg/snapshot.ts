@@ -34,10 +34,10 @@ const READS_AT_ONCE = 16
 
 /** A table as it is in the object store. */
 export type Table = {
-  /** Where our objects are; files and manifests name them by their whole addresses. */
+  /** Where our objects are; files and manifests name them by their full addresses. */
   readonly directory: string
   readonly metadata: TableMetadata
-  /** The files of the present snapshot. */
+  /** The files of the current snapshot. */
   readonly entries: readonly ManifestEntry[]
 }
 
@@ -58,7 +58,7 @@ export function assertOurs(name: string, { snapshots }: TableMetadata): void {
     )
 }
 
-/** Of the present snapshot. */
+/** The files of the current snapshot, with paths relative to the table. */
 export function filesOf(store: ObjectStore, { directory, entries }: Table): RemoteFile[] {
   const prefix = `${store.root}/${directory}/`
   return entries.map(({ data_file: { file_path, record_count, file_size_in_bytes } }) => ({
@@ -219,7 +219,7 @@ async function addSnapshot(
   })
 }
 
-/** The files of the present snapshot. */
+/** The files of the current snapshot. */
 async function entriesOf(store: ObjectStore, metadata: TableMetadata): Promise<ManifestEntry[]> {
   const snapshot = currentSnapshot(metadata)
   if (snapshot === null) return []
@@ -258,12 +258,12 @@ async function readSnapshot(store: ObjectStore, snapshot: Snapshot) {
   return { manifests, entries: entries.flat() }
 }
 
-/** Of an object whose address the metadata has. */
+/** The key of an object whose address is in the metadata. */
 export function keyOf(store: ObjectStore, uri: string): string {
   return uri.slice(store.root.length + 1)
 }
 
-/** Below 2^53, so that JSON and Avro libraries of JavaScript read it. The same for the same snapshot of a table. */
+/** Below 2^53, so that JavaScript's JSON and Avro libraries read it. The same for the same snapshot of a table. */
 function snapshotId(uuid: string, snapshot: string): number {
   const digest = createHash('sha256').update(`${uuid} ${snapshot}`).digest()
   return digest.readUIntBE(0, 6) * 16 + 1

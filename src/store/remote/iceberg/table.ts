@@ -7,9 +7,9 @@ import { keeping, newTable, type TableMetadata } from './metadata.ts'
 import { assertOurs, filesOf, keyOf, nextMetadata, objectsOf, readTable, type Table } from './snapshot.ts'
 
 /**
- * Iceberg v2 tables without a catalog: `metadata/v<N>.metadata.json` is created only if it is not there, so that one writer
- * at a time can win. There is no `version-hint.text`: it would cost a write for each table, and readers that follow it would
- * see tables of different snapshots. `latest.json` names the version of each.
+ * Iceberg v2 tables without a catalog: `metadata/v<N>.metadata.json` is created only if it does not exist, so that only
+ * one writer can win. There is no `version-hint.text`: it would cost a write for each table, and readers that follow it
+ * would see tables of different snapshots. `latest.json` names the version of each.
  */
 export function icebergTables(store: ObjectStore, company: string): TableFormat {
   return {

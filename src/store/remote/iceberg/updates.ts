@@ -6,7 +6,7 @@ export type TableChange = {
   readonly table: string
   readonly requirements: readonly object[]
   readonly updates: readonly object[]
-  /** The metadata that it leads to. */
+  /** The metadata after the change. */
   readonly next: TableMetadata
 }
 
@@ -37,7 +37,7 @@ function schemaUpdates(before: TableMetadata, next: TableMetadata): object[] {
   if (!added) return [{ action: 'set-current-schema', 'schema-id': id }]
   return [
     { action: 'add-schema', schema: added, 'last-column-id': next['last-column-id'] },
-    // The one that was added last, whatever number the catalog gives it.
+    // The schema that was added last, whatever number the catalog gives it.
     { action: 'set-current-schema', 'schema-id': -1 },
   ]
 }
@@ -47,7 +47,7 @@ function sortUpdates(before: TableMetadata, next: TableMetadata): object[] {
   if (isDeepStrictEqual(sortOrderOf(before).fields, order.fields)) return []
   return [
     { action: 'add-sort-order', 'sort-order': order },
-    // The one that was added last.
+    // The order that was added last.
     { action: 'set-default-sort-order', 'sort-order-id': -1 },
   ]
 }

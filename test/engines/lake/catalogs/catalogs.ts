@@ -4,14 +4,14 @@ import { obtainJars, obtainJava } from '#test/support/java_programs.ts'
 import { freePort } from '#tools/redis_process.ts'
 import { BUCKET, type Catalog, COMPANY } from '../published.ts'
 
-/** REST catalogs for the tests, on the loopback address, with nothing in them. */
+/** Empty REST catalogs for the tests, on the loopback address. */
 
 const NAMESPACE = `editais_${COMPANY}`
-/** A single file of source runs from this on. */
+/** The Java that runs a single source file. */
 const SOURCE_JAVA = 17
 const NESSIE_JAVA = 21
 
-/** Apache Iceberg's reference implementation; it keeps everything in a file of SQLite. */
+/** Apache Iceberg's reference implementation; it keeps everything in an SQLite file. */
 export async function startReference(
   servers: Servers,
   { directory, endpoint }: { directory: string; endpoint: string },

@@ -6,7 +6,7 @@ import type { Given } from '../published.ts'
 
 const JAVA = { least: 17, below: 22 }
 const WITHIN_MS = 600_000
-/** What Spark's own script opens for itself. */
+/** The packages that Spark's own script opens. */
 const OPENS = [
   ...['java.lang', 'java.lang.invoke', 'java.lang.reflect', 'java.io', 'java.net', 'java.nio', 'java.util'],
   ...['java.util.concurrent', 'java.util.concurrent.atomic', 'sun.nio.ch', 'sun.nio.cs'],

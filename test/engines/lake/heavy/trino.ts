@@ -7,7 +7,7 @@ import { obtainJars, obtainJava } from '#test/support/java_programs.ts'
 import { freePort } from '#tools/redis_process.ts'
 import type { Catalog } from '../published.ts'
 
-/** Trino 476 needs at least this, and flags that later ones no longer need. */
+/** Trino 476 needs at least this Java, and flags that later versions no longer need. */
 const JAVA = 24
 const PLUGINS = new Set(['iceberg', 'delta-lake', 'hive', 'memory'])
 const NAME = 'trino-server-476'
