@@ -8,6 +8,7 @@ import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
+import { type S3Settings, s3Place, s3Settings } from './s3.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -149,6 +150,7 @@ const schema = z.object({
   ...lakeShape,
   ...mailShape,
   ...remoteLakeShape,
+  LOG_URL: s3Place.optional(),
   LAKE_KEEP: duration.prefault('7d'),
   LAKE_PUBLISH_INTERVAL: duration.prefault('0s'),
   LAKE_MARTS: z.enum(['on', 'off']).default('off'),
@@ -173,6 +175,8 @@ export type Settings = {
   readonly sourceTimezone: string
   readonly snapshotKeepMs: number
   readonly lake: LakeSettings
+  /** Where the raw log is sealed besides this disk; null if nowhere. */
+  readonly remoteLog: S3Settings | null
   /** The lake in an object store; null if it stays on this machine alone. */
   readonly remoteLake: RemoteLakeSettings | null
   /** Whether each snapshot has its marts as Parquet files, too. */
@@ -253,6 +257,7 @@ export function readSettings(environment: Environment): Settings {
     sourceTimezone: values.SOURCE_TIMEZONE,
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     lake: lakeSettings(values),
+    remoteLog: values.LOG_URL ? s3Settings(values, values.LOG_URL) : null,
     remoteLake: remoteLakeSettings(values, {
       company: values.COMPANY,
       keepMs: values.LAKE_KEEP,

@@ -3,6 +3,7 @@ import type { Look, LookApi } from '#src/pipeline/look.ts'
 import { explain } from '#src/platform/errors.ts'
 import { lockHolder } from '#src/platform/lock.ts'
 import { isBehind } from '#src/present/metabase/state.ts'
+import { SharedLog } from '#src/store/shared_log/log.ts'
 import { writeLook } from '#src/store/state.ts'
 import { afterRun } from './alerts/after_run.ts'
 import type { Company } from './company_registry.ts'
@@ -75,14 +76,20 @@ async function lookAt(company: Company, { shared, signal }: Context): Promise<Lo
   // Loaded at the first look: a worker that only starts runs needs no HTTP client.
   const { look } = await import('#src/pipeline/look.ts')
   const within = AbortSignal.any([signal, AbortSignal.timeout(LOOK_WITHIN_MS)])
-  return await look({
-    paths,
-    settings,
-    now: () => new Date(),
-    maxAgeMs: schedule.runAtLeastEveryMs,
-    openApi: () => openApi(company, shared, within),
-    signal: within,
-  })
+  const sharedLog = settings.remoteLog && new SharedLog(settings.remoteLog, paths)
+  try {
+    return await look({
+      paths,
+      settings,
+      now: () => new Date(),
+      maxAgeMs: schedule.runAtLeastEveryMs,
+      openApi: () => openApi(company, shared, within),
+      ...(sharedLog ? { hasAfter: segment => sharedLog.hasAfter(segment) } : {}),
+      signal: within,
+    })
+  } finally {
+    await sharedLog?.release()
+  }
 }
 
 /** Null while another process holds the company: API_MAX_RPS and API_CONCURRENCY hold for both together. */

@@ -25,8 +25,9 @@ export async function sync(request: SyncRequest, context: SyncContext): Promise<
     const { warehouse, loader, begun } = run
     const refetch = await decideRefetch(request, warehouse)
     await loader.append(runStarted(request, context, refetch, await logName(warehouse)))
-    // The request must survive this process, even if it dies while reading the list.
-    if (refetch.anew) await loader.settle()
+    // The request must survive this process, even if it dies while reading the list. And a writer that was taken over,
+    // but is not dead, must find out before it requests more.
+    if (refetch.anew || context.sharedLog?.isTakeover) await loader.settle()
     const reached = await mirror(request, refetch, context, run)
     const { poisoned } = loader
     const reported = reportOf(begun, { ...reached, poisoned, requests: context.api.stats })

@@ -8,7 +8,13 @@ import { buffer } from 'node:stream/consumers'
  * checks no signature. `fault` decides about each request before it is carried out.
  */
 
-export type Stored = { readonly bytes: Buffer; readonly tag: string; readonly modified: Date }
+export type Stored = {
+  readonly bytes: Buffer
+  readonly tag: string
+  readonly modified: Date
+  /** Headers that the writer gave it. */
+  readonly metadata?: Readonly<Record<string, string>>
+}
 export type S3Request = { readonly method: string; readonly key: string; readonly isConditional: boolean }
 
 /**
@@ -26,7 +32,7 @@ export type S3Server = {
   fault: (request: S3Request) => Fault
   /** Awaited before each request. */
   gate: (request: S3Request) => Promise<void>
-  /** The time of objects that are written. */
+  /** The store's clock. */
   now: () => Date
   latencyMs: number
   /** Whether conditions of writes are enforced. */
@@ -104,25 +110,27 @@ function carryOut(
         (headers['if-match'] !== undefined && headers['if-match'] !== stored?.tag))
     if (isRefused) return response => refuse(response, 412, 'PreconditionFailed')
     const tag = `"${createHash('md5').update(body).digest('hex')}"`
-    objects.set(key, { bytes: body, tag, modified: now() })
+    objects.set(key, { bytes: body, tag, modified: now(), metadata: metadataIn(headers) })
     return response => response.writeHead(200, { etag: tag }).end()
   }
   if (stored === undefined) return response => refuse(response, 404, 'NoSuchKey')
-  return response => send(response, stored, { method, range: headers.range })
+  return response => send(response, stored, { method, range: headers.range, now })
 }
 
 function send(
   response: ServerResponse,
-  { bytes, tag, modified }: Stored,
-  { method, range }: { method: string; range: string | undefined },
+  { bytes, tag, modified, metadata }: Stored,
+  { method, range, now }: { method: string; range: string | undefined; now: () => Date },
 ): void {
   const [, from = '0', to = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? []
   const part = range ? bytes.subarray(Number(from), to === '' ? undefined : Number(to) + 1) : bytes
   response.writeHead(range ? 206 : 200, {
     etag: tag,
     'content-length': part.length,
+    date: now().toUTCString(),
     'last-modified': modified.toUTCString(),
     'accept-ranges': 'bytes',
+    ...metadata,
     ...(range ? { 'content-range': `bytes ${from}-${Number(from) + part.length - 1}/${bytes.length}` } : {}),
   })
   response.end(method === 'HEAD' ? undefined : part)
@@ -130,7 +138,7 @@ function send(
 
 function list(objects: S3Server['objects'], query: URLSearchParams): string {
   const prefix = query.get('prefix') ?? ''
-  const after = query.get('continuation-token') ?? ''
+  const after = query.get('continuation-token') ?? query.get('start-after') ?? ''
   const keys = [...objects.keys()].sort().filter(key => key.startsWith(prefix) && key > after)
   const page = keys.slice(0, PAGE)
   const contents = page.map(key => {
@@ -139,6 +147,11 @@ function list(objects: S3Server['objects'], query: URLSearchParams): string {
   })
   const next = keys.length > PAGE ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : ''
   return `<?xml version="1.0"?><ListBucketResult><Name>${BUCKET}</Name><Prefix>${prefix}</Prefix><KeyCount>${page.length}</KeyCount><IsTruncated>${next !== ''}</IsTruncated>${contents.join('')}${next}</ListBucketResult>`
+}
+
+function metadataIn(headers: IncomingMessage['headers']): Record<string, string> {
+  const own = Object.entries(headers).filter(([name]) => name.startsWith('x-amz-meta-'))
+  return Object.fromEntries(own.map(([name, value]) => [name, String(value)]))
 }
 
 function refuse(response: ServerResponse, status: number, code: string): void {

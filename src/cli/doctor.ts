@@ -39,7 +39,7 @@ export function doctorCommand(environment: Environment): Command {
 
 async function run(environment: Environment, options: Options): Promise<number> {
   const settings = readSettings(await environmentOf(environment, options.company))
-  const { company, dataDir, sourceTimezone, lake, remoteLake } = settings
+  const { company, dataDir, sourceTimezone, lake, remoteLake, remoteLog } = settings
   const paths = companyPaths(dataDir, company)
   if (!existsSync(paths.root)) {
     throw new FatalError(
@@ -57,6 +57,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
         sourceTimezone,
         lake,
         remoteLake,
+        remoteLog,
         signal,
         newId: () => 'doctor',
         ...held,

@@ -36,6 +36,12 @@ export function replayCommand(environment: Environment): Command {
   return command(environment, 'replay', description, replayNow)
 }
 
+export function restoreCommand(environment: Environment): Command {
+  const description =
+    'Restore the company on this disk from its log in the object store (LOG_URL), and publish it. A run does the same by itself.'
+  return command(environment, 'restore', description, restoreNow)
+}
+
 /** A command that works on local data, without any API request. */
 function command(environment: Environment, name: string, description: string, work: Work): Command {
   return new Command(name)
@@ -53,7 +59,7 @@ async function run(environment: Environment, name: string, options: Options, wor
   try {
     await withDisplay(settings, 'Stopping', async ({ display, signal, log }) => {
       const context = localContext(settings, display, signal)
-      if (!existsSync(context.paths.root)) {
+      if (settings.remoteLog === null && !existsSync(context.paths.root)) {
         throw new FatalError(
           `${settings.dataDir} has no data of company ${settings.company}. Check COMPANY and DATA_DIR.`,
           EXIT.usage,
@@ -77,6 +83,15 @@ const publishNow: Work = async (context, options, print) => {
   } finally {
     warehouse.db.close()
   }
+}
+
+const restoreNow: Work = async (context, options, print) => {
+  if (context.sharedLog === null)
+    throw new FatalError(
+      'LOG_URL is not set, so there is no log to restore from. To rebuild the warehouse from the log on this disk, use `npm run rebuild`.',
+      EXIT.usage,
+    )
+  await publishNow(context, options, print)
 }
 
 const rebuildNow: Work = async (context, options, print) => {

@@ -3,8 +3,10 @@ import { hostname } from 'node:os'
 import type { ApiSettings, Settings } from '#config/settings.ts'
 import { type Api, type ApiOptions, createApiClient } from '#src/api/client/client.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
+import { counted } from '#src/platform/count.ts'
 import { takeLock } from '#src/platform/lock.ts'
 import { companyPaths, makeDirectories } from '#src/store/company.ts'
+import { SharedLog } from '#src/store/shared_log/log.ts'
 import { followers } from './followers.ts'
 
 const DEFAULT_WAIT_SECONDS = 600
@@ -26,7 +28,9 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
     newId,
     signal,
     onProgress: progress => listener.progress(progress),
+    onNote: text => listener.note(text),
     follower: followers(settings, paths),
+    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),
   }
 }
 
@@ -54,7 +58,10 @@ export function openApi(
   })
 }
 
-/** Holds the company while `work` runs (invariant I8). */
+/**
+ * Holds the company while `work` runs (invariant I8): on this disk, and if hosts share its log, on all of them. Then the
+ * disk has what others sealed.
+ */
 export async function holdingCompany<T>(
   context: RunContext,
   listener: Listener,
@@ -63,7 +70,39 @@ export async function holdingCompany<T>(
 ): Promise<T> {
   const { paths, settings } = context
   for (const note of await makeDirectories(paths, settings.lake)) listener.note(note)
-  return await holding({ path: paths.lock, name: 'the company' }, context, listener, options, work)
+  return await holding({ path: paths.lock, name: 'the company' }, context, listener, options, () =>
+    holdingSharedLog(context, listener, options, work),
+  )
+}
+
+async function holdingSharedLog<T>(
+  { sharedLog, settings, now, signal }: RunContext,
+  listener: Listener,
+  options: { what: string; waitSeconds?: number },
+  work: () => Promise<T>,
+): Promise<T> {
+  if (sharedLog === null) return await work()
+  const note = 'Segments from the object store'
+  const { restored } = await sharedLog.take({
+    what: options.what,
+    waitMs: waitMsOf(options),
+    now,
+    signal,
+    onWait: who => listener.note(`Waiting for ${who} to release the raw log`),
+    onSegment: (done, total) => listener.progress({ stage: 'open', done, total, note }),
+    sourceTimezone: settings.sourceTimezone,
+  })
+  if (restored > 0)
+    listener.note(`Restored the warehouse from a checkpoint of the first ${counted(restored, 'segment')}`)
+  try {
+    return await work()
+  } finally {
+    await sharedLog.release()
+  }
+}
+
+function waitMsOf({ waitSeconds = DEFAULT_WAIT_SECONDS }: { readonly waitSeconds?: number }): number {
+  return waitSeconds * 1000
 }
 
 /** Holds the company's part of the object store while `work` writes there. Runs may go on meanwhile. */
@@ -90,7 +129,7 @@ async function holding<T>(
     path,
     { pid: process.pid, host: hostname(), what: options.what, since: now().toISOString() },
     {
-      waitMs: (options.waitSeconds ?? DEFAULT_WAIT_SECONDS) * 1000,
+      waitMs: waitMsOf(options),
       signal,
       nowMs: Date.now,
       onWait: holder =>

@@ -28,6 +28,8 @@ type Quiet = Extract<Look, { isNew: false }>
 export async function quietRun(context: SyncContext): Promise<RunResult | null> {
   const { paths, settings, api, signal, now } = context
   const startedAt = now()
+  // What others sealed is on the disk, but not in the warehouse.
+  if (context.sharedLog !== null) return null
   await guard(context)
   if (await isBehind(settings.metabase, paths.metabase)) return null
   const found = await look({
@@ -99,7 +101,12 @@ async function record(
   { paths, settings, now }: RunContext,
 ): Promise<void> {
   const segments = index.place.segments + 1
-  const log = new RawLogWriter({ directory: paths.raw, firstNumber: segments, runId: report.run_id, now })
+  const log = new RawLogWriter({
+    directory: paths.raw,
+    firstNumber: segments,
+    runId: report.run_id,
+    now,
+  })
   try {
     const { company } = paths
     const begun = { mode: 'incremental', company, analysis_statuses: settings.analysisStatuses } as const

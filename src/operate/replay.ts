@@ -4,7 +4,7 @@ import { finishRun, publishWarehouse, type RunContext, type RunResult, withRun }
 import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
 import { counted } from '#src/platform/count.ts'
 import { hashOf } from '#src/platform/hash.ts'
-import { segmentPath } from '#src/store/rawlog/files.ts'
+import { readBase, segmentPath } from '#src/store/rawlog/files.ts'
 import { readLines } from '#src/store/rawlog/read.ts'
 import { secondsSince, withFindings } from '#src/store/run_report.ts'
 import { logName } from '#src/store/warehouse/warehouse.ts'
@@ -34,6 +34,7 @@ export async function replay(context: RunContext): Promise<RunResult> {
       const published = await publishWarehouse(context, warehouse)
       return { report: begun, causes: new Set(), published, seconds: secondsSince(begun, context) }
     }
+    await bringSegmentsOf(records, context)
     const { analysisStatuses } = context.settings
     const log = await logName(warehouse)
     await loader.append({
@@ -55,6 +56,17 @@ export async function replay(context: RunContext): Promise<RunResult> {
     }
     return await finishRun(run, context, withFindings(totals, quarantined > 0 ? [still] : []))
   })
+}
+
+/** On a disk that was restored from a checkpoint, their segments may be missing. */
+async function bringSegmentsOf(
+  records: readonly Quarantined[],
+  { sharedLog, paths, onProgress }: RunContext,
+): Promise<void> {
+  const { segments: base } = await readBase(paths.raw)
+  if (!records.some(({ segment }) => segment <= base)) return
+  const note = 'Earlier segments from the object store'
+  await sharedLog?.bringWhole((done, total) => onProgress({ stage: 'open', done, total, note }))
 }
 
 async function replayRecord(loader: Loader, record: Quarantined, rawDirectory: string): Promise<boolean> {

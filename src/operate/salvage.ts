@@ -1,14 +1,21 @@
 import type { RunContext } from '#src/pipeline/run.ts'
 import { remove, syncDirectory } from '#src/platform/durable.ts'
-import { throwIfInterrupted } from '#src/platform/errors.ts'
+import { EXIT, FatalError, throwIfInterrupted } from '#src/platform/errors.ts'
 import { type Salvaged, salvageLog } from '#src/store/rawlog/salvage.ts'
 
 /**
  * Repairs a damaged log, keeping what can be read. Before the log changes, the warehouse is removed: it was built
  * from the unrepaired log, and whoever opens it next rebuilds it. The caller holds the company's lock.
+ * @throws FatalError (usage) if hosts share the log.
  */
 export async function salvage(context: RunContext): Promise<Salvaged[]> {
-  const { paths, runId, now, signal, onProgress } = context
+  const { paths, runId, now, signal, onProgress, sharedLog } = context
+  // What is sealed there never changes, and what is damaged here can be copied again.
+  if (sharedLog !== null)
+    throw new FatalError(
+      `--salvage is for a log on one disk. With LOG_URL, the object store has the whole log: move ${paths.root} away, and \`npm run restore\` brings it back.`,
+      EXIT.usage,
+    )
   // Everything is read before anything is changed.
   const onSegment = (done: number, total: number) => {
     throwIfInterrupted(signal)

@@ -19,6 +19,8 @@ export type LookContext = {
   readonly maxAgeMs: number
   /** Called only if a look is worth a request; null while another process holds the company. */
   readonly openApi: () => Promise<LookApi | null>
+  /** Whether other hosts sealed segments after this one; absent if the log is on this disk alone. */
+  readonly hasAfter?: (segment: number) => Promise<boolean>
   readonly signal: AbortSignal
 }
 
@@ -55,10 +57,11 @@ export async function look(context: LookContext): Promise<Look> {
   return why === null ? { isNew: false, state, index } : { isNew: true, why, hasAsked: true }
 }
 
-/** A manual run may have begun or ended while the list was read. */
-async function whyReplaced(context: LookContext, { run_id }: ListIndex): Promise<string | null> {
+/** A manual run may have begun or ended while the list was read, and another host may have run at any time. */
+async function whyReplaced(context: LookContext, { run_id, place }: ListIndex): Promise<string | null> {
   const index = await readListIndex(context.paths)
   if (index?.run_id !== run_id) return 'another run ended meanwhile'
+  if (await context.hasAfter?.(place.segments)) return 'another host wrote to the log'
   return await whyOutdated(index, context, context.now())
 }
 

@@ -15,6 +15,7 @@ import {
   type RunReport,
   secondsSince,
 } from '#src/store/run_report.ts'
+import type { SharedLog } from '#src/store/shared_log/log.ts'
 import { broughtNothing, readState, writeState } from '#src/store/state.ts'
 import {
   openWarehouse,
@@ -46,7 +47,11 @@ export type RunContext = {
   /** Abort it to stop early: what was fetched is sealed, loaded and published. */
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
+  /** A sentence for the operator. */
+  readonly onNote: (text: string) => void
   readonly follower: Follower
+  /** The log that several hosts share; null if it is on this disk alone. */
+  readonly sharedLog: SharedLog | null
 }
 
 /** A reader of the lake whose snapshots are kept, and who may be pointed to each new one. */
@@ -76,14 +81,14 @@ export async function withRun<T>(
   mode: RunMode,
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
-  const { paths, settings, now, onProgress } = context
+  const { paths, settings, now, onProgress, sharedLog: outer } = context
   const begun = newReport(context.runId, mode, now())
   await makeDirectories(paths, settings.lake)
   await freshTemporary(paths)
   await removeUnsealed(paths.raw)
   const warehouse = await openWarehouse(openOptions(context))
   const firstNumber = (await sealedSegments(paths.raw)).length + 1
-  const log = new RawLogWriter({ directory: paths.raw, firstNumber, runId: begun.run_id, now })
+  const log = new RawLogWriter({ directory: paths.raw, firstNumber, runId: begun.run_id, now, outer })
   let loaded = 0
   const onLoaded = (documents: number) => {
     loaded += documents
@@ -91,13 +96,22 @@ export async function withRun<T>(
   }
   const loader = createLoader({ log, ...warehouse, onLoaded })
   try {
-    return await work({ warehouse, loader, begun })
+    const result = await work({ warehouse, loader, begun })
+    await loader.idle()
+    await makeCheckpoint(context, warehouse)
+    return result
   } finally {
     await log.close()
     await loader.idle()
     warehouse.db.close()
     await remove('temporary.remove', paths.temporary)
   }
+}
+
+/** For hosts whose disk is empty. A run whose checkpoint fails is over all the same: the next one makes it. */
+async function makeCheckpoint({ sharedLog, now, onNote }: RunContext, { db }: Warehouse): Promise<void> {
+  const failed = await sharedLog?.checkpoint(db, () => db.close(), now())
+  if (failed) onNote(`No checkpoint was made. ${failed}`)
 }
 
 /**
@@ -186,15 +200,19 @@ async function lead({ follower, now, signal }: Publishing, published: Published)
 }
 
 export function openOptions(context: RunContext): WarehouseOptions {
-  const { paths, settings, newId, signal } = context
+  const { paths, settings, newId, signal, sharedLog, onProgress } = context
   return {
     paths,
     sourceTimezone: settings.sourceTimezone,
     newId,
     signal,
+    bringWholeLog: async () => {
+      const note = 'Earlier segments from the object store'
+      await sharedLog?.bringWhole((done, total) => onProgress({ stage: 'open', done, total, note }))
+    },
     onApply: ({ reason, done, total }) => {
       const note = reason === 'rebuild' ? 'Rebuild from the raw log' : 'Apply segments from an earlier run'
-      context.onProgress({ stage: 'open', done, total, note })
+      onProgress({ stage: 'open', done, total, note })
     },
   }
 }

@@ -25,7 +25,13 @@ export const SALVAGE_STEPS = ['damaged.link', 'damaged.directory'] as const
 /** Steps of a look of the daemon, which is no run. */
 export const LOOK_STEPS = ['look.rename'] as const
 
-export type DurableStep = (typeof DURABLE_STEPS | typeof SALVAGE_STEPS | typeof LOOK_STEPS)[number]
+/** Steps that restore a disk from the shared log. */
+export const RESTORE_STEPS = [
+  ...(['restored.rename', 'restored.directory', 'base.rename', 'base.remove', 'base.directory'] as const),
+] as const
+
+type Steps = typeof DURABLE_STEPS | typeof SALVAGE_STEPS | typeof LOOK_STEPS | typeof RESTORE_STEPS
+export type DurableStep = Steps[number]
 
 /** What a step does to the disk. */
 export type Operation =

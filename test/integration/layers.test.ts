@@ -42,6 +42,10 @@ const LAYERS: readonly Layer[] = [
     reason: 'the object store gets what the lake published, and the lake knows nothing of it',
   },
   {
+    at: 'src/store/shared_log',
+    reason: 'the shared log brings a log and a warehouse to other disks, and neither of them knows',
+  },
+  {
     at: 'src/pipeline',
     reason: 'a step of the pipeline knows nothing of the steps around it, nor who takes it',
   },

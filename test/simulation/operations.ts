@@ -126,6 +126,8 @@ export function contextOf(
     newId,
     signal,
     onProgress: () => {},
+    onNote: () => {},
+    sharedLog: null,
     follower: followers(settings, paths),
   }
 }

@@ -74,6 +74,7 @@ export async function diagnoseHere(environment: Environment, quick = false): Pro
     sourceTimezone: settings.sourceTimezone,
     lake: settings.lake,
     remoteLake: settings.remoteLake,
+    remoteLog: settings.remoteLog,
     isHeld: true,
     deadHolder: null,
     onProgress: () => {},

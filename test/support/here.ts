@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
 import { followers } from '#src/operate/followers.ts'
+import { holdingCompany } from '#src/operate/open.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import type { RunContext, RunResult } from '#src/pipeline/run.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
+import { SharedLog } from '#src/store/shared_log/log.ts'
 import { type SyncRequest, sync } from '#src/sync.ts'
 import type { Environment } from './project.ts'
 
@@ -26,7 +28,8 @@ export async function syncHere(
   const context = { ...contextHere(environment), now }
   const api = createApiClient({ ...readApiSettings(environment), signal: context.signal, nowMs: Date.now })
   try {
-    return await sync({ ...EVERYTHING, ...request }, { ...context, api })
+    const run = () => sync({ ...EVERYTHING, ...request }, { ...context, api })
+    return await (context.sharedLog ? holdingCompany(context, SILENT, { what: 'sync' }, run) : run())
   } finally {
     await api.close()
     // A refusal of the object store is remembered.
@@ -63,6 +66,8 @@ export function contextHere(environment: Environment): RunContext {
     newId,
     signal: new AbortController().signal,
     onProgress: () => {},
+    onNote: () => {},
+    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),
     follower: followers(settings, paths),
   }
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LakeSettings } from '#config/lake.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
+import type { S3Settings } from '#config/s3.ts'
 import { PRIVATE_DIRECTORY } from '#src/platform/access.ts'
 import { throwIfInterrupted } from '#src/platform/errors.ts'
 import type { Holder } from '#src/platform/lock.ts'
@@ -14,6 +15,7 @@ import { checkObjectStore } from './object_store.ts'
 import { checkPlace } from './place.ts'
 import { checkPrivacy } from './privacy.ts'
 import { checkRawLog } from './raw_log.ts'
+import { checkSharedLog } from './shared_log.ts'
 import { checkWarehouse } from './warehouse.ts'
 
 /** What `doctor --json` prints. */
@@ -32,6 +34,8 @@ export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
   readonly lake: LakeSettings
   /** Null without an object store. */
   readonly remoteLake: RemoteLakeSettings | null
+  /** Null if the log is on this disk alone. */
+  readonly remoteLog: S3Settings | null
   readonly isHeld: boolean
   readonly deadHolder: Holder | null
   readonly onProgress: (what: string, done: number, total: number) => void
@@ -39,8 +43,8 @@ export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
 
 /**
  * Checks that a company's directory is consistent: the log in itself, the warehouse with the log, the lake with
- * the warehouse and its manifests, the object store with the lake. Changes nothing; in the object store it writes a
- * small object, and removes it. The caller holds the company's lock if it can.
+ * the warehouse and its manifests, the object store with log and lake. Changes nothing; in the object store it writes
+ * small objects, and removes them. The caller holds the company's lock if it can.
  */
 export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   const { paths, quick, signal, onProgress } = options
@@ -64,8 +68,17 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
   })
   const place = await checkPlace({ ...options, snapshotBytes: lake.snapshotBytes })
   const privacy = await checkPrivacy(options)
+  const shared = await checkSharedLog(options)
   const store = await checkObjectStore(options)
-  const findings = [...log.findings, ...warehouse.findings, ...lake.findings, ...place, ...privacy, ...store]
+  const findings = [
+    ...log.findings,
+    ...warehouse.findings,
+    ...lake.findings,
+    ...place,
+    ...privacy,
+    ...shared,
+    ...store,
+  ]
   const well = findings.every(({ status }) => status !== 'problem')
   return { company: paths.company, directory: paths.root, well, findings }
 }

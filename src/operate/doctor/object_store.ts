@@ -64,7 +64,7 @@ async function checkCatalog(settings: CatalogSettings): Promise<Finding> {
 }
 
 /** Creates an object many times at once: a store that lets two win would let two workers overwrite each other. */
-async function checkRace(store: ObjectStore, company: string): Promise<Finding> {
+export async function checkRace(store: ObjectStore, company: string): Promise<Finding> {
   const keys = Array.from({ length: ROUNDS }, () => `${company}/lake/.doctor-${randomUUID()}`)
   try {
     for (const key of keys) {

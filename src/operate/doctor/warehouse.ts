@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { counted, formatCount } from '#src/platform/count.ts'
 import { FatalError, InterruptedError, messageOf } from '#src/platform/errors.ts'
 import type { Examined } from '#src/store/rawlog/examine.ts'
-import { segmentNumbers, WAYS_OUT } from '#src/store/rawlog/files.ts'
+import { readBase, segmentNumbers, WAYS_OUT } from '#src/store/rawlog/files.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import { listRowFiles, rowDirectory, rowsOf } from '#src/store/warehouse/row_list.ts'
@@ -57,10 +57,17 @@ export async function checkWarehouse(
   }
   const opened = await readMeta(options)
   if ('status' in opened) return { findings: [opened], state: null }
+  const { segments: base } = await readBase(paths.raw)
   // Without the lock, a run may have sealed more segments since the log was read.
-  const sealed = isHeld ? undefined : (await segmentNumbers(paths.raw)).length
+  const numbers = (await segmentNumbers(paths.raw)).filter(number => number > base)
+  const sealed = isHeld ? examined && base + examined.length : base + numbers.length
   const findings = checkApplied(path, opened, examined, sealed)
   if (scratch === null) return { findings, state: opened }
+  if (base > 0) {
+    const why = `was not compared with the raw log: the first ${counted(base, 'segment')} are only in the object store`
+    const mend = 'To compare, copy them with `npm run log -- pull`, and run the doctor again'
+    return { findings: [...findings, warning(ROWS, path, why, mend)], state: opened }
+  }
   const canRebuild = examined?.every(({ state }) => state === 'whole') ?? false
   const isBehind = findings.some(({ status }) => status === 'problem')
   if (!canRebuild || isBehind) {
@@ -118,9 +125,9 @@ function checkApplied(
   path: string,
   { applied, lines }: Meta & { lines: ReadonlyMap<number, number> },
   examined: readonly Examined[] | null,
-  sealed = examined?.length,
+  sealed: number | null,
 ): Finding[] {
-  if (examined === null || sealed === undefined)
+  if (examined === null || sealed === null)
     return [ok(CHECK, path, `Opens; ${counted(applied, 'segment')} applied`)]
   if (applied > sealed) {
     return [

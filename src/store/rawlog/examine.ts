@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { formatCount } from '#src/platform/count.ts'
 import { FatalError, systemCode } from '#src/platform/errors.ts'
 import { linesOf } from '#src/platform/lines.ts'
-import { segmentNumbers, segmentPath, unusableSegment } from './files.ts'
+import { BASE_FILE, readBase, segmentNumbers, segmentPath, unusableSegment } from './files.ts'
 import { cutShort, readFrames } from './frames.ts'
 import { isKnownType, type ReadLine, readLine } from './line.ts'
 
@@ -50,19 +50,29 @@ const MAX_MISSING = 1000
 
 /** The first file whose number is too far from the previous ones to belong to this log, or null. */
 export async function straySegment(directory: string): Promise<{ path: string; why: string } | null> {
-  return strayAmong(directory, await segmentNumbers(directory))
+  return strayAmong(directory, await numbersAfterBase(directory))
 }
 
-function strayAmong(directory: string, numbers: readonly number[]): { path: string; why: string } | null {
-  const index = numbers.findIndex((number, before) => number - 1 - before > MAX_MISSING)
+/** Segments up to the log's base need not be on this disk, and those that are there come first in the shared log. */
+async function numbersAfterBase(directory: string): Promise<{ base: number; numbers: number[] }> {
+  const { segments: base } = await readBase(directory)
+  return { base, numbers: (await segmentNumbers(directory)).filter(number => number > base) }
+}
+
+function strayAmong(
+  directory: string,
+  { base, numbers }: { readonly base: number; readonly numbers: readonly number[] },
+): { path: string; why: string } | null {
+  const gapBefore = (number: number, index: number) => number - 1 - index - base
+  const index = numbers.findIndex((number, before) => gapBefore(number, before) > MAX_MISSING)
   const number = numbers[index]
   if (number === undefined) return null
-  const why = `cannot belong to this log: ${formatCount(number - 1 - index)} segments are missing before it`
+  const why = `cannot belong to this log: ${formatCount(gapBefore(number, index))} segments are missing before it`
   return { path: segmentPath(directory, number), why }
 }
 
 /**
- * Reads the whole log, and judges whether each segment, up to the last existing one, can be used.
+ * Reads the log, as far as it is on this disk, and judges whether each segment, up to the last existing one, can be used.
  * @param options.onSegment called before each segment.
  * @throws FatalError if a stray file would make it endless.
  */
@@ -71,14 +81,14 @@ export async function examineLog(options: {
   onSegment?: (done: number, total: number) => void
 }): Promise<Examined[]> {
   const { directory, onSegment } = options
-  const numbers = await segmentNumbers(directory)
-  const stray = strayAmong(directory, numbers)
+  const { base, numbers } = await numbersAfterBase(directory)
+  const stray = strayAmong(directory, { base, numbers })
   if (stray !== null) throw new FatalError(`${stray.path} ${stray.why}. Move it away and run again.`)
   const present = new Set(numbers)
-  const total = numbers.at(-1) ?? 0
+  const total = numbers.at(-1) ?? base
   const all: { number: number; path: string; contents: Contents | null }[] = []
-  for (let number = 1; number <= total; number += 1) {
-    onSegment?.(number - 1, total)
+  for (let number = base + 1; number <= total; number += 1) {
+    onSegment?.(number - 1 - base, total - base)
     const path = segmentPath(directory, number)
     const contents = present.has(number) ? await readContents(path) : null
     all.push({ number, path, contents: number === 1 && contents ? namingItself(contents) : contents })
@@ -255,5 +265,5 @@ export function unknownTypes({ kinds }: Contents): string[] {
 /** Names in the log's directory that are not segments. */
 export async function otherNames(directory: string): Promise<string[]> {
   const segments = new Set((await segmentNumbers(directory)).map(number => segmentPath('', number)))
-  return (await readdir(directory)).filter(name => !segments.has(name))
+  return (await readdir(directory)).filter(name => !segments.has(name) && name !== BASE_FILE)
 }

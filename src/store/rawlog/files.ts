@@ -1,7 +1,7 @@
-import { readdir, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { remove } from '#src/platform/durable.ts'
-import { FatalError } from '#src/platform/errors.ts'
+import { move, remove, syncDirectory, syncPath, writeNew } from '#src/platform/durable.ts'
+import { FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 
 const SEGMENT_NAME = /^(\d{6,})\.ndjson\.zst$/
 export const UNSEALED_SUFFIX = '.part'
@@ -21,14 +21,51 @@ export function damagedDirectory(directory: string): string {
 }
 
 /**
- * Numbers of the sealed segments, ascending. Throws FatalError if one is missing, because data derived from a
- * log with a gap could not be trusted.
+ * Numbers of the sealed segments, ascending. Those that only the shared log has count as well. Throws FatalError if
+ * one is missing, because data derived from a log with a gap could not be trusted.
  */
 export async function sealedSegments(directory: string): Promise<number[]> {
-  const numbers = await segmentNumbers(directory)
-  const missing = numbers.findIndex((number, index) => number !== index + 1)
-  if (missing === -1) return numbers
-  throw unusableSegment(segmentPath(directory, missing + 1), 'is missing')
+  const { segments } = await readBase(directory)
+  const numbers = (await segmentNumbers(directory)).filter(number => number > segments)
+  const missing = numbers.findIndex((number, index) => number !== segments + index + 1)
+  if (missing !== -1) throw unusableSegment(segmentPath(directory, segments + missing + 1), 'is missing')
+  return [...Array.from({ length: segments }, (_, index) => index + 1), ...numbers]
+}
+
+/** The first segments of a log, which need not be on this disk, because it was restored from a checkpoint. */
+export type LogBase = RawLogSize
+
+const NO_BASE: LogBase = { segments: 0, bytes: 0 }
+
+/** @throws FatalError if its file cannot be read: without it, the log has a gap. */
+export async function readBase(directory: string): Promise<LogBase> {
+  const path = basePath(directory)
+  try {
+    const { segments, bytes } = JSON.parse(await readFile(path, 'utf8')) as LogBase
+    return { segments, bytes }
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return NO_BASE
+    throw new FatalError(`${path} cannot be used: ${messageOf(error)}. Remove it, then run again.`)
+  }
+}
+
+/** @param base null if the whole log is on this disk. */
+export async function writeBase(directory: string, base: LogBase | null): Promise<void> {
+  const path = basePath(directory)
+  if (base === null) await remove('base.remove', path)
+  else {
+    const part = join(directory, 'base.part')
+    await writeNew(part, `${JSON.stringify(base)}\n`)
+    await syncPath(part)
+    await move('base.rename', part, path)
+  }
+  await syncDirectory('base.directory', directory)
+}
+
+export const BASE_FILE = 'base.json'
+
+function basePath(directory: string): string {
+  return join(directory, BASE_FILE)
 }
 
 /** Numbers of the existing segments, ascending; some may be missing. */
@@ -68,7 +105,8 @@ export type RawLogSize = { readonly segments: number; readonly bytes: number }
  */
 export async function rawLogSize(directory: string, known?: RawLogSize): Promise<RawLogSize> {
   const numbers = await sealedSegments(directory)
-  const start = known && known.segments <= numbers.length ? known : { segments: 0, bytes: 0 }
+  const base = await readBase(directory)
+  const start = known && known.segments >= base.segments && known.segments <= numbers.length ? known : base
   let bytes = start.bytes
   for (const number of numbers.slice(start.segments))
     bytes += (await stat(segmentPath(directory, number))).size

@@ -25,6 +25,18 @@ export type Segment = {
   readonly longestLineBytes: number
 }
 
+/** Where each segment is sealed before it is sealed on this disk: a log that several hosts share. */
+export type OuterLog = {
+  /**
+   * Seals a segment.
+   * @param path its file, complete and durable.
+   * @throws FatalError (held) if another writer sealed this number: then nothing of the file counts.
+   */
+  seal(number: number, path: string): Promise<void>
+  /** @throws FatalError (held) if another writer took the log over. */
+  assertHeld(): void
+}
+
 /** The contents of the segment being written. */
 export type Unsealed = {
   readonly lines: number
@@ -38,12 +50,23 @@ export class RawLogWriter {
   readonly #directory: string
   readonly #runId: string
   readonly #now: () => Date
+  readonly #outer: OuterLog | null
   #segment: SegmentWriter
   /** Segments become durable in number order, so that the log never has a gap. */
   #sealed: Promise<unknown> = Promise.resolve()
 
-  /** @param firstNumber the number of the segment to write next. */
-  constructor(options: { directory: string; firstNumber: number; runId: string; now: () => Date }) {
+  /**
+   * @param options.firstNumber the number of the segment to write next.
+   * @param options.outer absent if the log is on this disk alone.
+   */
+  constructor(options: {
+    directory: string
+    firstNumber: number
+    runId: string
+    now: () => Date
+    outer?: OuterLog | null
+  }) {
+    this.#outer = options.outer ?? null
     this.#directory = options.directory
     this.#runId = options.runId
     this.#now = options.now
@@ -57,6 +80,7 @@ export class RawLogWriter {
 
   /** Resolves when there is room for more. The line is durable only after `seal`. */
   async append(line: Line, document?: Document): Promise<void> {
+    this.#outer?.assertHeld()
     const { type, ...rest } = line
     const at = this.#now()
     await this.#segment.append(
@@ -71,7 +95,7 @@ export class RawLogWriter {
   }
 
   /**
-   * Seals the lines so far as one durable segment: temporary file, fsync, rename, fsync of the directory. Lines
+   * Seals the lines so far as one durable segment: temporary file, fsync, outer log, rename, fsync of the directory. Lines
    * appended from now on, even before it resolves, belong to the next segment. Null if there are no lines.
    */
   async seal(): Promise<Segment | null> {
@@ -80,7 +104,7 @@ export class RawLogWriter {
     if (lines === 0) return null
     this.#segment = new SegmentWriter(this.#directory, number + 1, this.#now().getTime())
     const sealed = this.#sealed
-      .then(() => segment.finish())
+      .then(() => segment.finish(this.#outer))
       // Even if it was never sealed because the previous one failed.
       .finally(() => segment.drop())
     sealed.catch(() => {})
@@ -144,13 +168,14 @@ export class SegmentWriter {
     if (this.#underWay > MAX_BLOCKS_UNDER_WAY) await this.#written
   }
 
-  async finish(): Promise<void> {
+  async finish(outer: OuterLog | null = null): Promise<void> {
     this.#flush()
     await this.#written
     const file = await this.#open()
     const path = unsealedPath(this.#directory, this.#number)
     await take('segment.sync', { kind: 'sync', path }, () => file.sync())
     await this.drop()
+    await outer?.seal(this.#number, path)
     await move('segment.rename', path, segmentPath(this.#directory, this.#number))
     await syncDirectory('segment.directory', this.#directory)
   }

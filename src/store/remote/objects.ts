@@ -1,6 +1,13 @@
 /** An object store, as a remote lake needs it: strongly consistent, with conditional writes. */
 
-export type StoredObject = { readonly bytes: Buffer; readonly tag: string }
+export type StoredObject = {
+  readonly bytes: Buffer
+  readonly tag: string
+  /** How long ago it was written, by the store's clock, in whole seconds; null if the store does not say. */
+  readonly ageMs: number | null
+  /** Of its content when it was uploaded; null if it was not uploaded as a file. */
+  readonly sha256: string | null
+}
 export type Listed = { readonly key: string; readonly bytes: number; readonly modified: Date }
 
 /** `absent`: only if there is no such object yet; a tag: only if the object is still that version. */
@@ -17,9 +24,12 @@ export type ObjectStore = {
   get(key: string): Promise<StoredObject | null>
   /** @returns the new version's tag; null if the condition does not hold. */
   put(key: string, body: Buffer, condition?: Condition): Promise<string | null>
+  /** Without its content; null if there is none. */
+  head(key: string): Promise<Pick<StoredObject, 'tag' | 'sha256'> | null>
   /** @returns false if the object was there already. */
   upload(key: string, file: LocalFile): Promise<boolean>
-  list(prefix: string): AsyncIterable<Listed>
+  /** In the order of their keys. @param after only keys behind this one. */
+  list(prefix: string, after?: string): AsyncIterable<Listed>
   remove(keys: readonly string[]): Promise<void>
   close(): void
 }

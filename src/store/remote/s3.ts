@@ -12,6 +12,8 @@ const MAX_TIMEOUTS = 2
 /** Drops the SDK's warnings about single attempts: what fails in the end is an error. */
 const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} }
 const REMOVED_AT_ONCE = 1000
+/** The name of an uploaded file's hash in the object's own metadata. */
+const HASH = 'sha256'
 
 /** @throws RemoteError if the keys cannot be read. */
 export async function openS3(settings: S3Settings): Promise<ObjectStore> {
@@ -27,12 +29,25 @@ export async function openS3(settings: S3Settings): Promise<ObjectStore> {
     root,
     get: key =>
       asking(`read ${root}/${key}`, async () => {
-        const found = await client.send(new sdk.GetObjectCommand(at(key))).catch(error => {
+        const command = new sdk.GetObjectCommand(at(key))
+        const answeredAt = dateOf(command)
+        const found = await client.send(command).catch(error => {
           if (statusOf(error) === 404) return null
           throw error
         })
         if (!found?.Body) return null
-        return { bytes: Buffer.from(await found.Body.transformToByteArray()), tag: tagOf(found.ETag) }
+        const bytes = Buffer.from(await found.Body.transformToByteArray())
+        const { LastModified: modified } = found
+        const ageMs = modified ? answeredAt() - modified.getTime() : null
+        return { bytes, ageMs, tag: tagOf(found.ETag), sha256: hashIn(found.Metadata) }
+      }),
+    head: key =>
+      asking(`look at ${root}/${key}`, async () => {
+        const found = await client.send(new sdk.HeadObjectCommand(at(key))).catch(error => {
+          if (statusOf(error) === 404) return null
+          throw error
+        })
+        return found && { tag: tagOf(found.ETag), sha256: hashIn(found.Metadata) }
       }),
     put: (key, body, condition) =>
       asking(`write ${root}/${key}`, () =>
@@ -43,7 +58,7 @@ export async function openS3(settings: S3Settings): Promise<ObjectStore> {
       ),
     upload: (key, file) =>
       asking(`write ${root}/${key}`, () => uploadFile(file, { sdk, client, place: at(key) })),
-    list: below => listed(below, { sdk, client, settings, keyOf }),
+    list: (below, after) => listed(below, after, { sdk, client, settings, keyOf }),
     remove: async keys => {
       for (let from = 0; from < keys.length; from += REMOVED_AT_ONCE) {
         const some = keys.slice(from, from + REMOVED_AT_ONCE).map(key => ({ Key: keyOf(key) }))
@@ -88,6 +103,21 @@ async function keyIn(setting: string, path: string): Promise<string> {
   return text.trim()
 }
 
+/** When the store answered, by its own clock; by ours if it does not say. */
+function dateOf(command: InstanceType<Sdk['GetObjectCommand']>): () => number {
+  let date = Number.NaN
+  command.middlewareStack.add(
+    next => async args => {
+      const result = await next(args)
+      const { headers = {} } = result.response as { headers?: Record<string, string> }
+      date = Date.parse(headers.date ?? '')
+      return result
+    },
+    { step: 'deserialize', priority: 'low' },
+  )
+  return () => (Number.isNaN(date) ? Date.now() : date)
+}
+
 type Place = { readonly Bucket: string; readonly Key: string }
 
 /** @returns false if the object was there already. */
@@ -98,7 +128,8 @@ async function uploadFile(
   // Opened first: a stream that fails to open before it is read would end the process.
   const file = await open(path)
   const body = file.createReadStream()
-  const command = new sdk.PutObjectCommand({ ...place, Body: body, ContentLength: bytes, IfNoneMatch: '*' })
+  const about = { ContentLength: bytes, Metadata: { [HASH]: sha256 } }
+  const command = new sdk.PutObjectCommand({ ...place, Body: body, ...about, IfNoneMatch: '*' })
   // The store compares it with what arrives. Otherwise the SDK would load the whole file to sign it.
   command.middlewareStack.add(
     next => args => {
@@ -128,6 +159,7 @@ async function uploadFile(
 
 async function* listed(
   below: string,
+  after: string | undefined,
   from: { sdk: Sdk; client: S3Client; settings: S3Settings; keyOf: (key: string) => string },
 ): AsyncGenerator<Listed> {
   const { sdk, client, settings, keyOf } = from
@@ -140,6 +172,7 @@ async function* listed(
           Bucket: settings.bucket,
           Prefix: keyOf(below),
           ...(token ? { ContinuationToken: token } : {}),
+          ...(after && !token ? { StartAfter: keyOf(after) } : {}),
         }),
       ),
     )
@@ -202,6 +235,10 @@ function reasonOf(error: unknown): string {
 function statusOf(error: unknown): number | null {
   const { $metadata } = error as { $metadata?: { httpStatusCode?: number } }
   return $metadata?.httpStatusCode ?? null
+}
+
+function hashIn(metadata: Record<string, string> | undefined): string | null {
+  return metadata?.[HASH] ?? null
 }
 
 function tagOf(tag: string | undefined): string {

@@ -33,6 +33,8 @@ export type WarehouseOptions = {
   /** Called while segments are applied, before anything else can happen. */
   readonly onApply?: (progress: { reason: 'rebuild' | 'catch_up'; done: number; total: number }) => void
   readonly signal: AbortSignal
+  /** Called before a rebuild, which needs all segments on this disk. */
+  readonly bringWholeLog?: () => Promise<void>
 }
 
 export type Warehouse = {
@@ -77,6 +79,7 @@ export async function rebuildWarehouse(options: WarehouseOptions): Promise<Wareh
   const { paths } = options
   refuseOtherPlace(paths)
   await removeNext(paths)
+  await options.bringWholeLog?.()
   await makePrivateDirectory(paths.temporary)
   const { id, rows: built } = await buildWarehouse(paths.nextWarehouse, options)
   restrictFile(paths.nextWarehouse)

@@ -1,0 +1,102 @@
+import { Command } from 'commander'
+import { environmentOf } from '#config/companies.ts'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { holdingCompany, type Listener, localContext } from '#src/operate/open.ts'
+import type { RunContext } from '#src/pipeline/run.ts'
+import { counted } from '#src/platform/count.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { sealedSegments } from '#src/store/rawlog/files.ts'
+import type { SharedLog, SharedLogState } from '#src/store/shared_log/log.ts'
+import { withDisplay } from './progress.ts'
+
+/** The raw log in an object store. */
+export function logCommand(environment: Environment): Command {
+  return new Command('log')
+    .description(
+      'Show the raw log in the object store (LOG_URL), move a log there, or copy all of it to this disk.',
+    )
+    .addCommand(part(environment, 'status', 'Show what the object store has, and who writes there.', status))
+    .addCommand(
+      part(
+        environment,
+        'push',
+        'Copy to the object store what only this disk has: a log that began without LOG_URL.',
+        push,
+      ),
+    )
+    .addCommand(
+      part(
+        environment,
+        'pull',
+        'Copy the whole log to this disk. Then you can remove LOG_URL, if no other host uses it.',
+        pull,
+      ),
+    )
+}
+
+type Options = { readonly company?: string; readonly json?: true }
+type Part = (
+  log: SharedLog,
+  context: RunContext,
+  listener: Listener,
+) => Promise<{ readonly text: string; readonly result: object }>
+
+function part(environment: Environment, name: string, description: string, work: Part): Command {
+  return new Command(name)
+    .description(description)
+    .option('--company <slug>', 'company to use, instead of COMPANY')
+    .option('--json', 'print the result as one JSON object')
+    .action(async ({ company, json }: Options) => {
+      const settings = readSettings(await environmentOf(environment, company))
+      const { text, result } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
+        const context = localContext(settings, display, signal)
+        const { sharedLog } = context
+        if (sharedLog === null)
+          throw new FatalError(
+            'LOG_URL is not set, so the raw log is on this disk alone. Set it to share the log.',
+            EXIT.usage,
+          )
+        return await work(sharedLog, context, display).finally(() => sharedLog.release())
+      })
+      process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
+    })
+}
+
+const status: Part = async log => {
+  const result = await log.describe()
+  return { result, text: describe(result) }
+}
+
+function describe({ place, segments, bytes, checkpoints, owner, on_this_disk }: SharedLogState): string {
+  const [newest] = checkpoints
+  const lines = [
+    ['Place', place],
+    ['Log', `${counted(segments, 'segment')}, ${Math.ceil(bytes / 1000)} kB`],
+    [
+      'Checkpoint',
+      newest ? `of the first ${counted(newest.segment, 'segment')}, ${newest.made_at}` : 'none yet',
+    ],
+    ['Owner', owner ? `${owner.what} (process ${owner.pid} on ${owner.host})` : 'nobody now'],
+    ['This disk', on_this_disk ? `segments ${on_this_disk.first} to ${on_this_disk.last}` : 'no segments'],
+  ]
+  return `${lines.map(([name, value]) => `${name?.padEnd(11)}${value}`).join('\n')}\n`
+}
+
+const push: Part = async (log, context, listener) => {
+  const note = 'Segments to the object store'
+  // Held on this disk alone: the object store does not have this log yet.
+  const pushed = await holdingCompany({ ...context, sharedLog: null }, listener, { what: 'log push' }, () =>
+    log.push((done, total) => listener.progress({ stage: 'open', done, total, note })),
+  )
+  const text = pushed > 0 ? `Copied ${counted(pushed, 'segment')}.\n` : 'Everything was there already.\n'
+  return { text, result: { pushed } }
+}
+
+const pull: Part = async (log, context, listener) => {
+  const note = 'Earlier segments from the object store'
+  const segments = await holdingCompany(context, listener, { what: 'log pull' }, async () => {
+    await log.bringWhole((done, total) => listener.progress({ stage: 'open', done, total, note }))
+    return (await sealedSegments(context.paths.raw)).length
+  })
+  return { text: `This disk has the whole log: ${counted(segments, 'segment')}.\n`, result: { segments } }
+}

@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto'
+import { link, readFile, rm } from 'node:fs/promises'
+import { refuseStrange } from '#src/platform/access.ts'
+import { syncPath, writeNew } from '#src/platform/durable.ts'
+import { systemCode } from '#src/platform/errors.ts'
+
+/** The id of a company's directory, wherever it is mounted. Created once: of two processes at a time, both get the same. */
+export async function directoryId(path: string): Promise<string> {
+  const known = await readId(path)
+  if (known) return known
+  const temporary = `${path}.${randomUUID()}`
+  await writeNew(temporary, `${randomUUID()}\n`)
+  await syncPath(temporary)
+  try {
+    await link(temporary, path)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  return (await readId(path)) as string
+}
+
+async function readId(path: string): Promise<string | null> {
+  refuseStrange(path)
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw error
+  }
+}

@@ -1,0 +1,201 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { constants, createZstdCompress } from 'node:zlib'
+import { z } from 'zod'
+import { newStream } from '#src/platform/durable.ts'
+import { digestOf } from '#src/platform/hash.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { readBase, segmentPath } from '../rawlog/files.ts'
+import type { ObjectStore } from '../remote/objects.ts'
+import type { Database } from '../warehouse/database.ts'
+import { listRowFiles, rowDirectory, rowPath } from '../warehouse/row_list.ts'
+
+/**
+ * Copies of a warehouse and of its rows' files in the object store, so that an empty disk need not rebuild them from
+ * the whole log. Any of them can be lost: the log has everything.
+ */
+
+const file = z.object({ bytes: z.number(), sha256: z.string().regex(/^[0-9a-f]{64}$/) })
+const checkpointShape = z.object({
+  format: z.literal(1),
+  company: z.string(),
+  /** The last segment that the warehouse has. */
+  segment: z.number().int().positive(),
+  /** Size of all segments up to that one. */
+  log_bytes: z.number(),
+  warehouse_id: z.string().regex(/^[\w-]+$/),
+  schema_hash: z.string(),
+  made_at: z.string(),
+  /** Compressed. */
+  warehouse: file,
+  rows: z.array(
+    file.extend({
+      table_name: z.enum(['requirements', 'items', 'alerts']),
+      file: z.number().int().positive(),
+    }),
+  ),
+})
+
+export type Checkpoint = z.output<typeof checkpointShape>
+export type CheckpointName = { readonly key: string; readonly segment: number; readonly made: Date }
+
+/** A checkpoint is made when so much of the log follows the last one, or when it is so old. */
+const DUE = { segments: 50, bytes: 16 * 1024 * 1024, ageMs: 24 * 3_600_000 }
+const KEPT = 3
+/** A file that no checkpoint names stays for this long: another worker may be about to name it. */
+const GRACE_MS = 24 * 3_600_000
+/** The fastest level: a warehouse becomes a tenth of its size at any of them. */
+const ZSTD = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+
+const NAME = /\/(\d{9})-[\w-]+\.json$/
+
+export function checkpointsKey(company: string): string {
+  return `${company}/checkpoints`
+}
+
+export function fileKey(company: string, sha256: string): string {
+  return `${checkpointsKey(company)}/files/${sha256}`
+}
+
+/** Newest first. */
+export async function listCheckpoints(store: ObjectStore, company: string): Promise<CheckpointName[]> {
+  const found: CheckpointName[] = []
+  // Digits only, so not the files.
+  for await (const { key, modified } of store.list(`${checkpointsKey(company)}/0`)) {
+    const segment = Number(NAME.exec(key)?.[1] ?? 0)
+    if (segment > 0) found.push({ key, segment, made: modified })
+  }
+  return found.reverse()
+}
+
+/** Null if it is missing or unreadable. */
+export async function readCheckpoint(store: ObjectStore, key: string): Promise<Checkpoint | null> {
+  const found = await store.get(key)
+  if (found === null) return null
+  try {
+    return checkpointShape.parse(JSON.parse(found.bytes.toString('utf8')))
+  } catch {
+    return null
+  }
+}
+
+/** How many of its files are missing; null if it cannot be read. */
+export async function missingFiles(store: ObjectStore, company: string, key: string): Promise<number | null> {
+  const checkpoint = await readCheckpoint(store, key)
+  if (checkpoint === null) return null
+  const files = [checkpoint.warehouse, ...checkpoint.rows]
+  const found = await Promise.all(files.map(({ sha256 }) => store.head(fileKey(company, sha256))))
+  return found.filter(one => one === null).length
+}
+
+/** What a checkpoint needs to know of an open warehouse. */
+export type WarehouseFacts = Pick<Checkpoint, 'segment' | 'warehouse_id' | 'schema_hash' | 'rows'>
+
+/** Null for a warehouse without data. */
+export async function factsOf(db: Database): Promise<WarehouseFacts | null> {
+  const meta = await db.row<Omit<WarehouseFacts, 'rows'>>(
+    'SELECT applied_segment::INTEGER AS segment, warehouse_id, schema_hash FROM meta',
+  )
+  if (meta.segment === 0) return null
+  const rows = (await listRowFiles(db)).map(({ table_name, file, bytes, sha256 }) => ({
+    ...{ table_name: table_name as Checkpoint['rows'][number]['table_name'] },
+    ...{ file, bytes, sha256 },
+  }))
+  return { ...meta, rows }
+}
+
+/**
+ * Makes a checkpoint if one is due, and removes those that are no longer kept.
+ * @param facts of the warehouse, which is closed and stays so. The caller holds the company's lock.
+ * @returns its key; null if none is due.
+ * @throws RemoteError if the store refuses; the next run makes it.
+ */
+export async function checkpointIfDue(
+  { store, paths }: { readonly store: ObjectStore; readonly paths: CompanyPaths },
+  facts: WarehouseFacts,
+  now: Date,
+): Promise<string | null> {
+  const { company } = paths
+  const before = await listCheckpoints(store, company)
+  const [newest] = before
+  if (newest !== undefined && newest.segment >= facts.segment) return null
+  if (!(await isDue(paths.raw, facts.segment, newest, now))) return null
+  const last = newest && (await readCheckpoint(store, newest.key))
+  const warehouse = await uploadWarehouse(store, paths)
+  await uploadRows(store, paths, facts, last ?? null)
+  const log_bytes = await logBytes(paths.raw, facts.segment)
+  const checkpoint: Checkpoint = {
+    ...{ format: 1, company, log_bytes, warehouse, made_at: now.toISOString() },
+    ...facts,
+  }
+  const name = `${String(facts.segment).padStart(9, '0')}-${facts.warehouse_id}.json`
+  const key = `${checkpointsKey(company)}/${name}`
+  await store.put(key, Buffer.from(`${JSON.stringify(checkpoint)}\n`), { absent: true })
+  await removeOld(store, company, now)
+  return key
+}
+
+async function isDue(
+  raw: string,
+  segment: number,
+  last: CheckpointName | undefined,
+  now: Date,
+): Promise<boolean> {
+  const from = last?.segment ?? 0
+  if (segment - from >= DUE.segments) return true
+  if (last !== undefined && now.getTime() - last.made.getTime() >= DUE.ageMs) return true
+  return (await logBytes(raw, segment, from)) >= DUE.bytes
+}
+
+/** Size of the segments after one of them. */
+async function logBytes(raw: string, upTo: number, after = 0): Promise<number> {
+  const base = await readBase(raw)
+  let bytes = after < base.segments ? base.bytes : 0
+  for (let number = Math.max(after, base.segments) + 1; number <= upTo; number += 1)
+    bytes += (await stat(segmentPath(raw, number))).size
+  return bytes
+}
+
+async function uploadWarehouse(
+  store: ObjectStore,
+  { company, temporary, warehouse }: CompanyPaths,
+): Promise<Checkpoint['warehouse']> {
+  const path = join(temporary, 'checkpoint.duckdb.zst')
+  await pipeline(createReadStream(warehouse), createZstdCompress(ZSTD), newStream(path))
+  const about = await digestOf(path)
+  await store.upload(fileKey(company, about.sha256), { path, ...about })
+  return about
+}
+
+/** Row files never change, so those of the checkpoint before need no request. */
+async function uploadRows(
+  store: ObjectStore,
+  { company, rows: directory }: CompanyPaths,
+  { rows, warehouse_id }: WarehouseFacts,
+  before: Checkpoint | null,
+): Promise<void> {
+  const known = new Set(before?.rows.map(({ sha256 }) => sha256))
+  for (const row of rows) {
+    if (known.has(row.sha256)) continue
+    const { bytes, sha256 } = row
+    const path = rowPath(rowDirectory(directory, warehouse_id), row)
+    await store.upload(fileKey(company, sha256), { path, bytes, sha256 })
+  }
+}
+
+async function removeOld(store: ObjectStore, company: string, now: Date): Promise<void> {
+  const all = await listCheckpoints(store, company)
+  const kept = await Promise.all(all.slice(0, KEPT).map(({ key }) => readCheckpoint(store, key)))
+  await store.remove(all.slice(KEPT).map(({ key }) => key))
+  const named = new Set(
+    kept
+      .flatMap(one => (one ? [one.warehouse, ...one.rows] : []))
+      .map(({ sha256 }) => fileKey(company, sha256)),
+  )
+  const unnamed: string[] = []
+  for await (const { key, modified } of store.list(`${checkpointsKey(company)}/files/`))
+    if (!named.has(key) && now.getTime() - modified.getTime() >= GRACE_MS) unnamed.push(key)
+  await store.remove(unnamed)
+}

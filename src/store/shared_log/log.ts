@@ -1,0 +1,207 @@
+import { existsSync } from 'node:fs'
+import { hostname } from 'node:os'
+import type { S3Settings } from '#config/s3.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import type { CompanyPaths } from '#src/store/company.ts'
+import { readBase, removeUnsealed, segmentNumbers, writeBase } from '#src/store/rawlog/files.ts'
+import { directoryId } from '../directory_id.ts'
+import type { OuterLog } from '../rawlog/writer.ts'
+import { type ObjectStore, RemoteError } from '../remote/objects.ts'
+import { openS3 } from '../remote/s3.ts'
+import type { Database } from '../warehouse/database.ts'
+import { currentOwner, type Holder, type Ownership, takeOwnership } from './owner.ts'
+import {
+  copyLater,
+  copySegments,
+  hasSegment,
+  type OnSegment,
+  placeOf,
+  pushSegments,
+  type SharedPlace,
+  sealSegment,
+  segmentsAfter,
+} from './segments.ts'
+
+export type Taking = {
+  /** What this process does, for others who wait. */
+  readonly what: string
+  readonly waitMs: number
+  readonly now: () => Date
+  readonly signal: AbortSignal
+  readonly onWait: (what: string) => void
+  readonly onSegment: OnSegment
+  /** For a disk that is restored. */
+  readonly sourceTimezone: string
+}
+
+/** What `take` brought to the disk. */
+export type Brought = {
+  /** The last segment of a checkpoint that restored an empty disk; 0 if none did. */
+  readonly restored: number
+  /** Segments copied after it. */
+  readonly segments: number
+}
+
+/** As `npm run log -- status --json` prints it. */
+export type SharedLogState = {
+  readonly place: string
+  readonly segments: number
+  readonly bytes: number
+  /** Newest first. */
+  readonly checkpoints: readonly { readonly segment: number; readonly made_at: string }[]
+  /** Who writes to it now. */
+  readonly owner: Holder | null
+  /** The segments that this disk has. */
+  readonly on_this_disk: { readonly first: number; readonly last: number } | null
+}
+
+async function localSegments(raw: string): Promise<SharedLogState['on_this_disk']> {
+  const { segments: base } = await readBase(raw).catch(() => ({ segments: 0 }))
+  const numbers = (existsSync(raw) ? await segmentNumbers(raw) : []).filter(number => number > base)
+  const [first] = numbers
+  return first === undefined ? null : { first, last: numbers.at(-1) ?? first }
+}
+
+/**
+ * A company's raw log in an object store (LOG_URL), shared by several hosts, each with a disk of its own. A segment
+ * counts once it is there. The disk has a copy of the log, or of its end.
+ *
+ * The caller holds the company's lock on this disk.
+ */
+export class SharedLog implements OuterLog {
+  readonly #settings: S3Settings
+  readonly #paths: CompanyPaths
+  #store: ObjectStore | null = null
+  #ownership: Ownership | null = null
+
+  constructor(settings: S3Settings, paths: CompanyPaths) {
+    this.#settings = settings
+    this.#paths = paths
+  }
+
+  /** Whether the previous owner did not end: then the first segment must be sealed soon, so that it finds out. */
+  get isTakeover(): boolean {
+    return this.#ownership?.isTakeover ?? false
+  }
+
+  /**
+   * Takes the log for this process, then brings to the disk what others sealed.
+   * @throws FatalError (held) naming the owner, if it still holds the log after `waitMs`.
+   */
+  async take({ what, waitMs, now, signal, onWait, onSegment, sourceTimezone }: Taking): Promise<Brought> {
+    const { company, id } = this.#paths
+    const holder = { directory: await directoryId(id), host: hostname(), pid: process.pid, what }
+    return await this.#asking(async place => {
+      this.#ownership = await takeOwnership(place.store, { company, holder, now, waitMs, signal, onWait })
+      try {
+        return await this.#bring(place, sourceTimezone, onSegment)
+      } catch (error) {
+        await this.release()
+        throw error
+      }
+    })
+  }
+
+  async #bring(place: SharedPlace, sourceTimezone: string, onSegment: OnSegment): Promise<Brought> {
+    const paths = this.#paths
+    await removeUnsealed(paths.raw)
+    // Loaded only for an empty disk: it loads DuckDB.
+    const { isEmpty, restoreCheckpoint } = await import('./restore.ts')
+    const restored = (await isEmpty(paths))
+      ? await restoreCheckpoint({ store: place.store, paths }, sourceTimezone)
+      : 0
+    return { restored, segments: await copyLater(place, onSegment) }
+  }
+
+  /** Gives the log back. Never throws. */
+  async release(): Promise<void> {
+    await this.#ownership?.release()
+    this.#ownership = null
+    this.#store?.close()
+    this.#store = null
+  }
+
+  async seal(number: number, path: string): Promise<void> {
+    this.assertHeld()
+    await this.#asking(place => sealSegment(place, number, path))
+  }
+
+  assertHeld(): void {
+    this.#ownership?.assertHeld()
+  }
+
+  /** Copies the beginning of the log, too, if the disk was restored from a checkpoint. */
+  async bringWhole(onSegment: OnSegment): Promise<void> {
+    const { raw } = this.#paths
+    const base = await readBase(raw)
+    if (base.segments === 0) return
+    await this.#asking(async place => {
+      const all = await segmentsAfter(place, 0)
+      await copySegments(place, all.slice(0, base.segments), onSegment)
+    })
+    await writeBase(raw, null)
+  }
+
+  /** Copies to the store what only this disk has: a log that began without LOG_URL. Needs no `take`. */
+  async push(onSegment: OnSegment): Promise<number> {
+    return await this.#asking(place => pushSegments(place, onSegment))
+  }
+
+  /** Whether others sealed segments after this one. */
+  async hasAfter(segment: number): Promise<boolean> {
+    return await this.#asking(place => hasSegment(place, segment + 1))
+  }
+
+  /**
+   * Makes a checkpoint of the warehouse if one is due. A failure is not the run's: the next run makes it.
+   * @param close closes the warehouse.
+   * @returns why it failed; null if it did not.
+   */
+  async checkpoint(db: Database, close: () => void, now: Date): Promise<string | null> {
+    const { checkpointIfDue, factsOf } = await import('./checkpoints.ts')
+    const facts = await factsOf(db)
+    close()
+    if (facts === null) return null
+    const paths = this.#paths
+    try {
+      await this.#asking(({ store }) => checkpointIfDue({ store, paths }, facts, now))
+      return null
+    } catch (error) {
+      if (error instanceof FatalError) return error.message
+      throw error
+    }
+  }
+
+  /** What is there, and on this disk. */
+  async describe(): Promise<SharedLogState> {
+    const { company, raw } = this.#paths
+    const { listCheckpoints } = await import('./checkpoints.ts')
+    return await this.#asking(async place => {
+      const all = await segmentsAfter(place, 0)
+      const bytes = all.reduce((sum, segment) => sum + segment.bytes, 0)
+      const checkpoints = await listCheckpoints(place.store, company)
+      return {
+        place: placeOf(place),
+        segments: all.length,
+        bytes,
+        checkpoints: checkpoints.map(({ segment, made }) => ({ segment, made_at: made.toISOString() })),
+        owner: await currentOwner(place.store, company),
+        on_this_disk: await localSegments(raw),
+      }
+    })
+  }
+
+  /** A run cannot continue without its log, so whatever the store refuses ends it. */
+  async #asking<T>(ask: (place: SharedPlace) => Promise<T>): Promise<T> {
+    try {
+      this.#store ??= await openS3(this.#settings)
+      return await ask({ store: this.#store, paths: this.#paths })
+    } catch (error) {
+      if (!(error instanceof RemoteError)) throw error
+      throw new FatalError(
+        `${this.#paths.company}: the raw log in the object store: ${error.message}`,
+        EXIT.failed,
+      )
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { EXIT, FatalError, InterruptedError } from '#src/platform/errors.ts'
+import type { ObjectStore, StoredObject } from '../remote/objects.ts'
+
+/**
+ * Who writes to a company's shared log: `owner.json`, replaced only if it is the version that was read. It spares two
+ * workers a race; what counts is who seals a segment.
+ */
+
+/** Whoever is silent for longer is taken over. By the store's clock, so that no host's clock matters. */
+const LEASE_MS = 30_000
+const BEAT_MS = 10_000
+const POLL_MS = 2000
+
+const ownerShape = z.object({
+  format: z.literal(1),
+  holder: z.object({ directory: z.string(), host: z.string(), pid: z.number(), what: z.string() }),
+  /** Since when, by that host's clock: for people. */
+  since: z.string(),
+  session: z.string(),
+  beat: z.number(),
+  released: z.boolean(),
+})
+type Owner = z.output<typeof ownerShape>
+
+export type Holder = Owner['holder']
+
+export type Ownership = {
+  /** Whether the previous owner did not end: it may wake up and write. */
+  readonly isTakeover: boolean
+  /** @throws FatalError (held) if another worker took over. */
+  assertHeld(): void
+  /** Never throws: whoever is silent is taken over. */
+  release(): Promise<void>
+}
+
+export type TakeOptions = {
+  readonly company: string
+  readonly holder: Holder
+  readonly now: () => Date
+  readonly waitMs: number
+  readonly signal: AbortSignal
+  readonly onWait: (what: string) => void
+}
+
+export function ownerKey(company: string): string {
+  return `${company}/owner.json`
+}
+
+/** Who owns the log now; null if nobody does. */
+export async function currentOwner(store: ObjectStore, company: string): Promise<Holder | null> {
+  const found = await store.get(ownerKey(company))
+  const owner = found && ownerIn(found)
+  return owner && !owner.released && !isSilent(found) ? owner.holder : null
+}
+
+/** @throws FatalError (held) naming the owner, if it still owns the log after `waitMs`. */
+export async function takeOwnership(store: ObjectStore, options: TakeOptions): Promise<Ownership> {
+  const { company, holder, now, waitMs, signal, onWait } = options
+  const key = ownerKey(company)
+  const since = now().toISOString()
+  const own: Owner = { format: 1, holder, since, session: randomUUID(), beat: 0, released: false }
+  const deadlineMs = performance.now() + waitMs
+  for (let reported = false; ; ) {
+    const found = await store.get(key)
+    const before = found && ownerIn(found)
+    const isOther = before !== null && !before.released && before.holder.directory !== holder.directory
+    if (!isOther || isSilent(found)) {
+      const tag = await replace(store, key, own, found)
+      const isTakeover = found !== null && before?.released !== true
+      if (tag !== null) return holdOn(store, key, { own, tag, isTakeover, company })
+      continue
+    }
+    if (performance.now() >= deadlineMs) throw new FatalError(heldMessage(company, before), EXIT.held)
+    if (!reported) onWait(describe(before.holder))
+    reported = true
+    await sleep(POLL_MS, undefined, { signal }).catch(() => {
+      throw new InterruptedError()
+    })
+  }
+}
+
+function holdOn(
+  store: ObjectStore,
+  key: string,
+  held: { own: Owner; tag: string; isTakeover: boolean; company: string },
+): Ownership {
+  let { own, tag } = held
+  let isLost = false
+  let turn: Promise<void> = Promise.resolve()
+  const write = (change: Partial<Owner>) => {
+    turn = turn.then(async () => {
+      if (isLost) return
+      own = { ...own, ...change, beat: own.beat + 1 }
+      const written = await replace(store, key, own, { tag }).catch(() => tag)
+      if (written === null) isLost = true
+      else tag = written
+    })
+    return turn
+  }
+  const timer = setInterval(() => void write({}), BEAT_MS)
+  timer.unref()
+  return {
+    isTakeover: held.isTakeover,
+    assertHeld() {
+      if (isLost)
+        throw new FatalError(
+          `${held.company}: another worker took over the raw log (${store.root}/${key}), because this one was silent for too long. This run ends, and what it had not sealed is dropped. The other worker continues.`,
+          EXIT.held,
+        )
+    },
+    async release() {
+      clearInterval(timer)
+      await write({ released: true })
+    },
+  }
+}
+
+/** @returns the new version's tag; null if another worker replaced it first. */
+async function replace(
+  store: ObjectStore,
+  key: string,
+  owner: Owner,
+  before: Pick<StoredObject, 'tag'> | null,
+): Promise<string | null> {
+  const body = Buffer.from(`${JSON.stringify(owner)}\n`)
+  const condition = before === null ? ({ absent: true } as const) : { tag: before.tag }
+  const tag = await store.put(key, body, condition)
+  if (tag !== null) return tag
+  // The answer to this request, or to an earlier one of ours, may have been lost.
+  const found = await store.get(key)
+  if (found === null || ownerIn(found)?.session !== owner.session) return null
+  return found.bytes.equals(body) ? found.tag : await replace(store, key, owner, found)
+}
+
+/** Null if it is not readable: then only its age counts. */
+function ownerIn({ bytes }: StoredObject): Owner | null {
+  try {
+    return ownerShape.parse(JSON.parse(bytes.toString('utf8')))
+  } catch {
+    return null
+  }
+}
+
+function isSilent(found: StoredObject | null): boolean {
+  return found?.ageMs != null && found.ageMs >= LEASE_MS
+}
+
+function heldMessage(company: string, { holder, since }: Owner): string {
+  return `The raw log of ${company} is held by ${describe(holder)}, since ${since}. Wait for it to end, or use --wait SECONDS.`
+}
+
+function describe({ what, pid, host }: Holder): string {
+  return `${what} (process ${pid} on ${host})`
+}

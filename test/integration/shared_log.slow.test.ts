@@ -1,0 +1,239 @@
+import { existsSync } from 'node:fs'
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Finding } from '#src/operate/doctor/finding.ts'
+import { holdAfter } from '#test/support/held.ts'
+import { notices } from '#test/support/notices.ts'
+import {
+  companyDirectory,
+  type Environment,
+  startCommand,
+  temporaryDirectory,
+} from '#test/support/project.ts'
+import { runShared } from '#test/support/shared.ts'
+import { companyAt, type SyncedCompany, startCompany } from '#test/support/synced.ts'
+import { dataTables, warehouseTables } from '#test/support/tables.ts'
+import { asked, expectTruth } from '#test/support/truth.ts'
+import { BUCKET, type S3Server, type Stored, startS3 } from '#tools/s3_server.ts'
+
+const LOG = 'shared/acme/log'
+
+/** A company whose log is in an object store, on a host with an empty disk; and more such hosts. */
+async function startHosts(settings: Environment = {}) {
+  const s3 = await startS3()
+  onTestFinished(() => s3.close())
+  const keys = await temporaryDirectory()
+  for (const name of ['id', 'secret']) await writeFile(join(keys, name), name)
+  const remote = {
+    LOG_URL: `s3://${BUCKET}/shared`,
+    S3_ENDPOINT: s3.url,
+    S3_ACCESS_KEY_ID_FILE: join(keys, 'id'),
+    S3_SECRET_ACCESS_KEY_FILE: join(keys, 'secret'),
+    ...settings,
+  }
+  const first = await startCompany(notices(1, 12), remote)
+  const another = async (): Promise<SyncedCompany> => {
+    const environment = { ...first.environment, DATA_DIR: await temporaryDirectory() }
+    return companyAt(first.sandbox, first.world, environment)
+  }
+  return { s3, first, another }
+}
+
+const segmentsIn = (s3: S3Server) => [...s3.objects.keys()].filter(key => key.startsWith(LOG)).sort()
+const rawOf = (environment: Environment) => join(companyDirectory(environment), 'raw')
+
+/** The tables of a host's warehouse, without what only tells one warehouse from another. */
+async function tablesOf({ environment }: SyncedCompany) {
+  return dataTables(await warehouseTables(environment))
+}
+
+test('hosts take turns: each continues from what the others sealed, and requests nothing again', async () => {
+  const { s3, first, another } = await startHosts()
+  const second = await another()
+  expect(await first.sync()).toMatchObject({ status: 'ok', loaded: 12 })
+  const [id = ''] = first.world.ids()
+
+  expect(await second.sync()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
+  expect(asked(second, 'analysis')).toEqual([])
+  await expectTruth(second)
+
+  first.world.update(id, { edital: { objeto: 'Outro objeto' } })
+  expect(await second.sync()).toMatchObject({ loaded: 1 })
+  expect(asked(second, 'analysis')).toEqual([id])
+  first.world.remove(first.world.ids()[3] as string)
+  expect(await first.sync()).toMatchObject({ loaded: 0, gone: 0, tombstoned: 1 })
+  await second.sync()
+  await expectTruth(first)
+  await expectTruth(second)
+
+  await first.sync()
+  await second.sync()
+  await first.sync()
+  await second.sync()
+  expect(await tablesOf(first)).toEqual(await tablesOf(second))
+  expect((await readdir(rawOf(second.environment))).length).toBe(segmentsIn(s3).length)
+})
+
+test('a lost answer to a seal is recognized, and a refused one is repeated', async () => {
+  const { s3, first } = await startHosts()
+  let faults = 0
+  s3.fault = ({ method, key }) => {
+    if (method !== 'PUT' || !key.startsWith(LOG) || faults >= 2) return null
+    faults += 1
+    return faults === 1 ? 'lose' : 409
+  }
+  expect(await first.sync()).toMatchObject({ status: 'ok', loaded: 12 })
+  expect(faults).toBe(2)
+  expect((await readdir(rawOf(first.environment))).length).toBe(segmentsIn(s3).length)
+})
+
+test('a store that is down ends the run with one sentence, and nothing was applied that is not sealed', async () => {
+  const { s3, first, another } = await startHosts()
+  s3.fault = ({ key }) => (key.startsWith(LOG) && key.includes('000000001') ? 403 : null)
+  const { code, stderr } = await runShared(['sync'], first.environment)
+  expect(code).toBe(1)
+  expect(stderr).toContain('acme: the raw log in the object store: The object store at http://127.0.0.1')
+  expect(stderr).toContain('Check the keys')
+  expect(stderr).not.toContain('    at ')
+  s3.fault = () => null
+  expect(await (await another()).sync()).toMatchObject({ status: 'ok', loaded: 12 })
+  expect(await first.sync()).toMatchObject({ status: 'ok', loaded: 0 })
+  await expectTruth(first)
+})
+
+test('a worker that falls silent is taken over; when it wakes up, it ends and has changed nothing', async () => {
+  const { s3, first, another } = await startHosts({ API_CONCURRENCY: '1' })
+  const second = await another()
+  const [id = ''] = first.world.ids()
+  await first.sync()
+  first.world.update(id, { edital: { objeto: 'Outro objeto' } })
+  const held = holdAfter(first.sandbox, 'analysis', { passing: 0, waiting: 1 })
+  const { child, ended } = startCommand(['sync'], first.environment, first.environment.DATA_DIR ?? '')
+  await held.reached
+  child.kill('SIGSTOP')
+
+  const refused = await runShared(['sync', '--wait', '0'], second.environment)
+  expect(refused.code).toBe(4)
+  expect(refused.stderr).toMatch(/^The raw log of acme is held by sync --company acme \(process \d+ on /m)
+
+  s3.now = () => new Date(Date.now() + 3_600_000)
+  held.release()
+  expect(await second.sync()).toMatchObject({ status: 'ok', loaded: 1 })
+  const sealed = segmentsIn(s3)
+  child.kill('SIGCONT')
+  const { code, stderr } = await ended
+  expect(code).toBe(4)
+  expect(stderr).toMatch(/acme: another worker (took over|has sealed segment)/)
+  expect(stderr).not.toContain('    at ')
+  expect(segmentsIn(s3)).toEqual(sealed)
+
+  expect(await first.sync()).toMatchObject({ status: 'ok', loaded: 0 })
+  await expectTruth(first)
+  await expectTruth(second)
+})
+
+test('an empty disk is restored from a checkpoint and the segments after it', async () => {
+  const { s3, first, another } = await startHosts()
+  for (let run = 0; run < 51; run += 1) await first.syncHere()
+  const checkpoints = [...s3.objects.keys()].filter(key => /checkpoints\/\d+-/.test(key))
+  expect(checkpoints).toHaveLength(1)
+  first.world.update(first.world.ids()[1] as string, { edital: { objeto: 'Depois' } })
+  await first.sync()
+
+  const second = await another()
+  s3.requests.length = 0
+  const { code, stdout } = await runShared(['restore'], second.environment)
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^Published /)])
+  const got = s3.requests.filter(({ method, key }) => method === 'GET' && key.startsWith(`${LOG}/`))
+  expect(got.length).toBeLessThan(8)
+  expect(existsSync(join(rawOf(second.environment), '000001.ndjson.zst'))).toBe(false)
+  await expectTruth(second)
+  expect(await second.sync()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
+  await first.sync()
+  const restored = await tablesOf(second)
+
+  expect((await runShared(['rebuild'], second.environment)).code).toBe(0)
+  expect(await tablesOf(second)).toEqual(restored)
+  expect(existsSync(join(rawOf(second.environment), '000001.ndjson.zst'))).toBe(true)
+
+  const damaged = checkpoints[0] as string
+  s3.objects.set(damaged, { ...(s3.objects.get(damaged) as Stored), bytes: Buffer.from('{') })
+  const third = await another()
+  expect(await third.sync()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
+  expect(dataTables(await warehouseTables(third.environment))).toMatchObject({ items: restored.items })
+})
+
+test('what a disk has lost of the log is copied again', async () => {
+  const { first } = await startHosts()
+  for (let run = 0; run < 4; run += 1) await first.sync(['--full'])
+  const raw = rawOf(first.environment)
+  const names = (await readdir(raw)).sort()
+  for (const name of names.slice(1, 3)) await rm(join(raw, name))
+  await first.sync(['--full'])
+  expect((await readdir(raw)).sort().slice(0, names.length)).toEqual(names)
+  expect((await runShared(['rebuild'], first.environment)).code).toBe(0)
+  await expectTruth(first)
+})
+
+test('the doctor compares the log with the store, checks checkpoints, and lets writers race', async () => {
+  const { s3, first } = await startHosts()
+  await first.sync()
+  const doctor = async () => {
+    const { code, stdout } = await runShared(['doctor', '--json'], first.environment)
+    const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] }
+    return { code, shared: findings.filter(({ check }) => ['shared log', 'store'].includes(check)) }
+  }
+  const well = await doctor()
+  expect([well.code, well.shared.map(({ status }) => status)]).toEqual([0, ['ok', 'ok', 'ok']])
+  expect(well.shared[0]?.what).toMatch(/^\d+ segments? without a gap, equal to those on this disk$/)
+
+  const [key = ''] = segmentsIn(s3)
+  const stored = s3.objects.get(key) as Stored
+  s3.objects.set(key, { ...stored, metadata: { 'x-amz-meta-sha256': '0'.repeat(64) } })
+  const differs = await doctor()
+  expect(differs.code).toBe(1)
+  expect(differs.shared[0]?.what).toMatch(
+    /have different segments 1: one of them was written to without the other/,
+  )
+  s3.objects.set(key, stored)
+  s3.isStrict = false
+  expect((await doctor()).shared.at(-1)?.what).toMatch(/^let \d+ of 16 racing writers create one object/)
+})
+
+test('a log that began on a disk moves to the store with one command, and back', async () => {
+  const { s3, first } = await startHosts()
+  const { LOG_URL: _, ...alone } = first.environment
+  const local = companyAt(first.sandbox, first.world, alone as Environment)
+  await local.sync()
+  const refused = await runShared(['sync'], first.environment)
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toContain('npm run log -- push --company acme')
+
+  expect((await runShared(['log', 'push'], first.environment)).stdout).toMatch(/^Copied \d+ segments\.\n$/)
+  expect((await runShared(['log', 'push'], first.environment)).stdout).toBe('Everything was there already.\n')
+  expect(await first.sync()).toMatchObject({ status: 'ok', loaded: 0 })
+  const { stdout } = await runShared(['log', 'status'], first.environment)
+  expect(stdout).toMatch(/Place +s3:\/\/lake\/shared\/acme\/log\nLog +\d+ segments, \d+ kB\n/)
+  expect(stdout).toContain('Owner      nobody now')
+
+  await rm(companyDirectory(first.environment), { recursive: true })
+  expect((await runShared(['log', 'pull'], first.environment)).stdout).toMatch(
+    /^This disk has the whole log: /,
+  )
+  s3.close()
+  expect(await local.sync()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
+})
+
+test('a disk that was written to without the store is refused, and nothing changes', async () => {
+  const { first, s3 } = await startHosts()
+  await first.sync()
+  const { LOG_URL: _, ...alone } = first.environment
+  await companyAt(first.sandbox, first.world, alone as Environment).sync(['--full'])
+  const before = new Map(s3.objects)
+  const { code, stderr } = await runShared(['sync'], first.environment)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/lacks segment \d+, which .*raw has/)
+  before.delete('shared/acme/owner.json')
+  for (const [key, { bytes }] of before) expect(s3.objects.get(key)?.bytes).toEqual(bytes)
+})
