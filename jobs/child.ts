@@ -7,6 +7,7 @@ import { holdingCompany, type Listener, localContext, openApi } from '#src/opera
 import { logListener } from '#src/operate/progress.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import { readStatus, type Status } from '#src/operate/status.ts'
+import { bringUpToDate } from '#src/operate/up_to_date.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
 import {
   type Cause,
@@ -79,9 +80,10 @@ async function carryOut(order: Order): Promise<Ended> {
   if (order.kind === 'report') return await renderReport(context)
   const about = { company: settings.company, run_id: context.runId, job: order.job }
   const log = await openLog(settings.logLevel, about)
-  if (order.kind === 'mail') return await mailReport(order, context, { environment, log })
   const listener = logListener(log, Date.now)
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
+  if (order.kind === 'mail' || order.kind === 'publish') await bringUpToDate(context, listener, held)
+  if (order.kind === 'mail') return await mailReport(order, context, { environment, log })
   if (order.kind === 'publish') return await publishNow(context, listener, held, log)
   return await holdingCompany(context, listener, held, async () => {
     if (order.kind === 'sync') return await syncNow(order, context, { environment, listener, log })

@@ -8,6 +8,7 @@ import { writeLook } from '#src/store/state.ts'
 import { afterRun } from './alerts/after_run.ts'
 import type { Company } from './company_registry.ts'
 import { checkDirectory } from './directory.ts'
+import { shareState } from './known_state.ts'
 import type { Shared } from './processors.ts'
 
 /** A look that takes longer leaves the list to a run. */
@@ -59,6 +60,7 @@ async function lookAlone(company: Company, context: Context): Promise<{ readonly
   }
   const { state } = found
   await writeLook(paths, { at, run_id: state.last_run.run_id })
+  await shareState(queues, company).catch(queues.note)
   metrics.observeLook(slug, 'nothing_new')
   void heartbeat(company)
   await afterRun(alerts, company, state).catch(queues.note)

@@ -17,6 +17,7 @@ import { checkDirectory } from './directory.ts'
 import { leaveTrace, traceOf } from './failures.ts'
 import type { Metrics } from './http/metrics.ts'
 import type { JobLocks } from './job_locks.ts'
+import { shareState } from './known_state.ts'
 import { inProcess } from './process.ts'
 import { type JobData, type Queues, requestPublish } from './queue.ts'
 import { isLostJob, isOfRedis } from './redis_problem.ts'
@@ -203,7 +204,7 @@ async function mailReport(job: RunJob, company: Company, context: InSlot): Promi
   const order = { kind: 'mail', job: job.id ?? '' } as const
   const ended = await inProcess({ ...context, company, order, signal })
   if (ended.kind === 'mailed') await alerts.clear({ ...about, message: 'The report was mailed.' })
-  if (ended.kind !== 'failed' || isInterrupted(ended)) return ended
+  if (ended.kind !== 'failed' || isInterrupted(ended) || ended.exitCode === EXIT.held) return ended
   if (ended.cause === 'mail_unreachable') {
     log.warn({ company: company.slug, job: job.id }, ended.message)
     await handOn(job, context, MAX_REFUSALS.mailServer, MAIL_AGAIN_MS)
@@ -234,6 +235,7 @@ async function syncCompany(job: RunJob, company: Company, context: InSlot): Prom
   })
   const ended = withCut(outcome, slot)
   await noteEnd(job, company, { ...context, ended })
+  await untilRedisTakesIt(context, () => shareState(queues, company))
   await untilRedisTakesIt(context, () => requestPublish(queues, company))
   return ended
 }

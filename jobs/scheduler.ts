@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import { explain } from '#src/platform/errors.ts'
-import { readState } from '#src/store/state.ts'
 import type { Company, CompanyRegistry } from './company_registry.ts'
 import { nextAfter } from './cron.ts'
 import { jitterMs } from './jitter.ts'
+import { knownState } from './known_state.ts'
 import { type JobData, type JobName, type Queues, requestRun } from './queue.ts'
 import { isOfRedis } from './redis_problem.ts'
 
@@ -146,10 +146,10 @@ async function catchUp(
   around: Surroundings & { fresh: boolean; asked: string | undefined },
 ): Promise<void> {
   const { queues, log, now, asked } = around
-  const { slug, paths } = company
+  const { slug } = company
   if (!isDue(company, asked, around)) return
   // Redis does not know about runs started by hand.
-  const state = await readState(paths)
+  const { state } = await knownState(queues, company)
   if (state && !isDue(company, state.last_run.started_at, around)) return
   if (await isQueued(queues, `sync-${slug}`)) return
   if (!(await isFirst(queues, slug))) return

@@ -15,7 +15,13 @@ export type Stored = {
   /** Headers that the writer gave it. */
   readonly metadata?: Readonly<Record<string, string>>
 }
-export type S3Request = { readonly method: string; readonly key: string; readonly isConditional: boolean }
+export type S3Request = {
+  readonly method: string
+  readonly key: string
+  readonly isConditional: boolean
+  /** The access key id that it was signed with. */
+  readonly keyId: string
+}
 
 /**
  * `lose`: carried out, but the connection ends without an answer. `drop`: it ends before the request is carried out. A
@@ -72,6 +78,7 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
     method,
     key: path.join('/'),
     isConditional: Boolean(headers['if-none-match'] ?? headers['if-match']),
+    keyId: /Credential=([^/]+)/.exec(headers.authorization ?? '')?.[1] ?? '',
   }
   const body = await buffer(request)
   if (server.latencyMs > 0) await new Promise(resolve => setTimeout(resolve, server.latencyMs))

@@ -4,11 +4,12 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
-import { type CompanyState, readState } from '#src/store/state.ts'
+import type { CompanyState } from '#src/store/state.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import { nextAfter } from '../cron.ts'
 import type { Space } from '../http/health.ts'
 import { jitterMs } from '../jitter.ts'
+import { knownState } from '../known_state.ts'
 import type { Queues } from '../queue.ts'
 import { isOfRedis, isRefusal } from '../redis_problem.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
@@ -225,7 +226,10 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   // Its ticks come this much after the times of its schedule.
   const now = new Date(inspection.now.getTime() - jitterMs(company, registry.companies.size))
   const periods = settings.alertAfterPeriods
-  const state = await readState(company.paths)
+  const { state } = await knownState(
+    { redis: inspection.queues.redis, prefix: settings.redis.prefix },
+    company,
+  )
   const lastGood = lastGoodOf(state, inspection.now)
   const about = { name: 'stale', company: slug } as const
   if (lastGood && !isOver(schedule, lastGood, periods, now)) {

@@ -2,13 +2,12 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { OUTCOMES, type RunCounter } from '#schema/sync_runs.ts'
 import { createServiceMetrics, type ServiceMetrics } from '#src/api/server/metrics.ts'
 import { readMetabaseState } from '#src/present/metabase/state.ts'
-import { readFailure } from '#src/store/failure.ts'
 import { readRemoteState } from '#src/store/remote/state.ts'
 import type { RunReport } from '#src/store/run_report.ts'
-import { readState } from '#src/store/state.ts'
 import type { Alerts } from '../alerts/alerts.ts'
 import type { AnswerSeen } from '../child.ts'
 import type { Company } from '../company_registry.ts'
+import { knownState } from '../known_state.ts'
 import type { Queues } from '../queue.ts'
 import type { Slots } from '../slots.ts'
 import { fromRedis } from '../within.ts'
@@ -63,7 +62,7 @@ export type MetricsOptions = {
   readonly slots?: Slots
   readonly concurrency?: number
   readonly alerts?: Pick<Alerts, 'active'>
-  readonly queues: Pick<Queues, 'ticks' | 'runs' | 'redis' | 'problem'>
+  readonly queues: Pick<Queues, 'ticks' | 'runs' | 'redis' | 'prefix' | 'problem'>
   readonly now: () => Date
 }
 
@@ -101,7 +100,11 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
     },
     async render() {
       const companies = [...registry.companies.values()]
-      await Promise.all([showCompanies(gauges, companies, now()), showQueues(gauges, queues), showWorker()])
+      await Promise.all([
+        showCompanies(gauges, companies, { queues, now: now() }),
+        showQueues(gauges, queues),
+        showWorker(),
+      ])
       beginAtZero(counted, companies)
       for (const metric of Object.values(counted)) await forgetOthers(metric, registry)
       return { contentType: exposition.contentType, body: await exposition.metrics() }
@@ -207,15 +210,21 @@ function createGauges(registry: Registry) {
   }
 }
 
-async function showCompanies(gauges: Gauges, companies: readonly Company[], now: Date): Promise<void> {
+async function showCompanies(
+  gauges: Gauges,
+  companies: readonly Company[],
+  { queues, now }: { readonly queues: MetricsOptions['queues']; readonly now: Date },
+): Promise<void> {
   const states = await Promise.all(
-    companies.map(async ({ slug, paths, settings }) => ({
-      company: slug,
-      state: await readState(paths),
-      failure: await readFailure(paths),
-      metabase: settings.metabase && (await readMetabaseState(paths.metabase)),
-      remote: settings.remoteLake && (await readRemoteState(paths.remote)),
-    })),
+    companies.map(async company => {
+      const { slug, paths, settings } = company
+      return {
+        company: slug,
+        ...(await knownState(queues, company)),
+        metabase: settings.metabase && (await readMetabaseState(paths.metabase)),
+        remote: settings.remoteLake && (await readRemoteState(paths.remote)),
+      }
+    }),
   )
   const { jobs: _, ...ofCompanies } = gauges
   // No await from here on: one of two concurrent scrapes must not see gauges that the other has just reset.

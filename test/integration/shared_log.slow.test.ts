@@ -1,46 +1,25 @@
 import { existsSync } from 'node:fs'
-import { readdir, rm, writeFile } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Finding } from '#src/operate/doctor/finding.ts'
 import { holdAfter } from '#test/support/held.ts'
+import { anotherHost, LOG, segmentsIn, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
-import {
-  companyDirectory,
-  type Environment,
-  startCommand,
-  temporaryDirectory,
-} from '#test/support/project.ts'
+import { companyDirectory, type Environment, startCommand } from '#test/support/project.ts'
 import { runShared } from '#test/support/shared.ts'
 import { companyAt, type SyncedCompany, startCompany } from '#test/support/synced.ts'
 import { dataTables, warehouseTables } from '#test/support/tables.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
-import { BUCKET, type S3Server, type Stored, startS3 } from '#tools/s3_server.ts'
-
-const LOG = 'shared/acme/log'
+import type { Stored } from '#tools/s3_server.ts'
 
 /** A company whose log is in an object store, on a host with an empty disk; and more such hosts. */
-async function startHosts(settings: Environment = {}) {
-  const s3 = await startS3()
-  onTestFinished(() => s3.close())
-  const keys = await temporaryDirectory()
-  for (const name of ['id', 'secret']) await writeFile(join(keys, name), name)
-  const remote = {
-    LOG_URL: `s3://${BUCKET}/shared`,
-    S3_ENDPOINT: s3.url,
-    S3_ACCESS_KEY_ID_FILE: join(keys, 'id'),
-    S3_SECRET_ACCESS_KEY_FILE: join(keys, 'secret'),
-    ...settings,
-  }
-  const first = await startCompany(notices(1, 12), remote)
-  const another = async (): Promise<SyncedCompany> => {
-    const environment = { ...first.environment, DATA_DIR: await temporaryDirectory() }
-    return companyAt(first.sandbox, first.world, environment)
-  }
-  return { s3, first, another }
+async function startHosts(more: Environment = {}) {
+  const { s3, settings } = await startSharedLog()
+  const first = await startCompany(notices(1, 12), { ...settings, ...more })
+  return { s3, first, another: () => anotherHost(first) }
 }
 
-const segmentsIn = (s3: S3Server) => [...s3.objects.keys()].filter(key => key.startsWith(LOG)).sort()
 const rawOf = (environment: Environment) => join(companyDirectory(environment), 'raw')
 
 /** The tables of a host's warehouse, without what only tells one warehouse from another. */
@@ -135,7 +114,7 @@ test('a worker that falls silent is taken over; when it wakes up, it ends and ha
 
 test('an empty disk is restored from a checkpoint and the segments after it', async () => {
   const { s3, first, another } = await startHosts()
-  for (let run = 0; run < 51; run += 1) await first.syncHere()
+  for (let run = 0; run < 11; run += 1) await first.syncHere()
   const checkpoints = [...s3.objects.keys()].filter(key => /checkpoints\/\d+-/.test(key))
   expect(checkpoints).toHaveLength(1)
   first.world.update(first.world.ids()[1] as string, { edital: { objeto: 'Depois' } })

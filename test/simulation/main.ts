@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { Command, Option } from 'commander'
 import { wholeNumber } from '#src/cli/options.ts'
 import { EXIT } from '#src/platform/errors.ts'
+import { simulateHosts } from './hosts/simulate.ts'
 import { PLANTED, tryPlanted } from './planted.ts'
 import { simulate } from './simulate.ts'
 import { describeCounts, describeFailure } from './summary.ts'
@@ -28,6 +29,7 @@ const program = new Command('npm run simulate --')
   .option('--from <number>', 'first seed', wholeNumber(1), 1)
   .option('--seed <seed>', 'replay one seed and log each of its runs')
   .option('--workers <number>', 'number of parallel processes', wholeNumber(1), availableParallelism())
+  .option('--hosts', 'worlds of several hosts that share a log')
   .option('--until-failure', 'stop at the first failure')
   .option('--planted [names...]', 'plant known bugs one by one and print the seed that catches each')
   .addOption(new Option('--worker', 'take seeds from the parent process').hideHelp())
@@ -40,10 +42,15 @@ const options = program.opts<{
   from: number
   seed?: string
   workers: number
+  hosts?: true
   untilFailure?: true
   planted?: true | string[]
   worker?: true
 }>()
+
+const simulateOne = options.hosts ? simulateHosts : simulate
+/** Repeats the kind of world. */
+const KIND = options.hosts ? ['--hosts'] : []
 
 if (options.worker) work()
 else if (options.seed !== undefined) await replayOne(options.seed)
@@ -57,7 +64,7 @@ function work(): void {
 
 async function outcomeOf(seed: string, log?: (line: string) => void): Promise<Outcome> {
   try {
-    return { seed, failure: null, counts: [...(await simulate(seed, log))] }
+    return { seed, failure: null, counts: [...(await simulateOne(seed, log))] }
   } catch (error) {
     return { seed, failure: describeFailure(error), counts: [] }
   }
@@ -88,7 +95,7 @@ async function simulateMany(): Promise<void> {
         if (failure === null) return
         failed += 1
         process.stdout.write(
-          `Seed ${seed}: ${failure.split('\n')[0]?.slice(0, SHOWN_LENGTH)} (npm run simulate -- --seed ${seed})\n`,
+          `Seed ${seed}: ${failure.split('\n')[0]?.slice(0, SHOWN_LENGTH)} (npm run simulate -- ${[...KIND, '--seed', seed].join(' ')})\n`,
         )
       }),
     ),
@@ -105,7 +112,9 @@ async function simulateMany(): Promise<void> {
 /** Runs seeds in a child process, one at a time, until none are left. */
 async function employ(take: () => string | undefined, report: (outcome: Outcome) => void): Promise<void> {
   for (let seed = take(); seed !== undefined; ) {
-    const worker = fork(import.meta.filename, ['--worker'], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    const worker = fork(import.meta.filename, ['--worker', ...KIND], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
     for (let seeds = 0; seed !== undefined && seeds < SEEDS_PER_WORKER; seeds += 1) {
       const outcome: Outcome = await ask(worker, seed)
       report(outcome)

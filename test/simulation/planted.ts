@@ -10,6 +10,8 @@ export type Planted = {
   readonly file: string
   readonly from: string
   readonly to: string
+  /** Caught in worlds of several hosts. */
+  readonly ofHosts?: true
 }
 
 /** At least one per invariant: the simulation must catch them all. */
@@ -259,6 +261,62 @@ export const PLANTED: readonly Planted[] = [
     from: '    if (each.some(({ isNamed }) => isNamed(key))) continue\n',
     to: '',
   },
+  {
+    invariant: 'I14',
+    name: 'sealed-by-another',
+    file: 'src/store/shared_log/segments.ts',
+    from: '  if ((await hashAt(store, key)) === file.sha256) return\n',
+    to: '  return\n',
+    ofHosts: true,
+  },
+  {
+    invariant: 'I14',
+    name: 'lost-answer-is-a-lost-race',
+    file: 'src/store/shared_log/segments.ts',
+    from: '  if ((await hashAt(store, key)) === file.sha256) return\n',
+    to: '',
+    ofHosts: true,
+  },
+  {
+    invariant: 'I14',
+    name: 'named-before-sealed',
+    file: 'src/store/rawlog/writer.ts',
+    from: '    await outer?.seal(this.#number, path)\n    await move(',
+    to: '    outer?.seal(this.#number, path).catch(() => {})\n    await move(',
+    ofHosts: true,
+  },
+  {
+    invariant: 'I14',
+    name: 'segment-created-anyhow',
+    file: 'src/store/remote/s3.ts',
+    from: "Body: body, ...about, IfNoneMatch: '*' })",
+    to: 'Body: body, ...about })',
+    ofHosts: true,
+  },
+  {
+    invariant: 'I14',
+    name: 'base-too-long',
+    file: 'src/store/shared_log/restore.ts',
+    from: '{ segments: checkpoint.segment, bytes',
+    to: '{ segments: checkpoint.segment + 1, bytes',
+    ofHosts: true,
+  },
+  {
+    invariant: 'I14',
+    name: 'checkpoint-without-its-rows',
+    file: 'src/store/shared_log/checkpoints.ts',
+    from: '    if (known.has(row.sha256)) continue\n',
+    to: '    if (known.has(row.sha256) || row.file > 2) continue\n',
+    ofHosts: true,
+  },
+  {
+    invariant: 'I14',
+    name: 'starts-with-what-it-has',
+    file: 'src/store/shared_log/segments.ts',
+    from: '  await copySegments(place, later, onSegment)\n  return later.length\n',
+    to: '  if (last === 0) await copySegments(place, later, onSegment)\n  return later.length\n',
+    ofHosts: true,
+  },
 ]
 
 const PROJECT = join(import.meta.dirname, '../..')
@@ -269,7 +327,7 @@ const COPIED = ['package.json', 'config', 'docs', 'schema', 'src', 'jobs', 'test
  * @returns the seed that caught it, or null if none did, and the printed failure.
  */
 export async function tryPlanted(
-  { file, from, to }: Planted,
+  { file, from, to, ofHosts }: Planted,
   seeds: number,
 ): Promise<{ seeds: number | null; output: string }> {
   const copy = await mkdtemp(join(tmpdir(), 'editais-sync-planted-'))
@@ -284,7 +342,8 @@ export async function tryPlanted(
       path,
       text.replace(from, () => to),
     )
-    const printed = await runSimulation(copy, ['--until-failure', '--seeds', String(seeds)])
+    const kind = ofHosts ? ['--hosts'] : []
+    const printed = await runSimulation(copy, [...kind, '--until-failure', '--seeds', String(seeds)])
     const [, seed, failure] = /^Seed (\d+): (.*) \(npm run simulate/m.exec(printed) ?? []
     return { seeds: seed === undefined ? null : Number(seed), output: failure ?? printed.trim() }
   } finally {

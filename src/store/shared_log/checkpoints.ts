@@ -43,6 +43,8 @@ export type CheckpointName = { readonly key: string; readonly segment: number; r
 
 /** A checkpoint is made when so much of the log follows the last one, or when it is so old. */
 const DUE = { segments: 50, bytes: 16 * 1024 * 1024, ageMs: 24 * 3_600_000 }
+/** The first one is made sooner: there is nothing else to restore from. */
+const FIRST_AT_SEGMENTS = 10
 const KEPT = 3
 /** A file that no checkpoint names stays for this long: another worker may be about to name it. */
 const GRACE_MS = 24 * 3_600_000
@@ -144,7 +146,7 @@ async function isDue(
   now: Date,
 ): Promise<boolean> {
   const from = last?.segment ?? 0
-  if (segment - from >= DUE.segments) return true
+  if (segment - from >= (last === undefined ? FIRST_AT_SEGMENTS : DUE.segments)) return true
   if (last !== undefined && now.getTime() - last.made.getTime() >= DUE.ageMs) return true
   return (await logBytes(raw, segment, from)) >= DUE.bytes
 }

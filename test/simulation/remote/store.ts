@@ -71,10 +71,13 @@ export async function openStore(
 
 /** Without waiting between retries. */
 export function inNoTime(settings: Settings): Settings {
-  const { remoteLake } = settings
-  if (remoteLake === null) return settings
-  const catalog = remoteLake.catalog && { ...remoteLake.catalog, retryMs: 0 }
-  return { ...settings, remoteLake: { ...remoteLake, catalog, retryMs: 0 } }
+  const { remoteLake, remoteLog } = settings
+  const catalog = remoteLake?.catalog && { ...remoteLake.catalog, retryMs: 0 }
+  return {
+    ...settings,
+    remoteLake: remoteLake && { ...remoteLake, catalog: catalog ?? null, retryMs: 0 },
+    remoteLog: remoteLog && { ...remoteLog, retryMs: 0 },
+  }
 }
 
 function connect(store: SimulatedStore, random: Random, now: () => Date): void {

@@ -1,0 +1,101 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readSettings } from '#config/settings.ts'
+import { readBase, segmentNumbers, segmentPath } from '#src/store/rawlog/files.ts'
+import { readFrames } from '#src/store/rawlog/frames.ts'
+import { openS3 } from '#src/store/remote/s3.ts'
+import { listCheckpoints, missingFiles } from '#src/store/shared_log/checkpoints.ts'
+import { assertHolds } from '../assertions.ts'
+import * as oracle from '../oracle.ts'
+import { readStored } from '../stored.ts'
+import { type Host, type HostRun, type HostsPlay, LOG } from './play.ts'
+
+/** I14: segments have one winner each, no gap, and never change. */
+export async function checkLog({ s3, sealed }: HostsPlay): Promise<void> {
+  const keys = [...s3.objects.keys()].filter(key => key.startsWith(LOG)).sort()
+  for (const [index, key] of keys.entries()) {
+    const number = Number(key.slice(LOG.length, LOG.length + 9))
+    assertHolds(number === index + 1, () => `I14: segment ${index + 1} is missing before ${key}`)
+    const bytes = s3.objects.get(key)?.bytes as Buffer
+    assertHolds(sealed.get(key)?.equals(bytes) ?? true, () => `I14: ${key} was replaced`)
+    sealed.set(key, bytes)
+  }
+  assertHolds(keys.length === sealed.size, () => 'I14: a sealed segment has disappeared')
+}
+
+/** I14: every segment of a disk is the one in the store. */
+export async function checkDisk({ sealed }: HostsPlay, { name, paths }: Host): Promise<void> {
+  for (const number of await segmentNumbers(paths.raw)) {
+    const there = sealed.get(keyOf(number))
+    const here = await readFile(segmentPath(paths.raw, number))
+    assertHolds(
+      there?.equals(here) === true,
+      () => `I14: ${name} has another segment ${number} than the store`,
+    )
+  }
+  const { segments } = await readBase(paths.raw)
+  assertHolds(segments <= sealed.size, () => `I14: ${name} was restored with more than what is sealed`)
+}
+
+function keyOf(number: number): string {
+  return `${LOG}${String(number).padStart(9, '0')}.ndjson.zst`
+}
+
+const VERSIONS = new WeakMap<Buffer, Promise<string[]>>()
+
+/** The analyses that are sealed, each as its notice and version. */
+export async function sealedVersions({ sealed }: HostsPlay): Promise<ReadonlySet<string>> {
+  const all = [...sealed.values()].map(bytes => {
+    const known = VERSIONS.get(bytes) ?? versionsIn(bytes)
+    VERSIONS.set(bytes, known)
+    return known
+  })
+  return new Set((await Promise.all(all)).flat())
+}
+
+async function versionsIn(bytes: Buffer): Promise<string[]> {
+  const found: string[] = []
+  for await (const frame of readFrames(bytes)) {
+    if ('damage' in frame) continue
+    for (const text of frame.text.toString('utf8').split('\n').filter(Boolean)) {
+      const { type, edital_id, updated_at } = JSON.parse(text) as Record<string, string>
+      if (type === 'analysis' || type === 'analysis_same') found.push(`${edital_id} ${updated_at}`)
+    }
+  }
+  return found
+}
+
+/** I14: what was sealed before a run is not requested again. */
+export function checkAsked({ asked, host }: HostRun, sealed: ReadonlySet<string>): void {
+  const again = asked.find(one => sealed.has(one))
+  assertHolds(again === undefined, () => `I14: ${host.name} requested ${again} again, which is sealed`)
+}
+
+/** After a run that lost nothing, the host's lake is what the company has. */
+export async function checkNow({ company }: HostsPlay, { paths }: Host): Promise<void> {
+  oracle.checkTruth(await readStored(paths), company.world, {
+    isExcluded: () => false,
+    silentChangesSeen: true,
+  })
+}
+
+/** Every checkpoint that is listed has all of its files. */
+export async function checkCheckpoints({ hosts }: HostsPlay): Promise<number> {
+  const { remoteLog } = readSettings((hosts[0] as Host).environment)
+  const store = await openS3(remoteLog as NonNullable<typeof remoteLog>)
+  try {
+    const names = await listCheckpoints(store, 'acme')
+    for (const { key } of names)
+      assertHolds(
+        (await missingFiles(store, 'acme', key)) === 0,
+        () => `I14: ${key} names a file that is missing`,
+      )
+    return names.length
+  } finally {
+    store.close()
+  }
+}
+
+export function warehouseOf({ paths }: Host): string {
+  return join(paths.root, 'warehouse.duckdb')
+}

@@ -1,0 +1,195 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createRandom, type Random } from '#src/sandbox/random.ts'
+import { type Sandbox, startSandbox } from '#src/sandbox/server.ts'
+import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
+import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
+import { KEY } from '../alter.ts'
+import { StepwiseCompany } from './company.ts'
+
+/** A machine with a disk and a clock of its own. */
+export type Host = {
+  readonly name: string
+  readonly paths: CompanyPaths
+  readonly environment: Readonly<Record<string, string>>
+  /** How wrong its clock is. */
+  readonly clockOffMs: number
+  /** It cannot reach the object store. */
+  isCutOff: boolean
+  /** Its process died; nothing that it still does counts. */
+  isDead: boolean
+  /** Its process stands still until this resolves. */
+  standing: Promise<void> | null
+}
+
+/** What one run does, and what happens to it. */
+export type HostRun = {
+  readonly host: Host
+  /** Dies at this step of disk or store; never, if it takes fewer. */
+  readonly diesAt: number
+  /** Loses the store at this request to it. */
+  readonly cutOffAt: number
+  /** Stands still at this request to the API, while the others go on. */
+  readonly pausesAt: number
+  readonly meanwhile: () => Promise<void>
+  steps: number
+  storeRequests: number
+  apiRequests: number
+  wasPaused: boolean
+  /** Each request for an analysis, as the notice and its version. */
+  readonly asked: string[]
+}
+
+export type HostsPlay = {
+  readonly random: Random
+  readonly ticking: Random
+  readonly company: StepwiseCompany
+  readonly sandbox: Sandbox
+  readonly s3: S3Server
+  readonly place: string
+  readonly hosts: Host[]
+  /** The store's clock. */
+  readonly clock: { now: Date }
+  /** Runs under way: each but the last stands still. */
+  readonly active: HostRun[]
+  /** Objects of the log when first seen, by key. */
+  readonly sealed: Map<string, Buffer>
+  readonly counts: Map<string, number>
+  readonly log: (line: string) => void
+  /** Share of requests to the store that fail. */
+  flaky: number
+  changesPerAnswer: number
+  /** Whether an owner may have ended without a word. */
+  isUnreleased: boolean
+  /** A `--full` run requests again what is sealed, and so does the run that continues it. */
+  hasRefetched: boolean
+  runs: number
+}
+
+export const LOG = 'hosts/acme/log/'
+const HOUR_MS = 3_600_000
+
+export async function openHosts(
+  seed: string,
+  place: string,
+  log: (line: string) => void,
+): Promise<HostsPlay> {
+  const random = createRandom(`hosts ${seed}`)
+  const company = new StepwiseCompany(createRandom(`company ${seed}`), random.int(1, 15))
+  const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: company.world }] })
+  const play: HostsPlay = {
+    ...{ random, company, sandbox, place, log, hosts: [], active: [], runs: 0 },
+    ticking: createRandom(`clock ${seed}`),
+    s3: await startS3(),
+    clock: { now: new Date('2026-11-20T12:00:00Z') },
+    sealed: new Map(),
+    counts: new Map(),
+    flaky: random.pick([0, 0, 0.05, 0.2]),
+    changesPerAnswer: random.pick([0, 0, 0.3]),
+    isUnreleased: false,
+    hasRefetched: false,
+  }
+  for (let hosts = random.int(2, 3); hosts > 0; hosts -= 1) await addHost(play)
+  connect(play, createRandom(`store ${seed}`))
+  return play
+}
+
+/** A host with an empty disk. */
+export async function addHost(play: HostsPlay): Promise<Host> {
+  const { random, place, hosts, sandbox, s3 } = play
+  const name = `host${hosts.length + 1}`
+  const dataDir = join(place, name)
+  await mkdir(dataDir)
+  const keyFile = join(place, `${name}.key`)
+  await writeFile(keyFile, name)
+  const host: Host = {
+    name,
+    paths: companyPaths(dataDir, 'acme'),
+    environment: {
+      API_BASE_URL: sandbox.url,
+      API_KEY: KEY,
+      API_CONCURRENCY: '1',
+      API_RETRIES: '1',
+      API_RETRY_MS: '1',
+      API_TIMEOUT_MS: '50000',
+      DATA_DIR: dataDir,
+      COMPANY: 'acme',
+      LOG_LEVEL: 'fatal',
+      SNAPSHOT_KEEP: '1h',
+      ANALYSIS_MAX_AGE: 'off',
+      LOG_URL: `s3://${BUCKET}/hosts`,
+      S3_ENDPOINT: s3.url,
+      S3_ACCESS_KEY_ID_FILE: keyFile,
+      S3_SECRET_ACCESS_KEY_FILE: keyFile,
+    },
+    clockOffMs: random.weighted([
+      [0, 3],
+      [random.int(-48, 48) * HOUR_MS, 1],
+    ]),
+    isCutOff: false,
+    isDead: false,
+    standing: null,
+  }
+  hosts.push(host)
+  return host
+}
+
+export function count({ counts }: Pick<HostsPlay, 'counts'>, what: string): void {
+  counts.set(what, (counts.get(what) ?? 0) + 1)
+}
+
+/** The requests of hosts to store and API: what goes wrong, and what happens between two of them. */
+function connect(play: HostsPlay, random: Random): void {
+  const { s3, sandbox, clock, company } = play
+  const hostOf = (keyId: string) => play.hosts.find(({ name }) => name === keyId) as Host
+  s3.now = () => clock.now
+  s3.gate = async ({ keyId }) => {
+    await hostOf(keyId).standing
+  }
+  s3.fault = ({ keyId, method }) => {
+    const host = hostOf(keyId)
+    const run = play.active.findLast(one => one.host === host)
+    if (run) run.storeRequests += 1
+    if (run && run.storeRequests >= run.cutOffAt) host.isCutOff = true
+    if (method === 'PUT') reach(play, host)
+    if (host.isDead || host.isCutOff) return 'drop'
+    const fault = random.chance(play.flaky) ? random.pick(['lose', 'drop', 409, 500, 503] as const) : null
+    if (method !== 'PUT' || typeof fault === 'number' || fault === 'drop') return fault
+    reach(play, host)
+    // What was carried out before the process died no longer gets an answer.
+    return host.isDead ? 'lose' : fault
+  }
+  sandbox.faults.onRequest = async ({ kind, id }) => {
+    const run = play.active.at(-1)
+    if (!run) return
+    for (let left = play.changesPerAnswer; left > 0 && random.chance(left); left -= 1) company.change()
+    run.apiRequests += 1
+    if (run.apiRequests === run.pausesAt) await standStill(run)
+    const version = company.world.entry(id ?? '')?.edital.updated_at
+    if (kind === 'analysis') run.asked.push(`${id} ${version}`)
+  }
+}
+
+async function standStill(run: HostRun): Promise<void> {
+  const resumed = Promise.withResolvers<void>()
+  run.host.standing = resumed.promise
+  run.wasPaused = true
+  await run.meanwhile().finally(() => {
+    run.host.standing = null
+    resumed.resolve()
+  })
+}
+
+/** A step of a run's disk or store, at which its process may die. */
+export function reach(play: HostsPlay, host: Host): void {
+  const run = play.active.findLast(one => one.host === host)
+  if (!run || host.isDead) return
+  run.steps += 1
+  if (run.steps === run.diesAt) die(play, host)
+}
+
+let die: (play: HostsPlay, host: Host) => void = () => {}
+/** What death leaves on the disk. */
+export function onDeath(leave: typeof die): void {
+  die = leave
+}

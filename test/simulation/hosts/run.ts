@@ -1,0 +1,191 @@
+import { cpSync, existsSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { readApiSettings, readSettings } from '#config/settings.ts'
+import { createApiClient } from '#src/api/client/client.ts'
+import { followers } from '#src/operate/followers.ts'
+import { holdingCompany } from '#src/operate/open.ts'
+import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
+import { observeSteps } from '#src/platform/durable.ts'
+import { EXIT, explain } from '#src/platform/errors.ts'
+import type { RunReport } from '#src/store/run_report.ts'
+import { SharedLog } from '#src/store/shared_log/log.ts'
+import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
+import { sync } from '#src/sync.ts'
+import { assertHolds, Violation } from '../assertions.ts'
+import { Dead } from '../crash_point.ts'
+import { inNoTime } from '../remote/store.ts'
+import { checkAsked, checkDisk, checkLog, checkNow, sealedVersions } from './check.ts'
+import { count, type Host, type HostRun, type HostsPlay, onDeath, reach } from './play.ts'
+
+export type Operation = 'sync' | 'full' | 'publish' | 'rebuild'
+
+/** What happens to a run; all of it by default never. */
+export type Fate = Partial<Pick<HostRun, 'diesAt' | 'cutOffAt' | 'pausesAt' | 'meanwhile'>> & {
+  /** If the process dies, its disk is lost with it. */
+  readonly losesDisk?: boolean
+}
+
+const MAX_RUN_MS = 60_000
+const CRASHED = '.crashed'
+
+/** One run of the real program on a host, and the checks after it. */
+export async function runOn(
+  play: HostsPlay,
+  host: Host,
+  operation: Operation,
+  fate: Fate = {},
+): Promise<RunReport | null> {
+  play.runs += 1
+  const run: HostRun = {
+    ...{ diesAt: 0, cutOffAt: Number.POSITIVE_INFINITY, pausesAt: 0, meanwhile: async () => {} },
+    ...fate,
+    ...{ host, steps: 0, storeRequests: 0, apiRequests: 0, wasPaused: false, asked: [] },
+  }
+  const before = await sealedVersions(play)
+  if (operation === 'full') play.hasRefetched = true
+  play.active.push(run)
+  watchSteps(play)
+  const { report, error } = await inTime(perform(play, host, operation))
+  play.active.pop()
+  if (play.active.length === 0) observeSteps(null)
+  play.log(
+    `${'  '.repeat(play.active.length)}${play.runs}. ${host.name} ${operation}: ${describe(run)}; ${error ? explain(error).message : JSON.stringify(report)}`,
+  )
+  count(play, `operation: ${operation}`)
+  const { isDead, isCutOff } = host
+  if (isDead) await bury(host, fate.losesDisk ?? false)
+  if (error) {
+    checkError(play, error, { ...run, wasDead: isDead, wasCutOff: isCutOff })
+    if (isDead || isCutOff || play.flaky > 0) play.isUnreleased = true
+  }
+  await checkLog(play)
+  // What another run does now could be in between.
+  if (play.active.length > 0) return report
+  if (existsSync(host.paths.raw)) await checkDisk(play, host)
+  if (error) return null
+  if (operation === 'sync' && !run.wasPaused && !play.hasRefetched) checkAsked(run, before)
+  if (report?.status === 'ok' && play.changesPerAnswer === 0 && !run.wasPaused) await checkNow(play, host)
+  return report
+}
+
+async function perform(play: HostsPlay, host: Host, operation: Operation): Promise<RunReport | null> {
+  const context = contextOf(play, host)
+  const silent = { progress() {}, note() {} }
+  return await holdingCompany(context, silent, { what: operation, waitSeconds: 0 }, async () => {
+    if (operation === 'publish' || operation === 'rebuild') {
+      const open = operation === 'publish' ? openWarehouse : rebuildWarehouse
+      const warehouse = await open(openOptions(context))
+      await publishWarehouse(context, warehouse).finally(() => warehouse.db.close())
+      return null
+    }
+    const { signal } = context
+    const api = createApiClient({ ...readApiSettings(host.environment), signal, nowMs: Date.now })
+    const isFull = operation === 'full'
+    const request = { full: isFull, restart: isFull, statuses: null, ids: null, allowMassDelete: true }
+    try {
+      return (await sync(request, { ...context, api })).report
+    } finally {
+      await api.close()
+    }
+  })
+}
+
+function contextOf(play: HostsPlay, host: Host): RunContext {
+  const { clock, ticking } = play
+  const settings = inNoTime(readSettings(host.environment))
+  let names = 0
+  const newId = () => `${clock.now.toISOString()}-${host.name}-${play.runs}-${names++}`
+  const { paths } = host
+  return {
+    paths,
+    settings,
+    now: () => {
+      clock.now = new Date(clock.now.getTime() + (ticking.chance(0.02) ? 61_000 : ticking.int(0, 20)))
+      return new Date(clock.now.getTime() + host.clockOffMs)
+    },
+    runId: newId(),
+    newId,
+    signal: new AbortController().signal,
+    onProgress: () => {},
+    onNote: () => {},
+    follower: followers(settings, paths),
+    sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),
+  }
+}
+
+/** Steps without a path are those of the run that is not standing still. */
+function watchSteps(play: HostsPlay): void {
+  observeSteps((_, when, operation) => {
+    const path = 'path' in operation ? operation.path : ''
+    const host = play.hosts.find(({ paths }) => path.startsWith(`${paths.root}/`)) ?? play.active.at(-1)?.host
+    if (!host) return
+    if (host.isDead) throw new Dead()
+    if (when === 'before') reach(play, host)
+    if (host.isDead) throw new Dead()
+  })
+}
+
+onDeath((play, host) => {
+  count(play, 'died')
+  if (existsSync(host.paths.root))
+    cpSync(host.paths.root, host.paths.root + CRASHED, { recursive: true, verbatimSymlinks: true })
+  host.isDead = true
+})
+
+/** The next process on that host finds what the dead one left. */
+async function bury(host: Host, losesDisk: boolean): Promise<void> {
+  const { root } = host.paths
+  await rm(root, { recursive: true, force: true })
+  if (losesDisk) await rm(root + CRASHED, { recursive: true, force: true })
+  else if (existsSync(root + CRASHED)) await rename(root + CRASHED, root)
+  host.isDead = false
+}
+
+function describe({ host, wasPaused, steps, storeRequests, apiRequests }: HostRun): string {
+  const happened = [
+    host.isDead ? `died at step ${steps}` : '',
+    host.isCutOff ? `cut off at request ${storeRequests}` : '',
+    wasPaused ? `stood still at request ${apiRequests}` : '',
+  ]
+  return happened.filter(Boolean).join(', ') || 'undisturbed'
+}
+
+/** A run may throw only if something happened to it, or to whoever held the log before. */
+function checkError(
+  play: HostsPlay,
+  error: unknown,
+  run: HostRun & { wasDead: boolean; wasCutOff: boolean },
+): void {
+  const { message, exitCode } = explain(error)
+  if (run.wasDead) return
+  const isOfStore = /the raw log in the object store: /.test(message) && (run.wasCutOff || play.flaky > 0)
+  const isHeld = exitCode === EXIT.held && /is held by/.test(message)
+  const isFenced = exitCode === EXIT.held && /has sealed segment|took over/.test(message)
+  const mayBeHeld = play.isUnreleased || play.active.length > 0
+  assertHolds(
+    isOfStore || (isHeld && mayBeHeld) || (isFenced && run.wasPaused),
+    () => `I14: a run of ${run.host.name} ended with: ${message} ${(error as Error).stack}`,
+  )
+  count(play, isOfStore ? 'ended: the store failed' : isHeld ? 'ended: held' : 'ended: another one took over')
+}
+
+type Ended = { readonly report: RunReport | null; readonly error: unknown }
+
+async function inTime(running: Promise<RunReport | null>): Promise<Ended> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new Violation(`a run did not end within ${MAX_RUN_MS} ms`)),
+    MAX_RUN_MS,
+  )
+  try {
+    return await Promise.race([
+      running.then(
+        report => ({ report, error: null }),
+        (error: unknown) => ({ report: null, error }),
+      ),
+      late.promise,
+    ])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,123 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { observeSteps } from '#src/platform/durable.ts'
+import { createRandom } from '#src/sandbox/random.ts'
+import { assertHolds } from '../assertions.ts'
+import { checkSameTables } from '../tables.ts'
+import { checkCheckpoints, checkNow, warehouseOf } from './check.ts'
+import { addHost, count, type Host, type HostsPlay, openHosts } from './play.ts'
+import { type Fate, type Operation, runOn } from './run.ts'
+
+const HOUR_MS = 3_600_000
+const LEASE_MS = 30_000
+
+/**
+ * Simulates hosts that share a log, from a seed: each has a disk and a clock of its own; processes die, stand still
+ * while others take over, and lose the object store or their disk. At the end, without faults, all hosts and a new one
+ * must have the same tables, and these must match the company.
+ * @param log receives lines that describe each run.
+ * @returns the number of events by kind.
+ * @throws Violation if an invariant does not hold.
+ */
+export async function simulateHosts(
+  seed: string,
+  log: (line: string) => void = () => {},
+): Promise<ReadonlyMap<string, number>> {
+  const place = await mkdtemp(join(tmpdir(), 'editais-sync-hosts-'))
+  const drawn = Math.random
+  // Backoff has jitter; the same seed must give the same jitter.
+  Math.random = createRandom(`jitter ${seed}`).next
+  const play = await openHosts(seed, place, log)
+  try {
+    for (let runs = play.random.int(4, 14); runs > 0; runs -= 1) await oneRun(play)
+    await quietEnd(play)
+    return play.counts
+  } finally {
+    observeSteps(null)
+    Math.random = drawn
+    await play.sandbox.close()
+    play.s3.close()
+    await rm(place, { recursive: true, force: true })
+  }
+}
+
+/** Time passes, the company changes, disks get lost, and then a host runs. */
+async function oneRun(play: HostsPlay): Promise<void> {
+  const { random, company, hosts } = play
+  passTime(play)
+  for (let changes = random.int(0, 5); changes > 0; changes -= 1) company.change()
+  for (const host of hosts) host.isCutOff = false
+  const host = random.pick(hosts)
+  if (random.chance(0.15)) await loseDisk(play, host)
+  await runOn(play, host, drawOperation(play), drawFate(play, host))
+}
+
+function drawOperation({ random }: HostsPlay): Operation {
+  return random.weighted<Operation>([
+    ['sync', 12],
+    ['full', 0.5],
+    ['publish', 1],
+    ['rebuild', 1],
+  ])
+}
+
+function drawFate(play: HostsPlay, host: Host): Fate {
+  const { random } = play
+  return random.weighted<Fate>([
+    [{}, 3],
+    [{ diesAt: random.int(1, 60), losesDisk: random.chance(0.3) }, 2],
+    [{ cutOffAt: random.int(1, 12) }, 1],
+    [{ pausesAt: random.int(1, 6), meanwhile: () => takeOver(play, host) }, 3],
+  ])
+}
+
+/** Others run while this host stands still; for them it is silent, sometimes for long enough. */
+async function takeOver(play: HostsPlay, paused: Host): Promise<void> {
+  const { random, clock, company, hosts } = play
+  count(play, 'stood still')
+  for (let runs = random.int(1, 2); runs > 0; runs -= 1) {
+    if (random.chance(0.8)) clock.now = new Date(clock.now.getTime() + random.pick([LEASE_MS, 3 * HOUR_MS]))
+    if (random.chance(0.5)) company.change()
+    const others = hosts.filter(host => host !== paused && host.standing === null)
+    const fate = random.chance(0.2) ? { diesAt: random.int(1, 60), losesDisk: random.chance(0.5) } : {}
+    await runOn(play, random.pick(others), 'sync', fate)
+  }
+}
+
+/** Minutes, hours or days, by the store's clock. */
+function passTime({ random, clock }: HostsPlay): void {
+  const ms = random.weighted([
+    [random.int(0, 20_000), 2],
+    [random.int(1, 120) * 60_000, 3],
+    [random.int(20, 60) * HOUR_MS, 1],
+  ])
+  clock.now = new Date(clock.now.getTime() + ms)
+}
+
+async function loseDisk(play: HostsPlay, { paths }: Host): Promise<void> {
+  count(play, 'lost its disk')
+  await rm(paths.root, { recursive: true, force: true })
+}
+
+/** Without faults, every host ends with the same tables: those of the company. */
+async function quietEnd(play: HostsPlay): Promise<void> {
+  const { hosts, clock } = play
+  Object.assign(play, { flaky: 0, changesPerAnswer: 0 })
+  for (const host of hosts) host.isCutOff = false
+  clock.now = new Date(clock.now.getTime() + HOUR_MS)
+  const newcomer = await addHost(play)
+  for (const host of hosts) {
+    const report = await runOn(play, host, 'sync')
+    assertHolds(report?.status === 'ok', () => `without faults, a run is not ok: ${JSON.stringify(report)}`)
+    await checkNow(play, host)
+  }
+  for (const host of hosts) await runOn(play, host, 'publish')
+  const checkpoints = await checkCheckpoints(play)
+  if (checkpoints > 0) count(play, 'had a checkpoint at the end')
+  for (const host of hosts.filter(one => one !== newcomer))
+    await checkSameTables(warehouseOf(newcomer), warehouseOf(host))
+  const last = hosts[0] as Host
+  await runOn(play, last, 'rebuild')
+  await checkSameTables(warehouseOf(newcomer), warehouseOf(last))
+}
