@@ -12,6 +12,8 @@ import * as bi from './bi/result.ts'
 import { benchDaemon, type DaemonOptions } from './daemon/bench.ts'
 import * as daemon from './daemon/result.ts'
 import { MOMENTS, type Moment } from './daemon/stop.ts'
+import { benchHosts, type HostsOptions } from './hosts/bench.ts'
+import * as hosts from './hosts/result.ts'
 import { benchIdle, type IdleOptions } from './idle/bench.ts'
 import * as idle from './idle/result.ts'
 import { benchLake, type LakeOptions } from './lake/bench.ts'
@@ -158,6 +160,25 @@ withRuns(program.command('lake'))
       const found = await benchLake(options, directory)
       if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
       return options.json ? found : lake.describeLake(found)
+    }),
+  )
+
+withShared(program.command('hosts'))
+  .description(
+    'Measures hosts that share the raw log in an object store: how soon one with an empty disk continues a company, and whether companies stay right while workers are killed with their disks and the store is paused.',
+  )
+  .option('--notices <count>', 'size of the company that is taken over; 0 skips this', wholeNumber(0), 20_000)
+  .option('--latency <ms>', 'latency of each answer of the object store', wholeNumber(0), 20)
+  .option('--companies <count>', 'companies in the storm; 0 skips it', wholeNumber(0), 40)
+  .option('--small <count>', 'size of these companies', wholeNumber(1), 100)
+  .option('--workers <count>', 'workers in the storm, each with a disk of its own', wholeNumber(2), 3)
+  .option('--seconds <count>', 'how long the storm lasts', wholeNumber(1), 600)
+  .option('--every <count>', 'seconds between two losses of a host', wholeNumber(1), 20)
+  .action((options: HostsOptions & Printed) =>
+    inDirectory(options, async directory => {
+      const found = await benchHosts(options, directory)
+      if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
+      return options.json ? found : hosts.describeHosts(found)
     }),
   )
 

@@ -34,6 +34,8 @@ export type Worker = {
   metrics(): Promise<string>
   /** SIGTERM; resolves when it has exited. */
   stop(): Promise<Stopped>
+  /** Kills it and its runs, as the loss of a host does; resolves when it has exited. */
+  kill(): Promise<void>
 }
 
 export type Stopped = {
@@ -95,6 +97,12 @@ export async function startWorker(options: {
       const seconds = ((await exited) - fromMs) / 1000
       forget()
       return { seconds, runs: runs.length, leftBehind: runs.filter(isRunning).length }
+    },
+    async kill() {
+      killRuns(pid)
+      child.kill('SIGKILL')
+      await exited
+      forget()
     },
   }
 }

@@ -8,6 +8,7 @@ import { remember } from '../processes.ts'
 import type { StoreAsked, StoreCounts, StoreSaid } from './store_process.ts'
 
 export type Store = {
+  readonly pid: number
   readonly settings: Readonly<Record<string, string>>
   setLatency(ms: number): void
   counts(): Promise<StoreCounts>
@@ -26,6 +27,7 @@ export async function startStore(directory: string, formats: string): Promise<St
   await writeFile(keys, 'bench')
   const ask = (asked: StoreAsked) => child.send(asked)
   return {
+    pid: child.pid as number,
     settings: {
       LAKE_URL: `s3://${BUCKET}/bench`,
       LAKE_FORMATS: formats,

@@ -54,10 +54,8 @@ export async function runOn(
   count(play, `operation: ${operation}`)
   const { isDead, isCutOff } = host
   if (isDead) await bury(host, fate.losesDisk ?? false)
-  if (error) {
-    checkError(play, error, { ...run, wasDead: isDead, wasCutOff: isCutOff })
-    if (isDead || isCutOff || play.flaky > 0) play.isUnreleased = true
-  }
+  if (error) checkError(play, error, { ...run, wasDead: isDead, wasCutOff: isCutOff })
+  if (isDead || isCutOff || play.flaky > 0) play.isUnreleased = true
   await checkLog(play)
   // What another run does now could be in between.
   if (play.active.length > 0) return report
