@@ -30,6 +30,23 @@ const limit = duration.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must be more 
  */
 export const REDIS_TIMEOUT_MS = 10_000
 
+const SENTINEL_PORT = 26_379
+
+/** `host` or `host:port`, separated by commas. */
+const sentinels = z.string().transform((text, context) => {
+  const found = text.split(',').map(one => {
+    const [, host, port = SENTINEL_PORT] =
+      /^\s*([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?\s*$/.exec(one) ?? []
+    return { host: host?.replace(/[[\]]/g, '') ?? '', port: Number(port) }
+  })
+  if (found.every(({ host, port }) => host !== '' && port > 0 && port < 65_536)) return found
+  context.addIssue({
+    code: 'custom',
+    message: 'must be addresses such as 10.0.0.1:26379, separated by commas',
+  })
+  return z.NEVER
+})
+
 const schema = z.object({
   REDIS_URL: z
     .string()
@@ -40,6 +57,11 @@ const schema = z.object({
     .refine(hasDatabase, 'may have only a database number after the port, as in redis://127.0.0.1:6379/1')
     .default('redis://127.0.0.1:6379'),
   REDIS_TIMEOUT_MS: wholeNumber(500, 60_000).default(REDIS_TIMEOUT_MS),
+  REDIS_SENTINELS: sentinels.optional(),
+  REDIS_SENTINEL_NAME: z
+    .string()
+    .regex(/^[\w.-]+$/, 'must be the name of a master, as in `sentinel monitor NAME …`')
+    .default('mymaster'),
   REDIS_PREFIX: z
     .string()
     .regex(/^[\w-]{1,64}$/, 'must be a name of 1 to 64 letters, digits, - and _')
@@ -72,6 +94,7 @@ const scheduleSchema = z.object({
 export const DAEMON_SETTINGS: readonly string[] = [
   ...Object.keys(schema.shape),
   ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'REDIS_CA_FILE', 'COMPANIES_FILE'],
+  ...['REDIS_SENTINEL_PASSWORD', 'REDIS_SENTINEL_PASSWORD_FILE'],
   ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ALERT_WEBHOOK_URL', 'ALERT_WEBHOOK_URL_FILE'],
 ]
 
@@ -84,6 +107,16 @@ export type RedisSettings = {
   readonly ca: string | null
   /** How long it may take to answer a command. */
   readonly timeoutMs: number
+  /** Who knows where Redis is; then the host in `url` is not used. Null if it stays in one place. */
+  readonly sentinels: SentinelSettings | null
+}
+
+export type SentinelSettings = {
+  readonly hosts: readonly { readonly host: string; readonly port: number }[]
+  /** The name that they have for Redis. */
+  readonly name: string
+  /** Their own password; null if they have none. */
+  readonly password: string | null
 }
 
 export type DaemonSettings = {
@@ -134,7 +167,15 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
   // The setter does not encode a %, but readers of the address decode it.
   if (password !== null) url.password = encodeURIComponent(password)
   const ca = readRedisCa(url, environment)
-  return { url: url.href, prefix: values.REDIS_PREFIX, ca, timeoutMs: values.REDIS_TIMEOUT_MS }
+  const { REDIS_PREFIX: prefix, REDIS_TIMEOUT_MS: timeoutMs, REDIS_SENTINELS: hosts } = values
+  const sentinels = hosts
+    ? {
+        hosts,
+        name: values.REDIS_SENTINEL_NAME,
+        password: readSecret(environment, 'REDIS_SENTINEL_PASSWORD').value,
+      }
+    : null
+  return { url: url.href, prefix, ca, timeoutMs, sentinels }
 }
 
 function readRedisCa({ protocol }: URL, environment: Environment): string | null {

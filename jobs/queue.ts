@@ -56,7 +56,7 @@ export const RUN_OPTIONS: JobsOptions = {
 export function openQueues(settings: RedisPlace, log: Logger): Queues {
   const { prefix } = settings
   const { redis, problem, note, end } = connectRedis(
-    { ca: null, timeoutMs: REDIS_TIMEOUT_MS, ...settings },
+    { ca: null, sentinels: null, timeoutMs: REDIS_TIMEOUT_MS, ...settings },
     log,
   )
   const options: QueueOptions = { connection: redis, prefix, skipVersionCheck: true }

@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
-import type { RedisSettings } from '#config/daemon.ts'
+import type { RedisSettings, SentinelSettings } from '#config/daemon.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import type { RedisProblem } from './redis_problem.ts'
 import { RedisStatus } from './redis_status.ts'
@@ -29,7 +29,7 @@ export type RedisConnection = {
  * that is silent when an answer is due: the other side may be gone without closing it.
  */
 export function connectRedis(settings: RedisSettings, log: Logger): RedisConnection {
-  const { url, prefix, timeoutMs, ca } = settings
+  const { url, prefix, timeoutMs, ca, sentinels } = settings
   const options = {
     // BullMQ's workers require this: commands wait for Redis to come back instead of failing.
     maxRetriesPerRequest: null,
@@ -38,9 +38,10 @@ export function connectRedis(settings: RedisSettings, log: Logger): RedisConnect
     connectTimeout: timeoutMs,
     socketTimeout: timeoutMs,
     ...(ca === null ? {} : { tls: { ca } }),
+    ...(sentinels === null ? {} : throughSentinels(sentinels, { url, ca })),
   } satisfies RedisOptions
   const redis = new Redis(url, options)
-  const status = new RedisStatus({ redis, url, prefix, log })
+  const status = new RedisStatus({ redis, url: addressOf(settings), prefix, log })
   listen(redis, status)
   const duplicate = redis.duplicate.bind(redis)
   // BullMQ duplicates the connection for its blocking commands.
@@ -55,6 +56,30 @@ export function connectRedis(settings: RedisSettings, log: Logger): RedisConnect
     note: error => status.note(error),
     end: () => status.end(),
   }
+}
+
+/** Each attempt to connect asks them where Redis is now. */
+function throughSentinels(
+  { hosts, name, password }: SentinelSettings,
+  { url, ca }: Pick<RedisSettings, 'url' | 'ca'>,
+) {
+  const tls = ca === null ? {} : { ca }
+  return {
+    sentinels: hosts.map(host => ({ ...host })),
+    name,
+    ...(password === null ? {} : { sentinelPassword: password }),
+    // Either all of them use TLS, or none.
+    ...(url.startsWith('rediss:') ? { tls, enableTLSForSentinelMode: true, sentinelTLS: tls } : {}),
+  }
+}
+
+/** For messages: the first sentinel, because its answer decides where Redis is. */
+function addressOf({ url, sentinels }: RedisSettings): string {
+  const [first] = sentinels?.hosts ?? []
+  if (!first) return url
+  const { protocol, pathname } = new URL(url)
+  const host = first.host.includes(':') ? `[${first.host}]` : first.host
+  return `${protocol}//${host}:${first.port}${pathname}`
 }
 
 function listen(redis: Redis, status: RedisStatus): void {

@@ -63,8 +63,12 @@ export async function startRedisProcess(options: {
   removeDirectory?: boolean
   /** Further settings; they take precedence. */
   args?: readonly string[]
+  /** A file with the settings of a sentinel, which it rewrites; the others do not apply. */
+  sentinel?: string
 }): Promise<RedisProcess> {
-  const { binary, port, directory, password, removeDirectory, args = [] } = options
+  const { binary, port, directory, password, removeDirectory, args = [], sentinel } = options
+  if (sentinel !== undefined)
+    return await started(keep(KEEPER, ['', binary, sentinel, '--sentinel']), START_TIMEOUT_MS)
   const place = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory]
   const secured = password === undefined ? [] : ['--requirepass', password]
   return await started(
@@ -115,7 +119,7 @@ function ready(child: ChildProcess, timeoutMs: number): Promise<void> {
     const timer = setTimeout(() => failed(`did not answer within ${timeoutMs / 1000} s`), timeoutMs)
     const listen = (text: string) => {
       output = `${output}${text}`.slice(-10_000)
-      if (!/ready to accept connections/i.test(output)) return
+      if (!/ready to accept connections|Sentinel ID is/i.test(output)) return
       clearTimeout(timer)
       resolve()
     }

@@ -288,7 +288,7 @@ test.each([
   [
     'a missing bucket',
     { LAKE_URL: 's3://other/bi' },
-    /there is no such bucket\. Create it, or correct LAKE_URL\./,
+    /there is no such bucket\. Create it, or correct LAKE_URL or LOG_URL\./,
   ],
   [
     'a missing key file',

@@ -226,7 +226,7 @@ function reasonOf(error: unknown): string {
   const text = messageOf(error).replace(/\.$/, '')
   if (status === 403)
     return `${name ?? '403'}. Check the keys, and their rights to read, write, list and delete.`
-  if (name === 'NoSuchBucket') return 'there is no such bucket. Create it, or correct LAKE_URL.'
+  if (name === 'NoSuchBucket') return 'there is no such bucket. Create it, or correct LAKE_URL or LOG_URL.'
   if (name === 'CredentialsProviderError')
     return 'no credentials were found. Set S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE.'
   return status === null ? `${text}.` : `it answered ${status} (${name}): ${text}.`
