@@ -172,8 +172,11 @@ function pauseNowAndThen(pid: number, seconds: number) {
 
 /** Until every company had a run that began now or later, and left nothing to do. */
 async function untilSettled(hosts: readonly Host[], companies: readonly ChangingCompany[]): Promise<void> {
+  const [first] = hosts as [Host]
+  // It may have been replaced just now.
+  while (!(await fetch(`${first.worker.url}/readyz`)).ok) await sleep(500)
   const sinceMs = Date.now()
-  for (const { slug } of companies) await hosts[0]?.worker.requestSync(slug)
+  for (const { slug } of companies) await first.worker.requestSync(slug)
   const isSettled = ({ slug }: ChangingCompany) =>
     hosts.some(({ worker }) =>
       worker.runs.some(
