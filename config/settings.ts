@@ -7,6 +7,7 @@ import { checkKey } from '#src/platform/http/credentials.ts'
 import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
+import { type TrinoTarget, trinoShape, trinoTarget } from './metabase_trino.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 import { type S3Settings, s3Place, s3Settings } from './s3.ts'
 
@@ -160,6 +161,7 @@ const schema = z.object({
   METABASE_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
   METABASE_DUCKDB_MEMORY_MB: wholeNumber(64, 1_000_000).optional(),
   METABASE_SPILL_DIRECTORY: spillDirectory.optional(),
+  ...trinoShape,
   METABASE_ADMIN_EMAIL: z.email('must be an e-mail address').optional(),
   METABASE_ADMIN_PASSWORD_FILE: z.string().optional(),
   QUESTIONS_DIR: z.string().default('questions'),
@@ -212,6 +214,8 @@ export type MetabaseSettings = MetabaseTarget & {
   /** The user that creates the key if there is none yet. */
   readonly adminEmail: string | null
   readonly adminPassword: string | null
+  /** Null if Metabase does not use Trino. */
+  readonly trino: TrinoTarget | null
 }
 
 export type ApiSettings = {
@@ -258,11 +262,7 @@ export function readSettings(environment: Environment): Settings {
     snapshotKeepMs: values.SNAPSHOT_KEEP,
     lake: lakeSettings(values),
     remoteLog: values.LOG_URL ? s3Settings(values, values.LOG_URL) : null,
-    remoteLake: remoteLakeSettings(values, {
-      company: values.COMPANY,
-      keepMs: values.LAKE_KEEP,
-      intervalMs: values.LAKE_PUBLISH_INTERVAL,
-    }),
+    remoteLake: remoteLakeOf(values),
     martFiles: values.LAKE_MARTS === 'on',
     analysisStatuses: values.ANALYSIS_STATUSES,
     analysisMaxAge: values.ANALYSIS_MAX_AGE,
@@ -270,6 +270,14 @@ export function readSettings(environment: Environment): Settings {
     questionsDir: resolve(values.QUESTIONS_DIR),
     logLevel: values.LOG_LEVEL,
   }
+}
+
+function remoteLakeOf(values: Parsed): RemoteLakeSettings | null {
+  return remoteLakeSettings(values, {
+    company: values.COMPANY,
+    keepMs: values.LAKE_KEEP,
+    intervalMs: values.LAKE_PUBLISH_INTERVAL,
+  })
 }
 
 function metabaseTarget(values: Parsed): MetabaseTarget | null {
@@ -302,6 +310,7 @@ export function readMetabaseSettings(environment: Environment): MetabaseSettings
     apiKey: hasKey ? readSecret(environment, 'METABASE_API_KEY').value : null,
     adminEmail: values.METABASE_ADMIN_EMAIL ?? null,
     adminPassword: readSecret(environment, 'METABASE_ADMIN_PASSWORD').value,
+    trino: trinoTarget(values, remoteLakeOf(values)),
   }
 }
 

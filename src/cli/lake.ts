@@ -12,7 +12,7 @@ import { readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import { publishLatest, withS3, withTables } from '#src/store/remote/follow.ts'
 import { type Latest, readLatest } from '#src/store/remote/latest.ts'
 import { readMarts } from '#src/store/remote/marts.ts'
-import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
+import type { ObjectStore } from '#src/store/remote/objects.ts'
 import { rowsOfParquet } from '#src/store/remote/parquet_bytes.ts'
 import { vacuumRemote } from '#src/store/remote/vacuum.ts'
 import { type Verified, verifyRemote } from '#src/store/remote/verify.ts'
@@ -81,7 +81,7 @@ function part(environment: Environment, name: string, description: string, work:
         isGood = true,
       } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
         const context = localContext(settings, display, signal)
-        const ask = () => work(remoteLake, context).catch(fail)
+        const ask = () => work(remoteLake, context)
         return name === 'publish' || name === 'vacuum'
           ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
           : await ask()
@@ -89,10 +89,6 @@ function part(environment: Environment, name: string, description: string, work:
       process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
       if (!isGood) process.exitCode = EXIT.failed
     })
-}
-
-function fail(error: unknown): never {
-  throw error instanceof RemoteError ? new FatalError(error.message) : error
 }
 
 const publishNow: Part = async (settings, { paths, now }) => {

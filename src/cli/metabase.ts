@@ -44,6 +44,7 @@ export function metabaseCommand(
           catalogPath,
           sourceTimezone,
           resources: settings,
+          trino: settings.trino,
           syncMs: SYNC_MS,
           pollMs: POLL_MS,
           signal,
@@ -65,7 +66,7 @@ export function metabaseCommand(
 }
 
 function describe(done: Provisioned): string {
-  const { changes, warnings, dashboards, databaseId, metabaseVersion } = done
+  const { changes, warnings, dashboards, databaseId, trinoDatabaseId, metabaseVersion } = done
   const lines = [
     ...changes.map(change => `- ${change}`),
     ...(changes.length === 0 ? ['Nothing to change.'] : []),
@@ -73,6 +74,7 @@ function describe(done: Provisioned): string {
     '',
     `Metabase  ${metabaseVersion ?? 'unknown version'}`,
     `Database  ${databaseId}`,
+    ...(trinoDatabaseId === null ? [] : [`Trino     ${trinoDatabaseId}`]),
     ...dashboards.map(({ name, url }) => `${url}  ${name}`),
     'From now on, the worker points Metabase to each new snapshot.',
   ]

@@ -85,6 +85,13 @@ test('if the store is down, the local lake is correct, the problem is shown, and
     /^Store {5}has nothing yet\n {10}last attempt .*: The object store at http:.* did not read .*it answered 503/m,
   )
   expect(await lake('status')).toMatchObject({ code: 1, stderr: expect.stringContaining('answered 503') })
+  // The command says so, too, and not that it found a bug in itself.
+  const command = await runShared(['sync'], environment)
+  expect(command).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('latest snapshot yet: The object store'),
+  })
+  expect(command.stderr).not.toContain('bug')
   s3.fault = () => null
   world.update(world.ids()[0] as string, { edital: { objeto: 'Outro objeto' } })
   await sync()

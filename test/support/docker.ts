@@ -66,6 +66,10 @@ type ServiceName =
   | 'metabase-lake'
   | 'metabase-password'
   | 'metabase-db'
+  | 's3-key'
+  | 's3'
+  | 'iceberg-catalog'
+  | 'trino'
 type DemoName = 'redis-password' | 'redis' | 'sandbox' | 'worker'
 
 /** A variable that Compose replaces, with its default: `${NAME:-default}`. */

@@ -55,13 +55,19 @@ describe('docker-compose.yml', () => {
 
   test("every service has a health check, its own or its image's", () => {
     const own = everyService.filter(([, { healthcheck }]) => healthcheck).map(([name]) => name)
-    expect(own).toEqual(['redis', 'metabase-db'])
+    expect(own).toEqual(['redis', 'metabase-db', 's3', 'iceberg-catalog', 'trino'])
     expect(only(image, 'HEALTHCHECK').words).toEqual(['node', 'jobs/healthcheck.ts'])
     expect(services.worker.depends_on?.redis?.condition).toBe('service_healthy')
     // Checked twice a second at first, so that dependent services do not wait for the check.
-    for (const name of own as ['redis', 'metabase-db']) {
+    for (const name of ['redis', 'metabase-db', 's3'] as const) {
       expect(services[name].healthcheck, name).toMatchObject({ start_interval: '500ms', start_period: '60s' })
     }
+    // These take some seconds anyway.
+    expect(services['iceberg-catalog'].healthcheck).toMatchObject({
+      start_interval: '1s',
+      start_period: '60s',
+    })
+    expect(services.trino.healthcheck).toMatchObject({ start_interval: '2s', start_period: '180s' })
   })
 
   test('the data is in one volume, at the path set in the image', () => {
@@ -75,6 +81,9 @@ describe('docker-compose.yml', () => {
       'metabase-db',
       'metabase-password',
       'metabase-spill',
+      's3',
+      's3-key',
+      'iceberg-catalog',
     ])
   })
 
@@ -99,7 +108,8 @@ describe('docker-compose.yml', () => {
       expect.soft(service.cap_drop, name).toEqual(['ALL'])
       expect.soft(service.security_opt, name).toEqual(['no-new-privileges:true'])
     }
-    expect([services.redis.user, services['metabase-db'].user]).toEqual(['redis', 'postgres'])
+    const users = [services.redis.user, services['metabase-db'].user, services.s3.user]
+    expect(users).toEqual(['redis', 'postgres', '1000:1000'])
     for (const name of ['worker', 'metabase-lake'] as const) {
       expect.soft(services[name].user, `${name} runs as the image's user`).toBeUndefined()
       expect.soft(services[name].tmpfs?.[0], `${name} has a /tmp`).toMatch(/^\/tmp\b/)
@@ -111,20 +121,25 @@ describe('docker-compose.yml', () => {
       for (const port of ports) expect(port, name).toMatch(/^127\.0\.0\.1:/)
     }
     const published = everyService.filter(([, { ports }]) => ports).map(([name]) => name)
-    expect(published).toEqual(['worker', 'metabase'])
+    expect(published).toEqual(['worker', 'metabase', 'trino'])
     const { networks } = await readCompose()
-    expect(networks).toEqual({ redis: { internal: true }, metabase: { internal: true } })
+    const internal = { internal: true }
+    expect(networks).toEqual({ redis: internal, metabase: internal, lake: internal })
     const joined = Object.fromEntries(
       everyService.map(([name, service]) => [name, service.network_mode ?? service.networks ?? ['default']]),
     )
     expect(joined).toEqual({
       'redis-password': 'none',
       redis: ['redis'],
-      worker: ['default', 'redis'],
+      worker: ['default', 'redis', 'lake'],
       metabase: ['default', 'metabase'],
       'metabase-lake': 'none',
       'metabase-password': 'none',
       'metabase-db': ['metabase'],
+      's3-key': 'none',
+      s3: ['lake'],
+      'iceberg-catalog': ['lake'],
+      trino: ['default', 'lake'],
     })
   })
 
@@ -155,12 +170,21 @@ describe('docker-compose.yml', () => {
       ['metabase-password', 'metabase-password:/run/metabase'],
       ['metabase-db', 'metabase-password:/run/metabase:ro'],
     ])
+    expect(mountsOf('s3-key')).toEqual([
+      ['worker', 's3-key:/run/s3:ro'],
+      ['s3-key', 's3-key:/run/s3'],
+      ['s3', 's3-key:/run/s3:ro'],
+      ['iceberg-catalog', 's3-key:/run/s3:ro'],
+      ['trino', 's3-key:/run/s3:ro'],
+    ])
     const { environment } = services.worker
     expect(environment?.REDIS_PASSWORD_FILE).toBe('/run/redis/password')
     expect(new URL(environment?.REDIS_URL ?? '').password).toBe('')
     for (const [user, maker] of [
       ['redis', 'redis-password'],
       ['metabase-db', 'metabase-password'],
+      ['s3', 's3-key'],
+      ['iceberg-catalog', 's3-key'],
     ] as const) {
       expect(services[user].depends_on?.[maker]?.condition).toBe('service_completed_successfully')
       expect(services[maker].restart).toBe('no')
@@ -182,14 +206,21 @@ describe('docker-compose.yml', () => {
     const maxmemory = services.redis.command?.at(-1)
     expect(services.redis.command?.at(-2)).toBe('--maxmemory')
     expect(bytesOf(services.redis.mem_limit)).toBeGreaterThan(2 * bytesOf(maxmemory))
-    const changed = await readCompose({ WORKER_MEMORY: '9g', REDIS_MEMORY: '2g', METABASE_MEMORY: '6g' })
-    const limits = ['worker', 'redis', 'metabase'] as const
-    expect(limits.map(name => changed.services[name].mem_limit)).toEqual(['9g', '2g', '6g'])
+    const changed = await readCompose({
+      ...{ WORKER_MEMORY: '9g', REDIS_MEMORY: '2g', METABASE_MEMORY: '6g' },
+      ...{ S3_MEMORY: '1g', ICEBERG_CATALOG_MEMORY: '2g', TRINO_MEMORY: '8g' },
+    })
+    const limits = ['worker', 'redis', 'metabase', 's3', 'iceberg-catalog', 'trino'] as const
+    expect(limits.map(name => changed.services[name].mem_limit)).toEqual([
+      ...['9g', '2g', '6g'],
+      ...['1g', '2g', '8g'],
+    ])
   })
 
   test('every image can be pinned to a digest', async () => {
     const digest = 'registry.example/x@sha256:0123'
-    const pinned = await readCompose({ REDIS_IMAGE: digest, POSTGRES_IMAGE: digest })
+    const ownImages = ['REDIS', 'POSTGRES', 'VERSITYGW', 'ICEBERG_CATALOG', 'TRINO']
+    const pinned = await readCompose(Object.fromEntries(ownImages.map(name => [`${name}_IMAGE`, digest])))
     for (const [name, { image: own, build }] of Object.entries(pinned.services)) {
       if (!build && own !== services.worker.image) expect(own, name).toBe(digest)
     }

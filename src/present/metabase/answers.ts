@@ -10,7 +10,8 @@
  *     api_keys/api.clj 06f5232             warehouse_schema_rest/api/table.clj 038837f, field.clj 09511cc
  *     parameters/schema.cljc 0db24ad       lib/schema/parameter.cljc 01dcb8f, template_tag.cljc 0d6ec30
  *
- * The driver: motherduckdb/metabase_duckdb_driver, `src/metabase/driver/duckdb.clj` 021b264 and
+ * The driver for Trino: `modules/drivers/starburst/`, its `metabase-plugin.yaml` 8545e80 and `starburst.clj` 50ed6a8.
+ * DuckDB's driver: motherduckdb/metabase_duckdb_driver, `src/metabase/driver/duckdb.clj` 021b264 and
  * `resources/metabase-plugin.yaml` 46ab502.
  */
 

@@ -13,6 +13,13 @@ export type Patience = {
   readonly signal: AbortSignal
 }
 
+export type Where = {
+  /** Metabase then reads its schema without being asked. */
+  readonly justMade: boolean
+  /** The schema that has the tables. */
+  readonly schema: string
+}
+
 export type Described = {
   readonly tables: number
   readonly fields: number
@@ -27,7 +34,7 @@ export type Described = {
 export async function describeTables(
   client: Metabase,
   databaseId: number,
-  patience: Patience & { readonly justMade: boolean },
+  patience: Patience & Where,
 ): Promise<Described> {
   const meanings = relationMeanings()
   const tables = await readTables(client, databaseId, meanings, patience)
@@ -60,7 +67,7 @@ async function readTables(
   client: Metabase,
   databaseId: number,
   meanings: readonly RelationMeaning[],
-  { justMade, syncMs, pollMs, signal }: Patience & { readonly justMade: boolean },
+  { justMade, schema, syncMs, pollMs, signal }: Patience & Where,
 ): Promise<ReadonlyMap<string, MetabaseTable>> {
   const read = async () => {
     const { tables } = await client.get<{ tables: readonly MetabaseTable[] }>(
@@ -68,7 +75,7 @@ async function readTables(
       // Includes hidden tables and columns: they are not missing.
       { include_hidden: true, remove_inactive: true },
     )
-    return new Map(tables.filter(({ schema }) => schema === 'main').map(table => [table.name, table]))
+    return new Map(tables.filter(table => table.schema === schema).map(table => [table.name, table]))
   }
   let tables = await read()
   if (missingOf(meanings, tables).length === 0) return tables

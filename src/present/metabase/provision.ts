@@ -1,12 +1,15 @@
+import type { TrinoTarget } from '#config/metabase_trino.ts'
 import { counted } from '#src/platform/count.ts'
 import type { MetabaseSetting, Properties } from './answers.ts'
 import type { Metabase } from './client.ts'
 import { buildDashboards } from './dashboards.ts'
 import { createDatabase, findDatabase, type Owner } from './database.ts'
+import { MetabaseError } from './metabase_error.ts'
 import { describeTables, type Patience } from './metadata.ts'
 import { pointDatabase } from './point.ts'
 import type { Resources } from './resources.ts'
 import { type Access, becomeAdmin } from './setup.ts'
+import { connectTrino } from './trino.ts'
 
 export type ProvisionRequest = Owner &
   Patience & {
@@ -18,11 +21,15 @@ export type ProvisionRequest = Owner &
     readonly catalogPath: string
     readonly sourceTimezone: string
     readonly resources: Resources
+    /** Null if Metabase does not use Trino. */
+    readonly trino: TrinoTarget | null
     readonly onStep?: (step: string) => void
   }
 
 export type Provisioned = {
   readonly databaseId: number
+  /** Of the connection to Trino; null if there is none. */
+  readonly trinoDatabaseId: number | null
   readonly metabaseVersion: string | null
   /** What was changed, one sentence each; empty if nothing was. */
   readonly changes: readonly string[]
@@ -67,7 +74,11 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   if (moved) did(`pointed the database to ${request.catalogPath}`)
 
   onStep('names and types')
-  const described = await describeTables(client, database.id, { ...request, justMade: !found })
+  const described = await describeTables(client, database.id, {
+    ...request,
+    justMade: !found,
+    schema: 'main',
+  })
   didEach(described.tables, 'table', 'described')
   didEach(described.fields, 'column', 'described')
 
@@ -81,12 +92,48 @@ export async function provision(request: ProvisionRequest): Promise<Provisioned>
   didEach(cards.changed, 'card', 'repaired')
   didEach(dashboards.made, 'dashboard', 'created')
   didEach(dashboards.changed, 'dashboard', 'repaired')
+
+  const trino = await setUpTrino(request)
+  trino.changes.forEach(did)
   return {
     databaseId: database.id,
+    trinoDatabaseId: trino.databaseId,
     metabaseVersion: version?.tag ?? null,
     changes,
-    warnings: [...warnings, ...unread(described.missing)],
+    warnings: [...warnings, ...unread(described.missing, 'the catalog'), ...trino.warnings],
     dashboards: shown,
+  }
+}
+
+type TrinoSetUp = {
+  readonly databaseId: number | null
+  readonly changes: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** The last step: without it, everything else works. A Trino that Metabase cannot use is a warning. */
+async function setUpTrino(request: ProvisionRequest): Promise<TrinoSetUp> {
+  const { client, company, trino, onStep = () => {} } = request
+  if (trino === null) return { databaseId: null, changes: [], warnings: [] }
+  onStep('Trino')
+  try {
+    const { id, name, change } = await connectTrino(client, company, trino)
+    const { tables, fields, missing } = await describeTables(client, id, {
+      ...request,
+      justMade: change === 'made',
+      schema: trino.schema,
+    })
+    const changes = [
+      ...(change === 'made' ? [`added the database "${name}" (${id})`] : []),
+      ...(change === 'repaired' ? [`repaired the database "${name}" (${id})`] : []),
+      ...(tables > 0 ? [`${counted(tables, 'table')} described in Trino`] : []),
+      ...(fields > 0 ? [`${counted(fields, 'column')} described in Trino`] : []),
+    ]
+    return { databaseId: id, changes, warnings: unread(missing, `Trino (schema ${trino.schema})`) }
+  } catch (error) {
+    if (!(error instanceof MetabaseError && error.trouble === 'rejected')) throw error
+    const what = 'Metabase has no connection to Trino, or cannot use it. Check METABASE_TRINO_URL.'
+    return { databaseId: null, changes: [], warnings: [`${what} ${error.message}`] }
   }
 }
 
@@ -133,11 +180,11 @@ function isSet(setting: MetabaseSetting | undefined): boolean {
   return typeof value !== 'object' || Object.keys(value).length > 0
 }
 
-function unread(missing: readonly string[]): string[] {
+function unread(missing: readonly string[], from: string): string[] {
   if (missing.length === 0) return []
   const some = missing.slice(0, 5).join(', ')
   const more = missing.length > 5 ? ` and ${missing.length - 5} more` : ''
   return [
-    `Metabase has not read ${some}${more} from the catalog yet. Run this again in a few minutes to set their names.`,
+    `Metabase has not read ${some}${more} from ${from} yet. Run this again in a few minutes to set their names.`,
   ]
 }

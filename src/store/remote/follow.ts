@@ -8,7 +8,7 @@ import { latestName, type Manifest, readManifest, snapshotsDirectory } from '../
 import type { Formats } from './format.ts'
 import { withFormats } from './formats.ts'
 import { keepMarts, withMarts } from './marts.ts'
-import { type ObjectStore, RemoteError } from './objects.ts'
+import type { ObjectStore } from './objects.ts'
 import { publishRemote, type RemotePublished } from './publish.ts'
 import { openS3 } from './s3.ts'
 import { type RemoteState, readRemoteState, writeRemoteState } from './state.ts'
@@ -71,7 +71,7 @@ async function publishOne(
     return published
   } catch (error) {
     const behind_since = known.behind_since ?? tried_at
-    const failed = { ...known, reading: null, error: errorOf(error), behind_since }
+    const failed = { ...known, reading: null, error: explain(error).message, behind_since }
     await writeRemoteState(path, failed).catch(() => {})
     throw error
   } finally {
@@ -118,8 +118,4 @@ export async function withTables<T>(
   return await withS3(settings, store =>
     withFormats(store, settings, company, formats => use({ store, formats })),
   )
-}
-
-function errorOf(error: unknown): string {
-  return error instanceof RemoteError ? error.message : explain(error).message
 }

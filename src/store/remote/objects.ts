@@ -1,3 +1,5 @@
+import { FatalError } from '#src/platform/errors.ts'
+
 /** An object store, as a remote lake needs it: strongly consistent, with conditional writes. */
 
 export type StoredObject = {
@@ -35,7 +37,7 @@ export type ObjectStore = {
 }
 
 /** A publish cannot continue because of the store or its contents. The local lake is not affected. */
-export class RemoteError extends Error {}
+export class RemoteError extends FatalError {}
 
 /**
  * Creates an object that only one writer may create.

@@ -2,7 +2,7 @@ import { open, readFile } from 'node:fs/promises'
 import type { S3Client } from '@aws-sdk/client-s3'
 import pRetry, { AbortError } from 'p-retry'
 import type { S3Settings } from '#config/s3.ts'
-import { messageOf, systemCode } from '#src/platform/errors.ts'
+import { EXIT, messageOf, systemCode } from '#src/platform/errors.ts'
 import { type Condition, type Listed, type LocalFile, type ObjectStore, RemoteError } from './objects.ts'
 
 const RETRIES = 5
@@ -212,7 +212,7 @@ async function persistently<T>(settings: S3Settings, what: string, ask: () => Pr
     })
   } catch (error) {
     const cause = error instanceof AbortError ? error.originalError : error
-    throw new RemoteError(`${storeOf(settings)} did not ${what}: ${reasonOf(cause)}`, { cause })
+    throw new RemoteError(`${storeOf(settings)} did not ${what}: ${reasonOf(cause)}`, EXIT.failed, { cause })
   }
 }
 

@@ -81,11 +81,28 @@ const details = z.strictObject({
   'additional-options': z.string().optional(),
 })
 
+/** The same of Metabase's driver for Trino. The password is optional in Metabase; here it is never sent. */
+const trinoDetails = z.strictObject({
+  host: nonBlank,
+  port: positive.max(65_535),
+  catalog: nonBlank,
+  schema: nonBlank.optional(),
+  user: nonBlank.optional(),
+  ssl: z.boolean().optional(),
+})
+
 const cardProperties = {
   display,
   visualization_settings: settingsMap,
   dataset_query: legacyQuery,
   parameters: z.array(parameter).optional(),
+}
+
+const newDatabase = {
+  name: nonBlank,
+  is_full_sync: z.boolean().optional(),
+  is_on_demand: z.boolean().optional(),
+  auto_run_queries: z.boolean().optional(),
 }
 
 /** Bodies by endpoint; a path parameter is `:id`. */
@@ -108,17 +125,13 @@ export const BODIES: Readonly<Record<string, z.ZodType>> = {
   'DELETE /api/session': z.undefined(),
   'POST /api/api-key': z.strictObject({ name: nonBlank, group_id: positive }),
   'PUT /api/setting/:key': z.strictObject({ value: z.unknown() }),
-  'POST /api/database': z.strictObject({
-    name: nonBlank,
-    engine: z.literal('duckdb'),
-    details,
-    is_full_sync: z.boolean().optional(),
-    is_on_demand: z.boolean().optional(),
-    auto_run_queries: z.boolean().optional(),
-  }),
+  'POST /api/database': z.discriminatedUnion('engine', [
+    z.strictObject({ ...newDatabase, engine: z.literal('duckdb'), details }),
+    z.strictObject({ ...newDatabase, engine: z.literal('starburst'), details: trinoDetails }),
+  ]),
   'PUT /api/database/:id': z.strictObject({
     name: nonBlank.nullish(),
-    details: details.nullish(),
+    details: z.union([details, trinoDetails]).nullish(),
     description: z.string().nullish(),
     cache_ttl: positive.nullish(),
   }),

@@ -2,6 +2,13 @@ import { Database } from '#src/store/warehouse/database.ts'
 import type { Installation, Routes } from './routes.ts'
 import { type Entity, find, Refusal } from './state.ts'
 
+type TrinoDetails = {
+  readonly host: string
+  readonly port: number
+  readonly catalog: string
+  readonly schema: string
+}
+
 /** Databases, and their tables and fields. */
 export function databaseRoutes(installation: Installation): Routes {
   const { state, nextId, violated } = installation
@@ -11,7 +18,7 @@ export function databaseRoutes(installation: Installation): Routes {
   return {
     'GET /api/database': () => ({ data: state.databases, total: state.databases.length }),
     'POST /api/database': async ({ body }) => {
-      await checkOpens((body.details as { database_file: string }).database_file)
+      await checkOpens(body, installation)
       const made = { ...body, id: nextId(), description: null, initial_sync_status: 'incomplete' }
       state.databases.push(made)
       sync(made)
@@ -22,7 +29,7 @@ export function databaseRoutes(installation: Installation): Routes {
       const database = find(state.databases, id)
       if (database.is_sample) throw violated('PUT /api/database', 'The sample database cannot be edited.')
       const details = { ...(database.details as object), ...(body.details as object | undefined) }
-      await checkOpens((details as { database_file: string }).database_file)
+      await checkOpens({ ...database, details }, installation)
       // A paid edition: what is not sent is cleared.
       return Object.assign(database, body, { id, details, cache_ttl: body.cache_ttl ?? null })
     },
@@ -45,8 +52,14 @@ export function databaseRoutes(installation: Installation): Routes {
   }
 }
 
-async function checkOpens(file: string): Promise<void> {
-  await Database.open(file, { readOnly: true }).then(
+/** Metabase's driver asks Trino for the catalog, not for the schema. */
+async function checkOpens({ engine, details }: Entity, { trino }: Installation): Promise<void> {
+  if (engine === 'starburst') {
+    const { host, port, catalog } = details as TrinoDetails
+    if (trino?.at === `${host}:${port}/${catalog}`) return
+    throw new Refusal(400, { message: `Error starting query at http://${host}:${port}/v1/statement` })
+  }
+  await Database.open((details as { database_file: string }).database_file, { readOnly: true }).then(
     db => db.close(),
     error => {
       throw new Refusal(400, { message: String(error), errors: { database_file: 'check your file' } })
@@ -56,7 +69,8 @@ async function checkOpens(file: string): Promise<void> {
 
 /** Reads the schema with the driver's own queries. */
 async function readSchema(database: Entity, installation: Installation): Promise<void> {
-  const { database_file: file } = database.details as { database_file: string }
+  const { file, schema } = catalogOf(database, installation)
+  if (file === undefined) return
   const db = await Database.open(file, { readOnly: true })
   const tables = await db.rows<{ table_name: string; table_comment: string | null }>(
     `SELECT table_catalog, table_schema, table_name, table_comment FROM information_schema.tables
@@ -70,7 +84,7 @@ async function readSchema(database: Entity, installation: Installation): Promise
   db.close()
   const known = knownOrNew(installation)
   for (const { table_name: name, table_comment: comment } of tables) {
-    const same = { db_id: database.id, name, schema: 'main' }
+    const same = { db_id: database.id, name, schema }
     const table = known(installation.state.tables, same, comment, { fields: [] })
     for (const { column_name, column_comment } of columns.filter(column => column.table_name === name)) {
       const more = { semantic_type: null, fk_target_field_id: null, settings: null }
@@ -78,6 +92,15 @@ async function readSchema(database: Entity, installation: Installation): Promise
     }
   }
   database.initial_sync_status = 'complete'
+}
+
+/** A Trino's schema is read from the catalog of the snapshot that its tables have. */
+function catalogOf({ engine, details }: Entity, { trino }: Installation) {
+  if (engine !== 'starburst') {
+    return { file: (details as { database_file: string }).database_file, schema: 'main' }
+  }
+  const { schema } = details as TrinoDetails
+  return { file: trino?.schemas.get(schema), schema }
 }
 
 /** The entity with these properties, or a new one; a comment becomes the description of a new one. */

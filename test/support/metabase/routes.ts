@@ -1,6 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Entity, Refusal, State } from './state.ts'
 
+/** A Trino, as Metabase sees it. */
+export type TrinoAround = {
+  /** `host:port/catalog` */
+  readonly at: string
+  /** The catalogs of the snapshots whose tables its schemas have. */
+  readonly schemas: ReadonlyMap<string, string>
+}
+
 /** What the routes share. */
 export type Installation = {
   readonly state: State
@@ -9,6 +17,8 @@ export type Installation = {
   violated(what: string, problem: unknown): Refusal
   /** Delay before a schema is read. */
   readonly syncMs: number
+  /** The Trino that it reaches; null for none. */
+  readonly trino: TrinoAround | null
 }
 
 export type Handler = (request: {

@@ -67,6 +67,7 @@ export async function newMetabase({ lake, catalogPath }: Published): Promise<Ses
         catalogPath,
         sourceTimezone: 'America/Sao_Paulo',
         resources: { memoryMb: null, spillDirectory: null },
+        trino: null,
         syncMs: 5000,
         pollMs: 5,
         signal: AbortSignal.timeout(60_000),

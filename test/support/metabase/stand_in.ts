@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { BODIES, PUBLIC, QUERIES } from './api.ts'
 import { contentRoutes } from './contents.ts'
 import { databaseRoutes } from './databases.ts'
-import type { Routes } from './routes.ts'
+import type { Routes, TrinoAround } from './routes.ts'
 import { type Entity, newState, Refusal, type State } from './state.ts'
 import { userRoutes } from './users.ts'
 
@@ -32,6 +32,7 @@ export class StandIn {
   readonly violations: string[] = []
   /** Delay before a schema is read. */
   syncMs = 0
+  trino: TrinoAround | null = null
   /** Answers instead of the API if it returns true. */
   intercept: (request: IncomingMessage, response: ServerResponse) => boolean = () => false
   readonly #server: Server = createServer((request, response) => this.#answer(request, response))
