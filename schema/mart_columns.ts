@@ -18,6 +18,11 @@ export type Mart = {
   readonly description: string
   readonly portuguese: Portuguese
   readonly columns: readonly MartColumn[]
+  /**
+   * How its rows are ordered in a file; without it, as they come. For a mart that stays equal while notices change: then
+   * its file is equal, too, and is not uploaded again.
+   */
+  readonly orderBy?: string
 }
 
 const BRL = 'BRL'

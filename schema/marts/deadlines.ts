@@ -5,6 +5,7 @@ import { editaisAtivos } from './live_notices.ts'
 
 export const prazosImpugnacao: Mart = {
   name: 'prazos_impugnacao',
+  orderBy: 'edital_id',
   description:
     'Last day to contest each live notice that has a session or states a day, and the rule that gave that day',
   portuguese: [

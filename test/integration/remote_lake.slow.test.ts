@@ -48,6 +48,7 @@ function timesOf(s3: S3Server, snapshot: string): number[] {
 
 test('a run publishes every table and mart, with all values, and a later one only what changed', async () => {
   const { s3, environment, syncHere, world, lake } = await startRemote()
+  for (const id of world.ids()) world.update(id, { edital: { data_sessao: '2026-12-10T12:00:00Z' } })
   await syncHere()
   const first = await latestLocal(environment)
   expect(latestOf(s3)).toMatchObject({ company: 'acme', snapshot: first, pending: null })
@@ -66,6 +67,9 @@ test('a run publishes every table and mart, with all values, and a later one onl
   await expectEqual(s3, environment, first)
   for (const [key, { bytes }] of before)
     if (!/latest\.json$/.test(key)) expect(s3.objects.get(key)?.bytes.equals(bytes), key).toBe(true)
+  // Its rows are the same: only the notice is in another place.
+  const isDeadline = (key: string) => key.startsWith(`${LAKE}/prazos_impugnacao/data/`)
+  expect([...s3.objects.keys()].filter(isDeadline)).toEqual([...before.keys()].filter(isDeadline))
   expect(await lake('verify')).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('Everything is there.'),

@@ -33,10 +33,11 @@ export async function writeMarts(
   await mkdir(join(directory, DIRECTORY), PRIVATE_DIRECTORY)
   const files: SnapshotFile[] = []
   await db.withFile(catalog, async () => {
-    for (const { name } of MARTS) {
+    for (const { name, orderBy } of MARTS) {
       const path = martPath(name)
+      const order = orderBy === undefined ? '' : ` ORDER BY ${identifier(orderBy)}`
       const { count } = await db.row<{ count: number }>(
-        `COPY (FROM ${identifier(name)}) TO ${literal(join(directory, path))} (${OPTIONS})`,
+        `COPY (FROM ${identifier(name)}${order}) TO ${literal(join(directory, path))} (${OPTIONS})`,
       )
       files.push(await finishFile({ directory, access }, { path, month: null, rows: count }))
     }
