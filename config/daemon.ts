@@ -156,13 +156,7 @@ export function readRedisSettings(environment: Environment): RedisSettings {
 }
 
 function redisSettings(values: z.output<typeof schema>, environment: Environment): RedisSettings {
-  const { value: password, origin, path } = readSecret(environment, 'REDIS_PASSWORD')
-  if (path !== null && password === null) {
-    throw new FatalError(
-      `${origin} is empty. Write the Redis password into it, or unset REDIS_PASSWORD_FILE.`,
-      EXIT.usage,
-    )
-  }
+  const password = passwordOf(environment, 'REDIS_PASSWORD', 'the Redis password')
   const url = new URL(values.REDIS_URL)
   // The setter does not encode a %, but readers of the address decode it.
   if (password !== null) url.password = encodeURIComponent(password)
@@ -172,10 +166,17 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
     ? {
         hosts,
         name: values.REDIS_SENTINEL_NAME,
-        password: readSecret(environment, 'REDIS_SENTINEL_PASSWORD').value,
+        password: passwordOf(environment, 'REDIS_SENTINEL_PASSWORD', "the sentinels' password"),
       }
     : null
   return { url: url.href, prefix, ca, timeoutMs, sentinels }
+}
+
+/** @throws FatalError (usage) if its file is empty: a password was meant. */
+function passwordOf(environment: Environment, name: string, what: string): string | null {
+  const { value, origin, path } = readSecret(environment, name)
+  if (path === null || value !== null) return value
+  throw new FatalError(`${origin} is empty. Write ${what} into it, or unset ${name}_FILE.`, EXIT.usage)
 }
 
 function readRedisCa({ protocol }: URL, environment: Environment): string | null {

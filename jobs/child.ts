@@ -82,7 +82,12 @@ async function carryOut(order: Order): Promise<Ended> {
   const log = await openLog(settings.logLevel, about)
   const listener = logListener(log, Date.now)
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
-  if (order.kind === 'mail' || order.kind === 'publish') await bringUpToDate(context, listener, held)
+  if (order.kind === 'publish') await bringUpToDate(context, listener, held)
+  if (order.kind === 'mail')
+    await bringUpToDate(context, listener, held).catch(error => {
+      if (error instanceof FatalError && error.exitCode === EXIT.held) throw error
+      log.warn(`The report is of what this host has: ${explain(error).message}`)
+    })
   if (order.kind === 'mail') return await mailReport(order, context, { environment, log })
   if (order.kind === 'publish') return await publishNow(context, listener, held, log)
   return await holdingCompany(context, listener, held, async () => {

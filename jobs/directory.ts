@@ -3,6 +3,9 @@ import { directoryId } from '#src/store/directory_id.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
 
+/** Instead of a directory's id. */
+const SHARED = 'shared'
+
 /**
  * Ensures that all workers use the same directory for a company: the first one to sync it records the directory's id
  * in Redis. A kernel lock keeps writers apart on one volume; only this does on two. A company with a shared log
@@ -14,11 +17,17 @@ export async function checkDirectory(
   { slug, paths, settings }: Company,
 ): Promise<string | null> {
   await makeDirectories(paths, settings.lake)
-  if (settings.remoteLog !== null) return null
-  const id = await directoryId(paths.id)
   const key = `${prefix}:directories`
+  // A worker without LOG_URL finds it, and is refused: it would write to a log of its own.
+  if (settings.remoteLog !== null) {
+    await redis.hset(key, slug, SHARED)
+    return null
+  }
+  const id = await directoryId(paths.id)
   await redis.hsetnx(key, slug, id)
   const known = await redis.hget(key, slug)
   if (known === id) return null
+  if (known === SHARED)
+    return `${slug} is refused: other workers of this Redis share its raw log in an object store, and LOG_URL is not set here. Set it as they do. If you moved the log back to this disk on purpose, stop those workers, and run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
   return `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis use for it (id ${known}). Mount their volume at DATA_DIR. If you moved or recreated the data on purpose, run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
 }

@@ -25,14 +25,20 @@ export async function knownState(shared: Shared, company: Of): Promise<Known> {
     .then(text => (text ? (JSON.parse(text) as Known) : null))
     // Until Redis is back, this disk's must do.
     .catch(() => null)
-  return elsewhere !== null && timeOf(elsewhere) > timeOf(own) ? elsewhere : own
+  return elsewhere !== null && isNewer(elsewhere, own) ? elsewhere : own
 }
 
-/** Tells the workers on other hosts how a run or a look on this one ended. Nothing to do if the disk is shared. */
+/**
+ * Tells the workers on other hosts how a run or a look on this one ended, unless they know of a later one. Nothing to do
+ * if the disk is shared.
+ */
 export async function shareState(shared: Shared, company: Of): Promise<void> {
   if (company.settings.remoteLog === null) return
   const own = await onThisDisk(company)
-  await shared.redis.hset(keyOf(shared), company.slug, JSON.stringify(own))
+  const known = await shared.redis.hget(keyOf(shared), company.slug)
+  // One run of a company ends at a time, so nothing comes in between.
+  if (known === null || isNewer(own, JSON.parse(known) as Known))
+    await shared.redis.hset(keyOf(shared), company.slug, JSON.stringify(own))
 }
 
 async function onThisDisk({ paths }: Of): Promise<Known> {
@@ -44,7 +50,12 @@ function keyOf({ prefix }: Shared): string {
   return `${prefix}:states`
 }
 
-/** When it was last heard of, by the clock of that host. */
+/** The log is the clock that hosts have in common; within one run, the time of the host that it was on. */
+function isNewer(one: Known, other: Known): boolean {
+  const [mine, theirs] = [one, other].map(({ state }) => state?.raw_log.segments ?? 0) as [number, number]
+  return mine === theirs ? timeOf(one) > timeOf(other) : mine > theirs
+}
+
 function timeOf({ state, failure }: Known): number {
   const times = [state?.last_run.finished_at, state?.looked_at, failure?.at].map(
     at => Date.parse(at ?? '') || 0,

@@ -143,7 +143,7 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
     throw new LoggedError(refusal)
   }
   await alerts.clear({ ...wrongDirectory(slug), message: 'The data directory is the right one again.' })
-  // These only read the latest snapshot.
+  // These only read the latest snapshot; if hosts share the log, they bring it up to date, and wait there.
   if (holder && job.name !== 'mail' && job.name !== 'publish') {
     log.info(about, `The company is held by ${describe(holder)}; retrying later.`)
     return await later(job, context, HELD_DELAY_MS)
@@ -235,7 +235,8 @@ async function syncCompany(job: RunJob, company: Company, context: InSlot): Prom
   })
   const ended = withCut(outcome, slot)
   await noteEnd(job, company, { ...context, ended })
-  await untilRedisTakesIt(context, () => shareState(queues, company))
+  const isHeld = ended.kind === 'failed' && ended.exitCode === EXIT.held
+  if (!isHeld) await untilRedisTakesIt(context, () => shareState(queues, company))
   await untilRedisTakesIt(context, () => requestPublish(queues, company))
   return ended
 }

@@ -38,7 +38,7 @@ export function connectRedis(settings: RedisSettings, log: Logger): RedisConnect
     connectTimeout: timeoutMs,
     socketTimeout: timeoutMs,
     ...(ca === null ? {} : { tls: { ca } }),
-    ...(sentinels === null ? {} : throughSentinels(sentinels, { url, ca })),
+    ...(sentinels === null ? {} : throughSentinels(sentinels, settings)),
   } satisfies RedisOptions
   const redis = new Redis(url, options)
   const status = new RedisStatus({ redis, url: addressOf(settings), prefix, log })
@@ -61,12 +61,14 @@ export function connectRedis(settings: RedisSettings, log: Logger): RedisConnect
 /** Each attempt to connect asks them where Redis is now. */
 function throughSentinels(
   { hosts, name, password }: SentinelSettings,
-  { url, ca }: Pick<RedisSettings, 'url' | 'ca'>,
+  { url, ca, timeoutMs }: Pick<RedisSettings, 'url' | 'ca' | 'timeoutMs'>,
 ) {
   const tls = ca === null ? {} : { ca }
   return {
     sentinels: hosts.map(host => ({ ...host })),
     name,
+    // One that hangs must not keep us from asking the next.
+    sentinelCommandTimeout: timeoutMs,
     ...(password === null ? {} : { sentinelPassword: password }),
     // Either all of them use TLS, or none.
     ...(url.startsWith('rediss:') ? { tls, enableTLSForSentinelMode: true, sentinelTLS: tls } : {}),

@@ -4,12 +4,10 @@ import { directoryKey } from '#src/store/shared_log/segments.ts'
 import type { ChangingCompany } from './companies.ts'
 import { withObjects } from './store.ts'
 
-/** No run of the storm takes longer: what a run began with may be sealed by another one meanwhile. */
-const LONGEST_RUN_MS = 60_000
+/** A request for an analysis, and when the company's list was last read before it: what was sealed then is known. */
+export type Asked = { readonly company: string; readonly version: string; readonly listedMs: number }
 
-export type Asked = { readonly company: string; readonly version: string; readonly atMs: number }
-
-/** How many requests for an analysis came although the log had it for longer than any run takes. */
+/** How many requests were for an analysis that was sealed before the list was read. */
 export async function repeated(
   companies: readonly ChangingCompany[],
   asked: readonly Asked[],
@@ -20,8 +18,8 @@ export async function repeated(
     for (const { slug } of companies) {
       const sealed = await sealedAt(store, slug)
       again += asked.filter(
-        ({ company, version, atMs }) =>
-          company === slug && atMs - (sealed.get(version) ?? Number.POSITIVE_INFINITY) > LONGEST_RUN_MS,
+        ({ company, version, listedMs }) =>
+          company === slug && (sealed.get(version) ?? Number.POSITIVE_INFINITY) < listedMs,
       ).length
     }
     return again

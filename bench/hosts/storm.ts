@@ -11,7 +11,7 @@ import { factsOf, wrongNotices } from '../month/truth.ts'
 import { run } from '../processes.ts'
 import type { HostsOptions } from './bench.ts'
 import { type ChangingCompany, makeCompanies } from './companies.ts'
-import { repeated } from './repeated.ts'
+import { type Asked, repeated } from './repeated.ts'
 import { startLogStore } from './store.ts'
 
 /** Many companies on workers that are killed with their disks, while the store is paused now and then. */
@@ -20,7 +20,7 @@ export type Storm = {
   readonly pauses: number
   readonly changes: number
   readonly runs: number
-  /** Runs of one company at the same time. */
+  /** Runs of one company at the same time, of those that ended. */
   readonly overlaps: number
   /** Analyses requested again although they were sealed. */
   readonly repeated: number
@@ -45,12 +45,15 @@ export async function measureStorm(
   const random = createRandom(`storm ${options.seed}`)
   const companies = makeCompanies(options.companies, options.small, random)
   const sandbox = await startSandbox({ companies })
-  const asked: { company: string; version: string; atMs: number }[] = []
+  const asked: Asked[] = []
+  const listedMs = new Map<string, number>()
   sandbox.faults.onRequest = ({ kind, company, id }) => {
+    // A run reads the log before the list.
+    if (kind === 'list') listedMs.set(company ?? '', Date.now())
     if (kind !== 'analysis') return
     const world = companies.find(({ slug }) => slug === company)?.world
     const version = `${id} ${world?.entry(id ?? '')?.edital.updated_at}`
-    asked.push({ company: company ?? '', version, atMs: Date.now() })
+    asked.push({ company: company ?? '', version, listedMs: listedMs.get(company ?? '') ?? 0 })
   }
   const redis = await startRedis(join(directory, 'redis'))
   const store = await startLogStore(join(directory, 'keys'))

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
@@ -5,7 +6,7 @@ import { holdingCompany, type Listener, localContext } from '#src/operate/open.t
 import type { RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { sealedSegments } from '#src/store/rawlog/files.ts'
+import { sealedSegments, segmentNumbers } from '#src/store/rawlog/files.ts'
 import type { SharedLog, SharedLogState } from '#src/store/shared_log/log.ts'
 import { withDisplay } from './progress.ts'
 
@@ -83,9 +84,14 @@ function describe({ place, segments, bytes, checkpoints, owner, on_this_disk }: 
 }
 
 const push: Part = async (log, context, listener) => {
+  const { paths } = context
+  if (!existsSync(paths.raw) || (await segmentNumbers(paths.raw)).length === 0)
+    throw new FatalError(
+      `${paths.raw} has no segments, so there is no log to copy. Check COMPANY and DATA_DIR.`,
+      EXIT.usage,
+    )
   const note = 'Segments to the object store'
-  // Held on this disk alone: the object store does not have this log yet.
-  const pushed = await holdingCompany({ ...context, sharedLog: null }, listener, { what: 'log push' }, () =>
+  const pushed = await holdingCompany(context, listener, { what: 'log push', isEmptyStore: true }, () =>
     log.push((done, total) => listener.progress({ stage: 'open', done, total, note })),
   )
   const text = pushed > 0 ? `Copied ${counted(pushed, 'segment')}.\n` : 'Everything was there already.\n'

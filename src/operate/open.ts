@@ -4,8 +4,10 @@ import type { ApiSettings, Settings } from '#config/settings.ts'
 import { type Api, type ApiOptions, createApiClient } from '#src/api/client/client.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { takeLock } from '#src/platform/lock.ts'
-import { companyPaths, makeDirectories } from '#src/store/company.ts'
+import { type CompanyPaths, companyPaths, makeDirectories } from '#src/store/company.ts'
+import { readBase } from '#src/store/rawlog/files.ts'
 import { SharedLog } from '#src/store/shared_log/log.ts'
 import { followers } from './followers.ts'
 
@@ -58,6 +60,13 @@ export function openApi(
   })
 }
 
+type Holding = {
+  readonly what: string
+  readonly waitSeconds?: number
+  /** Brings nothing from the shared log: the store is to get this disk's. */
+  readonly isEmptyStore?: boolean
+}
+
 /**
  * Holds the company while `work` runs (invariant I8): on this disk, and if hosts share its log, on all of them. Then the
  * disk has what others sealed.
@@ -65,7 +74,7 @@ export function openApi(
 export async function holdingCompany<T>(
   context: RunContext,
   listener: Listener,
-  options: { what: string; waitSeconds?: number },
+  options: Holding,
   work: () => Promise<T>,
 ): Promise<T> {
   const { paths, settings } = context
@@ -76,12 +85,15 @@ export async function holdingCompany<T>(
 }
 
 async function holdingSharedLog<T>(
-  { sharedLog, settings, now, signal }: RunContext,
+  { sharedLog, settings, paths, now, signal }: RunContext,
   listener: Listener,
-  options: { what: string; waitSeconds?: number },
+  options: Holding,
   work: () => Promise<T>,
 ): Promise<T> {
-  if (sharedLog === null) return await work()
+  if (sharedLog === null) {
+    await refuseEndOfLog(paths)
+    return await work()
+  }
   const note = 'Segments from the object store'
   const { restored } = await sharedLog.take({
     what: options.what,
@@ -91,6 +103,7 @@ async function holdingSharedLog<T>(
     onWait: who => listener.note(`Waiting for ${who} to release the raw log`),
     onSegment: (done, total) => listener.progress({ stage: 'open', done, total, note }),
     sourceTimezone: settings.sourceTimezone,
+    isEmptyStore: options.isEmptyStore ?? false,
   })
   if (restored > 0)
     listener.note(`Restored the warehouse from a checkpoint of the first ${counted(restored, 'segment')}`)
@@ -99,6 +112,16 @@ async function holdingSharedLog<T>(
   } finally {
     await sharedLog.release()
   }
+}
+
+/** @throws FatalError (usage) if the beginning of the log is only in the object store, which is no longer set. */
+async function refuseEndOfLog({ raw, company }: CompanyPaths): Promise<void> {
+  const { segments } = await readBase(raw)
+  if (segments === 0) return
+  throw new FatalError(
+    `The first ${counted(segments, 'segment')} of the raw log of ${company} are not on this disk, but in the object store, and LOG_URL is not set. Set it, and run \`npm run log -- pull --company ${company}\`; then this disk has the whole log, and you can remove LOG_URL.`,
+    EXIT.usage,
+  )
 }
 
 function waitMsOf({ waitSeconds = DEFAULT_WAIT_SECONDS }: { readonly waitSeconds?: number }): number {

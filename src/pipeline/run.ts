@@ -109,7 +109,11 @@ export async function withRun<T>(
 }
 
 /** For hosts whose disk is empty. A run whose checkpoint fails is over all the same: the next one makes it. */
-async function makeCheckpoint({ sharedLog, now, onNote }: RunContext, { db }: Warehouse): Promise<void> {
+async function makeCheckpoint(
+  { sharedLog, now, onNote, signal }: RunContext,
+  { db }: Warehouse,
+): Promise<void> {
+  if (signal.aborted) return
   const failed = await sharedLog?.checkpoint(db, () => db.close(), now())
   if (failed) onNote(`No checkpoint was made. ${failed}`)
 }

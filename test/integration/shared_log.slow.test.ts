@@ -1,8 +1,11 @@
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import type { Finding } from '#src/operate/doctor/finding.ts'
+import { hashOf } from '#src/platform/hash.ts'
+import type { Checkpoint } from '#src/store/shared_log/checkpoints.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { anotherHost, LOG, segmentsIn, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
@@ -11,7 +14,7 @@ import { runShared } from '#test/support/shared.ts'
 import { companyAt, type SyncedCompany, startCompany } from '#test/support/synced.ts'
 import { dataTables, warehouseTables } from '#test/support/tables.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
-import type { Stored } from '#tools/s3_server.ts'
+import type { S3Server, Stored } from '#tools/s3_server.ts'
 
 /** A company whose log is in an object store, on a host with an empty disk; and more such hosts. */
 async function startHosts(more: Environment = {}) {
@@ -98,7 +101,17 @@ test('a worker that falls silent is taken over; when it wakes up, it ends and ha
 
   s3.now = () => new Date(Date.now() + 3_600_000)
   held.release()
+  // Another command takes over first, and seals nothing.
+  const before = segmentsIn(s3).length
+  expect((await runShared(['restore'], second.environment)).code).toBe(0)
+  let sealedFirst = 0
+  first.sandbox.faults.onRequest = ({ kind }) => {
+    if (kind === 'list') sealedFirst ||= segmentsIn(s3).length - before
+  }
   expect(await second.sync()).toMatchObject({ status: 'ok', loaded: 1 })
+  // Before it requests anything, whoever was taken over can no longer seal.
+  expect(sealedFirst).toBe(1)
+  first.sandbox.faults.onRequest = undefined
   const sealed = segmentsIn(s3)
   child.kill('SIGCONT')
   const { code, stderr } = await ended
@@ -135,12 +148,69 @@ test('an empty disk is restored from a checkpoint and the segments after it', as
   expect((await runShared(['rebuild'], second.environment)).code).toBe(0)
   expect(await tablesOf(second)).toEqual(restored)
   expect(existsSync(join(rawOf(second.environment), '000001.ndjson.zst'))).toBe(true)
+})
 
-  const damaged = checkpoints[0] as string
-  s3.objects.set(damaged, { ...(s3.objects.get(damaged) as Stored), bytes: Buffer.from('{') })
-  const third = await another()
-  expect(await third.sync()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
-  expect(dataTables(await warehouseTables(third.environment))).toMatchObject({ items: restored.items })
+const CHECKPOINT = /\/checkpoints\/\d+-/
+const checkpointIn = (s3: S3Server) => [...s3.objects.keys()].find(key => CHECKPOINT.test(key)) as string
+
+test.each<[what: string, spoil: (checkpoint: Checkpoint, s3: S3Server) => void]>([
+  ['it is not readable', (_, s3) => replace(s3, checkpointIn(s3), '{')],
+  [
+    'it is of another log',
+    (checkpoint, s3) => rewrite(s3, { ...checkpoint, segment_sha256: '0'.repeat(64) }),
+  ],
+  ['a file is missing', ({ rows: [row] }, s3) => s3.objects.delete(fileOf(row?.sha256 ?? ''))],
+  [
+    'its warehouse is no database',
+    (checkpoint, s3) => rewriteWarehouse(s3, checkpoint, zstdCompressSync('no')),
+  ],
+  ['its warehouse is not packed', (checkpoint, s3) => rewriteWarehouse(s3, checkpoint, Buffer.from('no'))],
+  [
+    'its warehouse is larger than it should be',
+    (checkpoint, s3) =>
+      rewrite(s3, { ...checkpoint, warehouse: { ...checkpoint.warehouse, unpacked_bytes: 9 } }),
+  ],
+])('a checkpoint is passed over if %s, and the log restores everything', async (_, spoil) => {
+  const { s3, first, another } = await startHosts()
+  for (let run = 0; run < 11; run += 1) await first.syncHere()
+  const checkpoint = JSON.parse(String(s3.objects.get(checkpointIn(s3))?.bytes)) as Checkpoint
+  spoil(checkpoint, s3)
+  const second = await another()
+  expect(await second.sync()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
+  expect(existsSync(join(rawOf(second.environment), '000001.ndjson.zst'))).toBe(true)
+  await expectTruth(second)
+})
+
+const fileOf = (sha256: string) => `shared/acme/checkpoints/files/${sha256}`
+
+function replace(s3: S3Server, key: string, content: string | Buffer): void {
+  const bytes = Buffer.from(content)
+  s3.objects.set(key, { bytes, tag: `"${hashOf(bytes)}"`, modified: new Date() })
+}
+
+function rewrite(s3: S3Server, checkpoint: Checkpoint): void {
+  replace(s3, checkpointIn(s3), JSON.stringify(checkpoint))
+}
+
+function rewriteWarehouse(s3: S3Server, checkpoint: Checkpoint, bytes: Buffer): void {
+  const sha256 = hashOf(bytes)
+  replace(s3, fileOf(sha256), bytes)
+  rewrite(s3, { ...checkpoint, warehouse: { sha256, bytes: bytes.length, unpacked_bytes: 2 } })
+}
+
+test('a company without analyses is restored, too; a disk with the end of a log needs LOG_URL', async () => {
+  const { settings } = await startSharedLog()
+  const company = await startCompany([], settings)
+  for (let run = 0; run < 11; run += 1) await company.syncHere()
+  const second = await anotherHost(company)
+  expect((await runShared(['restore'], second.environment)).code).toBe(0)
+  expect(await second.sync()).toMatchObject({ status: 'ok', listed: 0 })
+  expect(existsSync(join(rawOf(second.environment), 'base.json'))).toBe(true)
+
+  const { LOG_URL: _, ...alone } = second.environment
+  const refused = await runShared(['sync'], alone as Environment)
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toMatch(/The first \d+ segments of the raw log of acme are not on this disk/)
 })
 
 test('what a disk has lost of the log is copied again', async () => {
@@ -188,6 +258,8 @@ test('a log that began on a disk moves to the store with one command, and back',
   const refused = await runShared(['sync'], first.environment)
   expect(refused.code).toBe(1)
   expect(refused.stderr).toContain('npm run log -- push --company acme')
+  const typed = await runShared(['log', 'push', '--company', 'typo'], first.environment)
+  expect(typed).toMatchObject({ code: 2, stderr: expect.stringContaining('has no segments') })
 
   expect((await runShared(['log', 'push'], first.environment)).stdout).toMatch(/^Copied \d+ segments\.\n$/)
   expect((await runShared(['log', 'push'], first.environment)).stdout).toBe('Everything was there already.\n')

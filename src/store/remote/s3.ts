@@ -91,7 +91,8 @@ async function clientOf(sdk: Sdk, { region, endpoint, pathStyle, keyFiles }: S3S
     // Retried here, because a stream must be opened again.
     maxAttempts: 1,
     logger: SILENT,
-    requestHandler: { requestTimeout: TIMEOUT_MS, connectionTimeout: 10_000, throwOnRequestTimeout: true },
+    // Of silence, in the middle of a body, too: a large one may take longer than that.
+    requestHandler: { socketTimeout: TIMEOUT_MS, connectionTimeout: 10_000 },
   })
 }
 

@@ -11,6 +11,8 @@ import { readBase, segmentPath } from '../rawlog/files.ts'
 import type { ObjectStore } from '../remote/objects.ts'
 import type { Database } from '../warehouse/database.ts'
 import { listRowFiles, rowDirectory, rowPath } from '../warehouse/row_list.ts'
+import { ownerKey } from './owner.ts'
+import { hashOfSegment } from './segments.ts'
 
 /**
  * Copies of a warehouse and of its rows' files in the object store, so that an empty disk need not rebuild them from
@@ -23,13 +25,15 @@ const checkpointShape = z.object({
   company: z.string(),
   /** The last segment that the warehouse has. */
   segment: z.number().int().positive(),
+  /** Of that segment: whether the checkpoint belongs to the log that is there. */
+  segment_sha256: z.string(),
   /** Size of all segments up to that one. */
   log_bytes: z.number(),
   warehouse_id: z.string().regex(/^[\w-]+$/),
   schema_hash: z.string(),
   made_at: z.string(),
   /** Compressed. */
-  warehouse: file,
+  warehouse: file.extend({ unpacked_bytes: z.number() }),
   rows: z.array(
     file.extend({
       table_name: z.enum(['requirements', 'items', 'alerts']),
@@ -120,34 +124,48 @@ export async function checkpointIfDue(
   now: Date,
 ): Promise<string | null> {
   const { company } = paths
-  const before = await listCheckpoints(store, company)
-  const [newest] = before
-  if (newest !== undefined && newest.segment >= facts.segment) return null
-  if (!(await isDue(paths.raw, facts.segment, newest, now))) return null
-  const last = newest && (await readCheckpoint(store, newest.key))
+  const storeNow = await timeThere(store, company, now)
+  const last = await lastUsable(store, paths, facts)
+  if (last !== null && last.segment >= facts.segment) return null
+  if (!(await isDue(paths.raw, facts.segment, last, storeNow))) return null
   const warehouse = await uploadWarehouse(store, paths)
-  await uploadRows(store, paths, facts, last ?? null)
-  const log_bytes = await logBytes(paths.raw, facts.segment)
+  await uploadRows(store, paths, facts)
   const checkpoint: Checkpoint = {
-    ...{ format: 1, company, log_bytes, warehouse, made_at: now.toISOString() },
+    ...{ format: 1, company, warehouse, made_at: now.toISOString() },
+    log_bytes: await logBytes(paths.raw, facts.segment),
+    segment_sha256: (await hashOfSegment(store, company, facts.segment)) ?? '',
     ...facts,
   }
   const name = `${String(facts.segment).padStart(9, '0')}-${facts.warehouse_id}.json`
   const key = `${checkpointsKey(company)}/${name}`
-  await store.put(key, Buffer.from(`${JSON.stringify(checkpoint)}\n`), { absent: true })
-  await removeOld(store, company, now)
+  await store.put(key, Buffer.from(`${JSON.stringify(checkpoint)}\n`))
+  await removeOld(store, company, storeNow)
   return key
 }
 
-async function isDue(
-  raw: string,
-  segment: number,
-  last: CheckpointName | undefined,
-  now: Date,
-): Promise<boolean> {
+/** By the store's clock: the owner renewed its object a moment ago. */
+async function timeThere(store: ObjectStore, company: string, otherwise: Date): Promise<Date> {
+  for await (const { modified } of store.list(ownerKey(company))) return modified
+  return otherwise
+}
+
+/** The newest checkpoint if it can be used by this version of the program, and is complete; it then delays the next one. */
+async function lastUsable(
+  store: ObjectStore,
+  { company }: CompanyPaths,
+  { schema_hash }: WarehouseFacts,
+): Promise<CheckpointName | null> {
+  const [newest] = await listCheckpoints(store, company)
+  const checkpoint = newest && (await readCheckpoint(store, newest.key))
+  if (!newest || checkpoint?.schema_hash !== schema_hash) return null
+  const isOfThisLog = (await hashOfSegment(store, company, newest.segment)) === checkpoint.segment_sha256
+  return isOfThisLog && (await missingFiles(store, company, newest.key)) === 0 ? newest : null
+}
+
+async function isDue(raw: string, segment: number, last: CheckpointName | null, now: Date): Promise<boolean> {
   const from = last?.segment ?? 0
-  if (segment - from >= (last === undefined ? FIRST_AT_SEGMENTS : DUE.segments)) return true
-  if (last !== undefined && now.getTime() - last.made.getTime() >= DUE.ageMs) return true
+  if (segment - from >= (last === null ? FIRST_AT_SEGMENTS : DUE.segments)) return true
+  if (last !== null && now.getTime() - last.made.getTime() >= DUE.ageMs) return true
   return (await logBytes(raw, segment, from)) >= DUE.bytes
 }
 
@@ -168,22 +186,21 @@ async function uploadWarehouse(
   await pipeline(createReadStream(warehouse), createZstdCompress(ZSTD), newStream(path))
   const about = await digestOf(path)
   await store.upload(fileKey(company, about.sha256), { path, ...about })
-  return about
+  return { ...about, unpacked_bytes: (await stat(warehouse)).size }
 }
 
-/** Row files never change, so those of the checkpoint before need no request. */
+/** Row files never change, so those of earlier checkpoints are there already. */
 async function uploadRows(
   store: ObjectStore,
   { company, rows: directory }: CompanyPaths,
   { rows, warehouse_id }: WarehouseFacts,
-  before: Checkpoint | null,
 ): Promise<void> {
-  const known = new Set(before?.rows.map(({ sha256 }) => sha256))
   for (const row of rows) {
-    if (known.has(row.sha256)) continue
     const { bytes, sha256 } = row
+    const key = fileKey(company, sha256)
+    if ((await store.head(key)) !== null) continue
     const path = rowPath(rowDirectory(directory, warehouse_id), row)
-    await store.upload(fileKey(company, sha256), { path, bytes, sha256 })
+    await store.upload(key, { path, bytes, sha256 })
   }
 }
 
@@ -191,6 +208,8 @@ async function removeOld(store: ObjectStore, company: string, now: Date): Promis
   const all = await listCheckpoints(store, company)
   const kept = await Promise.all(all.slice(0, KEPT).map(({ key }) => readCheckpoint(store, key)))
   await store.remove(all.slice(KEPT).map(({ key }) => key))
+  // Another version of the program may have made it, and needs its files.
+  if (kept.some(one => one === null)) return
   const named = new Set(
     kept
       .flatMap(one => (one ? [one.warehouse, ...one.rows] : []))

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { S3Settings } from '#config/s3.ts'
-import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { readBase, removeUnsealed, segmentNumbers, writeBase } from '#src/store/rawlog/files.ts'
 import { directoryId } from '../directory_id.ts'
@@ -32,6 +32,8 @@ export type Taking = {
   readonly onSegment: OnSegment
   /** For a disk that is restored. */
   readonly sourceTimezone: string
+  /** Brings nothing: the store is to get this disk's log. */
+  readonly isEmptyStore?: boolean
 }
 
 /** What `take` brought to the disk. */
@@ -88,12 +90,22 @@ export class SharedLog implements OuterLog {
    * Takes the log for this process, then brings to the disk what others sealed.
    * @throws FatalError (held) naming the owner, if it still holds the log after `waitMs`.
    */
-  async take({ what, waitMs, now, signal, onWait, onSegment, sourceTimezone }: Taking): Promise<Brought> {
+  async take({
+    what,
+    waitMs,
+    now,
+    signal,
+    onWait,
+    onSegment,
+    sourceTimezone,
+    isEmptyStore = false,
+  }: Taking): Promise<Brought> {
     const { company, id } = this.#paths
     const holder = { directory: await directoryId(id), host: hostname(), pid: process.pid, what }
     return await this.#asking(async place => {
       this.#ownership = await takeOwnership(place.store, { company, holder, now, waitMs, signal, onWait })
       try {
+        if (isEmptyStore) return { restored: 0, segments: 0 }
         return await this.#bring(place, sourceTimezone, onSegment)
       } catch (error) {
         await this.release()
@@ -124,6 +136,7 @@ export class SharedLog implements OuterLog {
   async seal(number: number, path: string): Promise<void> {
     this.assertHeld()
     await this.#asking(place => sealSegment(place, number, path))
+    this.#ownership?.settled()
   }
 
   assertHeld(): void {
@@ -142,7 +155,7 @@ export class SharedLog implements OuterLog {
     await writeBase(raw, null)
   }
 
-  /** Copies to the store what only this disk has: a log that began without LOG_URL. Needs no `take`. */
+  /** Copies to the store what only this disk has: a log that began without LOG_URL. */
   async push(onSegment: OnSegment): Promise<number> {
     return await this.#asking(place => pushSegments(place, onSegment))
   }
@@ -158,17 +171,15 @@ export class SharedLog implements OuterLog {
    * @returns why it failed; null if it did not.
    */
   async checkpoint(db: Database, close: () => void, now: Date): Promise<string | null> {
-    const { checkpointIfDue, factsOf } = await import('./checkpoints.ts')
-    const facts = await factsOf(db)
-    close()
-    if (facts === null) return null
-    const paths = this.#paths
     try {
-      await this.#asking(({ store }) => checkpointIfDue({ store, paths }, facts, now))
+      const { checkpointIfDue, factsOf } = await import('./checkpoints.ts')
+      const facts = await factsOf(db)
+      close()
+      const paths = this.#paths
+      if (facts !== null) await this.#asking(({ store }) => checkpointIfDue({ store, paths }, facts, now))
       return null
     } catch (error) {
-      if (error instanceof FatalError) return error.message
-      throw error
+      return explain(error).message
     }
   }
 

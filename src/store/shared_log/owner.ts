@@ -9,10 +9,15 @@ import type { ObjectStore, StoredObject } from '../remote/objects.ts'
  * workers a race; what counts is who seals a segment.
  */
 
-/** Whoever is silent for longer is taken over. By the store's clock, so that no host's clock matters. */
-const LEASE_MS = 30_000
+/**
+ * Whoever is silent for longer is taken over. By the store's clock, so that no host's clock matters. Twice as long as a
+ * request may hang before it is sent again.
+ */
+const LEASE_MS = 60_000
 const BEAT_MS = 10_000
 const POLL_MS = 2000
+/** A store that hangs must not hold a process that ends. */
+const RELEASE_WITHIN_MS = 5000
 
 const ownerShape = z.object({
   format: z.literal(1),
@@ -22,14 +27,18 @@ const ownerShape = z.object({
   session: z.string(),
   beat: z.number(),
   released: z.boolean(),
+  /** Since an owner that did not end was taken over, nobody has sealed anything: it may not know yet. */
+  unsettled: z.boolean(),
 })
 type Owner = z.output<typeof ownerShape>
 
 export type Holder = Owner['holder']
 
 export type Ownership = {
-  /** Whether the previous owner did not end: it may wake up and write. */
+  /** Whether an earlier owner did not end, and nobody has sealed anything since: it may wake up and write. */
   readonly isTakeover: boolean
+  /** A segment was sealed: whoever was taken over cannot seal any more. */
+  settled(): void
   /** @throws FatalError (held) if another worker took over. */
   assertHeld(): void
   /** Never throws: whoever is silent is taken over. */
@@ -61,20 +70,22 @@ export async function takeOwnership(store: ObjectStore, options: TakeOptions): P
   const { company, holder, now, waitMs, signal, onWait } = options
   const key = ownerKey(company)
   const since = now().toISOString()
-  const own: Owner = { format: 1, holder, since, session: randomUUID(), beat: 0, released: false }
+  const begun = { format: 1, holder, since, session: randomUUID(), beat: 0, released: false } as const
   const deadlineMs = performance.now() + waitMs
   for (let reported = false; ; ) {
     const found = await store.get(key)
     const before = found && ownerIn(found)
-    const isOther = before !== null && !before.released && before.holder.directory !== holder.directory
-    if (!isOther || isSilent(found)) {
+    const isFree =
+      found === null || before?.released === true || before?.holder.directory === holder.directory
+    if (isFree || isSilent(found)) {
+      const isTakeover = found !== null && (before?.released !== true || before.unsettled)
+      const own: Owner = { ...begun, unsettled: isTakeover }
       const tag = await replace(store, key, own, found)
-      const isTakeover = found !== null && before?.released !== true
       if (tag !== null) return holdOn(store, key, { own, tag, isTakeover, company })
       continue
     }
     if (performance.now() >= deadlineMs) throw new FatalError(heldMessage(company, before), EXIT.held)
-    if (!reported) onWait(describe(before.holder))
+    if (!reported) onWait(before === null ? NEWER : describe(before.holder))
     reported = true
     await sleep(POLL_MS, undefined, { signal }).catch(() => {
       throw new InterruptedError()
@@ -89,21 +100,26 @@ function holdOn(
 ): Ownership {
   let { own, tag } = held
   let isLost = false
-  let turn: Promise<void> = Promise.resolve()
-  const write = (change: Partial<Owner>) => {
-    turn = turn.then(async () => {
-      if (isLost) return
-      own = { ...own, ...change, beat: own.beat + 1 }
-      const written = await replace(store, key, own, { tag }).catch(() => tag)
-      if (written === null) isLost = true
-      else tag = written
-    })
-    return turn
+  let underWay: Promise<void> | null = null
+  const write = async (change: Partial<Owner>) => {
+    if (isLost) return
+    own = { ...own, ...change, beat: own.beat + 1 }
+    const written = await replace(store, key, own, { tag }).catch(() => tag)
+    if (written === null) isLost = true
+    else tag = written
   }
-  const timer = setInterval(() => void write({}), BEAT_MS)
+  const timer = setInterval(() => {
+    // Never two at a time: a store that hangs would be left with a queue of them.
+    underWay ??= write({}).finally(() => {
+      underWay = null
+    })
+  }, BEAT_MS)
   timer.unref()
   return {
     isTakeover: held.isTakeover,
+    settled() {
+      own = { ...own, unsettled: false }
+    },
     assertHeld() {
       if (isLost)
         throw new FatalError(
@@ -113,7 +129,11 @@ function holdOn(
     },
     async release() {
       clearInterval(timer)
-      await write({ released: true })
+      const writing = (async () => {
+        await underWay
+        await write({ released: true })
+      })()
+      await Promise.race([writing, sleep(RELEASE_WITHIN_MS, undefined, { ref: false })])
     },
   }
 }
@@ -135,7 +155,7 @@ async function replace(
   return found.bytes.equals(body) ? found.tag : await replace(store, key, owner, found)
 }
 
-/** Null if it is not readable: then only its age counts. */
+/** Null if another version of the program wrote it: then only its age counts. */
 function ownerIn({ bytes }: StoredObject): Owner | null {
   try {
     return ownerShape.parse(JSON.parse(bytes.toString('utf8')))
@@ -148,8 +168,12 @@ function isSilent(found: StoredObject | null): boolean {
   return found?.ageMs != null && found.ageMs >= LEASE_MS
 }
 
-function heldMessage(company: string, { holder, since }: Owner): string {
-  return `The raw log of ${company} is held by ${describe(holder)}, since ${since}. Wait for it to end, or use --wait SECONDS.`
+/** `owner.json` is not readable. */
+const NEWER = 'another version of the program'
+
+function heldMessage(company: string, owner: Owner | null): string {
+  const who = owner === null ? NEWER : `${describe(owner.holder)}, since ${owner.since}`
+  return `The raw log of ${company} is held by ${who}. Wait for it to end, or use --wait SECONDS.`
 }
 
 function describe({ what, pid, host }: Holder): string {

@@ -1,19 +1,29 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createZstdDecompress } from 'node:zlib'
 import { makePrivateDirectory, restrictFile } from '#src/platform/access.ts'
 import { runConcurrently } from '#src/platform/concurrency.ts'
-import { move, newStream, remove, syncDirectory, syncPath, writeNew } from '#src/platform/durable.ts'
+import {
+  dropPath,
+  move,
+  newStream,
+  remove,
+  syncDirectory,
+  syncPath,
+  writeNew,
+} from '#src/platform/durable.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { readBase, segmentNumbers, writeBase } from '../rawlog/files.ts'
-import type { ObjectStore } from '../remote/objects.ts'
+import { type ObjectStore, RemoteError } from '../remote/objects.ts'
+import { Database } from '../warehouse/database.ts'
 import { rowDirectory, rowPath } from '../warehouse/row_list.ts'
 import { schemaHash } from '../warehouse/schema.ts'
-import { type Checkpoint, fileKey, listCheckpoints, readCheckpoint } from './checkpoints.ts'
-import { hasSegment } from './segments.ts'
+import { type Checkpoint, factsOf, fileKey, listCheckpoints, readCheckpoint } from './checkpoints.ts'
+import { hashOfSegment } from './segments.ts'
 
 const COPIED_AT_ONCE = 8
 
@@ -24,27 +34,28 @@ export async function isEmpty({ raw, warehouse }: CompanyPaths): Promise<boolean
 }
 
 /**
- * Brings the newest usable checkpoint to an empty disk. A checkpoint that is damaged, incomplete or of other tables is
- * passed over.
+ * Brings the newest usable checkpoint to an empty disk. A checkpoint that is damaged, incomplete, of another log or of
+ * other tables is passed over.
  * @returns the last segment that it has; 0 if there is none: then the log restores everything.
  * @throws RemoteError if the store refuses.
  */
 export async function restoreCheckpoint(
-  place: { readonly store: ObjectStore; readonly paths: CompanyPaths },
+  { store, paths }: { readonly store: ObjectStore; readonly paths: CompanyPaths },
   sourceTimezone: string,
 ): Promise<number> {
-  const { store, paths } = place
+  const { company } = paths
   const hash = schemaHash(sourceTimezone)
-  for (const { key } of await listCheckpoints(store, paths.company)) {
+  for (const { key } of await listCheckpoints(store, company)) {
     const checkpoint = await readCheckpoint(store, key)
-    if (checkpoint?.schema_hash !== hash || checkpoint.company !== paths.company) continue
-    if (!(await hasSegment(place, checkpoint.segment))) continue
-    if (await copyCheckpoint(store, paths, checkpoint)) return checkpoint.segment
+    if (checkpoint?.schema_hash !== hash || checkpoint.company !== company) continue
+    const { segment, segment_sha256 } = checkpoint
+    if ((await hashOfSegment(store, company, segment)) !== segment_sha256) continue
+    if (await copyCheckpoint(store, paths, checkpoint)) return segment
   }
   return 0
 }
 
-/** False if a file is missing or damaged; then nothing of it remains. */
+/** False if it is not usable; then nothing of it remains. */
 async function copyCheckpoint(
   store: ObjectStore,
   paths: CompanyPaths,
@@ -52,45 +63,90 @@ async function copyCheckpoint(
 ): Promise<boolean> {
   const temporary = join(paths.temporary, 'restored')
   await remove('temporary.remove', temporary)
-  await makePrivateDirectory(paths.temporary)
   const directory = rowDirectory(join(temporary, 'rows'), checkpoint.warehouse_id)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
   const packed = join(temporary, 'warehouse.zst')
+  try {
+    if (!(await copyFiles(store, paths, checkpoint, { packed, directory }))) return false
+    if (!(await unpack(paths.nextWarehouse, packed, checkpoint))) return false
+    await place(paths, checkpoint, directory)
+    return true
+  } finally {
+    await dropPath(paths.nextWarehouse)
+    await remove('temporary.remove', temporary)
+  }
+}
+
+async function copyFiles(
+  store: ObjectStore,
+  { company }: CompanyPaths,
+  { warehouse, rows }: Checkpoint,
+  { packed, directory }: { readonly packed: string; readonly directory: string },
+): Promise<boolean> {
   const wanted = [
-    { path: packed, ...checkpoint.warehouse },
-    ...checkpoint.rows.map(row => ({ path: rowPath(directory, row), ...row })),
+    { path: packed, ...warehouse },
+    ...rows.map(row => ({ path: rowPath(directory, row), ...row })),
   ]
   for (const { path } of wanted) await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   let isWhole = true
   await runConcurrently(COPIED_AT_ONCE, async stopped => {
     for (let next = wanted.shift(); next !== undefined && isWhole && !stopped(); next = wanted.shift()) {
-      const found = await store.get(fileKey(paths.company, next.sha256))
-      if (found === null || hashOf(found.bytes) !== next.sha256) isWhole = false
-      else await writeNew(next.path, found.bytes)
-      if (isWhole) await syncPath(next.path)
+      const found = await store.get(fileKey(company, next.sha256))
+      isWhole &&= found?.bytes.length === next.bytes && hashOf(found.bytes) === next.sha256
+      if (!isWhole || found === null) return
+      await writeNew(next.path, found.bytes)
+      await syncPath(next.path)
     }
   })
-  if (isWhole) await place(paths, checkpoint, { packed, directory })
-  await remove('temporary.remove', temporary)
   return isWhole
+}
+
+/** Unpacks the warehouse, and opens it: what it says of itself must be what the checkpoint says. */
+async function unpack(path: string, packed: string, checkpoint: Checkpoint): Promise<boolean> {
+  const { segment, warehouse_id, schema_hash, rows, warehouse } = checkpoint
+  try {
+    await pipeline(
+      createReadStream(packed),
+      createZstdDecompress(),
+      upTo(warehouse.unpacked_bytes),
+      newStream(path),
+    )
+    await syncPath(path)
+    restrictFile(path)
+    const db = await Database.open(path, { readOnly: true, threads: 1 })
+    const facts = await factsOf(db).finally(() => db.close())
+    return (
+      facts?.segment === segment &&
+      facts.warehouse_id === warehouse_id &&
+      facts.schema_hash === schema_hash &&
+      facts.rows.length === rows.length
+    )
+  } catch (error) {
+    if (error instanceof RemoteError) throw error
+    return false
+  }
+}
+
+/** Fails if more bytes come than were said: a few kilobytes can be unpacked to fill a disk. */
+function upTo(bytes: number): Transform {
+  let passed = 0
+  return new Transform({
+    transform(chunk: Buffer, _, done) {
+      passed += chunk.length
+      done(passed > bytes ? new Error('it is larger than it should be') : null, chunk)
+    },
+  })
 }
 
 /**
  * The rows first and the log's base last: after a crash in between, the next run either has a warehouse with its rows,
  * or rebuilds it from the whole log.
  */
-async function place(
-  paths: CompanyPaths,
-  checkpoint: Checkpoint,
-  { packed, directory }: { packed: string; directory: string },
-): Promise<void> {
+async function place(paths: CompanyPaths, checkpoint: Checkpoint, directory: string): Promise<void> {
   const { nextWarehouse, warehouse, rows, root, raw } = paths
-  await pipeline(createReadStream(packed), createZstdDecompress(), newStream(nextWarehouse))
-  await syncPath(nextWarehouse)
-  restrictFile(nextWarehouse)
   await makePrivateDirectory(rows)
   const target = rowDirectory(rows, checkpoint.warehouse_id)
   await remove('rows.remove', target)
-  await makePrivateDirectory(directory)
   await move('restored.rename', directory, target)
   await syncDirectory('restored.directory', rows)
   await move('restored.rename', nextWarehouse, warehouse)

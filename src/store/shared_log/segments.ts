@@ -162,8 +162,8 @@ async function assertSame(place: SharedPlace, number: number): Promise<void> {
   if (there === (await digestOf(segmentPath(raw, number))).sha256) return
   throw new UnusableLog(
     place,
-    `and ${raw} have different segments ${number}: one of them was written to without the other. Nothing was changed`,
-    `To continue with what the store has, move ${root} away; the next run restores it from there`,
+    `and ${raw} have different segments ${number}: one of them was written to without the other`,
+    `To continue with what the store has, move ${root} away, and the next run restores it from there; to continue with this disk, set LOG_URL to another place, and run \`npm run log -- push --company ${company}\``,
   )
 }
 
@@ -199,6 +199,15 @@ export async function compareSegments(place: SharedPlace): Promise<number> {
 /** Whether the store has a segment with this number. */
 export async function hasSegment({ store, paths }: SharedPlace, number: number): Promise<boolean> {
   return (await store.head(segmentKey(paths.company, number))) !== null
+}
+
+/** SHA-256 of a segment in the store; null if there is none. */
+export async function hashOfSegment(
+  store: ObjectStore,
+  company: string,
+  number: number,
+): Promise<string | null> {
+  return await hashAt(store, segmentKey(company, number))
 }
 
 export function placeOf({ store, paths }: SharedPlace): string {

@@ -75,7 +75,7 @@ export async function openHosts(
   log: (line: string) => void,
 ): Promise<HostsPlay> {
   const random = createRandom(`hosts ${seed}`)
-  const company = new StepwiseCompany(createRandom(`company ${seed}`), random.int(1, 15))
+  const company = new StepwiseCompany(createRandom(`company ${seed}`), random.int(0, 15))
   const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: company.world }] })
   const play: HostsPlay = {
     ...{ random, company, sandbox, place, log, hosts: [], active: [], runs: 0 },

@@ -10,7 +10,7 @@ import { addHost, count, type Host, type HostsPlay, openHosts } from './play.ts'
 import { type Fate, type Operation, runOn } from './run.ts'
 
 const HOUR_MS = 3_600_000
-const LEASE_MS = 30_000
+const LEASE_MS = 60_000
 
 /**
  * Simulates hosts that share a log, from a seed: each has a disk and a clock of its own; processes die, stand still

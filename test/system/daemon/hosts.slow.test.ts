@@ -9,7 +9,7 @@ import { expectTruth } from '#test/support/truth.ts'
 
 vi.setConfig(DAEMON_TEST)
 
-test('a worker continues on an empty disk what a lost host had begun, and each knows how the others ended', async () => {
+test('a worker takes a company over from a lost host, with an empty disk, and each knows how the others ended', async () => {
   const { s3, settings } = await startSharedLog()
   const { company, environment } = await startAcme(notices(1, 60), settings)
   const held = holdAfter(company.sandbox, 'analysis', { passing: 30 })
@@ -23,11 +23,7 @@ test('a worker continues on an empty disk what a lost host had begun, and each k
 
   const other = await anotherHost({ ...company, environment })
   const second = await startDaemon(other.environment)
-  await second
-    .waitFor(({ msg }) => msg.includes('is held by') || msg.includes('retrying later'), {
-      withinMs: 5000,
-    })
-    .catch(() => {})
+  await second.waitFor(({ msg }) => msg.includes('held'))
   // The store's clock: the lost host has been silent for long.
   s3.now = () => new Date(Date.now() + 60_000)
   expect(await nextRun(second, 'acme', 0)).toMatchObject({ status: 'ok', listed: 60, loaded: 60 })
