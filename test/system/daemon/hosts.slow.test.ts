@@ -3,9 +3,10 @@ import { expect, test, vi } from 'vitest'
 import { DAEMON_TEST, killProcess, startDaemon, until } from '#test/support/daemon.ts'
 import { nextRun, OFTEN, startAcme } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
-import { anotherHost, startSharedLog } from '#test/support/hosts.ts'
+import { anotherHost, LOG, startSharedLog } from '#test/support/hosts.ts'
 import { notices } from '#test/support/notices.ts'
 import { expectTruth } from '#test/support/truth.ts'
+import type { S3Request } from '#tools/s3_server.ts'
 
 vi.setConfig(DAEMON_TEST)
 
@@ -37,9 +38,22 @@ test('a worker takes a company over from a lost host, with an empty disk, and ea
   expect(await second.stop()).toBe(0)
 
   company.world.update(company.world.ids()[0] as string, { edital: { objeto: 'Outro objeto' } })
-  const often = { ...(await anotherHost(other)).environment, SYNC_CRON: OFTEN }
+  const {
+    S3_ACCESS_KEY_ID_FILE: _,
+    S3_SECRET_ACCESS_KEY_FILE: __,
+    ...rest
+  } = (await anotherHost(other)).environment
+  // Its runs find their key where the AWS SDK always looks.
+  const often = {
+    ...rest,
+    SYNC_CRON: OFTEN,
+    AWS_ACCESS_KEY_ID: 'ofTheEnvironment',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+  }
   const fourth = await startDaemon(often)
   expect(await nextRun(fourth, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 1, unchanged: 59 })
+  const isSeal = ({ method, key }: S3Request) => method === 'PUT' && key.startsWith(LOG)
+  expect(s3.requests.findLast(isSeal)?.keyId).toBe('ofTheEnvironment')
   expect(await fourth.stop()).toBe(0)
   expect(await third.stop()).toBe(0)
 })
