@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { citingFiles, countCitations, openProject, slugsOf, wrongCitations } from '#test/support/citations.ts'
 

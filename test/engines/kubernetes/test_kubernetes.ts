@@ -19,7 +19,7 @@ const CHART = join(import.meta.dirname, '../../../deploy/helm/editais-sync')
 const HELM = { path: 'helm.sh/helm/v3/cmd/helm', version: 'v3.22.0' }
 const KUBECONFORM = { path: 'github.com/yannh/kubeconform/cmd/kubeconform', version: 'v0.8.0' }
 const PROMTOOL = { path: 'github.com/prometheus/prometheus/cmd/promtool', version: 'v0.316.0' }
-/** The clients of all clouds: half an hour of building. */
+/** The clients of all clouds, which take most of the time to build. */
 const WITHOUT_DISCOVERY = ['remove_all_sd']
 /** The oldest that the chart accepts, and the newest. */
 const VERSIONS = ['1.27.0', '1.37.0']
