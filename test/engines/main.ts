@@ -6,13 +6,17 @@ import { wholeNumber } from '#src/cli/options.ts'
 import { EXIT, messageOf } from '#src/platform/errors.ts'
 import { Servers } from '#test/api/servers.ts'
 import { testDuckDbFiles } from './duckdb_files.ts'
+import { testKubernetes } from './kubernetes/test_kubernetes.ts'
 import { testLake } from './lake/test_lake.ts'
 import type { Result } from './result.ts'
 
 const program = new Command('npm run test:engines --')
   .description('Reads everything that is published with other engines, and compares every value.')
   .option('--snapshots <count>', 'publish this many snapshots while a reader reads', wholeNumber(1), 10)
-  .option('--heavy', 'read with Trino and Spark, too: downloads 1.2 GB once')
+  .option(
+    '--heavy',
+    'also read with Trino and Spark, and check the Helm chart: downloads 1.2 GB and builds for ten minutes, once',
+  )
   .option('--counts <file>', 'write the number of passed and failed readings as JSON')
   .showHelpAfterError('(add --help for the options)')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? EXIT.ok : EXIT.usage))
@@ -44,7 +48,7 @@ async function end(): Promise<void> {
 
 async function testAll(): Promise<boolean> {
   const counts = { passed: 0, failed: 0 }
-  for (const test of [testDuckDbFiles, testLake])
+  for (const test of [testDuckDbFiles, ...(options.heavy ? [testKubernetes] : []), testLake])
     for await (const result of test(servers, directory, options)) {
       show(result)
       counts[result.wrong.length === 0 ? 'passed' : 'failed'] += 1

@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { citingFiles, countCitations, openProject, slugsOf, wrongCitations } from '#test/support/citations.ts'
 
@@ -40,14 +40,17 @@ describe('What comments and documents cite', () => {
 })
 
 describe('The pages of', () => {
-  it.each(['docs/internals', 'docs/decisions', 'docs/operating'])('%s are all in its index', folder => {
-    const index = project.read(`${folder}/README.md`)
-    const listed = [...index.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, page]) => `${folder}/${page}`)
-    const pages = [...project.files].filter(
-      path => path.startsWith(`${folder}/`) && path.endsWith('.md') && path !== `${folder}/README.md`,
-    )
-    expect(listed.sort()).toEqual(pages.sort())
-  })
+  it.each(['docs/internals', 'docs/decisions', 'docs/operating', 'docs/operating/runbooks'])(
+    '%s are all in its index',
+    folder => {
+      const index = project.read(`${folder}/README.md`)
+      const listed = [...index.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, page]) => `${folder}/${page}`)
+      const pages = [...project.files].filter(
+        path => dirname(path) === folder && path.endsWith('.md') && path !== `${folder}/README.md`,
+      )
+      expect(listed.sort()).toEqual(pages.sort())
+    },
+  )
 })
 
 describe('A citation that leads nowhere is named with its file, line and reason', () => {

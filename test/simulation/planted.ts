@@ -305,8 +305,8 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I14',
     name: 'checkpoint-without-its-rows',
     file: 'src/store/shared_log/checkpoints.ts',
-    from: '    if (known.has(row.sha256)) continue\n',
-    to: '    if (known.has(row.sha256) || row.file > 2) continue\n',
+    from: '    if ((await store.head(key)) !== null) continue\n',
+    to: '    if (row.file > 2 || (await store.head(key)) !== null) continue\n',
     ofHosts: true,
   },
   {

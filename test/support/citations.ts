@@ -18,7 +18,7 @@ type Citation = {
 }
 
 /** Places whose files may be cited by their path from the root. */
-const FOLDERS = ['src', 'jobs', 'schema', 'config', 'test', 'bench', 'tools', 'docs']
+const FOLDERS = ['src', 'jobs', 'schema', 'config', 'test', 'bench', 'tools', 'docs', 'deploy']
 const LOOSE = ['*.md', '*.ts', '*.json', '*.yml', 'Dockerfile', '.env.example', '.ci/run']
 const CITING =
   /\.(ts|md|sql|ya?ml|css|sh)$|^(biome\.json|\.env\.example|\.ci\/run)$|(^|\/)(Dockerfile|Caddyfile|nginx\.conf)$/

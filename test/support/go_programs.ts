@@ -7,14 +7,20 @@ import { CACHE, replaceCached } from './cached.ts'
 import { findOnPath, installPackages, type Packages, say } from './system_packages.ts'
 
 const GO: Packages = { 'apt-get': ['golang-go'], dnf: ['golang'], apk: ['go'], brew: ['go'] }
-const BUILD_TIMEOUT_MS = 600_000
+/** Two cores that others use, too, need a quarter of an hour for the largest. */
+const BUILD_TIMEOUT_MS = 1_800_000
 
 /**
  * The path of a program written in Go, below `node_modules/.cache`; builds it from the Go proxy if necessary.
  * @param path of the program's package, without a version.
+ * @param tags of the build, which can leave parts of it out.
  * @throws Error with a short message if it cannot be built.
  */
-export async function obtainGoProgram(path: string, version: string): Promise<string> {
+export async function obtainGoProgram(
+  path: string,
+  version: string,
+  tags: readonly string[] = [],
+): Promise<string> {
   const name = path.split('/').at(-1) as string
   const directory = join(CACHE, `${name}-${version}`)
   const program = join(directory, name)
@@ -25,7 +31,7 @@ export async function obtainGoProgram(path: string, version: string): Promise<st
     await replaceCached(directory, async unfinished => {
       const env = { ...process.env, GOBIN: unfinished, GOFLAGS: '' }
       const options = { env, timeout: BUILD_TIMEOUT_MS, maxBuffer: 64 << 20 }
-      await promisify(execFile)(go, ['install', `${path}@${version}`], options)
+      await promisify(execFile)(go, ['install', '-tags', tags.join(), `${path}@${version}`], options)
     })
   } catch (error) {
     throw new Error(`${name} ${version} could not be built: ${reasonOf(error)}.`)
