@@ -35,6 +35,7 @@ test('a worker takes a company over from a lost host, with an empty disk, and ea
   const metrics = async () => await (await third.ask('/metrics')).text()
   expect(await metrics()).toContain('editais_without_good_run{company="acme"} 0')
   expect(await second.stop()).toBe(0)
+  expect(await third.stop()).toBe(0)
 
   company.world.update(company.world.ids()[0] as string, { edital: { objeto: 'Outro objeto' } })
   const {
@@ -54,5 +55,4 @@ test('a worker takes a company over from a lost host, with an empty disk, and ea
   const isSeal = ({ method, key }: S3Request) => method === 'PUT' && key.startsWith(LOG)
   expect(s3.requests.findLast(isSeal)?.keyId).toBe('ofTheEnvironment')
   expect(await fourth.stop()).toBe(0)
-  expect(await third.stop()).toBe(0)
 })
