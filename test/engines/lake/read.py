@@ -14,6 +14,7 @@ Prints {"version": ..., "compared": number of tables, "differences": [sentences]
 import importlib
 import json
 import sys
+import time
 from pathlib import Path
 
 import duckdb
@@ -180,8 +181,17 @@ class Trino:
         self.version = f"Trino {self.rows('SELECT version()')[0][0]} ({name})"
 
     def rows(self, sql):
-        self.cursor.execute(sql)
-        return self.cursor.fetchall()
+        """On a busy machine, Trino loses sight of itself for a moment."""
+        from trino.exceptions import TrinoQueryError
+
+        for left in range(30, -1, -1):
+            try:
+                self.cursor.execute(sql)
+                return self.cursor.fetchall()
+            except TrinoQueryError as error:
+                if error.error_name != "NO_NODES_AVAILABLE" or left == 0:
+                    raise
+                time.sleep(1)
 
     def table(self, sql, like):
         import pyarrow
