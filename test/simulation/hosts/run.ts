@@ -92,7 +92,8 @@ function contextOf(play: HostsPlay, host: Host): RunContext {
   const { clock, ticking } = play
   const settings = inNoTime(readSettings(host.environment))
   let names = 0
-  const newId = () => `${clock.now.toISOString()}-${host.name}-${play.runs}-${names++}`
+  // As real ones: a checkpoint is named after its warehouse.
+  const newId = () => `${clock.now.toISOString().replace(/[-:.]/g, '')}-${host.name}-${play.runs}-${names++}`
   const { paths } = host
   return {
     paths,
