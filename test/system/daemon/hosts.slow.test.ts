@@ -17,6 +17,8 @@ test('a worker takes a company over from a lost host, with an empty disk, and ea
   const lost = await startDaemon(environment)
   await held.reached
   const runs = await lost.runs()
+  // Otherwise a run that loses its worker could still seal what it has.
+  for (const run of runs) process.kill(run, 'SIGSTOP')
   await lost.kill()
   for (const run of runs) await killProcess(run)
   await rm(environment.DATA_DIR ?? '', { recursive: true })
