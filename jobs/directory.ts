@@ -20,7 +20,7 @@ export async function checkDirectory(
   const key = `${prefix}:directories`
   // A worker without LOG_URL finds it, and is refused: it would write to a log of its own.
   if (settings.remoteLog !== null) {
-    await redis.hset(key, slug, SHARED)
+    if ((await redis.hget(key, slug)) !== SHARED) await redis.hset(key, slug, SHARED)
     return null
   }
   const id = await directoryId(paths.id)
