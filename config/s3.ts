@@ -33,7 +33,8 @@ export const s3Place = z.string().transform((text, context) => {
     return { bucket, prefix: parts.join('/') }
   context.addIssue({
     code: 'custom',
-    message: 'must be an address such as s3://bucket/prefix, with only a-z, 0-9, -, _, = and .',
+    message:
+      'must be an address such as s3://bucket/prefix: a bucket of 3 to 63 lower-case letters, digits, - and ., and a prefix of letters, digits, -, _, = and .',
   })
   return z.NEVER
 })
@@ -45,6 +46,11 @@ const endpoint = z.string().transform((text, context) => {
   context.addIssue({ code: 'custom', message: 'must be an address such as https://s3.example.com:9000' })
   return z.NEVER
 })
+
+/** As written, without a slash at the end. */
+export function s3Root({ bucket, prefix }: Pick<S3Settings, 'bucket' | 'prefix'>): string {
+  return `s3://${[bucket, prefix].filter(Boolean).join('/')}`
+}
 
 export const s3Shape = {
   S3_ENDPOINT: endpoint.optional(),

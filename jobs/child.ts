@@ -16,6 +16,7 @@ import {
   explain,
   FatalError,
   InterruptedError,
+  throwIfInterrupted,
 } from '#src/platform/errors.ts'
 import { LEVEL_OF_STATUS, openLog } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
@@ -82,13 +83,7 @@ async function carryOut(order: Order): Promise<Ended> {
   const log = await openLog(settings.logLevel, about)
   const listener = logListener(log, Date.now)
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
-  if (order.kind === 'publish') await bringUpToDate(context, listener, held)
-  if (order.kind === 'mail')
-    await bringUpToDate(context, listener, held).catch(error => {
-      if (error instanceof FatalError && error.exitCode === EXIT.held) throw error
-      log.warn(`The report is of what this host has: ${explain(error).message}`)
-    })
-  if (order.kind === 'mail') return await mailReport(order, context, { environment, log })
+  if (order.kind === 'mail') return await mailReport(order, context, { environment, listener, held, log })
   if (order.kind === 'publish') return await publishNow(context, listener, held, log)
   return await holdingCompany(context, listener, held, async () => {
     if (order.kind === 'sync') return await syncNow(order, context, { environment, listener, log })
@@ -98,14 +93,14 @@ async function carryOut(order: Order): Promise<Ended> {
   })
 }
 
+type Held = { readonly what: string; readonly waitSeconds: number }
+type Means = { readonly environment: Environment; readonly listener: Listener; readonly log: Logger }
+
 /** Ends at once if asked to stop: the next publish finishes what this one began. */
-async function publishNow(
-  context: RunContext,
-  listener: Listener,
-  held: { what: string; waitSeconds: number },
-  log: Logger,
-): Promise<Ended> {
+async function publishNow(context: RunContext, listener: Listener, held: Held, log: Logger): Promise<Ended> {
   const { signal } = context
+  await bringUpToDate(context, listener, held)
+  throwIfInterrupted(signal)
   const stopped = Promise.withResolvers<never>()
   signal.addEventListener('abort', () => stopped.reject(new InterruptedError()))
   const published = await Promise.race([publishBehind(context, listener, held), stopped.promise])
@@ -122,9 +117,14 @@ async function renderReport({ paths, now }: RunContext): Promise<Ended> {
 /** The week's report. A second attempt at the same job gives the same mail, so receivers show it once. */
 async function mailReport(
   { job }: Order & { kind: 'mail' },
-  { paths, now }: RunContext,
-  { environment, log }: { environment: Environment; log: Logger },
+  context: RunContext,
+  { environment, listener, held, log }: Means & { held: Held },
 ): Promise<Ended> {
+  const { paths, now } = context
+  await bringUpToDate(context, listener, held).catch(error => {
+    if (error instanceof FatalError && error.exitCode === EXIT.held) throw error
+    log.warn(`The report is of what this host has: ${explain(error).message}`)
+  })
   const { composeMail, sendMail } = await import('#src/present/report/send.ts')
   const settings = readMailSettings(environment)
   const mail = await composeMail(paths.lake, 'week', now())
@@ -136,7 +136,7 @@ async function mailReport(
 async function syncNow(
   { full, restart }: Order & { kind: 'sync' },
   context: RunContext,
-  { environment, listener, log }: { environment: Environment; listener: Listener; log: Logger },
+  { environment, listener, log }: Means,
 ): Promise<Ended> {
   const settings = readApiSettings(environment)
   const news = collectNews()

@@ -17,10 +17,9 @@ import { rowsOfParquet } from '#src/store/remote/parquet_bytes.ts'
 import { vacuumRemote } from '#src/store/remote/vacuum.ts'
 import { type Verified, verifyRemote } from '#src/store/remote/verify.ts'
 import { Database } from '#src/store/warehouse/database.ts'
+import { type CompanyOptions, companyCommand } from './options.ts'
 import { withDisplay } from './progress.ts'
 import { renderTable } from './table.ts'
-
-type Options = { readonly company?: string; readonly json?: true }
 
 /** The lake in an object store. */
 export function lakeCommand(environment: Environment): Command {
@@ -63,32 +62,28 @@ type Part = (
 ) => Promise<{ text: string; result: object; isGood?: boolean }>
 
 function part(environment: Environment, name: string, description: string, work: Part): Command {
-  return new Command(name)
-    .description(description)
-    .option('--company <slug>', 'company to use, instead of COMPANY')
-    .option('--json', 'print the result as one JSON object')
-    .action(async ({ company, json }: Options) => {
-      const settings = readSettings(await environmentOf(environment, company))
-      const { remoteLake } = settings
-      if (remoteLake === null)
-        throw new FatalError(
-          'LAKE_URL is not set, so there is no object store. Set it to publish the lake.',
-          EXIT.usage,
-        )
-      const {
-        text,
-        result,
-        isGood = true,
-      } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
-        const context = localContext(settings, display, signal)
-        const ask = () => work(remoteLake, context)
-        return name === 'publish' || name === 'vacuum'
-          ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
-          : await ask()
-      })
-      process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
-      if (!isGood) process.exitCode = EXIT.failed
+  return companyCommand(name, description).action(async ({ company, json }: CompanyOptions) => {
+    const settings = readSettings(await environmentOf(environment, company))
+    const { remoteLake } = settings
+    if (remoteLake === null)
+      throw new FatalError(
+        'LAKE_URL is not set, so there is no object store. Set it to publish the lake.',
+        EXIT.usage,
+      )
+    const {
+      text,
+      result,
+      isGood = true,
+    } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
+      const context = localContext(settings, display, signal)
+      const ask = () => work(remoteLake, context)
+      return name === 'publish' || name === 'vacuum'
+        ? await holdingStore(context, display, { what: `lake ${name}` }, ask)
+        : await ask()
     })
+    process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
+    if (!isGood) process.exitCode = EXIT.failed
+  })
 }
 
 const publishNow: Part = async (settings, { paths, now }) => {

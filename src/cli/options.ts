@@ -1,4 +1,14 @@
-import { InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
+
+export type CompanyOptions = { readonly company?: string; readonly json?: true }
+
+/** A command that does one thing with one company, and prints the result. */
+export function companyCommand(name: string, description: string): Command {
+  return new Command(name)
+    .description(description)
+    .option('--company <slug>', 'company to use, instead of COMPANY')
+    .option('--json', 'print the result as one JSON object')
+}
 
 /** Parses an option that takes a count. */
 export function wholeNumber(min: number): (text: string) => number {

@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { holdingCompany, localContext } from '#src/operate/open.ts'
@@ -10,6 +9,8 @@ import { EXIT, FatalError } from '#src/platform/errors.ts'
 import type { Published } from '#src/store/lake/publish.ts'
 import { exitOf } from '#src/store/run_report.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
+import { assertHasData } from './has_data.ts'
+import { companyCommand } from './options.ts'
 import { withDisplay } from './progress.ts'
 import { publishAfter } from './publish_after.ts'
 import { describeRun, describeSalvage } from './summary.ts'
@@ -44,11 +45,7 @@ export function restoreCommand(environment: Environment): Command {
 
 /** A command that works on local data, without any API request. */
 function command(environment: Environment, name: string, description: string, work: Work): Command {
-  return new Command(name)
-    .description(description)
-    .option('--company <slug>', 'company to use, instead of COMPANY')
-    .option('--json', 'print the result as one JSON object')
-    .action((options: Options) => run(environment, name, options, work))
+  return companyCommand(name, description).action((options: Options) => run(environment, name, options, work))
 }
 
 async function run(environment: Environment, name: string, options: Options, work: Work): Promise<void> {
@@ -59,12 +56,7 @@ async function run(environment: Environment, name: string, options: Options, wor
   try {
     await withDisplay(settings, 'Stopping', async ({ display, signal, log }) => {
       const context = localContext(settings, display, signal)
-      if (settings.remoteLog === null && !existsSync(context.paths.root)) {
-        throw new FatalError(
-          `${settings.dataDir} has no data of company ${settings.company}. Check COMPANY and DATA_DIR.`,
-          EXIT.usage,
-        )
-      }
+      await assertHasData(context)
       await holdingCompany(context, display, { what: name }, () =>
         work(context, options, text => output.push(text)),
       )

@@ -8,6 +8,8 @@ import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { sealedSegments, segmentNumbers } from '#src/store/rawlog/files.ts'
 import type { SharedLog, SharedLogState } from '#src/store/shared_log/log.ts'
+import { assertHasData } from './has_data.ts'
+import { type CompanyOptions, companyCommand } from './options.ts'
 import { withDisplay } from './progress.ts'
 
 /** The raw log in an object store. */
@@ -35,7 +37,6 @@ export function logCommand(environment: Environment): Command {
     )
 }
 
-type Options = { readonly company?: string; readonly json?: true }
 type Part = (
   log: SharedLog,
   context: RunContext,
@@ -43,24 +44,20 @@ type Part = (
 ) => Promise<{ readonly text: string; readonly result: object }>
 
 function part(environment: Environment, name: string, description: string, work: Part): Command {
-  return new Command(name)
-    .description(description)
-    .option('--company <slug>', 'company to use, instead of COMPANY')
-    .option('--json', 'print the result as one JSON object')
-    .action(async ({ company, json }: Options) => {
-      const settings = readSettings(await environmentOf(environment, company))
-      const { text, result } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
-        const context = localContext(settings, display, signal)
-        const { sharedLog } = context
-        if (sharedLog === null)
-          throw new FatalError(
-            'LOG_URL is not set, so the raw log is on this disk alone. Set it to share the log.',
-            EXIT.usage,
-          )
-        return await work(sharedLog, context, display).finally(() => sharedLog.release())
-      })
-      process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
+  return companyCommand(name, description).action(async ({ company, json }: CompanyOptions) => {
+    const settings = readSettings(await environmentOf(environment, company))
+    const { text, result } = await withDisplay(settings, 'Stopping', async ({ display, signal }) => {
+      const context = localContext(settings, display, signal)
+      const { sharedLog } = context
+      if (sharedLog === null)
+        throw new FatalError(
+          'LOG_URL is not set, so the raw log is on this disk alone. Set it to share the log.',
+          EXIT.usage,
+        )
+      return await work(sharedLog, context, display).finally(() => sharedLog.release())
     })
+    process.stdout.write(json ? `${JSON.stringify(result)}\n` : text)
+  })
 }
 
 const status: Part = async log => {
@@ -91,7 +88,7 @@ const push: Part = async (log, context, listener) => {
       EXIT.usage,
     )
   const note = 'Segments to the object store'
-  const pushed = await holdingCompany(context, listener, { what: 'log push', isEmptyStore: true }, () =>
+  const pushed = await holdingCompany(context, listener, { what: 'log push', leavesDisk: true }, () =>
     log.push((done, total) => listener.progress({ stage: 'open', done, total, note })),
   )
   const text = pushed > 0 ? `Copied ${counted(pushed, 'segment')}.\n` : 'Everything was there already.\n'
@@ -99,6 +96,7 @@ const push: Part = async (log, context, listener) => {
 }
 
 const pull: Part = async (log, context, listener) => {
+  await assertHasData(context)
   const note = 'Earlier segments from the object store'
   const segments = await holdingCompany(context, listener, { what: 'log pull' }, async () => {
     await log.bringWhole((done, total) => listener.progress({ stage: 'open', done, total, note }))

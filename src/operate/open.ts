@@ -63,8 +63,8 @@ export function openApi(
 type Holding = {
   readonly what: string
   readonly waitSeconds?: number
-  /** Brings nothing from the shared log: the store is to get this disk's. */
-  readonly isEmptyStore?: boolean
+  /** Brings nothing from the shared log: this disk has what the store lacks. */
+  readonly leavesDisk?: boolean
 }
 
 /**
@@ -95,7 +95,7 @@ async function holdingSharedLog<T>(
     return await work()
   }
   const note = 'Segments from the object store'
-  const { restored } = await sharedLog.take({
+  const restored = await sharedLog.take({
     what: options.what,
     waitMs: waitMsOf(options),
     now,
@@ -103,7 +103,7 @@ async function holdingSharedLog<T>(
     onWait: who => listener.note(`Waiting for ${who} to release the raw log`),
     onSegment: (done, total) => listener.progress({ stage: 'open', done, total, note }),
     sourceTimezone: settings.sourceTimezone,
-    isEmptyStore: options.isEmptyStore ?? false,
+    leavesDisk: options.leavesDisk ?? false,
   })
   if (restored > 0)
     listener.note(`Restored the warehouse from a checkpoint of the first ${counted(restored, 'segment')}`)

@@ -75,7 +75,8 @@ test('a store that is down ends the run with one sentence, and nothing was appli
   s3.fault = ({ key }) => (key.startsWith(LOG) && key.includes('000000001') ? 403 : null)
   const { code, stderr } = await runShared(['sync'], first.environment)
   expect(code).toBe(1)
-  expect(stderr).toContain('acme: the raw log in the object store: The object store at http://127.0.0.1')
+  expect(stderr).toContain('acme: The object store at http://127.0.0.1')
+  expect(stderr).toContain('The raw log is in that store (LOG_URL), so this cannot continue without it.')
   expect(stderr).toContain('Check the keys')
   expect(stderr).not.toContain('    at ')
   s3.fault = () => null
@@ -274,6 +275,21 @@ test('a log that began on a disk moves to the store with one command, and back',
   )
   s3.close()
   expect(await local.sync()).toMatchObject({ status: 'ok', loaded: 0, unchanged: 12 })
+})
+
+test('a mistyped company leaves nothing, here or in the store', async () => {
+  const { s3, first } = await startHosts()
+  await first.sync()
+  const { DATA_DIR: dataDir = '' } = first.environment
+  for (const command of [['restore'], ['rebuild'], ['log', 'pull']]) {
+    const { code, stderr } = await runShared([...command, '--company', 'typo'], first.environment)
+    expect([code, stderr]).toEqual([
+      2,
+      `Neither ${dataDir} nor s3://lake/shared has data of company typo. Check COMPANY, DATA_DIR and LOG_URL.\n`,
+    ])
+  }
+  expect(existsSync(join(dataDir, 'typo'))).toBe(false)
+  expect([...s3.objects.keys()].filter(key => key.includes('typo'))).toEqual([])
 })
 
 test('a disk that was written to without the store is refused, and nothing changes', async () => {

@@ -5,9 +5,10 @@ import { observeSteps } from '#src/platform/durable.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { RunReport } from '#src/store/run_report.ts'
-import { assertHolds, Violation } from './assertions.ts'
+import { assertHolds } from './assertions.ts'
 import { beginRun } from './company.ts'
 import { type CrashPoint, type Watch, watch } from './crash_point.ts'
+import { inTime } from './in_time.ts'
 import type { NetworkFaults } from './network_faults.ts'
 import { type Operation, perform } from './operations.ts'
 import * as oracle from './oracle.ts'
@@ -16,9 +17,6 @@ import { checkStore, watchStore } from './remote/attempt.ts'
 import type { StoreFaults } from './remote/store.ts'
 import { checkDurableFirst, checkImmutable, checkLatest, latestOf } from './snapshots.ts'
 import { readStored, type Stored } from './stored.ts'
-
-/** A simulated run never waits long in real time, so one that takes longer hangs. */
-const MAX_RUN_MS = 60_000
 
 export type Attempt = {
   readonly operation: Operation
@@ -140,28 +138,6 @@ function checkError(error: unknown, operation: Operation, crashPoint: CrashPoint
     (crashPoint?.kind === 'interrupted' && explain(error).exitCode === EXIT.interrupted) ||
     (crashPoint?.kind.startsWith('disk') && /ENOSPC|EIO|disk is full/.test(text))
   assertHolds(isItsOwn === true, () => `${operation} ended with: ${text}`)
-}
-
-type Ended = { readonly report: RunReport | null; readonly error: unknown }
-
-/** A run that never ends is a violation, too. */
-async function inTime(running: Promise<RunReport | null>, operation: Operation): Promise<Ended> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => late.reject(new Violation(`${operation} did not end within ${MAX_RUN_MS} ms`)),
-    MAX_RUN_MS,
-  )
-  try {
-    return await Promise.race([
-      running.then(
-        report => ({ report, error: null }),
-        (error: unknown) => ({ report: null, error }),
-      ),
-      late.promise,
-    ])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** The message that an operator would see, and the stack. */

@@ -313,8 +313,8 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I14',
     name: 'starts-with-what-it-has',
     file: 'src/store/shared_log/segments.ts',
-    from: '  await copySegments(place, later, onSegment)\n  return later.length\n',
-    to: '  if (last === 0) await copySegments(place, later, onSegment)\n  return later.length\n',
+    from: '  await copySegments(place, await segmentsAfter(place, last), onSegment)\n',
+    to: '  if (last === 0) await copySegments(place, await segmentsAfter(place, last), onSegment)\n',
     ofHosts: true,
   },
 ]

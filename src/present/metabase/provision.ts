@@ -28,7 +28,7 @@ export type ProvisionRequest = Owner &
 
 export type Provisioned = {
   readonly databaseId: number
-  /** Of the connection to Trino; null if there is none. */
+  /** Of the connection to Trino; null without METABASE_TRINO_URL. */
   readonly trinoDatabaseId: number | null
   readonly metabaseVersion: string | null
   /** What was changed, one sentence each; empty if nothing was. */

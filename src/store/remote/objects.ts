@@ -26,7 +26,7 @@ export type ObjectStore = {
   get(key: string): Promise<StoredObject | null>
   /** @returns the new version's tag; null if the condition does not hold. */
   put(key: string, body: Buffer, condition?: Condition): Promise<string | null>
-  /** Without its content; null if there is none. */
+  /** Without its content; null if it does not exist. */
   head(key: string): Promise<Pick<StoredObject, 'tag' | 'sha256'> | null>
   /** @returns false if the object was there already. */
   upload(key: string, file: LocalFile): Promise<boolean>

@@ -1,7 +1,7 @@
 import { open, readFile } from 'node:fs/promises'
 import type { S3Client } from '@aws-sdk/client-s3'
 import pRetry, { AbortError } from 'p-retry'
-import type { S3Settings } from '#config/s3.ts'
+import { type S3Settings, s3Root } from '#config/s3.ts'
 import { EXIT, messageOf, systemCode } from '#src/platform/errors.ts'
 import { type Condition, type Listed, type LocalFile, type ObjectStore, RemoteError } from './objects.ts'
 
@@ -23,7 +23,7 @@ export async function openS3(settings: S3Settings): Promise<ObjectStore> {
   const { bucket, prefix } = settings
   const keyOf = (key: string) => (prefix === '' ? key : `${prefix}/${key}`)
   const at = (key: string) => ({ Bucket: bucket, Key: keyOf(key) })
-  const root = `s3://${[bucket, prefix].filter(Boolean).join('/')}`
+  const root = s3Root(settings)
   const asking = <T>(what: string, ask: () => Promise<T>) => persistently(settings, what, ask)
   return {
     root,

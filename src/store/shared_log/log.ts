@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
-import type { S3Settings } from '#config/s3.ts'
+import { type S3Settings, s3Root } from '#config/s3.ts'
 import { EXIT, explain, FatalError } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { readBase, removeUnsealed, segmentNumbers, writeBase } from '#src/store/rawlog/files.ts'
@@ -32,16 +32,8 @@ export type Taking = {
   readonly onSegment: OnSegment
   /** For a disk that is restored. */
   readonly sourceTimezone: string
-  /** Brings nothing: the store is to get this disk's log. */
-  readonly isEmptyStore?: boolean
-}
-
-/** What `take` brought to the disk. */
-export type Brought = {
-  /** The last segment of a checkpoint that restored an empty disk; 0 if none did. */
-  readonly restored: number
-  /** Segments copied after it. */
-  readonly segments: number
+  /** Brings nothing: this disk has what the store lacks. */
+  readonly leavesDisk?: boolean
 }
 
 /** As `npm run log -- status --json` prints it. */
@@ -81,6 +73,11 @@ export class SharedLog implements OuterLog {
     this.#paths = paths
   }
 
+  /** As LOG_URL has it. */
+  get root(): string {
+    return s3Root(this.#settings)
+  }
+
   /** Whether the previous owner did not end: then the first segment must be sealed soon, so that it finds out. */
   get isTakeover(): boolean {
     return this.#ownership?.isTakeover ?? false
@@ -88,6 +85,7 @@ export class SharedLog implements OuterLog {
 
   /**
    * Takes the log for this process, then brings to the disk what others sealed.
+   * @returns the last segment of a checkpoint that restored an empty disk; 0 without one.
    * @throws FatalError (held) naming the owner, if it still holds the log after `waitMs`.
    */
   async take({
@@ -98,15 +96,14 @@ export class SharedLog implements OuterLog {
     onWait,
     onSegment,
     sourceTimezone,
-    isEmptyStore = false,
-  }: Taking): Promise<Brought> {
+    leavesDisk = false,
+  }: Taking): Promise<number> {
     const { company, id } = this.#paths
     const holder = { directory: await directoryId(id), host: hostname(), pid: process.pid, what }
     return await this.#asking(async place => {
       this.#ownership = await takeOwnership(place.store, { company, holder, now, waitMs, signal, onWait })
       try {
-        if (isEmptyStore) return { restored: 0, segments: 0 }
-        return await this.#bring(place, sourceTimezone, onSegment)
+        return leavesDisk ? 0 : await this.#bring(place, sourceTimezone, onSegment)
       } catch (error) {
         await this.release()
         throw error
@@ -114,15 +111,25 @@ export class SharedLog implements OuterLog {
     })
   }
 
-  async #bring(place: SharedPlace, sourceTimezone: string, onSegment: OnSegment): Promise<Brought> {
-    const paths = this.#paths
-    await removeUnsealed(paths.raw)
+  async #bring(place: SharedPlace, sourceTimezone: string, onSegment: OnSegment): Promise<number> {
+    await removeUnsealed(this.#paths.raw)
+    const restored = (await this.#isDiskEmpty()) ? await this.#restore(place.store, sourceTimezone) : 0
+    await copyLater(place, onSegment)
+    return restored
+  }
+
+  /** Then a checkpoint saves it from reading the whole log. */
+  async #isDiskEmpty(): Promise<boolean> {
+    const { raw, warehouse } = this.#paths
+    return (
+      !existsSync(warehouse) && (await localSegments(raw)) === null && (await readBase(raw)).segments === 0
+    )
+  }
+
+  async #restore(store: ObjectStore, sourceTimezone: string): Promise<number> {
     // Loaded only for an empty disk: it loads DuckDB.
-    const { isEmpty, restoreCheckpoint } = await import('./restore.ts')
-    const restored = (await isEmpty(paths))
-      ? await restoreCheckpoint({ store: place.store, paths }, sourceTimezone)
-      : 0
-    return { restored, segments: await copyLater(place, onSegment) }
+    const { restoreCheckpoint } = await import('./restore.ts')
+    return await restoreCheckpoint({ store, paths: this.#paths }, sourceTimezone)
   }
 
   /** Gives the log back. Never throws. */
@@ -210,7 +217,7 @@ export class SharedLog implements OuterLog {
     } catch (error) {
       if (!(error instanceof RemoteError)) throw error
       throw new FatalError(
-        `${this.#paths.company}: the raw log in the object store: ${error.message}`,
+        `${this.#paths.company}: ${error.message} The raw log is in that store (LOG_URL), so this cannot continue without it.`,
         EXIT.failed,
       )
     }

@@ -74,10 +74,9 @@ export async function sealSegment(
 
 /**
  * Copies the segments to the disk that only the store has.
- * @returns how many.
  * @throws UnusableLog if the disk has other segments than the store.
  */
-export async function copyLater(place: SharedPlace, onSegment: OnSegment): Promise<number> {
+export async function copyLater(place: SharedPlace, onSegment: OnSegment): Promise<void> {
   const { raw } = place.paths
   const { segments: base } = await readBase(raw)
   const numbers = (await segmentNumbers(raw)).filter(number => number > base)
@@ -86,9 +85,7 @@ export async function copyLater(place: SharedPlace, onSegment: OnSegment): Promi
   // A power failure may have lost names in between: they are copied again.
   const gap = numbers.findIndex((number, index) => number !== base + index + 1)
   const last = base + (gap === -1 ? numbers.length : gap)
-  const later = await segmentsAfter(place, last)
-  await copySegments(place, later, onSegment)
-  return later.length
+  await copySegments(place, await segmentsAfter(place, last), onSegment)
 }
 
 /** Copies these segments to the disk, in order: whatever ends it, the disk's log has no new gap. */
@@ -201,7 +198,7 @@ export async function hasSegment({ store, paths }: SharedPlace, number: number):
   return (await store.head(segmentKey(paths.company, number))) !== null
 }
 
-/** SHA-256 of a segment in the store; null if there is none. */
+/** SHA-256 of a segment in the store; null if it is not there. */
 export async function hashOfSegment(
   store: ObjectStore,
   company: string,
@@ -214,7 +211,7 @@ export function placeOf({ store, paths }: SharedPlace): string {
   return `${store.root}/${directoryKey(paths.company)}`
 }
 
-/** SHA-256 of an object's content; null if there is none. */
+/** SHA-256 of an object's content; null if it does not exist. */
 async function hashAt(store: ObjectStore, key: string): Promise<string | null> {
   const found = await store.head(key)
   if (found === null || found.sha256 !== null) return found?.sha256 ?? null

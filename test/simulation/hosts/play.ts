@@ -1,3 +1,4 @@
+import { cpSync, existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
@@ -188,8 +189,14 @@ export function reach(play: HostsPlay, host: Host): void {
   if (run.steps === run.diesAt) die(play, host)
 }
 
-let die: (play: HostsPlay, host: Host) => void = () => {}
-/** What death leaves on the disk. */
-export function onDeath(leave: typeof die): void {
-  die = leave
+/** Where the disk is as a dead process left it: what that still does is in the other directory. */
+export function leftBy({ paths }: Host): string {
+  return `${paths.root}.crashed`
+}
+
+function die(play: HostsPlay, host: Host): void {
+  const { root } = host.paths
+  count(play, 'died')
+  if (existsSync(root)) cpSync(root, leftBy(host), { recursive: true, verbatimSymlinks: true })
+  host.isDead = true
 }

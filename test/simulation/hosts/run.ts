@@ -1,4 +1,4 @@
-import { cpSync, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { createApiClient } from '#src/api/client/client.ts'
@@ -11,11 +11,12 @@ import type { RunReport } from '#src/store/run_report.ts'
 import { SharedLog } from '#src/store/shared_log/log.ts'
 import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { sync } from '#src/sync.ts'
-import { assertHolds, Violation } from '../assertions.ts'
+import { assertHolds } from '../assertions.ts'
 import { Dead } from '../crash_point.ts'
+import { inTime } from '../in_time.ts'
 import { inNoTime } from '../remote/store.ts'
 import { checkAsked, checkDisk, checkLog, checkNow, sealedVersions } from './check.ts'
-import { count, type Host, type HostRun, type HostsPlay, onDeath, reach } from './play.ts'
+import { count, type Host, type HostRun, type HostsPlay, leftBy, reach } from './play.ts'
 
 export type Operation = 'sync' | 'full' | 'publish' | 'rebuild'
 
@@ -24,9 +25,6 @@ export type Fate = Partial<Pick<HostRun, 'diesAt' | 'cutOffAt' | 'pausesAt' | 'm
   /** If the process dies, its disk is lost with it. */
   readonly losesDisk?: boolean
 }
-
-const MAX_RUN_MS = 60_000
-const CRASHED = '.crashed'
 
 /** One run of the real program on a host, and the checks after it. */
 export async function runOn(
@@ -45,7 +43,7 @@ export async function runOn(
   if (operation === 'full') play.hasRefetched = true
   play.active.push(run)
   watchSteps(play)
-  const { report, error } = await inTime(perform(play, host, operation))
+  const { report, error } = await inTime(perform(play, host, operation), operation)
   play.active.pop()
   if (play.active.length === 0) observeSteps(null)
   play.log(
@@ -124,19 +122,12 @@ function watchSteps(play: HostsPlay): void {
   })
 }
 
-onDeath((play, host) => {
-  count(play, 'died')
-  if (existsSync(host.paths.root))
-    cpSync(host.paths.root, host.paths.root + CRASHED, { recursive: true, verbatimSymlinks: true })
-  host.isDead = true
-})
-
 /** The next process on that host finds what the dead one left. */
 async function bury(host: Host, losesDisk: boolean): Promise<void> {
   const { root } = host.paths
   await rm(root, { recursive: true, force: true })
-  if (losesDisk) await rm(root + CRASHED, { recursive: true, force: true })
-  else if (existsSync(root + CRASHED)) await rename(root + CRASHED, root)
+  if (losesDisk) await rm(leftBy(host), { recursive: true, force: true })
+  else if (existsSync(leftBy(host))) await rename(leftBy(host), root)
   host.isDead = false
 }
 
@@ -157,7 +148,7 @@ function checkError(
 ): void {
   const { message, exitCode } = explain(error)
   if (run.wasDead) return
-  const isOfStore = /the raw log in the object store: /.test(message) && (run.wasCutOff || play.flaky > 0)
+  const isOfStore = /The raw log is in that store/.test(message) && (run.wasCutOff || play.flaky > 0)
   const isHeld = exitCode === EXIT.held && /is held by/.test(message)
   const isFenced = exitCode === EXIT.held && /has sealed segment|took over/.test(message)
   const mayBeHeld = play.isUnreleased || play.active.length > 0
@@ -166,25 +157,4 @@ function checkError(
     () => `I14: a run of ${run.host.name} ended with: ${message} ${(error as Error).stack}`,
   )
   count(play, isOfStore ? 'ended: the store failed' : isHeld ? 'ended: held' : 'ended: another one took over')
-}
-
-type Ended = { readonly report: RunReport | null; readonly error: unknown }
-
-async function inTime(running: Promise<RunReport | null>): Promise<Ended> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => late.reject(new Violation(`a run did not end within ${MAX_RUN_MS} ms`)),
-    MAX_RUN_MS,
-  )
-  try {
-    return await Promise.race([
-      running.then(
-        report => ({ report, error: null }),
-        (error: unknown) => ({ report: null, error }),
-      ),
-      late.promise,
-    ])
-  } finally {
-    clearTimeout(timer)
-  }
 }

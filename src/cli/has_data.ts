@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs'
+import type { RunContext } from '#src/pipeline/run.ts'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+
+/**
+ * A mistyped company must not leave a directory here, or an owner in the object store.
+ * @throws FatalError (usage) if there is nothing of the company on this disk, nor in the shared log.
+ */
+export async function assertHasData({ paths, settings, sharedLog }: RunContext): Promise<void> {
+  if (existsSync(paths.root) || (await sharedLog?.hasAfter(0))) return
+  const { dataDir, company } = settings
+  if (sharedLog === null)
+    throw new FatalError(
+      `${dataDir} has no data of company ${company}. Check COMPANY and DATA_DIR.`,
+      EXIT.usage,
+    )
+  await sharedLog.release()
+  throw new FatalError(
+    `Neither ${dataDir} nor ${sharedLog.root} has data of company ${company}. Check COMPANY, DATA_DIR and LOG_URL.`,
+    EXIT.usage,
+  )
+}
