@@ -41,6 +41,7 @@ export function describeHosts({ machine, settings, takeover, storm, bars }: Host
           ['0.5 % changed, on the same host, s', round(takeover.ownSeconds, 1)],
           ['0.5 % changed, on an empty disk, s', round(takeover.seconds, 1)],
           ['… to its first segment, s', round(takeover.firstSegmentSeconds, 1)],
+          ['… the same without a checkpoint, from the log, s', round(takeover.fromLogSeconds, 1)],
           ['size of the log, MB', Math.round(takeover.logBytes / 1e6)],
         ]
       : []),

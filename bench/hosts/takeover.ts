@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { checkpointsKey } from '#src/store/shared_log/checkpoints.ts'
 import { directoryKey } from '#src/store/shared_log/segments.ts'
 import { startServer } from '../processes.ts'
 import { type Place, syncOnce } from '../sync_run.ts'
@@ -16,6 +17,8 @@ export type Takeover = {
   /** Of the same kind, on a host with an empty disk: to its first sealed segment, and to its end. */
   readonly firstSegmentSeconds: number
   readonly seconds: number
+  /** To the first sealed segment if there is no checkpoint: the warehouse is rebuilt from the log. */
+  readonly fromLogSeconds: number
   readonly logBytes: number
 }
 
@@ -36,23 +39,36 @@ export async function measureTakeover(
     await mkdir(join(directory, name))
     return { server, apiKey, concurrency: CONCURRENCY, directory: join(directory, name), settings }
   }
-  const [first, second] = [await host('first'), await host('second')]
+  const [first, second, third] = [await host('first'), await host('second'), await host('third')]
   onStep('the first run')
   const full = await syncOnce(first, ['--full'], { loaded: notices })
   onStep('0.5 % changed')
   const own = await syncOnce(first, [], { loaded: await server.change(CHANGED) })
+  const untilFirst = async (place: Place) => {
+    const before = (await segments(settings)).length
+    const run = await syncOnce(place, [], { loaded: await server.change(CHANGED) })
+    const all = await segments(settings)
+    const sealedMs = all[before]?.modified.getTime() ?? Number.NaN
+    return { run, firstSegmentSeconds: (sealedMs - run.startedMs) / 1000, all }
+  }
   onStep('0.5 % changed, on an empty disk')
-  const before = (await segments(settings)).length
-  const taken = await syncOnce(second, [], { loaded: await server.change(CHANGED) })
-  const all = await segments(settings)
+  const taken = await untilFirst(second)
+  onStep('0.5 % changed, on an empty disk, without checkpoints')
+  await withObjects(settings, async store => {
+    const keys = await Array.fromAsync(store.list(`${checkpointsKey('bench')}/`))
+    if (keys.length === 0) throw new Error('There was no checkpoint to continue from.')
+    await store.remove(keys.map(({ key }) => key))
+  })
+  const rebuilt = await untilFirst(third)
   await close()
   await server.close()
   return {
     fullSeconds: full.wallSeconds,
     ownSeconds: own.wallSeconds,
-    firstSegmentSeconds: ((all[before]?.modified.getTime() ?? Number.NaN) - taken.startedMs) / 1000,
-    seconds: taken.wallSeconds,
-    logBytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+    firstSegmentSeconds: taken.firstSegmentSeconds,
+    seconds: taken.run.wallSeconds,
+    fromLogSeconds: rebuilt.firstSegmentSeconds,
+    logBytes: rebuilt.all.reduce((sum, { bytes }) => sum + bytes, 0),
   }
 }
 
