@@ -17,16 +17,15 @@ repetidos AS (
 comparaveis AS (
   SELECT company, edital_id, aparada, chave, unidade_comparavel(unidade_medida) AS unidade, preco
   FROM precos SEMI JOIN repetidos USING (chave)
+),
+faixas AS (
+  SELECT company, min(aparada) AS descricao, unidade, count(*) AS itens, count(DISTINCT edital_id) AS editais,
+    min(preco) AS preco_min, quantile_cont(preco, [0.1, 0.5, 0.9]) AS percentis, max(preco) AS preco_max
+  FROM comparaveis
+  GROUP BY company, chave, unidade
+  HAVING count(DISTINCT edital_id) >= 3
 )
-SELECT company, min(aparada) AS descricao, unidade,
-  count(*) AS itens,
-  count(DISTINCT edital_id) AS editais,
-  min(preco) AS preco_min,
-  quantile_cont(preco, 0.1) AS preco_p10,
-  median(preco) AS preco_mediano,
-  quantile_cont(preco, 0.9) AS preco_p90,
-  max(preco) AS preco_max
-FROM comparaveis
-GROUP BY company, chave, unidade
-HAVING count(DISTINCT edital_id) >= 3
+SELECT company, descricao, unidade, itens, editais, preco_min,
+  percentis[1] AS preco_p10, percentis[2] AS preco_mediano, percentis[3] AS preco_p90, preco_max
+FROM faixas
 ORDER BY company, editais DESC, descricao, unidade
