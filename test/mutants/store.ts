@@ -73,13 +73,13 @@ export const APPLY = inFile('src/store/warehouse/apply.ts', [
   {
     name: 'states-untouched',
     reason: 'a state that changes is not published',
-    from: "    ...touch([editais], `SELECT DISTINCT ${month('created_at')} FROM restated`),\n",
+    from: "    ...touch([editais], `SELECT ${month('created_at')}, segment FROM restated`),\n",
     to: '',
   },
   {
     name: 'states-are-no-news',
     reason: 'no snapshot is written for a state that changes',
-    from: '    `UPDATE meta SET data_version = ${at} WHERE EXISTS (FROM restated)`,\n',
+    from: "    newData('FROM restated'),\n",
     to: '',
   },
   {
@@ -97,7 +97,7 @@ export const APPLY = inFile('src/store/warehouse/apply.ts', [
   {
     name: 'resolved-unseen',
     reason: 'a quarantine that is over is not published',
-    from: "    ...of(['analysis_same'], resolvedBySame(at)),\n",
+    from: "    ...of(['analysis_same'], resolvedBySame()),\n",
     to: '',
   },
   {

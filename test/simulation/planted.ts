@@ -123,6 +123,13 @@ export const PLANTED: readonly Planted[] = [
   },
   {
     invariant: 'I6',
+    name: 'waves-without-order',
+    file: 'src/store/warehouse/apply_many.ts',
+    from: 'coalesce(n.wave, 1)::INTEGER AS wave',
+    to: '1 AS wave',
+  },
+  {
+    invariant: 'I6',
     name: 'segment-applied-twice',
     file: 'src/store/warehouse/warehouse.ts',
     from: 'sealed.slice(applied, upTo)',
@@ -209,7 +216,7 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'found',
     name: 'resolved-unseen',
     file: 'src/store/warehouse/apply.ts',
-    from: "    ...of(['analysis_same'], resolvedBySame(at)),\n",
+    from: "    ...of(['analysis_same'], resolvedBySame()),\n",
     to: '',
   },
   {

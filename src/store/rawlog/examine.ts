@@ -3,7 +3,7 @@ import { formatCount } from '#src/platform/count.ts'
 import { FatalError, systemCode } from '#src/platform/errors.ts'
 import { linesOf } from '#src/platform/lines.ts'
 import { BASE_FILE, readBase, segmentNumbers, segmentPath, unusableSegment } from './files.ts'
-import { cutShort, readFrames } from './frames.ts'
+import { measureFrames, readFrames } from './frames.ts'
 import { isKnownType, type ReadLine, readLine } from './line.ts'
 
 /** What the readable lines of one segment hold. */
@@ -196,11 +196,13 @@ export async function damageOf(path: string): Promise<string | null> {
 
 /**
  * The quick part of that check, before DuckDB reads the file.
+ * @returns the most bytes that its lines can have.
  * @throws FatalError if the file is incomplete.
  */
-export async function assertNotCutShort(path: string): Promise<void> {
-  const damage = cutShort(await readFile(path))
-  if (damage !== null) throw unusableSegment(path, `is damaged: ${damage}`)
+export async function assertNotCutShort(path: string): Promise<number> {
+  const measured = measureFrames(await readFile(path))
+  if ('damage' in measured) throw unusableSegment(path, `is damaged: ${measured.damage}`)
+  return measured.mostBytes
 }
 
 /** @param onLine called for each usable line, with its text and the parsed line. */

@@ -5,6 +5,8 @@ const decompress = promisify(zlib.zstdDecompress)
 
 const MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 const CHECKSUM_BYTES = 4
+/** The most that a block of a frame can hold (RFC 8878, 3.1.1.2.4). */
+const MAX_BLOCK_BYTES = 128 * 1024
 /** A frame is a block of lines (`writer.ts`); its last line may have the maximum length. */
 const MAX_FRAME_BYTES = 192 * 1024 * 1024
 
@@ -15,7 +17,7 @@ const MAX_FRAME_BYTES = 192 * 1024 * 1024
 export async function* readFrames(bytes: Buffer): AsyncGenerator<{ text: Buffer } | { damage: string }> {
   if (bytes.length === 0) yield { damage: 'it is empty' }
   for (let start = 0; start < bytes.length; ) {
-    const end = frameEnd(bytes, start)
+    const end = frameAt(bytes, start)?.end ?? null
     const text = end === null ? null : await decompressed(bytes.subarray(start, end))
     if (end !== null && text !== null) {
       yield { text }
@@ -31,16 +33,18 @@ export async function* readFrames(bytes: Buffer): AsyncGenerator<{ text: Buffer 
 /**
  * Checks that the bytes are whole frames from first to last, without decompressing them. DuckDB does not notice a
  * truncated file.
- * @returns what is wrong, or null.
+ * @returns what is wrong, or the most bytes that they hold.
  */
-export function cutShort(bytes: Buffer): string | null {
-  if (bytes.length === 0) return 'it is empty'
+export function measureFrames(bytes: Buffer): { readonly damage: string } | { readonly mostBytes: number } {
+  if (bytes.length === 0) return { damage: 'it is empty' }
+  let mostBytes = 0
   for (let start = 0; start < bytes.length; ) {
-    const end = frameEnd(bytes, start)
-    if (end === null) return damageAt(bytes, start, end)
-    start = end
+    const frame = frameAt(bytes, start)
+    if (frame === null) return { damage: damageAt(bytes, start, null) }
+    start = frame.end
+    mostBytes += frame.blocks * MAX_BLOCK_BYTES
   }
-  return null
+  return { mostBytes }
 }
 
 function damageAt(bytes: Buffer, start: number, end: number | null): string {
@@ -54,8 +58,8 @@ async function decompressed(frame: Buffer): Promise<Buffer | null> {
   return await decompress(frame, { maxOutputLength: MAX_FRAME_BYTES }).catch(() => null)
 }
 
-/** The end of the frame at `start` (RFC 8878, 3.1.1); null if there is no frame or it is incomplete. */
-function frameEnd(bytes: Buffer, start: number): number | null {
+/** The frame at `start` (RFC 8878, 3.1.1); null if there is none or it is incomplete. */
+function frameAt(bytes: Buffer, start: number): { readonly end: number; readonly blocks: number } | null {
   if (!bytes.subarray(start, start + MAGIC.length).equals(MAGIC)) return null
   const descriptor = bytes[start + MAGIC.length]
   if (descriptor === undefined) return null
@@ -63,7 +67,9 @@ function frameEnd(bytes: Buffer, start: number): number | null {
   const sizeBytes = [single, 2, 4, 8][descriptor >> 6] as number
   const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] as number
   let at = start + MAGIC.length + 1 + (1 - single) + dictionaryBytes + sizeBytes
+  let blocks = 0
   for (let last = 0; last === 0; ) {
+    blocks += 1
     if (at + 3 > bytes.length) return null
     const header = bytes.readUIntLE(at, 3)
     last = header & 1
@@ -73,5 +79,5 @@ function frameEnd(bytes: Buffer, start: number): number | null {
     at += 3 + (kind === 1 ? 1 : header >> 3)
   }
   if ((descriptor >> 2) & 1) at += CHECKSUM_BYTES
-  return at <= bytes.length ? at : null
+  return at <= bytes.length ? { end: at, blocks } : null
 }

@@ -77,7 +77,7 @@ export async function applySegment(
 }
 
 /** DuckDB could not load a value, as opposed to a full disk or too little memory, which no record causes. */
-function isDataError(error: unknown): boolean {
+export function isDataError(error: unknown): boolean {
   return /^(Invalid Input|Conversion|Out of Range|Type Mismatch|Invalid Type|Serialization) Error|Malformed JSON/.test(
     error instanceof Error ? error.message : '',
   )
@@ -89,62 +89,73 @@ export async function project(
   segment: { number: number; lines: number },
   projection: Projection,
 ): Promise<void> {
-  const at = segment.number
+  const { number, lines } = segment
+  await projectLines(db, projection)
+  await db.run(SEGMENT_APPLIED, { segment: number, lines })
+  await db.run(UP_TO, { segment: number })
+  if (number === 1) await db.run(LOG_NAMED)
+}
+
+/** The same for lines that may be of several segments, each notice's of one. */
+export async function projectLines(db: Database, projection: Projection): Promise<void> {
   const held = await typesOf(db)
   // Many segments hold only one or two types of lines, and a statement takes time even without matching lines. With no
   // lines at all every statement runs: this is how `poison.ts` detects a fault in a statement.
   const needed: Choose = (types, sql) => (held.size === 0 || types.some(type => held.has(type)) ? sql : [])
-  for (const sql of rowStatements(at, projection, needed)) await db.run(sql)
-  await db.run(MONTHS_TOUCHED, { at })
-  await db.run(SEGMENT_APPLIED, { at, lines: segment.lines })
-  await db.run(metaUpdate({ isData: DATA_TYPES.some(type => held.has(type)), isFirst: at === 1 }), { at })
+  for (const sql of rowStatements(projection, needed)) await db.run(sql)
+  await db.run(MONTHS_TOUCHED)
 }
 
 /** All statements, whatever the lines. The same lines give other rows only if these change. */
 export function allStatements(sourceTimezone: string): readonly string[] {
   return [
-    ...rowStatements(0, { sourceTimezone }, (_, sql) => sql),
+    ...rowStatements({ sourceTimezone }, (_, sql) => sql),
     MONTHS_TOUCHED,
     SEGMENT_APPLIED,
-    metaUpdate({ isData: true, isFirst: true }),
+    UP_TO,
+    LOG_NAMED,
   ]
 }
 
 /** Chooses statements by the types of lines that they are for. */
 type Choose = (types: readonly string[], sql: readonly string[]) => readonly string[]
 
-function rowStatements(at: number, rules: Rules, of: Choose): string[] {
+function rowStatements(rules: Rules, of: Choose): string[] {
   return [
-    `CREATE OR REPLACE TEMP TABLE touched (table_name VARCHAR, month VARCHAR)`,
-    ...of(['run_started'], runStarted(at)),
+    `CREATE OR REPLACE TEMP TABLE touched (table_name VARCHAR, month VARCHAR, segment BIGINT)`,
+    ...of(['run_started'], runStarted()),
     ...of(['lost'], lost()),
     ...of(['notice'], notices(rules)),
     ...of(['gone'], gone()),
     ...of(['analysis'], analysesLoaded(rules)),
     ...of(['analysis_same'], analysesSame(rules)),
-    ...of(['rejected'], rejected(at)),
+    ...of(['rejected'], rejected()),
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
-    ...of(['analysis_same'], resolvedBySame(at)),
+    ...of(['analysis_same'], resolvedBySame()),
     ...of([DRIFTED], drift()),
     // A run may have other ANALYSIS_STATUSES than the one before.
-    ...of(['run_started'], analysisStates(at, 'TRUE')),
-    ...of(['analysis_same', ...DATA_TYPES], analysisStates(at, IN_LINES)),
+    ...of(['run_started'], analysisStates('TRUE')),
+    ...of(['analysis_same', ...DATA_TYPES], analysisStates(IN_LINES)),
     ...of(['run_finished'], runFinished()),
+    ...of(['run_started', 'run_finished'], refetch()),
+    ...of(DATA_TYPES, [newData(`FROM lines WHERE type IN (${DATA_TYPES.map(literal).join(', ')})`)]),
   ]
 }
 
 const MONTHS_TOUCHED = `INSERT INTO month_versions
-   SELECT DISTINCT table_name, month, $at::BIGINT FROM touched WHERE month IS NOT NULL
-   ON CONFLICT DO UPDATE SET version = excluded.version`
+   SELECT table_name, month, max(segment) FROM touched WHERE month IS NOT NULL GROUP BY ALL
+   ON CONFLICT DO UPDATE SET version = greatest(version, excluded.version)`
 
-const SEGMENT_APPLIED = `INSERT INTO applied_segments VALUES ($at, $lines)`
+const SEGMENT_APPLIED = 'INSERT INTO applied_segments VALUES ($segment, $lines)'
 
-function metaUpdate({ isData, isFirst }: { isData: boolean; isFirst: boolean }): string {
-  const version = isData ? ', data_version = $at' : ''
-  const named = isFirst
-    ? `, log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
-    : ''
-  return `UPDATE meta SET applied_segment = $at${version}${named}`
+export const UP_TO = 'UPDATE meta SET applied_segment = $segment'
+
+/** The first segment names the log. */
+const LOG_NAMED = `UPDATE meta SET log = (SELECT coalesce(first(log ORDER BY seq), first(run_id ORDER BY seq)) FROM lines)`
+
+/** Published data changed in the newest segment of these rows. */
+function newData(from: string): string {
+  return `UPDATE meta SET data_version = greatest(data_version, (SELECT max(segment) ${from}))`
 }
 
 /** The types of the staged lines, and `DRIFTED` if any reports drift. */
@@ -158,14 +169,13 @@ async function typesOf(db: Database): Promise<ReadonlySet<string>> {
   ])
 }
 
-function runStarted(at: number): string[] {
+function runStarted(): string[] {
   return [
     `INSERT INTO sync_runs (run_id, mode, status, started_at, error)
      SELECT run_id, mode, 'interrupted', "at", 'The process ended before the run did. The next run goes on from there.'
      FROM lines WHERE type = 'run_started'`,
-    `UPDATE meta SET analysis_statuses = l.analysis_statuses, refetch_segment = CASE WHEN l.refetch_before IS NULL THEN meta.refetch_segment ELSE ${at} END,
-       refetch_open = meta.refetch_open OR l.refetch_before IS NOT NULL
-     FROM (FROM lines WHERE type = 'run_started' ORDER BY seq DESC LIMIT 1) l`,
+    `UPDATE meta SET analysis_statuses = l.analysis_statuses
+     FROM (FROM lines WHERE type = 'run_started' ORDER BY segment DESC, seq DESC LIMIT 1) l`,
   ]
 }
 
@@ -184,9 +194,9 @@ function notices({ sourceTimezone }: Rules): string[] {
   const kept = storedColumns(editais).filter(column => 'kept' in column.from)
   return [
     `CREATE OR REPLACE TEMP TABLE noticed AS
-     SELECT n.*, l."at", e.first_seen_at, e.created_at AS previous_created_at, e.deleted_at AS gone_since
+     SELECT n.*, l."at", l.segment, e.first_seen_at, e.created_at AS previous_created_at, e.deleted_at AS gone_since
      FROM (${flatten(editais, `(FROM lines WHERE type = 'notice')`, sourceTimezone)}) n
-     JOIN (SELECT edital_id, "at" FROM lines WHERE type = 'notice') l USING (edital_id)
+     JOIN (SELECT edital_id, "at", segment FROM lines WHERE type = 'notice') l USING (edital_id)
      LEFT JOIN editais e USING (edital_id)`,
     `DELETE FROM editais WHERE edital_id IN (SELECT edital_id FROM noticed WHERE first_seen_at IS NOT NULL)`,
     `INSERT INTO editais (${columns}, ${names(kept)})
@@ -196,10 +206,10 @@ function notices({ sourceTimezone }: Rules): string[] {
     // The tombstone is cleared; the version with which the notice returned keeps it.
     `UPDATE edital_versions SET gone_since = n.gone_since FROM noticed n
      WHERE n.gone_since IS NOT NULL AND n.edital_id = edital_versions.edital_id AND n."at" = edital_versions.observed_at`,
-    ...touch([editais, editalVersions], `SELECT DISTINCT ${month('created_at')} FROM noticed`),
+    ...touch([editais, editalVersions], `SELECT ${month('created_at')}, segment FROM noticed`),
     ...touch(
       MONTHLY_TABLES,
-      `SELECT DISTINCT unnest([${month('created_at')}, ${month('previous_created_at')}]) FROM noticed
+      `SELECT unnest([${month('created_at')}, ${month('previous_created_at')}]), segment FROM noticed
        WHERE ${month('created_at')} <> ${month('previous_created_at')}`,
     ),
     ...moveRows(`(SELECT edital_id, ${month('created_at')} AS month FROM noticed
@@ -219,7 +229,7 @@ function analysesLoaded({ sourceTimezone }: Rules): string[] {
   return [
     // Only those of known notices: if a notice's own line was quarantined, the next run lists it as new.
     `CREATE OR REPLACE TEMP TABLE analysed AS
-     SELECT l.seq, edital_id, ${month('e.created_at')} AS month FROM lines l JOIN editais e USING (edital_id) WHERE l.type = 'analysis'`,
+     SELECT l.segment, l.seq, edital_id, ${month('e.created_at')} AS month FROM lines l JOIN editais e USING (edital_id) WHERE l.type = 'analysis'`,
     `CREATE OR REPLACE TEMP TABLE replaced AS
      SELECT edital_id FROM analysed WHERE edital_id IN (SELECT edital_id FROM analyses)`,
     // Without this condition, each segment of a first load would scan the child tables in vain.
@@ -228,10 +238,14 @@ function analysesLoaded({ sourceTimezone }: Rules): string[] {
         AND edital_id IN (SELECT edital_id FROM replaced)`,
     ),
     ...ANALYSIS_TABLES.map(table =>
-      insert(table, '(SELECT l.*, a.month FROM lines l JOIN analysed a USING (seq))', sourceTimezone),
+      insert(
+        table,
+        '(SELECT l.*, a.month FROM lines l JOIN analysed a USING (segment, seq))',
+        sourceTimezone,
+      ),
     ),
     ...placeRows(),
-    ...touch(ANALYSIS_TABLES, 'SELECT DISTINCT month FROM analysed'),
+    ...touch(ANALYSIS_TABLES, 'SELECT month, segment FROM analysed'),
   ]
 }
 
@@ -245,19 +259,19 @@ function analysesSame({ sourceTimezone }: Rules): string[] {
   ]
 }
 
-function rejected(at: number): string[] {
+function rejected(): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE rejected AS
      SELECT l.*, q.edital_id IS NOT NULL OR q._hash IS NOT NULL AS known,
        1 + CASE WHEN q._updated_at IS NOT DISTINCT FROM l.updated_at THEN coalesce(q.attempts, 0) ELSE 0 END AS attempts
-     FROM (SELECT edital_id, kind, reason, path, "at", updated_at, hash, excerpt, seq FROM lines WHERE type = 'rejected') l
+     FROM (SELECT edital_id, kind, reason, path, "at", updated_at, hash, excerpt, segment, seq FROM lines WHERE type = 'rejected') l
      LEFT JOIN quarantine q ON ${sameRecord('q', 'l')}`,
     `DELETE FROM quarantine WHERE EXISTS (SELECT 1 FROM rejected l WHERE ${sameRecord('quarantine', 'l')})`,
     `INSERT INTO quarantine (edital_id, kind, reason, path, observed_at, attempts, next_attempt_at, body_excerpt,
        _updated_at, _hash, _segment, _seq)
      SELECT edital_id, kind, reason, path, "at", attempts,
        "at" + to_minutes(least(${LAST_RETRY_MINUTES}, ${FIRST_RETRY_MINUTES} * pow(2, least(attempts - 1, 20)))::BIGINT),
-       excerpt, updated_at, hash, ${at}, seq
+       excerpt, updated_at, hash, segment, seq
      FROM rejected`,
   ]
 }
@@ -274,11 +288,10 @@ function resolved(): string[] {
 }
 
 /** An unchanged analysis is not republished, unless it was quarantined in between. */
-function resolvedBySame(at: number): string[] {
+function resolvedBySame(): string[] {
   return [
-    `UPDATE meta SET data_version = ${at} WHERE EXISTS (
-       SELECT 1 FROM quarantine q JOIN lines l ON l.edital_id = q.edital_id AND l."at" = q.resolved_at
-       WHERE l.type = 'analysis_same' AND q.kind = 'analysis')`,
+    newData(`FROM quarantine q JOIN lines l ON l.edital_id = q.edital_id AND l."at" = q.resolved_at
+       WHERE l.type = 'analysis_same' AND q.kind = 'analysis'`),
   ]
 }
 
@@ -310,10 +323,10 @@ const IN_LINES = 'e.edital_id IN (SELECT edital_id FROM lines)'
  * Invariant I3: an analysis is current only if it was fetched for the stored `updated_at` after that was listed.
  * @param which the notices whose state may be another one, as a condition on `editais e`.
  */
-function analysisStates(at: number, which: string): string[] {
+function analysisStates(which: string): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE restated AS
-     SELECT edital_id, created_at, state FROM (
+     SELECT edital_id, created_at, state, coalesce(l.segment, (SELECT max(segment) FROM lines)) AS segment FROM (
        SELECT e.edital_id, e.created_at, e.analysis_state,
          CASE
            WHEN a._source_updated_at = e._updated_at AND a._segment >= e._segment THEN 'current'
@@ -326,10 +339,11 @@ function analysisStates(at: number, which: string): string[] {
        LEFT JOIN (SELECT edital_id, _updated_at FROM quarantine WHERE kind = 'analysis' AND resolved_at IS NULL) q
          ON q.edital_id = e.edital_id AND q._updated_at = e._updated_at
        WHERE ${which}
-     ) WHERE state IS DISTINCT FROM analysis_state`,
+     ) LEFT JOIN (SELECT edital_id, max(segment) AS segment FROM lines GROUP BY edital_id) l USING (edital_id)
+     WHERE state IS DISTINCT FROM analysis_state`,
     `UPDATE editais SET analysis_state = r.state FROM restated r WHERE r.edital_id = editais.edital_id`,
-    ...touch([editais], `SELECT DISTINCT ${month('created_at')} FROM restated`),
-    `UPDATE meta SET data_version = ${at} WHERE EXISTS (FROM restated)`,
+    ...touch([editais], `SELECT ${month('created_at')}, segment FROM restated`),
+    newData('FROM restated'),
   ]
 }
 
@@ -339,9 +353,20 @@ function runFinished(): string[] {
     `DELETE FROM sync_runs WHERE run_id IN (SELECT run_id FROM lines WHERE type = 'run_finished')`,
     `INSERT INTO sync_runs (${names(columns)})
      SELECT ${columns.map(({ name }) => `report.${identifier(name)}`).join(', ')} FROM lines WHERE type = 'run_finished'`,
-    // `--full` is done once an unfiltered run has attempted everything due.
-    `UPDATE meta SET refetch_open = false WHERE EXISTS (
-       SELECT 1 FROM lines WHERE type = 'run_finished' AND report.failed = 0 AND ${goodRunSql('report.')})`,
+  ]
+}
+
+/** `--full` makes analyses due again. It is done once an unfiltered run has attempted everything due. */
+function refetch(): string[] {
+  return [
+    `UPDATE meta SET refetch_segment = l.segment
+     FROM (SELECT max(segment) AS segment FROM lines WHERE type = 'run_started' AND refetch_before IS NOT NULL) l
+     WHERE l.segment IS NOT NULL`,
+    `UPDATE meta SET refetch_open = l.is_open
+     FROM (SELECT type = 'run_started' AS is_open FROM lines
+       WHERE (type = 'run_started' AND refetch_before IS NOT NULL)
+         OR (type = 'run_finished' AND report.failed = 0 AND ${goodRunSql('report.')})
+       ORDER BY segment DESC, seq DESC LIMIT 1) l`,
   ]
 }
 
@@ -352,16 +377,19 @@ function insert(table: Table, lines: string, sourceTimezone: string): string {
     ${flatten(table, lines, sourceTimezone, others)}`
 }
 
-/** Records that these months of these tables changed, so their published files are stale. */
+/**
+ * Records that these months of these tables changed, so their published files are stale.
+ * @param months a query for each month and the segment that changed it.
+ */
 function touch(tables: readonly Table[], months: string): string[] {
   const list = tables.map(({ name }) => `(${literal(name)})`).join(', ')
   return [
-    `INSERT INTO touched SELECT t.name, m.month FROM (VALUES ${list}) t(name) CROSS JOIN (${months}) m(month)`,
+    `INSERT INTO touched SELECT t.name, m.month, max(m.segment) FROM (VALUES ${list}) t(name) CROSS JOIN (${months}) m(month, segment) GROUP BY ALL`,
   ]
 }
 
 function monthsOf(type: string): string {
-  return `SELECT DISTINCT ${month('e.created_at')} FROM editais e JOIN lines l USING (edital_id) WHERE l.type = ${literal(type)}`
+  return `SELECT ${month('e.created_at')}, l.segment FROM editais e JOIN lines l USING (edital_id) WHERE l.type = ${literal(type)}`
 }
 
 function sameRecord(q: string, l: string): string {

@@ -52,7 +52,7 @@ export function placeRows(): string[] {
   const counts = ROW_TABLES.map(({ each }) => `coalesce(len(analysis.${each}), 0)`)
   return [
     'DELETE FROM row_places WHERE (SELECT count(*) > 0 FROM replaced) AND edital_id IN (SELECT edital_id FROM replaced)',
-    `INSERT INTO row_places SELECT a.edital_id, a.month, NULL, ${counts.join(', ')} FROM lines JOIN analysed a USING (seq)`,
+    `INSERT INTO row_places SELECT a.edital_id, a.month, NULL, ${counts.join(', ')} FROM lines JOIN analysed a USING (segment, seq)`,
   ]
 }
 

@@ -43,6 +43,7 @@ export const LINE: Readonly<Record<string, string>> = {
 type Signs = Parameters<typeof foreignness>[0]
 
 type Staged = Pick<Signs, 'otherNumber' | 'company'> & {
+  readonly segment: number
   readonly count: number
   readonly last: number
   readonly distinct: number
@@ -51,61 +52,92 @@ type Staged = Pick<Signs, 'otherNumber' | 'company'> & {
   readonly log: string | null
 }
 
+/** The staged lines are not all those of their segment, or lack what every line has. */
+export class WrongLines extends Error {}
+
+export type SegmentFile = { readonly number: number; readonly path: string }
+
 /** Reads lines of the raw log into the temporary table `lines`. */
 export async function stageLines(
   db: Database,
-  segment: { number: number; path: string; longestLineBytes?: number },
+  { number, path, longestLineBytes }: SegmentFile & { readonly longestLineBytes?: number },
 ): Promise<void> {
-  const { longestLineBytes = USUAL_LINE_BYTES } = segment
-  await readLines(db, segment, Math.max(longestLineBytes, MIN_BUFFER_BYTES)).catch(async error => {
-    if (!String(error).includes('maximum_object_size')) throw error
-    await readLines(db, segment, LARGEST_LINE_BYTES)
+  await stage(db, 'lines', {
+    columns: `*, ${number}::BIGINT AS segment`,
+    files: literal(path),
+    ...(longestLineBytes === undefined ? {} : { longestLineBytes }),
+  })
+}
+
+/** Reads the lines of several segments into the temporary table `staged`. */
+export async function stageSegments(db: Database, segments: readonly SegmentFile[]): Promise<void> {
+  await stage(db, 'staged', {
+    columns: String.raw`* EXCLUDE (filename), regexp_extract(filename, '(\d+)\.ndjson\.zst$', 1)::BIGINT AS segment`,
+    files: `[${segments.map(({ path }) => literal(path)).join(', ')}], filename = true`,
   })
 }
 
 /**
  * @returns how many lines are staged.
  * @throws FatalError if they do not belong at this place in this log.
- * @throws Error unless they are all the lines of a segment, from 1 to the last, each once, and none lacks its notice.
+ * @throws WrongLines unless they are all the lines of a segment, from 1 to the last, each once, and none lacks its notice.
  */
-export async function countStagedLines(
+export async function countStagedLines(db: Database, segment: SegmentFile): Promise<number> {
+  const [count] = await countLines(db, 'lines', [segment])
+  return count as number
+}
+
+/** The same for each of the segments in a table of lines. */
+export async function countLines(
   db: Database,
-  { number, path }: { number: number; path: string },
-): Promise<number> {
-  const staged = await db.row<Staged>(
-    `SELECT count(*) AS count, coalesce(max(seq), 0) AS last, count(DISTINCT seq) AS "distinct",
+  relation: 'lines' | 'staged',
+  segments: readonly SegmentFile[],
+): Promise<number[]> {
+  const rows = await db.rows<Staged>(
+    `SELECT segment, count(*) AS count, max(seq) AS last, count(DISTINCT seq) AS "distinct",
        count(*) FILTER (edital_id IS NULL AND type IN ('notice', 'analysis', 'analysis_same')) AS nameless,
-       any_value(number) FILTER (number <> $number) AS "otherNumber", any_value(company) AS company, any_value(log) AS log
-     FROM lines`,
-    { number },
+       any_value(number) FILTER (number <> segment) AS "otherNumber", any_value(company) AS company, any_value(log) AS log
+     FROM ${relation} GROUP BY segment`,
   )
-  const { count, last, distinct, nameless } = staged
-  const foreign = foreignness({ number, ...staged, ...(await strangeness(db, staged)) })
-  if (foreign !== null) throw unusableSegment(path, foreign)
-  if (count > 0 && count === last && count === distinct && nameless === 0) return count
-  throw new Error(`${path}: ${counted(count, 'line')} read, but the last one is number ${last}`)
+  const unknown = await unknownRuns(db, relation)
+  const own = (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
+  const staged = new Map(rows.map(row => [row.segment, row]))
+  return segments.map(({ number, path }) => {
+    const { count, last, distinct, nameless, ...signs } = staged.get(number) ?? EMPTY
+    const otherLog = own === null || signs.log === null || own === signs.log ? null : signs.log
+    const foreign = foreignness({ number, ...signs, otherLog, unknownRun: unknown.get(number) ?? null })
+    if (foreign !== null) throw unusableSegment(path, foreign)
+    if (count > 0 && count === last && count === distinct && nameless === 0) return count
+    throw new WrongLines(`${path}: ${counted(count, 'line')} read, but the last one is number ${last}`)
+  })
 }
 
-/** Runs and the log named in the staged lines that are foreign to this log. */
-async function strangeness(
-  db: Database,
-  { log }: Pick<Staged, 'log'>,
-): Promise<Pick<Signs, 'unknownRun' | 'otherLog'>> {
-  const [unknown] = await db.rows<{ run: string }>(
-    `SELECT run_id AS run FROM lines ANTI JOIN sync_runs USING (run_id) WHERE run_id IS NOT NULL GROUP BY run_id
-     HAVING NOT bool_or(type IN ('run_started', 'lost')) ORDER BY min(seq) LIMIT 1`,
+const EMPTY = { count: 0, last: 0, distinct: 0, nameless: 0, otherNumber: null, company: null, log: null }
+
+/** The first run of each segment that neither this log nor the segment began. */
+async function unknownRuns(db: Database, relation: 'lines' | 'staged'): Promise<ReadonlyMap<number, string>> {
+  const unknown = await db.rows<{ segment: number; run: string }>(
+    `SELECT min(segment) AS segment, run_id AS run FROM ${relation} ANTI JOIN sync_runs USING (run_id)
+     WHERE run_id IS NOT NULL GROUP BY run_id
+     HAVING min(segment) IS DISTINCT FROM min(segment) FILTER (type IN ('run_started', 'lost'))
+     ORDER BY min(seq) DESC`,
   )
-  const unknownRun = unknown?.run ?? null
-  const own = log === null ? null : (await db.row<{ log: string | null }>('SELECT log FROM meta')).log
-  return { unknownRun, otherLog: own === null || own === log ? null : log }
+  return new Map(unknown.map(({ segment, run }) => [segment, run]))
 }
 
-async function readLines(
+type Reading = { readonly columns: string; readonly files: string; readonly longestLineBytes?: number }
+
+async function stage(
   db: Database,
-  { number, path }: { number: number; path: string },
-  largestLineBytes: number,
+  table: string,
+  { columns, files, longestLineBytes = USUAL_LINE_BYTES }: Reading,
 ): Promise<void> {
-  const columns = Object.entries(LINE).map(([name, type]) => `${literal(name)}: ${literal(type)}`)
-  await db.run(`CREATE OR REPLACE TEMP TABLE lines AS SELECT *, ${number}::BIGINT AS segment FROM read_json(${literal(path)},
-    format = 'newline_delimited', hive_partitioning = false, maximum_object_size = ${largestLineBytes}, columns = {${columns.join(', ')}})`)
+  const types = Object.entries(LINE).map(([name, type]) => `${literal(name)}: ${literal(type)}`)
+  const read = (largestLineBytes: number) =>
+    db.run(`CREATE OR REPLACE TEMP TABLE ${table} AS SELECT ${columns} FROM read_json(${files},
+      format = 'newline_delimited', hive_partitioning = false, maximum_object_size = ${largestLineBytes}, columns = {${types.join(', ')}})`)
+  await read(Math.max(longestLineBytes, MIN_BUFFER_BYTES)).catch(async error => {
+    if (!String(error).includes('maximum_object_size')) throw error
+    await read(LARGEST_LINE_BYTES)
+  })
 }

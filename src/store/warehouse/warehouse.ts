@@ -10,11 +10,13 @@ import type { CompanyPaths } from '#src/store/company.ts'
 import { assertNotCutShort } from '#src/store/rawlog/examine.ts'
 import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
 import { applySegment, type Projection } from './apply.ts'
+import { applySegments } from './apply_many.ts'
 import { Database } from './database.ts'
 import { RowFiles } from './row_files.ts'
 import { rowDirectory } from './row_list.ts'
 import { waitingTables } from './row_sql.ts'
 import { createTables, SCHEMA_VERSION, schemaHash } from './schema.ts'
+import type { SegmentFile } from './staging.ts'
 
 /** While analyses are fetched, the event loop, compression and the API connections need a core too. */
 const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
@@ -24,6 +26,9 @@ const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
  * checkpoint that compresses takes twice as long, to save a few megabytes.
  */
 const FEW_NOTICES = 2000
+
+/** Of segments that are applied at once, decompressed. A run of an hour may seal three of a few kilobytes. */
+const MAX_BYTES_TOGETHER = 128 * 1024 * 1024
 
 export type WarehouseOptions = {
   readonly paths: CompanyPaths
@@ -192,17 +197,36 @@ async function applyMissing(
   // A killed process may have renamed the last segment without making the name durable. The warehouse must not be more
   // durable than the log.
   if (missing.length > 0) await syncDirectory('segment.directory', paths.raw)
-  for (const [done, number] of missing.entries()) {
+  let done = 0
+  for await (const segments of together(paths.raw, missing)) {
     throwIfInterrupted(signal)
     onApply?.({ reason, done, total: missing.length })
-    const path = segmentPath(paths.raw, number)
-    await assertNotCutShort(path)
-    await applySegment(db, { number, path }, projection)
+    if (segments.length === 1 || !(await applySegments(db, segments, projection)))
+      for (const segment of segments) await applySegment(db, segment, projection)
     await rows.relieve()
+    done += segments.length
   }
   if (missing.length > 0) onApply?.({ reason, done: missing.length, total: missing.length })
   // Make it durable now, so that these segments need not be applied again.
   if (missing.length > 0) await checkpoint(warehouse)
+}
+
+/** Segments to apply at once. The first one names the log, so it comes alone. */
+async function* together(raw: string, numbers: readonly number[]): AsyncGenerator<SegmentFile[]> {
+  let some: SegmentFile[] = []
+  let bytes = 0
+  for (const number of numbers) {
+    const path = segmentPath(raw, number)
+    const mostBytes = await assertNotCutShort(path)
+    if (some.length > 0 && (bytes + mostBytes > MAX_BYTES_TOGETHER || some[0]?.number === 1)) {
+      yield some
+      some = []
+      bytes = 0
+    }
+    some.push({ number, path })
+    bytes += mostBytes
+  }
+  if (some.length > 0) yield some
 }
 
 /** The files of the warehouse's rows. Removes those of warehouses that it replaced. */
