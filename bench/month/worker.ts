@@ -42,7 +42,7 @@ export type Rebuilt = {
   readonly rebuildSeconds: number
   /** Size of the rebuilt file. */
   readonly warehouseBytes: number
-  /** From the start of one segment to the start of the next. */
+  /** How long each segment took; those applied at once share their time. */
   readonly segmentMs: readonly number[]
   /** Tables whose rows differ from before. */
   readonly differs: readonly string[]
@@ -97,8 +97,8 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
     const openSeconds = opened().wallSeconds
     const before = await fingerprints(warehouse)
     warehouse.db.close()
-    const moments: number[] = []
-    const onApply = () => void moments.push(performance.now())
+    const moments: { ms: number; done: number }[] = []
+    const onApply = ({ done }: { done: number }) => void moments.push({ ms: performance.now(), done })
     const spent = startWatch()
     const again = await rebuildWarehouse({ ...openOptions(context), onApply })
     const rebuildSeconds = spent().wallSeconds
@@ -106,11 +106,15 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
     again.db.close()
     const { size: warehouseBytes } = await stat(context.paths.warehouse)
     return {
-      segments: moments.length,
+      segments: moments.at(-1)?.done ?? 0,
       openSeconds,
       rebuildSeconds,
       warehouseBytes,
-      segmentMs: moments.slice(1).map((moment, index) => moment - (moments[index] as number)),
+      segmentMs: moments.slice(1).flatMap(({ ms, done }, index) => {
+        const before = moments[index] as { ms: number; done: number }
+        const count = done - before.done
+        return Array.from({ length: count }, () => (ms - before.ms) / count)
+      }),
       differs: TABLES.map(({ name }) => name).filter(name => before[name] !== after[name]),
     }
   })

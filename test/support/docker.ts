@@ -5,6 +5,7 @@ import { parse } from 'yaml'
 
 export const PROJECT = join(import.meta.dirname, '../..')
 export const COMPOSE_FILE = join(PROJECT, 'docker-compose.yml')
+export const HOSTS_FILE = join(PROJECT, 'docker-compose.hosts.yml')
 export const DEMO_FILE = join(PROJECT, 'docker-compose.demo.yml')
 export const DOCKERFILE = join(PROJECT, 'Dockerfile')
 export const METABASE_DOCKERFILE = join(PROJECT, 'config/metabase/Dockerfile')

@@ -3,12 +3,14 @@ import { join } from 'node:path'
 import { DCLinter } from 'dclint'
 import { validate } from 'dockerfile-utils'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { DAEMON_SETTINGS, readDaemonSettings, readSchedule } from '#config/daemon.ts'
 import { COMPANY_SETTINGS, readSettings, SCHEDULE_SETTINGS } from '#config/settings.ts'
 import {
   COMPOSE_FILE,
   DEMO_FILE,
   DOCKERFILE,
+  HOSTS_FILE,
   type Instruction,
   METABASE_DOCKERFILE,
   PROJECT,
@@ -38,6 +40,26 @@ describe('docker-compose.yml', () => {
     const text = await readFile(COMPOSE_FILE, 'utf8')
     await writeFile(path, text.replace('stop_grace_period', 'stop_grace_time'))
     expect(problemsOf(path)).toEqual([expect.stringContaining('additional properties')])
+  })
+
+  test('docker-compose.hosts.yml leaves a worker alone, which needs a Redis and a log elsewhere', async () => {
+    const override = (value: unknown) => value
+    const customTags = ['!reset', '!override'].flatMap(tag => [
+      { tag, resolve: override },
+      { tag, collection: 'map' as const, resolve: override },
+      { tag, collection: 'seq' as const, resolve: override },
+    ])
+    const { worker, ...others } = parse(await readFile(HOSTS_FILE, 'utf8'), { customTags }).services
+    expect(worker.environment).toMatchObject({
+      REDIS_URL: expect.stringMatching(/^\$\{REDIS_URL:\?.+\}$/),
+      LOG_URL: expect.stringMatching(/^\$\{LOG_URL:\?.+\}$/),
+    })
+    const own = services.worker.volumes?.filter(mount => !/^(redis-password|s3-key):/.test(String(mount)))
+    expect(worker.volumes).toEqual(own)
+    // What the worker waits for elsewhere does not start here.
+    const waitedFor = Object.keys(services.worker.depends_on ?? {})
+    expect(Object.keys(others)).toEqual([...waitedFor, ...Object.keys(services.redis.depends_on ?? {})])
+    for (const { profiles } of Object.values<{ profiles: string[] }>(others)) expect(profiles).toHaveLength(1)
   })
 
   test('Redis keeps its jobs: it evicts nothing, and its append-only file is on a volume', () => {
