@@ -7,9 +7,8 @@ import { holdingCompany, type Listener, localContext, openApi } from '#src/opera
 import { openOptions, type Progress, type RunContext } from '#src/pipeline/run.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import type { RunReport } from '#src/store/run_report.ts'
-import { identifier } from '#src/store/warehouse/quoted.ts'
-import { rowsOf } from '#src/store/warehouse/row_list.ts'
-import { openWarehouse, rebuildWarehouse, type Warehouse } from '#src/store/warehouse/warehouse.ts'
+import { hashTables } from '#src/store/warehouse/same_tables.ts'
+import { openWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { sync } from '#src/sync.ts'
 import { startWatch } from '../stopwatch.ts'
 import { answerCalls } from './calls.ts'
@@ -95,14 +94,14 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
     const opened = startWatch()
     const warehouse = await openWarehouse(openOptions(context))
     const openSeconds = opened().wallSeconds
-    const before = await fingerprints(warehouse)
+    const before = await hashTables(warehouse.db, warehouse.rows.directory)
     warehouse.db.close()
     const moments: { ms: number; done: number }[] = []
     const onApply = ({ done }: { done: number }) => void moments.push({ ms: performance.now(), done })
     const spent = startWatch()
     const again = await rebuildWarehouse({ ...openOptions(context), onApply })
     const rebuildSeconds = spent().wallSeconds
-    const after = await fingerprints(again)
+    const after = await hashTables(again.db, again.rows.directory)
     again.db.close()
     const { size: warehouseBytes } = await stat(context.paths.warehouse)
     return {
@@ -118,20 +117,6 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
       differs: TABLES.map(({ name }) => name).filter(name => before[name] !== after[name]),
     }
   })
-}
-
-/** For each table: the number of rows, and a hash over them that does not depend on their order. */
-async function fingerprints({ db, rows: { directory, files } }: Warehouse): Promise<Record<string, string>> {
-  const pairs: [string, string][] = []
-  for (const table of TABLES) {
-    const { name } = table
-    const relation = table.each ? `(${rowsOf(table, directory, files)})` : identifier(name)
-    const { rows, hash } = await db.row<{ rows: number; hash: string }>(
-      `SELECT count(*) AS rows, coalesce(sum(hash(t)::HUGEINT), 0)::VARCHAR AS hash FROM ${relation} t`,
-    )
-    pairs.push([name, `${rows} ${hash}`])
-  }
-  return Object.fromEntries(pairs)
 }
 
 const calls = { run, rebuild }

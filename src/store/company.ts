@@ -13,7 +13,7 @@ import {
   restrictFile,
   setMode,
 } from '#src/platform/access.ts'
-import { remove, syncDirectory } from '#src/platform/durable.ts'
+import { move, remove, syncDirectory } from '#src/platform/durable.ts'
 import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
 import { closeDataDirectory } from './data_directory.ts'
 
@@ -31,6 +31,8 @@ export type CompanyPaths = {
   /** Parquet files with the rows of child tables, in a directory for each warehouse. */
   readonly rows: string
   readonly raw: string
+  /** The raw log of before it was folded (`src/operate/fold.ts`). */
+  readonly rawBefore: string
   readonly lake: string
   /** Files that are not needed after a run. */
   readonly temporary: string
@@ -66,6 +68,7 @@ export function companyPaths(dataDir: string, company: string): CompanyPaths {
     nextWarehouse: join(root, 'tmp', 'warehouse.next.duckdb'),
     rows: join(root, 'rows'),
     raw: join(root, 'raw'),
+    rawBefore: join(root, 'raw.before'),
     lake: join(root, 'lake'),
     temporary: join(root, 'tmp'),
     mirror: join(root, 'mirror'),
@@ -136,7 +139,7 @@ export async function makeDirectories(
   settings: LakeSettings = AS_IT_IS,
 ): Promise<string[]> {
   const isNew = !existsSync(paths.warehouse)
-  const { root, rows, raw, lake, temporary } = paths
+  const { root, rows, raw, rawBefore, lake, temporary } = paths
   const modes = [
     [root, PASSED_DIRECTORY],
     [raw, PRIVATE_DIRECTORY],
@@ -146,6 +149,8 @@ export async function makeDirectories(
     [temporary, PRIVATE_DIRECTORY],
   ] as const
   try {
+    // A process that folded the log died before the new one was in its place.
+    if (!existsSync(raw) && existsSync(rawBefore)) await move('fold.undo', rawBefore, raw)
     for (const [path, mode] of modes) await makeDirectory(path, mode, isNew)
     return closeCompany(paths, settings)
   } catch (error) {
@@ -155,7 +160,7 @@ export async function makeDirectories(
 
 /** Top down, so that closing a directory at once protects everything below it. */
 function closeCompany(
-  { root, rows, raw, lake, temporary, mirror, remoteMarts }: CompanyPaths,
+  { root, rows, raw, rawBefore, lake, temporary, mirror, remoteMarts }: CompanyPaths,
   { mode, group }: LakeSettings,
 ): string[] {
   const notes = closeDataDirectory(dirname(root), ((mode ?? 0) & OTHERS) !== 0)
@@ -165,7 +170,8 @@ function closeCompany(
     const allowed = path === root ? PASSED_DIRECTORY : LAKE_DIRECTORY
     add(mode === null ? restrict(path, allowed) : setMode(path, mode & allowed))
   }
-  for (const path of [raw, rows, temporary, mirror, remoteMarts]) add(restrict(path, PRIVATE_DIRECTORY))
+  for (const path of [raw, rawBefore, rows, temporary, mirror, remoteMarts])
+    add(restrict(path, PRIVATE_DIRECTORY))
   for (const name of readdirSync(root)) add(restrictFile(join(root, name)))
   return notes
 }
