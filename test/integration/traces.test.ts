@@ -5,32 +5,12 @@ import { describe, expect, it } from 'vitest'
 import { RUN_COUNTERS } from '#schema/sync_runs.ts'
 import type { RunReport } from '#src/store/run_report.ts'
 import { idOf, notices } from '#test/support/notices.ts'
-import { type ReceivedSpan, type ReceivedTrace, startReceiver } from '#test/support/otlp.ts'
+import { type ReceivedSpan, startReceiver } from '#test/support/otlp.ts'
 import { type Environment, runCommand, startCommand, temporaryDirectory } from '#test/support/project.ts'
-import { startRemote } from '#test/support/remote_lake.ts'
 import { KEY, startCompany, startSynced } from '#test/support/synced.ts'
-import { endpoint, NOT_SENT, TOKEN, unsentTrace } from '#test/support/traces.ts'
+import { endpoint, NOT_SENT, onlyTrace, TOKEN, unsentTrace } from '#test/support/traces.ts'
 
 const HOOK = pathToFileURL(join(import.meta.dirname, '../support/log_modules.mjs')).href
-
-function onlyTrace(
-  received: readonly ReceivedTrace[],
-): ReceivedTrace & { root: ReceivedSpan; names: string[] } {
-  expect(received).toHaveLength(1)
-  const [trace] = received as [ReceivedTrace]
-  const roots = trace.spans.filter(({ parentSpanId }) => parentSpanId === '')
-  expect(roots).toHaveLength(1)
-  const [root] = roots as [ReceivedSpan]
-  for (const span of trace.spans) {
-    expect(span.traceId).toBe(root.traceId)
-    expect(span.end >= span.start && span.start >= root.start && span.end <= root.end).toBe(true)
-    if (span !== root) expect(span.parentSpanId).toBe(root.spanId)
-  }
-  expect(new Set(trace.spans.map(({ spanId }) => spanId)).size).toBe(trace.spans.length)
-  const children = trace.spans.filter(span => span !== root)
-  const byStart = children.toSorted((a, b) => Number(a.start - b.start))
-  return { ...trace, root, names: byStart.map(({ name }) => name) }
-}
 
 describe('A run', () => {
   it('is one trace: a span for each stage within one for the run, with its ids and figures', async () => {
@@ -72,14 +52,6 @@ describe('A run', () => {
     const { root, names } = onlyTrace(received)
     expect(names).toEqual(['look'])
     expect(root.attributes).toMatchObject({ 'editais.unchanged': 3, 'editais.loaded': 0 })
-  })
-
-  it('that goes to an object store has its upload', async () => {
-    const remote = await startRemote()
-    const { url, received } = await startReceiver()
-    const ended = await runCommand(['sync'], { ...remote.environment, ...endpoint(url) })
-    expect(ended).toMatchObject({ code: 0 })
-    expect(onlyTrace(received).names.at(-1)).toBe('upload')
   })
 
   it('that fails has the sentence that its user sees, also at the stage that failed', async () => {

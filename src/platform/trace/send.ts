@@ -23,6 +23,22 @@ export async function sendTrace(
 ): Promise<string | null> {
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(), SEND_WITHIN_MS)
+  let worker: Worker | null = null
+  try {
+    worker = startThread(shipment, environment)
+    const [clause] = (await once(worker, 'message', { signal: deadline.signal })) as [string | null]
+    return clause
+  } catch (error) {
+    if (deadline.signal.aborted) return `the collector took longer than ${SEND_WITHIN_MS / 1000} s`
+    return `the exporter failed (${systemCode(error) ?? 'unexpected'})`
+  } finally {
+    clearTimeout(timer)
+    worker?.unref()
+    void worker?.terminate()
+  }
+}
+
+function startThread(shipment: Shipment, environment: Readonly<Record<string, string>>): Worker {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), {
     workerData: shipment,
     env: { ...environment, ...timeouts(environment) },
@@ -34,18 +50,7 @@ export async function sendTrace(
     stderr: true,
   })
   // Also after the first event: an error without a listener would end the program.
-  worker.on('error', () => {})
-  try {
-    const [clause] = (await once(worker, 'message', { signal: deadline.signal })) as [string | null]
-    return clause
-  } catch (error) {
-    if (deadline.signal.aborted) return `the collector took longer than ${SEND_WITHIN_MS / 1000} s`
-    return `the exporter failed (${systemCode(error) ?? 'unexpected'})`
-  } finally {
-    clearTimeout(timer)
-    worker.unref()
-    void worker.terminate()
-  }
+  return worker.on('error', () => {})
 }
 
 /** The shorter of the user's and our own. */

@@ -1,11 +1,20 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, test } from 'vitest'
 import { notices } from '#test/support/notices.ts'
 import { startReceiver } from '#test/support/otlp.ts'
-import type { Environment } from '#test/support/project.ts'
+import { type Environment, runCommand } from '#test/support/project.ts'
+import { startRemote } from '#test/support/remote_lake.ts'
 import { startSynced } from '#test/support/synced.ts'
-import { endpoint, NOT_SENT, TOKEN, unsentTrace } from '#test/support/traces.ts'
+import { endpoint, NOT_SENT, onlyTrace, TOKEN, unsentTrace } from '#test/support/traces.ts'
+
+test('a run that goes to an object store has its upload', async () => {
+  const remote = await startRemote()
+  const { url, received } = await startReceiver()
+  const ended = await runCommand(['sync'], { ...remote.environment, ...endpoint(url) })
+  expect(ended).toMatchObject({ code: 0 })
+  expect(onlyTrace(received).names.at(-1)).toBe('upload')
+})
 
 describe('A collector', () => {
   it.each<[string, Parameters<typeof startReceiver>[0], string, Environment]>([
