@@ -2,13 +2,16 @@ import { setMaxListeners } from 'node:events'
 import type { Logger } from 'pino'
 import { readMailSettings } from '#config/mail.ts'
 import { type Environment, givenEnvironment, readApiSettings, readSettings } from '#config/settings.ts'
+import { readTraceSettings } from '#config/traces.ts'
 import { type Maintenance, maintain } from '#src/operate/maintain.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
 import { logListener } from '#src/operate/progress.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import { readStatus, type Status } from '#src/operate/status.ts'
+import { beginTrace, type TraceEnd } from '#src/operate/trace.ts'
 import { bringUpToDate } from '#src/operate/up_to_date.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
+import { type InStage, untimed } from '#src/pipeline/stage.ts'
 import {
   type Cause,
   EXIT,
@@ -76,12 +79,13 @@ async function carryOut(order: Order): Promise<Ended> {
   const environment = givenEnvironment()
   const settings = readSettings(environment)
   const silent: Listener = { progress: () => {}, note: () => {} }
-  const context = localContext(settings, silent, stop.signal)
-  if (order.kind === 'status') return { kind: 'status', status: await readStatus(context.paths) }
-  if (order.kind === 'report') return await renderReport(context)
-  const about = { company: settings.company, run_id: context.runId, job: order.job }
+  const local = localContext(settings, silent, stop.signal)
+  if (order.kind === 'status') return { kind: 'status', status: await readStatus(local.paths) }
+  if (order.kind === 'report') return await renderReport(local)
+  const about = { company: settings.company, run_id: local.runId, job: order.job }
   const log = await openLog(settings.logLevel, about)
   const listener = logListener(log, Date.now)
+  const context = { ...local, inStage: traceOf(order, environment, about, log) }
   const held = { what: `${order.kind} of the worker`, waitSeconds: 0 }
   if (order.kind === 'mail') return await mailReport(order, context, { environment, listener, held, log })
   if (order.kind === 'publish') return await publishNow(context, listener, held, log)
@@ -91,6 +95,35 @@ async function carryOut(order: Order): Promise<Ended> {
     log.info({ ...maintenance }, 'maintenance finished')
     return { kind: 'maintained', maintenance }
   })
+}
+
+/** Sends the trace of this process, if it has one, and if it did anything. */
+let sendTrace: (ended: Ended) => Promise<void> = async () => {}
+
+function traceOf(
+  { kind }: Order,
+  environment: Environment,
+  about: Readonly<Record<string, string>>,
+  log: Logger,
+): InStage {
+  if (kind !== 'sync' && kind !== 'publish') return untimed
+  const name = kind === 'sync' ? 'sync' : 'object_store'
+  const trace = beginTrace(name, readTraceSettings(environment), about)
+  sendTrace = async ended => {
+    const end = traceEnd(ended)
+    if (end !== null) await trace.end(end, text => log.warn(text))
+  }
+  return trace.inStage
+}
+
+/** Null if nothing was due. */
+function traceEnd(ended: Ended): TraceEnd | null {
+  if (ended.kind === 'synced')
+    return { report: ended.report, error: ended.report.error, exitCode: ended.exitCode }
+  if (ended.kind === 'failed') return { report: null, error: ended.message, exitCode: ended.exitCode }
+  return ended.kind === 'published' && ended.snapshot !== null
+    ? { report: null, error: null, exitCode: EXIT.ok }
+    : null
 }
 
 type Held = { readonly what: string; readonly waitSeconds: number }
@@ -219,6 +252,8 @@ process.once('message', async (order: Order) => {
   const ended = await carryOut(order).catch(failed)
   process.exitCode = ended.kind === 'failed' ? ended.exitCode : EXIT.ok
   await send({ type: 'ended', ended })
+  // Behind the result: whatever a collector does, the run has ended as it did.
+  await sendTrace(ended)
   if (process.connected) process.disconnect?.()
 })
 // Only now: a stop signal would kill a process that does not listen yet.

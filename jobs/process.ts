@@ -16,9 +16,9 @@ const END_WITHIN_MS = 10_000
 const READY_WITHIN_MS = 60_000
 /** The system's error codes if it has no room for another process. */
 const OF_LIMITS: readonly string[] = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM']
-/** Variables of the system, the runtime and the AWS SDK, which finds its credentials by them, not of this project. */
+/** Variables of the system, the runtime, and of the SDKs of AWS and OpenTelemetry, not of this project. */
 const OWN_VARIABLES =
-  /^(PATH|HOME|USER|LANG|LC_.+|TZ|TMPDIR|TERM|COLORTERM|(NO|FORCE)_COLOR|NODE_.+|SSL_CERT_.+|AWS_.+)$/
+  /^(PATH|HOME|USER|LANG|LC_.+|TZ|TMPDIR|TERM|COLORTERM|(NO|FORCE)_COLOR|NODE_.+|SSL_CERT_.+|AWS_.+|OTEL_.+)$/
 
 export type ProcessOptions = {
   readonly company: Company

@@ -44,14 +44,20 @@ async function mirror(
   run: Run,
 ): Promise<Pick<Outcomes, 'surveyed' | 'fetched' | 'ended'>> {
   const { loader, warehouse } = run
+  const { inStage } = context
   let surveyed: Survey | null = null
   let fetched: Fetched | null = null
   try {
-    surveyed = await survey(request, refetch, context, warehouse)
+    surveyed = await inStage('scan', () => survey(request, refetch, context, warehouse))
     await logChanges(loader, surveyed)
     // A crash while analyses are fetched, which can take hours, keeps what the list showed.
     if (surveyed.plan.toFetch > 0) await loader.settle()
-    fetched = await fetchPlanned(surveyed, context, loader)
+    const { plan } = surveyed
+    fetched = await inStage(
+      'fetch',
+      () => fetchPlanned(plan, context, loader),
+      ({ stopped }) => stopped,
+    )
     return { surveyed, fetched, ended: fetched.stopped }
   } catch (error) {
     // A bug or a full disk has no report.
@@ -67,7 +73,7 @@ async function logChanges(loader: Loader, { plan, missing, unlisted }: Survey): 
   for (const record of unlisted) await loader.append({ type: 'gone', ...record })
 }
 
-async function fetchPlanned({ plan }: Survey, context: SyncContext, loader: Loader): Promise<Fetched> {
+async function fetchPlanned(plan: Survey['plan'], context: SyncContext, loader: Loader): Promise<Fetched> {
   const { api, signal } = context
   const fetched = await fetchAnalyses({
     api,

@@ -17,8 +17,6 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
   signal.addEventListener('abort', leave)
   const note = (text: string) =>
     void (process.stderr.isTTY ? process.stderr.write(`${text}\n`) : log.info(text))
-  const warn = (text: string) =>
-    void (process.stderr.isTTY ? process.stderr.write(`${text}\n`) : log.warn(text))
   try {
     const published = await publishBehind(context, { progress: () => {}, note }, { what })
     if (published?.written)
@@ -26,8 +24,14 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
         `Published ${published.snapshot} to the object store: ${counted(published.uploaded, 'new file')}, ${Math.ceil(published.bytesUploaded / 1000)} kB.`,
       )
   } catch (error) {
-    warn(`The object store does not have the latest snapshot yet: ${explain(error).message}`)
+    warn(log, `The object store does not have the latest snapshot yet: ${explain(error).message}`)
   } finally {
     signal.removeEventListener('abort', leave)
   }
+}
+
+/** For people as it is, for programs as a log line; once the display has ended. */
+export function warn(log: Logger, text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`${text}\n`)
+  else log.warn(text)
 }

@@ -9,10 +9,12 @@ import {
   type Settings,
   statusList,
 } from '#config/settings.ts'
+import { readTraceSettings, type TraceSettings } from '#config/traces.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
 import type { Api } from '#src/api/client/client.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
 import { quietRun } from '#src/operate/quiet_run.ts'
+import { beginTrace } from '#src/operate/trace.ts'
 import { isFiltered, type SyncRequest } from '#src/pipeline/request.ts'
 import type { RunContext, RunResult } from '#src/pipeline/run.ts'
 import { EXIT, type ExitCode, explain, FatalError } from '#src/platform/errors.ts'
@@ -24,7 +26,7 @@ import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import type { SyncContext } from '#src/sync.ts'
 import { parseSeconds } from './options.ts'
 import { type Session, withDisplay } from './progress.ts'
-import { publishAfter } from './publish_after.ts'
+import { publishAfter, warn } from './publish_after.ts'
 import { describePlan, describeRun } from './summary.ts'
 
 /** Has the daemon do a run of the company, and follows it to its end. */
@@ -100,7 +102,7 @@ async function run(environment: Environment, options: Options, enqueue: Enqueue)
   saveMemory()
   const print = await withDisplay(settings, STOPPING, async session => {
     const api = openApi(apiSettings, session.display, session.signal)
-    const work: Work = { request, options, settings, session, api }
+    const work: Work = { request, options, settings, session, api, traces: readTraceSettings(own) }
     return await (options.plan ? planNow(work) : syncNow(work)).finally(() => api.close())
   })
   return await print()
@@ -112,6 +114,8 @@ type Work = {
   readonly settings: Settings
   readonly session: Session
   readonly api: Api
+  /** Null if no trace is wanted. */
+  readonly traces: TraceSettings | null
 }
 
 /** Prints the result, does what follows it, and returns the exit code. */
@@ -135,25 +139,34 @@ async function planNow({ request, options, settings, session, api }: Work): Prom
 async function syncNow(work: Work): Promise<Print> {
   const { options, settings, session, api } = work
   const { display, signal, log } = session
-  const context = localContext(settings, display, signal)
+  const local = localContext(settings, display, signal)
+  const about = { company: settings.company, run_id: local.runId }
+  const trace = beginTrace('sync', work.traces, about)
+  const context = { ...local, inStage: trace.inStage }
   const onProgress: RunContext['onProgress'] = progress => {
     if (progress.stage === 'fetch') saveTime()
     display.progress(progress)
   }
   const result = await holdingCompany(context, display, heldFor(options, settings), () =>
-    syncOrLook(work.request, { ...context, api, onProgress }).catch(error => leaveTrace(context, error)),
-  )
+    syncOrLook(work.request, { ...context, api, onProgress }).catch(error => leaveFailure(context, error)),
+  ).catch(async error => {
+    const { message, exitCode } = explain(error)
+    await trace.end({ report: null, error: message, exitCode }, display.note)
+    throw error
+  })
   return async () => {
     printRun(result, { company: settings.company, json: options.json, log })
     await publishAfter(context, log, heldFor(options, settings).what)
-    return exitOf(result.report, result.causes)
+    const exitCode = exitOf(result.report, result.causes)
+    await trace.end({ report: result.report, error: result.report.error, exitCode }, text => warn(log, text))
+    return exitCode
   }
 }
 
 /** Most runs find nothing, and need no warehouse for it. */
 async function syncOrLook(request: SyncRequest, context: SyncContext): Promise<RunResult> {
   if (!request.full && !isFiltered(request)) {
-    const quiet = await quietRun(context)
+    const quiet = await context.inStage('look', () => quietRun(context))
     if (quiet !== null) return quiet
   }
   // Loaded only now: DuckDB takes time to load.
@@ -165,8 +178,8 @@ function heldFor(options: Options, { company }: Settings): { what: string; waitS
   return { what: `sync --company ${company}`, waitSeconds: options.wait ?? WAIT_SECONDS }
 }
 
-/** For `status`: a run without a report leaves no other trace. */
-async function leaveTrace({ paths, now, signal }: RunContext, error: unknown): Promise<never> {
+/** For `status`: a run without a report leaves nothing else. */
+async function leaveFailure({ paths, now, signal }: RunContext, error: unknown): Promise<never> {
   // If nothing can be written, the error itself already reports it.
   if (!signal.aborted) await noteFailure(paths, explain(error).message, now()).catch(() => {})
   throw error

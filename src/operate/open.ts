@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import type { ApiSettings, Settings } from '#config/settings.ts'
 import { type Api, type ApiOptions, createApiClient } from '#src/api/client/client.ts'
 import type { Progress, RunContext } from '#src/pipeline/run.ts'
+import { untimed } from '#src/pipeline/stage.ts'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { takeLock } from '#src/platform/lock.ts'
@@ -30,6 +31,7 @@ export function localContext(settings: Settings, listener: Listener, signal: Abo
     newId,
     signal,
     onProgress: progress => listener.progress(progress),
+    inStage: untimed,
     onNote: text => listener.note(text),
     follower: followers(settings, paths),
     sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),

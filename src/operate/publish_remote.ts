@@ -3,7 +3,7 @@ import type { RemotePublished } from '#src/store/remote/publish.ts'
 import { isRemoteBehind } from '#src/store/remote/state.ts'
 import { holdingStore, type Listener } from './open.ts'
 
-type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal'>
+type Publishing = Pick<RunContext, 'paths' | 'settings' | 'now' | 'signal' | 'inStage'>
 
 /**
  * Publishes the latest snapshot to the object store, after a run and without holding the company: the next run
@@ -26,6 +26,6 @@ export async function publishBehind(
     if (!(await isBehind())) return null
     // Loaded only if there is an object store, because it loads a client.
     const { publishLatest } = await import('#src/store/remote/follow.ts')
-    return await publishLatest({ settings: remoteLake, paths, now })
+    return await context.inStage('upload', () => publishLatest({ settings: remoteLake, paths, now }))
   })
 }

@@ -2,6 +2,7 @@ import type { Document, Line } from '#src/store/rawlog/line.ts'
 import type { RawLogWriter } from '#src/store/rawlog/writer.ts'
 import { applySegment } from '#src/store/warehouse/apply.ts'
 import type { Warehouse } from '#src/store/warehouse/warehouse.ts'
+import type { InStage } from './stage.ts'
 
 /**
  * A segment is sealed at the first of these bounds, so a crash loses at most that much. They also bound how
@@ -27,9 +28,9 @@ export type Loader = {
  * applies one segment, the next one fills.
  */
 export function createLoader(
-  options: Warehouse & { log: RawLogWriter; onLoaded: (documents: number) => void },
+  options: Warehouse & { log: RawLogWriter; onLoaded: (documents: number) => void; inStage: InStage },
 ): Loader {
-  const { log, db, rows, projection } = options
+  const { log, db, rows, projection, inStage } = options
   const poisoned: string[] = []
   let applied: Promise<void> = Promise.resolve()
   let waiting = 0
@@ -42,8 +43,10 @@ export function createLoader(
     applied = applied.then(async () => {
       const segment = await sealed
       if (segment) {
-        poisoned.push(...(await applySegment(db, segment, projection)))
-        await rows.relieve()
+        await inStage('load', async () => {
+          poisoned.push(...(await applySegment(db, segment, projection)))
+          await rows.relieve()
+        })
       }
       waiting -= 1
       options.onLoaded(documents)

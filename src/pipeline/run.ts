@@ -26,6 +26,7 @@ import {
 import { leaveIndex } from './leave_index.ts'
 import { createLoader, type Loader } from './load.ts'
 import type { ShownPage } from './shown.ts'
+import type { InStage } from './stage.ts'
 
 /** Progress of a run; `total` is 0 while unknown. */
 export type Progress = {
@@ -47,6 +48,7 @@ export type RunContext = {
   /** Abort it to stop early: what was fetched is sealed, loaded and published. */
   readonly signal: AbortSignal
   readonly onProgress: (progress: Progress) => void
+  readonly inStage: InStage
   /** A sentence for the operator. */
   readonly onNote: (text: string) => void
   readonly follower: Follower
@@ -81,20 +83,15 @@ export async function withRun<T>(
   mode: RunMode,
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
-  const { paths, settings, now, onProgress, sharedLog: outer } = context
-  const begun = newReport(context.runId, mode, now())
-  await makeDirectories(paths, settings.lake)
-  await freshTemporary(paths)
-  await removeUnsealed(paths.raw)
-  const warehouse = await openWarehouse(openOptions(context))
-  const firstNumber = (await sealedSegments(paths.raw)).length + 1
-  const log = new RawLogWriter({ directory: paths.raw, firstNumber, runId: begun.run_id, now, outer })
+  const { paths, onProgress, inStage } = context
+  const begun = newReport(context.runId, mode, context.now())
+  const { warehouse, log } = await inStage('open', () => openFiles(context))
   let loaded = 0
   const onLoaded = (documents: number) => {
     loaded += documents
     onProgress({ stage: 'load', done: loaded, total: 0 })
   }
-  const loader = createLoader({ log, ...warehouse, onLoaded })
+  const loader = createLoader({ log, ...warehouse, onLoaded, inStage })
   try {
     const result = await work({ warehouse, loader, begun })
     await loader.idle()
@@ -108,13 +105,24 @@ export async function withRun<T>(
   }
 }
 
+async function openFiles(context: RunContext): Promise<{ warehouse: Warehouse; log: RawLogWriter }> {
+  const { paths, settings, now, runId, sharedLog: outer } = context
+  await makeDirectories(paths, settings.lake)
+  await freshTemporary(paths)
+  await removeUnsealed(paths.raw)
+  const warehouse = await openWarehouse(openOptions(context))
+  const firstNumber = (await sealedSegments(paths.raw)).length + 1
+  return { warehouse, log: new RawLogWriter({ directory: paths.raw, firstNumber, runId, now, outer }) }
+}
+
 /** For hosts whose disk is empty. A run whose checkpoint fails is over all the same: the next one makes it. */
 async function makeCheckpoint(
-  { sharedLog, now, onNote, signal }: RunContext,
+  { sharedLog, now, onNote, signal, inStage }: RunContext,
   { db }: Warehouse,
 ): Promise<void> {
-  if (signal.aborted) return
-  const failed = await sharedLog?.checkpoint(db, () => db.close(), now())
+  if (signal.aborted || sharedLog === null) return
+  const make = () => sharedLog.checkpoint(db, () => db.close(), now())
+  const failed = await inStage('checkpoint', make, reason => reason)
   if (failed) onNote(`No checkpoint was made. ${failed}`)
 }
 
@@ -134,7 +142,7 @@ export async function finishRun(
   await loader.settle()
   await settleWarehouse(warehouse)
   context.onProgress({ stage: 'publish', done: 0, total: 0 })
-  const published = await publishLake(context, warehouse)
+  const published = await context.inStage('publish', () => publishLake(context, warehouse))
   const { segments } = await rememberRun({ report, causes }, warehouse, context, published)
   if (pages !== null) await leaveIndex(context, warehouse, { report, pages, segments })
   // Last: whatever it does, the run is over.

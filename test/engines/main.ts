@@ -9,13 +9,14 @@ import { testDuckDbFiles } from './duckdb_files.ts'
 import { testKubernetes } from './kubernetes/test_kubernetes.ts'
 import { testLake } from './lake/test_lake.ts'
 import type { Result } from './result.ts'
+import { testTraces } from './traces/test_traces.ts'
 
 const program = new Command('npm run test:engines --')
   .description('Reads everything that is published with other engines, and compares every value.')
   .option('--snapshots <count>', 'publish this many snapshots while a reader reads', wholeNumber(1), 10)
   .option(
     '--heavy',
-    'also read with Trino and Spark, and check the Helm chart: downloads 1.2 GB and builds for ten minutes, once',
+    'also read with Trino and Spark, check the Helm chart and traces: downloads 1.2 GB and builds for ten minutes, once',
   )
   .option('--counts <file>', 'write the number of passed and failed readings as JSON')
   .showHelpAfterError('(add --help for the options)')
@@ -48,7 +49,7 @@ async function end(): Promise<void> {
 
 async function testAll(): Promise<boolean> {
   const counts = { passed: 0, failed: 0 }
-  for (const test of [testDuckDbFiles, ...(options.heavy ? [testKubernetes] : []), testLake])
+  for (const test of [testDuckDbFiles, ...(options.heavy ? [testTraces, testKubernetes] : []), testLake])
     for await (const result of test(servers, directory, options)) {
       show(result)
       counts[result.wrong.length === 0 ? 'passed' : 'failed'] += 1

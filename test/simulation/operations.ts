@@ -5,6 +5,7 @@ import { holdingCompany } from '#src/operate/open.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import { replay } from '#src/operate/replay.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
+import { untimed } from '#src/pipeline/stage.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import { RemoteError } from '#src/store/remote/objects.ts'
@@ -126,6 +127,7 @@ export function contextOf(
     newId,
     signal,
     onProgress: () => {},
+    inStage: untimed,
     onNote: () => {},
     sharedLog: null,
     follower: followers(settings, paths),

@@ -27,6 +27,7 @@ const CITING =
 const NOT_OURS: ReadonlyMap<string, string> = new Map([
   ['config/companies.yaml', 'the operator makes it'],
   ['docker-compose.override.yml', 'the operator makes it'],
+  ['collector.yaml', 'the operator makes it'],
   ['src/metabase/', "it is a folder of Metabase's own repository"],
   ['src/metabase/driver/duckdb.clj', "it is the Metabase driver's"],
   ['resources/metabase-plugin.yaml', "it is the Metabase driver's"],

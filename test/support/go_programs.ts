@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { systemCode } from '#src/platform/errors.ts'
@@ -22,6 +24,20 @@ export async function obtainGoProgram(
   tags: readonly string[] = [],
 ): Promise<string> {
   const name = path.split('/').at(-1) as string
+  return await obtain(name, version, ['-tags', tags.join(), `${path}@${version}`])
+}
+
+/**
+ * The same for a program of this project.
+ * @param directory of its `main.go`, whose `go.mod` and `go.sum` pin what it is built from.
+ */
+export async function buildGoProgram(name: string, directory: string): Promise<string> {
+  const sources = ['main.go', 'go.mod', 'go.sum'].map(file => readFile(join(directory, file)))
+  const digest = createHash('sha256').update(Buffer.concat(await Promise.all(sources)))
+  return await obtain(name, digest.digest('hex').slice(0, 12), ['-mod=readonly', '.'], directory)
+}
+
+async function obtain(name: string, version: string, what: readonly string[], cwd?: string): Promise<string> {
   const directory = join(CACHE, `${name}-${version}`)
   const program = join(directory, name)
   if (existsSync(program)) return program
@@ -30,8 +46,8 @@ export async function obtainGoProgram(
   try {
     await replaceCached(directory, async unfinished => {
       const env = { ...process.env, GOBIN: unfinished, GOFLAGS: '' }
-      const options = { env, timeout: BUILD_TIMEOUT_MS, maxBuffer: 64 << 20 }
-      await promisify(execFile)(go, ['install', '-tags', tags.join(), `${path}@${version}`], options)
+      const options = { env, timeout: BUILD_TIMEOUT_MS, maxBuffer: 64 << 20, ...(cwd ? { cwd } : {}) }
+      await promisify(execFile)(go, ['install', ...what], options)
     })
   } catch (error) {
     throw new Error(`${name} ${version} could not be built: ${reasonOf(error)}.`)

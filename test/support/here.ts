@@ -5,6 +5,7 @@ import { followers } from '#src/operate/followers.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import type { RunContext, RunResult } from '#src/pipeline/run.ts'
+import { untimed } from '#src/pipeline/stage.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'
 import { SharedLog } from '#src/store/shared_log/log.ts'
@@ -66,6 +67,7 @@ export function contextHere(environment: Environment): RunContext {
     newId,
     signal: new AbortController().signal,
     onProgress: () => {},
+    inStage: untimed,
     onNote: () => {},
     sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),
     follower: followers(settings, paths),

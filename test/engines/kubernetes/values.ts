@@ -68,6 +68,11 @@ export const REFUSED: readonly (readonly [what: string, change: Values, message:
   ['a password of Redis', { redis: { url: 'redis://worker:secret@redis' } }, /\/redis\/url/],
   ['a key in a variable', { settings: { API_BASE_URL: 'https://a', API_KEY: 'x' } }, /\/settings/],
   ['a token in a variable', { settings: { API_BASE_URL: 'https://a', ADMIN_TOKEN: 'x' } }, /\/settings/],
+  [
+    'headers of traces in a variable',
+    { settings: { API_BASE_URL: 'https://a', OTEL_EXPORTER_OTLP_HEADERS: 'x=y' } },
+    /\/settings/,
+  ],
   ['a value set twice', { settings: { API_BASE_URL: 'https://a', LOG_URL: 's3://b' } }, /\/settings/],
   ['a key in the companies', { companies: { file: { companies: { acme: { api_key: 'x' } } } } }, /acme/],
   ['a key of a variable', { companies: { file: { companies: { acme: { api_key_env: 'X' } } } } }, /acme/],

@@ -5,6 +5,7 @@ import { createApiClient } from '#src/api/client/client.ts'
 import { followers } from '#src/operate/followers.ts'
 import { holdingCompany } from '#src/operate/open.ts'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
+import { untimed } from '#src/pipeline/stage.ts'
 import { observeSteps } from '#src/platform/durable.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import type { RunReport } from '#src/store/run_report.ts'
@@ -104,6 +105,7 @@ function contextOf(play: HostsPlay, host: Host): RunContext {
     newId,
     signal: new AbortController().signal,
     onProgress: () => {},
+    inStage: untimed,
     onNote: () => {},
     follower: followers(settings, paths),
     sharedLog: settings.remoteLog && new SharedLog(settings.remoteLog, paths),

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLoader, type Loader } from '#src/pipeline/load.ts'
+import { untimed } from '#src/pipeline/stage.ts'
 import { observeSteps } from '#src/platform/durable.ts'
 import { sealedSegments } from '#src/store/rawlog/files.ts'
 import type { Line } from '#src/store/rawlog/line.ts'
@@ -31,6 +32,7 @@ async function openLoader() {
     rows,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: directory },
     onLoaded: documents => loaded.push(documents),
+    inStage: untimed,
   })
   const stored = async () =>
     (await db.rows<{ id: string }>('SELECT edital_id AS id FROM editais ORDER BY ALL')).map(({ id }) => id)
@@ -116,6 +118,7 @@ function openHeldLog(held: Partial<Unsealed>) {
     rows: {} as never,
     projection: { sourceTimezone: TIMEZONE, temporaryDirectory: '/none' },
     onLoaded: () => {},
+    inStage: untimed,
   })
   return { loader, sealing, appended, log }
 }

@@ -1,0 +1,16 @@
+/** A stretch of time, as a collector shows it. */
+export type Span = {
+  readonly name: string
+  /** Milliseconds since 1970, with fractions. */
+  readonly startMs: number
+  readonly endMs: number
+  readonly attributes: Readonly<Record<string, string | number | boolean>>
+  /** Why it failed, as a sentence; null if it did not. */
+  readonly error: string | null
+}
+
+/** A span and those within it. */
+export type Trace = { readonly root: Span; readonly children: readonly Span[] }
+
+/** What the thread that sends a trace gets; it reports why the trace was not sent, or null. */
+export type Shipment = { readonly trace: Trace; readonly service: string }
