@@ -79,7 +79,7 @@ describe('log fold', () => {
     expect((await runShared(['doctor'], environment)).stdout).toContain('No problems found.')
     sandbox.requests.reset()
     await company.syncHere()
-    expect(asked(company, 'analysis')).toEqual([idOf(1)])
+    expect(asked(company, 'analysis')).toEqual([])
     company.world.update(idOf(7), { edital: { objeto: 'Mudou' }, updatedAt: new Date() })
     await company.syncHere()
     expect(asked(company, 'analysis')).toEqual([idOf(7)])
