@@ -42,6 +42,9 @@ export function describeHosts({ machine, settings, takeover, storm, bars }: Host
           ['0.5 % changed, on an empty disk, s', round(takeover.seconds, 1)],
           ['… to its first segment, s', round(takeover.firstSegmentSeconds, 1)],
           ['… the same without a checkpoint, from the log, s', round(takeover.fromLogSeconds, 1)],
+          ['requests to the store: nothing changed', takeover.requests.nothing],
+          ['… 0.5 % changed', takeover.requests.own],
+          ['… 0.5 % changed, on an empty disk', takeover.requests.taken],
           ['size of the log, MB', Math.round(takeover.logBytes / 1e6)],
         ]
       : []),

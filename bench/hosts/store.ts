@@ -3,7 +3,7 @@ import type { ObjectStore } from '#src/store/remote/objects.ts'
 import { openS3 } from '#src/store/remote/s3.ts'
 import { type Store, startStore } from '../lake/store.ts'
 
-export type LogStore = Pick<Store, 'pid' | 'setLatency' | 'close'> & {
+export type LogStore = Pick<Store, 'pid' | 'setLatency' | 'counts' | 'close'> & {
   /** What hosts need to share a log there. */
   readonly settings: Readonly<Record<string, string>>
 }

@@ -20,6 +20,8 @@ export type Takeover = {
   /** To the first sealed segment if there is no checkpoint: the warehouse is rebuilt from the log. */
   readonly fromLogSeconds: number
   readonly logBytes: number
+  /** Requests to the store by a run that finds nothing, one with 0.5 % changed, and that one on an empty disk. */
+  readonly requests: { readonly nothing: number; readonly own: number; readonly taken: number }
 }
 
 const CONCURRENCY = 16
@@ -33,7 +35,7 @@ export async function measureTakeover(
   onStep(`${notices} notices: generating`)
   const apiKey = randomBytes(16).toString('hex')
   const server = await startServer({ companies: [{ notices, seed, apiKey }], latencyMs: 0 })
-  const { settings, setLatency, close } = await startLogStore(join(directory, 'keys'))
+  const { settings, setLatency, counts, close } = await startLogStore(join(directory, 'keys'))
   setLatency(latency)
   const host = async (name: string): Promise<Place> => {
     await mkdir(join(directory, name))
@@ -42,14 +44,24 @@ export async function measureTakeover(
   const [first, second, third] = [await host('first'), await host('second'), await host('third')]
   onStep('the first run')
   const full = await syncOnce(first, ['--full'], { loaded: notices })
+  const counting = async <T>(work: Promise<T>) => {
+    const done = await work
+    return { done, requests: (await counts()).requests }
+  }
+  onStep('nothing changed')
+  await counts()
+  const nothing = await counting(syncOnce(first, [], { loaded: 0 }))
   onStep('0.5 % changed')
-  const own = await syncOnce(first, [], { loaded: await server.change(CHANGED) })
+  const own = await counting(syncOnce(first, [], { loaded: await server.change(CHANGED) }))
   const untilFirst = async (place: Place) => {
     const before = (await segments(settings)).length
-    const run = await syncOnce(place, [], { loaded: await server.change(CHANGED) })
+    await counts()
+    const { done: run, requests } = await counting(
+      syncOnce(place, [], { loaded: await server.change(CHANGED) }),
+    )
     const all = await segments(settings)
     const sealedMs = all[before]?.modified.getTime() ?? Number.NaN
-    return { run, firstSegmentSeconds: (sealedMs - run.startedMs) / 1000, all }
+    return { run, firstSegmentSeconds: (sealedMs - run.startedMs) / 1000, all, requests }
   }
   onStep('0.5 % changed, on an empty disk')
   const taken = await untilFirst(second)
@@ -64,10 +76,11 @@ export async function measureTakeover(
   await server.close()
   return {
     fullSeconds: full.wallSeconds,
-    ownSeconds: own.wallSeconds,
+    ownSeconds: own.done.wallSeconds,
     firstSegmentSeconds: taken.firstSegmentSeconds,
     seconds: taken.run.wallSeconds,
     fromLogSeconds: rebuilt.firstSegmentSeconds,
+    requests: { nothing: nothing.requests, own: own.requests, taken: taken.requests },
     logBytes: rebuilt.all.reduce((sum, { bytes }) => sum + bytes, 0),
   }
 }
