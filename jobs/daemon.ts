@@ -85,10 +85,16 @@ const now = () => new Date()
 
 /** Connects to Redis, and opens what runs, routes and alerts share. */
 function openShared(settings: DaemonSettings, registry: CompanyRegistry, log: Logger): Shared {
-  const { concurrency, webhookUrl, redis } = settings
+  const { concurrency, redis } = settings
   const queues = openQueues(redis, log)
   const slots: Slots = new Set()
-  const alerts = createAlerts({ redis: queues.redis, prefix: redis.prefix, webhookUrl, log, now })
+  const alerts = createAlerts({
+    redis: queues.redis,
+    prefix: redis.prefix,
+    settings: settings.alerts,
+    log,
+    now,
+  })
   return {
     settings,
     registry,

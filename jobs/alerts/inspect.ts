@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
+import type { AlertSettings } from '#config/alerts.ts'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import type { CompanyState } from '#src/store/state.ts'
@@ -38,7 +39,7 @@ const THIS_WORKER = randomUUID()
 
 export type Inspection = {
   readonly settings: {
-    readonly alertAfterPeriods: number
+    readonly alerts: Pick<AlertSettings, 'afterPeriods'>
     readonly redis: Pick<DaemonSettings['redis'], 'prefix'>
   }
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'> &
@@ -225,7 +226,7 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   const { slug, schedule } = company
   // Its ticks come this much after the times of its schedule.
   const now = new Date(inspection.now.getTime() - jitterMs(company, registry.companies.size))
-  const periods = settings.alertAfterPeriods
+  const periods = settings.alerts.afterPeriods
   const { state } = await knownState(
     { redis: inspection.queues.redis, prefix: settings.redis.prefix },
     company,
