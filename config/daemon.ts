@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { type AdminTokenSettings, readAdminTokenSettings } from './admin_tokens.ts'
 import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddress } from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
 import { checkMailSettings } from './mail.ts'
@@ -89,7 +90,7 @@ export const DAEMON_SETTINGS: readonly string[] = [
   ...Object.keys(schema.shape),
   ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'REDIS_CA_FILE', 'COMPANIES_FILE'],
   ...['REDIS_SENTINEL_PASSWORD', 'REDIS_SENTINEL_PASSWORD_FILE'],
-  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE'],
+  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ADMIN_TOKENS_FILE'],
   ...ALERT_SECRETS.flatMap(name => [name, `${name}_FILE`]),
 ]
 
@@ -124,8 +125,7 @@ export type DaemonSettings = {
   readonly jobLockMs: number
   readonly serve: ServeSettings
   readonly alerts: AlertSettings
-  /** Null disables everything that requires the token. */
-  readonly adminToken: string | null
+  readonly adminTokens: AdminTokenSettings
 }
 
 export type Schedule = {
@@ -208,20 +208,8 @@ export function readDaemonSettings(environment: Environment): DaemonSettings {
     jobLockMs: values.JOB_LOCK_MS,
     serve: serveSettings(values),
     alerts: alertSettings(values, environment),
-    adminToken: readAdminToken(environment),
+    adminTokens: readAdminTokenSettings(environment),
   }
-}
-
-/** Shorter tokens can be found by trial. */
-const MIN_TOKEN_LENGTH = 16
-
-function readAdminToken(environment: Environment): string | null {
-  const { value, origin } = readSecret(environment, 'ADMIN_TOKEN')
-  if (value === null || value.length >= MIN_TOKEN_LENGTH) return value
-  throw new FatalError(
-    `${origin} has ${value.length} characters. It must have at least ${MIN_TOKEN_LENGTH}, or it can be guessed. Create one with \`openssl rand -hex 16\`.`,
-    EXIT.usage,
-  )
 }
 
 /** When a company's jobs run, and its heartbeat address. Throws FatalError (usage) that names every wrong variable. */

@@ -413,7 +413,7 @@ export function readSecret(
 }
 
 /** The value may be the secret itself instead of the path of its file (invariant I7). */
-function shownPath(path: string): string {
+export function shownPath(path: string): string {
   const directory = dirname(path)
   // For a secret such as /3f9c= the directory is the root, which does not make it a path.
   const isPath = existsSync(path) || (!['.', '/'].includes(directory) && existsSync(directory))

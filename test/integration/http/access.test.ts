@@ -103,7 +103,7 @@ test('after ten wrong tokens an address must wait, whatever it sends; others nee
   // A request without a token is not a guess.
   expect((await fetch(`${url}${STATUS}`)).status).toBe(401)
 
-  const warnings = logged.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Wrong ADMIN_TOKEN')
+  const warnings = logged.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Wrong admin token')
   expect(warnings).toHaveLength(10)
   expect(warnings[0]).toMatchObject({ address: '127.0.0.1', method: 'GET', path: STATUS })
   expect(logged.join('')).toContain('must wait')
