@@ -153,7 +153,9 @@ function startLoops(shared: Shared, { workers, adminTokens, startedAt, stopping 
   void every(REFRESH_MS, followFile({ registry, log }), loop)
   // A request sees a change by itself: this is for the log.
   void every(REFRESH_MS, async () => adminTokens.refresh(), loop)
-  void every(REFRESH_MS, keepSchedules({ queues, registry, log, startedAt }), loop)
+  const keep = keepSchedules({ queues, registry, log, startedAt })
+  // Without a worker that takes ticks, each would look lost. Workers with the right volume keep the schedules.
+  void every(REFRESH_MS, async () => (workers.isHeldBack ? undefined : await keep()), loop)
   void every(INSPECT_MS, () => keepWatch(shared, { workers, startedAt }), loop)
 }
 
@@ -176,6 +178,7 @@ async function keepWatch(
     ...shared,
     startedAt,
     now: new Date(),
+    wrongVolumes: workers.wrongVolumes,
     isActive: slug => [...workers.slots].some(({ company }) => company === slug),
   })
   await shared.alerts.deliver()
