@@ -52,7 +52,11 @@ export function adminOnly(
       if (given !== null) {
         wrongTokens.spend(address)
         onRefused()
-        audit(c, { given, operator: null, result: 'refused', what: 'Wrong admin token' })
+        const what =
+          tokens.problem === null
+            ? 'Wrong admin token'
+            : 'An admin token was refused: its file cannot be used'
+        audit(c, { given, operator, result: 'refused', what })
         if (wrongTokens.waitSeconds(address) > 0)
           log.warn(
             { address },

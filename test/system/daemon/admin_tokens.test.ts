@@ -122,6 +122,9 @@ test('a rotated token works and the old one stops, without a restart; a broken f
   await file.write(`ops-2 full ${NEXT}\n`)
   expect((await ask(NEXT, SYNC, 'POST')).status).toBe(202)
   expect(daemon.lines.filter(({ msg }) => msg === problem)).toHaveLength(1)
+  const unread = daemon.lines.filter(({ msg }) => msg.startsWith('An admin token was refused: its file'))
+  expect(unread).toHaveLength(3)
+  expect(unread[0]).toMatchObject({ level: 'warn', operator: null, path: STATUS, result: 'refused' })
   expect(JSON.stringify(daemon.lines)).not.toMatch(new RegExp(`${FULL}|${NEXT}`))
 })
 

@@ -95,4 +95,5 @@ test('of two workers, the one with the right volume takes all jobs', async () =>
   }
   expect(runsOf(wrong)).toEqual([])
   expect((await readiness(wrong)).status).toBe(503)
+  expect(await wrong.stop()).toBe(0)
 })
