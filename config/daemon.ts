@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { type AdminTokenSettings, readAdminTokenSettings } from './admin_tokens.ts'
+import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddress } from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
 import { checkMailSettings } from './mail.ts'
 import {
@@ -70,21 +72,14 @@ const schema = z.object({
   WORKER_FAIR_SHARE: limit.prefault('10m'),
   JOB_LOCK_MS: wholeNumber(1000, 600_000).default(45_000),
   ...serveShape,
-  ALERT_AFTER_PERIODS: wholeNumber(1, 1000).default(3),
+  ...alertShape,
 })
-
-const webhook = z
-  .string()
-  .refine(
-    text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
-    'must be an http or https address',
-  )
 
 const scheduleSchema = z.object({
   SYNC_CRON: cron.default('*/5 * * * *'),
   SYNC_TIMEZONE: timeZone.default('America/Sao_Paulo'),
   MAINTENANCE_CRON: cron.default('30 3 * * *'),
-  HEARTBEAT_URL: webhook.optional(),
+  HEARTBEAT_URL: webAddress.optional(),
   RUN_TIMEOUT: limit.prefault('2h'),
   RUN_AT_LEAST_EVERY: duration.prefault('1h'),
   REPORT_CRON: cron.optional(),
@@ -95,7 +90,8 @@ export const DAEMON_SETTINGS: readonly string[] = [
   ...Object.keys(schema.shape),
   ...['REDIS_PASSWORD', 'REDIS_PASSWORD_FILE', 'REDIS_CA_FILE', 'COMPANIES_FILE'],
   ...['REDIS_SENTINEL_PASSWORD', 'REDIS_SENTINEL_PASSWORD_FILE'],
-  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ALERT_WEBHOOK_URL', 'ALERT_WEBHOOK_URL_FILE'],
+  ...['ADMIN_TOKEN', 'ADMIN_TOKEN_FILE', 'ADMIN_TOKENS_FILE'],
+  ...ALERT_SECRETS.flatMap(name => [name, `${name}_FILE`]),
 ]
 
 export type RedisSettings = {
@@ -128,12 +124,8 @@ export type DaemonSettings = {
   /** How long a worker that stopped responding keeps its jobs. */
   readonly jobLockMs: number
   readonly serve: ServeSettings
-  /** A company is stale after this many of its periods without a good run. */
-  readonly alertAfterPeriods: number
-  /** Null disables everything that requires the token. */
-  readonly adminToken: string | null
-  /** May hold a token: it is never logged or stored. */
-  readonly webhookUrl: string | null
+  readonly alerts: AlertSettings
+  readonly adminTokens: AdminTokenSettings
 }
 
 export type Schedule = {
@@ -209,32 +201,15 @@ function readRedisCa({ protocol }: URL, environment: Environment): string | null
 /** Throws FatalError (usage) that names every wrong variable. */
 export function readDaemonSettings(environment: Environment): DaemonSettings {
   const values = parseSettings(schema, environment)
-  const { value: webhookUrl } = readSecret(environment, 'ALERT_WEBHOOK_URL')
-  parseSettings(z.object({ ALERT_WEBHOOK_URL: webhook.optional() }), {
-    ALERT_WEBHOOK_URL: webhookUrl ?? undefined,
-  })
   return {
     redis: redisSettings(values, environment),
     concurrency: values.WORKER_CONCURRENCY,
     fairShareMs: values.WORKER_FAIR_SHARE,
     jobLockMs: values.JOB_LOCK_MS,
     serve: serveSettings(values),
-    alertAfterPeriods: values.ALERT_AFTER_PERIODS,
-    adminToken: readAdminToken(environment),
-    webhookUrl,
+    alerts: alertSettings(values, environment),
+    adminTokens: readAdminTokenSettings(environment),
   }
-}
-
-/** Shorter tokens can be found by trial. */
-const MIN_TOKEN_LENGTH = 16
-
-function readAdminToken(environment: Environment): string | null {
-  const { value, origin } = readSecret(environment, 'ADMIN_TOKEN')
-  if (value === null || value.length >= MIN_TOKEN_LENGTH) return value
-  throw new FatalError(
-    `${origin} has ${value.length} characters. It must have at least ${MIN_TOKEN_LENGTH}, or it can be guessed. Create one with \`openssl rand -hex 16\`.`,
-    EXIT.usage,
-  )
 }
 
 /** When a company's jobs run, and its heartbeat address. Throws FatalError (usage) that names every wrong variable. */

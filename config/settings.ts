@@ -373,7 +373,9 @@ export function parseSettings<T extends z.ZodObject>(schema: T, environment: Env
 
 /** These may hold a password or a token even if they are invalid. */
 const SECRET_SETTINGS: ReadonlySet<string> = new Set([
-  ...['SMTP_URL', 'REDIS_URL', 'ADMIN_TOKEN', 'ALERT_WEBHOOK_URL', 'HEARTBEAT_URL'],
+  ...['SMTP_URL', 'REDIS_URL', 'ADMIN_TOKEN', 'ALERT_WEBHOOK_URL', 'ALERT_SLACK_URL', 'HEARTBEAT_URL'],
+  // Users may put the key into them.
+  ...['ALERT_PAGERDUTY_URL', 'ALERT_OPSGENIE_URL'],
 ])
 
 /** The value of a wrong setting, unless it contains the key or looks as if it did (invariant I7). */
@@ -411,7 +413,7 @@ export function readSecret(
 }
 
 /** The value may be the secret itself instead of the path of its file (invariant I7). */
-function shownPath(path: string): string {
+export function shownPath(path: string): string {
   const directory = dirname(path)
   // For a secret such as /3f9c= the directory is the root, which does not make it a path.
   const isPath = existsSync(path) || (!['.', '/'].includes(directory) && existsSync(directory))

@@ -16,6 +16,7 @@ import { createHeartbeat } from './alerts/heartbeat.ts'
 import { inspect } from './alerts/inspect.ts'
 import { type CompanyRegistry, openCompanyRegistry } from './company_registry.ts'
 import { followFile } from './follow_file.ts'
+import { type AdminTokens, openAdminTokens } from './http/admin_tokens.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttp } from './http/server.ts'
 import { logLibraryLines } from './library_lines.ts'
@@ -63,13 +64,14 @@ async function start(
   const startedAt = new Date()
   const lakeOf = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
   const served = openServed({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
-  const http = await listen(shared, { served, stopping })
+  const adminTokens = openAdminTokens(settings.adminTokens, log)
+  const http = await listen(shared, { served, adminTokens, stopping })
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
-  if (!settings.adminToken) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
+  if (!adminTokens.isOn) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
 
   // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
-  startLoops(shared, { workers, startedAt, stopping })
+  startLoops(shared, { workers, adminTokens, startedAt, stopping })
   return async () => {
     setTimeout(() => process.exit(EXIT.failed), EXIT_WITHIN_MS)
     // Runs may take a while to end. Until then HTTP answers, and clients send their next request elsewhere.
@@ -85,10 +87,16 @@ const now = () => new Date()
 
 /** Connects to Redis, and opens what runs, routes and alerts share. */
 function openShared(settings: DaemonSettings, registry: CompanyRegistry, log: Logger): Shared {
-  const { concurrency, webhookUrl, redis } = settings
+  const { concurrency, redis } = settings
   const queues = openQueues(redis, log)
   const slots: Slots = new Set()
-  const alerts = createAlerts({ redis: queues.redis, prefix: redis.prefix, webhookUrl, log, now })
+  const alerts = createAlerts({
+    redis: queues.redis,
+    prefix: redis.prefix,
+    settings: settings.alerts,
+    log,
+    now,
+  })
   return {
     settings,
     registry,
@@ -104,7 +112,11 @@ function openShared(settings: DaemonSettings, registry: CompanyRegistry, log: Lo
 
 async function listen(
   shared: Shared,
-  { served, stopping }: { served: ServedCompanies | null; stopping: AbortSignal },
+  {
+    served,
+    adminTokens,
+    stopping,
+  }: { served: ServedCompanies | null; adminTokens: AdminTokens; stopping: AbortSignal },
 ): Promise<Listening> {
   const { settings, registry, queues, requests, metrics, log } = shared
   const routes = createHttp({
@@ -112,7 +124,7 @@ async function listen(
     queues,
     metrics,
     log,
-    adminToken: settings.adminToken,
+    adminTokens,
     requestSync: (company, { full }) => requestSync({ queues, requests }, company, { full, restart: false }),
     status: slug => statusOf(slug, shared, stopping),
     report: slug => reportOf(slug, shared, stopping),
@@ -124,18 +136,26 @@ async function listen(
   return http
 }
 
+type Watching = {
+  readonly workers: Workers
+  readonly adminTokens: AdminTokens
+  readonly startedAt: Date
+  readonly stopping: AbortSignal
+}
+
 /** What is checked again and again until the worker stops. */
-function startLoops(
-  shared: Shared,
-  { workers, startedAt, stopping }: { workers: Workers; startedAt: Date; stopping: AbortSignal },
-): void {
+function startLoops(shared: Shared, { workers, adminTokens, startedAt, stopping }: Watching): void {
   const { queues, registry, log } = shared
   const loop = {
     signal: stopping,
     onError: (error: unknown) => (isOfRedis(error) ? queues.note(error) : log.error(explain(error).message)),
   }
   void every(REFRESH_MS, followFile({ registry, log }), loop)
-  void every(REFRESH_MS, keepSchedules({ queues, registry, log, startedAt }), loop)
+  // A request sees a change by itself: this is for the log.
+  void every(REFRESH_MS, async () => adminTokens.refresh(), loop)
+  const keep = keepSchedules({ queues, registry, log, startedAt })
+  // Without a worker that takes ticks, each would look lost. Workers with the right volume keep the schedules.
+  void every(REFRESH_MS, async () => (workers.isHeldBack ? undefined : await keep()), loop)
   void every(INSPECT_MS, () => keepWatch(shared, { workers, startedAt }), loop)
 }
 
@@ -158,6 +178,7 @@ async function keepWatch(
     ...shared,
     startedAt,
     now: new Date(),
+    wrongVolumes: workers.wrongVolumes,
     isActive: slug => [...workers.slots].some(({ company }) => company === slug),
   })
   await shared.alerts.deliver()

@@ -1,7 +1,10 @@
 import { makeDirectories } from '#src/store/company.ts'
-import { directoryId } from '#src/store/directory_id.ts'
+import { directoryId, knownDirectoryId } from '#src/store/directory_id.ts'
 import type { Company } from './company_registry.ts'
 import type { Queues } from './queue.ts'
+
+/** Companies that are looked up at a time; usually the first one that Redis knows decides. */
+const LOOKED_UP = 32
 
 /** Instead of a directory's id. */
 const SHARED = 'shared'
@@ -17,7 +20,7 @@ export async function checkDirectory(
   { slug, paths, settings }: Company,
 ): Promise<string | null> {
   await makeDirectories(paths, settings.lake)
-  const key = `${prefix}:directories`
+  const key = keyOf(prefix)
   // A worker without LOG_URL finds it, and is refused: it would write to a log of its own.
   if (settings.remoteLog !== null) {
     if ((await redis.hget(key, slug)) !== SHARED) await redis.hset(key, slug, SHARED)
@@ -30,4 +33,72 @@ export async function checkDirectory(
   if (known === SHARED)
     return `${slug} is refused: other workers of this Redis share its raw log in an object store, and LOG_URL is not set here. Set it as they do. If you moved the log back to this disk on purpose, stop those workers, and run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
   return `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis use for it (id ${known}). Mount their volume at DATA_DIR. If you moved or recreated the data on purpose, run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
+}
+
+/** What this worker sees of the volumes that its companies are on. */
+export type Volumes = {
+  /** One sentence for each DATA_DIR that is not the one that Redis knows. */
+  readonly problems: readonly string[]
+  /** Whether all are wrong, so that this worker can take no job at all. */
+  readonly areAllWrong: boolean
+}
+
+/**
+ * Whether each DATA_DIR is the volume that the workers of this Redis use. It is not if none of its companies has the
+ * directory that Redis knows: then another volume is mounted, or none. Creates and records nothing, so that a worker
+ * can check before it takes a job.
+ */
+export async function checkVolumes(
+  queues: Pick<Queues, 'redis' | 'prefix'>,
+  companies: Iterable<Company>,
+): Promise<Volumes> {
+  const volumes = Map.groupBy(companies, ({ settings }) => settings.dataDir)
+  const found = await Promise.all(
+    [...volumes].map(([dataDir, mounted]) => wrongVolume(queues, { dataDir, mounted })),
+  )
+  const problems = found.filter(problem => problem !== null)
+  return { problems, areAllWrong: problems.length > 0 && problems.length === found.length }
+}
+
+/** Null if it is the right volume, or if Redis knows none of its companies yet. */
+async function wrongVolume(
+  { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
+  { dataDir, mounted }: { dataDir: string; mounted: readonly Company[] },
+): Promise<string | null> {
+  // With a shared log, any directory is right.
+  if (mounted.some(({ settings }) => settings.remoteLog !== null)) return null
+  const key = keyOf(prefix)
+  let problem: string | null = null
+  for (let at = 0; at < mounted.length; at += LOOKED_UP) {
+    const companies = mounted.slice(at, at + LOOKED_UP)
+    const known = await redis.hmget(key, ...companies.map(({ slug }) => slug))
+    for (const [index, { slug, paths }] of companies.entries()) {
+      const id = known[index] ?? null
+      if (id === null) continue
+      const own = await knownDirectoryId(paths.id).catch(() => null)
+      if (own === id) return null
+      problem ??= describeWrong({ dataDir, slug, own, id, key })
+    }
+  }
+  return problem
+}
+
+type Wrong = {
+  readonly dataDir: string
+  readonly slug: string
+  /** The id of the company's directory here; null if it cannot be read. */
+  readonly own: string | null
+  /** What Redis knows instead. */
+  readonly id: string
+  readonly key: string
+}
+
+function describeWrong({ dataDir, slug, own, id, key }: Wrong): string {
+  return id === SHARED
+    ? `${dataDir} is not used by the workers of this Redis, because they share the raw log of ${slug} in an object store and LOG_URL is not set here, so this worker takes no jobs of its companies: set LOG_URL as they do, or, if you moved the log back to this disk on purpose, stop those workers and run \`redis-cli DEL ${key}\` against REDIS_URL.`
+    : `${dataDir} is not the volume that the workers of this Redis use (${slug} has ${own === null ? 'no readable id' : `the id ${own}`} here, and the id ${id} there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`redis-cli DEL ${key}\` against REDIS_URL.`
+}
+
+function keyOf(prefix: string): string {
+  return `${prefix}:directories`
 }

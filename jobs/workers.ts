@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import { leaveTrace } from './failures.ts'
+import { createGate, type Gate } from './gate.ts'
 import { jitterMs } from './jitter.ts'
 import { createJobLocks } from './job_locks.ts'
 import { lookFirst } from './looks.ts'
@@ -19,8 +20,6 @@ const TICKS_AT_A_TIME = 16
 const TICK_AGAIN_MS = 500
 /** A job fails if workers died this often while running it; the next tick requests another. */
 const MAX_DEATHS = 5
-/** A Redis that refused commands is checked this often; BullMQ itself would retry at once, forever. */
-const REFUSED_PAUSE_MS = 1000
 /** After a failure, a worker asks for its next job again. */
 const RETRY_MS = 1000
 const DIED_TOO_OFTEN = `${MAX_DEATHS} workers died during this run, or did not respond for JOB_LOCK_MS. See their logs for the cause. The next run continues from what is stored.`
@@ -30,7 +29,7 @@ const AWAY_LOOKS = 3
 const IDLE_LOOKS = 10
 const LOOK_MS = 500
 
-export type Workers = {
+export type Workers = Pick<Gate, 'wrongVolumes' | 'isHeldBack'> & {
   /** Takes no more jobs, and ends those under way early. */
   stop(): Promise<void>
   /** The runs under way here. */
@@ -43,6 +42,7 @@ export function startWorkers(shared: Shared): Workers {
   const { slots } = shared
   const locks = createJobLocks(queues, settings.jobLockMs)
   const stopping = new AbortController()
+  const gate = createGate(shared, stopping.signal)
   const options = {
     connection: queues.redis,
     prefix: queues.prefix,
@@ -50,32 +50,39 @@ export function startWorkers(shared: Shared): Workers {
     stalledInterval: settings.jobLockMs / 2,
     maxStalledCount: MAX_DEATHS,
     skipVersionCheck: true,
+    // The gate starts them.
+    autorun: false,
     // Instead of 15 s: a tick and its run wait for it one after the other, after Redis is back.
     runRetryDelay: RETRY_MS,
   }
   const ticks = new Worker<JobData>(
     'ticks',
-    (job, token) => tick(job, { shared, token: token as string, signal: stopping.signal }),
+    async (job, token) => {
+      await gate.admit(job, token as string)
+      await tick(job, { shared, token: token as string, signal: stopping.signal })
+    },
     { ...options, concurrency: TICKS_AT_A_TIME },
   )
   const runs = new Worker<JobData>(
     'runs',
     // BullMQ passes a signal only to functions with three parameters, and does not abort it for a job that comes
     // while it closes.
-    (job, token, signal) =>
-      processRun(job, {
+    async (job, token, signal) => {
+      await gate.admit(job, token as string)
+      return await processRun(job, {
         shared,
         locks,
         token: token as string,
         signal: AbortSignal.any([signal as AbortSignal, stopping.signal]),
-      }),
+      })
+    },
     { ...options, concurrency: settings.concurrency },
   )
   for (const worker of [ticks, runs]) {
     worker.on('error', error => {
       // The run continues, and its job may still be kept.
       if (!isLostRenewal(error)) queues.note(error)
-      if (isRefusal(error)) rest(worker, queues, stopping.signal)
+      if (isRefusal(error)) void gate.rest(worker)
     })
   }
   runs.on('lockRenewalFailed', async jobs => {
@@ -94,8 +101,15 @@ export function startWorkers(shared: Shared): Workers {
     signal: stopping.signal,
     onError: queues.note,
   })
+  gate.open([ticks, runs])
   return {
     slots,
+    get wrongVolumes() {
+      return gate.wrongVolumes
+    },
+    get isHeldBack() {
+      return gate.isHeldBack
+    },
     async stop() {
       stopping.abort()
       // Closing waits for the jobs; it does not end them.
@@ -118,15 +132,6 @@ async function endForAll({ data }: Job<JobData>, shared: Shared): Promise<void> 
   const { covers } = await requests.take(data.company)
   const ended = { kind: 'failed', message: DIED_TOO_OFTEN, exitCode: EXIT.failed, cause: null } as const
   await requests.answer(data.company, { ended, covers })
-}
-
-async function rest(worker: Worker, queues: Queues, signal: AbortSignal): Promise<void> {
-  if (worker.isPaused()) return
-  await worker.pause(true)
-  do {
-    await sleep(REFUSED_PAUSE_MS, undefined, { signal }).catch(() => {})
-  } while (!signal.aborted && queues.problem() !== null)
-  if (!signal.aborted) worker.resume()
 }
 
 /** While Redis is away no job can be put back; other workers will find it abandoned. Then wait only for the runs. */

@@ -1,3 +1,5 @@
+import type { ReceiverName, Severity } from '#config/alerts.ts'
+
 /** What can be wrong with a company or with the worker itself; receivers depend on these names. */
 export type AlertName =
   | 'key_refused'
@@ -12,6 +14,22 @@ export type AlertName =
   | 'wrong_directory'
   | 'report_not_mailed'
   | 'store_behind'
+
+/** Critical: data are not mirrored, or may be the wrong ones, until someone acts. As the Prometheus rules have it. */
+export const SEVERITY_OF: Readonly<Record<AlertName, Severity>> = {
+  key_refused: 'critical',
+  run_failed: 'warning',
+  identity_guard: 'critical',
+  quarantine_growing: 'warning',
+  stale: 'warning',
+  disk_low: 'warning',
+  redis_evicts: 'warning',
+  redis_unusable: 'critical',
+  wrong_configuration: 'warning',
+  wrong_directory: 'critical',
+  report_not_mailed: 'warning',
+  store_behind: 'warning',
+}
 
 export type Details = Readonly<Record<string, string | number | boolean | null>>
 
@@ -33,11 +51,23 @@ export type Alert = {
   readonly not_before: string
   readonly message: string
   readonly details: Details
-  /** The state that the receiver knows. Null: no problem; `unknown`: a message was sent but not answered. */
-  readonly told: 'raised' | 'unknown' | null
-  /** The last attempt to send it, and the state that the receiver knew before. */
-  readonly attempt: { readonly token: string; readonly told: Alert['told'] } | null
+  /** What each receiver knows; one that is missing knows of no problem. */
+  readonly told: Readonly<Partial<Record<ReceiverName, Told>>>
 }
+
+/** What a receiver knows of an alert. */
+export type Told = {
+  /** `unknown`: a message was sent but not answered. Null: it knows of no problem. */
+  readonly state: 'raised' | 'unknown' | null
+  /** When it last accepted a message; null if it never did. */
+  readonly at: string | null
+  /** How many messages it accepted since it was well. */
+  readonly count: number
+  /** The last attempt to send one, if it is not over; and what the receiver knew before. */
+  readonly attempt: { readonly token: string; readonly before: Told['state'] } | null
+}
+
+const UNTOLD: Told = { state: null, at: null, count: 0, attempt: null }
 
 export type News = Pick<Alert, 'name' | 'company' | 'message'> & {
   /** Separates several alerts of the same name and company. */
@@ -76,7 +106,8 @@ export function raised(
 ): Alert {
   if (before?.state === 'raised') return before
   const { name, company, details = {} } = news
-  const now = moment.now.toISOString()
+  // If a recovery was not delivered, for that receiver the problem never ended.
+  const isOngoing = Object.values(before?.told ?? {}).some(({ state }) => state === 'raised')
   return {
     name,
     company,
@@ -84,18 +115,15 @@ export function raised(
     details,
     ...changed(news, moment),
     state: 'raised',
-    // If the recovery was not delivered, for the receiver the problem never ended.
-    since: before?.told === 'raised' ? before.since : now,
-    told: before?.told ?? null,
-    attempt: before?.attempt ?? null,
+    since: before && isOngoing ? before.since : moment.now.toISOString(),
+    told: before?.told ?? {},
   }
 }
 
 /** The alert after the problem ended. One that was never delivered is removed without a message. */
 export function cleared(before: Alert | null, news: News, moment: Moment): Alert | null {
   if (before?.state !== 'raised') return before
-  if (before.told === null) return null
-  return { ...before, ...changed(news, moment), state: 'recovered' }
+  return unlessForgotten({ ...before, ...changed(news, moment), state: 'recovered' })
 }
 
 function changed({ message, settleMs = 0 }: News, { id, now }: Moment) {
@@ -107,33 +135,102 @@ function changed({ message, settleMs = 0 }: News, { id, now }: Moment) {
   }
 }
 
-/** Whether the receiver may not know the current state. */
-export function isUntold({ state, told }: Alert): boolean {
-  return state === 'raised' ? told !== 'raised' : told !== null
+/** A recovered alert is kept until all receivers that knew of the problem know that it is over. */
+function unlessForgotten(alert: Alert): Alert | null {
+  const isKnown = Object.values(alert.told).some(({ state }) => state !== null)
+  return alert.state === 'recovered' && !isKnown ? null : alert
+}
+
+/** A receiver, and when it wants to hear of an alert. */
+export type Listener = {
+  readonly to: ReceiverName
+  readonly severities: readonly Severity[]
+  /** A raised alert is repeated after this; 0 for never. */
+  readonly repeatMs: number
+}
+
+/** Whether the receiver must be sent the current state: for the first time, because it changed, or as a repetition. */
+export function isOwed(alert: Alert, { to, severities, repeatMs }: Listener, now: Date): boolean {
+  const { state, at } = toldOf(alert, to)
+  if (Date.parse(alert.not_before) > now.getTime()) return false
+  // Also of a severity that it no longer gets: it must not believe forever that the problem lasts.
+  if (alert.state === 'recovered') return state !== null
+  if (!severities.includes(SEVERITY_OF[alert.name])) return false
+  if (state !== 'raised') return true
+  return repeatMs > 0 && at !== null && now.getTime() - Date.parse(at) >= repeatMs
 }
 
 /** The alert before it is sent: from here on, what the receiver knows is uncertain, even if the sender dies. */
-export function attempted(before: Alert, token: string): Alert {
-  return { ...before, told: 'unknown', attempt: { token, told: before.told } }
+export function attempted(before: Alert, to: ReceiverName, token: string): Alert {
+  const known = toldOf(before, to)
+  return withTold(before, to, { ...known, state: 'unknown', attempt: { token, before: known.state } })
 }
 
-/** The alert after it was sent as `sent`. Meanwhile its state may have changed, or another worker may have sent it. */
-export function settled(before: Alert | null, sent: Alert, outcome: Outcome): Alert | null {
-  const { attempt } = sent
-  if (!before || !attempt || before.attempt?.token !== attempt.token) return before
-  const told = knownAfter(outcome, { state: sent.state, told: attempt.told })
-  return before.state === 'recovered' && told === null ? null : { ...before, told, attempt: null }
+/** An attempt to send an alert, and how it ended. */
+export type Sent = {
+  readonly to: ReceiverName
+  /** The alert as it was sent. */
+  readonly alert: Alert
+  readonly outcome: Outcome
+  readonly now: Date
 }
 
-function knownAfter(outcome: Outcome, { state, told }: Pick<Alert, 'state' | 'told'>): Alert['told'] {
-  if (outcome === 'delivered') return state === 'raised' ? 'raised' : null
-  return outcome === 'unanswered' ? 'unknown' : told
+/** The alert after it was sent. Meanwhile its state may have changed, or another worker may have sent it. */
+export function settled(before: Alert | null, { to, alert, outcome, now }: Sent): Alert | null {
+  const { attempt, at, count } = toldOf(alert, to)
+  if (!before || !attempt || toldOf(before, to).attempt?.token !== attempt.token) return before
+  if (outcome !== 'delivered') {
+    const state = outcome === 'unanswered' ? 'unknown' : attempt.before
+    return unlessForgotten(withTold(before, to, { state, at, count, attempt: null }))
+  }
+  const told =
+    alert.state === 'raised'
+      ? ({ state: 'raised', at: now.toISOString(), count: count + 1, attempt: null } as const)
+      : UNTOLD
+  return unlessForgotten(withTold(before, to, told))
 }
 
-/** What the webhook receives, as JSON. */
-export function messageOf({ id, at, company, name, state, message, since, details }: Alert) {
+function toldOf({ told }: Alert, to: ReceiverName): Told {
+  return told[to] ?? UNTOLD
+}
+
+function withTold(alert: Alert, to: ReceiverName, told: Told): Alert {
+  return { ...alert, told: { ...alert.told, [to]: told } }
+}
+
+/** An alert as it was stored before there were several receivers. */
+type OldAlert = Omit<Alert, 'told'> & { readonly told: Told['state']; readonly attempt?: unknown }
+
+/** The text of an alert in Redis, which a worker of an older version may have written. */
+export function readAlert(text: string): Alert {
+  const alert = JSON.parse(text) as Alert | OldAlert
+  if (typeof alert.told === 'object' && alert.told !== null) return alert as Alert
+  const { told, attempt: _, ...rest } = alert as OldAlert
+  if (told === null) return { ...rest, told: {} }
+  return { ...rest, told: { webhook: { state: told, at: rest.at, count: 1, attempt: null } } }
+}
+
+export type Message = ReturnType<typeof messageOf>
+
+/** What a receiver gets, as JSON: the webhook as it is, the others in their own forms. */
+export function messageOf(alert: Alert, to: ReceiverName) {
+  const { id, at, company, name, state, message, since, details } = alert
   const about = company === null ? '' : `${company}: `
-  // `text` is what Slack and similar receivers show.
-  const text = `[editais-sync] ${about}${message}`
-  return { id, at, company, alert: name, state, message, since, details, text }
+  // How often it was sent before, so that a receiver that skips known ids takes a repetition.
+  const repeated = state === 'raised' ? toldOf(alert, to).count : 0
+  const still = repeated > 0 ? `Still, since ${since}: ` : ''
+  return {
+    id: repeated > 0 ? `${id}.${repeated}` : id,
+    at,
+    company,
+    alert: name,
+    severity: SEVERITY_OF[name],
+    state,
+    message,
+    since,
+    repeated,
+    details,
+    // What Slack and similar receivers show.
+    text: `[editais-sync] ${about}${still}${message}`,
+  }
 }

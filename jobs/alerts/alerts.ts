@@ -1,18 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import type { AlertSettings } from '#config/alerts.ts'
 import {
   type Alert,
   attempted,
   cleared,
   type Details,
-  isUntold,
-  messageOf,
+  isOwed,
+  type Listener,
   type News,
   raised,
+  SEVERITY_OF,
   settled,
 } from './alert.ts'
 import { type Outbox, openOutbox } from './outbox.ts'
+import { type Receiver, receiverOf } from './receivers.ts'
 import { openSpareOutbox } from './spare_outbox.ts'
 import { type Answer, post } from './webhook.ts'
 
@@ -21,9 +24,10 @@ const FIRST_DELAY_MS = 30_000
 const MAX_DELAY_MS = 15 * 60_000
 
 /**
- * The current alerts, in Redis, and the webhook, which gets one message when an alert is raised and one when it
- * recovers. All workers share the alerts: raising a raised one, or clearing one that is not raised, changes nothing,
- * and if several workers deliver, one sends. Without Redis each worker continues on its own.
+ * The current alerts, in Redis, and their receivers. Each gets one message when an alert of its severities is raised,
+ * one when it recovers, and repetitions in between. All workers share the alerts: raising a raised one, or clearing one
+ * that is not raised, changes nothing, and if several workers deliver, one sends. Without Redis each worker continues on
+ * its own.
  */
 export type Alerts = {
   /** Raises an alert. @returns whether that is new. */
@@ -34,29 +38,37 @@ export type Alerts = {
   active(): Promise<Alert[]>
   /** Removes, without a message, all alerts about a company or a subject (such as a directory) that is gone. */
   forget(what: string): Promise<void>
-  /** Sends what is not delivered yet. If the webhook fails, this does not throw, and a later call retries. */
+  /** Sends what is not delivered yet. If a receiver fails, this does not throw, and a later call retries. */
   deliver(): Promise<void>
 }
 
 export type AlertsOptions = {
   readonly redis: Redis
   readonly prefix: string
-  /** May hold a token: only its host is ever shown. Null: alerts are kept and logged, but not sent. */
-  readonly webhookUrl: string | null
+  /** Without a route, alerts are kept and logged, but not sent. */
+  readonly settings: Pick<AlertSettings, 'routes' | 'repeatMs'>
   readonly log: Logger
   readonly now: () => Date
   readonly timeoutMs?: number
 }
 
 export function createAlerts(options: AlertsOptions): Alerts {
-  const { redis, prefix, webhookUrl, log, now } = options
+  const { redis, prefix, settings, log, now } = options
   const outbox = openSpareOutbox(redis, openOutbox(redis, prefix))
-  const deliver = webhookUrl === null ? async () => {} : createDelivery({ ...options, webhookUrl, outbox })
+  const deliveries = settings.routes.map(route =>
+    createDelivery({ ...options, outbox, receiver: receiverOf(route, prefix), repeatMs: settings.repeatMs }),
+  )
   const moment = () => ({ id: randomUUID(), now: now() })
   const active = async () => (await outbox.all()).filter(({ state }) => state === 'raised')
   return {
     active,
-    deliver,
+    async deliver() {
+      if (deliveries.length === 0) return
+      const all = await outbox.all()
+      // Side by side: a receiver that does not answer must not hold up the others.
+      const ended = await Promise.allSettled(deliveries.map(deliver => deliver(all)))
+      for (const delivery of ended) if (delivery.status === 'rejected') throw delivery.reason
+    },
     async raise(news) {
       const at = moment()
       const { before, after } = await outbox.change(news, known => raised(known, news, at))
@@ -79,15 +91,19 @@ export function createAlerts(options: AlertsOptions): Alerts {
 }
 
 function about({ name, company }: News) {
-  return { alert: name, ...(company === null ? {} : { company }) }
+  return { alert: name, severity: SEVERITY_OF[name], ...(company === null ? {} : { company }) }
 }
 
-type Delivery = AlertsOptions & { readonly webhookUrl: string; readonly outbox: Outbox }
+type Delivery = AlertsOptions & {
+  readonly outbox: Outbox
+  readonly receiver: Receiver
+  readonly repeatMs: number
+}
 
-/** Remembers which messages failed, and whether the webhook does. */
-function createDelivery(options: Delivery): () => Promise<void> {
-  const { webhookUrl, outbox, log, now } = options
-  const { host } = new URL(webhookUrl)
+/** Remembers which messages failed, and whether the receiver does. */
+function createDelivery(options: Delivery): (all: readonly Alert[]) => Promise<void> {
+  const { receiver, log, now } = options
+  const { title, settings } = receiver
   const delays = new Map<string, { readonly ms: number; readonly untilMs: number }>()
   let failing = false
 
@@ -97,60 +113,64 @@ function createDelivery(options: Delivery): () => Promise<void> {
   }
 
   function observe(ok: boolean, result: string): void {
-    if (!ok && !failing) {
-      log.error(
-        `The alert webhook at ${host} ${result}. Check ALERT_WEBHOOK_URL. Alerts are kept and sent later.`,
-      )
-    }
-    if (ok && failing) log.info(`The alert webhook at ${host} accepts alerts again.`)
+    if (!ok && !failing) log.error(`${title} ${result}. Check ${settings}. Alerts are kept and sent later.`)
+    if (ok && failing) log.info(`${title} accepts alerts again.`)
     failing = !ok
   }
 
-  return async function deliver() {
-    const pending = (await outbox.all()).filter(isUntold)
+  return async function deliver(all) {
+    const pending = all.filter(alert => isOwed(alert, listenerOf(options), now()))
     forgetDelays(delays, pending)
-    const due = pending.filter(alert => isDue(alert, { delays, now: now() })).sort(byTime)
+    const due = pending.filter(({ id }) => (delays.get(id)?.untilMs ?? 0) <= now().getTime()).sort(byTime)
     for (const [index, alert] of due.entries()) {
       const answer = await send(alert, options)
       if (!answer) continue
       observe(answer.outcome === 'delivered', answer.said)
-      if (answer.outcome === 'delivered') continue
+      if (answer.outcome === 'delivered') {
+        delays.delete(alert.id)
+        continue
+      }
       postpone(alert)
       if (answer.outcome === 'refused') continue
-      // A webhook that does not answer would not answer the others either.
+      // A receiver that does not answer would not answer the others either.
       for (const other of due.slice(index + 1)) postpone(other)
       return
     }
   }
 }
 
-/** @returns null if it no longer needs to be sent, or another worker sends it. */
-async function send(alert: Alert, { webhookUrl, outbox, timeoutMs }: Delivery): Promise<Answer | null> {
-  const token = randomUUID()
-  if (!(await outbox.claim(alert, token))) return null
-  try {
-    const { after: sent } = await outbox.change(alert, known =>
-      known && known.id === alert.id && isUntold(known) ? attempted(known, token) : known,
-    )
-    if (sent?.attempt?.token !== token) return null
-    const answer = await post(webhookUrl, messageOf(sent), timeoutMs)
-    await outbox.change(alert, known => settled(known, sent, answer.outcome))
-    return answer
-  } finally {
-    await outbox.release(alert, token)
-  }
+function listenerOf({ receiver: { to, severities }, repeatMs }: Delivery): Listener {
+  return { to, severities, repeatMs }
 }
 
-type Delays = ReadonlyMap<string, { readonly untilMs: number }>
-
-function isDue({ id, not_before }: Alert, { delays, now }: { delays: Delays; now: Date }): boolean {
-  return Date.parse(not_before) <= now.getTime() && (delays.get(id)?.untilMs ?? 0) <= now.getTime()
+/** @returns null if it no longer needs to be sent, or another worker sends it. */
+async function send(alert: Alert, options: Delivery): Promise<Answer | null> {
+  const { receiver, outbox, now, timeoutMs } = options
+  const { to } = receiver
+  const token = randomUUID()
+  if (!(await outbox.claim({ alert, to }, token))) return null
+  try {
+    const { after: sent } = await outbox.change(alert, known =>
+      known?.id === alert.id && isOwed(known, listenerOf(options), now())
+        ? attempted(known, to, token)
+        : known,
+    )
+    if (sent?.told[to]?.attempt?.token !== token) return null
+    const { url, headers, body } = receiver.deliveryOf(sent)
+    const answer = await post(url, body, { headers, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+    const { outcome } = answer
+    await outbox.change(alert, known => settled(known, { to, alert: sent, outcome, now: now() }))
+    return answer
+  } finally {
+    await outbox.release({ alert, to }, token)
+  }
 }
 
 function byTime(a: Alert, b: Alert): number {
   return Date.parse(a.at) - Date.parse(b.at)
 }
 
+/** Times of what is not pending now: it was delivered, or is not raised any more. */
 function forgetDelays(delays: Map<string, unknown>, pending: readonly Alert[]): void {
   const ids = new Set(pending.map(({ id }) => id))
   for (const id of delays.keys()) if (!ids.has(id)) delays.delete(id)

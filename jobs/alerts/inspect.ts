@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
+import type { AlertSettings } from '#config/alerts.ts'
 import type { DaemonSettings, Schedule } from '#config/daemon.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import type { CompanyState } from '#src/store/state.ts'
@@ -38,7 +39,7 @@ const THIS_WORKER = randomUUID()
 
 export type Inspection = {
   readonly settings: {
-    readonly alertAfterPeriods: number
+    readonly alerts: Pick<AlertSettings, 'afterPeriods'>
     readonly redis: Pick<DaemonSettings['redis'], 'prefix'>
   }
   readonly registry: Pick<CompanyRegistry, 'companies' | 'problem' | 'broken'> &
@@ -51,6 +52,8 @@ export type Inspection = {
   readonly now: Date
   /** Whether this worker has a run of the company under way. */
   readonly isActive: (slug: string) => boolean
+  /** One sentence for each volume of this worker that is not the right one. */
+  readonly wrongVolumes?: readonly string[]
   readonly readSpace?: (path: string) => Promise<Space>
   /** Identifies this worker among the others. */
   readonly worker?: string
@@ -76,6 +79,7 @@ export async function inspect(inspection: Inspection): Promise<void> {
     inspectRedis(inspection),
     ...(seen ? [forgetWhatIsGone(inspection, seen), inspectEviction(inspection)] : []),
     inspectConfiguration(inspection),
+    inspectVolumes(inspection),
     ...directories.map(directory => inspectDisk(directory, inspection)),
     inspectAges(companies, { ...inspection, seen: seen ?? NOTHING_SEEN }),
   ]
@@ -118,7 +122,10 @@ async function inspectConfiguration(inspection: Inspection): Promise<void> {
   const { problem, broken } = registry
   const misread: Misread[] = [...(problem === null ? [] : [null]), ...broken.keys()]
   const elsewhere = await inRedis(inspection, () =>
-    noteMisread(queues.redis, settings.redis.prefix, { worker, misread, now }),
+    noteMisread(
+      { redis: queues.redis, prefix: settings.redis.prefix, topic: 'misread' },
+      { worker, misread, now },
+    ),
   )
   if (problem !== null) {
     await alerts.raise({
@@ -149,6 +156,24 @@ async function inspectEntries({
     if (name !== about.name || company === null || registry.broken.has(company)) continue
     if (!registry.companies.has(company) || elsewhere.has(company)) continue
     await alerts.clear({ ...about, company, message: "Its entry in the companies' file is in use again." })
+  }
+}
+
+async function inspectVolumes(inspection: Inspection): Promise<void> {
+  const { alerts, queues, settings, now, worker = THIS_WORKER, wrongVolumes = [] } = inspection
+  const about = { name: 'wrong_directory', company: null, settleMs: SETTLE_MS } as const
+  const misread = wrongVolumes.length > 0 ? [null] : []
+  const anywhere = await inRedis(inspection, () =>
+    noteMisread(
+      { redis: queues.redis, prefix: settings.redis.prefix, topic: 'wrong_volumes' },
+      { worker, misread, now },
+    ),
+  )
+  if (wrongVolumes.length > 0) {
+    const message = `A worker has a wrong volume. ${wrongVolumes.join(' ')}`
+    await alerts.raise({ ...about, isLogged: true, message, details: { host: hostname() } })
+  } else if (anywhere?.size === 0) {
+    await alerts.clear({ ...about, message: 'All workers have the right volumes again.' })
   }
 }
 
@@ -225,7 +250,7 @@ async function inspectAge(company: Company, inspection: Age): Promise<void> {
   const { slug, schedule } = company
   // Its ticks come this much after the times of its schedule.
   const now = new Date(inspection.now.getTime() - jitterMs(company, registry.companies.size))
-  const periods = settings.alertAfterPeriods
+  const periods = settings.alerts.afterPeriods
   const { state } = await knownState(
     { redis: inspection.queues.redis, prefix: settings.redis.prefix },
     company,

@@ -6,17 +6,19 @@ export type Misread = string | null
 
 type Note = { readonly at: string; readonly misread: readonly Misread[] }
 
+/** Of each worker: what it cannot use of its companies' file, and whether a volume of it is wrong (null). */
+export type Topic = 'misread' | 'wrong_volumes'
+
 /**
- * Records in Redis what this worker cannot use of its file. Each worker may have its own file, and one with a correct
- * file must not clear the alert of another.
+ * Records in Redis what this worker cannot use. Each worker may have its own file and volume, and one with correct ones
+ * must not clear the alert of another.
  * @returns what any worker, including this one, recently could not use.
  */
 export async function noteMisread(
-  redis: Redis,
-  prefix: string,
+  { redis, prefix, topic }: { redis: Redis; prefix: string; topic: Topic },
   { worker, misread, now }: { worker: string; misread: readonly Misread[]; now: Date },
 ): Promise<ReadonlySet<Misread>> {
-  const key = `${prefix}:misread`
+  const key = `${prefix}:${topic}`
   const note: Note = { at: now.toISOString(), misread }
   if (misread.length > 0) await redis.hset(key, worker, JSON.stringify(note))
   const all = new Set<Misread>()

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
-import { type Alert, type AlertName, subjectOf } from './alert.ts'
+import type { ReceiverName } from '#config/alerts.ts'
+import { type Alert, type AlertName, readAlert, subjectOf } from './alert.ts'
 
 /** A worker that dies while sending leaves its claim. This is several times the longest time that sending takes. */
 const CLAIM_MS = 30_000
@@ -16,6 +17,9 @@ const RELEASE = `
 
 export type Key = { readonly name: AlertName; readonly company: string | null; readonly subject?: string }
 
+/** An alert, and a receiver of it. */
+export type Place = { readonly alert: Key; readonly to: ReceiverName }
+
 /** The alerts that all workers share: a hash in Redis. */
 export type Outbox = {
   all(): Promise<Alert[]>
@@ -25,23 +29,23 @@ export type Outbox = {
     next: (before: Alert | null) => Alert | null,
   ): Promise<{ readonly before: Alert | null; readonly after: Alert | null }>
   remove(alerts: readonly Alert[]): Promise<void>
-  /** False if another sender has it; a claim expires if its holder dies. */
-  claim(key: Key, token: string): Promise<boolean>
-  release(key: Key, token: string): Promise<void>
+  /** False if another sender sends it there; a claim expires if its holder dies. */
+  claim(place: Place, token: string): Promise<boolean>
+  release(place: Place, token: string): Promise<void>
 }
 
 export function openOutbox(redis: Redis, prefix: string): Outbox {
   const hash = `${prefix}:alerts`
-  const claimOf = (key: Key) => `${hash}:sending:${fieldOf(key)}`
+  const claimOf = (place: Place) => `${hash}:sending:${placeOf(place)}`
   return {
     async all() {
-      return Object.values(await redis.hgetall(hash)).map(text => JSON.parse(text) as Alert)
+      return Object.values(await redis.hgetall(hash)).map(text => readAlert(text))
     },
     async change(key, next) {
       const field = fieldOf(key)
       for (;;) {
         const known = await redis.hget(hash, field)
-        const before = known === null ? null : (JSON.parse(known) as Alert)
+        const before = known === null ? null : readAlert(known)
         const after = next(before)
         if (after === before) return { before, after }
         const text = after === null ? '' : JSON.stringify(after)
@@ -51,15 +55,19 @@ export function openOutbox(redis: Redis, prefix: string): Outbox {
     async remove(alerts) {
       if (alerts.length > 0) await redis.hdel(hash, ...alerts.map(fieldOf))
     },
-    async claim(key, token) {
-      return (await redis.set(claimOf(key), token, 'PX', CLAIM_MS, 'NX')) !== null
+    async claim(place, token) {
+      return (await redis.set(claimOf(place), token, 'PX', CLAIM_MS, 'NX')) !== null
     },
-    async release(key, token) {
-      await redis.eval(RELEASE, 1, claimOf(key), token)
+    async release(place, token) {
+      await redis.eval(RELEASE, 1, claimOf(place), token)
     },
   }
 }
 
 export function fieldOf(key: Key): string {
   return `${key.name}:${subjectOf(key)}`
+}
+
+export function placeOf({ alert, to }: Place): string {
+  return `${to}:${fieldOf(alert)}`
 }

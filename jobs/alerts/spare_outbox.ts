@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import { isOfRedis } from '../redis_problem.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alert } from './alert.ts'
-import { fieldOf, type Key, type Outbox } from './outbox.ts'
+import { fieldOf, type Key, type Outbox, placeOf } from './outbox.ts'
 
 /** Alerts are raised after a run or by an inspection; neither should wait for long. */
 const REDIS_WITHIN_MS = 5000
@@ -45,15 +45,15 @@ export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
         () => copy.remove(alerts),
       ),
     ...onceAtATime({
-      claim: (key, token) =>
+      claim: (place, token) =>
         either(
-          () => shared.claim(key, token),
+          () => shared.claim(place, token),
           // Without Redis, no other worker could be kept from sending.
           () => true,
         ),
-      release: (key, token) =>
+      release: (place, token) =>
         either(
-          () => shared.release(key, token),
+          () => shared.release(place, token),
           () => {},
         ),
     }),
@@ -125,21 +125,21 @@ function onceAtATime({
 }: Pick<Outbox, 'claim' | 'release'>): Pick<Outbox, 'claim' | 'release'> {
   const sending = new Set<string>()
   return {
-    async claim(key, token) {
-      const field = fieldOf(key)
-      if (sending.has(field)) return false
-      sending.add(field)
+    async claim(place, token) {
+      const name = placeOf(place)
+      if (sending.has(name)) return false
+      sending.add(name)
       let claimed = false
       try {
-        claimed = await claim(key, token)
+        claimed = await claim(place, token)
         return claimed
       } finally {
-        if (!claimed) sending.delete(field)
+        if (!claimed) sending.delete(name)
       }
     },
-    release(key, token) {
-      sending.delete(fieldOf(key))
-      return release(key, token)
+    release(place, token) {
+      sending.delete(placeOf(place))
+      return release(place, token)
     },
   }
 }

@@ -14,10 +14,19 @@ export type Answer = {
   readonly said: string
 }
 
-/** Posts the message as JSON. Never throws, follows no redirect, and ends within the timeout. */
-export async function post(url: string, message: object, timeoutMs = WEBHOOK_TIMEOUT_MS): Promise<Answer> {
-  const headers = { 'content-type': 'application/json' }
-  return await ask(url, { method: 'POST', headers, body: JSON.stringify(message) }, timeoutMs)
+/** Posts the body as JSON. Never throws, follows no redirect, and ends within the timeout. */
+export async function post(
+  url: string,
+  body: object,
+  { headers = {}, timeoutMs = WEBHOOK_TIMEOUT_MS }: PostOptions = {},
+): Promise<Answer> {
+  const all = { ...headers, 'content-type': 'application/json' }
+  return await ask(url, { method: 'POST', headers: all, body: JSON.stringify(body) }, timeoutMs)
+}
+
+type PostOptions = {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
 }
 
 /** Sends a GET request, as a browser would. Never throws, follows no redirect, and ends within the timeout. */

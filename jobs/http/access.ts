@@ -1,5 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
-import type { MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { auth as basicCredentials } from 'hono/utils/basic-auth'
 import type { Logger } from 'pino'
@@ -7,59 +6,126 @@ import { shownPath } from '#src/api/server/shown_path.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/platform/http/allowance.ts'
 import type { HttpBindings } from '#src/platform/http/outgoing.ts'
+import type { AdminTokens, Operator } from './admin_tokens.ts'
 
 type AccessOptions = {
-  readonly log: Pick<Logger, 'warn'>
+  readonly log: Pick<Logger, 'info' | 'warn'>
   readonly onRefused: () => void
 }
 
+/** What became of a request that is in the audit log: `failed` is one that was allowed and did not succeed. */
+type Result = 'accepted' | 'refused' | 'failed'
+
+type RequestContext = Context<{ Bindings: Partial<HttpBindings> }>
+
 /**
- * Accepts requests with the token: as `Authorization: Bearer`, or as the password of any user, which a browser can
- * prompt for. Rejects all if no token is configured. After ten wrong tokens an address must wait before another one is
- * compared: people choose tokens, and some can be guessed.
+ * Accepts requests with a token: as `Authorization: Bearer`, or as the password of any user, which a browser can
+ * prompt for. A token that may only read gets 403 for a request that changes something. Rejects all if no token is
+ * configured. After ten wrong tokens an address must wait before another one is compared: people choose tokens, and
+ * some can be guessed.
+ *
+ * The audit log has a line for each request that changes something, and for each token that is refused: whose token
+ * (`operator`), what, from where and with which result.
  */
 export function adminOnly(
-  adminToken: string | null,
+  tokens: AdminTokens,
   { log, onRefused }: AccessOptions,
 ): MiddlewareHandler<{ Bindings: Partial<HttpBindings> }> {
-  const expected = adminToken ? digest(adminToken) : null
   const wrongTokens = createAllowance(WRONG_CREDENTIALS)
+  const audit = createAudit(log)
   return async (c, next) => {
-    if (!expected) {
+    if (!tokens.isOn) {
       throw new HTTPException(403, {
-        message: 'ADMIN_TOKEN is not set, so this is off. Set ADMIN_TOKEN or ADMIN_TOKEN_FILE, then restart.',
+        message:
+          'ADMIN_TOKEN is not set, so this is off. Set ADMIN_TOKEN_FILE or ADMIN_TOKENS_FILE, then restart.',
       })
     }
     const given = tokenOf(c.req.raw)
-    const address = c.env?.outgoing?.exchange?.address ?? ''
+    const address = addressOf(c)
     const seconds = given === null ? 0 : wrongTokens.waitSeconds(address)
     if (seconds > 0) {
       onRefused()
       throw new Refusal(429, `Too many wrong tokens from ${address}. Try again in ${seconds} s.`, seconds)
     }
-    if (given === null || !timingSafeEqual(digest(given), expected)) {
+    const operator = given === null ? null : tokens.find(given)
+    if (operator === null) {
       if (given !== null) {
         wrongTokens.spend(address)
         onRefused()
-        log.warn({ address, method: c.req.method, path: shownPath(c.req.path, [given]) }, 'Wrong ADMIN_TOKEN')
+        const what =
+          tokens.problem === null
+            ? 'Wrong admin token'
+            : 'An admin token was refused: its file cannot be used'
+        audit(c, { given, operator, result: 'refused', what })
         if (wrongTokens.waitSeconds(address) > 0)
           log.warn(
             { address },
-            'Too many wrong ADMIN_TOKENs: this address must wait before each further attempt',
+            'Too many wrong admin tokens: this address must wait before each further attempt',
           )
       }
-      c.header('WWW-Authenticate', 'Basic realm="editais-sync: ADMIN_TOKEN is the password", charset="UTF-8"')
-      throw new HTTPException(401, {
-        message: `${given === null ? 'This needs a token' : 'The token is wrong'}. Send the worker's ADMIN_TOKEN as a bearer token, or as the password of any user.`,
+      throw refusalOf(c, { given, tokens })
+    }
+    const changes = isChange(c)
+    if (changes && !operator.mayChange) {
+      audit(c, { given, operator, result: 'refused', what: 'A token that may only read was used to write' })
+      throw new HTTPException(403, {
+        message: `The token ${operator.name} may only read. Use one with full rights for ${c.req.method}.`,
       })
     }
     await next()
+    const result = resultOf(c.res.status)
+    if (changes || result === 'refused') audit(c, { given, operator, result, what: 'Admin request' })
   }
 }
 
-/** Always of the same length, which a constant-time comparison needs. */
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
+/** Why a request without a valid token is refused. While the file cannot be read, the token may be right. */
+function refusalOf(
+  c: RequestContext,
+  { given, tokens }: { given: string | null; tokens: AdminTokens },
+): Error {
+  if (given !== null && tokens.problem !== null) {
+    return new Refusal(503, "The admin tokens cannot be read at the moment. The worker's log says why.", 2)
+  }
+  c.header('WWW-Authenticate', 'Basic realm="editais-sync: an admin token is the password", charset="UTF-8"')
+  return new HTTPException(401, {
+    message: `${given === null ? 'This needs a token' : 'The token is wrong'}. Send an admin token of the worker (ADMIN_TOKEN) as a bearer token, or as the password of any user.`,
+  })
+}
+
+type Audited = {
+  /** Never logged: it is also removed from the path. */
+  readonly given: string | null
+  readonly operator: Operator | null
+  readonly result: Result
+  readonly what: string
+}
+
+function createAudit(log: AccessOptions['log']): (c: RequestContext, audited: Audited) => void {
+  return (c, { given, operator, result, what }) => {
+    const line = {
+      audit: 'admin',
+      operator: operator?.name ?? null,
+      address: addressOf(c),
+      method: c.req.method,
+      path: shownPath(c.req.path, [given ?? undefined]),
+      result,
+    }
+    if (result === 'accepted') log.info(line, what)
+    else log.warn(line, what)
+  }
+}
+
+function resultOf(status: number): Result {
+  if (status < 400) return 'accepted'
+  return [401, 403, 429].includes(status) ? 'refused' : 'failed'
+}
+
+function addressOf(c: RequestContext): string {
+  return c.env?.outgoing?.exchange?.address ?? ''
+}
+
+function isChange({ req }: Pick<Context, 'req'>): boolean {
+  return !['GET', 'HEAD'].includes(req.method)
 }
 
 function tokenOf(request: Request): string | null {
@@ -72,8 +138,7 @@ function tokenOf(request: Request): string | null {
  * request that changes something must come from one of our own pages, or from no page at all.
  */
 export const fromOurOwnPages: MiddlewareHandler = async (c, next) => {
-  const changes = !['GET', 'HEAD'].includes(c.req.method)
-  if (changes && isFromElsewhere(c.req.raw.headers)) {
+  if (isChange(c) && isFromElsewhere(c.req.raw.headers)) {
     throw new HTTPException(403, {
       message: 'This request comes from a page of another site and is refused.',
     })

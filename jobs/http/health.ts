@@ -5,7 +5,8 @@ import type { Queue } from 'bullmq'
 import { counted } from '#src/platform/count.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { redisRefusal } from '#src/platform/redis_refusal.ts'
-import type { CompanyRegistry } from '../company_registry.ts'
+import type { Company, CompanyRegistry } from '../company_registry.ts'
+import { checkVolumes } from '../directory.ts'
 import type { Queues } from '../queue.ts'
 import { probe } from '../redis_probe.ts'
 import { isRefusal } from '../redis_problem.ts'
@@ -37,10 +38,14 @@ type Checked = {
 
 /** Checks everything that a run needs; never throws, and ends within a second or so. */
 export async function checkReadiness({ registry, queues, spaceOf = statfs }: Checked): Promise<Readiness> {
-  const directories = new Set([...registry.companies.values()].map(({ settings }) => settings.dataDir))
+  const companies = [...registry.companies.values()]
+  const directories = new Set(companies.map(({ settings }) => settings.dataDir))
   const checks = {
     redis: await checkRedis(queues),
-    directories: verdict(await Promise.all([...directories].map(path => problemOf(path, spaceOf)))),
+    directories: verdict([
+      ...(await wrongVolumes(queues, companies)),
+      ...(await Promise.all([...directories].map(path => problemOf(path, spaceOf)))),
+    ]),
     configuration: verdict(configurationProblems(registry)),
   }
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
@@ -77,6 +82,18 @@ function configurationProblems({ companies, problem, broken }: Checked['registry
       : null
   const none = 'No company is configured: set API_BASE_URL and API_KEY, or COMPANIES_FILE.'
   return [problem ?? (companies.size > 0 ? null : none), ...shown, more]
+}
+
+/** None while Redis is away: that is a problem of its own. */
+async function wrongVolumes(
+  queues: Checked['queues'],
+  companies: readonly Company[],
+): Promise<readonly string[]> {
+  const check = fromRedis(queues.redis, REDIS_WITHIN_MS, () => checkVolumes(queues, companies))
+  return await check.then(
+    ({ problems }) => problems,
+    () => [],
+  )
 }
 
 async function problemOf(dataDir: string, spaceOf: (path: string) => Promise<Space>): Promise<string | null> {

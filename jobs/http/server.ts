@@ -16,6 +16,7 @@ import { isRefusal } from '../redis_problem.ts'
 import { RefusedRunError } from '../request_sync.ts'
 import { fromRedis, RedisAwayError } from '../within.ts'
 import { adminOnly, fromOurOwnPages } from './access.ts'
+import type { AdminTokens } from './admin_tokens.ts'
 import { createBoard } from './board.ts'
 import { type CompanyRequests, routeCompanies } from './company_routes.ts'
 import { checkReadiness } from './health.ts'
@@ -33,14 +34,13 @@ export type HttpOptions = CompanyRequests &
     readonly metrics: Pick<Metrics, 'render' | 'service'>
     /** The API, served from the latest snapshots. */
     readonly api: ReturnType<typeof createServeRoutes> | null
-    /** Null turns off everything that needs it. */
-    readonly adminToken: string | null
+    readonly adminTokens: AdminTokens
     readonly log: Logger
   }
 
 /** The routes of a worker for operators, container orchestrators and Prometheus. */
 export function createHttp(options: HttpOptions): Service {
-  const { registry, queues, metrics, adminToken, api, log } = options
+  const { registry, queues, metrics, adminTokens, api, log } = options
   const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   const app: Hono = service.pages
   app.onError((error, c) => {
@@ -71,12 +71,12 @@ export function createHttp(options: HttpOptions): Service {
   const tooLarge = () => {
     throw new HTTPException(413, { message: `The body is larger than ${MAX_BODY_BYTES} bytes.` })
   }
-  const access = adminOnly(adminToken, { log, onRefused: () => metrics.service.refused('token') })
+  const access = adminOnly(adminTokens, { log, onRefused: () => metrics.service.refused('token') })
   for (const path of ['/queues/*', '/companies/*']) {
     app.use(path, access, fromOurOwnPages)
     app.use(path, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
   }
-  routeReports(app, { ...options, access, contents: () => contents(adminToken) })
+  routeReports(app, { ...options, access, contents: () => contents(adminTokens) })
   routeBoard(app, queues)
   routeCompanies(app, options)
   return service
@@ -96,7 +96,7 @@ function rethrow(error: Error): never {
   throw error
 }
 
-function contents(adminToken: string | null) {
+function contents({ isOn }: AdminTokens) {
   return {
     'GET /': "the company's report, for a browser; for several companies, a list of reports",
     'GET /healthz': 'whether the worker is alive',
@@ -108,8 +108,8 @@ function contents(adminToken: string | null) {
     'GET /companies/{company}/status': 'the status of the company',
     'GET /companies/{company}/report': "the company's report, for a browser",
     'GET /api/v1/editais': 'the API, served from the latest snapshot; keys: `npm run keys`',
-    token: adminToken
-      ? 'The report, /queues and /companies need ADMIN_TOKEN: as bearer token, or as the password of any user.'
+    token: isOn
+      ? 'The report, /queues and /companies need an admin token: as bearer token, or as the password of any user.'
       : 'The report, /queues and /companies are off: ADMIN_TOKEN is not set.',
   }
 }

@@ -6,7 +6,7 @@ import { systemCode } from '#src/platform/errors.ts'
 
 /** The id of a company's directory, wherever it is mounted. Created once: of two processes at a time, both get the same. */
 export async function directoryId(path: string): Promise<string> {
-  const known = await readId(path)
+  const known = await knownDirectoryId(path)
   if (known) return known
   const temporary = `${path}.${randomUUID()}`
   await writeNew(temporary, `${randomUUID()}\n`)
@@ -18,10 +18,11 @@ export async function directoryId(path: string): Promise<string> {
   } finally {
     await rm(temporary, { force: true })
   }
-  return (await readId(path)) as string
+  return (await knownDirectoryId(path)) as string
 }
 
-async function readId(path: string): Promise<string | null> {
+/** The same without creating it: null if the directory has none yet. */
+export async function knownDirectoryId(path: string): Promise<string | null> {
   refuseStrange(path)
   try {
     return (await readFile(path, 'utf8')).trim()

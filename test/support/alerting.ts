@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
-import { readSchedule } from '#config/daemon.ts'
+import { readDaemonSettings, readSchedule } from '#config/daemon.ts'
 import { readSettings } from '#config/settings.ts'
 import { type Alerts, createAlerts } from '#jobs/alerts/alerts.ts'
 import type { Company } from '#jobs/company_registry.ts'
@@ -32,9 +32,15 @@ export type Alerter = Alerts & {
   readonly lines: Record<string, unknown>[]
 }
 
-export function startAlerter(options: {
+export function startAlerter({
+  webhookUrl,
+  settings = {},
+  ...options
+}: {
   redis: { url: string; prefix: string }
   webhookUrl: string | null
+  /** Other settings of receivers, as in the environment. */
+  settings?: Environment
   now: () => Date
   timeoutMs?: number
 }): Alerter {
@@ -42,7 +48,14 @@ export function startAlerter(options: {
   onTestFinished(() => redis.disconnect())
   const lines: Record<string, unknown>[] = []
   const log = createLogger('trace', {}, { write: line => void lines.push(JSON.parse(line)) })
-  const alerts = createAlerts({ ...options, redis, prefix: options.redis.prefix, log })
+  const alerts = createAlerts({
+    ...options,
+    redis,
+    prefix: options.redis.prefix,
+    settings: readDaemonSettings({ ...(webhookUrl ? { ALERT_WEBHOOK_URL: webhookUrl } : {}), ...settings })
+      .alerts,
+    log,
+  })
   return { ...alerts, redis, lines }
 }
 
@@ -58,7 +71,7 @@ export type Scene = {
   readonly webhook: Webhook
   readonly clock: Clock
   /** Another worker on the same Redis. */
-  worker(options?: { webhookUrl?: string | null; timeoutMs?: number }): Alerter
+  worker(options?: { webhookUrl?: string | null; settings?: Environment; timeoutMs?: number }): Alerter
 }
 
 export async function setUpAlerts(): Promise<Scene> {

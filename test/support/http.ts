@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import pino from 'pino'
 import { expect, onTestFinished } from 'vitest'
 import { type Company, type CompanyRegistry, openCompanyRegistry } from '#jobs/company_registry.ts'
+import { openAdminTokens } from '#jobs/http/admin_tokens.ts'
 import { createMetrics, type Metrics } from '#jobs/http/metrics.ts'
 import { createHttp, type HttpOptions } from '#jobs/http/server.ts'
 import { openQueues, type Queues } from '#jobs/queue.ts'
@@ -37,8 +38,9 @@ export type Worker = {
   configure(slugs: readonly string[]): Promise<void>
 }
 
-type Options = Partial<Pick<HttpOptions, 'adminToken' | 'requestSync' | 'status' | 'report' | 'api'>> & {
+type Options = Partial<Pick<HttpOptions, 'requestSync' | 'status' | 'report' | 'api'>> & {
   readonly redisUrl?: string
+  readonly adminToken?: string | null
   readonly companies?: readonly string[]
   readonly dataDir?: string
   readonly settings?: Environment
@@ -48,6 +50,7 @@ type Options = Partial<Pick<HttpOptions, 'adminToken' | 'requestSync' | 'status'
 export async function serveWorker(options: Options = {}): Promise<Worker> {
   const { url, prefix } = await openRedis()
   const { adminToken = TOKEN, companies = ['acme', 'beta'] } = options
+  const single = adminToken ? { name: 'ADMIN_TOKEN', token: adminToken, mayChange: true } : null
   const directory = await temporaryDirectory()
   const file = join(directory, 'companies.yaml')
   await writeFile(file, companiesYaml(companies))
@@ -67,7 +70,7 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
       registry,
       queues,
       metrics,
-      adminToken,
+      adminTokens: openAdminTokens({ single, file: null }, log),
       log,
       requestSync: (company, { full }) =>
         requestSync({ queues, requests }, company, { full, restart: false }),

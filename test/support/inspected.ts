@@ -35,7 +35,10 @@ export async function startScene(
   const place = options.redis ?? (await openRedis())
   const clock = startClock(options.start ?? '2026-11-21T12:01:00.000Z')
   const webhook = await startWebhook()
-  const alerts = startAlerter({ redis: place, webhookUrl: webhook.url, now: clock })
+  const alerts = startAlerter({
+    ...{ redis: place, webhookUrl: webhook.url, now: clock },
+    settings: { ALERT_REPEAT: '0' },
+  })
   const lines: string[] = []
   const log = createLogger('trace', {}, { write: line => void lines.push(line) })
   const queues = openQueues(place, log)
@@ -63,7 +66,7 @@ export async function startScene(
         startedAt,
         now: clock(),
         isActive: () => false,
-        settings: { alertAfterPeriods: periods, redis: place },
+        settings: { alerts: { afterPeriods: periods }, redis: place },
         registry: { companies, problem: null, broken: new Map() },
         readSpace: async () => ({ blocks: 100, bavail: 50 }),
         ...seen,

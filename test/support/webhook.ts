@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { expect, onTestFinished } from 'vitest'
-import type { AlertName, messageOf } from '#jobs/alerts/alert.ts'
+import type { AlertName, Message } from '#jobs/alerts/alert.ts'
 
-export type Message = ReturnType<typeof messageOf>
+export type { Message }
 
 /** A receiver of alerts. */
 export type Webhook = {

@@ -21,7 +21,7 @@ export type Answered = {
 
 export type ServiceMetrics = {
   answered(answer: Answered): void
-  /** A wrong API key, or a wrong ADMIN_TOKEN. */
+  /** A wrong API key, or a wrong admin token. */
   refused(credential: 'key' | 'token'): void
   /** Sets the source of the connection figures. */
   watch(connections: () => ConnectionFigures): void
@@ -52,7 +52,7 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
   })
   const refused = new Counter({
     name: 'editais_refused_credentials_total',
-    help: `Requests with a wrong API key or ADMIN_TOKEN. ${OWN}`,
+    help: `Requests with a wrong API key or admin token. ${OWN}`,
     labelNames: ['credential'],
     registers,
   })

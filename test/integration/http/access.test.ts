@@ -68,9 +68,12 @@ test.each([
   ['our own page', { 'sec-fetch-site': 'same-origin', origin: 'https://ops.example' }, 202],
   ['the address bar', { 'sec-fetch-site': 'none' }, 202],
 ])('a request from %s gets the right status', async (_, headers, status) => {
-  const { url, queues } = await serveWorker()
+  const { url, queues, logged } = await serveWorker()
   const given = { ...basic('admin', TOKEN), ...headers }
   expect(await askWith(`${url}${SYNC}`, { method: 'POST', headers: given })).toBe(status)
+  const audited = logged.map(line => JSON.parse(line)).filter(({ audit }) => audit === 'admin')
+  const result = status === 202 ? 'accepted' : 'refused'
+  expect(audited).toMatchObject([{ operator: 'ADMIN_TOKEN', method: 'POST', path: SYNC, result }])
   if (status === 202) return
   expect(await queues.runs.count()).toBe(0)
   expect(await askWith(`${url}/queues/api/queues/runs/pause`, { method: 'PUT', headers: given })).toBe(403)
@@ -103,7 +106,7 @@ test('after ten wrong tokens an address must wait, whatever it sends; others nee
   // A request without a token is not a guess.
   expect((await fetch(`${url}${STATUS}`)).status).toBe(401)
 
-  const warnings = logged.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Wrong ADMIN_TOKEN')
+  const warnings = logged.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Wrong admin token')
   expect(warnings).toHaveLength(10)
   expect(warnings[0]).toMatchObject({ address: '127.0.0.1', method: 'GET', path: STATUS })
   expect(logged.join('')).toContain('must wait')

@@ -24,7 +24,7 @@ test('a run can be requested with or without a body', async () => {
     [202, { company: 'acme', full: true, job: '5' }],
   ])
   expect(asked.at(-1)).toEqual({ company: 'acme', full: true })
-  expect(logged.at(-1)).toContain('"company":"acme","job":"5","full":true')
+  expect(logged.at(-2)).toContain('"company":"acme","job":"5","full":true')
   expect(
     (await post(SYNC, '{"full":true}', { 'content-type': 'application/json; charset=utf-8' })).status,
   ).toBe(202)

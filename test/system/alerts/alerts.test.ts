@@ -23,7 +23,10 @@ test('a problem alerts once, and its recovery once', async () => {
   await alerts.deliver()
 
   const since = '2026-11-21T12:00:00.000Z'
-  const shared = { company: 'acme', alert: 'key_refused', since, details: { status: 401 } }
+  const shared = {
+    ...{ company: 'acme', alert: 'key_refused', severity: 'critical', since, repeated: 0 },
+    details: { status: 401 },
+  }
   expect(webhook.messages).toEqual([
     {
       ...shared,
@@ -179,7 +182,7 @@ test('a forgotten company leaves nothing in Redis, even if a message is still be
   waiting[0]?.end()
   await delivered
   expect(await openOutbox(alerts.redis, redis.prefix).all()).toMatchObject([
-    { told: null, message: 'Another time.' },
+    { told: {}, message: 'Another time.' },
   ])
   await alerts.forget('acme')
   expect(await scanAll(redis.url, redis.prefix)).toBe('')

@@ -174,3 +174,33 @@ test('a company that only other workers know so far keeps its alerts', async () 
   }
   expect((await alerts.active()).filter(({ name }) => name === 'key_refused')).toHaveLength(1)
 })
+
+test('a wrong volume raises one critical alert, until each worker has the right one or is gone', async () => {
+  const { clock, look, webhook } = await startScene()
+  const wrong = (worker: string) => ({ worker, wrongVolumes: ['/data is not the volume of the others.'] })
+  const right = (worker: string) => ({ worker, wrongVolumes: [] })
+  expect(await look(wrong('one'))).toEqual([])
+  clock.pass(MINUTE / 2)
+  expect(await look(right('two'))).toEqual(['wrong_directory raised'])
+  expect(webhook.messages[0]).toMatchObject({
+    company: null,
+    severity: 'critical',
+    message: 'A worker has a wrong volume. /data is not the volume of the others.',
+  })
+  for (let time = 0; time < 3; time += 1) {
+    clock.pass(MINUTE / 2)
+    expect(await look(wrong('one'))).toEqual([])
+    expect(await look(right('two'))).toEqual([])
+  }
+  expect(await look(right('one'))).toEqual([])
+  clock.pass(MINUTE / 2)
+  expect(await look(right('two'))).toEqual(['wrong_directory recovered'])
+
+  await look(wrong('three'))
+  clock.pass(MINUTE)
+  expect(await look(right('two'))).toEqual(['wrong_directory raised'])
+  clock.pass(2 * MINUTE)
+  await look(right('two'))
+  clock.pass(MINUTE)
+  expect(await look(right('two'))).toEqual(['wrong_directory recovered'])
+})

@@ -204,7 +204,7 @@ test('if a worker dies while sending, another one sends once the claim has expir
   webhook.answer = (_, response) => void response.end()
   await other.deliver()
   expect(webhook.messages).toHaveLength(1)
-  const claim = `${redis.prefix}:alerts:sending:key_refused:acme`
+  const claim = `${redis.prefix}:alerts:sending:webhook:key_refused:acme`
   expect(await other.redis.pttl(claim)).toBeGreaterThan(10_000)
   await other.redis.del(claim)
   await other.deliver()
@@ -247,7 +247,7 @@ test("the webhook's token is in no Redis value and no log line, whatever happens
   await tryWith((_, response) => void response.end())
   const basic = `Basic ${Buffer.from(`hook:${webhook.token}`).toString('base64')}`
   expect(webhook.requests.at(-1)?.headers.authorization).toBe(basic)
-  expect(await alerts.active()).toMatchObject([{ told: 'raised' }])
+  expect(await alerts.active()).toMatchObject([{ told: { webhook: { state: 'raised' } } }])
   expect(seen.join()).toContain('key_refused')
   expect(`${seen.join()}${JSON.stringify(alerts.lines)}`).not.toMatch(
     new RegExp(`${webhook.token}|${basic.slice(6)}|hooks`),

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { readDaemonSettings } from '#config/daemon.ts'
 import { createAlerts } from '#jobs/alerts/alerts.ts'
 import { inspect } from '#jobs/alerts/inspect.ts'
 import { openQueues } from '#jobs/queue.ts'
@@ -26,7 +27,8 @@ async function startWorker() {
   const queues = openQueues({ url: proxy.url, prefix: redis.prefix, timeoutMs: 500 }, log)
   onTestFinished(() => queues.close())
   await queues.redis.ping()
-  const options = { redis: queues.redis, prefix: redis.prefix, webhookUrl: webhook.url, log, now: clock }
+  const settings = readDaemonSettings({ ALERT_WEBHOOK_URL: webhook.url }).alerts
+  const options = { redis: queues.redis, prefix: redis.prefix, settings, log, now: clock }
   return { proxy, webhook, clock, queues, alerts: createAlerts(options), redis, log }
 }
 
@@ -56,7 +58,7 @@ test('without Redis a new alert is sent once, and alerts that were sent before a
   await expect.poll(() => queues.redis.status, { timeout: 10_000 }).toBe('ready')
   expect(await alerts.raise(boreal)).toBe(false)
   await alerts.deliver()
-  expect(await alerts.active()).toMatchObject([{ company: 'boreal', told: 'raised' }])
+  expect(await alerts.active()).toMatchObject([{ company: 'boreal', told: { webhook: { state: 'raised' } } }])
   expect(received(webhook)).toEqual(sent)
 })
 
@@ -90,7 +92,7 @@ test('an outage of Redis alerts once it lasts, and its end sends the recovery', 
       startedAt: clock(),
       now: clock(),
       isActive: () => false,
-      settings: { alertAfterPeriods: 3, redis: { prefix: redis.prefix } },
+      settings: { alerts: { afterPeriods: 3 }, redis: { prefix: redis.prefix } },
       registry: { companies: new Map(), broken: new Map(), problem: 'companies.yaml is broken.' },
     })
     await alerts.deliver()

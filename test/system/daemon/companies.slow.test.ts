@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { Redis } from 'ioredis'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { RunReport } from '#src/store/run_report.ts'
 import { askedFor, startCompanies } from '#test/support/companies.ts'
 import { DAEMON_TEST, type LogLine, startDaemon, until } from '#test/support/daemon.ts'
@@ -21,7 +22,7 @@ import {
 } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { idOf, notices } from '#test/support/notices.ts'
-import { type Environment, filesBelow, startCommand, temporaryDirectory } from '#test/support/project.ts'
+import { type Environment, startCommand, temporaryDirectory } from '#test/support/project.ts'
 import { asked, expectTruth } from '#test/support/truth.ts'
 import { startWebhook } from '#test/support/webhook.ts'
 
@@ -146,30 +147,33 @@ test('a full run requested during a run follows it, once, even if its worker die
   await expectTruth(company)
 })
 
-test('a worker with another data directory refuses the company, and leaves it to the others', async () => {
-  const { company, environment } = await startAcme(notices(1, TOTAL))
-  const right = await startDaemon(environment)
-  await nextRun(right, 'acme', 0)
-  await untilIdle(right)
-  expect(await right.stop()).toBe(0)
-  company.sandbox.requests.reset()
+test('a company whose directory is another one is refused and left to other workers; the others run', async () => {
+  const companies = await startCompanies(['acme', 'boreal'])
+  const once = { sync_cron: NEVER }
+  await companies.configure({ acme: once, boreal: once })
+  const { REDIS_URL, REDIS_PREFIX } = await redisSettings()
+  const environment = { ...companies.environment, REDIS_URL, REDIS_PREFIX }
+  const redis = new Redis(REDIS_URL)
+  onTestFinished(() => redis.disconnect())
+  const worker = await startDaemon(environment)
+  for (const slug of ['acme', 'boreal']) await nextRun(worker, slug, 0)
+  await untilIdle(worker)
+  const known = await redis.hget(`${REDIS_PREFIX}:directories`, 'acme')
+  await redis.hset(`${REDIS_PREFIX}:directories`, 'acme', 'the-id-of-another-directory')
+  companies.sandbox.requests.reset()
 
-  const elsewhere = await temporaryDirectory()
-  const wrong = await startDaemon({ ...environment, DATA_DIR: elsewhere })
-  await requestSync(wrong, 'acme')
-  const refusal = await wrong.waitFor(({ msg }) => /^acme is refused/.test(msg))
+  await requestSync(worker, 'acme')
+  const refusal = await worker.waitFor(({ msg }) => /^acme is refused/.test(msg))
   expect(refusal).toMatchObject({ level: 'error', company: 'acme' })
-  expect(refusal.msg).toContain(elsewhere)
+  expect(refusal.msg).toContain(`${companies.environment.DATA_DIR}/acme (id ${known}) is not the directory`)
   expect(refusal.msg).toContain('Mount their volume at DATA_DIR')
-  expect(company.sandbox.requests.total).toBe(0)
-  expect([...(await filesBelow(elsewhere)).keys()].filter(path => !path.endsWith('/id'))).toEqual([])
+  await requestSync(worker, 'boreal')
+  expect(await nextRun(worker, 'boreal')).toMatchObject({ status: 'ok', unchanged: 30 })
+  expect(companies.sandbox.requests.recent.filter(({ company }) => company === 'acme')).toEqual([])
 
   // It put the job back, so that a worker with the right directory can take it.
-  await until(async () => (await queuedRuns(wrong)).waiting === 1, { what: 'the job in the queue' })
-  expect(await wrong.stop()).toBe(0)
-  expect(runsOf(wrong)).toEqual([])
-  const again = await startDaemon(environment)
-  expect(await nextRun(again, 'acme', 0)).toMatchObject({ status: 'ok', unchanged: TOTAL })
+  await redis.hset(`${REDIS_PREFIX}:directories`, 'acme', `${known}`)
+  expect(await nextRun(worker, 'acme')).toMatchObject({ status: 'ok', unchanged: 30 })
 })
 
 test("a manual sync and a worker's run wait for each other", async () => {

@@ -7,6 +7,7 @@ import { ADMIN_TOKEN, DAEMON_TEST, type Daemon, startDaemon, until } from '#test
 import { failedJobs, NEVER, redisSettings, requestSync, runsOf } from '#test/support/daemon_runs.ts'
 import { holdAfter } from '#test/support/held.ts'
 import { filesBelow, temporaryDirectory } from '#test/support/project.ts'
+import { OPSGENIE_KEY, PAGERDUTY_KEY, SLACK_PATH, startReceivers } from '#test/support/receivers.ts'
 import { scanAll } from '#test/support/redis.ts'
 import { warehouseTables } from '#test/support/tables.ts'
 import { startWebhook } from '#test/support/webhook.ts'
@@ -15,6 +16,7 @@ vi.setConfig(DAEMON_TEST)
 
 const REFUSED_KEY = 'edk_refused_91c2f7d0'
 const BROKEN_KEY = 'edk_broken_55e0 7ad3'
+const READ_TOKEN = 'tok_read_4e70c1b92a5d'
 const MISPLACED_KEYS = ['edk_in_the_yaml_6f1b', 'edk_in_the_address_0c9e']
 
 /** Synced well; key refused; key repeated by its server in an error; invalid key. */
@@ -29,6 +31,9 @@ async function startWatched() {
   const webhook = await startWebhook()
   const urlFile = join(await temporaryDirectory(), 'webhook')
   await writeFile(urlFile, webhook.url)
+  const receivers = await startReceivers()
+  const tokensFile = join(await temporaryDirectory(), 'tokens')
+  await writeFile(tokensFile, `grafana read ${READ_TOKEN}\n`, { mode: 0o600 })
   const redis = await redisSettings()
   const environment = {
     ...companies.environment,
@@ -37,16 +42,20 @@ async function startWatched() {
     API_TIMEOUT_MS: '60000',
     CEDRO_KEY: companies.keyOf('cedro'),
     ALERT_WEBHOOK_URL_FILE: urlFile,
+    ...receivers.settings,
+    ADMIN_TOKENS_FILE: tokensFile,
     WORKER_CONCURRENCY: '4',
     ALERT_AFTER_PERIODS: '1',
   }
   const secrets = [
     ...SLUGS.map(companies.keyOf),
-    ...[REFUSED_KEY, BROKEN_KEY, ...MISPLACED_KEYS, ADMIN_TOKEN, webhook.token],
+    ...[REFUSED_KEY, BROKEN_KEY, ...MISPLACED_KEYS, ADMIN_TOKEN, READ_TOKEN, webhook.token],
+    ...[PAGERDUTY_KEY, OPSGENIE_KEY, SLACK_PATH.split('/').at(-1) ?? ''],
   ]
   return {
     companies,
     webhook,
+    receivers,
     environment,
     secrets,
     inRedis: () => scanAll(redis.REDIS_URL, redis.REDIS_PREFIX),
@@ -89,7 +98,7 @@ function expectNone(secrets: readonly string[], texts: Readonly<Record<string, s
 }
 
 test("no key or token is in what the worker writes, stores, logs or sends; a run knows only its company's key", async () => {
-  const { companies, webhook, environment, secrets, inRedis } = await startWatched()
+  const { companies, webhook, receivers, environment, secrets, inRedis } = await startWatched()
   const { sandbox } = companies
   const holding = holdAfter(sandbox, 'list', { passing: 0, waiting: 2, company: ['acme', 'cedro'] })
   sandbox.faults.respond = ({ company, kind }) =>
@@ -129,6 +138,11 @@ test("no key or token is in what the worker writes, stores, logs or sends; a run
   await ask('report', '/companies/acme/report')
   await ask('board', '/queues/api/queues?activeQueue=runs&status=failed&page=1&jobsPerPage=20')
   await ask('wrong token', '/companies/acme/status', { headers: { authorization: `Bearer ${ADMIN_TOKEN}x` } })
+  const reading = { headers: { authorization: `Bearer ${READ_TOKEN}` } }
+  await ask('reading', '/companies/acme/status', reading)
+  await ask('writing', '/companies/acme/sync', { method: 'POST', ...reading })
+  expect(answers.reading).toContain('"company":"acme"')
+  expect(answers.writing).toContain('The token grafana may only read')
   expect(answers.status).toContain('"company":"acme"')
   expect(answers.report).toMatch(/^<!doctype html>/i)
   expect(answers.board).toContain('API key refused (401)')
@@ -154,6 +168,8 @@ test("no key or token is in what the worker writes, stores, logs or sends; a run
   // The next worker sends what this one noted.
   await startDaemon(environment)
   await until(() => webhook.messages.some(({ alert }) => alert === 'key_refused'), { what: 'an alert' })
+  await until(() => new Set(receivers.understood.map(({ to }) => to)).size === 3, { what: 'all receivers' })
+  expect(receivers.misunderstood).toEqual([])
   const redis = await inRedis()
   expectSome(['API key refused (401)', 'key_refused:boreal', 'What is ', 'contains white space'], redis)
   expect(await daemon.stop()).toBe(0)
@@ -189,7 +205,7 @@ async function expectOwnKeys(
   )
   expect(of('acme').split('\0')).toContain(`API_KEY_FILE=${companies.keyFile('acme')}`)
   expectNone(secrets, { 'the environment of acme': of('acme') })
-  expect(environments.join()).not.toMatch(/REDIS_|ADMIN_TOKEN|ALERT_WEBHOOK|CEDRO_KEY=|COMPANIES_FILE/)
+  expect(environments.join()).not.toMatch(/REDIS_|ADMIN_TOKEN|ALERT_|CEDRO_KEY=|COMPANIES_FILE/)
 }
 
 /** What `ps` would show of a worker and its runs. */

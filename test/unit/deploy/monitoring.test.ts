@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { DAEMON_SETTINGS } from '#config/daemon.ts'
 import { COMPANY_SETTINGS, KEY_SETTINGS, MAIL_SECRET } from '#config/settings.ts'
+import { SEVERITY_OF } from '#jobs/alerts/alert.ts'
 import { createMetrics, type MetricsOptions } from '#jobs/http/metrics.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
@@ -71,6 +72,25 @@ describe('Alerts', () => {
     const named = rules.flatMap(({ expr }) => [...expr.matchAll(/alert="(\w+)"/g)].map(([, name]) => name))
     expect(named.length).toBeGreaterThan(5)
     expect(named.filter(name => !known.includes(`| '${name}'`))).toEqual([])
+  })
+
+  it('have the severity that the worker gives the same alert', () => {
+    const given: Readonly<Record<string, string>> = SEVERITY_OF
+    const severityOf = (name: string) => rules.find(({ alert }) => alert === name)?.labels.severity
+    const same = rules.flatMap(({ expr, labels }) =>
+      [...expr.matchAll(/alert="(\w+)"/g)].map(([, name = '']) => [name, labels.severity] as const),
+    )
+    // These rules ask for other metrics.
+    const others = {
+      redis_unusable: 'EditaisRedisUnusable',
+      stale: 'EditaisStale',
+      run_failed: 'EditaisRunsFail',
+      wrong_configuration: 'EditaisConfigurationBroken',
+      disk_low: 'EditaisDiskLow',
+      store_behind: 'EditaisObjectStoreBehind',
+    }
+    const all = [...same, ...Object.entries(others).map(([name, rule]) => [name, severityOf(rule)])]
+    expect(Object.fromEntries(all)).toEqual(given)
   })
 
   it('have a severity, and a runbook page of their own with their name', () => {

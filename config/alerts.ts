@@ -1,0 +1,144 @@
+import { z } from 'zod'
+import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { checkKey } from '#src/platform/http/credentials.ts'
+import { duration, type Environment, parseSettings, readSecret, wholeNumber } from './settings.ts'
+
+/** The most urgent first; the words are those of the Prometheus rules. */
+export const SEVERITIES = ['critical', 'warning'] as const
+export type Severity = (typeof SEVERITIES)[number]
+
+/** Where alerts are sent, each in its own form. */
+export const RECEIVERS = ['webhook', 'slack', 'pagerduty', 'opsgenie'] as const
+export type ReceiverName = (typeof RECEIVERS)[number]
+
+/** A receiver and the severities that it gets. */
+export type AlertRoute = { readonly severities: readonly Severity[] } & (
+  | {
+      readonly to: 'webhook' | 'slack'
+      /** May hold a token: it is never logged or stored. */
+      readonly webhookUrl: string
+    }
+  | { readonly to: 'pagerduty' | 'opsgenie'; readonly baseUrl: string; readonly apiKey: string }
+)
+
+export type AlertSettings = {
+  /** A company is stale after this many of its periods without a good run. */
+  readonly afterPeriods: number
+  /** An alert that lasts is sent again after this; 0 for never. */
+  readonly repeatMs: number
+  readonly routes: readonly AlertRoute[]
+}
+
+const MIN_REPEAT_MS = 60_000
+
+const repeat = z
+  .string()
+  .transform(text => (text === '0' ? '0s' : text))
+  .pipe(duration)
+  .refine(ms => ms === 0 || ms >= MIN_REPEAT_MS, 'must be 0 for never, or at least 1m')
+
+const severities = z.string().transform((text, context) => {
+  const list = text.split(',').map(part => part.trim())
+  const found = SEVERITIES.filter(severity => list.includes(severity))
+  if (list.every(one => (SEVERITIES as readonly string[]).includes(one))) return found
+  context.addIssue({ code: 'custom', message: `must be ${SEVERITIES.join(' or ')}, or both with a comma` })
+  return z.NEVER
+})
+
+export const webAddress = z
+  .string()
+  .refine(
+    text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
+    'must be an http or https address',
+  )
+
+/** Without a key or a query, so it can be shown. */
+const apiAddress = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash) {
+    return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+  }
+  context.addIssue({ code: 'custom', message: 'must be an http or https address without a key' })
+  return z.NEVER
+})
+
+export const alertShape = {
+  ALERT_AFTER_PERIODS: wholeNumber(1, 1000).default(3),
+  ALERT_REPEAT: repeat.prefault('12h'),
+  ALERT_WEBHOOK_SEVERITIES: severities.default([...SEVERITIES]),
+  ALERT_SLACK_SEVERITIES: severities.default([...SEVERITIES]),
+  ALERT_PAGERDUTY_URL: apiAddress.default('https://events.pagerduty.com'),
+  ALERT_PAGERDUTY_SEVERITIES: severities.default([...SEVERITIES]),
+  ALERT_OPSGENIE_URL: apiAddress.default('https://api.opsgenie.com'),
+  ALERT_OPSGENIE_SEVERITIES: severities.default([...SEVERITIES]),
+}
+
+/** Settings that hold a secret; each has another one, `<name>_FILE`, for the path of a file with it. */
+export const ALERT_SECRETS = [
+  'ALERT_WEBHOOK_URL',
+  'ALERT_SLACK_URL',
+  'ALERT_PAGERDUTY_KEY',
+  'ALERT_OPSGENIE_KEY',
+] as const
+
+/** Throws FatalError (usage) that names what is wrong, and never shows a secret. */
+export function alertSettings(
+  values: z.output<z.ZodObject<typeof alertShape>>,
+  environment: Environment,
+): AlertSettings {
+  const webhookUrl = addressOf(environment, 'ALERT_WEBHOOK_URL')
+  const slackUrl = addressOf(environment, 'ALERT_SLACK_URL')
+  const pagerduty = keyOf(environment, 'ALERT_PAGERDUTY_KEY', 'the integration key of PagerDuty')
+  const opsgenie = keyOf(environment, 'ALERT_OPSGENIE_KEY', 'the key of an API integration of Opsgenie')
+  checkIntegrationKey(pagerduty)
+  const routes: (AlertRoute | null)[] = [
+    webhookUrl === null ? null : { to: 'webhook', webhookUrl, severities: values.ALERT_WEBHOOK_SEVERITIES },
+    slackUrl === null
+      ? null
+      : { to: 'slack', webhookUrl: slackUrl, severities: values.ALERT_SLACK_SEVERITIES },
+    pagerduty && {
+      to: 'pagerduty',
+      baseUrl: values.ALERT_PAGERDUTY_URL,
+      apiKey: pagerduty.key,
+      severities: values.ALERT_PAGERDUTY_SEVERITIES,
+    },
+    opsgenie && {
+      to: 'opsgenie',
+      baseUrl: values.ALERT_OPSGENIE_URL,
+      apiKey: opsgenie.key,
+      severities: values.ALERT_OPSGENIE_SEVERITIES,
+    },
+  ]
+  return {
+    afterPeriods: values.ALERT_AFTER_PERIODS,
+    repeatMs: values.ALERT_REPEAT,
+    routes: routes.filter(route => route !== null),
+  }
+}
+
+function addressOf(environment: Environment, name: 'ALERT_WEBHOOK_URL' | 'ALERT_SLACK_URL'): string | null {
+  const { value } = readSecret(environment, name)
+  parseSettings(z.object({ [name]: webAddress.optional() }), { [name]: value ?? undefined })
+  return value
+}
+
+type Key = { readonly key: string; readonly origin: string }
+
+function keyOf(environment: Environment, name: string, what: string): Key | null {
+  const { value, origin, path } = readSecret(environment, name)
+  if (value === null && path === null) return null
+  if (value === null) {
+    throw new FatalError(`${origin} is empty. Write ${what} into it, or unset ${name}_FILE.`, EXIT.usage)
+  }
+  checkKey(value, origin)
+  return { key: value, origin }
+}
+
+/** PagerDuty rejects any other length. A key of its REST API, which is shorter, is a common mistake. */
+function checkIntegrationKey(key: Key | null): void {
+  if (key === null || /^[A-Za-z0-9]{32}$/.test(key.key)) return
+  throw new FatalError(
+    `${key.origin} is not an integration key of PagerDuty's Events API v2, which has 32 letters and digits. Copy it from the service's page, under Integrations.`,
+    EXIT.usage,
+  )
+}
