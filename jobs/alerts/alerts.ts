@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
+import type { RedisClient } from '../redis_client.ts'
 import {
   type Alert,
   attempted,
@@ -39,7 +39,7 @@ export type Alerts = {
 }
 
 export type AlertsOptions = {
-  readonly redis: Redis
+  readonly redis: RedisClient
   readonly prefix: string
   /** May hold a token: only its host is ever shown. Null: alerts are kept and logged, but not sent. */
   readonly webhookUrl: string | null

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { RedisClient } from '../redis_client.ts'
 import { GONE_AFTER_MS } from './seen.ts'
 
 /** A part of the companies' file that cannot be used: a company's entry, or null for the file itself. */
@@ -12,7 +12,7 @@ type Note = { readonly at: string; readonly misread: readonly Misread[] }
  * @returns what any worker, including this one, recently could not use.
  */
 export async function noteMisread(
-  redis: Redis,
+  redis: RedisClient,
   prefix: string,
   { worker, misread, now }: { worker: string; misread: readonly Misread[]; now: Date },
 ): Promise<ReadonlySet<Misread>> {

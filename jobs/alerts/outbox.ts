@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { RedisClient } from '../redis_client.ts'
 import { type Alert, type AlertName, subjectOf } from './alert.ts'
 
 /** A worker that dies while sending leaves its claim. This is several times the longest time that sending takes. */
@@ -30,7 +30,7 @@ export type Outbox = {
   release(key: Key, token: string): Promise<void>
 }
 
-export function openOutbox(redis: Redis, prefix: string): Outbox {
+export function openOutbox(redis: RedisClient, prefix: string): Outbox {
   const hash = `${prefix}:alerts`
   const claimOf = (key: Key) => `${hash}:sending:${fieldOf(key)}`
   return {

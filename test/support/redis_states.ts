@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Redis } from 'ioredis'
-import { expect, inject, onTestFinished } from 'vitest'
-import { freePort, startRedisProcess } from '#tools/redis_process.ts'
+import { expect, onTestFinished } from 'vitest'
 import { type Daemon, type LogLine, startDaemon, tail, until } from './daemon.ts'
 import { isRun, NO_LOOKS, OFTEN, runsOf } from './daemon_runs.ts'
 import { holdAfter } from './held.ts'
@@ -21,9 +21,20 @@ const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
 const CURED_WITHIN_MS = 30_000
 const USER = 'worker'
 const PASSWORD = 'pw_5d1c'
-/** The rights that README lists. */
-export const SMALLEST_RIGHTS =
-  '~states:* &* +@all -@admin -@dangerous +info +client|setname +client|list'.split(' ')
+const PAGE = readFileSync(join(import.meta.dirname, '../../docs/operating/redis.md'), 'utf8')
+
+/** The rights that docs/operating/redis.md lists for a user, for the keys of a prefix; in a cluster, with `{…}`. */
+export function smallestRights(prefix: string): string[] {
+  const commands = [...PAGE.matchAll(/redis-cli ACL SETUSER worker ((?:.*\\\n)*.*)/g)].map(([, words = '']) =>
+    words
+      .replace(/\\\n|'/g, ' ')
+      .split(/\s+/)
+      .filter(word => !/^(on|>.*|)$/.test(word)),
+  )
+  const [all = [], inCluster = []] = commands
+  const rights = prefix.startsWith('{') ? [...all, ...inCluster] : all
+  return rights.filter(word => !word.startsWith('~')).concat(`~${prefix}:*`)
+}
 
 /** A Redis, a proxy to it that can fail, and an administrator for everything else. */
 export type Place = {
@@ -82,7 +93,7 @@ export async function expectToSurvive(state: BadState): Promise<void> {
 
 async function startPlace({ tls = false }: BadState) {
   const authority = tls ? await makeAuthority() : null
-  const user = ['--user', USER, 'on', `>${PASSWORD}`, ...SMALLEST_RIGHTS]
+  const user = ['--user', USER, 'on', `>${PASSWORD}`, ...smallestRights('states')]
   const redis = authority ? await startTlsRedis(authority) : await startOwnRedis({ args: user })
   const admin: Place['admin'] = async use => await withClient(redis.url, use)
   const proxy = await startProxy(redis.url)
@@ -157,20 +168,15 @@ export async function makeAuthority({
   return { key, certificate }
 }
 
+/** Settings for a Redis that accepts only TLS. */
+export function onlyTls({ key, certificate }: Authority, port: number): string[] {
+  const ports = ['--port', '0', '--tls-port', String(port), '--tls-auth-clients', 'no']
+  return [...ports, '--tls-cert-file', certificate, '--tls-key-file', key]
+}
+
 /** A Redis that accepts only TLS; its url still begins with redis://, for the proxy. */
-export async function startTlsRedis({ key, certificate }: Authority): Promise<OwnRedis> {
-  const binary = inject('redisBinary') ?? ''
-  const port = await freePort()
-  const args = ['--port', '0', '--tls-port', String(port), '--tls-auth-clients', 'no']
-  const options = {
-    binary,
-    port,
-    directory: await temporaryDirectory(),
-    args: [...args, '--tls-cert-file', certificate, '--tls-key-file', key],
-  }
-  const running = await startRedisProcess(options)
-  onTestFinished(() => running.kill())
-  return { url: `redis://127.0.0.1:${port}`, stop: running.stop, kill: running.kill, start: async () => {} }
+export async function startTlsRedis(authority: Authority): Promise<OwnRedis> {
+  return await startOwnRedis({ args: port => onlyTls(authority, port) })
 }
 
 /** A web server in place of Redis. */

@@ -8,7 +8,7 @@ import { NEVER, nextRun, untilIdle } from '#test/support/daemon_runs.ts'
 import { notices } from '#test/support/notices.ts'
 import { runCommand, temporaryDirectory } from '#test/support/project.ts'
 import { canOwnRedis, startOwnRedis, withClient } from '#test/support/redis.ts'
-import { makeAuthority, SMALLEST_RIGHTS, startTlsRedis } from '#test/support/redis_states.ts'
+import { makeAuthority, smallestRights, startTlsRedis } from '#test/support/redis_states.ts'
 import { startCompany } from '#test/support/synced.ts'
 import { freePort } from '#tools/redis_process.ts'
 
@@ -17,11 +17,11 @@ vi.setConfig(DAEMON_TEST)
 const ENQUEUE = ['sync', '--enqueue', '--wait', '30']
 
 test.skipIf(!canOwnRedis)(
-  'the minimal rights of the README are enough, even without INFO; no library logs lines of its own',
+  'the minimal rights of the docs are enough, even without INFO; no library logs lines of its own',
   async () => {
     const redis = await startOwnRedis()
     await withClient(redis.url, async client => {
-      await client.acl('SETUSER', 'worker', 'on', '>pw', ...SMALLEST_RIGHTS, '-info')
+      await client.acl('SETUSER', 'worker', 'on', '>pw', ...smallestRights('states'), '-info')
     })
     const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
     const environment = {
