@@ -86,6 +86,10 @@ export function listenToCluster(cluster: Cluster, status: RedisStatus, address: 
   })
   // It names none of the nodes' own errors, but may have the last refusal.
   cluster.on('error', (error: Error & { lastNodeError?: unknown }) => lost(error.lastNodeError ?? error))
+  // Nobody has given its nodes a slot yet: ioredis then only drops them.
+  cluster.on('refresh', () => {
+    if (cluster.nodes().length === 0) lost(new Error('CLUSTERDOWN Hash slot not served'))
+  })
   cluster.on('ready', () => {
     isReady = true
     status.connected()

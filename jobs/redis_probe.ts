@@ -10,7 +10,7 @@ const PROBE = `
   local key = KEYS[1]
   local groups = {
     { {'SET', key, '1', 'PX', '1000'}, {'GET', key}, {'PTTL', key}, {'PEXPIRE', key, '1000'}, {'PERSIST', key},
-      {'TYPE', key}, {'EXISTS', key}, {'RENAME', key, key}, {'INCRBY', key, '1'}, {'INCR', key} },
+      {'TYPE', key}, {'EXISTS', key}, {'RENAME', key, key}, {'INCR', key} },
     { {'HSET', key, 'a', '1'}, {'HMSET', key, 'a', '1'}, {'HSETNX', key, 'b', '1'}, {'HGET', key, 'a'},
       {'HMGET', key, 'a'}, {'HGETALL', key}, {'HLEN', key}, {'HEXISTS', key, 'a'}, {'HINCRBY', key, 'a', '1'},
       {'HDEL', key, 'a'} },
@@ -22,7 +22,7 @@ const PROBE = `
       {'ZRANGE', key, '0', '-1'}, {'ZREVRANGE', key, '0', '-1'}, {'ZRANGEBYSCORE', key, '0', '1'},
       {'ZREVRANGEBYSCORE', key, '1', '0'}, {'ZREM', key, 'b'}, {'ZREMRANGEBYSCORE', key, '5', '6'},
       {'ZREMRANGEBYRANK', key, '5', '6'}, {'ZPOPMIN', key} },
-    { {'XADD', key, '*', 'a', '1'}, {'XLEN', key}, {'XRANGE', key, '-', '+'}, {'XTRIM', key, 'MAXLEN', '1'} },
+    { {'XADD', key, '*', 'a', '1'}, {'XTRIM', key, 'MAXLEN', '1'} },
   }
   for _, commands in ipairs(groups) do
     for _, command in ipairs(commands) do

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Redis } from 'ioredis'
-import { onTestFinished } from 'vitest'
+import { freePort } from '#tools/redis_process.ts'
 import { until } from './daemon.ts'
 import { type OwnRedis, startOwnRedis } from './redis.ts'
 import { type Authority, onlyTls } from './redis_states.ts'
@@ -8,6 +8,8 @@ import { type Authority, onlyTls } from './redis_states.ts'
 /** A master that does not answer for this long is replaced by its replica. */
 const NODE_TIMEOUT_MS = 1000
 const SLOTS = 16_384
+
+type Node = OwnRedis & { readonly bus: string }
 
 /** Three masters, and a replica of the one that has the keys of a test. */
 export type OwnCluster = {
@@ -28,68 +30,59 @@ export async function startOwnCluster(
   tag: string,
   { args = [], authority = null }: { args?: readonly string[]; authority?: Authority | null } = {},
 ): Promise<OwnCluster> {
+  const start = () => startNode(args, authority)
+  const nodes = await Promise.all([start(), start(), start(), start()])
+  const ask: Ask = (node, use) => askNode(node.url, authority, use)
+  const pair = await form(nodes as [Node, Node, Node, Node], tag, ask)
+  const told = () =>
+    Promise.all(pair.map(node => ask(node, client => client.info('replication')).catch(() => '')))
+  const replicated = async () => {
+    const isUp = async () => (await told()).some(info => info.includes('master_link_status:up'))
+    await until(isUp, { what: 'a replica' })
+  }
+  const findMaster = async () => pair[(await told()).findIndex(info => info.includes('role:master'))]
+  await replicated()
+  return {
+    addresses: nodes.map(({ url }) => new URL(url).host).join(','),
+    nodes,
+    master: () => until(findMaster, { what: 'a master' }),
+    replicated,
+  }
+}
+
+async function startNode(args: readonly string[], authority: Authority | null): Promise<Node> {
+  // Instead of the one 10,000 above the other, which systems use for outgoing connections.
+  const bus = String(await freePort())
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)]
+  const among = ['--tls-cluster', 'yes', '--tls-replication', 'yes']
   const encrypted = (port: number) =>
     authority === null
       ? []
-      : [
-          ...onlyTls(authority, port),
-          ...[
-            '--tls-ca-cert-file',
-            authority.certificate,
-            '--tls-cluster',
-            'yes',
-            '--tls-replication',
-            'yes',
-          ],
-        ]
-  const start = () => startOwnRedis({ args: port => [...settings, ...encrypted(port), ...args] })
-  const nodes = await Promise.all([start(), start(), start(), start()])
-  onTestFinished(() => Promise.all(nodes.map(node => node.kill())).then(() => {}))
-  const ask = (node: OwnRedis, ...words: string[]) =>
-    askNode(node.url, authority, client => client.call('CLUSTER', ...words))
-  const [first, second, third, replica] = nodes as [OwnRedis, OwnRedis, OwnRedis, OwnRedis]
+      : [...onlyTls(authority, port), ...among, '--tls-ca-cert-file', authority.certificate]
+  const all = (port: number) => [...settings, '--cluster-port', bus, ...encrypted(port), ...args]
+  return { ...(await startOwnRedis({ args: all })), bus }
+}
+
+type Ask = <T>(node: OwnRedis, use: (client: Redis) => Promise<T>) => Promise<T>
+
+/** Gives three nodes their slots, and the fourth the master of the tag's keys. @returns that master, and its replica. */
+async function form(nodes: readonly [Node, Node, Node, Node], tag: string, ask: Ask): Promise<[Node, Node]> {
+  const command = (node: Node, ...words: (string | number)[]) =>
+    ask(node, client => client.call('CLUSTER', ...words))
+  const [first, second, third, replica] = nodes
   const masters = [first, second, third]
-  const bounds = masters.map((_, index) => Math.floor((SLOTS * index) / masters.length))
-  await Promise.all(
-    masters.map((node, index) =>
-      ask(node, 'ADDSLOTSRANGE', String(bounds[index]), String((bounds[index + 1] ?? SLOTS) - 1)),
-    ),
-  )
+  const bounds = [0, Math.floor(SLOTS / 3), Math.floor((2 * SLOTS) / 3), SLOTS] as const
+  for (const [index, node] of masters.entries())
+    await command(node, 'ADDSLOTSRANGE', bounds[index] as number, (bounds[index + 1] as number) - 1)
   const { hostname, port } = new URL(first.url)
-  for (const node of [second, third, replica]) await ask(node, 'MEET', hostname, port)
-  const isWhole = async (node: OwnRedis) => {
-    const info = String(await ask(node, 'INFO'))
-    return info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:4')
-  }
+  for (const node of [second, third, replica]) await command(node, 'MEET', hostname, port, first.bus)
+  const isWhole = async (node: Node) =>
+    /cluster_state:ok.*cluster_known_nodes:4/s.test(String(await command(node, 'INFO')))
   await until(async () => (await Promise.all(nodes.map(isWhole))).every(Boolean), { what: 'a whole cluster' })
-  const slot = Number(await ask(first, 'KEYSLOT', `{${tag}}`))
-  const owner = masters[bounds.findLastIndex(bound => bound <= slot)] as OwnRedis
-  await ask(replica, 'REPLICATE', String(await ask(owner, 'MYID')))
-  const replication = (node: OwnRedis) =>
-    askNode(node.url, authority, client => client.info('replication')).catch(() => '')
-  const pair = [owner, replica]
-  const cluster: OwnCluster = {
-    addresses: nodes.map(({ url }) => new URL(url).host).join(','),
-    nodes,
-    master: () =>
-      until(
-        async () => {
-          const infos = await Promise.all(pair.map(replication))
-          return pair[infos.findIndex(info => info.includes('role:master'))]
-        },
-        { what: 'a master' },
-      ),
-    replicated: async () => {
-      await until(
-        async () =>
-          (await Promise.all(pair.map(replication))).some(info => info.includes('master_link_status:up')),
-        { what: 'a replica' },
-      )
-    },
-  }
-  await cluster.replicated()
-  return cluster
+  const slot = Number(await command(first, 'KEYSLOT', `{${tag}}`))
+  const owner = masters.find((_, index) => slot < (bounds[index + 1] as number)) as Node
+  await command(replica, 'REPLICATE', String(await command(owner, 'MYID')))
+  return [owner, replica]
 }
 
 /** Without the patience of other clients: a node may be down. */

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -12,6 +11,7 @@ import { holdAfter } from './held.ts'
 import { idOf, notices } from './notices.ts'
 import { type Environment, runCommand, temporaryDirectory } from './project.ts'
 import { type OwnRedis, type RedisProxy, startOwnRedis, startProxy, withClient } from './redis.ts'
+import { smallestRights } from './redis_rights.ts'
 import { startCompany } from './synced.ts'
 import { asked, expectTruth } from './truth.ts'
 
@@ -21,21 +21,6 @@ const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
 const CURED_WITHIN_MS = 30_000
 const USER = 'worker'
 const PASSWORD = 'pw_5d1c'
-const PAGE = readFileSync(join(import.meta.dirname, '../../docs/operating/redis.md'), 'utf8')
-
-/** The rights that docs/operating/redis.md lists for a user, for the keys of a prefix; in a cluster, with `{…}`. */
-export function smallestRights(prefix: string): string[] {
-  const commands = [...PAGE.matchAll(/redis-cli ACL SETUSER worker ((?:.*\\\n)*.*)/g)].map(([, words = '']) =>
-    words
-      .replace(/\\\n|'/g, ' ')
-      .split(/\s+/)
-      .filter(word => !/^(on|>.*|)$/.test(word)),
-  )
-  const [all = [], inCluster = []] = commands
-  const rights = prefix.startsWith('{') ? [...all, ...inCluster] : all
-  return rights.filter(word => !word.startsWith('~')).concat(`~${prefix}:*`)
-}
-
 /** A Redis, a proxy to it that can fail, and an administrator for everything else. */
 export type Place = {
   readonly redis: OwnRedis
