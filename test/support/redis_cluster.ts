@@ -8,6 +8,8 @@ import { type Authority, onlyTls } from './redis_states.ts'
 /** A master that does not answer for this long is replaced by its replica. */
 const NODE_TIMEOUT_MS = 1000
 const SLOTS = 16_384
+/** A node that hangs does not answer at all. */
+const ANSWER_WITHIN_MS = 1000
 
 type Node = OwnRedis & { readonly bus: string }
 
@@ -85,14 +87,15 @@ async function form(nodes: readonly [Node, Node, Node, Node], tag: string, ask: 
   return [owner, replica]
 }
 
-/** Without the patience of other clients: a node may be down. */
+/** Without the patience of other clients: a node may be down, or hang. */
 async function askNode<T>(
   url: string,
   authority: Authority | null,
   ask: (client: Redis) => Promise<T>,
 ): Promise<T> {
   const tls = authority === null ? {} : { tls: { ca: await readFile(authority.certificate) } }
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: null, ...tls })
+  const options = { lazyConnect: true, retryStrategy: null, commandTimeout: ANSWER_WITHIN_MS }
+  const client = new Redis(url, { ...options, ...tls })
   client.on('error', () => {})
   try {
     await client.connect()

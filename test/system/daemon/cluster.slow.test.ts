@@ -16,6 +16,8 @@ vi.setConfig(DAEMON_TEST)
 const TOTAL = 60
 const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
 const PREFIX = 'clustered'
+/** The worker must be back while it hangs. */
+const HANG_SECONDS = 25
 const WRONG = 'pw_wrong_77'
 const USER_PASSWORD = 'pw_5d1c'
 /** Longer than any failover here, and shorter than the lock of a job. */
@@ -110,6 +112,39 @@ test.skipIf(!canOwnRedis)('a worker goes on when the master with its keys dies d
   expect(runsOf(daemon)).toHaveLength(2)
   expect(new Set(asked(company, 'analysis'))).toEqual(new Set(ALL))
   expect(asked(company, 'analysis')).toHaveLength(TOTAL + 1)
+  expect(await daemon.stop()).toBe(0)
+  expect(daemon.lines.filter(line => line.level === 'error' && !isOfRedis(line))).toEqual([])
+})
+
+test.skipIf(!canOwnRedis)('a worker goes on when the master with its keys hangs', async () => {
+  const cluster = await startOwnCluster(PREFIX, { args: ['--enable-debug-command', 'yes'] })
+  const company = await startCompany(notices(1, 3), { SYNC_CRON: OFTEN, ...NO_LOOKS })
+  const environment = { ...company.environment, ...settingsOf(cluster), REDIS_TIMEOUT_MS: '2000' }
+  const daemon = await startDaemon(environment)
+  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 3 })
+  const first = await cluster.master()
+  await cluster.replicated()
+  let hangs = true
+  const hung = withClient(first.url, client => client.call('DEBUG', 'SLEEP', HANG_SECONDS)).finally(() => {
+    hangs = false
+  })
+  expect(
+    await until(
+      async () => {
+        const master = await cluster.master()
+        return master !== first && master
+      },
+      { what: 'a failover' },
+    ),
+  ).not.toBe(first)
+  // Two, because the first may have been requested before.
+  for (let runs = 0; runs < 2; runs += 1)
+    expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok' })
+  expect(hangs).toBe(true)
+  await until(async () => (await daemon.ask('/readyz')).ok, { what: 'a ready worker' })
+  expect(hangs).toBe(true)
+  await hung
+  expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok' })
   expect(await daemon.stop()).toBe(0)
   expect(daemon.lines.filter(line => line.level === 'error' && !isOfRedis(line))).toEqual([])
 })

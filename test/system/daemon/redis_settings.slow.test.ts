@@ -131,7 +131,8 @@ test.skipIf(!canOwnRedis)(
         REDIS_URL: url.replace('//', secret),
         ...more,
       })
-      expect({ code, leaks: stderr.includes('pw_7f31') }).toEqual({ code: 1, leaks: false })
+      expect({ code, leaks: stderr.includes('pw_7f31') }, stderr).toEqual({ code: 1, leaks: false })
+      expect(stderr).not.toMatch(/\n {4}at /)
       const last = stderr.trim().split('\n').at(-1) as string
       return last.replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
     }
