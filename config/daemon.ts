@@ -32,22 +32,24 @@ const limit = duration.refine(ms => ms > 0 && ms <= MAX_LIMIT_MS, 'must be more 
  */
 export const REDIS_TIMEOUT_MS = 10_000
 
+const REDIS_PORT = 6379
 const SENTINEL_PORT = 26_379
 
 /** `host` or `host:port`, separated by commas. */
-const sentinels = z.string().transform((text, context) => {
-  const found = text.split(',').map(one => {
-    const [, host, port = SENTINEL_PORT] =
-      /^\s*([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?\s*$/.exec(one) ?? []
-    return { host: host?.replace(/[[\]]/g, '') ?? '', port: Number(port) }
+const addresses = (defaultPort: number) =>
+  z.string().transform((text, context): Address[] => {
+    const found = text.split(',').map(one => {
+      const [, host, port = defaultPort] =
+        /^\s*([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?\s*$/.exec(one) ?? []
+      return { host: host?.replace(/[[\]]/g, '') ?? '', port: Number(port) }
+    })
+    if (found.every(({ host, port }) => host !== '' && port > 0 && port < 65_536)) return found
+    context.addIssue({
+      code: 'custom',
+      message: `must be addresses such as 10.0.0.1:${defaultPort}, separated by commas`,
+    })
+    return z.NEVER
   })
-  if (found.every(({ host, port }) => host !== '' && port > 0 && port < 65_536)) return found
-  context.addIssue({
-    code: 'custom',
-    message: 'must be addresses such as 10.0.0.1:26379, separated by commas',
-  })
-  return z.NEVER
-})
 
 const schema = z.object({
   REDIS_URL: z
@@ -59,7 +61,8 @@ const schema = z.object({
     .refine(hasDatabase, 'may have only a database number after the port, as in redis://127.0.0.1:6379/1')
     .default('redis://127.0.0.1:6379'),
   REDIS_TIMEOUT_MS: wholeNumber(500, 60_000).default(REDIS_TIMEOUT_MS),
-  REDIS_SENTINELS: sentinels.optional(),
+  REDIS_CLUSTER: addresses(REDIS_PORT).optional(),
+  REDIS_SENTINELS: addresses(SENTINEL_PORT).optional(),
   REDIS_SENTINEL_NAME: z
     .string()
     .regex(/^[\w.-]+$/, 'must be the name of a master, as in `sentinel monitor NAME …`')
@@ -97,7 +100,10 @@ export const DAEMON_SETTINGS: readonly string[] = [
 export type RedisSettings = {
   /** Holds the password: only its host may be shown. */
   readonly url: string
-  /** Prefix of every key, so that several installations can share a Redis. */
+  /**
+   * Prefix of every key, so that several installations can share a Redis. In a cluster it is a hash tag, `{…}`: one
+   * command or script may only use keys of one slot.
+   */
   readonly prefix: string
   /** Certificates, as PEM, of the authorities trusted to sign Redis' certificate; null for those that Node trusts. */
   readonly ca: string | null
@@ -105,10 +111,14 @@ export type RedisSettings = {
   readonly timeoutMs: number
   /** Who knows where Redis is; then the host in `url` is not used. Null if it stays in one place. */
   readonly sentinels: SentinelSettings | null
+  /** Some nodes of a cluster, which name the others; then the host in `url` is not used. Null if it is not a cluster. */
+  readonly cluster: readonly Address[] | null
 }
 
+export type Address = { readonly host: string; readonly port: number }
+
 export type SentinelSettings = {
-  readonly hosts: readonly { readonly host: string; readonly port: number }[]
+  readonly hosts: readonly Address[]
   /** The name that they have for Redis. */
   readonly name: string
   /** Their own password; null if they have none. */
@@ -153,7 +163,9 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
   // The setter does not encode a %, but readers of the address decode it.
   if (password !== null) url.password = encodeURIComponent(password)
   const ca = readRedisCa(url, environment)
-  const { REDIS_PREFIX: prefix, REDIS_TIMEOUT_MS: timeoutMs, REDIS_SENTINELS: hosts } = values
+  const { REDIS_TIMEOUT_MS: timeoutMs, REDIS_SENTINELS: hosts, REDIS_CLUSTER: cluster = null } = values
+  if (cluster) checkCluster(url, hosts !== undefined)
+  const prefix = cluster ? `{${values.REDIS_PREFIX}}` : values.REDIS_PREFIX
   const sentinels = hosts
     ? {
         hosts,
@@ -161,7 +173,23 @@ function redisSettings(values: z.output<typeof schema>, environment: Environment
         password: passwordOf(environment, 'REDIS_SENTINEL_PASSWORD', "the sentinels' password"),
       }
     : null
-  return { url: url.href, prefix, ca, timeoutMs, sentinels }
+  return { url: url.href, prefix, ca, timeoutMs, sentinels, cluster }
+}
+
+/** @throws FatalError (usage) if another setting contradicts REDIS_CLUSTER. */
+function checkCluster({ pathname }: URL, hasSentinels: boolean): void {
+  if (hasSentinels) {
+    throw new FatalError(
+      'REDIS_CLUSTER and REDIS_SENTINELS are both set. A cluster needs no sentinels: unset one of them.',
+      EXIT.usage,
+    )
+  }
+  if (!/^\/?0*$/.test(pathname)) {
+    throw new FatalError(
+      `REDIS_CLUSTER is set, and REDIS_URL ends with ${pathname}. A cluster has only database 0: remove ${pathname}, and use REDIS_PREFIX to share it.`,
+      EXIT.usage,
+    )
+  }
 }
 
 /** @throws FatalError (usage) if its file is empty: a password was meant. */

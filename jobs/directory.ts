@@ -26,13 +26,14 @@ export async function checkDirectory(
     if ((await redis.hget(key, slug)) !== SHARED) await redis.hset(key, slug, SHARED)
     return null
   }
+  const forget = `redis-cli ${redis.isCluster ? '-c ' : ''}HDEL ${key} ${slug}`
   const id = await directoryId(paths.id)
   await redis.hsetnx(key, slug, id)
   const known = await redis.hget(key, slug)
   if (known === id) return null
   if (known === SHARED)
-    return `${slug} is refused: other workers of this Redis share its raw log in an object store, and LOG_URL is not set here. Set it as they do. If you moved the log back to this disk on purpose, stop those workers, and run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
-  return `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis use for it (id ${known}). Mount their volume at DATA_DIR. If you moved or recreated the data on purpose, run \`redis-cli HDEL ${key} ${slug}\` against REDIS_URL.`
+    return `${slug} is refused: other workers of this Redis share its raw log in an object store, and LOG_URL is not set here. Set it as they do. If you moved the log back to this disk on purpose, stop those workers, and run \`${forget}\` against Redis.`
+  return `${slug} is refused: ${paths.root} (id ${id}) is not the directory that the workers of this Redis use for it (id ${known}). Mount their volume at DATA_DIR. If you moved or recreated the data on purpose, run \`${forget}\` against Redis.`
 }
 
 /** What this worker sees of the volumes that its companies are on. */

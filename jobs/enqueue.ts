@@ -7,14 +7,17 @@ import type { Ended } from './child.ts'
 import { isAbandoned } from './job_locks.ts'
 import type { JobNews } from './processors.ts'
 import { openQueues, type Queues } from './queue.ts'
+import { addressOf } from './redis.ts'
 import { probe } from './redis_probe.ts'
-import { silent } from './redis_problem.ts'
+import { isRefusal, silent } from './redis_problem.ts'
 import { requestSync } from './request_sync.ts'
 import { type Answer, doesCover, openRequests, type RequestNumber } from './requests.ts'
 
 const REDIS_WITHIN_MS = 5000
 /** The state of the run is checked this often. */
 const LOOK_MS = 300
+/** While a cluster has no master for our keys, it refuses to answer; that is over sooner. */
+const REFUSED_WITHIN_MS = 60_000
 /** A run must begin within this, unless --wait is given; once begun, it may take as long as it needs. */
 const BEGIN_WITHIN_SECONDS = 600
 
@@ -55,7 +58,7 @@ export async function enqueue(options: EnqueueOptions): Promise<Followed> {
   }
 }
 
-async function answering({ redis, prefix, problem, note }: Queues, { url }: RedisSettings): Promise<void> {
+async function answering({ redis, prefix, problem, note }: Queues, settings: RedisSettings): Promise<void> {
   const answered = probe(redis, prefix).then(
     () => true,
     error => {
@@ -64,7 +67,7 @@ async function answering({ redis, prefix, problem, note }: Queues, { url }: Redi
     },
   )
   if (await Promise.race([answered, sleep(REDIS_WITHIN_MS, false, { ref: false })])) return
-  const { sentence } = problem() ?? silent(url, { ms: REDIS_WITHIN_MS, wasEverReady: false })
+  const { sentence } = problem() ?? silent(addressOf(settings), { ms: REDIS_WITHIN_MS, wasEverReady: false })
   throw new FatalError(`${sentence} No run was requested.`)
 }
 
@@ -131,16 +134,38 @@ async function follow(queues: Queues, patience: Patience, options: EnqueueOption
     listener.note('No worker is running. The request waits until one is started (npm start).')
   }
   const watch = watchJob(queues, patience, options)
+  const look = despiteRefusals(() => requests.look(company, request))
   while (!signal.aborted) {
-    const answer = await requests.look(company, request)
+    const answer = await look()
     if (answer === 'forgotten') {
       listener.note('Redis lost the request; sending it again')
       request = (await handOver()).request
     } else if (answer !== null) return conclude(answer)
-    await watch(request)
+    await watch(request).catch(passRefusal)
     await sleep(LOOK_MS)
   }
   throw new InterruptedError()
+}
+
+/** The request is stored, so a Redis that refuses for a while only delays the answer: until then there is none. */
+function despiteRefusals<T>(look: () => Promise<T>): () => Promise<T | null> {
+  let sinceMs: number | null = null
+  return async () => {
+    try {
+      const answer = await look()
+      sinceMs = null
+      return answer
+    } catch (error) {
+      sinceMs ??= performance.now()
+      if (performance.now() - sinceMs > REFUSED_WITHIN_MS) throw error
+      passRefusal(error)
+      return null
+    }
+  }
+}
+
+function passRefusal(error: unknown): void {
+  if (!isRefusal(error)) throw error
 }
 
 function conclude(answer: Answer): Followed {

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, type JobsOptions, Queue, type QueueOptions } from 'bullmq'
-import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { REDIS_TIMEOUT_MS, type RedisSettings } from '#config/daemon.ts'
 import { isRemoteBehind } from '#src/store/remote/state.ts'
 import type { Company } from './company_registry.ts'
 import { connectRedis, type RedisConnection } from './redis.ts'
+import type { RedisClient } from './redis_client.ts'
 
 /**
  * `sync` brings the company up to date, and `publish` its latest snapshot to the object store; `maintain` removes expired
@@ -29,7 +29,7 @@ export type Queues = Pick<RedisConnection, 'problem' | 'note'> & {
   readonly ticks: Queue<JobData>
   readonly runs: Queue<JobData>
   /** Our own connection, for everything but jobs. */
-  readonly redis: Redis
+  readonly redis: RedisClient
   /** The prefix of every key. */
   readonly prefix: string
   /** Ends at once if Redis is away. */
@@ -56,7 +56,7 @@ export const RUN_OPTIONS: JobsOptions = {
 export function openQueues(settings: RedisPlace, log: Logger): Queues {
   const { prefix } = settings
   const { redis, problem, note, end } = connectRedis(
-    { ca: null, sentinels: null, timeoutMs: REDIS_TIMEOUT_MS, ...settings },
+    { ca: null, sentinels: null, cluster: null, timeoutMs: REDIS_TIMEOUT_MS, ...settings },
     log,
   )
   const options: QueueOptions = { connection: redis, prefix, skipVersionCheck: true }

@@ -2,7 +2,9 @@ import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from 'pino'
 import type { RedisSettings, SentinelSettings } from '#config/daemon.ts'
 import { messageOf } from '#src/platform/errors.ts'
-import type { RedisProblem } from './redis_problem.ts'
+import type { RedisClient } from './redis_client.ts'
+import { connectCluster, listenToCluster } from './redis_cluster.ts'
+import type { RedisAddress, RedisProblem } from './redis_problem.ts'
 import { RedisStatus } from './redis_status.ts'
 
 /** The longest wait between two attempts to reconnect. */
@@ -15,7 +17,7 @@ const FAILOVER_WITHIN_MS = 3000
 const FAILOVER_OVER_MS = 30_000
 
 export type RedisConnection = {
-  readonly redis: Redis
+  readonly redis: RedisClient
   /** Why Redis cannot be used now, and what to do; null if no problem is known. */
   problem(): RedisProblem | null
   /** Handles an error from BullMQ or from one of our commands, and logs it if it is new. */
@@ -29,7 +31,26 @@ export type RedisConnection = {
  * that is silent when an answer is due: the other side may be gone without closing it.
  */
 export function connectRedis(settings: RedisSettings, log: Logger): RedisConnection {
-  const { url, prefix, timeoutMs, ca, sentinels } = settings
+  const { prefix, cluster: nodes } = settings
+  const address = addressOf(settings)
+  const open = <T extends RedisClient>(redis: T, listen: (redis: T, status: RedisStatus) => void) => {
+    const status = new RedisStatus({ redis, address, prefix, log })
+    listen(redis, status)
+    return { redis, status }
+  }
+  const { redis, status } = nodes
+    ? open(connectCluster(nodes, settings), (cluster, its) => listenToCluster(cluster, its, address))
+    : open(connectOne(settings), listen)
+  return {
+    redis,
+    problem: () => status.problem,
+    note: error => status.note(error),
+    end: () => status.end(),
+  }
+}
+
+function connectOne(settings: RedisSettings): Redis {
+  const { url, timeoutMs, ca, sentinels } = settings
   const options = {
     // BullMQ's workers require this: commands wait for Redis to come back instead of failing.
     maxRetriesPerRequest: null,
@@ -41,8 +62,6 @@ export function connectRedis(settings: RedisSettings, log: Logger): RedisConnect
     ...(sentinels === null ? {} : throughSentinels(sentinels, settings)),
   } satisfies RedisOptions
   const redis = new Redis(url, options)
-  const status = new RedisStatus({ redis, url: addressOf(settings), prefix, log })
-  listen(redis, status)
   const duplicate = redis.duplicate.bind(redis)
   // BullMQ duplicates the connection for its blocking commands.
   redis.duplicate = override => {
@@ -50,12 +69,7 @@ export function connectRedis(settings: RedisSettings, log: Logger): RedisConnect
     own.on('error', error => leaveWrongDatabase(own, error))
     return own
   }
-  return {
-    redis,
-    problem: () => status.problem,
-    note: error => status.note(error),
-    end: () => status.end(),
-  }
+  return redis
 }
 
 /** Each attempt to connect asks them where Redis is now. */
@@ -75,13 +89,14 @@ function throughSentinels(
   }
 }
 
-/** For messages: the first sentinel, because its answer decides where Redis is. */
-function addressOf({ url, sentinels }: RedisSettings): string {
-  const [first] = sentinels?.hosts ?? []
-  if (!first) return url
+/** For messages: the first sentinel or node of the cluster, because its answer decides where Redis is. */
+export function addressOf({ url, sentinels, cluster }: RedisSettings): RedisAddress {
+  const [first] = cluster ?? sentinels?.hosts ?? []
+  if (!first) return { url, setting: 'REDIS_URL' }
   const { protocol, pathname } = new URL(url)
   const host = first.host.includes(':') ? `[${first.host}]` : first.host
-  return `${protocol}//${host}:${first.port}${pathname}`
+  const setting = cluster ? 'REDIS_CLUSTER' : 'REDIS_SENTINELS'
+  return { url: `${protocol}//${host}:${first.port}${pathname}`, setting }
 }
 
 function listen(redis: Redis, status: RedisStatus): void {

@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis'
+import type { RedisClient } from './redis_client.ts'
 
 /**
  * Runs each command that BullMQ and we use once, on a key that is deleted afterwards. Redis refuses some of them if it
- * is full, a replica, in cluster mode (the two keys have different slots), or if its user has too few permissions. The
+ * is full, a replica, a node of a cluster (without REDIS_CLUSTER, the two keys have different slots), or if its user has too few permissions. The
  * error names the refused command, which Redis itself does not do for scripts. SET comes first: after another write,
  * a script may continue when memory runs out.
  */
@@ -10,7 +10,7 @@ const PROBE = `
   local key = KEYS[1]
   local groups = {
     { {'SET', key, '1', 'PX', '1000'}, {'GET', key}, {'PTTL', key}, {'PEXPIRE', key, '1000'}, {'PERSIST', key},
-      {'TYPE', key}, {'EXISTS', key}, {'INCRBY', key, '1'}, {'INCR', key} },
+      {'TYPE', key}, {'EXISTS', key}, {'RENAME', key, key}, {'INCR', key} },
     { {'HSET', key, 'a', '1'}, {'HMSET', key, 'a', '1'}, {'HSETNX', key, 'b', '1'}, {'HGET', key, 'a'},
       {'HMGET', key, 'a'}, {'HGETALL', key}, {'HLEN', key}, {'HEXISTS', key, 'a'}, {'HINCRBY', key, 'a', '1'},
       {'HDEL', key, 'a'} },
@@ -20,8 +20,9 @@ const PROBE = `
     { {'SADD', key, 'a'}, {'SCARD', key}, {'SMEMBERS', key}, {'SISMEMBER', key, 'a'}, {'SREM', key, 'b'} },
     { {'ZADD', key, '1', 'a'}, {'ZCARD', key}, {'ZCOUNT', key, '0', '1'}, {'ZSCORE', key, 'a'},
       {'ZRANGE', key, '0', '-1'}, {'ZREVRANGE', key, '0', '-1'}, {'ZRANGEBYSCORE', key, '0', '1'},
-      {'ZREVRANGEBYSCORE', key, '1', '0'}, {'ZREM', key, 'b'}, {'ZREMRANGEBYSCORE', key, '5', '6'}, {'ZPOPMIN', key} },
-    { {'XADD', key, '*', 'a', '1'}, {'XLEN', key}, {'XRANGE', key, '-', '+'}, {'XTRIM', key, 'MAXLEN', '1'} },
+      {'ZREVRANGEBYSCORE', key, '1', '0'}, {'ZREM', key, 'b'}, {'ZREMRANGEBYSCORE', key, '5', '6'},
+      {'ZREMRANGEBYRANK', key, '5', '6'}, {'ZPOPMIN', key} },
+    { {'XADD', key, '*', 'a', '1'}, {'XTRIM', key, 'MAXLEN', '1'} },
   }
   for _, commands in ipairs(groups) do
     for _, command in ipairs(commands) do
@@ -39,8 +40,13 @@ const PROBE = `
 const BLOCK_SECONDS = 0.01
 
 /** @throws the error from Redis if it refuses a command that this program needs. */
-export async function probe(redis: Redis, prefix: string): Promise<void> {
+export async function probe(redis: RedisClient, prefix: string): Promise<void> {
   await redis.eval(PROBE, 2, `${prefix}:ready`, `${prefix}:runs:meta`)
   // Not allowed in a script. The key is empty, so this only waits for the timeout.
   await redis.bzpopmin(`${prefix}:ready`, BLOCK_SECONDS)
+}
+
+/** Whether the Redis that holds our keys answers: in a cluster, others may answer without it. */
+export async function reach(redis: RedisClient, prefix: string): Promise<void> {
+  await redis.exists(`${prefix}:ready`)
 }

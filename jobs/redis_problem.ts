@@ -2,6 +2,13 @@ import { messageOf, systemCode } from '#src/platform/errors.ts'
 import { isRedisRefusal, redisRefusal } from '#src/platform/redis_refusal.ts'
 import { tlsTrouble } from '#src/platform/tls.ts'
 
+/** Where Redis is, and the setting that names it. */
+export type RedisAddress = {
+  /** Holds the password: only its host may be shown. */
+  readonly url: string
+  readonly setting: 'REDIS_URL' | 'REDIS_SENTINELS' | 'REDIS_CLUSTER'
+}
+
 /** Why this program cannot use Redis. */
 export type RedisProblem = {
   /**
@@ -18,16 +25,18 @@ export type RedisProblem = {
 const NEEDS_NO_TLS = ' If it does not speak TLS, write redis://.'
 const NO_DATABASE = /DB index is out of range|invalid DB index/
 const CLUSTER = /SELECT is not allowed in cluster mode/
+const NO_CLUSTER = /cluster support disabled/
 /** Codes of a connection that was lost, or that we gave up; file errors (ENOENT, EACCES) are not Redis's. */
 const LOST =
   /^(ECONN[A-Z]+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_[A-Z]+|E(HOST|NET)(UNREACH|DOWN)|EADDRNOTAVAIL|EBADF|EPROTO|NR_CLOSED)$/
-const LOST_TEXT = /Connection is closed|^Socket timeout\.|Command aborted due to connection close|^UNBLOCKED /
+const LOST_TEXT =
+  /Connection is closed|None of startup nodes is available|Cluster is ended|Failed to refresh slots cache|^Socket timeout\.|Command aborted due to connection close|^UNBLOCKED /
 
 /** The problem of the connection or of Redis that the error shows; null if it shows neither. */
-export function redisProblem(error: unknown, url: string): RedisProblem | null {
+export function redisProblem(error: unknown, address: RedisAddress): RedisProblem | null {
   const text = textOf(error)
   const code = systemCode(error) ?? ''
-  const { host, pathname } = new URL(url)
+  const { host, pathname } = new URL(address.url)
   if (NO_DATABASE.test(text)) {
     const database = pathname.slice(1)
     return wrong(
@@ -35,6 +44,11 @@ export function redisProblem(error: unknown, url: string): RedisProblem | null {
     )
   }
   if (CLUSTER.test(text)) return { kind: 'refused', sentence: redisRefusal('CROSSSLOT') }
+  if (NO_CLUSTER.test(text)) {
+    return wrong(
+      `Redis at ${host} is not in cluster mode. Unset REDIS_CLUSTER, set REDIS_URL to its address, then restart.`,
+    )
+  }
   if (isRefusal(error)) {
     const sentence = redisRefusal(text)
     return { kind: 'refused', sentence, isVague: sentence.includes('(NOPERM)') }
@@ -42,24 +56,24 @@ export function redisProblem(error: unknown, url: string): RedisProblem | null {
   const resp = /^Unknown RESP type \d+/.exec(text)?.[0]
   if (resp) {
     return wrong(
-      `The server at ${host} is not Redis (${resp}). Set REDIS_URL to the address of Redis, then restart.`,
+      `The server at ${host} is not Redis (${resp}). Set ${address.setting} to the address of Redis, then restart.`,
     )
   }
   return (
-    tlsProblem(code, text, host) ??
-    (LOST.test(code) || LOST_TEXT.test(text) ? away(code, text, { url }) : null)
+    tlsProblem(code, text, address) ??
+    (LOST.test(code) || LOST_TEXT.test(text) ? away(code, text, { address }) : null)
   )
 }
 
 /** Why a connection was lost or could not be made; an error that shows no other problem means `away`. */
 export function lostConnection(
   error: unknown,
-  url: string,
+  address: RedisAddress,
   { wasEverReady = false }: { wasEverReady?: boolean } = {},
 ): RedisProblem {
-  const problem = redisProblem(error, url)
+  const problem = redisProblem(error, address)
   if (problem && problem.kind !== 'away') return problem
-  return away(systemCode(error) ?? '', messageOf(error), { url, wasEverReady })
+  return away(systemCode(error) ?? '', messageOf(error), { address, wasEverReady })
 }
 
 /** Whether the connection was cut: then the next attempt shows the cause. */
@@ -71,7 +85,8 @@ function wrong(sentence: string): RedisProblem {
   return { kind: 'wrong', sentence }
 }
 
-function tlsProblem(code: string, text: string, host: string): RedisProblem | null {
+function tlsProblem(code: string, text: string, { url, setting }: RedisAddress): RedisProblem | null {
+  const { host } = new URL(url)
   const trouble = tlsTrouble(code, text)
   if (trouble === 'not_trusted') {
     return wrong(
@@ -83,7 +98,7 @@ function tlsProblem(code: string, text: string, host: string): RedisProblem | nu
   }
   if (trouble === 'other_name') {
     return wrong(
-      `The certificate of Redis is not for ${host}. Write the name in the certificate into REDIS_URL, or give Redis a certificate for this name.`,
+      `The certificate of Redis is not for ${host}. Write the name in the certificate into ${setting}, or give Redis a certificate for this name.`,
     )
   }
   if (trouble === 'no_tls') {
@@ -97,29 +112,29 @@ function tlsProblem(code: string, text: string, host: string): RedisProblem | nu
 function away(
   code: string,
   text: string,
-  { url, wasEverReady = false }: { url: string; wasEverReady?: boolean },
+  { address, wasEverReady = false }: { address: RedisAddress; wasEverReady?: boolean },
 ): RedisProblem {
   const silence = /any in (\d+)ms/.exec(text)?.[1]
-  if (silence !== undefined) return silent(url, { ms: Number(silence), wasEverReady })
-  const { protocol } = new URL(url)
+  if (silence !== undefined) return silent(address, { ms: Number(silence), wasEverReady })
+  const { protocol } = new URL(address.url)
   // Without TLS, Redis takes the TLS greeting for an unfinished command and waits; with TLS it hangs up on plain text.
   let hint = ''
   if (protocol === 'rediss:' && code === 'ETIMEDOUT') hint = NEEDS_NO_TLS
   if (protocol === 'redis:' && code === 'ECONNRESET') hint = ' If it expects TLS, write rediss://.'
-  return noAnswer(url, code || text, wasEverReady ? '' : hint)
+  return noAnswer(address, code || text, wasEverReady ? '' : hint)
 }
 
 /** Redis may be connected, but sent nothing for this long. */
 export function silent(
-  url: string,
+  address: RedisAddress,
   { ms, wasEverReady }: { ms: number; wasEverReady: boolean },
 ): RedisProblem {
-  const hint = url.startsWith('rediss:') && !wasEverReady ? NEEDS_NO_TLS : ''
-  return noAnswer(url, `nothing within ${ms / 1000} s`, hint)
+  const hint = address.url.startsWith('rediss:') && !wasEverReady ? NEEDS_NO_TLS : ''
+  return noAnswer(address, `nothing within ${ms / 1000} s`, hint)
 }
 
-function noAnswer(url: string, how: string, hint: string): RedisProblem {
-  const sentence = `Redis at ${new URL(url).host} does not answer (${how}). Start it, or set REDIS_URL.${hint}`
+function noAnswer({ url, setting }: RedisAddress, how: string, hint: string): RedisProblem {
+  const sentence = `Redis at ${new URL(url).host} does not answer (${how}). Start it, or set ${setting}.${hint}`
   return { kind: 'away', sentence }
 }
 
@@ -135,7 +150,7 @@ export function isRefusal(error: unknown): boolean {
 
 /** Whether the error is due to Redis, not to the command itself. */
 export function isOfRedis(error: unknown): boolean {
-  return redisProblem(error, 'redis://redis') !== null
+  return redisProblem(error, { url: 'redis://redis', setting: 'REDIS_URL' }) !== null
 }
 
 /** This worker no longer owns the job: Redis was away for longer than the job's lock lasts, or lost its data. */

@@ -1,18 +1,27 @@
-import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/platform/errors.ts'
+import type { RedisClient } from './redis_client.ts'
 import { refusalAtTheDoor } from './redis_greeting.ts'
 import { probe } from './redis_probe.ts'
-import { isHangUp, isLostJob, lostConnection, type RedisProblem, redisProblem } from './redis_problem.ts'
+import {
+  isHangUp,
+  isLostJob,
+  lostConnection,
+  type RedisAddress,
+  type RedisProblem,
+  redisProblem,
+} from './redis_problem.ts'
 
 /** A Redis that refuses commands is probed again after this. */
 const PROBE_MS = 2000
 /** An error is logged again if it has not occurred for this long. */
 const LOG_AGAIN_MS = 60_000
+/** A cluster whose node failed has a problem if it does not answer for this long. */
+const DOUBT_MS = 2000
 
 type Watched = {
-  readonly redis: Redis
-  readonly url: string
+  readonly redis: RedisClient
+  readonly address: RedisAddress
   readonly prefix: string
   readonly log: Logger
 }
@@ -25,7 +34,7 @@ export class RedisStatus {
   #timer: NodeJS.Timeout | null = null
   #isLogged = false
   #isOver = false
-  #isProbing = false
+  #probing: Promise<void> | null = null
   #isAtTheDoor = false
   /** A refusal that a running probe may explain. */
   #vague: RedisProblem | null = null
@@ -49,24 +58,41 @@ export class RedisStatus {
     else void this.#check()
   }
 
-  /** The connection was lost, or could not be made. */
-  lost(error: unknown, { wasReady }: { wasReady: boolean }): void {
-    const found = lostConnection(error, this.#watched.url, { wasEverReady: this.#wasEverReady })
+  /**
+   * The connection was lost, or could not be made.
+   * @param address the node of a cluster that the error is about.
+   */
+  lost(
+    error: unknown,
+    { wasReady, address = this.#watched.address }: { wasReady: boolean; address?: RedisAddress },
+  ): void {
+    const found = lostConnection(error, address, { wasEverReady: this.#wasEverReady })
     if (!isHangUp(error)) this.#became(found)
     // A problem already known explains more than the hang-up does.
     else if (this.#problem === null || this.#problem.kind === 'away') {
       this.#problem = found
       // If the connection was ready, the next attempt shows the cause.
-      if (!wasReady) void this.#explainHangUp(found)
+      if (!wasReady) void this.#explainHangUp(found, address)
     }
+  }
+
+  /**
+   * A node of a cluster failed. That is a problem only if our keys are there, and until a replica has taken over: so if
+   * a probe is not answered soon.
+   */
+  doubt(error: unknown, address: RedisAddress): void {
+    const timer = setTimeout(() => {
+      if (this.#problem === null) this.#became(lostConnection(error, address, { wasEverReady: true }))
+    }, DOUBT_MS)
+    void this.#check().finally(() => clearTimeout(timer))
   }
 
   /** An error from BullMQ or from one of our commands. */
   note(error: unknown): void {
-    const found = redisProblem(error, this.#watched.url)
+    const found = redisProblem(error, this.#watched.address)
     // Redis does not name the refused command of a script. The probe does, even if it is already running.
     if (found?.kind === 'refused' && found.isVague) {
-      if (this.#isProbing) this.#vague ??= found
+      if (this.#probing) this.#vague ??= found
       else void this.#check(found)
     } else if (found?.kind === 'refused') this.#refused(found)
     // Our own connection reports the other connection errors; BullMQ's connections only repeat them.
@@ -109,33 +135,38 @@ export class RedisStatus {
    * @param otherwise the problem of a command, reported if the probe finds none.
    */
   async #check(otherwise: RedisProblem | null = null): Promise<void> {
-    const { redis, prefix, url } = this.#watched
     // One probe at a time: a probe that a replica refused is resent to the new master.
-    if (this.#isOver || this.#isProbing || redis.status !== 'ready') return
-    this.#isProbing = true
+    if (this.#probing) return await this.#probing
+    if (this.#isOver || this.#watched.redis.status !== 'ready') return
     this.#vague = otherwise
+    this.#probing = this.#probe().finally(() => {
+      this.#probing = null
+    })
+    await this.#probing
+  }
+
+  async #probe(): Promise<void> {
+    const { redis, prefix, address } = this.#watched
     try {
       await probe(redis, prefix)
       if (this.#vague) this.#refused(this.#vague)
       else this.#well()
     } catch (error) {
-      const found = redisProblem(error, url)
+      const found = redisProblem(error, address)
       if (found?.kind === 'refused') this.#refused(found)
       else this.note(error)
-    } finally {
-      this.#isProbing = false
     }
   }
 
-  async #explainHangUp(found: RedisProblem): Promise<void> {
-    const { redis, url } = this.#watched
+  async #explainHangUp(found: RedisProblem, address: RedisAddress): Promise<void> {
+    const { redis } = this.#watched
     if (this.#isAtTheDoor) return
     this.#isAtTheDoor = true
-    const text = await refusalAtTheDoor(url)
+    const text = await refusalAtTheDoor(address.url)
     this.#isAtTheDoor = false
     // Meanwhile another attempt may have connected, or found another problem.
     if (this.#problem?.kind === 'away' && redis.status !== 'ready')
-      this.#became(text === null ? found : lostConnection(new Error(text), url))
+      this.#became(text === null ? found : lostConnection(new Error(text), address))
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Redis } from 'ioredis'
 import type { JobResult } from './processors.ts'
+import type { RedisClient } from './redis_client.ts'
 
 /** The requests to fetch every analysis of a company again that no run has in the raw log yet; one run serves all. */
 export type FullRequests = {
@@ -94,7 +94,7 @@ const ANSWER = `
   redis.call('HSET', KEYS[1], 'answer', ARGV[2])
   return redis.call('PEXPIRE', KEYS[1], ARGV[3])`
 
-export function openRequests(redis: Redis, prefix: string, now: () => Date): Requests {
+export function openRequests(redis: RedisClient, prefix: string, now: () => Date): Requests {
   const fullKey = `${prefix}:full`
   const requestsKey = (company: string) => `${prefix}:requests:${company}`
   return {

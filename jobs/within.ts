@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { RedisClient } from './redis_client.ts'
 
 /** Redis is away, or does not answer in time. */
 export class RedisAwayError extends Error {
@@ -14,7 +14,7 @@ export class RedisAwayError extends Error {
  * that is given up here would still run when Redis is back. So none is sent while it is away.
  * @throws RedisAwayError at once if Redis is away, and after `ms` if it does not answer.
  */
-export async function fromRedis<T>(redis: Redis, ms: number, ask: () => Promise<T>): Promise<T> {
+export async function fromRedis<T>(redis: RedisClient, ms: number, ask: () => Promise<T>): Promise<T> {
   if (redis.status !== 'ready') throw new RedisAwayError('not connected')
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new RedisAwayError(`nothing within ${ms / 1000} s`)), ms)
@@ -25,10 +25,10 @@ export async function fromRedis<T>(redis: Redis, ms: number, ask: () => Promise<
   }
 }
 
-const firstTries = new WeakMap<Redis, Promise<void>>()
+const firstTries = new WeakMap<RedisClient, Promise<void>>()
 
 /** Resolves when the first attempt to connect has ended, or after `ms`: until then it is unknown if Redis is away. */
-export async function firstTry(redis: Redis, ms: number): Promise<void> {
+export async function firstTry(redis: RedisClient, ms: number): Promise<void> {
   const known = firstTries.get(redis)
   if (known) return await known
   const over = new Promise<void>(resolve => {

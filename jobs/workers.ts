@@ -9,6 +9,7 @@ import { lookFirst } from './looks.ts'
 import { every } from './loop.ts'
 import { LoggedError, processRun, type Shared } from './processors.ts'
 import { type JobData, type Queues, requestPublish, requestRun } from './queue.ts'
+import { reach } from './redis_probe.ts'
 import { isLostJob, isLostRenewal, isOfRedis, isRefusal } from './redis_problem.ts'
 import { noteAsked, requestDueRun } from './scheduler.ts'
 import { SHARE_LOOK_MS, type Slot, type Slots, shareSlots } from './slots.ts'
@@ -135,11 +136,14 @@ async function endForAll({ data }: Job<JobData>, shared: Shared): Promise<void> 
 }
 
 /** While Redis is away no job can be put back; other workers will find it abandoned. Then wait only for the runs. */
-async function untilNothingIsLeft(queues: Queues, slots: Slots): Promise<void> {
+async function untilNothingIsLeft({ redis, prefix }: Queues, slots: Slots): Promise<void> {
   for (let idle = 0, away = 0; idle < IDLE_LOOKS && away < AWAY_LOOKS; await sleep(LOOK_MS)) {
-    const answers = await fromRedis(queues.redis, LOOK_MS, () => queues.redis.ping()).catch(() => null)
+    const answers = await fromRedis(redis, LOOK_MS, () => reach(redis, prefix)).then(
+      () => true,
+      () => false,
+    )
     idle = slots.size === 0 ? idle + 1 : 0
-    away = answers === null ? Math.min(away + 1, idle) : 0
+    away = answers ? 0 : Math.min(away + 1, idle)
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { AlertSettings } from '#config/alerts.ts'
+import type { RedisClient } from '../redis_client.ts'
 import {
   type Alert,
   attempted,
@@ -43,7 +43,7 @@ export type Alerts = {
 }
 
 export type AlertsOptions = {
-  readonly redis: Redis
+  readonly redis: RedisClient
   readonly prefix: string
   /** Without a route, alerts are kept and logged, but not sent. */
   readonly settings: Pick<AlertSettings, 'routes' | 'repeatMs'>

@@ -33,6 +33,8 @@ const CLOCK_SKEW_MS = 60_000
 /** A restart of Redis needs no alert. */
 const REDIS_SETTLE_MS = 30_000
 const REDIS_WITHIN_MS = 5000
+/** The policy of a Redis that keeps everything. */
+const NO_EVICTION = 'noeviction'
 
 /** Not its host and process id: containers may share both. */
 const THIS_WORKER = randomUUID()
@@ -191,25 +193,30 @@ async function inspectRedis({ alerts, queues }: Inspection): Promise<void> {
 
 async function inspectEviction(inspection: Inspection): Promise<void> {
   const { alerts, queues } = inspection
-  const info = await inRedis(inspection, () => queues.redis.info('memory').catch(refusesInfo))
-  const policy = /^maxmemory_policy:(\S+)/m.exec(info ?? '')?.[1]
+  const { redis } = queues
+  const masters = 'nodes' in redis ? redis.nodes('master') : [redis]
+  const info = async () => await Promise.all(masters.map(one => one.info('memory')))
+  const infos = await inRedis(inspection, () => info().catch(refusesInfo))
+  const policies = (infos ?? []).flatMap(text => /^maxmemory_policy:(\S+)/m.exec(text)?.[1] ?? [])
   // Some managed Redis services do not report it.
-  if (!policy) return
+  if (policies.length === 0) return
+  const policy = policies.find(one => one !== NO_EVICTION) ?? NO_EVICTION
   const about = { name: 'redis_evicts', company: null } as const
-  if (policy === 'noeviction') {
+  if (policy === NO_EVICTION) {
     await alerts.clear({ ...about, message: 'Redis no longer drops data (maxmemory-policy noeviction).' })
     return
   }
+  const command = redis.isCluster ? 'redis-cli --cluster call HOST:PORT' : 'redis-cli -u "$REDIS_URL"'
   await alerts.raise({
     ...about,
-    message: `Redis may drop jobs when its memory is full (maxmemory-policy ${policy}). Run \`redis-cli -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction\`, and set it in Redis's own configuration, so that a restart keeps it.`,
+    message: `Redis may drop jobs when its memory is full (maxmemory-policy ${policy}). Run \`${command} CONFIG SET maxmemory-policy noeviction\`, and set it in Redis's own configuration, so that a restart keeps it.`,
     details: { maxmemory_policy: policy },
   })
 }
 
 /** INFO is useful, but not required. */
-function refusesInfo(error: unknown): string {
-  if (isRefusal(error)) return ''
+function refusesInfo(error: unknown): string[] {
+  if (isRefusal(error)) return []
   throw error
 }
 

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { RedisClient } from '../redis_client.ts'
 import { GONE_AFTER_MS } from './seen.ts'
 
 /** A part of the companies' file that cannot be used: a company's entry, or null for the file itself. */
@@ -15,7 +15,7 @@ export type Topic = 'misread' | 'wrong_volumes'
  * @returns what any worker, including this one, recently could not use.
  */
 export async function noteMisread(
-  { redis, prefix, topic }: { redis: Redis; prefix: string; topic: Topic },
+  { redis, prefix, topic }: { redis: RedisClient; prefix: string; topic: Topic },
   { worker, misread, now }: { worker: string; misread: readonly Misread[]; now: Date },
 ): Promise<ReadonlySet<Misread>> {
   const key = `${prefix}:${topic}`

@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis'
 import type { ReceiverName } from '#config/alerts.ts'
+import type { RedisClient } from '../redis_client.ts'
 import { type Alert, type AlertName, readAlert, subjectOf } from './alert.ts'
 
 /** A worker that dies while sending leaves its claim. This is several times the longest time that sending takes. */
@@ -34,7 +34,7 @@ export type Outbox = {
   release(place: Place, token: string): Promise<void>
 }
 
-export function openOutbox(redis: Redis, prefix: string): Outbox {
+export function openOutbox(redis: RedisClient, prefix: string): Outbox {
   const hash = `${prefix}:alerts`
   const claimOf = (place: Place) => `${hash}:sending:${placeOf(place)}`
   return {

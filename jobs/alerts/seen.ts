@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { RedisClient } from '../redis_client.ts'
 
 /** Workers read a changed configuration at different times; what none of them has seen for this long is gone. */
 export const GONE_AFTER_MS = 2 * 60_000
@@ -29,7 +29,7 @@ export type Present = {
 }
 
 /** Records in Redis, for all workers, what this one is configured for, and drops what no worker is any more. */
-export async function noteSeen(redis: Redis, prefix: string, seen: Present): Promise<Seen> {
+export async function noteSeen(redis: RedisClient, prefix: string, seen: Present): Promise<Seen> {
   const { now } = seen
   const present = [WORKERS, ...seen.present]
   const key = `${prefix}:seen`

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { RedisClient } from '../redis_client.ts'
 import { isOfRedis } from '../redis_problem.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alert } from './alert.ts'
@@ -16,7 +16,7 @@ type Entry = { readonly key: Key; readonly alert: Alert | null }
  * that it saw, so known alerts are not sent again. Each worker then sends its own, as none knows those of the others.
  * Changes made meanwhile are stored when Redis is back.
  */
-export function openSpareOutbox(redis: Redis, shared: Outbox): Outbox {
+export function openSpareOutbox(redis: RedisClient, shared: Outbox): Outbox {
   const copy = new OutboxCopy()
   const either = <T>(inRedis: () => Promise<T>, inCopy: () => T) =>
     withRedis(redis, () => copy.handTo(shared).then(inRedis), inCopy)
@@ -106,7 +106,7 @@ class OutboxCopy {
   }
 }
 
-async function withRedis<T>(redis: Redis, inRedis: () => Promise<T>, inCopy: () => T): Promise<T> {
+async function withRedis<T>(redis: RedisClient, inRedis: () => Promise<T>, inCopy: () => T): Promise<T> {
   // We closed the connection, so there is nothing to continue.
   if (redis.status === 'end') return await inRedis()
   await firstTry(redis, REDIS_WITHIN_MS)

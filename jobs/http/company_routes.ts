@@ -8,6 +8,7 @@ import { describeFailure, readFailure } from '#src/store/failure.ts'
 import { latestLink } from '#src/store/lake/manifest.ts'
 import type { Company, CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
+import { reach } from '../redis_probe.ts'
 import { fromRedis } from '../within.ts'
 
 /** Long enough for a busy Redis. */
@@ -24,7 +25,7 @@ export type CompanyRequests = {
 
 type Options = CompanyRequests & {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'broken'>
-  readonly queues: Pick<Queues, 'redis'>
+  readonly queues: Pick<Queues, 'redis' | 'prefix'>
   readonly log: Logger
 }
 
@@ -34,9 +35,9 @@ export function routeCompanies(app: Hono, { registry, queues, requestSync, log, 
   app.post('/companies/:company/sync', async c => {
     const { slug } = companyOf(c, registry)
     const full = await readFull(c)
-    const { redis } = queues
-    // Ping first: if Redis goes away after a command is sent, the command may or may not run.
-    await fromRedis(redis, REDIS_WITHIN_MS, () => redis.ping())
+    const { redis, prefix } = queues
+    // First: if Redis goes away after a command is sent, the command may or may not run.
+    await fromRedis(redis, REDIS_WITHIN_MS, () => reach(redis, prefix))
     const { job } = await fromRedis(redis, REDIS_WITHIN_MS, () => requestSync(slug, { full }))
     log.info({ company: slug, job, full }, 'A run was requested over HTTP.')
     return c.json({ company: slug, full, job }, 202)

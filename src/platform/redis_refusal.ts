@@ -1,5 +1,5 @@
 const IN_A_CLUSTER =
-  'it runs in cluster mode, which is not supported. Set REDIS_URL to a Redis without cluster mode'
+  'it is part of a cluster. Set REDIS_CLUSTER to the addresses of some of its nodes, then restart'
 
 /** The codes of error replies that mean a refusal, and what to do. */
 const REDIS_REFUSALS: Readonly<Record<string, string>> = {
@@ -9,11 +9,12 @@ const REDIS_REFUSALS: Readonly<Record<string, string>> = {
   WRONGPASS:
     'the password (or the user in REDIS_URL) is wrong. Correct REDIS_PASSWORD_FILE, REDIS_PASSWORD or REDIS_URL, then restart',
   NOPERM:
-    'its user lacks permissions. README.md ("Redis") lists the ones it needs; grant them with ACL SETUSER',
+    'its user lacks permissions. docs/operating/redis.md lists the ones it needs; grant them with ACL SETUSER',
   MISCONF: 'it cannot write its data file. Check its disk',
   LOADING: 'it is still loading its data. Wait until it is done',
   MASTERDOWN: 'it is a replica that cannot reach its master. Set REDIS_URL to the master',
-  CLUSTERDOWN: IN_A_CLUSTER,
+  CLUSTERDOWN:
+    'a part of the cluster has no master. Wait until a replica takes over, or start the missing node',
   CROSSSLOT: IN_A_CLUSTER,
   MOVED: IN_A_CLUSTER,
   NOREPLICAS: 'too few of its replicas are connected (min-replicas-to-write). Start them',

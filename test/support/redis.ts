@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Redis } from 'ioredis'
 import { inject, onTestFinished, TestRunner } from 'vitest'
-import { messageOf } from '#src/platform/errors.ts'
 import { freePort, type RedisProcess, startRedisProcess } from '#tools/redis_process.ts'
 import { temporaryDirectory } from './project.ts'
 
@@ -35,7 +34,7 @@ export async function startOwnRedis({
   args = [],
 }: {
   password?: string
-  args?: readonly string[]
+  args?: readonly string[] | ((port: number) => readonly string[])
 } = {}): Promise<OwnRedis> {
   const binary = inject('redisBinary')
   if (binary === null) throw new Error('redis-server is not installed. Use test.skipIf(!canOwnRedis).')
@@ -63,15 +62,20 @@ export async function startOwnRedis({
 }
 
 type RedisOptions = Parameters<typeof startRedisProcess>[0]
+type OnAnyPort = Omit<RedisOptions, 'port' | 'args'> & {
+  readonly args: readonly string[] | ((port: number) => readonly string[])
+}
 
 /** Another program may take the port meanwhile, or the one 10,000 above it, which a cluster also needs. */
-async function startOnFreePort(given: Omit<RedisOptions, 'port'>) {
+async function startOnFreePort({ args, ...given }: OnAnyPort) {
   for (let tries = 1; ; tries += 1) {
-    const options: RedisOptions = { ...given, port: await freePort() }
+    const port = await freePort()
+    const options: RedisOptions = { ...given, port, args: typeof args === 'function' ? args(port) : args }
     try {
       return { options, process: await startRedisProcess(options) }
     } catch (error) {
-      if (tries === 3 || !/Address already in use/.test(messageOf(error))) throw error
+      // Its output has many lines.
+      if (tries === 3 || !/Address already in use/.test(String(error))) throw error
     }
   }
 }

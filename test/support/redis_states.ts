@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Redis } from 'ioredis'
-import { expect, inject, onTestFinished } from 'vitest'
-import { freePort, startRedisProcess } from '#tools/redis_process.ts'
+import { expect, onTestFinished } from 'vitest'
 import { type Daemon, type LogLine, startDaemon, tail, until } from './daemon.ts'
 import { isRun, NO_LOOKS, OFTEN, runsOf } from './daemon_runs.ts'
 import { holdAfter } from './held.ts'
 import { idOf, notices } from './notices.ts'
 import { type Environment, runCommand, temporaryDirectory } from './project.ts'
 import { type OwnRedis, type RedisProxy, startOwnRedis, startProxy, withClient } from './redis.ts'
+import { smallestRights } from './redis_rights.ts'
 import { startCompany } from './synced.ts'
 import { asked, expectTruth } from './truth.ts'
 
@@ -21,10 +21,6 @@ const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
 const CURED_WITHIN_MS = 30_000
 const USER = 'worker'
 const PASSWORD = 'pw_5d1c'
-/** The rights that README lists. */
-export const SMALLEST_RIGHTS =
-  '~states:* &* +@all -@admin -@dangerous +info +client|setname +client|list'.split(' ')
-
 /** A Redis, a proxy to it that can fail, and an administrator for everything else. */
 export type Place = {
   readonly redis: OwnRedis
@@ -82,7 +78,7 @@ export async function expectToSurvive(state: BadState): Promise<void> {
 
 async function startPlace({ tls = false }: BadState) {
   const authority = tls ? await makeAuthority() : null
-  const user = ['--user', USER, 'on', `>${PASSWORD}`, ...SMALLEST_RIGHTS]
+  const user = ['--user', USER, 'on', `>${PASSWORD}`, ...smallestRights('states')]
   const redis = authority ? await startTlsRedis(authority) : await startOwnRedis({ args: user })
   const admin: Place['admin'] = async use => await withClient(redis.url, use)
   const proxy = await startProxy(redis.url)
@@ -157,20 +153,15 @@ export async function makeAuthority({
   return { key, certificate }
 }
 
+/** Settings for a Redis that accepts only TLS. */
+export function onlyTls({ key, certificate }: Authority, port: number): string[] {
+  const ports = ['--port', '0', '--tls-port', String(port), '--tls-auth-clients', 'no']
+  return [...ports, '--tls-cert-file', certificate, '--tls-key-file', key]
+}
+
 /** A Redis that accepts only TLS; its url still begins with redis://, for the proxy. */
-export async function startTlsRedis({ key, certificate }: Authority): Promise<OwnRedis> {
-  const binary = inject('redisBinary') ?? ''
-  const port = await freePort()
-  const args = ['--port', '0', '--tls-port', String(port), '--tls-auth-clients', 'no']
-  const options = {
-    binary,
-    port,
-    directory: await temporaryDirectory(),
-    args: [...args, '--tls-cert-file', certificate, '--tls-key-file', key],
-  }
-  const running = await startRedisProcess(options)
-  onTestFinished(() => running.kill())
-  return { url: `redis://127.0.0.1:${port}`, stop: running.stop, kill: running.kill, start: async () => {} }
+export async function startTlsRedis(authority: Authority): Promise<OwnRedis> {
+  return await startOwnRedis({ args: port => onlyTls(authority, port) })
 }
 
 /** A web server in place of Redis. */

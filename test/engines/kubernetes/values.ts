@@ -58,6 +58,14 @@ export const VALUES: Readonly<Record<string, Values>> = {
     podDisruptionBudget: { enabled: false },
     autoscaling: { enabled: true },
   },
+  'a Redis Cluster': {
+    ...ALL,
+    redis: {
+      url: 'rediss://worker@redis.example.com',
+      cluster: ['redis-0.redis.data.svc', 'redis-1.redis.data.svc:6380'],
+      prefix: 'acme',
+    },
+  },
 }
 
 export const REFUSED: readonly (readonly [what: string, change: Values, message: RegExp])[] = [
@@ -66,6 +74,7 @@ export const REFUSED: readonly (readonly [what: string, change: Values, message:
   ['no image', { image: { repository: '' } }, /\/image\/repository/],
   ['no Redis', { redis: { url: '' } }, /\/redis\/url/],
   ['a password of Redis', { redis: { url: 'redis://worker:secret@redis' } }, /\/redis\/url/],
+  ['a password of a cluster', { redis: { cluster: [':secret@redis:6379'] } }, /\/redis\/cluster/],
   ['a key in a variable', { settings: { API_BASE_URL: 'https://a', API_KEY: 'x' } }, /\/settings/],
   ['a token in a variable', { settings: { API_BASE_URL: 'https://a', ADMIN_TOKEN: 'x' } }, /\/settings/],
   [

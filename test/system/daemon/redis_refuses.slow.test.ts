@@ -32,13 +32,14 @@ const STATES: readonly BadState[] = [
   {
     name: 'missing a permission for the user',
     sentence:
-      /^Redis rejected the command \(NOPERM, XADD\): its user lacks permissions\. README\.md \("Redis"\) lists/,
+      /^Redis rejected the command \(NOPERM, XADD\): its user lacks permissions\. docs\/operating\/redis\.md lists/,
     spoil: ({ admin }) => admin(client => client.acl('SETUSER', 'worker', '-xadd')),
     cure: ({ admin }) => admin(client => client.acl('SETUSER', 'worker', '+xadd')),
   },
   {
-    name: 'in cluster mode',
-    sentence: /^Redis rejected the command \(CROSSSLOT\): it runs in cluster mode, which is not supported\./,
+    name: 'a node of a cluster',
+    sentence:
+      /^Redis rejected the command \(CROSSSLOT\): it is part of a cluster\. Set REDIS_CLUSTER to the addresses/,
     async spoil({ proxy }) {
       const { url } = await startOwnRedis({
         args: ['--cluster-enabled', 'yes'],

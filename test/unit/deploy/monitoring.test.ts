@@ -141,7 +141,7 @@ describe('The chart', () => {
     const scaled = inChart('templates/scaledobject.yaml')
     const [, first, second] = /dict "waiting" "(\w+)" "active" "(\w+)"/.exec(scaled) ?? []
     expect([keys.wait, keys.active]).toEqual([`p:runs:${first}`, `p:runs:${second}`])
-    expect(scaled).toContain('printf "%s:runs:%s" $.Values.redis.prefix $list')
+    expect(scaled).toContain('printf "%s:runs:%s" $redis.keys $list')
   })
 
   it('has the version of the program', () => {

@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* Redis as YAML: host, port, user, database, tls. */}}
+{{/* Redis as YAML: host, port, user, database, tls; of a cluster, ports and addresses of its nodes. */}}
 {{- define "editais-sync.redis" -}}
 {{- $url := urlParse .Values.redis.url -}}
 {{- $port := regexFind ":[0-9]+$" $url.host -}}
@@ -52,6 +52,16 @@ port: {{ trimPrefix ":" $port | default "6379" }}
 user: {{ $url.userinfo | quote }}
 database: {{ trimPrefix "/" $url.path | default "0" | quote }}
 tls: {{ eq $url.scheme "rediss" }}
+{{- $nodes := list }}
+{{- $ports := list }}
+{{- range .Values.redis.cluster }}
+{{- $own := trimPrefix ":" (regexFind ":[0-9]+$" .) | default "6379" }}
+{{- $nodes = append $nodes (printf "%s:%s" (regexReplaceAll ":[0-9]+$" . "") $own) }}
+{{- $ports = append $ports $own }}
+{{- end }}
+nodes: {{ join "," $nodes | quote }}
+ports: {{ uniq $ports | default (list (trimPrefix ":" $port | default "6379")) | toJson }}
+keys: {{ ternary (printf "{%s}" .Values.redis.prefix) .Values.redis.prefix (gt (len $nodes) 0) | quote }}
 {{- end -}}
 
 {{/* "true" if there is a companies' file. */}}

@@ -1,0 +1,246 @@
+import { expect, test, vi } from 'vitest'
+import { DAEMON_TEST, type LogLine, startDaemon, tail, until } from '#test/support/daemon.ts'
+import { isRun, NEVER, NO_LOOKS, nextRun, OFTEN, runsOf, untilIdle } from '#test/support/daemon_runs.ts'
+import { holdAfter } from '#test/support/held.ts'
+import { idOf, notices } from '#test/support/notices.ts'
+import { runCommand, startCommand, temporaryDirectory } from '#test/support/project.ts'
+import { canOwnRedis, startOwnRedis, withClient } from '#test/support/redis.ts'
+import { type OwnCluster, startOwnCluster } from '#test/support/redis_cluster.ts'
+import { smallestRights } from '#test/support/redis_rights.ts'
+import { makeAuthority } from '#test/support/redis_states.ts'
+import { startCompany } from '#test/support/synced.ts'
+import { asked, expectTruth } from '#test/support/truth.ts'
+
+vi.setConfig(DAEMON_TEST)
+
+const TOTAL = 60
+const ALL = Array.from({ length: TOTAL }, (_, index) => idOf(index + 1))
+const PREFIX = 'clustered'
+/** The worker must be back while it hangs. */
+const HANG_SECONDS = 25
+const WRONG = 'pw_wrong_77'
+const USER_PASSWORD = 'pw_5d1c'
+/** Longer than any failover here, and shorter than the lock of a job. */
+const BACK_WITHIN_MS = 30_000
+
+const settingsOf = ({ addresses }: OwnCluster) => ({
+  // Its host is not used.
+  REDIS_URL: 'redis://nobody.invalid:1',
+  REDIS_CLUSTER: addresses,
+  REDIS_PREFIX: PREFIX,
+})
+const isOfRedis = ({ msg }: LogLine) => /^Redis (at|rejected)/.test(msg)
+
+async function keysOf({ nodes }: OwnCluster): Promise<string[][]> {
+  return await Promise.all(nodes.map(({ url }) => withClient(url, client => client.keys('*'))))
+}
+
+test.skipIf(!canOwnRedis)('a worker runs on a cluster, and its keys are in one slot', async () => {
+  const cluster = await startOwnCluster(PREFIX)
+  const company = await startCompany(notices(1, 3), { SYNC_CRON: OFTEN, ...NO_LOOKS })
+  const environment = { ...company.environment, ...settingsOf(cluster) }
+  const daemon = await startDaemon(environment)
+  // The first run is requested because it is due, the next ones by ticks.
+  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 3 })
+  expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok', unchanged: 3 })
+  const enqueued = await runCommand(['sync', '--enqueue', '--full', '--json'], environment)
+  expect(enqueued.code).toBe(0)
+  expect(JSON.parse(enqueued.stdout)).toMatchObject({ status: 'ok', mode: 'full' })
+  expect(enqueued.stderr).not.toContain('No worker is running')
+  expect((await daemon.ask('/readyz')).status).toBe(200)
+  expect((await daemon.ask('/companies/acme/sync', { method: 'POST' })).status).toBe(202)
+  expect((await daemon.ask('/companies/acme/status')).status).toBe(200)
+  const board = await daemon.ask('/queues/api/queues?activeQueue=runs&status=completed&page=1&jobsPerPage=10')
+  expect(await board.json()).toMatchObject({
+    queues: expect.arrayContaining([expect.objectContaining({ name: 'runs' })]),
+  })
+  expect(await (await daemon.ask('/metrics')).text()).toMatch(/^editais_redis_up 1$/m)
+
+  const keys = (await keysOf(cluster)).filter(some => some.length > 0)
+  // A master and its replica have the same.
+  expect(keys).toHaveLength(2)
+  expect(keys.flat().filter(key => !key.startsWith(`{${PREFIX}}:`))).toEqual([])
+  for (const name of ['runs:meta', 'ticks:meta', 'asked', 'directories', 'requests:acme'])
+    expect(keys.flat()).toContain(`{${PREFIX}}:${name}`)
+
+  expect(await daemon.stop()).toBe(0)
+  const again = await startDaemon({
+    ...environment,
+    REDIS_CLUSTER: new URL(cluster.nodes[1]?.url ?? '').host,
+  })
+  expect(await nextRun(again, 'acme', 0)).toMatchObject({ status: 'ok', unchanged: 3 })
+  expect(await again.stop()).toBe(0)
+  expect([...daemon.lines, ...again.lines].filter(({ level }) => level === 'error')).toEqual([])
+})
+
+test.skipIf(!canOwnRedis)('a worker goes on when the master with its keys dies during a run', async () => {
+  const cluster = await startOwnCluster(PREFIX)
+  const company = await startCompany(notices(1, TOTAL), { SYNC_CRON: NEVER, API_TIMEOUT_MS: '60000' })
+  const environment = { ...company.environment, ...settingsOf(cluster) }
+  const held = holdAfter(company.sandbox, 'analysis', { passing: TOTAL / 2 })
+  const daemon = await startDaemon(environment)
+  await held.reached
+  const first = await cluster.master()
+  await cluster.replicated()
+  await first.kill()
+  held.release()
+  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: TOTAL })
+  expect(await cluster.master()).not.toBe(first)
+  await until(async () => (await daemon.ask('/readyz')).ok, {
+    what: 'a ready worker',
+    withinMs: BACK_WITHIN_MS,
+  })
+  await untilIdle(daemon)
+
+  // And back again.
+  await first.start()
+  await cluster.replicated()
+  await until(async () => (await daemon.ask('/readyz')).ok, { what: 'a ready worker' })
+  company.world.update(ALL[0] as string, { edital: { objeto: 'Outro objeto' } })
+  const again = holdAfter(company.sandbox, 'analysis', { passing: 0, waiting: 1 })
+  const enqueued = startCommand(['sync', '--enqueue', '--json'], environment, await temporaryDirectory())
+  await again.reached
+  const second = await cluster.master()
+  await second.kill()
+  await daemon.waitFor(isOfRedis, { after: daemon.lines.length })
+  again.release()
+  const { code, stdout } = await enqueued.ended
+  expect(code, tail(daemon.lines)).toBe(0)
+  expect(JSON.parse(stdout)).toMatchObject({ status: 'ok', loaded: 1 })
+  await untilIdle(daemon)
+  await expectTruth(company)
+  expect(runsOf(daemon)).toHaveLength(2)
+  expect(new Set(asked(company, 'analysis'))).toEqual(new Set(ALL))
+  expect(asked(company, 'analysis')).toHaveLength(TOTAL + 1)
+  expect(await daemon.stop()).toBe(0)
+  expect(daemon.lines.filter(line => line.level === 'error' && !isOfRedis(line))).toEqual([])
+})
+
+test.skipIf(!canOwnRedis)('a worker goes on when the master with its keys hangs', async () => {
+  const cluster = await startOwnCluster(PREFIX, { args: ['--enable-debug-command', 'yes'] })
+  const company = await startCompany(notices(1, 3), { SYNC_CRON: OFTEN, ...NO_LOOKS })
+  const environment = { ...company.environment, ...settingsOf(cluster), REDIS_TIMEOUT_MS: '2000' }
+  const daemon = await startDaemon(environment)
+  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 3 })
+  const first = await cluster.master()
+  await cluster.replicated()
+  let hangs = true
+  const hung = withClient(first.url, client => client.call('DEBUG', 'SLEEP', HANG_SECONDS)).finally(() => {
+    hangs = false
+  })
+  expect(
+    await until(
+      async () => {
+        const master = await cluster.master()
+        return master !== first && master
+      },
+      { what: 'a failover' },
+    ),
+  ).not.toBe(first)
+  // Two, because the first may have been requested before.
+  for (let runs = 0; runs < 2; runs += 1)
+    expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok' })
+  expect(hangs).toBe(true)
+  await until(async () => (await daemon.ask('/readyz')).ok, { what: 'a ready worker' })
+  expect(hangs).toBe(true)
+  await hung
+  expect(await nextRun(daemon, 'acme')).toMatchObject({ status: 'ok' })
+  expect(await daemon.stop()).toBe(0)
+  expect(daemon.lines.filter(line => line.level === 'error' && !isOfRedis(line))).toEqual([])
+})
+
+test.skipIf(!canOwnRedis)('runs continue after the whole cluster was down', async () => {
+  const cluster = await startOwnCluster(PREFIX)
+  const company = await startCompany(notices(1, TOTAL), {
+    SYNC_CRON: OFTEN,
+    ...NO_LOOKS,
+    API_TIMEOUT_MS: '60000',
+  })
+  const environment = { ...company.environment, ...settingsOf(cluster) }
+  const held = holdAfter(company.sandbox, 'analysis', { passing: TOTAL / 2 })
+  const daemon = await startDaemon(environment)
+  await held.reached
+  await Promise.all(cluster.nodes.map(node => node.stop()))
+  const line = await daemon.waitFor(({ msg }) => /^Redis at \S+ does not answer/.test(msg))
+  expect(line.msg).toMatch(
+    /^Redis at 127\.0\.0\.1:\d+ does not answer \(\w+\)\. Start it, or set REDIS_CLUSTER\./,
+  )
+  const ready = await daemon.ask('/readyz')
+  expect(ready.status).toBe(503)
+  held.release()
+  await until(() => company.sandbox.requests.byId.size === TOTAL, { what: 'the end of the run' })
+  await Promise.all(cluster.nodes.map(node => node.start()))
+  const logs = () => tail(daemon.lines)
+  await until(() => runsOf(daemon).length >= 3, {
+    what: () => `more runs:\n${logs()}`,
+    withinMs: BACK_WITHIN_MS,
+  })
+  expect(runsOf(daemon)).toMatchObject([{ loaded: TOTAL }, { unchanged: TOTAL }, { unchanged: TOTAL }])
+  expect(asked(company, 'analysis')).toEqual(ALL)
+  expect(daemon.lines.filter(line => isRun(line)).length).toBeGreaterThanOrEqual(3)
+  expect(await daemon.stop()).toBe(0)
+  expect(daemon.lines.filter(line => line.level === 'error' && !isOfRedis(line))).toEqual([])
+})
+
+const ENQUEUE = ['sync', '--enqueue', '--wait', '20']
+
+test.skipIf(!canOwnRedis)('a cluster that cannot be used is reported in one sentence', async () => {
+  const company = await startCompany(notices(1, 1))
+  const enqueue = async (settings: Record<string, string>) => {
+    const { code, stderr } = await runCommand(ENQUEUE, { ...company.environment, ...settings })
+    expect(code, stderr).toBe(1)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+    expect(stderr).not.toContain(WRONG)
+    return stderr.trim()
+  }
+  const REDIS_URL = 'redis://nobody.invalid'
+  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: '127.0.0.1:1,127.0.0.1:2' })).toMatch(
+    /Redis at 127\.0\.0\.1:[12] does not answer \(ECONNREFUSED\)\. Start it, or set REDIS_CLUSTER\. No run was requested\.$/,
+  )
+  const single = await startOwnRedis()
+  const { host } = new URL(single.url)
+  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: host })).toContain(
+    `Redis at ${host} is not in cluster mode. Unset REDIS_CLUSTER, set REDIS_URL to its address, then restart.`,
+  )
+  const secured = await startOwnRedis({ password: 'pw_right_18', args: ['--cluster-enabled', 'yes'] })
+  const { host: guarded } = new URL(secured.url)
+  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: guarded })).toMatch(/\(NOAUTH\): it requires a password/)
+  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: guarded, REDIS_PASSWORD: WRONG })).toMatch(
+    /\(WRONGPASS\): the password \(or the user in REDIS_URL\) is wrong/,
+  )
+  // A node that nobody gave a slot.
+  expect(await enqueue({ REDIS_URL, REDIS_CLUSTER: guarded, REDIS_PASSWORD: 'pw_right_18' })).toMatch(
+    /\(CLUSTERDOWN\): a part of the cluster has no master/,
+  )
+})
+
+test.skipIf(!canOwnRedis)('a cluster with TLS, a private authority and a user with few rights', async () => {
+  const authority = await makeAuthority()
+  const other = await makeAuthority()
+  const cluster = await startOwnCluster(PREFIX, {
+    authority,
+    args: ['--user', 'worker', 'on', `>${USER_PASSWORD}`, ...smallestRights(`{${PREFIX}}`)],
+  })
+  const company = await startCompany(notices(1, 3), { SYNC_CRON: NEVER })
+  const environment = {
+    ...company.environment,
+    ...settingsOf(cluster),
+    REDIS_URL: 'rediss://worker@nobody.invalid',
+    REDIS_PASSWORD: USER_PASSWORD,
+    REDIS_CA_FILE: authority.certificate,
+  }
+  const daemon = await startDaemon(environment)
+  expect(await nextRun(daemon, 'acme', 0)).toMatchObject({ status: 'ok', loaded: 3 })
+  await untilIdle(daemon)
+  const enqueued = await runCommand(ENQUEUE, environment)
+  expect(enqueued).toMatchObject({ code: 0 })
+  expect(enqueued.stderr).not.toContain('No worker is running')
+  expect(await daemon.stop()).toBe(0)
+  expect(daemon.lines.filter(({ level }) => level !== 'info')).toEqual([])
+
+  const wrong = await runCommand(ENQUEUE, { ...environment, REDIS_CA_FILE: other.certificate })
+  expect(wrong.code).toBe(1)
+  expect(wrong.stderr).toMatch(
+    /^The certificate of Redis at 127\.0\.0\.1:\d+ is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. Set REDIS_CA_FILE to .+ No run was requested\.\n$/,
+  )
+})
