@@ -18,7 +18,7 @@ export type FoldOptions = {
   readonly from: { readonly directory: string; readonly segments: readonly number[] }
   /** An empty directory. */
   readonly to: string
-  /** Whether the received bytes of a rejected line are still needed. */
+  /** Whether the line has a record that is in quarantine: then its bytes are needed. */
   readonly isNeeded: (segment: number, seq: number) => boolean
   /** Called before each segment is read, three times or more often for each. */
   readonly onSegment: () => void
@@ -167,11 +167,11 @@ async function* keptLines(options: FoldOptions, fates: Fates): AsyncGenerator<Ke
 function trimmed(line: Head, segment: number, fates: Fates, { isNeeded }: FoldOptions): string | null {
   const { text, type, seq } = line
   const fate = fates.get(subjectOf(line) ?? '')
-  if (fate === undefined) return text
+  if (fate === undefined || isNeeded(segment, seq)) return text
   const place = placeOf(segment, line)
   if (type === 'analysis_same' && place < fate.lastFetch && !fate.isRejected) return null
   if (type === 'analysis' && place < fate.lastAnalysis) return withoutLists(text)
-  return type === 'rejected' && !isNeeded(segment, seq) ? withoutBytes(text) : text
+  return type === 'rejected' ? withoutBytes(text) : text
 }
 
 function withoutLists(text: string): string {

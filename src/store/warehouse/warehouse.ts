@@ -28,7 +28,7 @@ const LOADING_THREADS = Math.max(1, availableParallelism() - 1)
 const FEW_NOTICES = 2000
 
 /** Of segments that are applied at once, decompressed. A run of an hour may seal three of a few kilobytes. */
-const MAX_BYTES_TOGETHER = 128 * 1024 * 1024
+const MAX_BYTES_TOGETHER = 64 * 1024 * 1024
 
 export type WarehouseOptions = {
   readonly paths: CompanyPaths
