@@ -25,8 +25,10 @@ const REDIS_REFUSALS: Readonly<Record<string, string>> = {
 
 /** Before Redis 7.0, an error inside a script has a prefix. */
 const IN_A_SCRIPT = 'ERR Error running script .*? -?'
+/** A script may not run a command or use a key: before Redis 7.2, and since then and in Valkey. */
+const NO_RIGHT = /user executing the script can't|^ERR ACL failure in script/
 const REFUSED = new RegExp(
-  `^(?:${IN_A_SCRIPT})?(?:${Object.keys(REDIS_REFUSALS).join('|')}) |user executing the script can't|^ERR max number of clients|^ERR unknown command`,
+  `^(?:${IN_A_SCRIPT})?(?:${Object.keys(REDIS_REFUSALS).join('|')}) |${NO_RIGHT.source}|^ERR max number of clients|^ERR unknown command`,
 )
 
 /** Whether Redis rejected the command, and would reject a retry too. */
@@ -37,7 +39,7 @@ export function isRedisRefusal(text: string): boolean {
 /** What an error reply from Redis means, and what to do. */
 export function redisRefusal(text: string): string {
   const plain = text.replace(new RegExp(`^${IN_A_SCRIPT}(?=[A-Z]+ )`), '')
-  const code = /user executing the script can't/.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')
+  const code = NO_RIGHT.test(plain) ? 'NOPERM' : (plain.split(' ')[0] ?? '')
   const meaning = REDIS_REFUSALS[code]
   if (!meaning) return `Redis rejected the command: ${plain}.`
   // Name the missing permission.

@@ -9,6 +9,11 @@ it.each([
   [`${SCRIPT}OOM command not allowed`, 'OOM'],
   ["NOPERM User worker has no permissions to run the 'hset' command", 'NOPERM, HSET'],
   ["ERR The user executing the script can't run this command or subcommand", 'NOPERM'],
+  [
+    "ERR ACL failure in script: User worker has no permissions to run the 'xadd' command script: 0a, on @user_script:196.",
+    'NOPERM, XADD',
+  ],
+  ['ERR ACL failure in script: No permissions to access a key script: 0a, on @user_script:1.', 'NOPERM'],
   ["NOPERM HSET: the user executing the script can't run this command", 'NOPERM, HSET'],
 ])('%s is a refusal with its meaning', (text, code) => {
   expect(isRedisRefusal(text)).toBe(true)
