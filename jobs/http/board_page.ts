@@ -43,6 +43,11 @@ function mend() {
     const icon = [...button.querySelector('svg').classList].find(name => name in NAMES)
     set(button, 'aria-label', icon ? NAMES[icon] : button.querySelector('svg[role=img]') ? 'Redis' : 'Action')
   })
+  // Whoever speaks to the page says what is on the button.
+  every('button[aria-label]', button => {
+    const [shown, name] = [button.textContent.trim(), button.getAttribute('aria-label')]
+    if (!name.includes(shown)) set(button, 'aria-label', shown + ': ' + name)
+  })
   every('svg[role=img]', svg => { set(svg, 'role', 'none'); set(svg, 'aria-hidden', 'true') })
   every('header a > img', img => set(img, 'alt', ''))
   every('main h5', heading => { set(heading, 'role', 'heading'); set(heading, 'aria-level', '2') })

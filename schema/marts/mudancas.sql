@@ -24,10 +24,22 @@ vistas AS (
     lag(para) OVER (historico) AS de, row_number() OVER (historico) AS numero
   FROM campos
   WINDOW historico AS (PARTITION BY _company, _edital_id, campo ORDER BY _observed_at, _updated_at)
+),
+-- What codes mean, by field.
+significados AS (
+  SELECT 'status' AS campo, status AS codigo, fase AS significado FROM fases
+  UNION ALL
+  FROM (VALUES ('participation_confirmed', 'true', 'sim'), ('participation_confirmed', 'false', 'não'))
 )
-SELECT company, edital_id, orgao, objeto, campo, de, para,
+SELECT company, edital_id, orgao, objeto, v.campo, de, para,
   observed_at AS observado_em,
-  local_time(company, observed_at)::DATE AS observado_dia
-FROM vistas
+  local_time(company, observed_at)::DATE AS observado_dia,
+  coalesce(rotulo, v.campo) AS campo_rotulo,
+  coalesce(s_de.significado, de) AS de_rotulo,
+  coalesce(s_para.significado, para) AS para_rotulo
+FROM vistas v
 JOIN (SELECT company, edital_id, orgao, objeto FROM editais) USING (company, edital_id)
+LEFT JOIN (SELECT codigo, rotulo FROM rotulos WHERE coluna = 'mudancas.campo') ON codigo = v.campo
+LEFT JOIN significados s_de ON s_de.campo = v.campo AND s_de.codigo = de
+LEFT JOIN significados s_para ON s_para.campo = v.campo AND s_para.codigo = para
 WHERE numero > 1 AND de IS DISTINCT FROM para

@@ -137,5 +137,9 @@ export const itensSelecionados: Mart = {
         'Se o valor total é implausível, pela mesma regra do valor estimado do edital',
       ],
     ),
+    text('material_ou_servico_rotulo', 'material_ou_servico in Portuguese: Material, Serviço', [
+      'Material ou serviço (rótulo)',
+      'Material ou Serviço',
+    ]),
   ],
 }

@@ -213,5 +213,14 @@ export const mudancas: Mart = {
       'Dia da observação',
       'Dia em que nós vimos a mudança, no fuso local',
     ]),
+    text('campo_rotulo', 'campo in Portuguese', ['Campo (rótulo)', 'Nome do campo que mudou, em português']),
+    text('de_rotulo', 'de with the name of the phase, and sim or não', [
+      'Valor anterior (rótulo)',
+      'Valor antes da mudança, com o nome da fase, e sim ou não',
+    ]),
+    text('para_rotulo', 'para with the name of the phase, and sim or não', [
+      'Novo valor (rótulo)',
+      'Valor depois da mudança, com o nome da fase, e sim ou não',
+    ]),
   ],
 }

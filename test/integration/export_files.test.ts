@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { readXlsx } from 'hucre/xlsx'
 import { expect, test } from 'vitest'
 import { MARTS } from '#schema/marts.ts'
+import { inOrder } from '#src/present/export/in_order.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { noticeEntry, notices } from '#test/support/notices.ts'
 import { companyDirectory, temporaryDirectory } from '#test/support/project.ts'
@@ -19,7 +20,7 @@ async function published() {
       objeto: FORMULA,
       orgao: `\t+cmd|' /C calc'!A0`,
       numero: '00123',
-      modalidade: `a;"b"\n${'x'.repeat(40_000)}`,
+      modalidade: `a;"b"\r\n${'x'.repeat(40_000)}`,
       valor_estimado: 1234567.89,
       data_sessao: '2026-12-10T09:30:00-03:00',
     }),
@@ -51,6 +52,14 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
     data_sessao_dia: new Date('2026-12-10T00:00:00Z'),
   })
   expect(String(values.modalidade)).toHaveLength(32_767)
+  expect(values.modalidade).toMatch(/^a;"b"\nx/)
+  // The rows are sorted: days from the first on, notices by session.
+  const [, first, second] = marts.get('calendario')?.rows ?? []
+  expect([first?.[0], second?.[0]]).toEqual([new Date('2010-01-01'), new Date('2010-01-02')])
+  const session = columns.findIndex(({ name }) => name === 'data_sessao_local')
+  const sessions = rows.map(values => Number(values[session] ?? 0))
+  expect(sessions).toEqual(sessions.toSorted((a, b) => b - a))
+  expect(new Set(sessions).size).toBeGreaterThan(1)
   for (const { name } of sheets.slice(1)) expect(name.length).toBeLessThan(32)
   expect(marts.get('mudancas')?.tables?.[0]).toMatchObject({ name: 'mudancas', showAutoFilter: true })
 })
@@ -99,4 +108,14 @@ test('a directory that cannot be created, and two forms at once, are refused wit
   })
   const both = await runShared(['export', '--csv', '--xlsx', '--to', file], environment)
   expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --xlsx or --csv, not both.') })
+})
+
+test('every mart is sorted in these files: by its own SQL, or as they say', async () => {
+  for (const mart of MARTS) {
+    const sql = await readFile(join(import.meta.dirname, `../../schema/marts/${mart.name}.sql`), 'utf8')
+    const sortsItself = /^ORDER BY .*\n?$/m.test(sql.trim().split('\n').at(-1) ?? '')
+    // One row per company has no order.
+    if (mart.name !== 'frescor')
+      expect([mart.name, inOrder(mart).includes('ORDER BY')]).toEqual([mart.name, !sortsItself])
+  }
 })

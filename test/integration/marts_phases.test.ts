@@ -51,6 +51,16 @@ test('moves between phases and changes of fields are shown as observed', async (
     { campo: 'discard_reason', de: null, para: 'Longe' },
     { campo: 'status', de: 'analysis', para: 'discarded' },
   ])
+  expect(
+    await company.query(
+      `SELECT campo_rotulo AS campo, de_rotulo AS de, para_rotulo AS para FROM mudancas
+       WHERE campo IN ('status', 'data_sessao') ORDER BY observado_em, campo`,
+    ),
+  ).toEqual([
+    { campo: 'Fase', de: 'Triagem', para: 'Análise' },
+    { campo: 'Sessão', de: null, para: '2026-12-01 09:00:00' },
+    { campo: 'Fase', de: 'Análise', para: 'Descartado' },
+  ])
   expect(await company.query('FROM frescor')).toMatchObject([
     { ultima_execucao_status: 'ok', editais_ativos: 1, pendentes: 0, em_quarentena: 0, desvios: 0 },
   ])

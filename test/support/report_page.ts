@@ -24,8 +24,9 @@ export function tilesOf(page: string): Record<string, string> {
   return Object.fromEntries([...tiles].map(([, name, value]) => [name, value?.replaceAll(/\s/g, ' ')]))
 }
 
-/** All blocks of text: sentences, captions, rows, tiles, and labels of charts. */
-const BLOCKS = /<(p|h[1-3]|caption|tr|li|a)\b.*?<\/\1>|<div[^>]*><dt>.*?<\/div>|aria-label="[^"]*"/gs
+/** All blocks of text: sentences, captions, rows, tiles, and labels of charts; that of a table repeats its caption. */
+const BLOCKS =
+  /<(p|h[1-3]|caption|tr|li|a)\b.*?<\/\1>|<div[^>]*><dt>.*?<\/div>|(?<!role="region" )aria-label="[^"]*"/gs
 
 /**
  * The blocks of a part of the page that contain a figure, and all rows of its tables, from top to bottom; cells are

@@ -1,6 +1,7 @@
 import type { Mart, MartColumn } from '#schema/marts.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { inOrder } from './in_order.ts'
 
 /** Excel recognizes UTF-8 by this mark. */
 const BYTE_ORDER_MARK = '\uFEFF'
@@ -11,14 +12,14 @@ const FORMULA = '^[\\s\\p{Cc}]*[=+@＝＋＠－-]'
  * Writes a mart as CSV in the form that spreadsheet programs expect in Brazil: semicolons, decimal commas, days before
  * months, labels in Portuguese. An apostrophe before a text that could be a formula keeps it text.
  */
-export async function writeBrazilianCsv(db: Database, { name, columns }: Mart, path: string): Promise<void> {
-  const values = columns.map((column, index) => {
+export async function writeBrazilianCsv(db: Database, mart: Mart, path: string): Promise<void> {
+  const values = mart.columns.map((column, index) => {
     // DuckDB writes no mark of its own.
     const label = `${index === 0 ? BYTE_ORDER_MARK : ''}${column.portuguese[0]}`
     return `${textOf(column)} AS ${identifier(label)}`
   })
   await db.run(
-    `COPY (SELECT ${values.join(', ')} FROM ${identifier(name)}) TO ${literal(path)}
+    `COPY (SELECT ${values.join(', ')} ${inOrder(mart)}) TO ${literal(path)}
      (FORMAT csv, DELIMITER ';', HEADER)`,
   )
 }

@@ -3,6 +3,7 @@ import { MARTS, type Mart, type MartColumn } from '#schema/marts.ts'
 import type { CatalogSource } from '#src/store/lake/catalog.ts'
 import type { Database, Row } from '#src/store/warehouse/database.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
+import { inOrder } from './in_order.ts'
 
 /**
  * All sheets are in memory at once: 20,000 notices take 1.3 GB. Excel's own limit is forty times that, but such a sheet
@@ -51,7 +52,7 @@ export async function buildWorkbook(db: Database, sources: readonly CatalogSourc
   for (const mart of MARTS) {
     const { rows } = await db.row<{ rows: number }>(`SELECT count(*) AS rows FROM ${identifier(mart.name)}`)
     counted.push({ mart, rows })
-    if (rows <= MAX_SHEET_ROWS) sheets.push(sheetOf(mart, await db.rows(`FROM ${identifier(mart.name)}`)))
+    if (rows <= MAX_SHEET_ROWS) sheets.push(sheetOf(mart, await db.rows(inOrder(mart))))
   }
   const bytes = await writeXlsx({ sheets: [about(sources, counted), ...sheets] })
   const leftOut = counted
@@ -122,12 +123,15 @@ function formatOf({ type, unit }: MartColumn): string | undefined {
   return FORMATS[type]
 }
 
-/** Numbers that a cell cannot hold become texts, with all their digits. */
+/**
+ * Numbers that a cell cannot hold become texts, with all their digits. A line ends as in a cell of Excel: a carriage
+ * return would be written as `_x000D_`, which many programs show.
+ */
 function cellOf(value: unknown): CellValue {
   if (value === null || value === undefined) return null
   if (typeof value === 'boolean' || value instanceof Date) return value
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
-  const text = String(value)
+  const text = String(value).replaceAll(/\r\n?/g, '\n')
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text
 }
 

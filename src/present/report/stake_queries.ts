@@ -13,7 +13,8 @@ export async function readStakes(db: Database, at: Today): Promise<Stakes> {
     `WITH discarded AS (SELECT * FROM edital_resumo WHERE status = 'discarded' AND ${RECOMMENDED}),
        missed AS (SELECT * FROM edital_resumo
          WHERE status <> 'discarded' AND ${RECOMMENDED} AND participation_confirmed IS DISTINCT FROM true
-           AND $today::DATE - data_sessao_dia BETWEEN 1 AND ${7 * LIMITS.weeks - 1}),
+           AND data_sessao_dia < $today::DATE
+           AND data_sessao_dia >= date_trunc('week', $today::DATE)::DATE - ${7 * (LIMITS.weeks - 1)}),
        ahead AS (SELECT * FROM edital_resumo WHERE em_andamento AND data_sessao_dia >= $today::DATE)
      SELECT (SELECT count(*) FROM discarded) AS descartados,
        (SELECT ${sumOfValues(undefined)} FROM discarded) AS valor_descartados,

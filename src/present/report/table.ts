@@ -43,7 +43,9 @@ export function table<T>({ caption, columns, rows }: Options<T>): Html {
     })
     return html`<tr role="row">${cells}</tr>\n`
   })
-  return html`<div class="table${small ? null : ' cards'}${numeric && ' numeric'}${listed && ' listed'}"><table role="table"><caption>${caption}</caption>
+  // It may scroll sideways, and has no link by which the keyboard could do that.
+  const reachable = !small && !listed && html` tabindex="0" role="region" aria-label="${caption}"`
+  return html`<div class="table${small ? null : ' cards'}${numeric && ' numeric'}${listed && ' listed'}"${reachable}><table role="table"><caption>${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead>
 <tbody role="rowgroup">
 ${body}</tbody></table></div>`

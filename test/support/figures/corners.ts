@@ -386,6 +386,14 @@ function decided(make: Make, ahead: Ahead, run: number): Entry[] {
     ...[83, 84].map((ago, index) =>
       make(370 + index, { ...over, data_sessao: ahead(-ago) }, verdict('cautela')),
     ),
+    // Sessions after 50 days, which may still be in the eighth week.
+    ...[49, 50, 55, 56].map((days, index) =>
+      make(
+        390 + index,
+        { data_sessao: ahead(days) },
+        { requirements: [{ category: 'outros', title: 'Falta', status: 'red' }] },
+      ),
+    ),
     ...stories.map((those, index) => make(375 + index, {}, verdict(those[run]))),
     // Confirmed, with a requirement that is red, in time and too late.
     ...[0, 6, 7].map((days, index) =>

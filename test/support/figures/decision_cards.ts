@@ -6,6 +6,7 @@ import {
   capitalOf,
   discardsOf,
   exposureOf,
+  missedLately,
   missedOf,
   priceBandsOf,
   sessionWeeksOf,
@@ -32,8 +33,7 @@ export const decisionCards: Readonly<Record<string, Card>> = {
       })),
 
   perdidas_por_semana: picture => {
-    const missed = missedOf(picture).filter(({ ago }) => ago < 84)
-    const weeks = Map.groupBy(missed, ({ sessionDay }) => mondayOf(sessionDay).toString())
+    const weeks = Map.groupBy(missedLately(picture), ({ sessionDay }) => mondayOf(sessionDay).toString())
     return sorted([...weeks], ([monday]) => monday).map(([monday, those]) => ({
       Semana: new Date(monday),
       Participar: those.filter(({ recommendation }) => recommendation === 'participar').length,
@@ -79,8 +79,8 @@ export const decisionCards: Readonly<Record<string, Card>> = {
       })),
 
   carga_por_semana: picture => {
-    const weeks = Map.groupBy(workdaysOf(picture).slice(0, 50), ({ week }) => week.toString())
-    return [...weeks].map(([monday, days]) => ({
+    const weeks = Map.groupBy(workdaysOf(picture), ({ week }) => week.toString())
+    return [...weeks].slice(0, 8).map(([monday, days]) => ({
       Semana: new Date(monday),
       Vermelhos: sum(days.map(({ red }) => red)),
       Amarelos: sum(days.map(({ yellow }) => yellow)),

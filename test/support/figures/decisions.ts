@@ -1,5 +1,5 @@
 import { down, known, median, sorted, sum } from './arithmetic.ts'
-import { goodFriday, localDay, mondayOf } from './calendar.ts'
+import { daysBetween, goodFriday, localDay, mondayOf } from './calendar.ts'
 import { labelOf } from './labels.ts'
 import {
   alertsOf,
@@ -59,6 +59,12 @@ export function missedOf(picture: Picture): Missed[] {
     .filter((notice): notice is Missed => notice.sessionDay !== null)
     .filter(notice => sessionStateOf(notice, picture) === 'passada')
     .map(notice => ({ ...notice, ago: -daysTo(notice.sessionDay, picture) }))
+}
+
+/** Those of this week and of the eleven before it. */
+export function missedLately(picture: Picture): Missed[] {
+  const monday = mondayOf(picture.today)
+  return missedOf(picture).filter(({ sessionDay }) => daysBetween(mondayOf(sessionDay), monday) <= 11 * 7)
 }
 
 export type Blocker = {

@@ -1,7 +1,7 @@
 import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/present/report/format.ts'
 import { driftKindName, recordKindName, runStatusName } from '#src/present/report/words.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
-import { discardedAgainst, missedOf } from './decisions.ts'
+import { discardedAgainst, missedLately } from './decisions.ts'
 import {
   alertsOf,
   bySession,
@@ -129,7 +129,7 @@ function funnel(picture: Picture): string[] {
 
 function givenUp(picture: Picture): string {
   const discarded = discardedAgainst(picture)
-  const missed = missedOf(picture).filter(({ ago }) => ago < 84)
+  const missed = missedLately(picture)
   return `Contra o parecer: ${counted(discarded.length, 'edital recomendado foi descartado', 'editais recomendados foram descartados')} (${shortMoney(worthOf(discarded))}); nas últimas 12 semanas, ${counted(missed.length, 'sessão recomendada passou', 'sessões recomendadas passaram')} sem participação confirmada (${shortMoney(worthOf(missed))}).`
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ANALYSIS } from '#schema/analysis.ts'
-import { OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
+import { NOTICE, OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
 import { fieldPaths } from '#schema/record.ts'
 import { goodRunSql, isGoodRun } from '#schema/sync_runs.ts'
 import { categoryName, riskName, runStatusName, verdictName } from '#src/present/report/words.ts'
@@ -47,6 +47,12 @@ describe('rotulos', () => {
         .flatMap(([, those]) => those),
     )
     expect(labelled.filter(({ rotulo }) => rotulo.includes('_'))).toEqual([])
+  })
+
+  it('has a name for each field whose changes are recorded', async () => {
+    const fields = Object.keys(NOTICE).filter(name => name !== 'id' && name !== 'updated_at')
+    const named = (await rotulos()).filter(({ coluna }) => coluna === 'mudancas.campo')
+    expect(named.map(({ codigo }) => codigo)).toEqual(fields)
   })
 
   it('writes codes as the report does', async () => {

@@ -1,0 +1,28 @@
+import type { Mart } from '#schema/marts.ts'
+import { identifier } from '#src/store/warehouse/quoted.ts'
+
+/** Sessions, deadlines and observations: the latest first. The other marts sort their rows themselves. */
+const ORDER: Readonly<Record<string, string>> = {
+  fases: 'fase_ordem',
+  rotulos: 'coluna, ordem',
+  calendario: 'dia',
+  editais_ativos: 'data_sessao_local DESC NULLS LAST, edital_id',
+  edital_resumo: 'data_sessao_local DESC NULLS LAST, edital_id',
+  riscos_pagamento: 'edital_id',
+  prazos_impugnacao: 'ultimo_dia_impugnacao DESC, edital_id',
+  passagens_por_fase: 'entrou_em DESC, edital_id',
+  transicoes_de_fase: 'observado_em DESC, edital_id',
+  pendencias_habilitacao: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
+  alertas_juridicos: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
+  itens_selecionados: 'data_sessao_dia DESC NULLS LAST, edital_id, ordinal',
+  mudancas: 'observado_em DESC, edital_id, campo',
+  mudancas_parecer: 'observado_em DESC, edital_id',
+}
+
+/** The `FROM` of a mart whose rows people read from top to bottom, company by company. */
+export function inOrder({ name, columns }: Mart): string {
+  const order = ORDER[name]
+  if (order === undefined) return `FROM ${identifier(name)}`
+  const company = columns.some(column => column.name === 'company') ? 'company, ' : ''
+  return `FROM ${identifier(name)} ORDER BY ${company}${order}`
+}

@@ -1,0 +1,103 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { AxeResults, RunOptions } from 'axe-core'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { requestRun } from '#jobs/queue.ts'
+import { renderLatestReport } from '#src/present/report/report.ts'
+import { generateWorld } from '#src/sandbox/generate.ts'
+import { startSandbox } from '#src/sandbox/server.ts'
+import { World } from '#src/sandbox/world.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { CHROMIUM, launchBrowser, openPage } from '#test/support/browser.ts'
+import { leaveSnapshot, serveWorker, TOKEN } from '#test/support/http.ts'
+import { temporaryDirectory } from '#test/support/project.ts'
+import { KEY, startCompany } from '#test/support/synced.ts'
+
+const WIDTHS = [320, 375, 1280, 1920]
+const SCHEMES = ['light', 'dark'] as const
+/** A4 less the margins of the report, in CSS pixels. */
+const PAGE_WIDTH = Math.floor(((210 - 2 * 13) / 25.4) * 96)
+const MAX_PRINTED_PAGES = 6
+const MANY_PAGES_MS = 180_000
+const AXE = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+
+declare const axe: { run(options: RunOptions): Promise<AxeResults> }
+
+describe.skipIf(CHROMIUM === null)('in a browser (skipped without an installed Chromium)', () => {
+  let browser: Browser
+
+  beforeAll(async () => {
+    browser = await launchBrowser(CHROMIUM ?? '')
+  })
+
+  afterAll(async () => {
+    await browser.close()
+  })
+
+  /** The rules that a page breaks, at each width in light and dark, with everything unfolded. */
+  async function findings(url: string, token?: string): Promise<string[]> {
+    const found: string[] = []
+    // A page each, since colours may change gradually.
+    for (const colorScheme of SCHEMES) {
+      const page = await openPage(browser, url, { colorScheme, ...(token ? { token } : {}) })
+      await page.evaluate(AXE)
+      await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true')
+      for (const width of WIDTHS) {
+        await page.setViewportSize({ width, height: 800 })
+        const { violations, passes } = await page.evaluate(
+          async () => await axe.run({ resultTypes: ['violations'] }),
+        )
+        expect(passes.length).toBeGreaterThan(5)
+        found.push(...violations.map(({ id, nodes }) => `${width} ${colorScheme}: ${id} ${nodes[0]?.html}`))
+        const wider = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        if (wider > 0) found.push(`${width}: ${wider} px wider than the window`)
+      }
+      await page.close()
+    }
+    return found
+  }
+
+  it(
+    'the report meets axe’s rules, fits the width of a printed page, and has six of them at most',
+    async () => {
+      const company = await startCompany(
+        generateWorld({ seed: 5, company: 'acme', notices: 300, start: new Date() }),
+      )
+      await company.syncHere()
+      const path = join(await temporaryDirectory(), 'report.html')
+      const lake = companyPaths(company.environment.DATA_DIR ?? '', 'acme').lake
+      await writeFile(path, await renderLatestReport(lake, { now: new Date() }))
+      const url = pathToFileURL(path).href
+      expect(await findings(url)).toEqual([])
+
+      expect(await readFile(path, 'utf8')).toContain('Próximas sessões: as primeiras')
+      const page = await openPage(browser, url)
+      await page.setViewportSize({ width: PAGE_WIDTH, height: 800 })
+      await page.emulateMedia({ media: 'print' })
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PAGE_WIDTH)
+      const printed = (await page.pdf({ preferCSSPageSize: true })).toString('latin1')
+      const pages = printed.match(/\/Type\s*\/Page\b/g)?.length ?? 0
+      expect(pages).toBeGreaterThan(1)
+      expect(pages).toBeLessThanOrEqual(MAX_PRINTED_PAGES)
+      await page.close()
+    },
+    MANY_PAGES_MS,
+  )
+
+  it(
+    'the pages of the daemon and of the API meet them, too',
+    async () => {
+      const worker = await serveWorker({ companies: ['acme', 'beta'] })
+      await leaveSnapshot(worker.company('acme'))
+      await requestRun(worker.queues, 'sync', 'acme')
+      for (const path of ['/', '/queues', '/queues/queue/runs'])
+        expect(await findings(`${worker.url}${path}`, TOKEN), path).toEqual([])
+      const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: new World() }] })
+      expect(await findings(`${sandbox.url}/docs`)).toEqual([])
+      await sandbox.close()
+    },
+    MANY_PAGES_MS,
+  )
+})
