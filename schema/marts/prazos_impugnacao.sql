@@ -1,8 +1,11 @@
 -- What the notice states comes first: a date, else a number of days or hours before the session. Otherwise the law that
--- the notice names applies, else Lei 14.133/2021.
+-- the notice names applies, as its law or in that text, else Lei 14.133/2021.
 WITH textos AS (
   SELECT prazo, lei_nomeada,
-    regexp_replace(lower(strip_accents(prazo)), '[\s\x{a0}]+', ' ', 'g') AS texto,
+    -- "5 d.u." are business days.
+    regexp_replace(
+      regexp_replace(lower(strip_accents(prazo)), '[\s\x{a0}]+', ' ', 'g'), '([0-9)]) ?d\.? ?u\b\.?', '\1 dias uteis', 'g'
+    ) AS texto,
     regexp_replace(lower(strip_accents(lei_nomeada)), '[^0-9a-z]', '', 'g') AS lei
   FROM (
     -- Many notices have the same texts, and some have no analysis: each text is read once.
@@ -40,12 +43,16 @@ partes AS (
               regexp_extract(d, ' de ([a-z]{3})', 1)),
             right(d, 4)), '%d/%m/%Y') AS DATE))
     ]) AS datas,
+    if(
+      coalesce(regexp_matches(lei, '13303|estatais|14133|10024|10520|8666'), false), lei,
+      replace(regexp_extract(texto, '\b(?:13\.?303|14\.?133|10\.?024|10\.?520|8\.?666)\b'), '.', '')
+    ) AS norma,
     CASE
-      WHEN contains(lei, '13303') OR contains(lei, 'estatais') THEN {'nome': 'Lei 13.303/2016, art. 87', 'dias': 5}
-      WHEN contains(lei, '14133') THEN {'nome': 'Lei 14.133/2021, art. 164', 'dias': 3}
-      WHEN contains(lei, '10024') OR contains(lei, '10520') THEN {'nome': 'Decreto 10.024/2019, art. 24', 'dias': 3}
+      WHEN contains(norma, '13303') OR contains(norma, 'estatais') THEN {'nome': 'Lei 13.303/2016, art. 87', 'dias': 5}
+      WHEN contains(norma, '14133') THEN {'nome': 'Lei 14.133/2021, art. 164', 'dias': 3}
+      WHEN contains(norma, '10024') OR contains(norma, '10520') THEN {'nome': 'Decreto 10.024/2019, art. 24', 'dias': 3}
       -- Its paragraph 2, for bidders; other citizens have five days.
-      WHEN contains(lei, '8666') THEN {'nome': 'Lei 8.666/1993, art. 41', 'dias': 2}
+      WHEN contains(norma, '8666') THEN {'nome': 'Lei 8.666/1993, art. 41', 'dias': 2}
       ELSE {'nome': 'Lei 14.133/2021, art. 164 (presumida)', 'dias': 3}
     END AS da_lei
   FROM textos

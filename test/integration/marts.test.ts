@@ -176,6 +176,17 @@ test('the last day to contest is what the notice states, else by the law that it
     [null, 'Lei 10.520/2002', '2026-11-18', 'Decreto 10.024/2019, art. 24: 3 dias úteis'],
     [null, 'Lei 14.981/2024', '2026-11-18', presumed],
     ['999 dias úteis', null, '2026-11-18', presumed],
+    ['5 d.u.', null, '2026-11-16', 'Edital: 5 dias úteis'],
+    ['05 (cinco) DU antes da abertura', null, '2026-11-16', 'Edital: 5 dias úteis'],
+    // The law that this text names, if it is not named elsewhere.
+    ['Conforme art. 87 da Lei 13.303/2016', null, '2026-11-16', 'Lei 13.303/2016, art. 87: 5 dias úteis'],
+    ['Art. 164 da Lei 14133', 'Lei Federal', '2026-11-18', 'Lei 14.133/2021, art. 164: 3 dias úteis'],
+    [
+      'Art. 87 da Lei 13.303/2016',
+      'Lei 14.133/2021',
+      '2026-11-18',
+      'Lei 14.133/2021, art. 164: 3 dias úteis',
+    ],
   ]
   const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'impugnacao' }]
   const company = await startSynced(

@@ -35,7 +35,7 @@ export function contestOf(
   const last = stated.toSorted((a, b) => Temporal.PlainDate.compare(a, b)).at(-1)
   if (last) return { day: last, rule: `Edital: ${brazilian(last)}` }
   if (session === null || sessionDay === null) return null
-  return periodIn(words, session) ?? byLaw(sessionDay, law)
+  return periodIn(words, session) ?? byLaw(sessionDay, law, words)
 }
 
 function wordsOf(text: string): string[] {
@@ -76,16 +76,16 @@ function periodIn(words: readonly string[], session: Temporal.PlainDateTime): Co
     if (unit === 'horas' && kind === 'antes') {
       return { day: session.subtract({ hours: number }).toPlainDate(), rule: `Edital: ${number} horas` }
     }
-    if (!unit.startsWith('dia') || number > SHORTLY_BEFORE) continue
+    const abbreviated = unit === 'du' || (unit === 'd' && kind === 'u')
+    if (!(abbreviated || unit.startsWith('dia')) || number > SHORTLY_BEFORE) continue
     if (kind.startsWith('corrido')) {
       return {
         day: session.toPlainDate().subtract({ days: number }),
         rule: `Edital: ${number} dias corridos`,
       }
     }
-    const [one, many] = kind.startsWith('ut')
-      ? ['dia útil', 'dias úteis']
-      : ['dia', 'dias, contados como úteis']
+    const [one, many] =
+      abbreviated || kind.startsWith('ut') ? ['dia útil', 'dias úteis'] : ['dia', 'dias, contados como úteis']
     return {
       day: businessDaysBefore(session.toPlainDate(), number),
       rule: `Edital: ${number} ${number === 1 ? one : many}`,
@@ -94,9 +94,13 @@ function periodIn(words: readonly string[], session: Temporal.PlainDateTime): Co
   return null
 }
 
-function byLaw(sessionDay: Day, law: string | null): Contest {
+function byLaw(sessionDay: Day, law: string | null, words: readonly string[]): Contest {
   const digits = law?.replaceAll(/\D/g, '') ?? ''
-  const [, name, days] = LAWS.find(([number]) => digits.includes(number)) ?? PRESUMED
+  const numbers = words.map(word => word.split('/')[0]?.replaceAll('.', ''))
+  const [, name, days] =
+    LAWS.find(([number]) => digits.includes(number)) ??
+    LAWS.find(([number]) => numbers.includes(number)) ??
+    PRESUMED
   return { day: businessDaysBefore(sessionDay, days), rule: `${name}: ${days} dias úteis` }
 }
 

@@ -202,9 +202,12 @@ function contests(make: Make, ahead: Ahead): Entry[] {
     'Lei 14.981/2024',
     undefined,
   ]
+  const named = ['Conforme art. 87 da Lei 13.303/2016', '5 d.u.', '2 DU antes da abertura'].map(
+    prazo_impugnacao => ({ prazo_impugnacao }),
+  )
   const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'impugnacao' }]
   return [
-    ...[...stated, ...laws.map(lei_aplicavel => ({ lei_aplicavel }))].map((overview, index) =>
+    ...[...stated, ...laws.map(lei_aplicavel => ({ lei_aplicavel })), ...named].map((overview, index) =>
       make(300 + index, { data_sessao: `${ahead(12)}T10:00:00` }, { overview, alerts }),
     ),
     // Without a session, a date is still a deadline.
