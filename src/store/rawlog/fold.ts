@@ -33,7 +33,12 @@ const BLOCK_BYTES = 256 * 1024
 
 /** What is known of a record when the whole log was read. */
 type Fate = { lastAnalysis: number; lastFetch: number; isRejected: boolean }
-type Fates = ReadonlyMap<string, Readonly<Fate>>
+/** Of the whole log. */
+type Fates = {
+  readonly of: ReadonlyMap<string, Readonly<Fate>>
+  /** The lines, as `<segment> <subject>`, of records that later lines found usable (`fetched_in`). */
+  readonly origins: ReadonlySet<string>
+}
 
 /** A line that stays. */
 type Kept = {
@@ -59,6 +64,7 @@ export async function foldLog(options: FoldOptions): Promise<number> {
 
 async function readFates(options: FoldOptions): Promise<Fates> {
   const fates = new Map<string, Fate>()
+  const origins = new Set<string>()
   for await (const { segment, lines } of segmentsOf(options)) {
     for (const line of lines) {
       const subject = subjectOf(line)
@@ -66,11 +72,12 @@ async function readFates(options: FoldOptions): Promise<Fates> {
       const fate = fates.get(subject) ?? { lastAnalysis: 0, lastFetch: 0, isRejected: false }
       fates.set(subject, fate)
       if (line.type === 'rejected') fate.isRejected = true
+      if (line.fetchedIn !== null) origins.add(`${line.fetchedIn} ${subject}`)
       if (line.type === 'analysis') fate.lastAnalysis = placeOf(segment, line)
       if (isFetch(line)) fate.lastFetch = placeOf(segment, line)
     }
   }
-  return fates
+  return { of: fates, origins }
 }
 
 /** How many lines each new segment has, by wave. */
@@ -99,12 +106,13 @@ async function writeSegments(
 ): Promise<void> {
   const writers = new Map<number, SegmentWriter>()
   const numberOf = numbering(sizes)
-  /** Where the rejected lines are now, for records that were usable later. */
+  /** Where those lines are now. */
   const moved = new Map<string, number>()
   try {
     for await (const kept of keptLines(options, fates)) {
       const number = numberOf(kept.wave)
-      if (kept.type === 'rejected') moved.set(`${kept.segment} ${kept.subject}`, number)
+      const origin = `${kept.segment} ${kept.subject}`
+      if (fates.origins.has(origin)) moved.set(origin, number)
       if (number < first || number > last) continue
       const writer = writers.get(number) ?? new SegmentWriter(options.to, number, 0, BLOCK_BYTES)
       writers.set(number, writer)
@@ -166,7 +174,7 @@ async function* keptLines(options: FoldOptions, fates: Fates): AsyncGenerator<Ke
 /** Null for a line that is left out. */
 function trimmed(line: Head, segment: number, fates: Fates, { isNeeded }: FoldOptions): string | null {
   const { text, type, seq } = line
-  const fate = fates.get(subjectOf(line) ?? '')
+  const fate = fates.of.get(subjectOf(line) ?? '')
   if (fate === undefined || isNeeded(segment, seq)) return text
   const place = placeOf(segment, line)
   if (type === 'analysis_same' && place < fate.lastFetch && !fate.isRejected) return null
