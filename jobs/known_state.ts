@@ -8,6 +8,8 @@ import { fromRedis } from './within.ts'
 export type Known = { readonly state: KnownState | null; readonly failure: Failure | null }
 
 const WITHIN_MS = 1000
+/** Some 200 kB of answer: Redis serves nobody else meanwhile. */
+const ASKED_AT_ONCE = 200
 
 type Shared = Pick<Queues, 'redis' | 'prefix'>
 type Of = Pick<Company, 'slug' | 'paths' | 'settings'>
@@ -17,15 +19,50 @@ type Of = Pick<Company, 'slug' | 'paths' | 'settings'>
  * is on this disk and what workers left in Redis.
  */
 export async function knownState(shared: Shared, company: Of): Promise<Known> {
-  const own = await onThisDisk(company)
-  if (company.settings.remoteLog === null) return own
-  const elsewhere = await fromRedis(shared.redis, WITHIN_MS, () =>
-    shared.redis.hget(keyOf(shared), company.slug),
+  const [known] = await knownStates(shared, [company])
+  return known as Known
+}
+
+/** The same for many, in their order. */
+export async function knownStates(shared: Shared, companies: readonly Of[]): Promise<Known[]> {
+  const elsewhere = await statesInRedis(
+    shared,
+    companies.filter(({ settings }) => settings.remoteLog !== null).map(({ slug }) => slug),
   )
-    .then(text => (text ? (JSON.parse(text) as Known) : null))
-    // Until Redis is back, this disk's must do.
-    .catch(() => null)
-  return elsewhere !== null && isNewer(elsewhere, own) ? elsewhere : own
+  return await Promise.all(
+    companies.map(async company => {
+      const own = await onThisDisk(company)
+      const known = elsewhere.get(company.slug)
+      return known && isNewer(known, own) ? known : own
+    }),
+  )
+}
+
+/** What workers left in Redis. Until Redis is back, what is on this disk must do. */
+async function statesInRedis(shared: Shared, slugs: readonly string[]): Promise<ReadonlyMap<string, Known>> {
+  const found = new Map<string, Known>()
+  for (let from = 0; from < slugs.length; from += ASKED_AT_ONCE) {
+    const some = slugs.slice(from, from + ASKED_AT_ONCE)
+    const texts = await fromRedis(shared.redis, WITHIN_MS, () =>
+      shared.redis.hmget(keyOf(shared), ...some),
+    ).catch(() => null)
+    // The others would wait as long.
+    if (texts === null) break
+    for (const [index, text] of texts.entries()) {
+      const known = text && readable(text)
+      if (known) found.set(some[index] as string, known)
+    }
+  }
+  return found
+}
+
+/** Null if another version of the program wrote it in another form. */
+function readable(text: string): Known | null {
+  try {
+    return JSON.parse(text) as Known
+  } catch {
+    return null
+  }
 }
 
 /**

@@ -7,7 +7,7 @@ import type { RunReport } from '#src/store/run_report.ts'
 import type { Alerts } from '../alerts/alerts.ts'
 import type { AnswerSeen } from '../child.ts'
 import type { Company } from '../company_registry.ts'
-import { knownState } from '../known_state.ts'
+import { type Known, knownStates } from '../known_state.ts'
 import type { Queues } from '../queue.ts'
 import type { Slots } from '../slots.ts'
 import { fromRedis } from '../within.ts'
@@ -215,12 +215,12 @@ async function showCompanies(
   companies: readonly Company[],
   { queues, now }: { readonly queues: MetricsOptions['queues']; readonly now: Date },
 ): Promise<void> {
+  const known = await knownStates(queues, companies)
   const states = await Promise.all(
-    companies.map(async company => {
-      const { slug, paths, settings } = company
+    companies.map(async ({ slug, paths, settings }, index) => {
       return {
         company: slug,
-        ...(await knownState(queues, company)),
+        ...(known[index] as Known),
         metabase: settings.metabase && (await readMetabaseState(paths.metabase)),
         remote: settings.remoteLake && (await readRemoteState(paths.remote)),
       }
