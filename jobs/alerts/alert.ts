@@ -52,11 +52,11 @@ export type Alert = {
   readonly message: string
   readonly details: Details
   /** What each receiver knows; one that is missing knows of no problem. */
-  readonly told: Readonly<Partial<Record<ReceiverName, Told>>>
+  readonly receipts: Readonly<Partial<Record<ReceiverName, Receipt>>>
 }
 
 /** What a receiver knows of an alert. */
-export type Told = {
+export type Receipt = {
   /** `unknown`: a message was sent but not answered. Null: it knows of no problem. */
   readonly state: 'raised' | 'unknown' | null
   /** When it last accepted a message; null if it never did. */
@@ -64,10 +64,10 @@ export type Told = {
   /** How many messages it accepted since it was well. */
   readonly count: number
   /** The last attempt to send one, if it is not over; and what the receiver knew before. */
-  readonly attempt: { readonly token: string; readonly before: Told['state'] } | null
+  readonly attempt: { readonly token: string; readonly before: Receipt['state'] } | null
 }
 
-const UNTOLD: Told = { state: null, at: null, count: 0, attempt: null }
+const NO_RECEIPT: Receipt = { state: null, at: null, count: 0, attempt: null }
 
 export type News = Pick<Alert, 'name' | 'company' | 'message'> & {
   /** Separates several alerts of the same name and company. */
@@ -107,7 +107,7 @@ export function raised(
   if (before?.state === 'raised') return before
   const { name, company, details = {} } = news
   // If a recovery was not delivered, for that receiver the problem never ended.
-  const isOngoing = Object.values(before?.told ?? {}).some(({ state }) => state === 'raised')
+  const isOngoing = Object.values(before?.receipts ?? {}).some(({ state }) => state === 'raised')
   return {
     name,
     company,
@@ -116,7 +116,7 @@ export function raised(
     ...changed(news, moment),
     state: 'raised',
     since: before && isOngoing ? before.since : moment.now.toISOString(),
-    told: before?.told ?? {},
+    receipts: before?.receipts ?? {},
   }
 }
 
@@ -137,7 +137,7 @@ function changed({ message, settleMs = 0 }: News, { id, now }: Moment) {
 
 /** A recovered alert is kept until all receivers that knew of the problem know that it is over. */
 function unlessForgotten(alert: Alert): Alert | null {
-  const isKnown = Object.values(alert.told).some(({ state }) => state !== null)
+  const isKnown = Object.values(alert.receipts).some(({ state }) => state !== null)
   return alert.state === 'recovered' && !isKnown ? null : alert
 }
 
@@ -151,7 +151,7 @@ export type Listener = {
 
 /** Whether the receiver must be sent the current state: for the first time, because it changed, or as a repetition. */
 export function isOwed(alert: Alert, { to, severities, repeatMs }: Listener, now: Date): boolean {
-  const { state, at } = toldOf(alert, to)
+  const { state, at } = receiptOf(alert, to)
   if (Date.parse(alert.not_before) > now.getTime()) return false
   // Also of a severity that it no longer gets: it must not believe forever that the problem lasts.
   if (alert.state === 'recovered') return state !== null
@@ -162,8 +162,8 @@ export function isOwed(alert: Alert, { to, severities, repeatMs }: Listener, now
 
 /** The alert before it is sent: from here on, what the receiver knows is uncertain, even if the sender dies. */
 export function attempted(before: Alert, to: ReceiverName, token: string): Alert {
-  const known = toldOf(before, to)
-  return withTold(before, to, { ...known, state: 'unknown', attempt: { token, before: known.state } })
+  const known = receiptOf(before, to)
+  return withReceipt(before, to, { ...known, state: 'unknown', attempt: { token, before: known.state } })
 }
 
 /** An attempt to send an alert, and how it ended. */
@@ -177,37 +177,37 @@ export type Sent = {
 
 /** The alert after it was sent. Meanwhile its state may have changed, or another worker may have sent it. */
 export function settled(before: Alert | null, { to, alert, outcome, now }: Sent): Alert | null {
-  const { attempt, at, count } = toldOf(alert, to)
-  if (!before || !attempt || toldOf(before, to).attempt?.token !== attempt.token) return before
+  const { attempt, at, count } = receiptOf(alert, to)
+  if (!before || !attempt || receiptOf(before, to).attempt?.token !== attempt.token) return before
   if (outcome !== 'delivered') {
     const state = outcome === 'unanswered' ? 'unknown' : attempt.before
-    return unlessForgotten(withTold(before, to, { state, at, count, attempt: null }))
+    return unlessForgotten(withReceipt(before, to, { state, at, count, attempt: null }))
   }
-  const told =
+  const receipt =
     alert.state === 'raised'
       ? ({ state: 'raised', at: now.toISOString(), count: count + 1, attempt: null } as const)
-      : UNTOLD
-  return unlessForgotten(withTold(before, to, told))
+      : NO_RECEIPT
+  return unlessForgotten(withReceipt(before, to, receipt))
 }
 
-function toldOf({ told }: Alert, to: ReceiverName): Told {
-  return told[to] ?? UNTOLD
+function receiptOf({ receipts }: Alert, to: ReceiverName): Receipt {
+  return receipts[to] ?? NO_RECEIPT
 }
 
-function withTold(alert: Alert, to: ReceiverName, told: Told): Alert {
-  return { ...alert, told: { ...alert.told, [to]: told } }
+function withReceipt(alert: Alert, to: ReceiverName, receipt: Receipt): Alert {
+  return { ...alert, receipts: { ...alert.receipts, [to]: receipt } }
 }
 
-/** An alert as it was stored before there were several receivers. */
-type OldAlert = Omit<Alert, 'told'> & { readonly told: Told['state']; readonly attempt?: unknown }
+/** An alert as version 0.2.0 stored it: there was only the webhook. */
+type OldAlert = Omit<Alert, 'receipts'> & { readonly told: Receipt['state']; readonly attempt?: unknown }
 
 /** The text of an alert in Redis, which a worker of an older version may have written. */
 export function readAlert(text: string): Alert {
   const alert = JSON.parse(text) as Alert | OldAlert
-  if (typeof alert.told === 'object' && alert.told !== null) return alert as Alert
-  const { told, attempt: _, ...rest } = alert as OldAlert
-  if (told === null) return { ...rest, told: {} }
-  return { ...rest, told: { webhook: { state: told, at: rest.at, count: 1, attempt: null } } }
+  if ('receipts' in alert) return alert
+  const { told: state, attempt: _, ...rest } = alert
+  if (state === null) return { ...rest, receipts: {} }
+  return { ...rest, receipts: { webhook: { state, at: rest.at, count: 1, attempt: null } } }
 }
 
 export type Message = ReturnType<typeof messageOf>
@@ -217,7 +217,7 @@ export function messageOf(alert: Alert, to: ReceiverName) {
   const { id, at, company, name, state, message, since, details } = alert
   const about = company === null ? '' : `${company}: `
   // How often it was sent before, so that a receiver that skips known ids takes a repetition.
-  const repeated = state === 'raised' ? toldOf(alert, to).count : 0
+  const repeated = state === 'raised' ? receiptOf(alert, to).count : 0
   const still = repeated > 0 ? `Still, since ${since}: ` : ''
   return {
     id: repeated > 0 ? `${id}.${repeated}` : id,

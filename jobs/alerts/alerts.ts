@@ -155,7 +155,7 @@ async function send(alert: Alert, options: Delivery): Promise<Answer | null> {
         ? attempted(known, to, token)
         : known,
     )
-    if (sent?.told[to]?.attempt?.token !== token) return null
+    if (sent?.receipts[to]?.attempt?.token !== token) return null
     const { url, headers, body } = receiver.deliveryOf(sent)
     const answer = await post(url, body, { headers, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
     const { outcome } = answer

@@ -15,8 +15,8 @@ import type { Queues } from '../queue.ts'
 import { isOfRedis, isRefusal } from '../redis_problem.ts'
 import { firstTry, fromRedis, RedisAwayError } from '../within.ts'
 import type { Alerts } from './alerts.ts'
-import { type Misread, noteMisread } from './misread.ts'
 import { GONE_AFTER_MS, noteSeen, type Seen } from './seen.ts'
+import { noteWrongParts, type WrongPart } from './wrong_parts.ts'
 
 /** Between the two, the alert stays as it is; with a single limit it would change with every snapshot. */
 const LOW_SHARE = 0.1
@@ -122,11 +122,11 @@ async function inspectConfiguration(inspection: Inspection): Promise<void> {
   const { alerts, registry, queues, settings, now, worker = THIS_WORKER } = inspection
   const about = { name: 'wrong_configuration', company: null, settleMs: SETTLE_MS } as const
   const { problem, broken } = registry
-  const misread: Misread[] = [...(problem === null ? [] : [null]), ...broken.keys()]
+  const wrong: WrongPart[] = [...(problem === null ? [] : [null]), ...broken.keys()]
   const elsewhere = await inRedis(inspection, () =>
-    noteMisread(
-      { redis: queues.redis, prefix: settings.redis.prefix, topic: 'misread' },
-      { worker, misread, now },
+    noteWrongParts(
+      { redis: queues.redis, prefix: settings.redis.prefix, of: 'file' },
+      { worker, wrong, now },
     ),
   )
   if (problem !== null) {
@@ -145,7 +145,7 @@ async function inspectEntries({
   alerts,
   registry,
   elsewhere,
-}: Pick<Inspection, 'alerts' | 'registry'> & { elsewhere: ReadonlySet<Misread> }): Promise<void> {
+}: Pick<Inspection, 'alerts' | 'registry'> & { elsewhere: ReadonlySet<WrongPart> }): Promise<void> {
   const about = { name: 'wrong_configuration', settleMs: SETTLE_MS } as const
   for (const [company, why] of registry.broken) {
     const until = registry.companies.has(company)
@@ -164,11 +164,11 @@ async function inspectEntries({
 async function inspectVolumes(inspection: Inspection): Promise<void> {
   const { alerts, queues, settings, now, worker = THIS_WORKER, wrongVolumes = [] } = inspection
   const about = { name: 'wrong_directory', company: null, settleMs: SETTLE_MS } as const
-  const misread = wrongVolumes.length > 0 ? [null] : []
+  const wrong = wrongVolumes.length > 0 ? [null] : []
   const anywhere = await inRedis(inspection, () =>
-    noteMisread(
-      { redis: queues.redis, prefix: settings.redis.prefix, topic: 'wrong_volumes' },
-      { worker, misread, now },
+    noteWrongParts(
+      { redis: queues.redis, prefix: settings.redis.prefix, of: 'volumes' },
+      { worker, wrong, now },
     ),
   )
   if (wrongVolumes.length > 0) {

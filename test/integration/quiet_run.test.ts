@@ -186,7 +186,7 @@ describe('a run by hand opens the warehouse', () => {
     company.sandbox.requests.reset()
     expect(await syncByHand(company)).toMatchObject({ requests: 3, loaded: 1 })
     const times = company.sandbox.requests.recent.map(({ at }) => at.getTime())
-    // Two intervals of 250 ms, less what the first request took to arrive on a busy machine.
-    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(400)
+    // Two intervals of 250 ms; clocks and timers of the two processes differ by a few ms.
+    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(480)
   })
 })

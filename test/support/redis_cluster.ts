@@ -36,13 +36,13 @@ export async function startOwnCluster(
   const nodes = await Promise.all([start(), start(), start(), start()])
   const ask: Ask = (node, use) => askNode(node.url, authority, use)
   const pair = await form(nodes as [Node, Node, Node, Node], tag, ask)
-  const told = () =>
+  const infos = () =>
     Promise.all(pair.map(node => ask(node, client => client.info('replication')).catch(() => '')))
   const replicated = async () => {
-    const isUp = async () => (await told()).some(info => info.includes('master_link_status:up'))
+    const isUp = async () => (await infos()).some(info => info.includes('master_link_status:up'))
     await until(isUp, { what: 'a replica' })
   }
-  const findMaster = async () => pair[(await told()).findIndex(info => info.includes('role:master'))]
+  const findMaster = async () => pair[(await infos()).findIndex(info => info.includes('role:master'))]
   await replicated()
   return {
     addresses: nodes.map(({ url }) => new URL(url).host).join(','),

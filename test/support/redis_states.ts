@@ -123,9 +123,7 @@ function expectOneSentence(lines: readonly LogLine[], { sentence }: BadState): v
   expect(errors.filter(line => !isAboutTheJob(line)).map(({ msg }) => msg)).toEqual([
     expect.stringMatching(sentence),
   ])
-  // Each job at most once: on a busy machine, a worker can lose a second one.
-  const lost = errors.filter(isAboutTheJob).map(({ msg }) => msg)
-  expect(lost).toEqual([...new Set(lost)])
+  expect(errors.filter(isAboutTheJob).length).toBeLessThanOrEqual(1)
   expect(lines.filter(({ msg }) => msg === 'Redis answers again.')).toHaveLength(1)
 }
 

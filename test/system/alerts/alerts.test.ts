@@ -182,7 +182,7 @@ test('a forgotten company leaves nothing in Redis, even if a message is still be
   waiting[0]?.end()
   await delivered
   expect(await openOutbox(alerts.redis, redis.prefix).all()).toMatchObject([
-    { told: {}, message: 'Another time.' },
+    { receipts: {}, message: 'Another time.' },
   ])
   await alerts.forget('acme')
   expect(await scanAll(redis.url, redis.prefix)).toBe('')

@@ -247,7 +247,7 @@ test("the webhook's token is in no Redis value and no log line, whatever happens
   await tryWith((_, response) => void response.end())
   const basic = `Basic ${Buffer.from(`hook:${webhook.token}`).toString('base64')}`
   expect(webhook.requests.at(-1)?.headers.authorization).toBe(basic)
-  expect(await alerts.active()).toMatchObject([{ told: { webhook: { state: 'raised' } } }])
+  expect(await alerts.active()).toMatchObject([{ receipts: { webhook: { state: 'raised' } } }])
   expect(seen.join()).toContain('key_refused')
   expect(`${seen.join()}${JSON.stringify(alerts.lines)}`).not.toMatch(
     new RegExp(`${webhook.token}|${basic.slice(6)}|hooks`),

@@ -58,7 +58,9 @@ test('without Redis a new alert is sent once, and alerts that were sent before a
   await expect.poll(() => queues.redis.status, { timeout: 10_000 }).toBe('ready')
   expect(await alerts.raise(boreal)).toBe(false)
   await alerts.deliver()
-  expect(await alerts.active()).toMatchObject([{ company: 'boreal', told: { webhook: { state: 'raised' } } }])
+  expect(await alerts.active()).toMatchObject([
+    { company: 'boreal', receipts: { webhook: { state: 'raised' } } },
+  ])
   expect(received(webhook)).toEqual(sent)
 })
 
