@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { openOptions, publishWarehouse, type RunContext } from '#src/pipeline/run.ts'
 import { makePrivateDirectory } from '#src/platform/access.ts'
 import { counted } from '#src/platform/count.ts'
@@ -13,7 +13,12 @@ import { foldLog } from '#src/store/rawlog/fold.ts'
 import { readState, writeState } from '#src/store/state.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { hashTables } from '#src/store/warehouse/same_tables.ts'
-import { buildWarehouse, rebuildWarehouse } from '#src/store/warehouse/warehouse.ts'
+import {
+  type BuiltWarehouse,
+  buildWarehouse,
+  openWarehouse,
+  takePlace,
+} from '#src/store/warehouse/warehouse.ts'
 
 export type Folded = {
   readonly before: RawLogSize
@@ -48,6 +53,7 @@ async function foldInto(context: RunContext, directory: string): Promise<Result>
   const segments = await sealedSegments(paths.raw)
   const before = await rawLogSize(paths.raw)
   const old = await build(context, 'before', paths.raw)
+  await remove('temporary.remove', dirname(old.path))
   if (old.isRefetching)
     throw new FatalError(
       `${paths.company}: a run with --full has not fetched everything yet, so the log was not folded. Let a run finish it, then fold.`,
@@ -68,9 +74,11 @@ async function foldInto(context: RunContext, directory: string): Promise<Result>
   const after = await rawLogSize(directory)
   if (after.bytes >= before.bytes)
     return { folded: { before, after: before, old_log: null }, published: null }
-  refuseOtherTables(old.tables, (await build(context, 'after', directory)).tables, paths)
+  const next = await build(context, 'after', directory)
+  refuseOtherTables(old.tables, next.tables, paths)
   await swap(paths, directory)
-  const warehouse = await rebuildWarehouse(openOptions(context))
+  await takePlace(paths, next)
+  const warehouse = await openWarehouse(openOptions(context))
   try {
     const published = await publishWarehouse(context, warehouse)
     await rememberSize(paths, after, published)
@@ -93,20 +101,21 @@ function refuse({ paths, sharedLog }: RunContext): void {
     )
 }
 
-type Built = {
+type Built = BuiltWarehouse & {
+  /** What its tables hold, by name. */
   readonly tables: Readonly<Record<string, string>>
-  /** Places of the records that are in quarantine: \`<segment> <seq>\`. */
+  /** Places of the records that are in quarantine, as `<segment> <seq>`. */
   readonly unresolved: ReadonlySet<string>
   readonly isRefetching: boolean
 }
 
-/** Builds a warehouse from a log, and forgets it. */
+/** Builds a warehouse from a log. */
 async function build(context: RunContext, name: string, raw: string): Promise<Built> {
   const directory = join(context.paths.temporary, name)
   await mkdir(directory, { mode: 0o700 })
   const path = join(directory, 'warehouse.duckdb')
   const options = openOptions(context)
-  const { rows } = await buildWarehouse(path, { ...options, paths: { ...options.paths, raw } })
+  const built = await buildWarehouse(path, { ...options, paths: { ...options.paths, raw } })
   const db = await Database.open(path, { readOnly: true })
   try {
     const unresolved = await db.rows<{ segment: number; seq: number }>(
@@ -114,13 +123,13 @@ async function build(context: RunContext, name: string, raw: string): Promise<Bu
     )
     const { open } = await db.row<{ open: boolean }>('SELECT refetch_open AS open FROM meta')
     return {
-      tables: await hashTables(db, rows),
+      ...built,
+      tables: await hashTables(db, built.rows),
       unresolved: new Set(unresolved.map(({ segment, seq }) => `${segment} ${seq}`)),
       isRefetching: open,
     }
   } finally {
     db.close()
-    await remove('temporary.remove', directory)
   }
 }
 

@@ -9,6 +9,7 @@ import { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import { listRowFiles, rowDirectory, rowsOf } from '#src/store/warehouse/row_list.ts'
 import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
+import { fingerprintOfRows } from '#src/store/warehouse/same_tables.ts'
 import {
   buildWarehouse,
   hasCurrentSchema,
@@ -283,10 +284,8 @@ async function relations(
 
 /** How a table differs from the one rebuilt from the log; null if it does not. Rows have no order. */
 async function difference(db: Database, name: string, [stored, rebuilt]: Pair): Promise<string | null> {
-  const sum = (rows: string) =>
-    `(SELECT {'rows': count(*), 'mixed': bit_xor(hash(t)), 'summed': sum(hash(t)::HUGEINT)} FROM ${rows} t)`
   const { same } = await db.row<{ same: boolean }>(
-    `SELECT ${sum(stored)} IS NOT DISTINCT FROM ${sum(rebuilt)} AS same`,
+    `SELECT ${fingerprintOfRows(stored)} IS NOT DISTINCT FROM ${fingerprintOfRows(rebuilt)} AS same`,
   )
   if (same) return null
   const { surplus, lacking, sample } = await db.row<{ surplus: number; lacking: number; sample: string }>(

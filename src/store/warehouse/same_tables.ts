@@ -4,11 +4,19 @@ import { identifier } from './quoted.ts'
 import { listRowFiles, rowsOf } from './row_list.ts'
 import { names } from './sql.ts'
 
+/**
+ * SQL for a value that two relations share if they have the same rows, in any order.
+ * @param rows a relation.
+ */
+export function fingerprintOfRows(rows: string): string {
+  return `(SELECT {'rows': count(*), 'mixed': bit_xor(hash(t)), 'summed': sum(hash(t)::HUGEINT)} FROM ${rows} t)`
+}
+
 /** Where a record is in the log, which is not part of the data. */
 const PLACES = ['_segment', '_seq']
 
 /**
- * For each table: the number of rows, and a hash over them that does not depend on their order or their place in the log.
+ * For each table, a fingerprint of its rows without their places in the log.
  * @param rowsDirectory the files with the rows of child tables.
  */
 export async function hashTables(db: Database, rowsDirectory: string): Promise<Record<string, string>> {
@@ -17,10 +25,10 @@ export async function hashTables(db: Database, rowsDirectory: string): Promise<R
   for (const table of TABLES) {
     const columns = names(storedColumns(table).filter(({ name }) => !PLACES.includes(name)))
     const relation = table.each ? `(${rowsOf(table, rowsDirectory, files)})` : identifier(table.name)
-    const { rows, hash } = await db.row<{ rows: number; hash: string }>(
-      `SELECT count(*) AS rows, coalesce(sum(hash(t)::HUGEINT), 0)::VARCHAR AS hash FROM (SELECT ${columns} FROM ${relation}) t`,
+    const { mark } = await db.row<{ mark: string }>(
+      `SELECT ${fingerprintOfRows(`(SELECT ${columns} FROM ${relation})`)}::VARCHAR AS mark`,
     )
-    pairs.push([table.name, `${rows} ${hash}`])
+    pairs.push([table.name, mark])
   }
   return Object.fromEntries(pairs)
 }
