@@ -23,7 +23,7 @@ export type Source =
   | { readonly ordinal: true }
   /** The company's slug, the same in every row; added when a snapshot is written. */
   | { readonly company: true }
-  /** Written by the statements of `src/store/warehouse/apply.ts`, because it depends on more than one line. */
+  /** Written by the statements of `src/store/warehouse/projection.ts`, because it depends on more than one line. */
   | { readonly kept: true }
 
 /** In Brazilian Portuguese: a short name, unique among a table's columns, and one line with units and values. */
@@ -104,7 +104,7 @@ export const observedAt: PublishedColumn = {
   ],
 }
 
-/** A column that the statements of `src/store/warehouse/apply.ts` write. */
+/** A column that the statements of `src/store/warehouse/projection.ts` write. */
 export function kept(
   name: string,
   type: ColumnType,

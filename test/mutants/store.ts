@@ -51,7 +51,7 @@ export const SQL = inFile('src/store/warehouse/sql.ts', [
   },
 ])
 
-export const APPLY = inFile('src/store/warehouse/apply.ts', [
+export const APPLY = inFile('src/store/warehouse/projection.ts', [
   {
     name: 'children-kept',
     reason: 'items of an analysis stay beside those of the next',

@@ -47,7 +47,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I3',
     name: 'current-whatever-the-version',
-    file: 'src/store/warehouse/apply.ts',
+    file: 'src/store/warehouse/projection.ts',
     from: "WHEN a._source_updated_at = e._updated_at AND a._segment >= e._segment THEN 'current'",
     to: "WHEN a._source_updated_at IS NOT NULL THEN 'current'",
   },
@@ -117,7 +117,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I6',
     name: 'clock-in-a-projection',
-    file: 'src/store/warehouse/apply.ts',
+    file: 'src/store/warehouse/projection.ts',
     from: 'coalesce(first_seen_at, "at"), "at", NULL',
     to: 'coalesce(first_seen_at, now()), "at", NULL',
   },
@@ -215,7 +215,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'found',
     name: 'resolved-unseen',
-    file: 'src/store/warehouse/apply.ts',
+    file: 'src/store/warehouse/projection.ts',
     from: "    ...of(['analysis_same'], resolvedBySame()),\n",
     to: '',
   },

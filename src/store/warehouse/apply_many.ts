@@ -1,6 +1,7 @@
 import { FatalError } from '#src/platform/errors.ts'
-import { isDataError, type Projection, projectLines, UP_TO } from './apply.ts'
+import { isDataError } from './apply.ts'
 import type { Database } from './database.ts'
+import { type Projection, projectLines, UP_TO } from './projection.ts'
 import { countLines, type SegmentFile, stageSegments, WrongLines } from './staging.ts'
 
 /**

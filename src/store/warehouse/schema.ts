@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { version } from '@duckdb/node-api'
 import { TABLES } from '#schema/tables.ts'
-import { allStatements } from './apply.ts'
+import { allStatements } from './projection.ts'
 import { ROW_BOOKKEEPING } from './row_sql.ts'
 import { createTable } from './sql.ts'
 import { LINE } from './staging.ts'
