@@ -10,7 +10,7 @@ import { generateWorld } from '#src/sandbox/generate.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
 import { companyPaths } from '#src/store/company.ts'
-import { CHROMIUM, launchBrowser, openPage } from '#test/support/browser.ts'
+import { launchBrowser, obtainChromium, openPage } from '#test/support/browser.ts'
 import { leaveSnapshot, serveWorker, TOKEN } from '#test/support/http.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { KEY, startCompany } from '#test/support/synced.ts'
@@ -25,11 +25,13 @@ const AXE = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.j
 
 declare const axe: { run(options: RunOptions): Promise<AxeResults> }
 
-describe.skipIf(CHROMIUM === null)('in a browser (skipped without an installed Chromium)', () => {
+const chromium = await obtainChromium()
+
+describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to install one)', () => {
   let browser: Browser
 
   beforeAll(async () => {
-    browser = await launchBrowser(CHROMIUM ?? '')
+    browser = await launchBrowser(chromium ?? '')
   })
 
   afterAll(async () => {
@@ -63,7 +65,7 @@ describe.skipIf(CHROMIUM === null)('in a browser (skipped without an installed C
     'the report meets axe’s rules, fits the width of a printed page, and has six of them at most',
     async () => {
       const company = await startCompany(
-        generateWorld({ seed: 5, company: 'acme', notices: 300, start: new Date() }),
+        generateWorld({ seed: 5, company: 'acme', notices: 1000, start: new Date() }),
       )
       await company.syncHere()
       const path = join(await temporaryDirectory(), 'report.html')

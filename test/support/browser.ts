@@ -1,14 +1,29 @@
 import { type Browser, chromium, type Page } from 'playwright-core'
-import { findOnPath } from './system_packages.ts'
+import { findOnPath, installPackages, type Packages, REFUSED } from './system_packages.ts'
 
-/** An installed Chromium: playwright's own ones would have to be downloaded. */
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+const PACKAGES: Packages = {
+  'apt-get': ['chromium'],
+  dnf: ['chromium'],
+  apk: ['chromium'],
+  brew: ['chromium'],
+}
 
-export const CHROMIUM = await findOnPath([
-  'chromium',
-  'chromium-browser',
-  'google-chrome',
-  'google-chrome-stable',
-])
+/**
+ * The machine's Chromium, or one that is installed with its package manager: playwright's own would be a download.
+ * @returns its path; null if the user refused.
+ * @throws Error if it cannot be installed.
+ */
+export async function obtainChromium(): Promise<string | null> {
+  const found = await findOnPath(NAMES)
+  if (found) return found
+  const problem = await installPackages('Chromium', PACKAGES)
+  if (problem === REFUSED) return null
+  const installed = await findOnPath(NAMES)
+  if (installed === null)
+    throw new Error(`Chromium could not be installed: ${problem ?? 'it is not in PATH'}`)
+  return installed
+}
 
 type Options = {
   readonly colorScheme?: 'light' | 'dark'
