@@ -1,5 +1,5 @@
 import type { Portuguese } from '#schema/columns.ts'
-import { type MartColumn, VIEWS } from '#schema/marts.ts'
+import { type Mart, type MartColumn, VIEWS } from '#schema/marts.ts'
 import { type Column, publishedColumns, TABLES, type Table } from '#schema/tables.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { SCHEMA_VERSION, schemaHash } from '#src/store/warehouse/schema.ts'
@@ -64,11 +64,7 @@ type Relation = {
 
 /** The data dictionary as Markdown: every table, every mart and their columns, in English and Portuguese. */
 export function renderDictionary(): string {
-  const tables = TABLES.map(tableRelation)
-  const marts = VIEWS.map(view => ({
-    ...view,
-    columns: view.columns.map(column => ({ ...column, source: martSource(column) })),
-  }))
+  const [tables, marts] = [TABLES.map(tableRelation), VIEWS.map(martRelation)]
   const parts = [
     INTRODUCTION,
     contents([...tables, ...marts]),
@@ -79,6 +75,14 @@ export function renderDictionary(): string {
     versionLine(),
   ]
   return parts.join('\n')
+}
+
+/** The dictionary's section on one table or mart as Markdown; null if none has this name. */
+export function describeRelation(name: string): string | null {
+  const table = TABLES.find(one => one.name === name)
+  if (table) return section(tableRelation(table))
+  const mart = VIEWS.find(one => one.name === name)
+  return mart ? section(martRelation(mart)) : null
 }
 
 /** Records the version of the tables with the hash of what they are made by. */
@@ -105,6 +109,10 @@ function tableRelation(table: Table): Relation {
     ...table,
     columns: publishedColumns(table).map(column => ({ ...column, source: tableSource(table, column) })),
   }
+}
+
+function martRelation(mart: Mart): Relation {
+  return { ...mart, columns: mart.columns.map(column => ({ ...column, source: martSource(column) })) }
 }
 
 /** Where in the contract a column comes from, or which part of the worker writes it. */

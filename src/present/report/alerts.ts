@@ -1,7 +1,7 @@
+import { counted, day, inDays, line, NONE, number } from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
 import { stackedChart } from './charts.ts'
 import { type Alert, type Figures, LIMITS } from './figures.ts'
-import { counted, day, inDays, line, NONE, number } from './format.ts'
-import { type Html, html } from './html.ts'
 import { badge, capital, MAX_CODE, MAX_NAME, MAX_STACKS, nothing, noticeLink } from './section_parts.ts'
 import { more, table } from './table.ts'
 

@@ -2,8 +2,8 @@ import { BarChart, type BarSeriesOption } from 'echarts/charts'
 import { GridComponent, type GridComponentOption } from 'echarts/components'
 import { type ComposeOption, init, use } from 'echarts/core'
 import { SVGRenderer } from 'echarts/renderers'
-import { line, number } from './format.ts'
-import { type Html, html, trusted } from './html.ts'
+import { line, number } from '#src/present/text/format.ts'
+import { type Html, html, trusted } from '#src/present/text/html.ts'
 
 use([BarChart, GridComponent, SVGRenderer])
 

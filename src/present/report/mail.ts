@@ -1,6 +1,15 @@
+import {
+  counted,
+  day,
+  dayAndTime,
+  inDays,
+  localTime,
+  money,
+  number,
+  shortMoney,
+} from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
 import { type Decision, type Figures, LIMITS } from './figures.ts'
-import { counted, day, dayAndTime, inDays, localTime, money, number, shortMoney } from './format.ts'
-import { type Html, html } from './html.ts'
 import { decisionReasons } from './opening.ts'
 import { warningsOf } from './page.ts'
 import { noticeName, sessionCounts } from './section_parts.ts'

@@ -1,5 +1,3 @@
-import { columnChart } from './charts.ts'
-import { type Decision, type Figures, LIMITS } from './figures.ts'
 import {
   counted,
   day,
@@ -11,11 +9,13 @@ import {
   number,
   shortMoney,
   wholeMoney,
-} from './format.ts'
-import { type Html, html } from './html.ts'
+} from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
+import { verdictName } from '#src/present/text/words.ts'
+import { columnChart } from './charts.ts'
+import { type Decision, type Figures, LIMITS } from './figures.ts'
 import { badge, MAX_OBJECT, nothing, noticeLink, numbers } from './section_parts.ts'
 import { more, table } from './table.ts'
-import { verdictName } from './words.ts'
 
 /** The first parts of the report: what to decide, what changed, and the past weeks. */
 

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Figures, type Freshness, LIMITS } from './figures.ts'
 import {
   counted,
   day,
@@ -12,14 +11,17 @@ import {
   number,
   shortMoney,
   wholeMoney,
-} from './format.ts'
-import { type Html, html, trusted } from './html.ts'
+} from '#src/present/text/format.ts'
+import { type Html, html, trusted } from '#src/present/text/html.ts'
+import { driftKindName, recordKindName, runStatusName } from '#src/present/text/words.ts'
+import { type Figures, type Freshness, LIMITS } from './figures.ts'
 import { sessionCounts } from './section_parts.ts'
 import { sections } from './sections.ts'
 import { more, table } from './table.ts'
-import { driftKindName, recordKindName, runStatusName } from './words.ts'
 
-const STYLE = readFileSync(join(import.meta.dirname, 'report.css'), 'utf8')
+const STYLE = [join('..', 'text', 'theme.css'), 'report.css']
+  .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))
+  .join('\n')
 /** Blocks all requests and scripts, whatever a notice contains. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 /** Older figures get a warning: by then, several runs were missed under any usual schedule. */

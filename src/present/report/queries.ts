@@ -1,3 +1,4 @@
+import { localTime } from '#src/present/text/format.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import {
   type Alert,
@@ -16,7 +17,6 @@ import {
   type Session,
   type SessionDay,
 } from './figures.ts'
-import { localTime } from './format.ts'
 import { readChanges, readDecisions, readWeeks } from './opening_queries.ts'
 import { readBounded, sumOfValues, TEXT, type Today } from './query_parts.ts'
 import { readBlockers, readExposures, readStakes } from './stake_queries.ts'

@@ -1,6 +1,6 @@
+import { counted, line, number, webAddress } from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
 import type { BySession, Session } from './figures.ts'
-import { counted, line, number, webAddress } from './format.ts'
-import { type Html, html } from './html.ts'
 
 /** What several sections of the report share. */
 

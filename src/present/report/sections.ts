@@ -1,3 +1,16 @@
+import {
+  counted,
+  day,
+  days,
+  line,
+  NONE,
+  number,
+  percent,
+  shortMoney,
+  wholeMoney,
+} from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
+import { categoryName, riskName } from '#src/present/text/words.ts'
 import { alerts } from './alerts.ts'
 import { type Bar, barChart, stackedChart } from './charts.ts'
 import {
@@ -10,8 +23,6 @@ import {
   type Portion,
   type Stakes,
 } from './figures.ts'
-import { counted, day, days, line, NONE, number, percent, shortMoney, wholeMoney } from './format.ts'
-import { type Html, html } from './html.ts'
 import { changes, decisions, weeks } from './opening.ts'
 import {
   capital,
@@ -25,7 +36,6 @@ import {
 } from './section_parts.ts'
 import { sessions } from './sessions.ts'
 import { more, table } from './table.ts'
-import { categoryName, riskName } from './words.ts'
 
 /** One part of the report: a heading, a summary sentence, a chart, a list. */
 type Section = { readonly id: string; readonly title: string; readonly body: Html }

@@ -1,5 +1,3 @@
-import { columnChart } from './charts.ts'
-import { type Figures, LIMITS, type Session } from './figures.ts'
 import {
   counted,
   day,
@@ -12,11 +10,13 @@ import {
   shortMoney,
   timeOfDay,
   weekday,
-} from './format.ts'
-import { type Html, html } from './html.ts'
+} from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
+import { verdictName } from '#src/present/text/words.ts'
+import { columnChart } from './charts.ts'
+import { type Figures, LIMITS, type Session } from './figures.ts'
 import { badge, MAX_CODE, MAX_NAME, MAX_OBJECT, nothing, noticeLink } from './section_parts.ts'
 import { more, table } from './table.ts'
-import { verdictName } from './words.ts'
 
 /** The sessions of the next days: a column for each day, and a list. */
 

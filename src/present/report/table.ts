@@ -1,5 +1,5 @@
-import { counted, NONE } from './format.ts'
-import { type Html, html } from './html.ts'
+import { counted, NONE } from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
 
 /** The contents of a cell; null for an empty one. */
 type Cell = Html | string | null

@@ -1,5 +1,5 @@
-import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/present/report/format.ts'
-import { driftKindName, recordKindName, runStatusName } from '#src/present/report/words.ts'
+import { counted, days, inWords, number, shortMoney, wholeMoney } from '#src/present/text/format.ts'
+import { driftKindName, recordKindName, runStatusName } from '#src/present/text/words.ts'
 import { down, known, median, sorted, sum } from './arithmetic.ts'
 import { discardedAgainst, missedLately } from './decisions.ts'
 import {

@@ -1,4 +1,4 @@
-import { counted, day, dayAndTime, line, NONE } from '#src/present/report/format.ts'
+import { counted, day, dayAndTime, line, NONE } from '#src/present/text/format.ts'
 import { inUtc, localTime } from './calendar.ts'
 import type { Notice, Picture } from './picture.ts'
 

@@ -12,8 +12,8 @@ import {
   timeOfDay,
   weekday,
   wholeMoney,
-} from '#src/present/report/format.ts'
-import { categoryName, riskName, verdictName } from '#src/present/report/words.ts'
+} from '#src/present/text/format.ts'
+import { categoryName, riskName, verdictName } from '#src/present/text/words.ts'
 import { down, sorted, sum } from './arithmetic.ts'
 import { inUtc, localTime } from './calendar.ts'
 import { blockersOf, capitalOf, exposureOf } from './decisions.ts'

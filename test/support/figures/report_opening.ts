@@ -8,8 +8,8 @@ import {
   number,
   shortMoney,
   wholeMoney,
-} from '#src/present/report/format.ts'
-import { verdictName } from '#src/present/report/words.ts'
+} from '#src/present/text/format.ts'
+import { verdictName } from '#src/present/text/words.ts'
 import { down, known, sorted } from './arithmetic.ts'
 import { inUtc, localDay, localTime, mondayOf } from './calendar.ts'
 import { isRecommended } from './decisions.ts'

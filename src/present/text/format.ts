@@ -127,6 +127,13 @@ export function localTime(instant: Date, timeZone: string): Date {
   return new Date(instant.getTime() + local.offsetNanoseconds / 1e6)
 }
 
+/** An instant, as text, in the local time of a zone: `21/11/2026 às 09:00`. */
+export function moment(value: unknown, timeZone: string): string {
+  const instant = typeof value === 'string' ? new Date(value) : null
+  if (!instant || Number.isNaN(instant.getTime())) return NONE
+  return dayAndTime(localTime(instant, timeZone))
+}
+
 function two(value: number): string {
   return String(value).padStart(2, '0')
 }

@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs'
+
+/** What readers see instead of a code, from the same lists as in the marts (`fases`, `rotulos`); in the order of the list. */
+
+export type Labels = ReadonlyMap<string, string>
+
+const read = (mart: string) =>
+  readFileSync(new URL(`../../../schema/marts/${mart}.sql`, import.meta.url), 'utf8')
+
+/** The names of the phases. */
+export const PHASES: Labels = new Map(
+  [...read('fases').matchAll(/\('([^']+)', '([^']+)', \d+, (?:true|false)\)/g)].map(
+    ([, code, name]) => [code, name] as [string, string],
+  ),
+)
+
+const OF_COLUMNS = Map.groupBy(
+  read('rotulos').matchAll(/\('([^']+)', '([^']+)', '([^']+)', \d+\)/g),
+  ([, column]) => column as string,
+)
+
+/**
+ * The labels of a column's codes.
+ * @param column as in `rotulos`: `alerts.severity`.
+ * @throws Error if it has none.
+ */
+export function labelsOf(column: string): Labels {
+  const rows = OF_COLUMNS.get(column)
+  if (!rows) throw new Error(`rotulos has no column ${column}`)
+  return new Map(rows.map(([, , code, label]) => [code as string, label as string]))
+}
