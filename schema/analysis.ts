@@ -5,12 +5,14 @@ import { type Fields, type Part, repeated } from './record.ts'
 
 export const ANALYSIS_LEVELS = ['none', 'simple', 'medium', 'deep'] as const
 
+export const RECOMMENDATIONS = ['participar', 'cautela', 'nao_recomendado'] as const
+
 const VERDICT = {
   component: 'Verdict',
   fields: {
     recommendation: {
       type: 'string',
-      values: ['participar', 'cautela', 'nao_recomendado'],
+      values: RECOMMENDATIONS,
       description: 'participar, cautela or nao_recomendado',
       portuguese: ['Recomendação', 'participar, cautela ou nao_recomendado; vazio antes da avaliação'],
     },

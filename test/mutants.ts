@@ -1,6 +1,6 @@
 import type { Mutant } from './mutants/mutant.ts'
 import { DETECT, FETCH, LOAD, MISSING } from './mutants/pipeline.ts'
-import { APPLY, EXPORT, RETENTION, ROWS, SQL } from './mutants/store.ts'
+import { APPLY, APPLY_MANY, EXPORT, RETENTION, ROWS, SQL } from './mutants/store.ts'
 
 export const MUTANTS: readonly Mutant[] = [
   ...DETECT,
@@ -9,6 +9,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...LOAD,
   ...SQL,
   ...APPLY,
+  ...APPLY_MANY,
   ...EXPORT,
   ...RETENTION,
   ...ROWS,

@@ -13,6 +13,7 @@ const LIMITS: readonly (readonly [key: string, what: string, limit: number])[] =
   ['wrong_notices', 'notices that differ from the world', 0],
   ['runs_amiss', 'runs without their row in sync_runs', 0],
   ['tables_differ', 'tables that differ after a rebuild', 0],
+  ['year_rebuild_seconds', 'a year of such days: rebuild, s', 120],
 ]
 
 /** The bars for figures that a run of this length has. */

@@ -50,11 +50,14 @@ function daily(measured: Measured, of: (day: Measured['days'][number]) => number
   return last.hour > first.hour ? ((of(last) - of(first)) / (last.hour - first.hour)) * DAY_HOURS : null
 }
 
-/** Times of a tenth of the hourly runs' segments; the segments of the first sync and the full run are larger. */
+/**
+ * Times of half of the hourly runs' segments; the segments of the first sync and the full run are larger. Hundreds are
+ * applied together, so fewer would be the time of one group.
+ */
 function segmentsOf(measured: Measured, which: 'first' | 'last'): readonly number[] {
   const segments = measured.rebuilt.segmentMs.slice(measured.first.segments, lastDay(measured).segments)
-  const few = Math.max(1, Math.round(segments.length / 10))
-  return which === 'first' ? segments.slice(0, few) : segments.slice(-few)
+  const half = Math.max(1, Math.round(segments.length / 2))
+  return which === 'first' ? segments.slice(0, half) : segments.slice(-half)
 }
 
 /** All figures, in the order they are printed. */
@@ -189,15 +192,30 @@ export const FIGURES: readonly Figure<Measured>[] = [
   { key: 'rebuild_seconds', label: 'rebuild, s', digits: 2, of: m => m.rebuilt.rebuildSeconds },
   {
     key: 'segment_first_ms',
-    label: '  a segment of an hourly run, in the first tenth, ms',
+    label: '  a segment of an hourly run, in the first half, ms',
     digits: 1,
     of: m => mean(segmentsOf(m, 'first')),
   },
   {
     key: 'segment_last_ms',
-    label: '  a segment of an hourly run, in the last tenth, ms',
+    label: '  a segment of an hourly run, in the last half, ms',
     digits: 1,
     of: m => mean(segmentsOf(m, 'last')),
+  },
+  { key: 'fold_seconds', label: 'log fold, s', digits: 1, of: m => m.folded.seconds },
+  { key: 'fold_before', label: '  segments before it', digits: 0, of: m => m.folded.before.segments },
+  { key: 'fold_after', label: '  segments after it', digits: 0, of: m => m.folded.after.segments },
+  {
+    key: 'fold_before_megabytes',
+    label: '  raw log before it, MB',
+    digits: 1,
+    of: m => megabytes(m.folded.before.bytes),
+  },
+  {
+    key: 'fold_after_megabytes',
+    label: '  raw log after it, MB',
+    digits: 1,
+    of: m => megabytes(m.folded.after.bytes),
   },
   {
     key: 'year_segments',
@@ -213,7 +231,7 @@ export const FIGURES: readonly Figure<Measured>[] = [
   },
   {
     key: 'year_rebuild_seconds',
-    label: '  rebuild, s, at the time of the last segments',
+    label: '  rebuild, s, at the time of the last half',
     digits: 0,
     of(m) {
       const segments = perYear(daily(m, day => day.segments))

@@ -3,6 +3,7 @@ import { getEventListeners, setMaxListeners } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { readApiSettings, readSettings } from '#config/settings.ts'
 import { TABLES } from '#schema/tables.ts'
+import { type Folded, fold } from '#src/operate/fold.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
 import { openOptions, type Progress, type RunContext } from '#src/pipeline/run.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
@@ -34,6 +35,8 @@ export type Ran = {
   /** Listeners that runs left on the signal that they share. */
   readonly listeners: number
 }
+
+export type FoldedLog = Pick<Folded, 'before' | 'after'> & { readonly seconds: number }
 
 export type Rebuilt = {
   readonly segments: number
@@ -119,7 +122,17 @@ async function rebuild({ at }: { at: string }): Promise<Rebuilt> {
   })
 }
 
-const calls = { run, rebuild }
+/** Folds the log, as `npm run log -- fold` does. */
+async function foldNow({ at }: { at: string }): Promise<FoldedLog> {
+  const context = contextAt(at)
+  return await holdingCompany(context, silent, { what: 'bench', waitSeconds: 0 }, async () => {
+    const spent = startWatch()
+    const { before, after } = (await fold(context)).folded
+    return { before, after, seconds: spent().wallSeconds }
+  })
+}
+
+const calls = { run, rebuild, fold: foldNow }
 export type WorkerCalls = typeof calls
 
 answerCalls(calls)

@@ -29,6 +29,8 @@ export type Folded = {
 
 type Result = { readonly folded: Folded; readonly published: Published | null }
 
+/** Where a record is in the log: it moves, and is not part of the data. */
+const PLACES = ['_segment', '_seq']
 /** Another process may put the old log back while there is none for an instant. */
 const SWAPS = 5
 
@@ -96,7 +98,7 @@ function refuse({ paths, sharedLog }: RunContext): void {
     )
   if (existsSync(paths.rawBefore))
     throw new FatalError(
-      `${paths.rawBefore} is the log of before the last fold. If you no longer need it, remove it; then run this again.`,
+      `${paths.rawBefore} is the log as it was before the last fold. If you no longer need it, remove it; then run this again.`,
       EXIT.usage,
     )
 }
@@ -124,7 +126,7 @@ async function build(context: RunContext, name: string, raw: string): Promise<Bu
     const { open } = await db.row<{ open: boolean }>('SELECT refetch_open AS open FROM meta')
     return {
       ...built,
-      tables: await hashTables(db, built.rows),
+      tables: await hashTables(db, built.rows, PLACES),
       unresolved: new Set(unresolved.map(({ segment, seq }) => `${segment} ${seq}`)),
       isRefetching: open,
     }

@@ -31,7 +31,7 @@ export type CompanyPaths = {
   /** Parquet files with the rows of child tables, in a directory for each warehouse. */
   readonly rows: string
   readonly raw: string
-  /** The raw log of before it was folded (`src/operate/fold.ts`). */
+  /** The raw log as it was before it was folded (`src/operate/fold.ts`). */
   readonly rawBefore: string
   readonly lake: string
   /** Files that are not needed after a run. */

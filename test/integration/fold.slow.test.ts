@@ -104,7 +104,7 @@ describe('log fold', () => {
     expect((await runShared(['log', 'fold', '--json'], environment)).code).toBe(0)
     const refused = await runShared(['log', 'fold'], environment)
     expect(refused.code).toBe(2)
-    expect(refused.stderr).toMatch(/raw\.before is the log of before the last fold/)
+    expect(refused.stderr).toMatch(/raw\.before is the log as it was before the last fold/)
     await rm(old, { recursive: true })
     const again = await runShared(['log', 'fold', '--json'], environment)
     expect(JSON.parse(again.stdout)).toMatchObject({ old_log: null })

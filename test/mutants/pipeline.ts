@@ -15,7 +15,7 @@ export const DETECT = inFile('src/pipeline/detect.ts', [
   },
   {
     name: 'fetched-before-the-change',
-    reason: 'an analysis of before a change passes for current',
+    reason: 'an analysis from before a change passes for current',
     from: ' AND a._segment >= e._segment AS same_version',
     to: ' AS same_version',
   },

@@ -51,98 +51,129 @@ export const SQL = inFile('src/store/warehouse/sql.ts', [
   },
 ])
 
-export const APPLY = inFile('src/store/warehouse/projection.ts', [
+export const APPLY_MANY = inFile('src/store/warehouse/apply_many.ts', [
   {
-    name: 'children-kept',
-    reason: 'items of an analysis stay beside those of the next',
-    from: "ANALYSIS_TABLES.filter(table => table.rows === 'current')",
-    to: "ANALYSIS_TABLES.filter(table => table.rows === 'current' && table.name !== 'items')",
+    name: 'first-analysis-stays',
+    reason: 'a rebuild has the requirements of an analysis that was replaced',
+    from: "max({'segment': s.segment",
+    to: "min({'segment': s.segment",
   },
   {
-    name: 'gone-untouched',
-    reason: 'a deletion is not published',
-    from: "    ...touch([editais], monthsOf('gone')),\n",
-    to: '',
-  },
-  {
-    name: 'same-untouched',
-    reason: 'the time of a reading is not published',
-    from: "    ...touch([analyses], monthsOf('analysis_same')),\n",
-    to: '',
-  },
-  {
-    name: 'states-untouched',
-    reason: 'a state that changes is not published',
-    from: "    ...touch([editais], `SELECT ${month('created_at')}, segment FROM restated`),\n",
-    to: '',
-  },
-  {
-    name: 'states-are-no-news',
-    reason: 'no snapshot is written for a state that changes',
-    from: "    newData('FROM restated'),\n",
-    to: '',
-  },
-  {
-    name: 'old-month-untouched',
-    reason: 'a notice that moves is published in two months',
-    from: "unnest([${month('created_at')}, ${month('previous_created_at')}])",
-    to: "unnest([${month('created_at')}])",
-  },
-  {
-    name: 'current-before-the-change',
-    reason: 'an analysis of before a change is published as current',
-    from: " AND a._segment >= e._segment THEN 'current'",
-    to: " THEN 'current'",
-  },
-  {
-    name: 'resolved-unseen',
-    reason: 'a quarantine that is over is not published',
-    from: "    ...of(['analysis_same'], resolvedBySame()),\n",
-    to: '',
-  },
-  {
-    name: 'any-notice-resolves',
-    reason: 'an analysis that cannot be used is forgotten when its notice changes',
-    from: "(l.type = 'notice' AND quarantine.kind = 'notice')",
-    to: "l.type = 'notice'",
-  },
-  {
-    name: 'waits-twice-as-long',
-    reason: 'what was set aside is tried half as often',
-    from: 'pow(2, least(attempts - 1, 20))',
-    to: 'pow(2, least(attempts, 20))',
-  },
-  {
-    name: 'attempts-never-anew',
-    reason: 'a new version waits for the faults of the old ones',
-    from: 'CASE WHEN q._updated_at IS NOT DISTINCT FROM l.updated_at THEN coalesce(q.attempts, 0) ELSE 0 END',
-    to: 'coalesce(q.attempts, 0)',
-  },
-  {
-    name: 'first-seen-moves',
-    reason: 'each change makes a notice new',
-    from: 'coalesce(first_seen_at, "at"), "at", NULL',
-    to: '"at", "at", NULL',
-  },
-  {
-    name: 'orphans-loaded',
-    reason: 'an analysis is published of a notice that is not there',
-    from: 'FROM lines l JOIN editais e USING (edital_id)',
-    to: 'FROM lines l LEFT JOIN editais e USING (edital_id)',
-  },
-  {
-    name: 'full-over-too-early',
-    reason: 'a --full ends although analyses failed',
-    from: ' AND report.failed = 0 AND',
-    to: ' AND',
-  },
-  {
-    name: 'last-sample',
-    reason: 'a rebuild in other segments gives another sample',
-    from: 'arg_min(sample,',
-    to: 'arg_max(sample,',
+    name: 'two-lists-in-a-wave',
+    reason: 'a notice that changed twice is listed twice after a rebuild',
+    from: 'NOT (is_analysis AND coalesce',
+    to: 'NOT (coalesce',
   },
 ])
+
+export const APPLY = [
+  ...inFile('src/store/warehouse/projection.ts', [
+    {
+      name: 'resolved-unseen',
+      reason: 'a quarantine that is over is not published',
+      from: "    ...of(['analysis_same'], resolvedBySame()),\n",
+      to: '',
+    },
+  ]),
+  ...inFile('src/store/warehouse/statements.ts', [
+    {
+      name: 'children-kept',
+      reason: 'items of an analysis stay beside those of the next',
+      from: '...ROW_TABLES.map(arrivalTable)].map(withoutReplaced)',
+      to: "...ROW_TABLES.filter(({ name }) => name !== 'items').map(arrivalTable)].map(withoutReplaced)",
+    },
+    {
+      name: 'strays-stay',
+      reason: 'rows that wait for their file stay in the month that their notice left, and a rebuild fails',
+      from: "AS\n  SELECT edital_id, ${month('e.created_at')} AS month\n  FROM editais e JOIN row_places",
+      to: 'AS\n  SELECT edital_id, p.month\n  FROM editais e JOIN row_places',
+    },
+    {
+      name: 'places-kept',
+      reason: 'the old rows of an analysis count besides the new ones',
+      from: "...['row_places', ",
+      to: '...[',
+    },
+    {
+      name: 'gone-untouched',
+      reason: 'a deletion is not published',
+      from: "    ...touch([editais], monthsOf('gone')),\n",
+      to: '',
+    },
+    {
+      name: 'same-untouched',
+      reason: 'the time of a reading is not published',
+      from: "    ...touch([analyses], monthsOf('analysis_same')),\n",
+      to: '',
+    },
+    {
+      name: 'states-untouched',
+      reason: 'a state that changes is not published',
+      from: "    ...touch([editais], `SELECT ${month('created_at')}, segment FROM restated`),\n",
+      to: '',
+    },
+    {
+      name: 'states-are-no-news',
+      reason: 'no snapshot is written for a state that changes',
+      from: "    newData('FROM restated'),\n",
+      to: '',
+    },
+    {
+      name: 'old-month-untouched',
+      reason: 'a notice that moves is published in two months',
+      from: "unnest([${month('created_at')}, ${month('previous_created_at')}])",
+      to: "unnest([${month('created_at')}])",
+    },
+    {
+      name: 'current-before-the-change',
+      reason: 'an analysis from before a change is published as current',
+      from: " AND a._segment >= e._segment THEN 'current'",
+      to: " THEN 'current'",
+    },
+    {
+      name: 'any-notice-resolves',
+      reason: 'an analysis that cannot be used is forgotten when its notice changes',
+      from: "(l.type = 'notice' AND quarantine.kind = 'notice')",
+      to: "l.type = 'notice'",
+    },
+    {
+      name: 'waits-twice-as-long',
+      reason: 'what was set aside is tried half as often',
+      from: 'pow(2, least(attempts - 1, 20))',
+      to: 'pow(2, least(attempts, 20))',
+    },
+    {
+      name: 'attempts-never-anew',
+      reason: 'a new version waits for the faults of the old ones',
+      from: 'CASE WHEN q._updated_at IS NOT DISTINCT FROM l.updated_at THEN coalesce(q.attempts, 0) ELSE 0 END',
+      to: 'coalesce(q.attempts, 0)',
+    },
+    {
+      name: 'first-seen-moves',
+      reason: 'each change makes a notice new',
+      from: 'coalesce(first_seen_at, "at"), "at", NULL',
+      to: '"at", "at", NULL',
+    },
+    {
+      name: 'orphans-loaded',
+      reason: 'an analysis is published of a notice that is not there',
+      from: 'FROM lines l JOIN editais e USING (edital_id)',
+      to: 'FROM lines l LEFT JOIN editais e USING (edital_id)',
+    },
+    {
+      name: 'full-over-too-early',
+      reason: 'a --full ends although analyses failed',
+      from: ' AND report.failed = 0 AND',
+      to: ' AND',
+    },
+    {
+      name: 'last-sample',
+      reason: 'a rebuild in other segments gives another sample',
+      from: 'arg_min(sample,',
+      to: 'arg_max(sample,',
+    },
+  ]),
+]
 
 export const EXPORT = inFile('src/store/lake/export.ts', [
   {
@@ -249,12 +280,6 @@ export const ROWS = [
       reason: 'rows that are in no file yet are lost',
       from: "WHERE month NOT IN (${months.map(literal).join(', ')})`",
       to: 'WHERE false`',
-    },
-    {
-      name: 'places-kept',
-      reason: 'the old rows of an analysis count besides the new ones',
-      from: 'AND edital_id IN (SELECT edital_id FROM replaced)',
-      to: 'AND edital_id IN (SELECT edital_id FROM replaced) AND false',
     },
     {
       name: 'never-composed',

@@ -9,6 +9,7 @@ const COPIED = [
   'package.json',
   'vitest.config.ts',
   'config',
+  'deploy',
   'docs',
   'jobs',
   'schema',

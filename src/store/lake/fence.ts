@@ -83,9 +83,15 @@ function failed(error: unknown, { file }: ForeignSql): FatalError {
   // After its first line, the message shows the line of the SQL, if the database knows it.
   const text = error instanceof Error ? error.message : ''
   const [, line] = /^LINE (\d+):/m.exec(text) ?? []
-  const [hint] = /^(?:Candidate \w+:|Did you mean) .*$/m.exec(text) ?? []
+  const hint = hintOf(error)
   const place = file === null ? '' : ` in ${file}${line === undefined ? '' : `, line ${line}`}`
   return new FatalError(`The query failed${place}: ${messageOf(error)}${hint ? ` ${hint}` : ''}`)
+}
+
+/** What DuckDB suggests instead of a wrong name, beside the first line of its message; null if it does not. */
+export function hintOf(error: unknown): string | null {
+  const text = error instanceof Error ? error.message : ''
+  return /^(?:Candidate \w+:|Did you mean) .*$/m.exec(text)?.[0] ?? null
 }
 
 function off(what: string): FatalError {

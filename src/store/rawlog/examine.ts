@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { formatCount } from '#src/platform/count.ts'
 import { FatalError, systemCode } from '#src/platform/errors.ts'
-import { linesOf } from '#src/platform/lines.ts'
+import { linesIn } from '#src/platform/lines.ts'
 import { BASE_FILE, readBase, segmentNumbers, segmentPath, unusableSegment } from './files.ts'
 import { measureFrames, readFrames } from './frames.ts'
 import { isKnownType, type ReadLine, readLine } from './line.ts'
@@ -240,7 +240,7 @@ export async function readContents(
       damage ??= frame.damage
       continue
     }
-    for await (const text of linesOf(chunk(frame.text))) {
+    for (const text of linesIn(frame.text)) {
       const line = readLine(text)
       if ('wrong' in line) {
         damage ??= `the line after line ${last} ${line.wrong}`
@@ -253,10 +253,6 @@ export async function readContents(
   if (last === 0) damage ??= 'it has no lines'
   const [firstRun = null] = runs.keys()
   return { kinds, runs, begun, firstRun, claims, damage }
-}
-
-async function* chunk(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes
 }
 
 /** Line types that this version does not know; another version wrote them. */

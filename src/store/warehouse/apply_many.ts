@@ -1,7 +1,7 @@
 import { FatalError } from '#src/platform/errors.ts'
 import { isDataError } from './apply.ts'
 import type { Database } from './database.ts'
-import { type Projection, projectLines, UP_TO } from './projection.ts'
+import { type Projection, projectElements, projectLines, UP_TO } from './projection.ts'
 import { countLines, type SegmentFile, stageSegments, WrongLines } from './staging.ts'
 
 /**
@@ -10,14 +10,16 @@ import { countLines, type SegmentFile, stageSegments, WrongLines } from './stagi
  *
  * Lines about different notices do not depend on each other, so they can be applied in any order. Those about one
  * notice can not: each wave has the lines of one segment about each notice, and of a second one if the first lists the
- * notice and the second has its analysis. Lines about no notice are in the first wave.
+ * notice and the second has its analysis. Lines about no notice are in the first wave. The rows for elements of analyses
+ * come once, after the last wave, because only those of each notice's last analysis stay.
  */
 
 /** A record without an id is known by its hash. */
 const SUBJECT = `coalesce('id ' || edital_id, 'hash ' || hash)`
 
-const IN_WAVES = `CREATE OR REPLACE TEMP TABLE waves AS
-  WITH steps AS (
+const IN_WAVES = [
+  'ALTER TABLE staged ADD COLUMN wave INTEGER DEFAULT 1',
+  `WITH steps AS (
     SELECT segment, ${SUBJECT} AS subject, bool_and(type = 'notice') AS is_list,
       count(*) = 1 AND bool_and(type IN ('analysis', 'analysis_same')) AS is_analysis
     FROM staged WHERE subject IS NOT NULL GROUP BY ALL),
@@ -26,11 +28,21 @@ const IN_WAVES = `CREATE OR REPLACE TEMP TABLE waves AS
     FROM steps WINDOW one AS (PARTITION BY subject ORDER BY segment)),
   numbered AS (
     SELECT segment, subject, sum(begins::INTEGER) OVER (PARTITION BY subject ORDER BY segment) AS wave FROM begun)
-  SELECT s.rowid AS line, coalesce(n.wave, 1)::INTEGER AS wave
-  FROM staged s LEFT JOIN numbered n ON n.segment = s.segment AND n.subject = ${SUBJECT}`
+  UPDATE staged SET wave = n.wave FROM numbered n WHERE n.segment = staged.segment AND n.subject = ${SUBJECT}`,
+]
 
-const WAVE = `CREATE OR REPLACE TEMP TABLE lines AS
-  SELECT s.* FROM staged s JOIN waves w ON w.line = s.rowid WHERE w.wave = $wave`
+/** The last analysis of each notice, if it was loaded: then it has a version. */
+const LAST_ANALYSES = 0
+const AS_LAST_ANALYSES = `UPDATE staged SET wave = ${LAST_ANALYSES} FROM (
+    SELECT s.edital_id, max({'segment': s.segment, 'seq': s.seq}) AS last
+    FROM staged s JOIN analysis_versions v ON v.edital_id = s.edital_id AND v.observed_at = s."at"
+    WHERE s.type = 'analysis' GROUP BY s.edital_id) n
+  WHERE staged.edital_id = n.edital_id AND staged.segment = n.last.segment AND staged.seq = n.last.seq`
+
+/** A view: a copy would take as long as many of the statements that read it. */
+function linesOf(wave: number): string {
+  return `CREATE OR REPLACE TEMP VIEW lines AS SELECT * EXCLUDE (wave) FROM staged WHERE wave = ${wave}`
+}
 
 const SEGMENTS_APPLIED = 'INSERT INTO applied_segments SELECT segment, count(*) FROM staged GROUP BY segment'
 
@@ -49,7 +61,7 @@ export async function applySegments(
     await stageSegments(db, segments)
     await countLines(db, 'staged', segments)
     if (await hasNewStatuses(db)) return false
-    await db.run(IN_WAVES)
+    for (const sql of IN_WAVES) await db.run(sql)
     const last = segments.at(-1)?.number ?? 0
     await db.transaction(() => projectWaves(db, last, projection), 'applied.commit')
     return true
@@ -57,18 +69,19 @@ export async function applySegments(
     if (error instanceof FatalError || isDataError(error) || error instanceof WrongLines) return false
     throw error
   } finally {
-    await db
-      .run('DROP TABLE IF EXISTS lines; DROP TABLE IF EXISTS waves; DROP TABLE IF EXISTS staged')
-      .catch(() => {})
+    await db.run('DROP VIEW IF EXISTS lines; DROP TABLE IF EXISTS staged').catch(() => {})
   }
 }
 
 async function projectWaves(db: Database, last: number, projection: Projection): Promise<void> {
-  const { waves } = await db.row<{ waves: number }>('SELECT max(wave) AS waves FROM waves')
+  const { waves } = await db.row<{ waves: number }>('SELECT max(wave) AS waves FROM staged')
   for (let wave = 1; wave <= waves; wave += 1) {
-    await db.run(WAVE, { wave })
-    await projectLines(db, projection)
+    await db.run(linesOf(wave))
+    await projectLines(db, projection, { elements: false })
   }
+  await db.run(AS_LAST_ANALYSES)
+  await db.run(linesOf(LAST_ANALYSES))
+  await projectElements(db, projection)
   await db.run(SEGMENTS_APPLIED)
   await db.run(UP_TO, { segment: last })
 }

@@ -47,13 +47,10 @@ export function arrivalTable(table: Table): string {
   return table.each ? waitingTable(table) : identifier(table.name)
 }
 
-/** The analyses in the staged lines have new rows, and their old ones no longer count. */
-export function placeRows(): string[] {
+/** The analyses in the staged lines have new rows. */
+export function placeRows(): string {
   const counts = ROW_TABLES.map(({ each }) => `coalesce(len(analysis.${each}), 0)`)
-  return [
-    'DELETE FROM row_places WHERE (SELECT count(*) > 0 FROM replaced) AND edital_id IN (SELECT edital_id FROM replaced)',
-    `INSERT INTO row_places SELECT a.edital_id, a.month, NULL, ${counts.join(', ')} FROM lines JOIN analysed a USING (segment, seq)`,
-  ]
+  return `INSERT INTO row_places SELECT a.edital_id, a.month, NULL, ${counts.join(', ')} FROM lines JOIN analysed a USING (segment, seq)`
 }
 
 /** @param changed a relation with notices whose month changed, and the new one. */

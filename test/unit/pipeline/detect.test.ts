@@ -295,7 +295,7 @@ describe('an analysis that was set aside', () => {
     expect(await compare(warehouse, [entry], { now, force: true })).toMatchObject({ toFetch: 1 })
   })
 
-  it('is asked for again although the one of before is current', async () => {
+  it('is asked for again although the earlier one is current', async () => {
     const warehouse = await openCurrent(entry)
     await warehouse.setAside(record)
     expect(await compare(warehouse, [entry])).toMatchObject({ unchanged: 0, toFetch: 1 })

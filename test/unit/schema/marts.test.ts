@@ -4,7 +4,7 @@ import { ANALYSIS } from '#schema/analysis.ts'
 import { NOTICE, OPEN_STATUSES, STATUSES } from '#schema/notice.ts'
 import { fieldPaths } from '#schema/record.ts'
 import { goodRunSql, isGoodRun } from '#schema/sync_runs.ts'
-import { categoryName, riskName, runStatusName, verdictName } from '#src/present/report/words.ts'
+import { categoryName, riskName, runStatusName, verdictName } from '#src/present/text/words.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 
 const sqlOf = (mart: string) =>

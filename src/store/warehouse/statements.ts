@@ -1,0 +1,279 @@
+import { goodRunSql } from '#schema/sync_runs.ts'
+import {
+  analyses,
+  analysisVersions,
+  editais,
+  editalVersions,
+  storedColumns,
+  syncRuns,
+  TABLES,
+  type Table,
+} from '#schema/tables.ts'
+import { identifier, literal } from './quoted.ts'
+import { arrivalTable, placeRows, ROW_TABLES } from './row_sql.ts'
+import { fingerprint, flatten, flattenedColumns, instant, month, names } from './sql.ts'
+
+/** The statements that turn the staged lines of each type, in the table `lines`, into rows. */
+
+/** A quarantined record is retried after this long, doubling with each attempt up to a day. */
+const FIRST_RETRY_MINUTES = 15
+const LAST_RETRY_MINUTES = 24 * 60
+
+const ANALYSIS_TABLES = TABLES.filter(table => table.document === 'analysis')
+/** The tables with one file per month. All of them change if a notice's month changes. */
+const MONTHLY_TABLES = TABLES.filter(table => table.files === 'by_month')
+
+/** What the rows depend on besides the log. */
+export type Rules = { readonly sourceTimezone: string }
+
+/** Published data changed in the newest segment of these rows. */
+export function newData(from: string): string {
+  return `UPDATE meta SET data_version = greatest(data_version, (SELECT max(segment) ${from}))`
+}
+
+export function runStarted(): string[] {
+  return [
+    `INSERT INTO sync_runs (run_id, mode, status, started_at, error)
+     SELECT run_id, mode, 'interrupted', "at", 'The process ended before the run did. The next run goes on from there.'
+     FROM lines WHERE type = 'run_started'`,
+    `UPDATE meta SET analysis_statuses = l.analysis_statuses
+     FROM (FROM lines WHERE type = 'run_started' ORDER BY segment DESC, seq DESC LIMIT 1) l`,
+  ]
+}
+
+/** Losses appear in `sync_runs`: as the salvage, and as each run whose start was lost. */
+export function lost(): string[] {
+  return [
+    `INSERT INTO sync_runs (run_id, mode, status, started_at, finished_at, error)
+     SELECT run_id, mode, CASE mode WHEN 'salvage' THEN 'partial' ELSE 'interrupted' END, "at",
+       CASE mode WHEN 'salvage' THEN "at" END, reason
+     FROM lines WHERE type = 'lost'`,
+  ]
+}
+
+export function notices({ sourceTimezone }: Rules): string[] {
+  const columns = flattenedColumns(editais)
+  const kept = storedColumns(editais).filter(column => 'kept' in column.from)
+  return [
+    `CREATE OR REPLACE TEMP TABLE noticed AS
+     SELECT n.*, l."at", l.segment, e.first_seen_at, e.created_at AS previous_created_at, e.deleted_at AS gone_since
+     FROM (${flatten(editais, `(FROM lines WHERE type = 'notice')`, sourceTimezone)}) n
+     JOIN (SELECT edital_id, "at", segment FROM lines WHERE type = 'notice') l USING (edital_id)
+     LEFT JOIN editais e USING (edital_id)`,
+    `DELETE FROM editais WHERE edital_id IN (SELECT edital_id FROM noticed WHERE first_seen_at IS NOT NULL)`,
+    `INSERT INTO editais (${columns}, ${names(kept)})
+     SELECT ${columns}, coalesce(first_seen_at, "at"), "at", NULL, 'pending', ${fingerprint(editais, 'noticed')}
+     FROM noticed`,
+    insert(editalVersions, `(FROM lines WHERE type = 'notice')`, sourceTimezone),
+    // The tombstone is cleared; the version with which the notice returned keeps it.
+    `UPDATE edital_versions SET gone_since = n.gone_since FROM noticed n
+     WHERE n.gone_since IS NOT NULL AND n.edital_id = edital_versions.edital_id AND n."at" = edital_versions.observed_at`,
+    ...touch([editais, editalVersions], `SELECT ${month('created_at')}, segment FROM noticed`),
+    ...touch(
+      MONTHLY_TABLES,
+      `SELECT unnest([${month('created_at')}, ${month('previous_created_at')}]), segment FROM noticed
+       WHERE ${HAS_MOVED}`,
+    ),
+  ]
+}
+
+/** The notices whose rows are still in another month. A table, because the rows move away from what it is made of. */
+export const STRAYED = `CREATE OR REPLACE TEMP TABLE strayed AS
+  SELECT edital_id, ${month('e.created_at')} AS month
+  FROM editais e JOIN row_places p USING (edital_id) WHERE p.month <> ${month('e.created_at')}`
+
+const HAS_MOVED = `${month('created_at')} <> ${month('previous_created_at')}`
+export const MOVED = `(SELECT edital_id, ${month('created_at')} AS month FROM noticed WHERE ${HAS_MOVED})`
+
+export function gone(): string[] {
+  return [
+    `UPDATE editais SET deleted_at = l."at", run_id = l.run_id
+     FROM lines l WHERE l.type = 'gone' AND l.edital_id = editais.edital_id`,
+    ...touch([editais], monthsOf('gone')),
+  ]
+}
+
+export function analysesLoaded({ sourceTimezone }: Rules): string[] {
+  return [
+    ANALYSED,
+    replaced('analyses'),
+    withoutReplaced('analyses'),
+    ...[analyses, analysisVersions].map(table => insert(table, ANALYSED_LINES, sourceTimezone)),
+    ...touch(ANALYSIS_TABLES, 'SELECT month, segment FROM analysed'),
+  ]
+}
+
+/** Only those of known notices: if a notice's own line was quarantined, the next run lists it as new. */
+export const ANALYSED = `CREATE OR REPLACE TEMP TABLE analysed AS
+  SELECT l.segment, l.seq, edital_id, ${month('e.created_at')} AS month
+  FROM lines l JOIN editais e USING (edital_id) WHERE l.type = 'analysis'`
+
+/** Those that a table has already. */
+export function replaced(table: string): string {
+  return `CREATE OR REPLACE TEMP TABLE replaced AS
+    SELECT edital_id FROM analysed WHERE edital_id IN (SELECT edital_id FROM ${table})`
+}
+
+/** Without the first condition, each segment of a first load would scan the table in vain. */
+function withoutReplaced(table: string): string {
+  return `DELETE FROM ${table} WHERE (SELECT count(*) > 0 FROM replaced)
+    AND edital_id IN (SELECT edital_id FROM replaced)`
+}
+
+const ANALYSED_LINES = '(SELECT l.*, a.month FROM lines l JOIN analysed a USING (segment, seq))'
+
+export function elementsLoaded({ sourceTimezone }: Rules): string[] {
+  return [
+    ...['row_places', ...ROW_TABLES.map(arrivalTable)].map(withoutReplaced),
+    ...ROW_TABLES.map(table => insert(table, ANALYSED_LINES, sourceTimezone)),
+    placeRows(),
+  ]
+}
+
+/** Analyses that were fetched again and did not change. */
+export function analysesSame({ sourceTimezone }: Rules): string[] {
+  return [
+    `UPDATE analyses SET fetched_at = l."at", _source_updated_at = l.updated_at, _segment = l.segment, run_id = l.run_id,
+       source_updated_at = ${instant('l.source_updated_at', sourceTimezone)}
+     FROM lines l WHERE l.type = 'analysis_same' AND l.edital_id = analyses.edital_id`,
+    ...touch([analyses], monthsOf('analysis_same')),
+  ]
+}
+
+export function rejected(): string[] {
+  return [
+    `CREATE OR REPLACE TEMP TABLE rejected AS
+     SELECT l.*, q.edital_id IS NOT NULL OR q._hash IS NOT NULL AS known,
+       1 + CASE WHEN q._updated_at IS NOT DISTINCT FROM l.updated_at THEN coalesce(q.attempts, 0) ELSE 0 END AS attempts
+     FROM (SELECT edital_id, kind, reason, path, "at", updated_at, hash, excerpt, segment, seq FROM lines WHERE type = 'rejected') l
+     LEFT JOIN quarantine q ON ${sameRecord('q', 'l')}`,
+    `DELETE FROM quarantine WHERE EXISTS (SELECT 1 FROM rejected l WHERE ${sameRecord('quarantine', 'l')})`,
+    `INSERT INTO quarantine (edital_id, kind, reason, path, observed_at, attempts, next_attempt_at, body_excerpt,
+       _updated_at, _hash, _segment, _seq)
+     SELECT edital_id, kind, reason, path, "at", attempts,
+       "at" + to_minutes(least(${LAST_RETRY_MINUTES}, ${FIRST_RETRY_MINUTES} * pow(2, least(attempts - 1, 20)))::BIGINT),
+       excerpt, updated_at, hash, segment, seq
+     FROM rejected`,
+  ]
+}
+
+/** A usable record, or the verified deletion of its notice, resolves its quarantine entry. */
+export function resolved(): string[] {
+  return [
+    `UPDATE quarantine SET resolved_at = l."at" FROM lines l
+     WHERE quarantine.resolved_at IS NULL
+       AND (quarantine.edital_id = l.edital_id OR (quarantine.edital_id IS NULL AND quarantine._hash = l.hash))
+       AND (l.type = 'gone' OR (l.type = 'notice' AND quarantine.kind = 'notice')
+         OR (l.type IN ('analysis', 'analysis_same') AND quarantine.kind = 'analysis'))`,
+  ]
+}
+
+/** An unchanged analysis is not republished, unless it was quarantined in between. */
+export function resolvedBySame(): string[] {
+  return [
+    newData(`FROM quarantine q JOIN lines l ON l.edital_id = q.edital_id AND l."at" = q.resolved_at
+       WHERE l.type = 'analysis_same' AND q.kind = 'analysis'`),
+  ]
+}
+
+export function drift(): string[] {
+  return [
+    `CREATE OR REPLACE TEMP TABLE drifted AS
+     SELECT path, kind, arg_min(sample, {'at': "at", 'sample': sample}) AS sample, sum("count")::BIGINT AS "count",
+       min("at") AS first_seen_at, max("at") AS last_seen_at
+     FROM (
+       SELECT d.path, d.kind, d.sample, d."count", "at"
+       FROM (SELECT unnest(drift) AS d, "at" FROM lines WHERE drift IS NOT NULL)
+       UNION ALL
+       SELECT path, kind, sample, "count", first_seen_at FROM schema_drift
+       WHERE EXISTS (SELECT 1 FROM lines WHERE drift IS NOT NULL)
+     ) GROUP BY path, kind`,
+    // Known drift keeps its first time. Its last time is updated only if this segment has it.
+    `UPDATE drifted SET last_seen_at = greatest(drifted.last_seen_at, s.last_seen_at)
+     FROM schema_drift s WHERE s.path = drifted.path AND s.kind = drifted.kind`,
+    `DELETE FROM schema_drift WHERE EXISTS (SELECT 1 FROM drifted)`,
+    `INSERT INTO schema_drift (path, kind, sample, "count", first_seen_at, last_seen_at)
+     SELECT path, kind, sample, "count", first_seen_at, last_seen_at FROM drifted`,
+  ]
+}
+
+/** Otherwise each segment of a large company would join all of its notices and analyses. */
+export const IN_LINES = 'e.edital_id IN (SELECT edital_id FROM lines)'
+
+/**
+ * Invariant I3: an analysis is current only if it was fetched for the stored `updated_at` after that was listed.
+ * @param which the notices whose state may be another one, as a condition on `editais e`.
+ */
+export function analysisStates(which: string): string[] {
+  return [
+    `CREATE OR REPLACE TEMP TABLE restated AS
+     SELECT edital_id, created_at, state, coalesce(l.segment, (SELECT max(segment) FROM lines)) AS segment FROM (
+       SELECT e.edital_id, e.created_at, e.analysis_state,
+         CASE
+           WHEN a._source_updated_at = e._updated_at AND a._segment >= e._segment THEN 'current'
+           WHEN q.edital_id IS NOT NULL THEN 'quarantined'
+           WHEN len(m.analysis_statuses) > 0 AND NOT list_contains(m.analysis_statuses, e.status) THEN 'excluded'
+           ELSE 'pending'
+         END AS state
+       FROM editais e CROSS JOIN meta m
+       LEFT JOIN analyses a USING (edital_id)
+       LEFT JOIN (SELECT edital_id, _updated_at FROM quarantine WHERE kind = 'analysis' AND resolved_at IS NULL) q
+         ON q.edital_id = e.edital_id AND q._updated_at = e._updated_at
+       WHERE ${which}
+     ) LEFT JOIN (SELECT edital_id, max(segment) AS segment FROM lines GROUP BY edital_id) l USING (edital_id)
+     WHERE state IS DISTINCT FROM analysis_state`,
+    `UPDATE editais SET analysis_state = r.state FROM restated r WHERE r.edital_id = editais.edital_id`,
+    ...touch([editais], `SELECT ${month('created_at')}, segment FROM restated`),
+    newData('FROM restated'),
+  ]
+}
+
+export function runFinished(): string[] {
+  const columns = storedColumns(syncRuns)
+  return [
+    `DELETE FROM sync_runs WHERE run_id IN (SELECT run_id FROM lines WHERE type = 'run_finished')`,
+    `INSERT INTO sync_runs (${names(columns)})
+     SELECT ${columns.map(({ name }) => `report.${identifier(name)}`).join(', ')} FROM lines WHERE type = 'run_finished'`,
+  ]
+}
+
+/** `--full` makes analyses due again. It is done once an unfiltered run has attempted everything due. */
+export function refetch(): string[] {
+  return [
+    `UPDATE meta SET refetch_segment = l.segment
+     FROM (SELECT max(segment) AS segment FROM lines WHERE type = 'run_started' AND refetch_before IS NOT NULL) l
+     WHERE l.segment IS NOT NULL`,
+    `UPDATE meta SET refetch_open = l.is_open
+     FROM (SELECT type = 'run_started' AS is_open FROM lines
+       WHERE (type = 'run_started' AND refetch_before IS NOT NULL)
+         OR (type = 'run_finished' AND report.failed = 0 AND ${goodRunSql('report.')})
+       ORDER BY segment DESC, seq DESC LIMIT 1) l`,
+  ]
+}
+
+/** @param lines those with the table's documents; for a child table, with the `month` of the notice. */
+function insert(table: Table, lines: string, sourceTimezone: string): string {
+  const others = table.each ? ['month'] : []
+  return `INSERT INTO ${arrivalTable(table)} (${[flattenedColumns(table), ...others].join(', ')})
+    ${flatten(table, lines, sourceTimezone, others)}`
+}
+
+/**
+ * Records that these months of these tables changed, so their published files are stale.
+ * @param months a query for each month and the segment that changed it.
+ */
+function touch(tables: readonly Table[], months: string): string[] {
+  const list = tables.map(({ name }) => `(${literal(name)})`).join(', ')
+  return [
+    `INSERT INTO touched SELECT t.name, m.month, max(m.segment) FROM (VALUES ${list}) t(name) CROSS JOIN (${months}) m(month, segment) GROUP BY ALL`,
+  ]
+}
+
+function monthsOf(type: string): string {
+  return `SELECT ${month('e.created_at')}, l.segment FROM editais e JOIN lines l USING (edital_id) WHERE l.type = ${literal(type)}`
+}
+
+function sameRecord(q: string, l: string): string {
+  return `${q}.resolved_at IS NULL AND ${q}.kind = ${l}.kind
+    AND (${q}.edital_id = ${l}.edital_id OR (${q}.edital_id IS NULL AND ${l}.edital_id IS NULL AND ${q}._hash = ${l}.hash))`
+}
