@@ -21,6 +21,7 @@ import {
   InterruptedError,
   throwIfInterrupted,
 } from '#src/platform/errors.ts'
+import { endProcess } from '#src/platform/exit.ts'
 import { LEVEL_OF_STATUS, openLog } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import type { PublishedFigures } from '#src/store/lake/publish.ts'
@@ -258,4 +259,4 @@ process.once('message', async (order: Order) => {
 })
 // Only now: a stop signal would kill a process that does not listen yet.
 if (process.connected) send({ type: 'ready' })
-else process.exit(EXIT.interrupted)
+else endProcess(EXIT.interrupted)

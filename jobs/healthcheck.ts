@@ -2,6 +2,7 @@ import { get } from 'node:http'
 import { readDaemonSettings } from '#config/daemon.ts'
 import { loadEnvironment } from '#config/settings.ts'
 import { messageOf, systemCode } from '#src/platform/errors.ts'
+import { endProcess } from '#src/platform/exit.ts'
 
 /** A worker that is alive answers within milliseconds. */
 const TIMEOUT_MS = 4000
@@ -40,4 +41,4 @@ async function problem(): Promise<string | null> {
 // For Docker's HEALTHCHECK, which expects exit code 0 or 1, and keeps the output.
 const found = await problem()
 if (found !== null) process.stderr.write(`${found}\n`)
-process.exit(found === null ? 0 : 1)
+endProcess(found === null ? 0 : 1)

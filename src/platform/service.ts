@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { EXIT } from './errors.ts'
+import { endProcess } from './exit.ts'
 import { flushLog } from './log.ts'
 import { stopSignal, untilStopped } from './stop.ts'
 
@@ -20,5 +21,5 @@ export async function runService(
   log.info('Stopped.')
   await flushLog()
   // Ends explicitly, so that neither a log that is not read nor a library's timer keeps the process alive.
-  process.exit(EXIT.ok)
+  endProcess(EXIT.ok)
 }

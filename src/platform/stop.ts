@@ -1,5 +1,6 @@
 import { once, setMaxListeners } from 'node:events'
 import { EXIT } from './errors.ts'
+import { endProcess } from './exit.ts'
 
 /** Earlier repeats are ignored: under npm a single Ctrl-C can arrive twice. */
 const SECOND_SIGNAL_AFTER_MS = 1000
@@ -16,7 +17,7 @@ export function stopSignal(onStop: () => void): AbortSignal {
       onStop()
       controller.abort()
     } else if (performance.now() - stoppedAtMs >= SECOND_SIGNAL_AFTER_MS) {
-      process.exit(EXIT.interrupted)
+      endProcess(EXIT.interrupted)
     }
   }
   process.on('SIGINT', stop)

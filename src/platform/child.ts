@@ -1,0 +1,63 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+
+/** The variables that these processes need; they hold no key and no token. */
+const PASSED = ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'NODE_COMPILE_CACHE'] as const
+
+/** What a process answers to an order: the reason if it failed. */
+export type Answered = { readonly error: string | null }
+
+type StartOptions = {
+  readonly execArgv?: readonly string[]
+  /** What becomes of its standard error. */
+  readonly stderr?: 'inherit' | 'ignore'
+}
+
+/** Starts a process that answers each message with another; it ends when disconnected. */
+export function startChild(
+  path: string,
+  { execArgv = [], stderr = 'inherit' }: StartOptions = {},
+): ChildProcess {
+  const env = Object.fromEntries(
+    PASSED.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])),
+  )
+  const child = fork(path, [], {
+    env,
+    execArgv: [...execArgv],
+    stdio: ['ignore', 'ignore', stderr, 'ipc'],
+  })
+  // If it cannot be started, whoever waits for it also gets the error.
+  child.on('error', () => {})
+  return child
+}
+
+/**
+ * Sends an order. The process is killed if it takes longer, or when `signal` is aborted.
+ * @param what is started, for the reason: "a builder".
+ */
+export async function carryOut<A extends Answered>(
+  child: ChildProcess,
+  order: object,
+  { what, withinMs, signal }: { what: string; withinMs: number; signal: AbortSignal },
+): Promise<A | Answered> {
+  const ended = new AbortController()
+  const stop = () => child.kill('SIGKILL')
+  const late = setTimeout(stop, withinMs)
+  signal.addEventListener('abort', stop, { once: true })
+  const died = once(child, 'exit', { signal: ended.signal }).then(([code, killed]) => ({
+    error: `${what} process ended early (${code ?? killed})`,
+  }))
+  const done = once(child, 'message', { signal: ended.signal }).then(([answer]) => answer as A)
+  // One of the two is abandoned below.
+  for (const outcome of [died, done]) outcome.catch(() => {})
+  if (signal.aborted) stop()
+  // If it has just died, its exit reports that.
+  child.send(order, () => {})
+  try {
+    return await Promise.race([done, died])
+  } finally {
+    clearTimeout(late)
+    ended.abort()
+    signal.removeEventListener('abort', stop)
+  }
+}
