@@ -1,0 +1,23 @@
+import { Command } from 'commander'
+import { environmentOf } from '#config/companies.ts'
+import { type Environment, readSettings } from '#config/settings.ts'
+import { openLog } from '#src/platform/log.ts'
+import { serveOnStdio } from '#src/present/mcp/stdio.ts'
+import { companyPaths } from '#src/store/company.ts'
+import { knownCompany } from './known_company.ts'
+
+export function mcpCommand(environment: Environment): Command {
+  return new Command('mcp')
+    .description(
+      'Serve the latest snapshot to an AI agent over MCP, on standard input and output; see docs/operating/mcp.md.',
+    )
+    .option('--company <slug>', 'company to serve, instead of COMPANY')
+    .action(async ({ company }: { company?: string }) => {
+      const { dataDir } = readSettings({ ...environment, COMPANY: undefined })
+      await knownCompany(environment, dataDir, company)
+      const settings = readSettings(await environmentOf(environment, company))
+      const log = await openLog(settings.logLevel, { company: settings.company })
+      const { lake } = companyPaths(settings.dataDir, settings.company)
+      serveOnStdio({ lake, log })
+    })
+}

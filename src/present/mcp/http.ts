@@ -1,0 +1,55 @@
+import { type AuthInfo, createMcpHandler, originValidationResponse } from '@modelcontextprotocol/server'
+import type { Logger } from 'pino'
+import { messageOf } from '#src/platform/errors.ts'
+import { Readers } from './read/readers.ts'
+import { createMcpServer } from './server.ts'
+
+/** The longest message; the SQL in it has its own bound. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/** Who sends a request, as its API key shows. */
+export type Client = {
+  /** Of the key. */
+  readonly prefix: string
+  readonly scopes: readonly string[]
+  /** Where the company's snapshots are. */
+  readonly lake: string
+  /** Called with the name of a tool. */
+  readonly onCall: (tool: string) => void
+}
+
+/**
+ * Answers MCP over HTTP without sessions: each request gets a server of its own, and nothing of it is kept. The caller has
+ * checked the key.
+ */
+export function createMcpEndpoint(log: Logger): (request: Request, client: Client) => Promise<Response> {
+  const readers = new Readers(log)
+  const handler = createMcpHandler(
+    ({ authInfo }) => {
+      const { prefix, scopes, lake, onCall } = (authInfo as AuthInfo).extra as Client
+      return createMcpServer({
+        scopes,
+        lake,
+        log,
+        onCall,
+        read: (order, signal) => readers.read(prefix, order, signal),
+      })
+    },
+    {
+      // A stream of changes would be held open for each client.
+      maxSubscriptions: 0,
+      keepAliveMs: 0,
+      maxRequestBodySize: MAX_BODY_BYTES,
+      onerror: error => log.debug(`A message of MCP was refused: ${messageOf(error)}.`),
+    },
+  )
+  return async (request, client) => {
+    // Only browsers send it. No web page should call this, and refusing it also stops DNS rebinding.
+    const refused = originValidationResponse(request, [])
+    if (refused) return refused
+    const { prefix: clientId, scopes } = client
+    // Never the key itself.
+    const authInfo = { token: '', clientId, scopes: [...scopes], extra: client }
+    return await handler.fetch(request, { authInfo })
+  }
+}

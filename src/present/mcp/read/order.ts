@@ -1,0 +1,55 @@
+/** What a reader process is asked, and what it answers. */
+
+export type Statement = {
+  readonly sql: string
+  /** For its parameters, such as `$uf`. */
+  readonly values?: Readonly<Record<string, string>>
+  /** Further rows are left out. */
+  readonly maxRows: number
+}
+
+export type Order = {
+  /** Where the company's snapshots are. */
+  readonly lake: string
+  readonly statements: readonly Statement[]
+  /** Whether the SQL is a client's. */
+  readonly isForeign: boolean
+  /** Of the answer to all statements together, as JSON. */
+  readonly maxBytes: number
+  /** Longer texts are cut. */
+  readonly maxText: number
+}
+
+/** A process gets its own directory, and nothing else is ever written. */
+export type PlacedOrder = Order & { readonly temporary: string }
+
+/** JSON, in which invisible characters of texts are visible. */
+export type Value = null | boolean | number | string | readonly Value[] | { readonly [name: string]: Value }
+
+export type Rows = {
+  readonly columns: readonly string[]
+  readonly rows: readonly (readonly Value[])[]
+  /** Whether there are more rows than these. */
+  readonly isCut: boolean
+}
+
+/** What the rows were read from. */
+export type Source = {
+  readonly company: string
+  /** The name of the snapshot. */
+  readonly snapshot: string
+  /** ISO 8601. */
+  readonly publishedAt: string
+}
+
+export type Answer = Source & { readonly results: readonly Rows[] }
+
+/** What a reader process sends: first `opened`, then one of the others. */
+export type Message =
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'answer'; readonly answer: Answer }
+  /** A sentence for the client: without a path of this machine. */
+  | { readonly kind: 'refused'; readonly why: string }
+  /** Why it failed, for the log. */
+  | { readonly kind: 'failed'; readonly why: string }
+  | { readonly kind: 'too_large' }

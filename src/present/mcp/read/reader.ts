@@ -1,0 +1,130 @@
+import { writeFile } from 'node:fs/promises'
+import { FatalError, messageOf } from '#src/platform/errors.ts'
+import { fence, hintOf } from '#src/store/lake/fence.ts'
+import { latestName } from '#src/store/lake/manifest.ts'
+import { filesOf, openWithOurMarts } from '#src/store/lake/read.ts'
+import type { Database, StatementKind } from '#src/store/warehouse/database.ts'
+import { admitForeign } from './admit.ts'
+import type { Message, PlacedOrder, Rows, Source, Statement, Value } from './order.ts'
+import { parseValue, visibleValue } from './visible.ts'
+
+/** What the rest of DuckDB's work may spill. */
+const MAX_SPILLED = '256MB'
+const THREADS = 2
+/** DuckDB does not count all that a query uses, such as one long text. */
+const MAX_RSS_BYTES = 700 * 1024 * 1024
+const LOOK_EVERY_MS = 20
+/** The line of Linux that says which process to end first if memory runs out: this one, not the server. */
+const FIRST_TO_END = { path: '/proc/self/oom_score_adj', value: '1000' }
+
+/** Waits for this process's order. It is its only one: nothing is left for the next, and it can be killed at any time. */
+export function answerOrder(): void {
+  process.once('message', (order: PlacedOrder) => void carryOut(order))
+  // The server is gone. Not `exit`, which waits for DuckDB.
+  process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+}
+
+async function carryOut(order: PlacedOrder): Promise<void> {
+  await writeFile(FIRST_TO_END.path, FIRST_TO_END.value).catch(() => {})
+  const watch = setInterval(() => {
+    if (process.memoryUsage.rss() > MAX_RSS_BYTES) finish({ kind: 'too_large' })
+  }, LOOK_EVERY_MS)
+  const message = await read(order).catch(asMessage)
+  clearInterval(watch)
+  finish(message)
+}
+
+/** The query may still run, so the process ends as soon as the message is sent. */
+function finish(message: Message): void {
+  process.send?.(message, () => process.kill(process.pid, 'SIGKILL'))
+}
+
+function asMessage(error: unknown): Message {
+  if (error instanceof FatalError) return { kind: 'refused', why: error.message }
+  return { kind: 'failed', why: messageOf(error) }
+}
+
+async function read({ lake, temporary, ...order }: PlacedOrder): Promise<Message> {
+  if ((await latestName(lake)) === null)
+    throw new FatalError('The company has no snapshot yet. Its first sync publishes one.')
+  const { db, sources } = await open(lake, temporary)
+  const source = await sourceOf(db)
+  process.send?.({ kind: 'opened' } satisfies Message)
+  const hide = hidePaths([lake, temporary, ...sources.map(({ directory }) => directory)])
+  try {
+    const results: Rows[] = []
+    let bytesLeft = order.maxBytes
+    for (const statement of order.statements) {
+      if (order.isForeign) await admitForeign(db, statement.sql)
+      const { rows, bytes } = await rowsOf(db, statement, { maxBytes: bytesLeft, maxText: order.maxText })
+      bytesLeft -= bytes
+      results.push(rows)
+    }
+    return { kind: 'answer', answer: hide({ ...source, results }) }
+  } catch (error) {
+    if (error instanceof FatalError) throw new FatalError(hide(error.message))
+    // Ours cannot fail, unless a value does not fit a column.
+    throw new FatalError(hide(`The query failed: ${explained(error)}.`))
+  }
+}
+
+/** @throws Error for the log: its message can contain paths. */
+async function open(lake: string, temporary: string) {
+  try {
+    const { db, sources } = await openWithOurMarts(lake, temporary)
+    await db.useThreads(THREADS)
+    await db.run(`SET max_temp_directory_size = '${MAX_SPILLED}'`)
+    await fence(db, sources.flatMap(filesOf))
+    return { db, sources }
+  } catch (error) {
+    throw new Error(messageOf(error).replace(/\.$/, ''))
+  }
+}
+
+async function sourceOf(db: Database): Promise<Source> {
+  return await db.row<Source & Record<string, unknown>>(
+    `SELECT company, snapshot, strftime(published_at, '%Y-%m-%dT%H:%M:%SZ') AS "publishedAt" FROM snapshot_info`,
+  )
+}
+
+/** The first line of DuckDB's message, and its hint. */
+function explained(error: unknown): string {
+  const hint = hintOf(error)
+  return `${messageOf(error).replace(/\.$/, '')}${hint ? `. ${hint.replace(/\.$/, '')}` : ''}`
+}
+
+type Bounds = { readonly maxBytes: number; readonly maxText: number }
+
+async function rowsOf(
+  db: Database,
+  { sql, values, maxRows }: Statement,
+  { maxBytes, maxText }: Bounds,
+): Promise<{ rows: Rows; bytes: number }> {
+  const admit = (kind: StatementKind) => {
+    if (kind !== 'SELECT') throw new FatalError('Only SELECT statements are allowed.')
+  }
+  const stream = await db.ask(sql, admit, values)
+  const columns = stream.columns.map(({ name }) => visibleValue(name, maxText) as string)
+  const rows: Value[][] = []
+  let bytes = 0
+  for await (const group of stream.rows('json'))
+    for (const written of group) {
+      const row = written.map(value => (value === null ? null : visibleValue(parseValue(value), maxText)))
+      const size = Buffer.byteLength(JSON.stringify(row))
+      if (rows.length === maxRows || bytes + size > maxBytes)
+        return { rows: { columns, rows, isCut: true }, bytes }
+      bytes += size
+      rows.push(row)
+    }
+  return { rows: { columns, rows, isCut: false }, bytes }
+}
+
+/** Replaces these directories in every text. SQL cannot read them, but an error message can contain one. */
+function hidePaths(directories: readonly string[]): <T>(value: T) => T {
+  const longestFirst = [...new Set(directories)].sort((a, b) => b.length - a.length)
+  return value => {
+    let json = JSON.stringify(value)
+    for (const directory of longestFirst) json = json.replaceAll(JSON.stringify(directory).slice(1, -1), '…')
+    return JSON.parse(json)
+  }
+}

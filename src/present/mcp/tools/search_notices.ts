@@ -1,0 +1,130 @@
+import { z } from 'zod'
+import { RECOMMENDATIONS } from '#schema/analysis.ts'
+import { STATUSES } from '#schema/notice.ts'
+import { FatalError } from '#src/platform/errors.ts'
+import { MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
+
+const MAX_ROWS = 50
+const MAX_WORDS = 8
+const MAX_TEXT = 600
+const DAY = z.iso.date()
+
+const INPUT = z.strictObject({
+  text: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe(
+      `Words, at most ${MAX_WORDS}, that must all be in the object, buyer or number. Accents and case do not matter.`,
+    ),
+  uf: z
+    .string()
+    .regex(/^[A-Za-z]{2}$/)
+    .optional()
+    .describe('State of the buyer, such as SP.'),
+  status: z.array(z.enum(STATUSES)).max(STATUSES.length).optional().describe('Phases in the company.'),
+  verdict: z
+    .array(z.enum(RECOMMENDATIONS))
+    .max(RECOMMENDATIONS.length)
+    .optional()
+    .describe('Recommendation of the analysis.'),
+  session_from: DAY.optional().describe('First local day of the session, as 2026-12-31.'),
+  session_to: DAY.optional().describe('Last local day of the session.'),
+  min_value: z.number().min(0).optional().describe('Estimated value in BRL, at least.'),
+  max_value: z.number().min(0).optional().describe('Estimated value in BRL, at most.'),
+  limit: z.int().min(1).max(MAX_ROWS).default(20).describe('Notices to return.'),
+  offset: z.int().min(0).max(100_000).default(0).describe('Notices to skip.'),
+})
+
+const COLUMNS = `edital_id, numero, orgao, uf, modalidade, objeto, status, fase, participation_confirmed,
+  valor_estimado_informado, data_sessao_local, dias_ate_sessao, ultimo_dia_impugnacao, dias_ate_impugnacao,
+  verdict_recommendation, recomendacao, requisitos_vermelhos, alertas_criticos, analysis_state`
+
+/** Coming sessions first, the nearest first; then past ones, then notices without a session. */
+const ORDER = 'dias_ate_sessao >= 0 DESC NULLS LAST, abs(dias_ate_sessao) NULLS LAST, edital_id'
+
+type Search = Omit<z.output<typeof INPUT>, 'limit' | 'offset'>
+type Condition = { readonly sql: string; readonly values: Readonly<Record<string, string>> }
+
+export const SEARCH_NOTICES = tool({
+  name: 'search_notices',
+  scope: 'read',
+  title: 'Search notices',
+  description:
+    'Finds live tender notices of the company: coming sessions first, the nearest first. Each has its key figures; get_notice reads one with its analysis.',
+  input: INPUT,
+  output: { total: { type: 'integer', description: 'Notices that match.' }, notices: RECORDS },
+  async find({ limit, offset, ...search }, read) {
+    const conditions = conditionsOf(search)
+    const where = ['true', ...conditions.map(({ sql }) => sql)].join(' AND ')
+    const answer = await read({
+      statements: [
+        {
+          // One row even if the page is empty: it has the number of all.
+          sql: `WITH found AS MATERIALIZED (SELECT ${COLUMNS} FROM edital_resumo WHERE ${where})
+            SELECT page.*, total FROM (SELECT count(*) AS total FROM found)
+            LEFT JOIN (FROM found ORDER BY ${ORDER} LIMIT ${limit} OFFSET ${offset}) AS page ON true
+            ORDER BY ${ORDER}`,
+          values: Object.assign({}, ...conditions.map(({ values }) => values)),
+          maxRows: limit,
+        },
+      ],
+      isForeign: false,
+      maxBytes: MAX_BYTES,
+      maxText: MAX_TEXT,
+    })
+    const rows = records(resultOf(answer, 0))
+    const total = Number(rows[0]?.total)
+    const notices = rows
+      .filter(({ edital_id }) => edital_id !== undefined)
+      .map(({ total: _, ...rest }) => rest)
+    const end = offset + notices.length
+    const more = notices.length > 0 ? total - end : 0
+    const leftOut = more > 0 ? [`${more} more notices: use offset ${end}, or narrower filters.`] : []
+    return { answer, data: { total, notices }, leftOut }
+  },
+})
+
+/** Another index of texts can replace the first of them. */
+function conditionsOf(search: Search): Condition[] {
+  const { text, uf, status, verdict, session_from, session_to, min_value, max_value } = search
+  const given: (Condition | null)[] = [
+    text === undefined ? null : matching(text),
+    uf === undefined ? null : { sql: 'uf = $uf', values: { uf: uf.toUpperCase() } },
+    status === undefined ? null : oneOf('status', status),
+    verdict === undefined ? null : oneOf('verdict_recommendation', verdict),
+    compared('data_sessao_dia >= $from::DATE', 'from', session_from),
+    compared('data_sessao_dia <= $to::DATE', 'to', session_to),
+    compared('valor_estimado_informado >= $min::DOUBLE', 'min', min_value),
+    compared('valor_estimado_informado <= $max::DOUBLE', 'max', max_value),
+  ]
+  return given.filter(one => one !== null)
+}
+
+/** Every word is somewhere in the texts of a notice. */
+function matching(text: string): Condition {
+  const words = text.split(/\s+/).filter(Boolean)
+  if (words.length > MAX_WORDS)
+    throw new FatalError(
+      `text has ${words.length} words; at most ${MAX_WORDS} are allowed. Use the most specific ones.`,
+    )
+  const names = words.map((_, index) => `word${index}`)
+  const texts = "strip_accents(lower(concat_ws(' ', objeto, orgao, numero, pncp_id, edital_id)))"
+  return {
+    sql: ['true', ...names.map(name => `contains(${texts}, strip_accents(lower($${name})))`)].join(' AND '),
+    values: Object.fromEntries(names.map((name, index) => [name, words[index] as string])),
+  }
+}
+
+function oneOf(column: string, values: readonly string[]): Condition {
+  const names = values.map((_, index) => `${column}${index}`)
+  return {
+    sql: `${column} IN (${['NULL', ...names.map(name => `$${name}`)].join(', ')})`,
+    values: Object.fromEntries(names.map((name, index) => [name, values[index] as string])),
+  }
+}
+
+function compared(sql: string, name: string, value: string | number | undefined): Condition | null {
+  return value === undefined ? null : { sql, values: { [name]: String(value) } }
+}

@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process'
+import { expect, test } from 'vitest'
+import { until } from '#test/support/daemon.ts'
+import { connectToUrl } from '#test/support/mcp.ts'
+import { notices } from '#test/support/notices.ts'
+import { serveApi } from '#test/support/serve.ts'
+import { runShared } from '#test/support/shared.ts'
+import { startSynced } from '#test/support/synced.ts'
+
+const ENDLESS = 'SELECT sum(sin(a.range * b.range)) FROM range(10000000) a, range(10000000) b'
+
+test('a key has few calls at once, others do not wait for them, and a client that leaves ends its query', async () => {
+  const { environment } = await startSynced(notices(1, 2))
+  const { url, keys, lines } = await serveApi(environment)
+  const created = ['keys', 'create', '--description', 'agent', '--scopes', 'read,sql']
+  const greedy = await connectToUrl(url, (await runShared(created, environment)).stdout.trim())
+  const stop = new AbortController()
+  const calls = Array.from({ length: 12 }, () =>
+    greedy.client
+      .callTool({ name: 'query', arguments: { sql: ENDLESS } }, { signal: stop.signal })
+      .then(result => JSON.stringify(result))
+      .catch(() => 'cancelled'),
+  )
+  await until(() => lines.filter(line => line.includes('"tool":"query"')).length >= 4, {
+    what: () => `refused calls:\n${lines.join('')}`,
+  })
+  const other = await connectToUrl(url, keys.acme as string)
+  const startedMs = performance.now()
+  // Its turn comes when the first of the endless queries is over, at the latest.
+  const found = await other.call('search_notices')
+  expect(found.data.total).toBe(2)
+  expect(performance.now() - startedMs).toBeLessThan(15_000)
+  stop.abort()
+  const outcomes = await Promise.all(calls)
+  expect(outcomes.filter(one => one.includes('calls that run or wait, the maximum'))).toHaveLength(4)
+  expect(outcomes.filter(one => one === 'cancelled').length).toBeGreaterThan(3)
+})
+
+/** Processes of this one that read a snapshot. */
+function readers(): number {
+  const commands = execFileSync('ps', ['--ppid', String(process.pid), '-o', 'args='], { encoding: 'utf8' })
+  return commands.split('\n').filter(command => command.includes('reader_process.js')).length
+}
+
+test('the query of a client that hangs up is killed at once', async () => {
+  const { environment } = await startSynced(notices(1, 1))
+  const { url } = await serveApi(environment)
+  const created = ['keys', 'create', '--description', 'agent', '--scopes', 'read,sql']
+  const key = (await runShared(created, environment)).stdout.trim()
+  const stop = new AbortController()
+  const params = { name: 'query', arguments: { sql: ENDLESS } }
+  const asked = fetch(`${url}/api/v1/mirror/mcp`, {
+    method: 'POST',
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    signal: stop.signal,
+  }).then(
+    () => 'answered',
+    () => 'hung up',
+  )
+  await until(() => readers() === 1, { what: () => 'a process that reads' })
+  stop.abort()
+  expect(await asked).toBe('hung up')
+  const startedMs = performance.now()
+  await until(() => readers() === 0, { what: () => 'the end of the process' })
+  expect(performance.now() - startedMs).toBeLessThan(3000)
+})

@@ -1,0 +1,63 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { onTestFinished } from 'vitest'
+import { type Environment, MAIN, surroundings } from './project.ts'
+
+/** What a tool returned to a client. */
+export type Called = {
+  readonly isError: boolean
+  /** All of it as text, as a model could see it. */
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: each tool has fields of its own
+  readonly data: any
+  readonly ms: number
+}
+
+/** Which protocol the client speaks: before or since the revision without sessions. */
+export type Era = 'legacy' | 'auto'
+
+export type Connected = {
+  readonly client: Client
+  call(name: string, given?: Record<string, unknown>): Promise<Called>
+}
+
+/** Starts `npm run mcp` and connects to it. */
+export async function connectToCommand(environment: Environment, era: Era = 'legacy'): Promise<Connected> {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [MAIN, 'mcp'],
+    env: { ...surroundings(), ...environment },
+    cwd: environment.DATA_DIR as string,
+    stderr: 'ignore',
+  })
+  return await connect(transport, era)
+}
+
+export async function connectToUrl(url: string, key: string, era: Era = 'legacy'): Promise<Connected> {
+  const requestInit = { headers: { authorization: `Bearer ${key}` } }
+  return await connect(
+    new StreamableHTTPClientTransport(new URL(`${url}/api/v1/mirror/mcp`), { requestInit }),
+    era,
+  )
+}
+
+type Transport = StdioClientTransport | StreamableHTTPClientTransport
+
+async function connect(transport: Transport, era: Era): Promise<Connected> {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: era } })
+  await client.connect(transport)
+  onTestFinished(() => client.close())
+  return {
+    client,
+    async call(name, given = {}) {
+      const startedMs = performance.now()
+      const result = await client.callTool({ name, arguments: given })
+      return {
+        isError: result.isError === true,
+        text: JSON.stringify(result),
+        data: result.structuredContent,
+        ms: performance.now() - startedMs,
+      }
+    },
+  }
+}
