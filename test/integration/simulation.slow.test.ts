@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { DURABLE_STEPS } from '#src/platform/durable.ts'
+import { simulateFeed } from '#test/simulation/feed/simulate.ts'
 import { simulate } from '#test/simulation/simulate.ts'
 
 /**
@@ -24,4 +25,11 @@ test('in simulated worlds with any failures in between, the warehouse ends up co
     ).toBe(true)
   const steps = DURABLE_STEPS.filter(step => happened.has(`step: ${step}`))
   expect(steps.length).toBeGreaterThan(DURABLE_STEPS.length - 5)
+})
+
+test('in simulated worlds of a consumer of the feed, it ends up in step with the mirror', async () => {
+  for (const seed of ['14', '23'])
+    await simulateFeed(seed).catch(error => {
+      throw new Error(`npm run simulate -- --feed --seed ${seed}`, { cause: error })
+    })
 })

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { Command, Option } from 'commander'
 import { wholeNumber } from '#src/cli/options.ts'
 import { EXIT } from '#src/platform/errors.ts'
+import { simulateFeed } from './feed/simulate.ts'
 import { simulateHosts } from './hosts/simulate.ts'
 import { PLANTED, tryPlanted } from './planted.ts'
 import { simulate } from './simulate.ts'
@@ -30,6 +31,7 @@ const program = new Command('npm run simulate --')
   .option('--seed <seed>', 'replay one seed and log each of its runs')
   .option('--workers <number>', 'number of parallel processes', wholeNumber(1), availableParallelism())
   .option('--hosts', 'worlds of several hosts that share a log')
+  .option('--feed', 'worlds with a consumer of the feed')
   .option('--until-failure', 'stop at the first failure')
   .option('--planted [names...]', 'plant known bugs one by one and print the seed that catches each')
   .addOption(new Option('--worker', 'take seeds from the parent process').hideHelp())
@@ -43,14 +45,15 @@ const options = program.opts<{
   seed?: string
   workers: number
   hosts?: true
+  feed?: true
   untilFailure?: true
   planted?: true | string[]
   worker?: true
 }>()
 
-const simulateOne = options.hosts ? simulateHosts : simulate
+const simulateOne = options.feed ? simulateFeed : options.hosts ? simulateHosts : simulate
 /** Repeats the kind of world. */
-const KIND = options.hosts ? ['--hosts'] : []
+const KIND = options.feed ? ['--feed'] : options.hosts ? ['--hosts'] : []
 
 if (options.worker) work()
 else if (options.seed !== undefined) await replayOne(options.seed)

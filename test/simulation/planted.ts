@@ -2,17 +2,8 @@ import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-
-/** A plausible bug, as a replacement in one file; `from` occurs in it exactly once. */
-export type Planted = {
-  readonly invariant: string
-  readonly name: string
-  readonly file: string
-  readonly from: string
-  readonly to: string
-  /** Caught in worlds of several hosts. */
-  readonly ofHosts?: true
-}
+import type { Planted } from './plant.ts'
+import { PLANTED_IN_FEED } from './planted_in_feed.ts'
 
 /** At least one per invariant: the simulation must catch them all. */
 export const PLANTED: readonly Planted[] = [
@@ -33,9 +24,9 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I2',
     name: 'children-kept',
-    file: 'src/store/warehouse/row_sql.ts',
-    from: 'AND edital_id IN (SELECT edital_id FROM replaced)',
-    to: 'AND edital_id IN (SELECT edital_id FROM replaced) AND false',
+    file: 'src/store/warehouse/statements.ts',
+    from: "...['row_places', ...ROW_TABLES.map(arrivalTable)].map(withoutReplaced)",
+    to: "...['row_places'].map(withoutReplaced)",
   },
   {
     invariant: 'I3',
@@ -47,7 +38,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I3',
     name: 'current-whatever-the-version',
-    file: 'src/store/warehouse/projection.ts',
+    file: 'src/store/warehouse/statements.ts',
     from: "WHEN a._source_updated_at = e._updated_at AND a._segment >= e._segment THEN 'current'",
     to: "WHEN a._source_updated_at IS NOT NULL THEN 'current'",
   },
@@ -117,7 +108,7 @@ export const PLANTED: readonly Planted[] = [
   {
     invariant: 'I6',
     name: 'clock-in-a-projection',
-    file: 'src/store/warehouse/projection.ts',
+    file: 'src/store/warehouse/statements.ts',
     from: 'coalesce(first_seen_at, "at"), "at", NULL',
     to: 'coalesce(first_seen_at, now()), "at", NULL',
   },
@@ -125,8 +116,8 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I6',
     name: 'waves-without-order',
     file: 'src/store/warehouse/apply_many.ts',
-    from: 'coalesce(n.wave, 1)::INTEGER AS wave',
-    to: '1 AS wave',
+    from: 'SET wave = n.wave FROM',
+    to: 'SET wave = 1 FROM',
   },
   {
     invariant: 'I6',
@@ -274,7 +265,7 @@ export const PLANTED: readonly Planted[] = [
     file: 'src/store/shared_log/segments.ts',
     from: '  if ((await hashAt(store, key)) === file.sha256) return\n',
     to: '  return\n',
-    ofHosts: true,
+    of: '--hosts',
   },
   {
     invariant: 'I14',
@@ -282,7 +273,7 @@ export const PLANTED: readonly Planted[] = [
     file: 'src/store/shared_log/segments.ts',
     from: '  if ((await hashAt(store, key)) === file.sha256) return\n',
     to: '',
-    ofHosts: true,
+    of: '--hosts',
   },
   {
     invariant: 'I14',
@@ -290,7 +281,7 @@ export const PLANTED: readonly Planted[] = [
     file: 'src/store/rawlog/writer.ts',
     from: '    await outer?.seal(this.#number, path)\n    await move(',
     to: '    outer?.seal(this.#number, path).catch(() => {})\n    await move(',
-    ofHosts: true,
+    of: '--hosts',
   },
   {
     invariant: 'I14',
@@ -298,7 +289,7 @@ export const PLANTED: readonly Planted[] = [
     file: 'src/store/remote/s3.ts',
     from: "Body: body, ...about, IfNoneMatch: '*' })",
     to: 'Body: body, ...about })',
-    ofHosts: true,
+    of: '--hosts',
   },
   {
     invariant: 'I14',
@@ -306,7 +297,7 @@ export const PLANTED: readonly Planted[] = [
     file: 'src/store/shared_log/restore.ts',
     from: '{ segments: checkpoint.segment, bytes',
     to: '{ segments: checkpoint.segment + 1, bytes',
-    ofHosts: true,
+    of: '--hosts',
   },
   {
     invariant: 'I14',
@@ -314,7 +305,7 @@ export const PLANTED: readonly Planted[] = [
     file: 'src/store/shared_log/checkpoints.ts',
     from: '    if ((await store.head(key)) !== null) continue\n',
     to: '    if (row.file > 2 || (await store.head(key)) !== null) continue\n',
-    ofHosts: true,
+    of: '--hosts',
   },
   {
     invariant: 'I14',
@@ -322,8 +313,9 @@ export const PLANTED: readonly Planted[] = [
     file: 'src/store/shared_log/segments.ts',
     from: '  await copySegments(place, await segmentsAfter(place, last), onSegment)\n',
     to: '  if (last === 0) await copySegments(place, await segmentsAfter(place, last), onSegment)\n',
-    ofHosts: true,
+    of: '--hosts',
   },
+  ...PLANTED_IN_FEED,
 ]
 
 const PROJECT = join(import.meta.dirname, '../..')
@@ -334,7 +326,7 @@ const COPIED = ['package.json', 'config', 'docs', 'schema', 'src', 'jobs', 'test
  * @returns the seed that caught it, or null if none did, and the printed failure.
  */
 export async function tryPlanted(
-  { file, from, to, ofHosts }: Planted,
+  { file, from, to, of }: Planted,
   seeds: number,
 ): Promise<{ seeds: number | null; output: string }> {
   const copy = await mkdtemp(join(tmpdir(), 'editais-sync-planted-'))
@@ -349,7 +341,7 @@ export async function tryPlanted(
       path,
       text.replace(from, () => to),
     )
-    const kind = ofHosts ? ['--hosts'] : []
+    const kind = of ? [of] : []
     const printed = await runSimulation(copy, [...kind, '--until-failure', '--seeds', String(seeds)])
     const [, seed, failure] = /^Seed (\d+): (.*) \(npm run simulate/m.exec(printed) ?? []
     return { seeds: seed === undefined ? null : Number(seed), output: failure ?? printed.trim() }

@@ -1,0 +1,60 @@
+import type { MirrorSource } from '../mirror/route.ts'
+import type { FeedPage, PageRequest } from './index_file.ts'
+import type { Woken } from './waiting.ts'
+
+type Options = {
+  readonly source: Pick<MirrorSource, 'company' | 'feed' | 'snapshot' | 'waiting'>
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T | null>
+  /** Aborted when the client is gone. */
+  readonly gone: AbortSignal
+  /** A cursor, `latest`, or null for the beginning of the log. */
+  readonly since: string | null
+  readonly request: Omit<PageRequest, 'upTo'>
+}
+
+/** One client that reads the changes of its company, page by page, and waits for more. */
+export class FeedFollower {
+  readonly #options: Options
+  #since: string | null
+
+  constructor(options: Options) {
+    this.#options = options
+    this.#since = options.since
+  }
+
+  /**
+   * The next page; empty if there is nothing new. Null if the client is gone.
+   * @throws Refusal and CursorGone, as `Feed` does.
+   */
+  async next(): Promise<FeedPage | null> {
+    const { source, inTurn, request } = this.#options
+    const feed = source.feed()
+    const snapshot = await feed.ready(() => source.snapshot())
+    const page = await inTurn(async () => {
+      // Checked again for each page: the log may have been replaced since the last one.
+      return feed.page(feed.positionOf(this.#since, snapshot), snapshot, request)
+    })
+    if (page) this.#since = page.next
+    return page
+  }
+
+  /** Waits for the next snapshot. */
+  async sleep(ms: number): Promise<Woken> {
+    const { source, gone } = this.#options
+    return await source.waiting.sleep(source.company, ms, gone)
+  }
+
+  /** The next page that has events, or the last one when the time is over. */
+  async nextWithin(ms: number): Promise<FeedPage | null> {
+    const endMs = performance.now() + ms
+    for (;;) {
+      const page = await this.next()
+      if (!page || page.events.length > 0) return page
+      const leftMs = endMs - performance.now()
+      if (leftMs <= 0) return page
+      const woken = await this.sleep(leftMs)
+      if (woken === 'gone') return null
+      if (woken !== 'published') return page
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import { hash } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { counted } from '#src/platform/count.ts'
+import { FatalError, systemCode } from '#src/platform/errors.ts'
+import { linesIn } from '#src/platform/lines.ts'
+import { readBase, segmentPath } from '#src/store/rawlog/files.ts'
+import { readFrames } from '#src/store/rawlog/frames.ts'
+import { type ReadLine, readLine } from '#src/store/rawlog/line.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { follow, type LoadedLine } from './events.ts'
+import { FeedIndex, type IndexedSegment } from './index_file.ts'
+import { lineKey, loadedLines, type VersionFiles } from './loaded_lines.ts'
+
+/** What the index of a company must contain. */
+export type IndexOrder = {
+  /** The directory of the raw log. */
+  readonly raw: string
+  /** The file of the index; its directory must exist. */
+  readonly path: string
+  /** The last segment of the snapshot that is served. */
+  readonly upTo: number
+  /** Of that snapshot. */
+  readonly versions: VersionFiles
+}
+
+export type Indexed = {
+  /** Identifies the log that the index is of, as long as the index is not made anew. */
+  readonly generation: string
+}
+
+/** Where the indexer is: for whoever wants to stop it there. */
+export type IndexStep = 'opened' | 'read' | 'adding' | 'written' | 'committed'
+
+/** Segments that are read in one transaction: until one of these bounds is exceeded. */
+const MAX_PART = { documents: 2000, bytes: 16 * 1024 * 1024 }
+
+/** The lines about notices that are in one segment. */
+type ReadSegment = IndexedSegment & { readonly lines: readonly ReadLine[]; readonly bytes: number }
+
+/**
+ * Brings the index up to a segment: events of the segments that it lacks, or of all, if the log is not the one that it is of.
+ * It depends on the log alone, so an index that was deleted is made again the same. A kill at any moment leaves a whole
+ * index of the first segments.
+ * @throws FatalError if the log cannot be read, or does not reach as far.
+ */
+export async function updateIndex(
+  order: IndexOrder,
+  onStep: (step: IndexStep) => void = () => {},
+): Promise<Indexed> {
+  await refuseMissing(order.raw)
+  const index = FeedIndex.open(order.path)
+  const database = openWhenNeeded(order.path)
+  try {
+    onStep('opened')
+    await index.write(() => forgetOtherLog(index, order.raw))
+    while (await index.write(() => addPart(index, order, database.open, onStep))) onStep('committed')
+    return { generation: index.generation }
+  } finally {
+    index.close()
+    await database.close()
+  }
+}
+
+/** DuckDB is not loaded if there is nothing to ask it. */
+function openWhenNeeded(path: string): { open: () => Promise<Database>; close: () => Promise<void> } {
+  let opened: Promise<Database> | null = null
+  return {
+    open: () => {
+      opened ??= Database.open(':memory:', { threads: 1, temporaryDirectory: dirname(path) })
+      return opened
+    },
+    close: async () => (await opened)?.close(),
+  }
+}
+
+async function refuseMissing(raw: string): Promise<void> {
+  const { segments } = await readBase(raw)
+  if (segments > 0)
+    throw new FatalError(
+      `the first ${counted(segments, 'segment')} of the raw log are only in the object store: run \`npm run log -- pull\``,
+    )
+}
+
+/** Clears the index if a segment that it has is no longer in the log: it was folded, salvaged or begun anew. */
+async function forgetOtherLog(index: FeedIndex, raw: string): Promise<void> {
+  for (const segment of index.segments) {
+    const path = segmentPath(raw, segment.number)
+    const file = await identityOf(path)
+    if (file === segment.file) continue
+    const isSame = file !== null && sha256(await readFile(path)).equals(segment.sha256)
+    if (!isSame) return index.clear()
+    index.addSegment({ ...segment, file })
+  }
+}
+
+/** Adds the events of the next segments. Returns whether there may be more. */
+async function addPart(
+  index: FeedIndex,
+  { raw, upTo, versions }: IndexOrder,
+  open: () => Promise<Database>,
+  onStep: (step: IndexStep) => void,
+): Promise<boolean> {
+  const segments: ReadSegment[] = []
+  let [documents, bytes] = [0, 0]
+  for (let before = index.last; (before?.number ?? 0) < upTo; before = segments.at(-1) ?? null) {
+    if (documents >= MAX_PART.documents || bytes >= MAX_PART.bytes) break
+    const segment = await readSegment(raw, before)
+    segments.push(segment)
+    documents += segment.lines.filter(isDocument).length
+    bytes += segment.bytes
+  }
+  onStep('read')
+  const loaded =
+    documents === 0 ? new Set<string>() : await loadedLines(await open(), versions, timesOf(segments))
+  for (const segment of segments) {
+    index.addSegment(segment)
+    onStep('adding')
+    for (const line of segment.lines) {
+      const { edital_id: id, at, type } = line as ReadLine & { readonly edital_id: string }
+      if (isDocument(line) && !loaded.has(lineKey(type, id, Date.parse(at)))) continue
+      addLine(index, { ...line, segment: segment.number }, { id, at, seq: line.seq })
+    }
+  }
+  onStep('written')
+  return segments.length > 0
+}
+
+function addLine(
+  index: FeedIndex,
+  line: LoadedLine,
+  { id, at, seq }: { readonly id: string; readonly at: string; readonly seq: number },
+): void {
+  const before = index.stateOf(id)
+  const { state, events } = follow(before, line)
+  for (const [n, event] of events.entries())
+    index.addEvent({ segment: line.segment, seq, n }, { at, edital_id: id }, event)
+  if (state !== null && state !== before) index.setState(id, state)
+}
+
+function isDocument({ type }: ReadLine): boolean {
+  return type === 'notice' || type === 'analysis'
+}
+
+function timesOf(segments: readonly ReadSegment[]): { fromMs: number; toMs: number } {
+  let [fromMs, toMs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const { lines } of segments) {
+    for (const { at } of lines) {
+      fromMs = Math.min(fromMs, Date.parse(at))
+      toMs = Math.max(toMs, Date.parse(at))
+    }
+  }
+  return { fromMs, toMs }
+}
+
+const ABOUT_NOTICES = ['notice', 'analysis', 'analysis_same', 'gone']
+
+async function readSegment(raw: string, before: IndexedSegment | null): Promise<ReadSegment> {
+  const number = (before?.number ?? 0) + 1
+  const path = segmentPath(raw, number)
+  const file = await identityOf(path)
+  if (file === null) throw new FatalError(`segment ${path} of the raw log is missing`)
+  const content = await readFile(path)
+  const digest = sha256(content)
+  const chain = sha256(Buffer.concat([before?.chain ?? Buffer.alloc(0), digest]))
+  const lines: ReadLine[] = []
+  let bytes = 0
+  for await (const frame of readFrames(content)) {
+    if ('damage' in frame) throw new FatalError(`segment ${path} of the raw log is damaged: ${frame.damage}`)
+    bytes += frame.text.length
+    for (const text of linesIn(frame.text)) {
+      const line = readLine(text)
+      if ('wrong' in line)
+        throw new FatalError(`segment ${path} of the raw log is damaged: a line ${line.wrong}`)
+      if (ABOUT_NOTICES.includes(line.type) && typeof line.edital_id === 'string') lines.push(line)
+    }
+  }
+  return { number, file, sha256: digest, chain, lines, bytes }
+}
+
+/** Changes if the file is written again; null without a file. */
+async function identityOf(path: string): Promise<string | null> {
+  try {
+    const { ino, size, mtimeMs, ctimeMs } = await stat(path)
+    return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+function sha256(bytes: Buffer): Buffer {
+  return hash('sha256', bytes, 'buffer')
+}

@@ -1,0 +1,146 @@
+import { execFile } from 'node:child_process'
+import { chown, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import type { Served, Servers } from '#test/api/servers.ts'
+import { obtainPython } from '#test/support/python_environment.ts'
+import { installPackages } from '#test/support/system_packages.ts'
+import { freePort } from '#tools/redis_process.ts'
+import type { Result } from '../result.ts'
+import { Programs, postgresUser } from './programs.ts'
+
+/** The consumer of the documents, with a real Postgres, killed again and again while notices change. */
+
+const EXAMPLE = join(import.meta.dirname, '../../../docs/examples/feed_to_postgres.py')
+const PACKAGES = {
+  'apt-get': ['postgresql'],
+  dnf: ['postgresql-server'],
+  apk: ['postgresql'],
+  brew: ['postgresql'],
+}
+const PLACES = ['/usr/lib/postgresql', '/usr/local/opt/postgresql/bin', '/opt/homebrew/opt/postgresql/bin']
+const ROUNDS = 8
+const LIVES_MS = 1500
+const IN_STEP_WITHIN_MS = 60_000
+const POLL_MS = 300
+const READY_WITHIN_MS = 20_000
+
+export async function* testFeed(servers: Servers): AsyncGenerator<Result> {
+  const bin = await obtainPostgres()
+  const python = await obtainPython({
+    name: 'psycopg 3.2.9',
+    requirements: join(import.meta.dirname, 'requirements.txt'),
+    module: 'psycopg',
+    least: '3.9',
+    user: 'The test of the feed',
+  })
+  // Of its own: others may not enter the directory of the tests, and Postgres is another user if this one is root.
+  const data = await mkdtemp(join(tmpdir(), 'editais-sync-postgres-'))
+  const programs = new Programs()
+  try {
+    const dsn = await startPostgres(programs, bin, data)
+    const sandbox = await servers.startSandbox(['--notices-per-company', '40', '--live', '1'])
+    const mirror = await servers.startMirror(sandbox)
+    const consumer = () => programs.start(python, [EXAMPLE, mirror.url, dsn], { API_KEY: mirror.key })
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const running = consumer()
+      await sleep((LIVES_MS * (round + 1)) / ROUNDS)
+      await running.kill()
+      await servers.runBehindMirror(['sync', '--allow-mass-delete'], sandbox)
+      // Then the cursor is gone, and the consumer begins anew.
+      if (round === ROUNDS / 2) await servers.runBehindMirror(['log', 'fold'], sandbox)
+    }
+    const last = consumer()
+    yield {
+      title: `docs/examples/feed_to_postgres.py, killed ${ROUNDS} times, keeps a Postgres in step, also when the log is folded`,
+      wrong: await differences({ bin, dsn, mirror }, last.output),
+    }
+  } finally {
+    await programs.stop()
+    await rm(data, { recursive: true, force: true })
+  }
+}
+
+/** The directory of its programs. */
+async function obtainPostgres(): Promise<string> {
+  const found = await findPostgres()
+  if (found) return found
+  const problem = await installPackages('PostgreSQL', PACKAGES)
+  const installed = problem === null ? await findPostgres() : null
+  if (installed) return installed
+  throw new Error(
+    `The test of the feed needs PostgreSQL, but ${problem ?? 'it was not found after its installation'}.`,
+  )
+}
+
+async function findPostgres(): Promise<string | null> {
+  for (const place of PLACES) {
+    const versions = await readdir(place).catch(() => [])
+    for (const one of [...versions.map(version => join(place, version, 'bin')), place]) {
+      if ((await readdir(one).catch(() => [] as string[])).includes('initdb')) return one
+    }
+  }
+  return null
+}
+
+/** @returns where it listens: a port of this machine alone. */
+async function startPostgres(programs: Programs, bin: string, data: string): Promise<string> {
+  const user = await postgresUser()
+  // It refuses to run as root.
+  if (user) await chown(data, user.uid, user.gid)
+  await promisify(execFile)(join(bin, 'initdb'), ['-D', data, '-U', 'test', '-A', 'trust', '--no-sync'], {
+    ...user,
+    cwd: '/',
+  })
+  const port = await freePort()
+  const settings = ['-h', '127.0.0.1', '-p', String(port), '-k', '', '-F']
+  programs.start(join(bin, 'postgres'), ['-D', data, ...settings], {}, user)
+  const dsn = `postgresql://test@127.0.0.1:${port}/postgres`
+  for (let waitedMs = 0; waitedMs < READY_WITHIN_MS; waitedMs += POLL_MS) {
+    if ((await query(bin, dsn, 'SELECT 1').catch(() => null)) !== null) return dsn
+    await sleep(POLL_MS)
+  }
+  throw new Error('Postgres did not start')
+}
+
+async function query(bin: string, dsn: string, sql: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(join(bin, 'psql'), [dsn, '-XAtc', sql], { maxBuffer: 1e9 })
+  return stdout.trim()
+}
+
+type Sides = { readonly bin: string; readonly dsn: string; readonly mirror: Served }
+
+/** What differs when the consumer has had time to catch up. */
+async function differences({ bin, dsn, mirror }: Sides, output: () => string): Promise<string[]> {
+  let wrong = ['']
+  for (let waitedMs = 0; waitedMs < IN_STEP_WITHIN_MS && wrong.length > 0; waitedMs += POLL_MS) {
+    await sleep(POLL_MS)
+    // Again: the server may take a moment to serve what was published last.
+    const there = await documentsOf(mirror)
+    const sql = `SELECT coalesce(json_agg(json_build_array(id, notice, analysis) ORDER BY id), '[]') FROM editais`
+    const rows = JSON.parse(await query(bin, dsn, sql).catch(() => '[]')) as [string, object, object | null][]
+    if (there.size === 0) continue
+    const here = new Map(rows.map(([id, ...documents]) => [id, JSON.stringify(documents)]))
+    wrong = [...new Set([...there.keys(), ...here.keys()])]
+      .filter(id => there.get(id) !== here.get(id))
+      .map(id => `  ${id}: ${here.get(id)?.slice(0, 300)} instead of ${there.get(id)?.slice(0, 300)}\n`)
+  }
+  return wrong.length === 0 ? [] : [...wrong, `  ${output().slice(-1000)}\n`]
+}
+
+/** Notices and analyses, by id, as the mirror serves them. */
+async function documentsOf({ url, key }: Served): Promise<Map<string, string>> {
+  const get = async (path: string) => {
+    const answer = await fetch(url + path, { headers: { 'x-api-key': key } })
+    return answer.status === 200 ? ((await answer.json()) as Record<string, unknown>) : null
+  }
+  const { editais } = (await get('/api/v1/editais?limit=200')) as { editais: { id: string }[] }
+  const documents = new Map<string, string>()
+  for (const notice of editais) {
+    const analysis = await get(`/api/v1/editais/${notice.id}/analysis`)
+    documents.set(notice.id, JSON.stringify([notice, analysis]))
+  }
+  return documents
+}

@@ -1,0 +1,128 @@
+import { rm, stat, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { makePrivateDirectory } from '#src/platform/access.ts'
+import { move } from '#src/platform/durable.ts'
+import { type DocumentRow, documentsOf } from '#src/present/serve/documents.ts'
+import type { FeedSnapshot } from '#src/present/serve/feed/feed.ts'
+import { feedSnapshot, monthsOf } from '#src/present/serve/snapshot_files.ts'
+import type { Random } from '#src/sandbox/random.ts'
+import { type CompanyPaths, freshTemporary, makeDirectories } from '#src/store/company.ts'
+import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
+import { publish } from '#src/store/lake/publish.ts'
+import { sealedSegments, segmentPath } from '#src/store/rawlog/files.ts'
+import { foldLog } from '#src/store/rawlog/fold.ts'
+import { salvageLog } from '#src/store/rawlog/salvage.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { openWarehouse, rebuildWarehouse, type WarehouseOptions } from '#src/store/warehouse/warehouse.ts'
+import type { Clock } from './history.ts'
+
+const KEEP_MS = 3_600_000
+
+/** What the mirror serves of a notice: JSON. */
+export type Documents = { readonly notice: string; readonly analysis: string | null }
+export type Served = { readonly snapshot: FeedSnapshot; readonly documents: ReadonlyMap<string, Documents> }
+
+/** The real warehouse and lake of one company, and what a server reads from them. */
+export class Mirror {
+  readonly paths: CompanyPaths
+  readonly #clock: Clock
+  readonly #random: Random
+  readonly #db: Database
+  #names = 0
+
+  private constructor(paths: CompanyPaths, clock: Clock, random: Random, db: Database) {
+    this.paths = paths
+    this.#clock = clock
+    this.#random = random
+    this.#db = db
+  }
+
+  static async open(paths: CompanyPaths, clock: Clock, random: Random): Promise<Mirror> {
+    await makeDirectories(paths)
+    return new Mirror(paths, clock, random, await Database.open(':memory:', { threads: 1 }))
+  }
+
+  /** Applies what is sealed, as a run does that dies before it publishes. */
+  async apply(): Promise<void> {
+    const { db } = await openWarehouse(this.#options())
+    db.close()
+  }
+
+  async publish({ rebuild = false } = {}): Promise<void> {
+    const { paths } = this
+    await freshTemporary(paths)
+    const { db, rows } = await (rebuild ? rebuildWarehouse : openWarehouse)(this.#options())
+    try {
+      await publish({
+        ...{ db, rows, lake: paths.lake, company: paths.company, keepMs: KEEP_MS, inUse: [], marts: 'none' },
+        now: new Date(this.#clock.nowMs),
+        sourceTimezone: 'America/Sao_Paulo',
+      })
+    } finally {
+      db.close()
+    }
+  }
+
+  /** What a server serves now; null before the first publish. */
+  async read(): Promise<Served | null> {
+    const name = await latestName(this.paths.lake)
+    if (name === null) return null
+    const directory = join(snapshotsDirectory(this.paths.lake), name)
+    const manifest = (await readManifest(directory)) as Manifest
+    const documents = new Map<string, Documents>()
+    for (const { order } of monthsOf(manifest, directory)) {
+      const rows = await this.#db.rows<DocumentRow>(documentsOf(order.files, { batch: 0, batches: 1 }))
+      for (const { id, notice, analysis } of rows) documents.set(id, { notice, analysis })
+    }
+    return { snapshot: feedSnapshot(manifest, directory), documents }
+  }
+
+  /** Replaces the log by a smaller one with the same tables. */
+  async fold(): Promise<void> {
+    const { raw, temporary } = this.paths
+    const to = join(temporary, 'raw')
+    await freshTemporary(this.paths)
+    await makePrivateDirectory(to)
+    const from = { directory: raw, segments: await sealedSegments(raw) }
+    await foldLog({ from, to, isNeeded: () => true, onSegment: () => {} })
+    await rm(raw, { recursive: true })
+    await move('fold.rename', to, raw)
+    await this.publish({ rebuild: true })
+  }
+
+  /** A segment is damaged on the disk, and what can be read of it stays. */
+  async salvage(): Promise<void> {
+    const { raw } = this.paths
+    const path = segmentPath(raw, this.#random.pick(await sealedSegments(raw)))
+    await truncate(path, Math.floor((await stat(path)).size / 2))
+    const [runId, now] = [`salvage-${this.#names++}`, () => new Date(this.#clock.nowMs)]
+    await salvageLog({ directory: raw, runId, now, onUnusable: async () => {} })
+    await this.publish({ rebuild: true })
+  }
+
+  /** A backup is restored that lacks the last segments. */
+  async loseEnd(): Promise<void> {
+    const { raw } = this.paths
+    const segments = await sealedSegments(raw)
+    const lost = Math.min(this.#random.int(1, 2), segments.length - 1)
+    for (const number of segments.slice(segments.length - lost)) await rm(segmentPath(raw, number))
+    await this.publish({ rebuild: true })
+  }
+
+  /** Everything but the lake is gone. */
+  async loseLog(): Promise<void> {
+    const { raw, warehouse, rows } = this.paths
+    for (const path of [raw, warehouse, rows]) await rm(path, { recursive: true, force: true })
+    await makeDirectories(this.paths)
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  #options(): WarehouseOptions {
+    const newId = () => `warehouse-${this.#names++}`
+    const { signal } = new AbortController()
+    return { paths: this.paths, sourceTimezone: 'America/Sao_Paulo', newId, signal }
+  }
+}
