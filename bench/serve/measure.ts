@@ -10,16 +10,22 @@ import { commandOf } from '../command.ts'
 import { childrenOf, rssBytes } from '../daemon/proc.ts'
 import { remember, run, type Server } from '../processes.ts'
 import type { Load, Loaded } from './clients.ts'
+import { searchPaths } from './searches.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url))
 const CLIENTS = fileURLToPath(new URL('clients.ts', import.meta.url))
 const FLOOR = fileURLToPath(new URL('floor.ts', import.meta.url))
 const PAGE = 200
+/** Events of one answer of the feed. */
+export const EVENTS = 200
 const READY_WITHIN_MS = 300_000
 
 /** The kinds of requests. */
-export const KINDS = ['page', 'page, gzip', 'notice', 'analysis'] as const
+export const KINDS = ['page', 'page, gzip', 'notice', 'analysis', 'search', 'export', 'changes'] as const
 export type Kind = (typeof KINDS)[number]
+
+/** Clients of kinds for which the bars name a number. */
+const CLIENTS_OF: Partial<Record<Kind, number>> = { search: 20, export: 1 }
 
 /** Results of the mirror, and of the floor with bodies of the same size. */
 export type Side = { readonly served: Loaded; readonly floor: Loaded; readonly bodyBytes: number }
@@ -63,7 +69,7 @@ export async function measureServe(options: MeasureOptions): Promise<Measured> {
   const served = await startServing(directory, env, created.stdout.trim())
   const kinds: Partial<Record<Kind, Side>> = {}
   for (const kind of KINDS) {
-    onStep(`${kind}, ${options.clients} clients`)
+    onStep(`${kind}, ${CLIENTS_OF[kind] ?? options.clients} clients`)
     kinds[kind] = await measureKind(kind, served, options)
   }
   const peakRssBytes = peakRss(served.pid)
@@ -126,8 +132,9 @@ async function isReady(url: string, key: string): Promise<boolean> {
 async function measureKind(
   kind: Kind,
   { url, key }: Serving,
-  { notices, clients, seconds, directory }: MeasureOptions,
+  { notices, seconds, directory, ...options }: MeasureOptions,
 ): Promise<Side> {
+  const clients = CLIENTS_OF[kind] ?? options.clients
   const paths = await pathsOf(kind, { url, key, notices })
   const gzip = kind === 'page, gzip'
   const load = async (at: string) => {
@@ -149,6 +156,9 @@ async function pathsOf(
   kind: Kind,
   { url, key, notices }: { url: string; key: string; notices: number },
 ): Promise<string[]> {
+  if (kind === 'search') return searchPaths()
+  if (kind === 'export') return ['/api/v1/mirror/export.ndjson?what=both']
+  if (kind === 'changes') return await pathsOfChanges(url, key)
   const pages = Array.from(
     { length: Math.ceil(notices / PAGE) },
     (_, n) => `/api/v1/editais?limit=${PAGE}&offset=${n * PAGE}`,
@@ -161,6 +171,23 @@ async function pathsOf(
     ids.push(...editais.slice(0, 5).map(({ id }) => id))
   }
   return ids.map(id => `/api/v1/editais/${id}${kind === 'analysis' ? '/analysis' : ''}`)
+}
+
+/** Every answer of the feed that is full, from the beginning of the log. */
+async function pathsOfChanges(url: string, key: string): Promise<string[]> {
+  const paths: string[] = []
+  for (let path = `/api/v1/mirror/changes?limit=${EVENTS}`; ; ) {
+    const { statusCode, body } = await request(`${url}${path}`, { headers: { 'x-api-key': key } })
+    const page = (await body.json()) as { next: string; has_more: boolean }
+    // Its index is being made.
+    if (statusCode === 503) {
+      await sleep(500)
+      continue
+    }
+    if (!page.has_more) return paths
+    paths.push(path)
+    path = `/api/v1/mirror/changes?limit=${EVENTS}&since=${page.next}`
+  }
 }
 
 function peakRss(pid: number): number {

@@ -2,7 +2,7 @@ import { renderTable } from '#src/cli/table.ts'
 import { type Verdict, verdict } from '../bars.ts'
 import { describeMachine, type Machine, round, verdictCells } from '../result.ts'
 import type { ServeOptions } from './bench.ts'
-import { KINDS, type Measured } from './measure.ts'
+import { EVENTS, KINDS, type Measured, type Side } from './measure.ts'
 
 /** The company size for which the bars are set. */
 const STATED_FOR = 20_000
@@ -24,8 +24,15 @@ export function judgeServe({ notices }: ServeOptions, { kinds, peakRssBytes }: M
     verdict('page of 200, gzip: p99, ms', kinds['page, gzip'].served.ms.p99, 'most', 25),
     verdict('notice: requests/s', kinds.notice.served.perSecond, 'least', 1500),
     verdict('analysis: requests/s', kinds.analysis.served.perSecond, 'least', 800),
+    verdict('search, 20 clients: p99, ms', kinds.search.served.ms.p99, 'most', 50),
+    verdict('export, 1 client: MB/s', megabytesPerSecond(kinds.export), 'least', 100),
+    verdict('changes: events/s', kinds.changes.served.perSecond * EVENTS, 'least', 5000),
     verdict('peak RSS of the server, MB', peakRssBytes / 1e6, 'most', 800),
   ]
+}
+
+function megabytesPerSecond({ served, bodyBytes }: Side): number {
+  return (served.perSecond * bodyBytes) / 1e6
 }
 
 export function toJson({ machine, settings, measured, bars }: ServeBench): object {
@@ -44,6 +51,7 @@ export function describeServe({ machine, settings, measured, bars }: ServeBench)
     return {
       asked: kind,
       bytes: bodyBytes,
+      'MB/s': round(megabytesPerSecond(measured.kinds[kind]), 0),
       'requests/s': round(served.perSecond, 0),
       'p50, ms': round(served.ms.p50, 1),
       'p99, ms': round(served.ms.p99, 1),

@@ -1,8 +1,10 @@
 import { mkdir } from 'node:fs/promises'
+import { serialize } from 'node:v8'
 import { constants, zstdCompressSync } from 'node:zlib'
 import { tagOf } from '#src/api/server/tag.ts'
 import { openNew, writeNew } from '#src/platform/durable.ts'
-import { messageOf } from '#src/platform/errors.ts'
+import { EXIT, messageOf } from '#src/platform/errors.ts'
+import { endProcess } from '#src/platform/exit.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { type DocumentRow, documentsOf } from './documents.ts'
 import {
@@ -12,6 +14,7 @@ import {
   preparedFiles,
   sha256,
 } from './prepared_files.ts'
+import { indexMonth } from './search/month_search.ts'
 
 /** Batch size in Parquet bytes; as JSON it is often ten times that, and a thousand times if all rows are alike. */
 const BATCH_BYTES = 6 * 1024 * 1024
@@ -34,7 +37,7 @@ if (import.meta.main) {
     )
     process.send?.({ error } satisfies MonthResult)
   })
-  process.on('disconnect', () => process.exit())
+  process.on('disconnect', () => endProcess(EXIT.ok))
 }
 
 /** Writes the documents of a month into the order's directory. */
@@ -64,9 +67,11 @@ async function build({ files, bytes, rows, directory }: MonthOrder): Promise<voi
     }
     placed.sort((a, b) => b.row.created - a.row.created || (a.row.id < b.row.id ? -1 : 1))
     const notices = Buffer.concat(placed.flatMap(({ notice }) => [notice, COMMA]))
-    const sums = { noticesSha256: sha256(notices), analysesBytes: at }
+    const search = serialize(indexMonth(placed.map(({ row }) => row)))
+    const sums = { noticesSha256: sha256(notices), searchSha256: sha256(search), analysesBytes: at }
     const index = JSON.stringify({ ...indexOf(placed), ...sums } satisfies MonthIndex)
     await writeNew(paths.notices, notices)
+    await writeNew(paths.search, search)
     await writeNew(paths.index, index)
     await writeNew(paths.sum, sha256(index))
   } finally {
@@ -78,7 +83,9 @@ async function build({ files, bytes, rows, directory }: MonthOrder): Promise<voi
 /** Follows each notice in the file, so that a page is a slice of it. */
 const COMMA = Buffer.from(',')
 
-function indexOf(placed: readonly Placed[]): Omit<MonthIndex, 'noticesSha256' | 'analysesBytes'> {
+type Sums = 'noticesSha256' | 'searchSha256' | 'analysesBytes'
+
+function indexOf(placed: readonly Placed[]): Omit<MonthIndex, Sums> {
   let end = 0
   return {
     ids: placed.map(({ row }) => row.id),

@@ -1,13 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
+import type { ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
+import { carryOut, startChild } from '#src/platform/child.ts'
 import { messageOf } from '#src/platform/errors.ts'
-import type { MonthOrder, MonthResult } from './prepared_files.ts'
+import type { MonthOrder } from './prepared_files.ts'
 
 const BUILD = join(import.meta.dirname, 'build.ts')
-
-/** The variables that a builder needs; they hold no key and no token. */
-const PASSED = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'] as const
 
 /** A month of a large company takes seconds. */
 const MONTH_WITHIN_MS = 600_000
@@ -77,8 +74,9 @@ export class Builders {
       job.bytesLeft -= order.bytes
       job.underWay += 1
       const error = await attempt(async () => {
-        builder = builder?.connected ? builder : startBuilder()
-        return await carryOut(builder, order, job.signal)
+        builder = builder?.connected ? builder : startChild(BUILD)
+        const limits = { what: 'a builder', withinMs: MONTH_WITHIN_MS, signal: job.signal }
+        return (await carryOut(builder, order, limits)).error
       })
       job.underWay -= 1
       if (error !== null) {
@@ -108,45 +106,5 @@ async function attempt(work: () => Promise<string | null>): Promise<string | nul
     return await work()
   } catch (error) {
     return `a builder process cannot be started: ${messageOf(error)}`
-  }
-}
-
-function startBuilder(): ChildProcess {
-  const env = Object.fromEntries(
-    PASSED.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])),
-  )
-  const builder = fork(BUILD, [], { env, execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  // If it cannot be started, whoever waits for it also gets the error.
-  builder.on('error', () => {})
-  return builder
-}
-
-/** @returns the error; null if there was none. */
-async function carryOut(
-  builder: ChildProcess,
-  order: MonthOrder,
-  signal: AbortSignal,
-): Promise<string | null> {
-  const ended = new AbortController()
-  const stop = () => builder.kill('SIGKILL')
-  const late = setTimeout(stop, MONTH_WITHIN_MS)
-  signal.addEventListener('abort', stop, { once: true })
-  const died = once(builder, 'exit', { signal: ended.signal }).then(
-    ([code, killed]) => `a builder process ended early (${code ?? killed})`,
-  )
-  const done = once(builder, 'message', { signal: ended.signal }).then(
-    ([result]) => (result as MonthResult).error,
-  )
-  // One of the two is abandoned below.
-  for (const outcome of [died, done]) outcome.catch(() => {})
-  if (signal.aborted) stop()
-  // If it has just died, its exit reports that.
-  builder.send(order, () => {})
-  try {
-    return await Promise.race([done, died])
-  } finally {
-    clearTimeout(late)
-    ended.abort()
-    signal.removeEventListener('abort', stop)
   }
 }

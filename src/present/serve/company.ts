@@ -5,30 +5,35 @@ import { Refusal } from '#src/api/server/source.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
 import type { Builders } from './builders.ts'
-import { DOCUMENT_TABLES, type MonthFiles } from './documents.ts'
-import { MonthStore, monthKey } from './month_store.ts'
+import { Feed } from './feed/feed.ts'
+import type { BringUp } from './feed/indexers.ts'
+import { KeptSnapshots } from './kept_snapshots.ts'
+import { MonthStore } from './month_store.ts'
 import type { PageCache } from './page_cache.ts'
-import type { MonthOrder } from './prepared_files.ts'
 import type { PreparedMonth } from './prepared_month.ts'
 import { ServedSnapshot } from './snapshot.ts'
+import { feedSnapshot, type Month, monthsOf } from './snapshot_files.ts'
 
 /** How often the link to the latest snapshot is read. */
 const LOOK_EVERY_MS = 250
 /** Delay before a snapshot that could not be prepared is retried: first this, then doubled up to the maximum. */
 const RETRY_AFTER_MS = { first: 5000, most: 300_000 }
+/** Memory for replaced snapshots: this many times that for cached pages, which the companies also share. */
+const KEPT_PER_PAGES = 4
 
 export type Sources = {
   /** Where a company's snapshots are. */
   readonly lakeOf: (company: string) => string
 }
 
-/** A month, with the key of everything its documents depend on. */
-type Month = { readonly name: string; readonly key: string; readonly order: Omit<MonthOrder, 'directory'> }
-
 type Options = Sources & {
   readonly log: Logger
   readonly pages: PageCache
   readonly builders: Builders
+  readonly bringUp: BringUp
+  /** Called when a new snapshot is served. */
+  readonly onPublish: (company: string) => void
+  readonly now: () => Date
 }
 
 /**
@@ -39,11 +44,15 @@ export class ServedCompany {
   readonly #company: string
   readonly #options: Options
   readonly #store: MonthStore
+  /** Its changes, up to the snapshot that is served. */
+  readonly feed: Feed
   readonly #stop = new AbortController()
   #months: ReadonlyMap<string, PreparedMonth> = new Map()
   /** Keys of months that can no longer be read; they are built again. */
   readonly #damaged = new Set<string>()
   #current: ServedSnapshot | null = null
+  /** Replaced ones that somebody is reading. */
+  readonly #kept = new KeptSnapshots()
   /** Why the latest snapshot is not the current one; null if it is, or is being prepared. */
   #problem: string | null = null
   #failures = 0
@@ -55,7 +64,9 @@ export class ServedCompany {
     this.#company = company
     this.#options = { ...options, log: options.log.child({ company }) }
     // Beside the lake: it is as large as the lake, and the system's temporary directory may be small or in memory.
-    this.#store = new MonthStore(join(dirname(options.lakeOf(company)), 'mirror'))
+    const root = dirname(options.lakeOf(company))
+    this.#store = new MonthStore(join(root, 'mirror'))
+    this.feed = new Feed({ root, log: this.#options.log, bringUp: options.bringUp })
   }
 
   /** @throws Refusal (503) with the reason if there is none yet. */
@@ -76,6 +87,11 @@ export class ServedCompany {
     )
   }
 
+  /** The current snapshot, and replaced ones that can still be read; newest first. */
+  get readable(): readonly ServedSnapshot[] {
+    return this.#current ? [this.#current, ...this.#kept.readable] : []
+  }
+
   /** Follows the link from now on. */
   follow(): void {
     if (this.#stop.signal.aborted) return
@@ -90,7 +106,8 @@ export class ServedCompany {
     this.#stop.abort()
     await this.#looking
     if (this.#timer) clearTimeout(this.#timer)
-    for (const prepared of this.#months.values()) await prepared.drop()
+    await this.feed.close()
+    for (const prepared of [...this.#months.values(), ...this.#kept.clear()]) await prepared.drop()
     this.#options.pages.close()
   }
 
@@ -118,6 +135,7 @@ export class ServedCompany {
   }
 
   async #look(): Promise<void> {
+    if (this.#current) await drop(this.#kept.expire(this.#current, this.#maxKeptBytes))
     const lake = this.#options.lakeOf(this.#company)
     const name = await latestName(lake)
     if (name === null || (name === this.#current?.name && this.#damaged.size === 0)) return
@@ -145,18 +163,26 @@ export class ServedCompany {
     })
     const all = new Map([...usable, ...stored, ...built])
     const preparedMonths = new Map(months.map(({ key }) => [key, all.get(key) as PreparedMonth]))
-    const old = [...this.#months].filter(([key, prepared]) => preparedMonths.get(key) !== prepared)
-    const about = { name: manifest.snapshot, asOf: new Date(manifest.created_at).toISOString() }
+    const about = {
+      ...feedSnapshot(manifest, directory),
+      asOf: new Date(manifest.created_at).toISOString(),
+    }
     this.#months = preparedMonths
     for (const key of damaged) this.#damaged.delete(key)
-    const { pages } = this.#options
+    const { pages, now } = this.#options
     const onDamage = (prepared: PreparedMonth) => this.#noteDamage(prepared)
-    this.#current = new ServedSnapshot(about, [...preparedMonths.values()], { pages, onDamage })
-    for (const [, prepared] of old) await prepared.drop()
+    const replaced = this.#current
+    this.#current = new ServedSnapshot(about, [...preparedMonths.values()], { pages, onDamage, now })
+    this.#options.onPublish(this.#company)
+    if (replaced) await drop(this.#kept.replace(replaced, this.#current, this.#maxKeptBytes))
     await this.#store.removeOthers(new Set(preparedMonths.keys()))
     const counts = { months: months.length, stored: stored.size, built: built.size }
     const ms = Math.round(performance.now() - startedMs)
     this.#options.log.info({ snapshot: manifest.snapshot, ...counts, ms }, 'Serving a new snapshot')
+  }
+
+  get #maxKeptBytes(): number {
+    return this.#options.pages.maxBytes * KEPT_PER_PAGES
   }
 
   #noteDamage(damaged: PreparedMonth): void {
@@ -194,19 +220,6 @@ export class ServedCompany {
   }
 }
 
-/** The months with notices, newest first. */
-function monthsOf({ tables }: Manifest, directory: string): Month[] {
-  const file = (table: string, month: string) =>
-    tables[table]?.files.find(one => one.month === month && one.rows > 0) ?? null
-  const names = (tables.editais?.files ?? []).flatMap(({ month, rows }) => (month && rows > 0 ? [month] : []))
-  return names
-    .sort()
-    .reverse()
-    .map(name => {
-      const of = DOCUMENT_TABLES.map(table => [table, file(table, name)] as const)
-      const files = Object.fromEntries(of.map(([table, one]) => [table, one && join(directory, one.path)]))
-      const sum = (what: 'bytes' | 'rows') => of.reduce((all, [, one]) => all + (one?.[what] ?? 0), 0)
-      const key = monthKey(of.map(([, one]) => one?.sha256 ?? null))
-      return { name, key, order: { files: files as MonthFiles, bytes: sum('bytes'), rows: sum('rows') } }
-    })
+async function drop(months: Iterable<PreparedMonth>): Promise<void> {
+  for (const month of months) await month.drop()
 }

@@ -1,6 +1,7 @@
 import { REPEATED_FIELDS } from '#schema/analysis.ts'
 import { alerts, analyses, type Column, editais, items, requirements, type Table } from '#schema/tables.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import type { SearchRow } from './search/month_search.ts'
 
 /** The Parquet files of one month, by table; null for a table without rows in that month. */
 export type MonthFiles = Readonly<Record<DocumentTable, string | null>>
@@ -10,7 +11,7 @@ export const DOCUMENT_TABLES = ['editais', 'analyses', 'requirements', 'items', 
 export type DocumentTable = (typeof DOCUMENT_TABLES)[number]
 
 /** One notice with its analysis, as the API sends them. */
-export type DocumentRow = {
+export type DocumentRow = SearchRow & {
   readonly id: string
   readonly status: string
   /** `created_at`, microseconds. */
@@ -50,11 +51,21 @@ export function documentsOf(
   return `
     SELECT e.edital_id AS id, e.status, epoch_us(e.created_at)::DOUBLE AS created,
       e.analysis_state AS state, ${object(notice)} AS notice,
-      ${hasAnalyses ? `CASE WHEN e.analysis_state = 'current' THEN ${analysisOf(children)} END` : 'NULL'} AS analysis
+      ${hasAnalyses ? `CASE WHEN e.analysis_state = 'current' THEN ${analysisOf(children)} END` : 'NULL'} AS analysis,
+      ${searchColumns(hasAnalyses)}
     FROM ${some(editais)} e
     ${hasAnalyses ? `LEFT JOIN ${some(analyses)} a ON a.edital_id = e.edital_id` : ''}
     ${hasAnalyses ? lists.join('\n') : ''}
     WHERE e.deleted_at IS NULL`
+}
+
+/** SQL for what a notice is searched by (`SearchRow`), besides its phase. */
+function searchColumns(hasAnalyses: boolean): string {
+  const verdict = hasAnalyses
+    ? "CASE WHEN e.analysis_state = 'current' THEN a.verdict_recommendation END"
+    : 'NULL'
+  return `e.uf, e.modalidade, e.objeto, e.orgao, ${verdict} AS verdict, e.valor_estimado AS value,
+      epoch_us(e.data_sessao)::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated`
 }
 
 /** The rows of a file; a column that an earlier version of this program did not write is NULL. */

@@ -7,8 +7,10 @@ import { documentsOf, type MonthFiles } from './documents.ts'
 import { DamagedError } from './prepared_files.ts'
 import { PreparedMonth } from './prepared_month.ts'
 
-/** Increment this when a builder's output changes in a way that does not show in its SQL. */
-const FORMAT = 1
+/** Increment this when a builder's output changes in a way that does not show in its SQL, such as other stems. */
+const FORMAT = 2
+/** A month's directory. Others in the same place have files of their own: the index of the feed. */
+const MONTH = /^[0-9a-f]{64}$/
 /** Directories that are being filled. */
 const UNFINISHED = /^part-/
 /** After this time, a directory was left by a killed process: no month takes that long. */
@@ -82,12 +84,12 @@ export class MonthStore {
     const names = await readdir(this.#directory).catch(() => [])
     for (const name of names.filter(one => !keys.has(one))) {
       const path = join(this.#directory, name)
-      if (UNFINISHED.test(name) && !(await isLeftBehind(path))) continue
+      if (!MONTH.test(name) && !(UNFINISHED.test(name) && (await isLeftBehind(path)))) continue
       await rm(path, { recursive: true, force: true })
     }
   }
 
-  /** Removes all months. */
+  /** Removes all months, and whatever else is in the directory. */
   async clear(): Promise<void> {
     await rm(this.#directory, { recursive: true, force: true })
   }

@@ -8,7 +8,7 @@ export type MonthOrder = {
   /** Total size of those files. */
   readonly bytes: number
   readonly rows: number
-  /** Where its two files and its index go. */
+  /** Where its files go. */
   readonly directory: string
 }
 
@@ -38,6 +38,8 @@ export type MonthIndex = {
   readonly analyses: readonly (AnalysisPlace | null)[]
   /** SHA-256 of the file of notices. */
   readonly noticesSha256: string
+  /** SHA-256 of the file that they are searched in. */
+  readonly searchSha256: string
   /** Size of the file of analyses; each frame in it has its own checksum. */
   readonly analysesBytes: number
 }
@@ -45,10 +47,11 @@ export type MonthIndex = {
 /** `sum` is the SHA-256 of the index, and is written last. */
 export function preparedFiles(
   directory: string,
-): Readonly<Record<'notices' | 'analyses' | 'index' | 'sum', string>> {
+): Readonly<Record<'notices' | 'analyses' | 'search' | 'index' | 'sum', string>> {
   return {
     notices: join(directory, 'notices'),
     analyses: join(directory, 'analyses'),
+    search: join(directory, 'search'),
     index: join(directory, 'index.json'),
     sum: join(directory, 'sum'),
   }

@@ -1,10 +1,12 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
+import { deserialize } from 'node:v8'
 import { zstdDecompress, zstdDecompressSync } from 'node:zlib'
 import { Json } from '#src/api/server/source.ts'
 import { tagOf } from '#src/api/server/tag.ts'
 import { createTurns } from '#src/api/server/turns.ts'
 import { type AnalysisPlace, DamagedError, type MonthIndex, preparedFiles, sha256 } from './prepared_files.ts'
+import type { MonthSearch } from './search/month_search.ts'
 
 /** Decompressing this much takes 0.15 ms, less than handing it to another thread. */
 const SMALL_BYTES = 128 * 1024
@@ -13,20 +15,25 @@ const LARGE_AT_ONCE = 2
 const largeInTurn = createTurns(LARGE_AT_ONCE)
 const decompress = promisify(zstdDecompress)
 const SPARE_BYTES = 1024
+/** Its notices, its index, and what it is searched by. */
+const MEMORY_PER_BYTE = 2
 
 /** The documents of one month: notices in memory, analyses in a file. */
 export class PreparedMonth {
   readonly index: MonthIndex
+  readonly search: MonthSearch
   /** Identifies the contents of all its notices; for `ETag`. */
   readonly tag: string
+  #analysesTag: string | null = null
   readonly #notices: Buffer
   readonly #analyses: FileHandle
   readonly #places: ReadonlyMap<string, number>
   #reading = 0
   #dropped = false
 
-  private constructor(index: MonthIndex, notices: Buffer, analyses: FileHandle) {
+  private constructor(index: MonthIndex, search: MonthSearch, notices: Buffer, analyses: FileHandle) {
     this.index = index
+    this.search = search
     this.#notices = notices
     this.#analyses = analyses
     this.#places = new Map(index.ids.map((id, place) => [id, place]))
@@ -45,15 +52,51 @@ export class PreparedMonth {
     const index = JSON.parse(text.toString()) as MonthIndex
     const notices = await readFile(paths.notices)
     if (sha256(notices) !== index.noticesSha256) throw new DamagedError(`${paths.notices} is damaged`)
+    const search = await readFile(paths.search)
+    if (sha256(search) !== index.searchSha256) throw new DamagedError(`${paths.search} is damaged`)
     const analyses = await open(paths.analyses)
     const { size } = await analyses.stat()
-    if (size === index.analysesBytes) return new PreparedMonth(index, notices, analyses)
+    if (size === index.analysesBytes)
+      return new PreparedMonth(index, deserialize(search) as MonthSearch, notices, analyses)
     await analyses.close()
     throw new DamagedError(`${paths.analyses} is damaged`)
   }
 
+  /** Identifies the contents of all its analyses. */
+  get analysesTag(): string {
+    this.#analysesTag ??= tagOf(this.index.analyses.map(analysis => analysis?.tag ?? '').join())
+    return this.#analysesTag
+  }
+
   get size(): number {
     return this.index.ids.length
+  }
+
+  /** About what it takes in memory. */
+  get bytes(): number {
+    return this.#notices.length * MEMORY_PER_BYTE
+  }
+
+  /** The open file of its analyses; closed when the month is dropped and nobody holds it. */
+  get analysesFile(): number {
+    return this.#analyses.fd
+  }
+
+  /** Keeps its file open until the returned function is called for the first time. */
+  hold(): () => void {
+    this.#reading += 1
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.#reading -= 1
+      void this.#closeIfDone()
+    }
+  }
+
+  /** Bytes of a notice. */
+  noticeBytes(place: number): number {
+    return this.#begin(place + 1) - this.#begin(place) - 1
   }
 
   placeOf(id: string): number | undefined {

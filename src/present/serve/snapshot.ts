@@ -1,6 +1,8 @@
 import { UNAVAILABLE } from '#schema/unavailable.ts'
 import { Json, type NoticeFilter, type NoticeSource, Refusal } from '#src/api/server/source.ts'
 import { tagOf } from '#src/api/server/tag.ts'
+import type { FeedSnapshot } from './feed/feed.ts'
+import type { VersionFiles } from './feed/loaded_lines.ts'
 import type { PageCache } from './page_cache.ts'
 import type { PreparedMonth } from './prepared_month.ts'
 
@@ -14,36 +16,52 @@ const NO_ANALYSIS: Readonly<Record<string, string>> = {
   excluded: 'Analyses of notices in this phase are not fetched here (ANALYSIS_STATUSES).',
 }
 
+export type SnapshotAbout = FeedSnapshot & { readonly asOf: string }
+
 /** Where a notice is. */
 type Place = { readonly prepared: PreparedMonth; readonly at: number }
 
 /** One published snapshot as the API shows it; it never changes. */
-export class ServedSnapshot implements NoticeSource {
+export class ServedSnapshot implements NoticeSource, FeedSnapshot {
   readonly name: string
   /** When it was published; ISO 8601. */
   readonly asOf: string
-  readonly #months: readonly PreparedMonth[]
+  /** The last segment of the raw log that is in it. */
+  readonly appliedSegment: number
+  readonly versions: VersionFiles
+  /** Newest first. */
+  readonly months: readonly PreparedMonth[]
   readonly #pages: PageCache
   readonly #onDamage: (prepared: PreparedMonth) => void
+  readonly #now: () => Date
   readonly #size: number
   readonly #tag: string
   /** The notices of each phase, and of combinations of phases that were requested, newest first. */
   readonly #byStatus = new Map<string, readonly Place[]>()
+  /** When somebody began to read it in several requests; null if nobody did. */
+  #readAt: Date | null = null
 
   /**
    * @param preparedMonths newest month first.
    * @param onDamage called with a month that can no longer be read.
    */
   constructor(
-    about: { name: string; asOf: string },
+    about: SnapshotAbout,
     preparedMonths: readonly PreparedMonth[],
-    { pages, onDamage }: { pages: PageCache; onDamage: (prepared: PreparedMonth) => void },
+    {
+      pages,
+      onDamage,
+      now,
+    }: { pages: PageCache; onDamage: (prepared: PreparedMonth) => void; now: () => Date },
   ) {
     this.name = about.name
     this.asOf = about.asOf
-    this.#months = preparedMonths
+    this.appliedSegment = about.appliedSegment
+    this.versions = about.versions
+    this.months = preparedMonths
     this.#pages = pages
     this.#onDamage = onDamage
+    this.#now = now
     this.#size = preparedMonths.reduce((sum, { size }) => sum + size, 0)
     this.#tag = tagOf(preparedMonths.map(({ tag }) => tag).join())
     const places = preparedMonths.flatMap(prepared =>
@@ -51,6 +69,35 @@ export class ServedSnapshot implements NoticeSource {
     )
     const byStatus = Map.groupBy(places, ({ prepared, at }) => prepared.index.statuses[at] as string)
     for (const [status, some] of byStatus) this.#byStatus.set(status, some)
+  }
+
+  /** Notices of all months. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** A notice, counted from the newest; below `size`. */
+  at(ordinal: number): Place {
+    let at = ordinal
+    for (const prepared of this.months) {
+      if (at < prepared.size) return { prepared, at }
+      at -= prepared.size
+    }
+    throw new Error(`${this.name} has no notice ${ordinal}`)
+  }
+
+  /** Somebody reads it in several requests: if it is replaced, it is kept for a while. */
+  noteReader(): void {
+    this.#readAt = this.#now()
+  }
+
+  wasReadWithin(minutes: number): boolean {
+    return this.#readAt !== null && this.#now().getTime() - this.#readAt.getTime() < minutes * 60_000
+  }
+
+  /** A month can no longer be read. */
+  noteDamage(prepared: PreparedMonth): void {
+    this.#onDamage(prepared)
   }
 
   /** The whole page (docs/contract.md#page) as JSON. */
@@ -92,7 +139,7 @@ export class ServedSnapshot implements NoticeSource {
   }
 
   #find(id: string): Place | null {
-    for (const prepared of this.#months) {
+    for (const prepared of this.months) {
       const at = prepared.placeOf(id)
       if (at !== undefined) return { prepared, at }
     }
@@ -103,7 +150,7 @@ export class ServedSnapshot implements NoticeSource {
   #all(limit: number, offset: number): Parts {
     const parts: Buffer[] = []
     let [skip, left] = [offset, limit]
-    for (const prepared of this.#months) {
+    for (const prepared of this.months) {
       const taken = Math.min(left, prepared.size - skip)
       if (taken > 0) {
         parts.push(prepared.notices(skip, skip + taken))

@@ -60,7 +60,7 @@ test('a restarted or second server prepares nothing that is already prepared', a
   await until(async () => (await readdir(storeOf(environment))).length === 2, { what: 'two months' })
 })
 
-test.each(['index.json', 'notices', 'analyses', 'sum'])(
+test.each(['index.json', 'notices', 'analyses', 'search', 'sum'])(
   'a prepared month with a damaged %s is prepared again',
   async file => {
     const { environment } = await synced()
@@ -77,7 +77,7 @@ test.each(['index.json', 'notices', 'analyses', 'sum'])(
   },
 )
 
-test.each(['index.json', 'notices', 'analyses', 'sum'])(
+test.each(['index.json', 'notices', 'analyses', 'search', 'sum'])(
   'a prepared month without its %s is prepared again',
   async file => {
     const { environment } = await synced()

@@ -1,0 +1,64 @@
+import { Readable } from 'node:stream'
+import { constants, createGzip, createZstdCompress } from 'node:zlib'
+import { Refusal } from '#src/api/server/source.ts'
+import type { Outgoing } from '#src/platform/http/outgoing.ts'
+import type { ServedSnapshot } from '../snapshot.ts'
+import { download } from './download.ts'
+import type { What } from './lines.ts'
+
+/** Downloads under way. Each holds a megabyte or two, and the months of its snapshot, as long as its client takes. */
+const MOST = { ofKey: 4, inAll: 32 }
+/** Levels at which compressing is not much slower than sending. */
+const [ZSTD, GZIP] = [{ params: { [constants.ZSTD_c_compressionLevel]: 3 } }, { level: 4 }]
+
+const underWay = new Map<string, number>()
+
+export type ExportOrder = {
+  readonly snapshot: ServedSnapshot
+  readonly what: What
+  /** The first byte, and the one after the last. */
+  readonly from: number
+  readonly to: number
+  /** The key. */
+  readonly whose: string
+  readonly encoding: 'identity' | 'gzip' | 'zstd'
+  readonly outgoing: Outgoing
+}
+
+/**
+ * The body of an answer. Its snapshot can be read to the end, even if it is replaced.
+ * @throws Refusal (429) if too many downloads are under way.
+ */
+export function beginExport(order: ExportOrder): ReadableStream {
+  const { snapshot, whose, outgoing, encoding } = order
+  const letGo = [takePlace(whose), ...snapshot.months.map(month => month.hold())]
+  outgoing.once('close', () => {
+    for (const one of letGo) one()
+  })
+  snapshot.noteReader()
+  const { months } = snapshot
+  const isWanted = () => !outgoing.destroyed
+  const onDamage: Parameters<typeof download>[0]['onDamage'] = month => snapshot.noteDamage(month)
+  const isPlain = encoding === 'identity'
+  const pieces = download({ ...order, months, isWanted, isPlain, onDamage })
+  if (isPlain) return ReadableStream.from(pieces)
+  const compressed = Readable.from(pieces, { objectMode: false, highWaterMark: 0 }).compose(
+    encoding === 'gzip' ? createGzip(GZIP) : createZstdCompress(ZSTD),
+  )
+  return Readable.toWeb(compressed)
+}
+
+/** @returns a function that frees it. */
+function takePlace(whose: string): () => void {
+  const own = underWay.get(whose) ?? 0
+  const all = [...underWay.values()].reduce((sum, count) => sum + count, 0)
+  if (own >= MOST.ofKey)
+    throw new Refusal(429, `This key has ${own} downloads under way. Begin another when one has ended.`, 10)
+  if (all >= MOST.inAll) throw new Refusal(429, `${all} downloads are under way. Try again in a moment.`, 10)
+  underWay.set(whose, own + 1)
+  return () => {
+    const left = (underWay.get(whose) ?? 1) - 1
+    if (left === 0) underWay.delete(whose)
+    else underWay.set(whose, left)
+  }
+}

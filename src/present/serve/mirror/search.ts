@@ -1,0 +1,148 @@
+import { sendJson } from '#src/api/server/send_json.ts'
+import { Json, Refusal } from '#src/api/server/source.ts'
+import { tagOf } from '#src/api/server/tag.ts'
+import type { Between, Query } from '../search/find.ts'
+import type { Term } from '../search/text_query.ts'
+import type { ServedSnapshot } from '../snapshot.ts'
+import { readCursor, writeCursor } from './cursor.ts'
+import { type MirrorSource, mirrorRoute } from './route.ts'
+import { SEARCH_QUERY, type SearchParameters } from './search_query.ts'
+import { SEARCH_PAGE } from './search_schema.ts'
+
+export const SEARCH_ROUTE = mirrorRoute({
+  method: 'GET',
+  path: '/editais',
+  name: 'search',
+  scope: 'read',
+  summary: 'Search notices',
+  description:
+    'Notices that match all parameters, page by page. All pages of a search are of one snapshot: pass `next` as `cursor`, with the same parameters, until it is null. 410 if nobody has read that snapshot for ten minutes after it was replaced.',
+  query: SEARCH_QUERY,
+  responses: {
+    '200': {
+      description: 'A page of notices.',
+      content: { 'application/json': { schema: SEARCH_PAGE } },
+    },
+    '304': { description: 'The page is the one of `If-None-Match`.' },
+    '410': {
+      description: 'The snapshot of the cursor is gone: begin again without it.',
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+    },
+  },
+  async answer({ context, source, query: parameters }) {
+    const { documents, total, next, snapshot } = await searchPage(source, parameters)
+    const about = { count: documents.length, total, next, snapshot }
+    const page = Buffer.concat([
+      BEGIN,
+      ...documents.flatMap((document, index) => (index === 0 ? document : [COMMA, ...document])),
+      // Without its brace.
+      Buffer.from(`],${JSON.stringify(about).slice(1)}`),
+    ])
+    return await sendJson(context, new Json(page, tagOf(JSON.stringify([snapshot, parameters]))))
+  },
+})
+
+export type SearchPage = {
+  /** Each in parts, as JSON. */
+  readonly documents: readonly (readonly Buffer[])[]
+  /** Of all pages. */
+  readonly total: number
+  /** The cursor of the next page; null on the last one. */
+  readonly next: string | null
+  /** The name of the snapshot that the page is of. */
+  readonly snapshot: string
+}
+
+/** @throws Refusal (400) for parameters that contradict each other, or a cursor of another search, (410) and (503). */
+export async function searchPage(
+  source: Pick<MirrorSource, 'snapshot' | 'findSnapshot'>,
+  parameters: SearchParameters,
+): Promise<SearchPage> {
+  // Commands and companies without searches need no stemmer.
+  const [{ find }, { parseText }] = await Promise.all([
+    import('../search/find.ts'),
+    import('../search/text_query.ts'),
+  ])
+  const { limit, fields, cursor, ...what } = parameters
+  const search = tagOf(JSON.stringify(what))
+  const start = cursor === undefined ? null : readCursor(cursor, search, source)
+  const snapshot = start?.snapshot ?? source.snapshot()
+  const terms = termsOf(what.q, parseText)
+  const query = queryOf(parameters, terms, start?.last ?? null)
+  const { ordinals, total, hasMore } = await find(snapshot.months, query)
+  const last = ordinals.at(-1)
+  const next = hasMore && last !== undefined ? writeCursor({ snapshot: snapshot.name, search, last }) : null
+  if (next !== null) snapshot.noteReader()
+  const documents = ordinals.map(ordinal => documentAt(snapshot, ordinal, fields ?? null))
+  return { documents, total, next, snapshot: snapshot.name }
+}
+
+const BEGIN = Buffer.from('{"editais":[')
+
+const COMMA = Buffer.from(',')
+
+function termsOf(
+  text: string | undefined,
+  parse: typeof import('../search/text_query.ts').parseText,
+): readonly Term[] {
+  if (text === undefined) return []
+  const parsed = parse(text)
+  if ('terms' in parsed) return parsed.terms
+  throw wrong(`q: ${parsed.problem}.`)
+}
+
+/** @throws Refusal (400) for parameters that contradict each other. */
+function queryOf(parameters: SearchParameters, terms: readonly Term[], after: number | null): Query {
+  const { uf = null, modalidade = null, status = null, verdict = null, limit } = parameters
+  const { session_from, session_to, value_min, value_max } = parameters
+  const sort = parameters.sort ?? (terms.length > 0 ? 'relevance' : '-created')
+  if (sort === 'relevance' && terms.length === 0) throw wrong('sort: relevance needs q.')
+  return {
+    choices: { uf, modalidade, status, verdict },
+    numbers: {
+      session: between('session', session_from, session_to),
+      value: between('value', value_min, value_max),
+    },
+    terms,
+    sort: { key: sort.replace(/^-/, '') as Query['sort']['key'], descending: sort.startsWith('-') },
+    after,
+    limit,
+  }
+}
+
+function between(
+  name: 'session' | 'value',
+  from: number | undefined,
+  to: number | undefined,
+): Between | null {
+  if (from === undefined && to === undefined) return null
+  const both = { from: from ?? Number.NEGATIVE_INFINITY, to: to ?? Number.POSITIVE_INFINITY }
+  if (both.from <= both.to) return both
+  const [low, high] = name === 'session' ? ['session_from', 'session_to'] : ['value_min', 'value_max']
+  throw wrong(`${low} is above ${high}, so nothing matches. Swap them.`)
+}
+
+function wrong(message: string): Refusal {
+  return new Refusal(400, message, null, 'invalid_parameter')
+}
+
+/** The notice as the contract has it, with the verdict of its current analysis; in parts. */
+function documentAt(
+  snapshot: ServedSnapshot,
+  ordinal: number,
+  fields: readonly string[] | null,
+): readonly Buffer[] {
+  const { prepared, at } = snapshot.at(ordinal)
+  const notice = prepared.notices(at, at + 1)
+  const { values, of } = prepared.search.choices.verdict
+  const recommendation = values[(of[at] as number) - 1]
+  const verdict = recommendation === undefined ? null : { recommendation }
+  if (fields) return [selected({ ...JSON.parse(notice.toString()), ...(verdict && { verdict }) }, fields)]
+  if (!verdict) return [notice]
+  return [notice.subarray(0, -1), Buffer.from(`,"verdict":${JSON.stringify(verdict)}}`)]
+}
+
+function selected(document: Readonly<Record<string, unknown>>, fields: readonly string[]): Buffer {
+  const chosen = Object.entries(document).filter(([name]) => fields.includes(name))
+  return Buffer.from(JSON.stringify(Object.fromEntries(chosen)))
+}

@@ -1,0 +1,57 @@
+import { stemmer } from '@orama/stemmers/portuguese'
+import { stopwords } from '@orama/stopwords/portuguese'
+
+const WORD = /[\p{L}\p{N}]+/gu
+const MARKS = /\p{M}+/gu
+/** Longer words are cut: they are codes or noise, and a stemmer reads each letter several times. */
+const MAX_LETTERS = 40
+
+/**
+ * Regular plurals that the stemmer leaves apart from their singular: it makes `aquisiçõ` of "aquisições", but `aquisiçã`
+ * of "aquisição", and `materi` of "materiais", but `material` of "material".
+ */
+const SINGULAR: readonly (readonly [plural: RegExp, singular: string])[] = [
+  [/(?:oes|aes|aos)$/, 'ao'],
+  [/(?<=..)([aeou])is$/, '$1l'],
+  [/(?<=..)ns$/, 'm'],
+  [/(?<=..u)s$/, ''],
+]
+
+/** Endings that the stemmer knows only with their accent, which people leave out when they search. */
+const ACCENTED: readonly (readonly [plain: RegExp, accented: string])[] = [
+  [/cao$/, 'ção'],
+  [/ao$/, 'ão'],
+  [/([ai])vel$/, '$1́vel'],
+  [/([ae])ncia$/, '$1̂ncia'],
+]
+
+/** Lower case without accents. */
+export function fold(text: string): string {
+  return text.toLowerCase().normalize('NFD').replace(MARKS, '')
+}
+
+/** The words of a text in their order, folded. */
+export function wordsOf(text: string): string[] {
+  return (fold(text).match(WORD) ?? []).map(word => word.slice(0, MAX_LETTERS))
+}
+
+/**
+ * What the forms of a word have in common.
+ * @param word folded: a search without accents must find the same as one with them.
+ */
+export function stemOf(word: string): string {
+  const singular = replaceFirst(word, SINGULAR)
+  return fold(stemmer(replaceFirst(singular, ACCENTED).normalize('NFC')))
+}
+
+function replaceFirst(word: string, endings: readonly (readonly [RegExp, string])[]): string {
+  const ending = endings.find(([form]) => form.test(word))
+  return ending ? word.replace(...ending) : word
+}
+
+const STOP_WORDS = new Set(stopwords.map(fold))
+
+/** Whether a word, such as "de", is in nearly every text. */
+export function isStopWord(word: string): boolean {
+  return STOP_WORDS.has(word)
+}
