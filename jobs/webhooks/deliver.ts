@@ -1,0 +1,162 @@
+import { DelayedError, type Job, UnrecoverableError } from 'bullmq'
+import type { Logger } from 'pino'
+import { InterruptedError } from '#src/platform/errors.ts'
+import { type Sent, sendMessage } from '#src/present/serve/webhooks/send.ts'
+import { type Delivery, type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
+
+export type WebhookJob = { readonly company: string; readonly subscription: string }
+
+const [SECOND, MINUTE, HOUR] = [1000, 60_000, 3_600_000]
+/** Before each further attempt, as Standard Webhooks recommends: three days in all. */
+export const DELAYS_MS: readonly number[] = [
+  5 * SECOND,
+  5 * MINUTE,
+  30 * MINUTE,
+  2 * HOUR,
+  5 * HOUR,
+  10 * HOUR,
+  14 * HOUR,
+  20 * HOUR,
+  24 * HOUR,
+]
+/** A receiver that failed gets no other message for a while: first this, then doubled up to the maximum. */
+const REST_MS: RestLimits = { first: 5 * SECOND, most: 5 * MINUTE }
+/** Messages that a receiver gets at the same time; one after it failed. So one that hangs leaves places for the others. */
+const AT_A_TIME_EACH = 3
+/** A message for a receiver that has enough under way, or whose attempt was cut short by the end of its worker. */
+const AGAIN_MS = 500
+/** A lookup in the file blocks all answers of this process. */
+const WAIT_MS = 50
+
+export type RestLimits = { readonly first: number; readonly most: number }
+/** What is known of a receiver. */
+type Receiver = { underWay: number; rest: { readonly untilMs: number; readonly ms: number } | null }
+
+export type DeliverOptions = {
+  readonly dataDir: string
+  readonly allowPrivate: boolean
+  /** Whether a company is one of this worker. */
+  readonly isOurs: (company: string) => boolean
+  /** How long to wait before each further attempt. */
+  readonly delaysMs: readonly number[]
+  readonly rests?: RestLimits
+  readonly log: Logger
+  readonly now: () => Date
+}
+
+type Attempt = { readonly token: string; readonly signal: AbortSignal }
+
+export type Deliver = {
+  /** Sends the message of a job. */
+  deliver(job: Job<WebhookJob>, attempt: Attempt): Promise<string>
+  close(): void
+}
+
+/** Sends messages, one for each job. A receiver that fails rests, so that it does not hold up the others. */
+export function createDeliver(options: DeliverOptions): Deliver {
+  const { dataDir, now, isOurs } = options
+  const receivers = new Map<string, Receiver>()
+  /** Messages whose receiver has them, although that could not be stored yet. */
+  const accepted = new Set<string>()
+  let store: Subscriptions | null = null
+  return {
+    async deliver(job, attempt) {
+      store ??= Subscriptions.open(dataDir, WAIT_MS)
+      const delivery = store.delivery(job.id ?? '')
+      const subscription = store.find(job.data.subscription)
+      // Received already, given up, or removed.
+      if (!delivery || !subscription || subscription.stoppedBecause !== null) return NOT_WANTED
+      if (!isOurs(subscription.company)) return NOT_WANTED
+      const receiver = receivers.get(subscription.id) ?? { underWay: 0, rest: null }
+      receivers.set(subscription.id, receiver)
+      const waitMs = (receiver.rest?.untilMs ?? 0) - now().getTime()
+      if (waitMs > 0) return await later(job, attempt, waitMs)
+      if (receiver.underWay >= (receiver.rest ? 1 : AT_A_TIME_EACH))
+        return await later(job, attempt, AGAIN_MS)
+      receiver.underWay += 1
+      try {
+        const sending = { ...options, ...attempt, store, delivery, subscription, receiver, accepted }
+        return await attemptIt(job, sending)
+      } finally {
+        receiver.underWay -= 1
+      }
+    },
+    close() {
+      store?.close()
+      store = null
+    },
+  }
+}
+
+const NOT_WANTED = 'not sent: already received, given up, or its subscription was stopped or removed'
+
+type Sending = DeliverOptions &
+  Attempt & {
+    readonly store: Subscriptions
+    readonly delivery: Delivery
+    readonly subscription: Subscription
+    readonly receiver: Receiver
+    readonly accepted: Set<string>
+  }
+
+async function attemptIt(job: Job<WebhookJob>, sending: Sending): Promise<string> {
+  const { store, delivery, subscription, receiver, accepted, delaysMs, log, now } = sending
+  const { id, company } = subscription
+  const { outcome, clause } = accepted.has(delivery.id) ? ACCEPTED : await send(job, sending)
+  const about = { company, webhook: id, message: delivery.id }
+  if (outcome === 'received') {
+    // If it cannot be stored now, it is tried again without sending it again.
+    accepted.add(delivery.id)
+    store.noteReceived(delivery.id, now())
+    accepted.delete(delivery.id)
+    if (receiver.rest) log.info(about, `The receiver of ${id} accepts messages again.`)
+    receiver.rest = null
+    return `The receiver ${clause}.`
+  }
+  if (outcome === 'unwanted') {
+    const isNew = store.stop(id, `its receiver ${clause}`)
+    if (isNew)
+      log.warn(
+        about,
+        `Webhook ${id} is stopped: its receiver ${clause}. \`npm run webhooks -- resume ${id}\` starts it again.`,
+      )
+    return `The receiver ${clause}.`
+  }
+  const isFirst = receiver.rest === null
+  const { first, most } = sending.rests ?? REST_MS
+  const ms = Math.min((receiver.rest?.ms ?? first / 2) * 2, most)
+  receiver.rest = { ms, untilMs: now().getTime() + ms }
+  if (job.attemptsMade < delaysMs.length) {
+    if (isFirst) log.warn(about, `The receiver of ${id} ${clause}. Its messages are kept and sent later.`)
+    throw new RefusedError(`The receiver ${clause}.`)
+  }
+  store.noteDead(delivery.id, `the receiver ${clause}`, now())
+  log.error(
+    about,
+    `The receiver of ${id} ${clause}. Message ${delivery.id} is given up after ${delaysMs.length + 1} attempts; \`npm run webhooks -- replay ${id}\` sends it again.`,
+  )
+  throw new UnrecoverableError(`The receiver ${clause}. Given up.`)
+}
+
+const ACCEPTED: Sent = { outcome: 'received', clause: 'accepted it before' }
+
+async function send(job: Job<WebhookJob>, sending: Sending): Promise<Sent> {
+  const { store, delivery, subscription, allowPrivate, now, signal } = sending
+  const { id, url } = subscription
+  const secret = store.secretOf(id) ?? ''
+  try {
+    return await sendMessage(delivery, { url, secret, allowPrivate, now: now(), signal })
+  } catch (error) {
+    if (error instanceof InterruptedError) return await later(job, sending, AGAIN_MS)
+    throw error
+  }
+}
+
+/** The receiver did not accept a message: that is logged already, and no error of this program. */
+export class RefusedError extends Error {}
+
+/** Puts the job back; this is no attempt. */
+async function later(job: Job<WebhookJob>, { token }: Attempt, delayMs: number): Promise<never> {
+  await job.moveToDelayed(Date.now() + delayMs, token)
+  throw new DelayedError()
+}

@@ -1,0 +1,107 @@
+import type { Feeds } from '#src/present/serve/webhooks/feed.ts'
+import { isWanted, messageOf, RESET } from '#src/present/serve/webhooks/messages.ts'
+import { type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
+import { validKeys } from '#src/present/serve/webhooks/valid_keys.ts'
+
+/** Events that are read from the feed at once. */
+const PART = 500
+/** More is not taken from the feed while as many messages wait for a receiver: it may be down for days. */
+const MAX_QUEUED = 1000
+/** The keys and subscriptions are read every few seconds, and other processes write them briefly. */
+const WAIT_MS = 50
+
+export type PumpOptions = {
+  readonly dataDir: string
+  readonly feeds: Feeds
+  /** Whether a company is one of this worker. */
+  readonly isOurs: (company: string) => boolean
+  /** Adds jobs for these messages; those that are there already stay. */
+  readonly enqueue: (
+    subscription: Subscription,
+    queued: readonly { readonly id: string; readonly at: number }[],
+  ) => Promise<void>
+  readonly now: () => Date
+  /** Called when a subscription stops. */
+  readonly onStop: (subscription: Subscription, because: string) => void
+  /** Called when a subscription's events cannot be read. */
+  readonly onError: (subscription: Subscription, error: unknown) => void
+}
+
+/** Forgets received messages that can no longer be tried again. */
+export function forgetOld(dataDir: string, now: Date): void {
+  const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
+  try {
+    store?.forgetOld(now)
+  } finally {
+    store?.close()
+  }
+}
+
+/** Takes new events from the feeds into messages, and queues all messages that are to be sent. */
+export async function pump(options: PumpOptions): Promise<void> {
+  const { dataDir, isOurs, enqueue, now, onStop, onError } = options
+  const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
+  if (!store) return
+  try {
+    const hasKey = validKeys(dataDir, now(), WAIT_MS)
+    // A missing file may come back, as in a restore.
+    if (!hasKey) return
+    for (const subscription of store.list()) {
+      const { id, company, stoppedBecause } = subscription
+      if (stoppedBecause !== null) continue
+      if (!hasKey(subscription)) {
+        const because = `its API key ${subscription.key} is no longer valid`
+        if (store.stop(id, because)) onStop(subscription, because)
+        continue
+      }
+      if (!isOurs(company)) continue
+      try {
+        await takeNew(store, subscription, options)
+      } catch (error) {
+        // What waits is sent, and others are not held up.
+        onError(subscription, error)
+      }
+      const queued = store.queued(id, MAX_QUEUED)
+      if (queued.length > 0) await enqueue(subscription, queued)
+    }
+  } finally {
+    store.close()
+  }
+}
+
+async function takeNew(
+  store: Subscriptions,
+  subscription: Subscription,
+  { feeds, now }: PumpOptions,
+): Promise<void> {
+  let { cursor } = subscription
+  while (!store.isFull(subscription.id, MAX_QUEUED)) {
+    const part = await feeds.read(subscription.company, cursor, PART)
+    if (part === null) return
+    if (part === 'gone') {
+      cursor = await beginAnew(store, { ...subscription, cursor }, { feeds, now })
+      if (cursor === null) return
+      continue
+    }
+    const { events, next } = part
+    if (next === cursor) return
+    const deliveries = events
+      .filter(event => isWanted(subscription, event))
+      .map(event => messageOf(subscription, event))
+    if (!store.take({ id: subscription.id, cursor }, { deliveries, next }, now())) return
+    cursor = next
+    if (events.length < PART) return
+  }
+}
+
+/** The log is another one: the receiver has to read everything once, and gets what changes from now on. */
+async function beginAnew(
+  store: Subscriptions,
+  subscription: Subscription,
+  { feeds, now }: Pick<PumpOptions, 'feeds' | 'now'>,
+): Promise<string | null> {
+  const next = await feeds.latest(subscription.company)
+  if (next === null) return null
+  const reset = messageOf(subscription, { kind: RESET, cursor: next, at: now().toISOString() })
+  return store.take(subscription, { deliveries: [reset], next }, now()) ? next : null
+}

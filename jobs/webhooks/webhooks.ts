@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Queue, UnrecoverableError, Worker } from 'bullmq'
+import type { Logger } from 'pino'
+import { explain } from '#src/platform/errors.ts'
+import { type Feeds, openFeeds } from '#src/present/serve/webhooks/feed.ts'
+import { every } from '../loop.ts'
+import type { Queues } from '../queue.ts'
+import { createDeliver, DELAYS_MS, RefusedError, type RestLimits, type WebhookJob } from './deliver.ts'
+import { forgetOld, type PumpOptions, pump } from './pump.ts'
+
+/** Messages that a worker sends at the same time. */
+const AT_A_TIME = 8
+const PUMP_MS = 2000
+const FORGET_MS = 3_600_000
+/** Messages are queued again after this, in case Redis lost them; those that are there stay as they are. */
+const QUEUE_AGAIN_MS = 60_000
+
+export type Webhooks = {
+  readonly queue: Queue<WebhookJob>
+  stop(): Promise<void>
+}
+
+type Options = {
+  readonly queues: Queues
+  readonly dataDir: string
+  readonly allowPrivate: boolean
+  readonly lakeOf: (company: string) => string
+  /** Instead of the feeds of the lakes. */
+  readonly feeds?: Feeds
+  readonly isOurs: (company: string) => boolean
+  /** How long to wait before each further attempt of a message; by default, three days in all. */
+  readonly delaysMs?: readonly number[]
+  /** How long a receiver that fails rests. */
+  readonly rests?: RestLimits
+  readonly log: Logger
+  readonly now: () => Date
+}
+
+/**
+ * Sends the events of the companies' feeds to their subscribers. What is to be sent is in the file of subscriptions; the queue in
+ * Redis only says when, so that no message is lost with Redis.
+ */
+export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }: Options): Webhooks {
+  const own = options.feeds ? null : openFeeds(options.lakeOf, log)
+  const feeds = (options.feeds ?? own) as Feeds
+  const connection = { connection: queues.redis, prefix: queues.prefix, skipVersionCheck: true }
+  const queue = new Queue<WebhookJob>('webhooks', connection)
+  const stopping = new AbortController()
+  const deliveries = createDeliver({ ...options, delaysMs, log })
+  const worker = new Worker<WebhookJob>(
+    'webhooks',
+    async (job, token, signal) =>
+      await deliveries.deliver(job, {
+        token: token as string,
+        signal: AbortSignal.any([signal as AbortSignal, stopping.signal]),
+      }),
+    {
+      ...connection,
+      concurrency: AT_A_TIME,
+      settings: { backoffStrategy: attempts => delaysMs[attempts - 1] ?? 0 },
+    },
+  )
+  queue.on('error', queues.note)
+  worker.on('error', queues.note)
+  worker.on('failed', (job, error) => {
+    if (error instanceof RefusedError || error instanceof UnrecoverableError) return
+    const { company, subscription: webhook } = job?.data ?? {}
+    log.error({ company, webhook, message: job?.id }, `A message was not sent: ${explain(error).message}`)
+  })
+  const parts = { ...options, feeds, enqueue: createEnqueue(queue, delaysMs.length + 1), ...createNews(log) }
+  const loop = { signal: stopping.signal, onError: queues.note }
+  const pumping = every(PUMP_MS, () => pump(parts), loop)
+  const forgetting = every(FORGET_MS, async () => forgetOld(options.dataDir, options.now()), loop)
+  return {
+    queue,
+    async stop() {
+      stopping.abort()
+      // BullMQ never closes if its connection waits to reconnect.
+      await Promise.race([
+        Promise.allSettled([pumping, forgetting, worker.close(), queue.close()]),
+        sleep(CLOSE_WITHIN_MS, undefined, { ref: false }),
+      ])
+      deliveries.close()
+      await own?.close()
+    },
+  }
+}
+
+/** Adds jobs for messages that have none. */
+function createEnqueue(queue: Queue<WebhookJob>, attempts: number): PumpOptions['enqueue'] {
+  const queuedAt = new Map<string, number>()
+  return async ({ id: subscription, company }, queued) => {
+    const nowMs = performance.now()
+    // With the time, because a message that is replayed is queued once more.
+    const due = queued
+      .map(({ id, at }) => ({ jobId: id, as: `${id} ${at}` }))
+      .filter(({ as }) => nowMs - (queuedAt.get(as) ?? Number.NEGATIVE_INFINITY) > QUEUE_AGAIN_MS)
+    if (due.length === 0) return
+    const data = { company, subscription }
+    await queue.addBulk(
+      due.map(({ jobId }) => ({ name: 'message', data, opts: { ...JOB, attempts, jobId } })),
+    )
+    for (const { as } of due) queuedAt.set(as, nowMs)
+    if (queuedAt.size > MOST_KNOWN) queuedAt.clear()
+  }
+}
+
+/** Logs what happens to subscriptions; a problem that stays, once. */
+function createNews(log: Logger): Pick<PumpOptions, 'onStop' | 'onError'> {
+  const problems = new Map<string, string>()
+  return {
+    onStop: ({ id, company }, because) =>
+      log.warn({ company, webhook: id }, `Webhook ${id} is stopped: ${because}.`),
+    onError({ id, company }, error) {
+      const problem = explain(error).message
+      if (problems.get(id) !== problem)
+        log.error({ company, webhook: id }, `The events of ${company} cannot be read: ${problem}`)
+      problems.set(id, problem)
+    },
+  }
+}
+
+const CLOSE_WITHIN_MS = 5000
+/** Beyond this, everything is queued once more instead. */
+const MOST_KNOWN = 100_000
+
+const JOB = {
+  backoff: { type: 'custom' },
+  stackTraceLimit: 0,
+  // What became of a message is in the file of subscriptions.
+  removeOnComplete: true,
+  removeOnFail: true,
+} as const

@@ -1,0 +1,99 @@
+import { dirname } from 'node:path'
+import type { Logger } from 'pino'
+import { Refusal } from '#src/api/server/source.ts'
+import { latestName } from '#src/store/lake/manifest.ts'
+import { KINDS } from '../feed/events.ts'
+import { CursorGone, Feed, type FeedSnapshot } from '../feed/feed.ts'
+import { createIndexers } from '../feed/indexers.ts'
+import { latestForFeed } from '../feed/published.ts'
+
+/** What a subscription can choose from. */
+export const EVENT_KINDS = Object.keys(KINDS)
+
+/** One event, as the change feed shows it. */
+export type FeedEvent = {
+  /** Its place in the feed. */
+  readonly cursor: string
+  /** ISO 8601 in UTC. */
+  readonly at: string
+  readonly kind: string
+}
+
+type Part = { readonly events: readonly FeedEvent[]; readonly next: string }
+
+/** The change feeds of all companies, as webhooks need them. */
+export type Feeds = {
+  /** The place after the newest event; null if there is no snapshot yet, or it is being prepared. */
+  latest(company: string): Promise<string | null>
+  /**
+   * Up to `limit` events after a place, and the place after them; null if they cannot be read now, and `gone` if the
+   * log behind the place is another one.
+   * @param since null for the beginning of the log.
+   */
+  read(company: string, since: string | null, limit: number): Promise<Part | 'gone' | null>
+}
+
+/** Of a part of the feed. */
+const MAX_BYTES = 4 * 1024 * 1024
+
+/** The feeds of companies whose lakes are here; they are opened when they are first read. */
+export function openFeeds(
+  lakeOf: (company: string) => string,
+  log: Logger,
+): Feeds & { close(): Promise<void> } {
+  const bringUp = createIndexers()
+  const feeds = new Map<string, Feed>()
+  const feedOf = (company: string) => {
+    const known = feeds.get(company)
+    if (known) return known
+    const feed = new Feed({ root: dirname(lakeOf(company)), log: log.child({ company }), bringUp })
+    feeds.set(company, feed)
+    return feed
+  }
+  const latest = new Map<string, FeedSnapshot>()
+  const read = async (company: string, since: string | null, limit: number): Promise<Part | null> => {
+    const lake = lakeOf(company)
+    const known = latest.get(company)
+    const snapshot = known?.name === (await latestName(lake)) ? known : await latestForFeed(lake)
+    if (!snapshot) return null
+    latest.set(company, snapshot)
+    return await readPart(feedOf(company), snapshot, { since, limit })
+  }
+  return {
+    async latest(company) {
+      return (await whenReady(() => read(company, 'latest', 1)))?.next ?? null
+    },
+    async read(company, since, limit) {
+      try {
+        return await whenReady(() => read(company, since, limit))
+      } catch (error) {
+        if (error instanceof CursorGone) return 'gone'
+        throw error
+      }
+    },
+    async close() {
+      await Promise.all([...feeds.values()].map(feed => feed.close()))
+    },
+  }
+}
+
+async function readPart(
+  feed: Feed,
+  current: FeedSnapshot,
+  { since, limit }: { since: string | null; limit: number },
+): Promise<Part> {
+  const snapshot = await feed.ready(() => current)
+  const request = { limit, withValues: false, maxBytes: MAX_BYTES }
+  const { events, next } = feed.page(feed.positionOf(since, snapshot), snapshot, request)
+  return { events: events.map(({ json }) => JSON.parse(json) as FeedEvent), next }
+}
+
+/** Null for a feed that is not ready yet. */
+async function whenReady<T>(read: () => Promise<T>): Promise<T | null> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 503) return null
+    throw error
+  }
+}
