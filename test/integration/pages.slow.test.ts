@@ -13,7 +13,8 @@ import { companyPaths } from '#src/store/company.ts'
 import { launchBrowser, obtainChromium, openPage } from '#test/support/browser.ts'
 import { leaveSnapshot, serveWorker, TOKEN } from '#test/support/http.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
-import { KEY, startCompany } from '#test/support/synced.ts'
+import { serveApi } from '#test/support/serve.ts'
+import { KEY, startCompany, startSynced } from '#test/support/synced.ts'
 
 const WIDTHS = [320, 375, 1280, 1920]
 const SCHEMES = ['light', 'dark'] as const
@@ -39,11 +40,11 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
   })
 
   /** The rules that a page breaks, at each width in light and dark, with everything unfolded. */
-  async function findings(url: string, token?: string): Promise<string[]> {
+  async function findings(url: string, who: { token?: string; cookie?: string } = {}): Promise<string[]> {
     const found: string[] = []
     // A page each, since colours may change gradually.
     for (const colorScheme of SCHEMES) {
-      const page = await openPage(browser, url, { colorScheme, ...(token ? { token } : {}) })
+      const page = await openPage(browser, url, { colorScheme, ...who })
       await page.evaluate(AXE)
       await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true')
       for (const width of WIDTHS) {
@@ -95,10 +96,27 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
       await leaveSnapshot(worker.company('acme'))
       await requestRun(worker.queues, 'sync', 'acme')
       for (const path of ['/', '/queues', '/queues/queue/runs'])
-        expect(await findings(`${worker.url}${path}`, TOKEN), path).toEqual([])
+        expect(await findings(`${worker.url}${path}`, { token: TOKEN }), path).toEqual([])
       const sandbox = await startSandbox({ companies: [{ slug: 'acme', key: KEY, world: new World() }] })
       expect(await findings(`${sandbox.url}/docs`)).toEqual([])
       await sandbox.close()
+    },
+    MANY_PAGES_MS,
+  )
+
+  it(
+    'the pages for who has a key meet them, too',
+    async () => {
+      const company = await startSynced(
+        generateWorld({ seed: 7, company: 'acme', notices: 120, start: new Date() }),
+      )
+      const { url, keys, json } = await serveApi(company.environment)
+      const cookie = `editais_chave=${keys.acme}`
+      const filter = 'status=pricing,ready&limit=1'
+      const { editais } = await json<{ editais: { id: string }[] }>(`/api/v1/mirror/editais?${filter}`)
+      expect(await findings(`${url}/editais`)).toEqual([])
+      for (const path of ['', '?fase=ready&q=zzz', '?de=2026-02-31', `/${editais[0]?.id}`, '/none'])
+        expect(await findings(`${url}/editais${path}`, { cookie }), path).toEqual([])
     },
     MANY_PAGES_MS,
   )

@@ -29,12 +29,14 @@ type Options = {
   readonly colorScheme?: 'light' | 'dark'
   /** For pages of the daemon. */
   readonly token?: string
+  /** For pages of people who signed in: `name=value`. */
+  readonly cookie?: string
 }
 
 export async function openPage(
   browser: Browser,
   url: string,
-  { colorScheme = 'light', token }: Options = {},
+  { colorScheme = 'light', token, cookie }: Options = {},
 ): Promise<Page> {
   const page = await browser.newPage({
     colorScheme,
@@ -42,6 +44,8 @@ export async function openPage(
     bypassCSP: true,
     ...(token ? { extraHTTPHeaders: { authorization: `Bearer ${token}` } } : {}),
   })
+  const [name, value] = cookie?.split('=') ?? []
+  if (name && value) await page.context().addCookies([{ name, value, url }])
   await page.goto(url, { waitUntil: 'networkidle' })
   return page
 }

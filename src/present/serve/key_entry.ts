@@ -1,0 +1,83 @@
+import { type Scope, scopesOf } from './scopes.ts'
+
+/** Everything about a key that can be shown after its creation. Times are ISO 8601 in UTC. */
+export type KeyEntry = {
+  readonly prefix: string
+  readonly company: string
+  readonly description: string
+  readonly createdAt: string
+  readonly lastUsedAt: string | null
+  /** It is refused from this time on; null for never. */
+  readonly expiresAt: string | null
+  readonly revokedAt: string | null
+  /** The prefix of the key that replaced it. */
+  readonly replacedBy: string | null
+  readonly scopes: readonly Scope[]
+  /** Requests per second that it may send; null for the limit of all keys. */
+  readonly maxRps: number | null
+}
+
+/** What a key may do. */
+export type Rights = Pick<KeyEntry, 'scopes' | 'maxRps'>
+
+/** What an accepted key stands for. */
+export type Holder = Pick<KeyEntry, 'company' | 'prefix'> & Rights
+
+/** A `replaced` key is still accepted until it expires. */
+export type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
+
+/** As the file has it. */
+export type KeyRow = {
+  readonly prefix: string
+  readonly company: string
+  readonly description: string
+  readonly created_at: string
+  readonly last_used_at: string | null
+  readonly revoked_at: string | null
+  readonly expires_at: string | null
+  readonly replaced_by: string | null
+  /** Undefined in a file of an earlier version. */
+  readonly scopes?: string | null
+  readonly max_rps?: number | null
+}
+
+export function stateOf({ revokedAt, expiresAt, replacedBy }: KeyEntry, now: Date): KeyState {
+  if (revokedAt !== null) return 'revoked'
+  if (isOver(expiresAt, now)) return 'expired'
+  return replacedBy === null ? 'valid' : 'replaced'
+}
+
+/** @param waiting time of a revocation that is not in the file yet. */
+export function entryOf(row: KeyRow, waiting: Date | undefined): KeyEntry {
+  const { prefix, company, description } = row
+  return {
+    prefix,
+    company,
+    description,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at ?? waiting?.toISOString() ?? null,
+    replacedBy: row.replaced_by,
+    ...rightsOf(row),
+  }
+}
+
+export function rightsOf({ scopes = null, max_rps: maxRps = null }: KeyRow): Rights {
+  return { scopes: scopesOf(scopes), maxRps }
+}
+
+/** An invalid time counts as over. */
+export function isOver(expiresAt: string | null, now: Date): boolean {
+  return expiresAt !== null && !(now.getTime() < Date.parse(expiresAt))
+}
+
+export function expiryMs({ expiresAt }: KeyEntry): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
+}
+
+/** The successor of a key of 90 days also gets 90 days. */
+export function sameLifetime(old: KeyEntry, now: Date): Date | null {
+  if (old.expiresAt === null) return null
+  return new Date(now.getTime() + Date.parse(old.expiresAt) - Date.parse(old.createdAt))
+}

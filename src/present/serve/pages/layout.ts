@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Html, html, trusted } from '#src/present/text/html.ts'
+import type { Tone } from './names.ts'
+
+const STYLE = [join('..', '..', 'text', 'theme.css'), 'pages.css']
+  .map(file => readFileSync(join(import.meta.dirname, file), 'utf8'))
+  .join('\n')
+
+/** No scripts and no requests to others, whatever a notice contains; only our own style, known by its hash. */
+export const PAGE_POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(`\n${STYLE}`).digest('base64')}'`,
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+type Page = {
+  readonly title: string
+  /** Null before anybody signed in. */
+  readonly company: string | null
+  /** When the snapshot was published, in words; null without one. */
+  readonly asOf?: string | null
+  readonly body: Html
+}
+
+/** A whole document. */
+export function document({ title, company, asOf, body }: Page): string {
+  return html`<!doctype html>
+<html lang="pt-BR">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title}</title>
+<style>
+${trusted(STYLE)}</style>
+</head>
+<body>
+<a class="skip" href="#conteudo">Ir para o conteúdo</a>
+<header class="top">
+<p class="brand"><a href="/editais">Editais</a>${company !== null && html` <span>${company}</span>`}</p>
+${
+  company !== null &&
+  html`<form method="post" action="/editais/sair"><button class="quiet" type="submit">Sair</button></form>`
+}
+</header>
+<main id="conteudo">
+${body}
+</main>
+${asOf && html`<footer><p>Dados publicados em ${asOf}. <a href="/docs">API</a></p></footer>`}
+</body>
+</html>
+`.html
+}
+
+export function chip(name: string | null, tone: Tone): Html | null {
+  return name === null ? null : html`<span class="chip ${tone}">${name}</span>`
+}

@@ -1,0 +1,56 @@
+import { line } from '#src/present/text/format.ts'
+import { type Labels, labelsOf, PHASES } from '#src/present/text/labels.ts'
+
+/** The readers' words for codes; a code that is not known is shown unchanged. */
+
+export const VERDICTS = labelsOf('analyses.verdict_recommendation')
+
+const EVENTS: Labels = new Map([
+  ['notice_arrived', 'Edital recebido'],
+  ['notice_changed', 'Edital alterado'],
+  ['notice_deleted', 'Edital removido da origem'],
+  ['notice_returned', 'Edital de volta'],
+  ['analysis_arrived', 'Primeira análise'],
+  ['analysis_changed', 'Análise alterada'],
+  ['analysis_outdated', 'Análise desatualizada'],
+  ['analysis_current', 'Análise confirmada'],
+  ['verdict_changed', 'Parecer alterado'],
+])
+
+/** The colour of a chip in the page. */
+export type Tone = 'red' | 'yellow' | 'green' | 'accent' | 'plain'
+
+const MAX_CHARACTERS = 60
+
+const named = (labels: Labels) => (value: unknown) => {
+  if (typeof value !== 'string') return null
+  return labels.get(value) ?? line(value, MAX_CHARACTERS)
+}
+
+export const phaseName = named(PHASES)
+export const verdictName = named(VERDICTS)
+export const severityName = named(labelsOf('alerts.severity'))
+export const alertTypeName = named(labelsOf('alerts.type'))
+export const categoryName = named(labelsOf('requirements.category'))
+export const lightName = named(labelsOf('requirements.status'))
+export const fieldName = named(labelsOf('mudancas.campo'))
+export const eventName = named(EVENTS)
+
+const TONES: Readonly<Record<string, Tone>> = {
+  participar: 'green',
+  cautela: 'yellow',
+  nao_recomendado: 'red',
+  green: 'green',
+  yellow: 'yellow',
+  red: 'red',
+  critical: 'red',
+  high: 'red',
+  medium: 'yellow',
+  ready: 'green',
+  discarded: 'plain',
+  expired: 'plain',
+}
+
+export function toneOf(value: unknown): Tone {
+  return typeof value === 'string' && Object.hasOwn(TONES, value) ? (TONES[value] as Tone) : 'accent'
+}

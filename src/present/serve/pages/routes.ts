@@ -1,0 +1,207 @@
+import type { Context, Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import type { Routes } from '#src/api/server/router.ts'
+import { type Json, Refusal } from '#src/api/server/source.ts'
+import type { HttpBindings } from '#src/platform/http/outgoing.ts'
+import { isFromElsewhere } from '#src/platform/http/own_pages.ts'
+import { moment } from '#src/present/text/format.ts'
+import type { Entrance } from '../entrance.ts'
+import { CursorGone, type Feed } from '../feed/feed.ts'
+import type { Holder } from '../key_entry.ts'
+import type { ServedCompanies } from '../served_companies.ts'
+import type { ServedSnapshot } from '../snapshot.ts'
+import { PAGE_POLICY } from './layout.ts'
+import { messagePage } from './message_page.ts'
+import { noticePage, type Past } from './notice_page.ts'
+import { signInPage } from './sign_in.ts'
+
+/** All pages begin with it. */
+export const PAGES_PATH = '/editais'
+
+const COOKIE = 'editais_chave'
+/** Of the form with the key. */
+const MAX_FORM_BYTES = 4096
+const MAX_KEY_CHARACTERS = 200
+const MAX_HISTORY = 100
+/** A larger analysis would take as much time and memory here as a hundred usual ones. */
+const MAX_SHOWN_BYTES = 4 * 1024 * 1024
+
+type Env = { Bindings: Partial<HttpBindings>; Variables: { holder: Holder } }
+type PageContext = Context<Env>
+
+export type PagesOptions = {
+  readonly served: ServedCompanies
+  readonly entrance: Entrance
+  /** Of times in the pages. */
+  readonly timeZone: string
+}
+
+/**
+ * Pages for people who have an API key: they sign in with it, browse, search and read notices. The browser keeps the key in
+ * a cookie that no script can read, and that is sent only to these pages; each request checks it anew, so a
+ * revoked key sees nothing more.
+ */
+export function routePages(app: Routes, options: PagesOptions): void {
+  const { served, entrance, timeZone } = options
+  const pages: Hono<Env> = app
+  pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
+    const { exchange } = context.env.outgoing ?? {}
+    if (exchange) {
+      exchange.onEnd = entrance.noteAnswer
+      exchange.notes.route = 'pages'
+    }
+    await next()
+    context.header('Cache-Control', 'no-store')
+    context.header('Content-Security-Policy', PAGE_POLICY)
+    context.header('Vary', 'Cookie')
+  })
+  const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
+  pages.post(`${PAGES_PATH}/entrar`, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
+    shown(context, () => signIn(context, entrance)),
+  )
+  pages.post(`${PAGES_PATH}/sair`, context => {
+    if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
+    deleteCookie(context, COOKIE, { path: PAGES_PATH })
+    return context.redirect(PAGES_PATH, 303)
+  })
+  pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
+    const refused = await shown(context, () => signedIn(context, entrance))
+    if (refused) return refused
+    await next()
+    return undefined
+  })
+  /** Documents take turns, as those of the API do. */
+  const inTurn = async (context: PageContext, work: () => Promise<Response>) => {
+    const isWanted = () => !context.env.outgoing?.destroyed
+    return (await entrance.inTurn(context.var.holder, isWanted, work)) ?? context.body(null)
+  }
+  pages.get(PAGES_PATH, context =>
+    shown(context, async () => {
+      // Loaded with the first page: most servers have none to show.
+      const { browse } = await import('./browse.ts')
+      const about = { holder: context.var.holder, served, timeZone }
+      return await inTurn(context, () => browse(context, about))
+    }),
+  )
+  pages.get(`${PAGES_PATH}/:id`, (context: PageContext) =>
+    shown(context, () => inTurn(context, () => read(context, snapshotOf(context, served), options))),
+  )
+}
+
+const FROM_ELSEWHERE = 'O pedido veio de outra página e foi recusado.'
+const WRONG_KEY =
+  'Esta chave não é válida: confira se foi copiada inteira, se não expirou e se não foi revogada.'
+
+async function signIn(context: PageContext, entrance: Entrance): Promise<Response> {
+  if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
+  const { chave } = await context.req.parseBody()
+  const key = typeof chave === 'string' ? chave.trim() : ''
+  const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
+  if (!holder?.scopes.includes('read')) {
+    if (!holder) await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
+    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY), holder ? 403 : 401)
+  }
+  admit(context, entrance, holder)
+  setCookie(context, COOKIE, key, {
+    path: PAGES_PATH,
+    httpOnly: true,
+    sameSite: 'Lax',
+    secure: context.env.outgoing?.exchange?.isSecure ?? false,
+  })
+  return context.redirect(PAGES_PATH, 303)
+}
+
+const NO_SCOPE = 'Esta chave não permite ler por aqui: falta o escopo read.'
+
+/** The form for those who have not signed in; null for the others, whose key is noted. */
+async function signedIn(context: PageContext, entrance: Entrance): Promise<Response | null> {
+  const key = getCookie(context, COOKIE)
+  if (key === undefined) return context.html(signInPage(null), 401)
+  const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
+  if (!holder?.scopes.includes('read')) {
+    deleteCookie(context, COOKIE, { path: PAGES_PATH })
+    if (!holder) await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
+    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY), 401)
+  }
+  admit(context, entrance, holder)
+  return null
+}
+
+/** @throws Refusal (429) if the key sent too many requests. */
+function admit(context: PageContext, entrance: Entrance, holder: Holder): void {
+  context.set('holder', holder)
+  const { notes } = context.env.outgoing?.exchange ?? {}
+  if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
+  entrance.admit(holder)
+}
+
+/** A page instead of JSON for what cannot be shown now. */
+async function shown<T extends Response | null>(
+  context: PageContext,
+  page: () => Promise<T>,
+): Promise<T | Response> {
+  try {
+    return await page()
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    if (error.retryAfterSeconds !== null) context.header('Retry-After', String(error.retryAfterSeconds))
+    const company = (context.var.holder as Holder | undefined)?.company ?? null
+    return context.html(messagePage(company, refusalInWords(error)), error.status)
+  }
+}
+
+function refusalInWords({ status }: Refusal): string {
+  if (status === 429) return 'Pedidos demais. Espere um pouco e tente de novo.'
+  if (status === 410) return 'Os dados desta busca já foram substituídos. Busque de novo.'
+  return 'Os dados desta empresa ainda não estão prontos aqui. Tente de novo em instantes.'
+}
+
+function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapshot {
+  return served.snapshotOf(context.var.holder.company)
+}
+
+async function read(
+  context: PageContext,
+  snapshot: ServedSnapshot,
+  { served, timeZone }: PagesOptions,
+): Promise<Response> {
+  const { company } = context.var.holder
+  const id = context.req.param('id') ?? ''
+  const notice = await snapshot.get(id)
+  if (notice === null)
+    return context.html(messagePage(company, 'Este edital não existe aqui, ou foi removido da origem.'), 404)
+  const stored = await snapshot.analysis(id).catch(error => {
+    if (error instanceof Refusal) return null
+    throw error
+  })
+  const isTooLarge = (stored?.bytes.length ?? 0) > MAX_SHOWN_BYTES
+  const analysis = isTooLarge ? null : stored
+  return context.html(
+    noticePage({
+      ...{ company, timeZone, asOf: moment(snapshot.asOf, timeZone) },
+      notice: parsed(notice),
+      analysis: analysis && parsed(analysis),
+      problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
+      history: await historyOf(served.feedOf(company), snapshot, id),
+    }),
+  )
+}
+
+const NOT_YET = 'A análise deste edital ainda não está aqui.'
+const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
+
+/** The newest first; null while the changes are being prepared. */
+async function historyOf(feed: Feed, snapshot: ServedSnapshot, id: string): Promise<readonly Past[] | null> {
+  try {
+    await feed.ready(() => snapshot)
+    return feed.historyOf(id, snapshot, MAX_HISTORY).map(text => JSON.parse(text) as Past)
+  } catch (error) {
+    if (error instanceof Refusal || error instanceof CursorGone) return null
+    throw error
+  }
+}
+
+function parsed({ bytes }: Json): Record<string, unknown> {
+  return JSON.parse(Buffer.from(bytes).toString())
+}

@@ -1,0 +1,22 @@
+import { html } from '#src/present/text/html.ts'
+import { document } from './layout.ts'
+
+/** The form for a key. @param problem why an earlier one was refused. */
+export function signInPage(problem: string | null): string {
+  return document({
+    title: 'Entrar · Editais',
+    company: null,
+    body: html`<section class="card narrow">
+<h1>Entrar</h1>
+<p>Use uma chave da API desta instalação. Quem administra cria uma com <code>npm run keys</code>.</p>
+${problem !== null && html`<p class="problem" role="alert" id="problema">${problem}</p>`}
+<form method="post" action="/editais/entrar" class="stack">
+<label for="chave">Chave da API</label>
+<input id="chave" name="chave" type="password" required autocomplete="current-password" spellcheck="false" autofocus${
+      problem !== null && html` aria-invalid="true" aria-describedby="problema"`
+    }>
+<button type="submit">Entrar</button>
+</form>
+</section>`,
+  })
+}

@@ -1,0 +1,119 @@
+import { expect, test } from 'vitest'
+import { noticeEntry, notices } from '#test/support/notices.ts'
+import { serveApi } from '#test/support/serve.ts'
+import { startSynced } from '#test/support/synced.ts'
+
+const HOSTILE = '<script>alert(1)</script>"\'&\u202e'
+
+type Answered = { readonly status: number; readonly text: string; readonly headers: Headers }
+
+/** A browser without scripts: it keeps one cookie and follows no redirect. */
+function browse(url: string) {
+  let cookie: string | null = null
+  const send = async (path: string, init: RequestInit = {}): Promise<Answered> => {
+    const headers = { ...(cookie ? { cookie } : {}), ...init.headers }
+    const answer = await fetch(url + path, { redirect: 'manual', ...init, headers })
+    const set = answer.headers.get('set-cookie')
+    if (set !== null) cookie = /Max-Age=0/.test(set) ? null : (set.split(';')[0] as string)
+    return { status: answer.status, text: await answer.text(), headers: answer.headers }
+  }
+  const post = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
+    send(path, {
+      method: 'POST',
+      body: new URLSearchParams(fields),
+      headers: { origin: url, ...headers },
+    })
+  return { get: (path: string) => send(path), post }
+}
+
+test('a person signs in with a key, searches, reads a notice with its analysis and history, and signs out', async () => {
+  const entries = [
+    noticeEntry(1, { objeto: 'Aquisição de merenda escolar', uf: 'SP' }, {}),
+    noticeEntry(2, { objeto: 'Obras de pavimentação', uf: 'RJ' }, {}),
+    noticeEntry(
+      3,
+      { objeto: HOSTILE, uf: 'SP', pncp_url: 'javascript:alert(1)' },
+      { alerts: [{ title: HOSTILE, description: HOSTILE }] },
+    ),
+  ]
+  const { environment } = await startSynced(entries)
+  const { url, keys, store } = await serveApi(environment)
+  const person = browse(url)
+
+  const door = await person.get('/editais')
+  expect(door.status).toBe(401)
+  expect(door.text).toContain('name="chave"')
+  expect(door.headers.get('content-security-policy')).toContain("default-src 'none'")
+  const wrong = await person.post('/editais/entrar', { chave: `edk_00000000_${'0'.repeat(64)}` })
+  expect(wrong.status).toBe(401)
+  expect(wrong.text).toContain('Esta chave não é válida')
+  const elsewhere = await person.post(
+    '/editais/entrar',
+    { chave: keys.acme as string },
+    { origin: 'https://evil.example' },
+  )
+  expect(elsewhere.status).toBe(403)
+  const entered = await person.post('/editais/entrar', { chave: ` ${keys.acme} ` })
+  expect(entered).toMatchObject({ status: 303 })
+  expect(entered.headers.get('set-cookie')).toMatch(/Path=\/editais; HttpOnly; SameSite=Lax$/)
+
+  const list = await person.get('/editais')
+  expect(list.text).toContain('3 editais encontrados.')
+  expect(list.text).not.toContain('<script>')
+  expect(list.text).not.toContain('\u202e')
+  expect(list.text).not.toContain(keys.acme)
+  const found = await person.get('/editais?q=merendas&uf=SP&fase=&parecer=&de=&ate=&ordem=')
+  expect(found.text).toContain('1 edital encontrado.')
+  expect(found.text).toContain('Aquisição de merenda escolar')
+  expect(found.text).toContain('value="merendas"')
+  expect((await person.get('/editais?de=2026-02-31')).text).toContain('Confira: Sessão de.')
+  expect((await person.get('/editais?cursor=x')).status).toBe(400)
+  expect((await person.get('/editais?q=nada+disso')).text).toContain('Nenhum edital encontrado.')
+
+  const id = (list.text.match(/href="\/editais\/([^"]+)"/g) ?? []).map(link => link.slice(15, -1))
+  expect(id).toHaveLength(3)
+  const [hostile] = [entries[2]?.edital.id as string]
+  const notice = await person.get(`/editais/${hostile}`)
+  expect(notice.status).toBe(200)
+  expect(notice.text).toContain('Riscos e alertas (1)')
+  expect(notice.text).toContain('Primeira análise')
+  expect(notice.text).not.toContain('<script>')
+  expect(notice.text).not.toContain('javascript:')
+  expect((await person.get('/editais/none')).status).toBe(404)
+
+  expect((await person.post('/editais/sair', {})).status).toBe(303)
+  expect((await person.get('/editais')).status).toBe(401)
+  await person.post('/editais/entrar', { chave: keys.acme as string })
+  expect((await person.get('/editais')).status).toBe(200)
+  store.revoke((keys.acme as string).slice(0, 12), new Date())
+  const after = await person.get(`/editais/${hostile}`)
+  expect(after.status).toBe(401)
+  expect(after.text).not.toContain('Riscos')
+})
+
+test('all pages of a list lead to each notice once, and a key sees only its company', async () => {
+  const { environment } = await startSynced(notices(1, 70))
+  const { url, keys } = await serveApi(environment)
+  const person = browse(url)
+  await person.post('/editais/entrar', { chave: keys.acme as string })
+  const seen: string[] = []
+  for (let next: string | null = '/editais'; next !== null; ) {
+    const { text } = await person.get(next)
+    seen.push(...[...text.matchAll(/<h2><a href="\/editais\/([^"]+)"/g)].map(([, id]) => id as string))
+    next = /<a href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll('&amp;', '&') ?? null
+  }
+  expect(seen).toHaveLength(70)
+  expect(new Set(seen).size).toBe(70)
+})
+
+test('a person who exceeds the quota of the key is asked to wait, in Portuguese', async () => {
+  const { environment } = await startSynced(notices(1, 2))
+  const { url, keys, lines } = await serveApi(environment, { maxRps: 1 })
+  const person = browse(url)
+  await person.post('/editais/entrar', { chave: keys.acme as string })
+  const answers = [await person.get('/editais'), await person.get('/editais')]
+  const refused = answers.find(({ status }) => status === 429)
+  expect(refused?.text).toContain('Pedidos demais.')
+  expect(refused?.headers.get('content-type')).toContain('text/html')
+  expect(lines.join('')).toContain('"route":"pages"')
+})
