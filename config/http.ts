@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { HTTP_DEFAULTS, type HttpSettings } from '#src/platform/http/settings.ts'
+import { onOff } from './on_off.ts'
 import { type Environment, parseSettings, wholeNumber } from './settings.ts'
 
 const origins = z.string().transform((text, context) => {
@@ -41,6 +42,7 @@ export const serveShape = {
   SERVE_MAX_RPS: wholeNumber(0, 100_000).default(0),
   SERVE_CORS_ORIGINS: origins.default([]),
   SERVE_BUILDERS: wholeNumber(1, 64).default(availableParallelism()),
+  WEBHOOKS_ALLOW_PRIVATE: onOff.default('off'),
 }
 
 const schema = z.object(serveShape)
@@ -52,6 +54,8 @@ export type ServeSettings = HttpSettings & {
   readonly corsOrigins: readonly string[]
   /** Maximum number of processes that prepare snapshots. */
   readonly builders: number
+  /** Whether webhooks may be sent to this machine and private networks. */
+  readonly webhooksToPrivate: boolean
 }
 
 /** Settings of `npm run serve`. Throws FatalError (usage) that names every wrong variable. */
@@ -71,5 +75,6 @@ export function serveSettings(values: z.output<typeof schema>): ServeSettings {
     maxRps: values.SERVE_MAX_RPS || null,
     corsOrigins: values.SERVE_CORS_ORIGINS,
     builders: values.SERVE_BUILDERS,
+    webhooksToPrivate: values.WEBHOOKS_ALLOW_PRIVATE === 'on',
   }
 }

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { REMOTE_RETRY_MS } from './iceberg_catalog.ts'
+import { onOff } from './on_off.ts'
 
 /** Settings of an object store, as written. */
 
@@ -58,7 +59,7 @@ export const s3Shape = {
     .string()
     .regex(/^[a-z0-9-]+$/, 'must be a region such as sa-east-1')
     .default('us-east-1'),
-  S3_PATH_STYLE: z.enum(['on', 'off']).optional(),
+  S3_PATH_STYLE: onOff.optional(),
   S3_ACCESS_KEY_ID_FILE: z.string().optional(),
   S3_SECRET_ACCESS_KEY_FILE: z.string().optional(),
 }

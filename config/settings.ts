@@ -8,6 +8,7 @@ import { LOG_LEVELS } from '#src/platform/log_level.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
 import { type TrinoTarget, trinoShape, trinoTarget } from './metabase_trino.ts'
+import { onOff } from './on_off.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 import { type S3Settings, s3Place, s3Settings } from './s3.ts'
 
@@ -154,7 +155,7 @@ const schema = z.object({
   LOG_URL: s3Place.optional(),
   LAKE_KEEP: duration.prefault('7d'),
   LAKE_PUBLISH_INTERVAL: duration.prefault('0s'),
-  LAKE_MARTS: z.enum(['on', 'off']).default('off'),
+  LAKE_MARTS: onOff.default('off'),
   METABASE_URL: metabaseUrl.optional(),
   METABASE_API_KEY_FILE: z.string().optional(),
   METABASE_DATABASE_ID: wholeNumber(1, 2_147_483_647).optional(),

@@ -1,15 +1,19 @@
+import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { namesOf } from '#config/companies.ts'
 import { type DaemonSettings, readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
+import { endProcess } from '#src/platform/exit.ts'
 import { type Listening, startHttp } from '#src/platform/http/server.ts'
 import { openLog } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import { runService } from '#src/platform/service.ts'
 import { createServeRoutes } from '#src/present/serve/app.ts'
+import { createEntrance } from '#src/present/serve/entrance.ts'
 import { ServedCompanies, type ServedCompaniesOptions } from '#src/present/serve/served_companies.ts'
+import { subscriptionsPath } from '#src/present/serve/webhooks/subscriptions_path.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { createAlerts } from './alerts/alerts.ts'
 import { createHeartbeat } from './alerts/heartbeat.ts'
@@ -44,39 +48,41 @@ const EXIT_WITHIN_MS = 57_000
  */
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
-  const { logLevel, dataDir } = readSettings({ ...environment, COMPANY: undefined })
+  const { logLevel, dataDir, sourceTimezone } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
   logLibraryLines(log)
   const registry = await openCompanyRegistry(environment)
   await runService(
     log,
     'Stopping: no new runs start. Runs under way end early and keep what they have.',
-    stopping => start(openShared(settings, registry, log), { dataDir, stopping }),
+    stopping => start(openShared(settings, registry, log), { dataDir, timeZone: sourceTimezone, stopping }),
   )
 }
 
 /** Starts everything; returns what stops it. */
 async function start(
   shared: Shared,
-  { dataDir, stopping }: { readonly dataDir: string; readonly stopping: AbortSignal },
+  { dataDir, timeZone, stopping }: { dataDir: string; timeZone: string; stopping: AbortSignal },
 ): Promise<() => Promise<void>> {
   const { settings, registry, queues, log } = shared
   const startedAt = new Date()
   const lakeOf = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
   const served = openServed({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
   const adminTokens = openAdminTokens(settings.adminTokens, log)
-  const http = await listen(shared, { served, adminTokens, stopping })
+  const http = await listen(shared, { served, timeZone, adminTokens, stopping })
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
   if (!adminTokens.isOn) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
 
   // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
   startLoops(shared, { workers, adminTokens, startedAt, stopping })
+  const webhooks = followWebhooks(shared, { dataDir, lakeOf, stopping })
   return async () => {
-    setTimeout(() => process.exit(EXIT.failed), EXIT_WITHIN_MS)
+    setTimeout(() => endProcess(EXIT.failed), EXIT_WITHIN_MS)
     // Runs may take a while to end. Until then HTTP answers, and clients send their next request elsewhere.
     http.drain()
-    await workers.stop()
+    served?.stopWaiting()
+    await Promise.all([workers.stop(), webhooks.stop()])
     await http.close()
     await served?.close()
     await queues.close()
@@ -84,6 +90,35 @@ async function start(
 }
 
 const now = () => new Date()
+
+type Hooks = {
+  readonly dataDir: string
+  readonly lakeOf: (company: string) => string
+  readonly stopping: AbortSignal
+}
+
+/** Webhooks are loaded once somebody subscribes: most workers never send one. */
+function followWebhooks(shared: Shared, { dataDir, lakeOf, stopping }: Hooks): { stop(): Promise<void> } {
+  const { settings, registry, queues, log } = shared
+  let started: { stop(): Promise<void> } | null = null
+  const start = async () => {
+    if (started || !existsSync(subscriptionsPath(dataDir))) return
+    const { startWebhooks } = await import('./webhooks/webhooks.ts')
+    if (stopping.aborted) return
+    started = startWebhooks({
+      ...{ queues, dataDir, lakeOf, log, now },
+      allowPrivate: settings.serve.webhooksToPrivate,
+      isOurs: company => registry.companies.has(company),
+    })
+  }
+  const looking = every(REFRESH_MS, start, { signal: stopping, onError: queues.note })
+  return {
+    async stop() {
+      await looking
+      await started?.stop()
+    },
+  }
+}
 
 /** Connects to Redis, and opens what runs, routes and alerts share. */
 function openShared(settings: DaemonSettings, registry: CompanyRegistry, log: Logger): Shared {
@@ -114,11 +149,19 @@ async function listen(
   shared: Shared,
   {
     served,
+    timeZone,
     adminTokens,
     stopping,
-  }: { served: ServedCompanies | null; adminTokens: AdminTokens; stopping: AbortSignal },
+  }: {
+    served: ServedCompanies | null
+    timeZone: string
+    adminTokens: AdminTokens
+    stopping: AbortSignal
+  },
 ): Promise<Listening> {
   const { settings, registry, queues, requests, metrics, log } = shared
+  const { maxRps } = settings.serve
+  const entrance = served && createEntrance({ served, maxRps, metrics: metrics.service, log })
   const routes = createHttp({
     registry,
     queues,
@@ -128,7 +171,8 @@ async function listen(
     requestSync: (company, { full }) => requestSync({ queues, requests }, company, { full, restart: false }),
     status: slug => statusOf(slug, shared, stopping),
     report: slug => reportOf(slug, shared, stopping),
-    api: served && createServeRoutes({ served, settings: settings.serve, metrics: metrics.service, log }),
+    api: served && entrance && createServeRoutes({ served, settings: settings.serve, entrance, log }),
+    pages: served && entrance && { served, entrance, timeZone },
   })
   const onCrowd = (isCrowd: boolean) => (isCrowd ? saveTime() : saveMemory())
   const http = await startHttp(routes, { ...settings.serve, onCrowd })
@@ -195,5 +239,5 @@ try {
 } catch (error) {
   const { message, exitCode } = explain(error)
   process.stderr.write(`${message}\n`)
-  process.exit(exitCode)
+  endProcess(exitCode)
 }

@@ -6,6 +6,7 @@ import { shownPath } from '#src/api/server/shown_path.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { createAllowance, WRONG_CREDENTIALS } from '#src/platform/http/allowance.ts'
 import type { HttpBindings } from '#src/platform/http/outgoing.ts'
+import { isFromElsewhere } from '#src/platform/http/own_pages.ts'
 import type { AdminTokens, Operator } from './admin_tokens.ts'
 
 type AccessOptions = {
@@ -144,14 +145,4 @@ export const fromOurOwnPages: MiddlewareHandler = async (c, next) => {
     })
   }
   await next()
-}
-
-function isFromElsewhere(headers: Headers): boolean {
-  // Set by the browser, and no page can forge it. Browsers send it only over a secure connection.
-  const site = headers.get('sec-fetch-site')
-  if (site !== null) return site !== 'same-origin' && site !== 'none'
-  const origin = headers.get('origin')
-  if (origin === null) return false
-  // Compared without the scheme: a proxy in front of us may speak TLS.
-  return !URL.canParse(origin) || new URL(origin).host !== headers.get('host')
 }

@@ -10,6 +10,7 @@ import { explain, FatalError, messageOf } from '#src/platform/errors.ts'
 import { redisRefusal } from '#src/platform/redis_refusal.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
 import type { createServeRoutes } from '#src/present/serve/app.ts'
+import { type PagesOptions, routePages } from '#src/present/serve/pages/routes.ts'
 import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { isRefusal } from '../redis_problem.ts'
@@ -34,6 +35,8 @@ export type HttpOptions = CompanyRequests &
     readonly metrics: Pick<Metrics, 'render' | 'service'>
     /** The API, served from the latest snapshots. */
     readonly api: ReturnType<typeof createServeRoutes> | null
+    /** For people with an API key; null if no keys can be read. */
+    readonly pages: PagesOptions | null
     readonly adminTokens: AdminTokens
     readonly log: Logger
   }
@@ -76,6 +79,7 @@ export function createHttp(options: HttpOptions): Service {
     app.use(path, access, fromOurOwnPages)
     app.use(path, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
   }
+  if (options.pages) routePages(app, options.pages)
   routeReports(app, { ...options, access, contents: () => contents(adminTokens) })
   routeBoard(app, queues)
   routeCompanies(app, options)
@@ -107,6 +111,7 @@ function contents({ isOn }: AdminTokens) {
       'requests a run; with the body {"full": true}, one that fetches everything again',
     'GET /companies/{company}/status': 'the status of the company',
     'GET /companies/{company}/report': "the company's report, for a browser",
+    'GET /editais': 'pages to browse, search and read notices, for anyone with an API key',
     'GET /api/v1/editais': 'the API, served from the latest snapshot; keys: `npm run keys`',
     token: isOn
       ? 'The report, /queues and /companies need an admin token: as bearer token, or as the password of any user.'

@@ -1,11 +1,14 @@
-import { Command, Option } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import { type Environment, readSettings } from '#config/settings.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
-import { type KeyEntry, KeyStore, noValidKey, stateOf } from '#src/present/serve/keys.ts'
+import { type KeyEntry, stateOf } from '#src/present/serve/key_entry.ts'
+import { KeyStore, noValidKey } from '#src/present/serve/keys.ts'
 import { revokeKey } from '#src/present/serve/revoke.ts'
+import { DEFAULT_SCOPES, SCOPES, type Scope } from '#src/present/serve/scopes.ts'
 import { makeDataDirectory } from '#src/store/company.ts'
 import { parseExpiry, parseOverlap } from './expiry.ts'
 import { knownCompany } from './known_company.ts'
+import { wholeNumber } from './options.ts'
 import { renderTable } from './table.ts'
 
 /** How long to wait for another writer. A revoked key is already refused before this wait. */
@@ -13,7 +16,15 @@ const WAIT_MS = 2000
 
 const EXPIRES = 'a duration (90d), a day (2027-06-30: until it ends in UTC) or an instant'
 
-type Options = { company?: string; description?: string; expires?: string; overlap?: string; json?: true }
+type Options = {
+  company?: string
+  description?: string
+  expires?: string
+  overlap?: string
+  scopes?: readonly Scope[]
+  maxRps?: number
+  json?: true
+}
 
 export function keysCommand(environment: Environment): Command {
   const command = new Command('keys').description(
@@ -25,6 +36,12 @@ export function keysCommand(environment: Environment): Command {
     .option('--company <slug>', 'company that it gives access to (default: COMPANY)')
     .requiredOption('--description <text>', 'system that uses it: create one key for each')
     .option('--expires <when>', `when it expires: ${EXPIRES} (default: never)`)
+    .option(
+      '--scopes <list>',
+      `what it may do: ${SCOPES.join(', ')} (default: ${DEFAULT_SCOPES.join(',')})`,
+      parseScopes,
+    )
+    .option('--max-rps <number>', 'requests per second (default: SERVE_MAX_RPS)', wholeNumber(1))
     .addOption(json())
     .action((options: Options) => create(environment, options))
   command
@@ -62,12 +79,14 @@ async function create(environment: Environment, options: Options): Promise<void>
   if (description === '' || description.length > 200 || /[\p{Cc}]/u.test(description))
     throw new FatalError('--description must be one line of 1 to 200 characters.', EXIT.usage)
   const expiresAt = options.expires === undefined ? null : parseExpiry(options.expires, now)
+  const { scopes = DEFAULT_SCOPES, maxRps = null } = options
   await makeDataDirectory(dataDir)
   const key = withKeys(KeyStore.open(dataDir, WAIT_MS), keys =>
-    keys.create(company, description, now, expiresAt),
+    keys.create(company, description, now, expiresAt, { scopes, maxRps }),
   )
   if (options.json) {
-    const shown = { key, company, description, expiresAt: expiresAt?.toISOString() ?? null }
+    const expires = expiresAt?.toISOString() ?? null
+    const shown = { key, company, description, expiresAt: expires, scopes, maxRps }
     process.stdout.write(`${JSON.stringify(shown)}\n`)
     return
   }
@@ -95,13 +114,17 @@ async function list(environment: Environment, { company, json }: Options): Promi
 }
 
 function table(entries: readonly KeyEntry[], now: Date): string {
-  const columns = ['prefix', 'company', 'description', 'created', 'last used', 'expires', 'state']
+  // Most keys have the usual rights, and the table is wide enough.
+  const areUsual = entries.every(entry => rightsInWords(entry) === DEFAULT_SCOPES.join(','))
+  const rights = areUsual ? [] : ['rights']
+  const columns = ['prefix', 'company', 'description', ...rights, 'created', 'last used', 'expires', 'state']
   return renderTable(
     columns,
     entries.map(entry => ({
       prefix: entry.prefix,
       company: entry.company,
       description: entry.description,
+      rights: rightsInWords(entry),
       created: shown(entry.createdAt),
       'last used': shown(entry.lastUsedAt),
       expires: shown(entry.expiresAt),
@@ -113,6 +136,10 @@ function table(entries: readonly KeyEntry[], now: Date): string {
 /** To the second: milliseconds make the table wider than a terminal. */
 function shown(time: string | null): string {
   return time === null ? '' : time.replace(/\.\d+Z$/, 'Z')
+}
+
+function rightsInWords({ scopes, maxRps }: KeyEntry): string {
+  return scopes.join(',') + (maxRps === null ? '' : `, ${maxRps}/s`)
 }
 
 function stateInWords(entry: KeyEntry, now: Date): string {
@@ -164,6 +191,14 @@ function revoke(environment: Environment, given: string): void {
   process.stdout.write(
     `${about} is refused from now on, but the key file cannot be changed (${problem}). The revocation is kept in api_keys.revoked, until a server or command can write it to the key file.${unknown}\n`,
   )
+}
+
+function parseScopes(text: string): readonly Scope[] {
+  const names = text.split(',').map(name => name.trim())
+  const unknown = names.find(name => !(SCOPES as readonly string[]).includes(name))
+  if (unknown !== undefined)
+    throw new InvalidArgumentError(`There is no scope "${unknown}". Choose from ${SCOPES.join(', ')}.`)
+  return SCOPES.filter(scope => names.includes(scope))
 }
 
 /** Accepts a whole key as well, so that messages repeat only its prefix. */

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
 import { EXIT, explain, systemCode } from '#src/platform/errors.ts'
+import { endProcess } from '#src/platform/exit.ts'
 import { asTyped, IS_EDITAIS } from './own_command.ts'
 import type { Enqueue } from './sync.ts'
 
@@ -29,7 +30,9 @@ const COMMANDS: Readonly<Record<string, Open>> = {
   lake: async environment => (await import('./lake.ts')).lakeCommand(environment),
   doctor: async environment => (await import('./doctor.ts')).doctorCommand(environment),
   serve: async environment => (await import('./serve.ts')).serveCommand(environment),
+  mcp: async environment => (await import('./mcp.ts')).mcpCommand(environment),
   keys: async environment => (await import('./keys.ts')).keysCommand(environment),
+  webhooks: async environment => (await import('./webhooks.ts')).webhooksCommand(environment),
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
   demo: async environment => (await import('./demo.ts')).demoCommand(environment),
 }
@@ -70,7 +73,7 @@ export async function runProgram(connections: Connections): Promise<void> {
   // A reader that closes the pipe early, such as `head`, is not an error.
   process.stdout.on('error', error => {
     if (systemCode(error) !== 'EPIPE') throw error
-    process.exit()
+    endProcess(EXIT.ok)
   })
 
   try {
@@ -84,7 +87,7 @@ export async function runProgram(connections: Connections): Promise<void> {
       const { message, exitCode } = explain(error)
       process.stderr.write(`${asTyped(message)}\n`)
       // An interrupted command ends at once: it does not wait for a library's timers.
-      if (exitCode === EXIT.interrupted) process.exit(exitCode)
+      if (exitCode === EXIT.interrupted) endProcess(exitCode)
       process.exitCode = exitCode
     }
   }

@@ -3,6 +3,7 @@ import { publishBehind } from '#src/operate/publish_remote.ts'
 import type { RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
+import { endProcess } from '#src/platform/exit.ts'
 
 /**
  * Brings the latest snapshot to the object store, once a command has printed its result. Never throws, and does not
@@ -12,7 +13,7 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
   const { settings, signal } = context
   if (settings.remoteLake === null) return
   // The next publish finishes whatever is interrupted.
-  const leave = () => process.exit(EXIT.interrupted)
+  const leave = () => endProcess(EXIT.interrupted)
   if (signal.aborted) return
   signal.addEventListener('abort', leave)
   const note = (text: string) =>

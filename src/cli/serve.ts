@@ -11,6 +11,8 @@ import { openLog } from '#src/platform/log.ts'
 import { runService } from '#src/platform/service.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
 import { createServeRoutes } from '#src/present/serve/app.ts'
+import { createEntrance } from '#src/present/serve/entrance.ts'
+import { PAGES_PATH, routePages } from '#src/present/serve/pages/routes.ts'
 import { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import { companyPaths, makeDataDirectory } from '#src/store/company.ts'
 
@@ -27,7 +29,7 @@ export function serveCommand(environment: Environment): Command {
 
 async function serve(environment: Environment): Promise<void> {
   const settings = readServeSettings(environment)
-  const { dataDir, logLevel } = readSettings({ ...environment, COMPANY: undefined })
+  const { dataDir, logLevel, sourceTimezone } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, {})
   await runService(log, 'Stopping, after answering the requests in flight.', async () => {
     const { environments, places } = await readCompanies(environment)
@@ -45,8 +47,10 @@ async function serve(environment: Environment): Promise<void> {
     const registry = new Registry()
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
     const metrics = createServiceMetrics(registry)
-    const api = createServeRoutes({ served, settings, metrics, log })
-    const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS })
+    const entrance = createEntrance({ served, maxRps: settings.maxRps, metrics, log })
+    const api = createServeRoutes({ served, settings, entrance, log })
+    const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS, home: PAGES_PATH })
+    routePages(service.pages, { served, entrance, timeZone: sourceTimezone })
     const render = shared(() => registry.metrics())
     service.pages.get('/metrics', async context =>
       context.body(await render(), 200, { 'content-type': registry.contentType }),
@@ -59,6 +63,7 @@ async function serve(environment: Environment): Promise<void> {
     const { companies } = served
     log.info(`Listening on ${http.url}; ${companies.length === 0 ? NO_KEYS : companies.join(', ')}.`)
     return async () => {
+      served.stopWaiting()
       await http.close()
       await served.close()
     }
@@ -66,11 +71,16 @@ async function serve(environment: Environment): Promise<void> {
 }
 
 const CONTENTS = {
+  'GET /editais': 'pages to browse, search and read notices, for anyone with an API key',
   'GET /api/v1/editais': 'notices, page by page; needs an API key (npm run keys)',
   'GET /api/v1/editais/{id}': 'one notice',
   'GET /api/v1/editais/{id}/analysis': 'its analysis',
   'GET /openapi.json': 'this API in OpenAPI 3.1',
   'GET /docs': 'the same, to read in a browser',
+  'GET /api/v1/mirror': "what a key may do; the mirror's own API begins with this path",
+  'GET /api/v1/mirror/changes': 'what changed since a cursor, in the order of the log',
+  'POST /api/v1/mirror/mcp': 'the Model Context Protocol, for AI agents',
+  'GET /api/v1/mirror/openapi.json': "the mirror's own API in OpenAPI 3.1",
   'GET /healthz': 'whether this process is alive',
   'GET /metrics': 'metrics for Prometheus',
 }

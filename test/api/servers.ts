@@ -14,6 +14,12 @@ const [OWN_IDS, FOREIGN_IDS] = [12, 4]
 export type Served = {
   readonly name: string
   readonly url: string
+  /** The path of its description. */
+  readonly description: string
+  /** Checks that do not apply to it. */
+  readonly without: readonly string[]
+  /** Paths that are tested elsewhere. */
+  readonly withoutPaths: readonly string[]
   readonly key: string
   readonly ids: readonly string[]
 }
@@ -44,19 +50,12 @@ export class Servers {
       .find(one => one !== key)
     if (!foreignKey) throw new Error(`The sandbox has only one company: ${output()}`)
     const ids = [...(await idsOf(url, key, OWN_IDS)), ...(await idsOf(url, foreignKey, FOREIGN_IDS))]
-    return { name: 'sandbox', url, key, ids }
+    return { name: 'sandbox', url, description: '/openapi.json', without: [], withoutPaths: [], key, ids }
   }
 
   /** Syncs once, creates a key and serves. */
   async startMirror(sandbox: Served): Promise<Served> {
-    const environment = {
-      API_BASE_URL: sandbox.url,
-      API_KEY: sandbox.key,
-      COMPANY: 'mirrored',
-      DATA_DIR: join(this.#directory, 'data'),
-      HTTP_PORT: '0',
-      LOG_LEVEL: 'info',
-    }
+    const environment = this.#mirrored(sandbox)
     await this.run(['sync', '--full'], environment)
     const key = (await this.run(['keys', 'create', '--description', 'test:api'], environment)).trim()
     const { output, child } = this.#start(['serve'], environment)
@@ -68,6 +67,22 @@ export class Servers {
     }
     const url = await until(ready, { child, output, what: 'The mirror did not answer' })
     return { ...sandbox, name: 'mirror', url, key }
+  }
+
+  /** Runs a command on the data of the mirror. */
+  async runBehindMirror(args: readonly string[], sandbox: Served): Promise<void> {
+    await this.run(args, this.#mirrored(sandbox))
+  }
+
+  #mirrored({ url, key }: Served) {
+    return {
+      API_BASE_URL: url,
+      API_KEY: key,
+      COMPANY: 'mirrored',
+      DATA_DIR: join(this.#directory, 'data'),
+      HTTP_PORT: '0',
+      LOG_LEVEL: 'info',
+    }
   }
 
   async stop(): Promise<void> {

@@ -6,6 +6,7 @@ import { wholeNumber } from '#src/cli/options.ts'
 import { EXIT, messageOf } from '#src/platform/errors.ts'
 import { Servers } from '#test/api/servers.ts'
 import { testDuckDbFiles } from './duckdb_files.ts'
+import { testFeed } from './feed/test_feed.ts'
 import { testKubernetes } from './kubernetes/test_kubernetes.ts'
 import { testLake } from './lake/test_lake.ts'
 import type { Result } from './result.ts'
@@ -49,7 +50,8 @@ async function end(): Promise<void> {
 
 async function testAll(): Promise<boolean> {
   const counts = { passed: 0, failed: 0 }
-  for (const test of [testDuckDbFiles, ...(options.heavy ? [testTraces, testKubernetes] : []), testLake])
+  const heavy = options.heavy ? [testTraces, testKubernetes] : []
+  for (const test of [testDuckDbFiles, testFeed, ...heavy, testLake])
     for await (const result of test(servers, directory, options)) {
       show(result)
       counts[result.wrong.length === 0 ? 'passed' : 'failed'] += 1

@@ -194,7 +194,7 @@ describe('A wrong import is named with its reason', () => {
     ],
     [
       'src/present/serve/app.ts',
-      '#src/present/report/html.ts',
+      '#src/present/report/page.ts',
       'each presents the data by itself, and could be taken away alone',
     ],
   ])('%s', (file, name, reason) => {

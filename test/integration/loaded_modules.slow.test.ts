@@ -22,6 +22,20 @@ async function packagesOf(args: readonly string[], environment: Readonly<Record<
   return new Set(urls.flatMap(url => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(url)?.[1] ?? []))
 }
 
+test('the library of MCP is loaded only by its command', async () => {
+  const { environment } = await startCompany(notices(1, 3))
+  const library = '@modelcontextprotocol/server'
+  for (const args of [
+    ['sync', '--full'],
+    ['query', 'SELECT 1'],
+    ['keys', 'list'],
+    ['serve', '--help'],
+  ])
+    expect([args[0], (await packagesOf(args, environment)).has(library)]).toEqual([args[0], false])
+  // It ends with its input, which is empty.
+  expect((await packagesOf(['mcp'], environment)).has(library)).toBe(true)
+})
+
 test('the client of the object store is loaded only if there is one', async () => {
   const { environment } = await startCompany(notices(1, 3))
   const clients = ['@aws-sdk/client-s3', 'avsc']

@@ -77,6 +77,7 @@ export async function serveWorker(options: Options = {}): Promise<Worker> {
       status: async company => JSON.stringify({ company }),
       report: async company => `<h1>${company}</h1>`,
       api: null,
+      pages: null,
       ...options,
     }),
     { host: '127.0.0.1', port: 0 },

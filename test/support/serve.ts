@@ -7,7 +7,9 @@ import { startHttp } from '#src/platform/http/server.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
 import { createServeRoutes, type ServeRoutesOptions } from '#src/present/serve/app.ts'
+import { createEntrance } from '#src/present/serve/entrance.ts'
 import { KeyStore } from '#src/present/serve/keys.ts'
+import { routePages } from '#src/present/serve/pages/routes.ts'
 import { ServedCompanies } from '#src/present/serve/served_companies.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { until } from './daemon.ts'
@@ -69,13 +71,16 @@ export async function serveApi(environment: Environment, options: Options = {}):
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
   const served = new ServedCompanies({ dataDir, builders: 2, lakeOf, log, now })
   const metrics = createServiceMetrics(new Registry())
-  const parts = { served, settings: { maxRps, corsOrigins }, metrics, log }
+  const entrance = createEntrance({ served, maxRps, metrics, log })
+  const parts = { served, settings: { corsOrigins }, entrance, log }
   const api = createServeRoutes(parts)
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
+  routePages(app.pages, { served, entrance, timeZone: 'America/Sao_Paulo' })
   const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0 })
   const agent = new Agent({ keepAlive: true })
   let ended: Promise<void> | null = null
   const end = async () => {
+    served.stopWaiting()
     agent.destroy()
     await close()
     await served.close()

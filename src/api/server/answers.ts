@@ -11,6 +11,7 @@ const ERRORS: Readonly<Record<number, string>> = {
   404: 'not_found',
   405: 'method_not_allowed',
   409: 'conflict',
+  410: 'gone',
   413: 'too_large',
   414: 'url_too_long',
   415: 'unsupported_media_type',

@@ -22,13 +22,15 @@ export type ServiceOptions = {
   readonly log: Pick<Logger, 'error'> | null
   /** What `GET /` answers; null if another route does. */
   readonly contents: object | null
+  /** Where `GET /` leads browsers, instead. */
+  readonly home?: string
 }
 
 /**
  * The app shared by sandbox, `npm run serve` and daemon: the API below `/api/`, its description, and the same
  * answers to any other request. Outside the API a trailing slash is ignored.
  */
-export function createService({ api, extras, log, contents }: ServiceOptions): Service {
+export function createService({ api, extras, log, contents, home }: ServiceOptions): Service {
   const pages = createRoutes({ forgivesSlash: true })
   pages.use(methodNotAllowed({ app: pages, onMethodNotAllowed: sendWrongMethod }))
   pages.notFound(sendNoSuchRoute)
@@ -38,7 +40,12 @@ export function createService({ api, extras, log, contents }: ServiceOptions): S
     log?.error({ method: context.req.method, path: shownPath(context.req.path) }, explain(error).message)
     return sendFault(context)
   })
-  if (contents) pages.get('/', context => context.json(contents))
+  if (contents)
+    pages.get('/', context => {
+      context.header('Vary', 'Accept')
+      const isBrowser = (context.req.header('accept') ?? '').includes('text/html')
+      return home !== undefined && isBrowser ? context.redirect(home, 303) : context.json(contents)
+    })
   pages.get('/healthz', context => context.json({ alive: true }))
   if (api) {
     api.notFound(sendNoSuchRoute)

@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { ConnectionFigures } from '#src/platform/http/server.ts'
 import { droppedLines } from '#src/platform/log.ts'
-import type { RouteKind } from './route_of.ts'
 
 const OWN = 'Of this worker, since it started: sum over the workers.'
 const NOW = 'Of this worker, now: sum over the workers.'
@@ -10,7 +9,8 @@ const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 /** One answer of the API, or a request whose client did not wait for it. */
 export type Answered = {
-  readonly route: RouteKind
+  /** `RouteKind`, or the name of a route of the mirror's own API. */
+  readonly route: string
   /** Null if the client disconnected first. */
   readonly status: number | null
   /** Empty if no key identified the company. */

@@ -1,8 +1,7 @@
 import type { Context, Hono } from 'hono'
 import { LIST_LIMIT, STATUSES } from '#schema/notice.ts'
-import type { HttpBindings } from '#src/platform/http/outgoing.ts'
 import { sendRefusal } from './answers.ts'
-import { presentedKey } from './presented_key.ts'
+import { type KeyCheck, requireKey } from './require_key.ts'
 import { createRoutes } from './router.ts'
 import { sendJson } from './send_json.ts'
 import { Json, type NoticeFilter, type NoticeSource } from './source.ts'
@@ -11,11 +10,7 @@ export const LIST_PATH = '/api/v1/editais'
 
 type ServiceEnv<S extends NoticeSource = NoticeSource> = { Variables: { source: S } }
 
-type ApiOptions<S extends NoticeSource, E extends ServiceEnv<S>> = {
-  /** Null for an unknown key. */
-  readonly companyOfKey: (key: string, context: Context<E>) => S | null
-  /** Called before an unknown key is refused. */
-  readonly onWrongKey?: (context: Context<E>) => Promise<void>
+type ApiOptions<S extends NoticeSource, E extends ServiceEnv<S>> = KeyCheck<S, E> & {
   /** Answers when it is this source's turn; null if the client is gone by then. */
   readonly inTurn?: (
     source: S,
@@ -23,9 +18,6 @@ type ApiOptions<S extends NoticeSource, E extends ServiceEnv<S>> = {
     answer: () => Promise<Response>,
   ) => Promise<Response | null>
 }
-
-/** Far longer than any filter or id in the contract. */
-const MAX_TARGET_LENGTH = 4096
 
 /**
  * The API of the contract over any source of notices. Where the contract is silent:
@@ -38,26 +30,12 @@ const MAX_TARGET_LENGTH = 4096
  * - unknown routes get 404, other methods 405 and failures 500, all with an `error` in JSON (docs/contract.md#errors).
  */
 export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> = ServiceEnv<S>>({
-  companyOfKey,
-  onWrongKey,
   inTurn,
+  ...check
 }: ApiOptions<S, E>): Hono<E> {
   const api: Hono<E> = createRoutes()
 
-  api.use(`${LIST_PATH}/*`, async (context, next) => {
-    if (targetLength(context) > MAX_TARGET_LENGTH) return context.json({ error: 'url_too_long' }, 414)
-    const key = presentedKey({
-      authorization: context.req.header('authorization'),
-      xApiKey: context.req.header('x-api-key'),
-    })
-    const source = key === null ? null : companyOfKey(key, context)
-    if (!source) {
-      if (key !== null) await onWrongKey?.(context)
-      return context.json({ error: 'unauthorized' }, 401, { 'www-authenticate': 'Bearer' })
-    }
-    context.set('source', source)
-    return next()
-  })
+  api.use(`${LIST_PATH}/*`, requireKey(check))
 
   /** Wraps a handler so that it runs when it is its source's turn. */
   const answering = (answer: (context: Context<E>) => Promise<Response>) => async (context: Context<E>) => {
@@ -101,11 +79,6 @@ export function createApiRoutes<S extends NoticeSource, E extends ServiceEnv<S> 
 
 function idOf({ req }: Context): string {
   return req.param('id') ?? ''
-}
-
-/** Length of path and query, without the host. */
-function targetLength({ env, req }: Context): number {
-  return (env as Partial<HttpBindings> | undefined)?.incoming?.url?.length ?? req.url.length
 }
 
 /** The requested filter, or the first unknown status. */

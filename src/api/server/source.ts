@@ -21,19 +21,24 @@ export class Json {
   }
 }
 
-/** No answer now, but soon: the data is not available yet (503), or there are too many requests (429). */
+type RefusalStatus = 400 | 403 | 404 | 410 | 429 | 503
+
+/**
+ * Why a request is not answered: the data is not available yet (503), there are too many requests (429), or, below
+ * `/api/v1/mirror`, what it asks for is wrong (400), not allowed (403), unknown (404) or no longer there (410).
+ */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
-  readonly status: 429 | 503
+  readonly status: RefusalStatus
   /** Null if unknown. */
   readonly retryAfterSeconds: number | null
   /** The `error` code of the answer; null for the default code of the status. */
   readonly code: string | null
 
   constructor(
-    status: 429 | 503,
+    status: RefusalStatus,
     message: string,
-    retryAfterSeconds: number | null,
+    retryAfterSeconds: number | null = null,
     code: string | null = null,
   ) {
     super(message)

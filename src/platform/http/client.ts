@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 // Only this: the whole library takes twice as long to load, and each run loads it.
 import Pool from 'undici/lib/dispatcher/pool.js'
@@ -24,6 +25,8 @@ export type HttpClientOptions = {
   readonly isStatusEnough?: true
   /** Aborted to give up all requests. */
   readonly signal?: AbortSignal
+  /** Resolves the host's name; by default, as the system does. */
+  readonly lookup?: LookupFunction
 }
 
 export type HttpRequest = {
@@ -65,7 +68,7 @@ export function openHttpClient(options: HttpClientOptions): HttpClient {
     pipelining: 1,
     headersTimeout: silenceMs,
     bodyTimeout: silenceMs,
-    connect: { timeout: silenceMs },
+    connect: { timeout: silenceMs, ...(options.lookup ? { lookup: options.lookup } : {}) },
   })
   return {
     send: request => send(pool, request, options),

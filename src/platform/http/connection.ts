@@ -52,6 +52,8 @@ export class Connection {
   /** Bytes of the answer still unread when it was written. */
   unreadBytes = 0
   unreadSinceMs = 0
+  /** The answer to its request while it is being made; a stream is sent meanwhile. */
+  answering: Answer | null = null
   /** The answer that is unread. */
   unread: Answer | null = null
   readonly unreadPlace = new Place<Connection>(this)
@@ -88,6 +90,12 @@ export class Connection {
   /** Whether nothing of its answer was read for `STALLED_MS`. */
   hasStalled(now: number): boolean {
     return now - Math.max(this.unreadSinceMs, this.unread?.lastPieceMs ?? 0) > STALLED_MS
+  }
+
+  /** Whether its answer is a stream of which its client has not taken the last piece within this time. */
+  isStuck(now: number, withinMs: number): boolean {
+    const { answering } = this
+    return answering !== null && answering.writableLength > 0 && now - answering.lastPieceMs > withinMs
   }
 
   isIn(group: Group): boolean {

@@ -172,7 +172,9 @@ export class Connections {
     const { outgoing, answer } = connection.request as Request
     connection.request = null
     connection.enter('busy')
+    connection.answering = outgoing
     await answer()
+    connection.answering = null
     const bytes = outgoing.unreadBytes
     if (bytes === 0 || outgoing.closed || connection.socket.destroyed) return
     connection.unread = outgoing
@@ -233,6 +235,8 @@ export class Connections {
       const allowedMs = this.#limits.answerWithinMs * (1 + connection.unreadBytes / BYTES_IN_TIME)
       if (now - connection.unreadSinceMs > allowedMs) this.#cut(connection)
     }
+    for (const connection of this.#all.busy)
+      if (connection.isStuck(now, this.#limits.answerWithinMs)) this.#cut(connection)
     for (const connection of this.#all.silent) {
       if (now - connection.phaseSinceMs <= this.#limits.requestWithinMs) break
       this.#cut(connection)

@@ -46,6 +46,7 @@ function meanings(limit: string): Readonly<Record<string, Meaning>> {
     EAI_AGAIN: ['unreached', 'the host name lookup failed'],
     EHOSTUNREACH: ['unreached', 'the host is unreachable'],
     EHOSTDOWN: ['unreached', 'the host is down'],
+    EPRIVATE: ['unreached', 'its address is private'],
     ENETUNREACH: ['unreached', 'the network is unreachable'],
     UND_ERR_CONNECT_TIMEOUT: ['unreached', `no connection within ${limit}`],
     UND_ERR_HEADERS_TIMEOUT: ['late', `no answer within ${limit}`],

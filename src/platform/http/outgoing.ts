@@ -40,6 +40,16 @@ const isNever = () => false
 /** Large bodies are written in pieces: the kernel takes megabytes at once, and all clients wait for the copy. */
 const PIECE_BYTES = 256 * 1024
 
+const afterWriting = new WeakMap<Uint8Array, () => void>()
+
+/**
+ * Calls back when the system has taken a piece of a streamed answer, so that its memory can be used again. Never if the
+ * connection is lost before the piece is written.
+ */
+export function whenWritten(piece: Uint8Array, callback: () => void): void {
+  afterWriting.set(piece, callback)
+}
+
 /** Adds its exchange's headers and the security headers, and closes the connection if it is the last answer on it. */
 export class Outgoing extends ServerResponse {
   exchange: Exchange | null = null
@@ -60,6 +70,13 @@ export class Outgoing extends ServerResponse {
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: Node's own has three forms
+  override write(...given: any[]): boolean {
+    this.lastPieceMs = performance.now()
+    const callback = afterWriting.get(given[0])
+    return callback ? super.write(given[0], () => callback()) : super.write(...(given as [unknown]))
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: Node's own has three forms
   override end(...given: any[]): this {
     const [body] = given
     // Already ending.
@@ -77,12 +94,12 @@ export class Outgoing extends ServerResponse {
 
   #writeOn(): void {
     while (this.#remaining && !this.destroyed) {
-      this.lastPieceMs = performance.now()
       const piece = this.#remaining.subarray(0, PIECE_BYTES)
       const rest = this.#remaining.subarray(PIECE_BYTES)
       this.#remaining = rest.length > 0 ? rest : null
+      this.lastPieceMs = performance.now()
       if (!this.#remaining) super.end(piece, this.#onEnd)
-      else if (!this.write(piece)) return
+      else if (!super.write(piece)) return
     }
   }
 

@@ -1,23 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Hono } from 'hono'
+import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { cors } from 'hono/cors'
 import type { Logger } from 'pino'
 import type { ServeSettings } from '#config/http.ts'
-import type { ServiceMetrics } from '#src/api/server/metrics.ts'
-import { routeOf } from '#src/api/server/route_of.ts'
+import { sendFault, sendRefusal } from '#src/api/server/answers.ts'
+import { type KeyCheck, requireKey } from '#src/api/server/require_key.ts'
 import { createRoutes } from '#src/api/server/router.ts'
 import { createApiRoutes, LIST_PATH } from '#src/api/server/routes.ts'
-import { shownPath } from '#src/api/server/shown_path.ts'
 import { type NoticeFilter, type NoticeSource, Refusal } from '#src/api/server/source.ts'
-import { createTurns } from '#src/api/server/turns.ts'
 import { explain } from '#src/platform/errors.ts'
-import { createAllowance, WRONG_CREDENTIALS } from '#src/platform/http/allowance.ts'
-import type { Exchange, HttpBindings } from '#src/platform/http/outgoing.ts'
-import { Pace } from '#src/platform/http/pace.ts'
-import { requestPath } from '#src/platform/http/request_target.ts'
-import { withFlatLines } from '#src/platform/log.ts'
-import { createQuotas } from './quotas.ts'
+import type { HttpBindings } from '#src/platform/http/outgoing.ts'
+import type { Entrance } from './entrance.ts'
+import type { Holder } from './key_entry.ts'
+import { mirrorRoutes } from './mirror/all.ts'
+import { MIRROR_PATH, type MirrorSource } from './mirror/route.ts'
+import { createMirrorDescription, createMirrorRoutes } from './mirror/routes.ts'
+import type { Quota } from './quotas.ts'
 import type { ServedCompanies } from './served_companies.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
@@ -25,40 +23,28 @@ import type { ServedSnapshot } from './snapshot.ts'
 const REQUEST_ID = /^[\w.:-]{1,64}$/
 /** Answers are the company's own, and comparing the tag shows whether they are still current. */
 const HEADERS = { 'cache-control': 'private, no-cache', vary: 'Authorization, X-API-Key, Accept-Encoding' }
-/** Documents read and compressed at the same time: each may have tens of megabytes, and threads are few. */
-const WORKED_ON_AT_ONCE = 16
-/** Time in each turn of the event loop during which new documents may begin. */
-const BEGIN_WITHIN_MS = 2
-/** How long the refusal of a wrong key is delayed, after the first ones from its address. */
-const WRONG_KEY_DELAY_MS = 1000
-/** If this many are already delayed, further ones are refused at once with 429. */
-const MAX_DELAYED = 100
-
 export type ServeRoutesOptions = {
   readonly served: ServedCompanies
-  readonly settings: Pick<ServeSettings, 'maxRps' | 'corsOrigins'>
-  readonly metrics: Pick<ServiceMetrics, 'answered' | 'refused'>
+  readonly settings: Pick<ServeSettings, 'corsOrigins'>
+  readonly entrance: Entrance
   readonly log: Logger
 }
 
 type ServeEnv = {
   Bindings: Partial<HttpBindings>
-  Variables: { source: ServeRequest; requestId: string }
+  Variables: { source: ServeRequest; quota: Quota | null; requestId: string }
 }
 
 /**
  * Serves the API of the contract from the latest snapshots, with the usual HTTP features around it. Each request is
  * answered from one snapshot, so its answer is consistent.
  */
-export function createServeRoutes({ served, settings, metrics, log }: ServeRoutesOptions): Hono<ServeEnv> {
+export function createServeRoutes({ served, settings, entrance, log }: ServeRoutesOptions): Hono<ServeEnv> {
   const api: Hono<ServeEnv> = createRoutes()
-  const admit = createQuotas(settings.maxRps)
-  const inTurn = createTurns(WORKED_ON_AT_ONCE, new Pace(BEGIN_WITHIN_MS))
-  const slowDown = createSlowDown()
-  const noteAnswer = createNotes({ metrics, log })
-  const path = `${LIST_PATH}/*`
+  const mirror = mirrorRoutes({ lakeOf: company => served.lakeOf(company), log })
+  const paths = [`${LIST_PATH}/*`, `${MIRROR_PATH}/*`]
 
-  api.use(path, async (context, next) => {
+  const begin: MiddlewareHandler<ServeEnv> = async (context, next) => {
     const given = context.req.header('x-request-id')
     const id = given !== undefined && REQUEST_ID.test(given) ? given : randomUUID()
     context.set('requestId', id)
@@ -67,7 +53,7 @@ export function createServeRoutes({ served, settings, metrics, log }: ServeRoute
       Object.assign(exchange.headers, HEADERS)
       exchange.headers['x-request-id'] = id
       exchange.notes.request_id = id
-      exchange.onEnd = noteAnswer
+      exchange.onEnd = entrance.noteAnswer
     }
     await next()
     // An answer's own headers override those of its exchange: without this, only the Vary that CORS set would remain.
@@ -75,111 +61,98 @@ export function createServeRoutes({ served, settings, metrics, log }: ServeRoute
     if (vary) context.header('Vary', `${HEADERS.vary}, ${vary}`)
     if (context.error && !(context.error instanceof Refusal))
       log.error({ request_id: id }, explain(context.error).message)
-  })
+  }
+  for (const path of paths) api.use(path, begin)
   if (settings.corsOrigins.length > 0) {
     const origin = settings.corsOrigins.includes('*') ? '*' : [...settings.corsOrigins]
     const exposeHeaders = ['ETag', 'X-Data-As-Of', 'X-Request-Id', 'Retry-After']
-    api.use(path, cors({ origin, allowMethods: ['GET', 'HEAD'], exposeHeaders, maxAge: 600 }))
+    const allow = cors({ origin, allowMethods: ['GET', 'HEAD'], exposeHeaders, maxAge: 600 })
+    for (const path of paths) api.use(path, allow)
   }
-  api.route(
-    '/',
-    createApiRoutes<ServeRequest, ServeEnv>({
-      companyOfKey(key, context) {
-        const holder = served.whose(key)
-        if (!holder) return null
-        // Before any refusal, so that the log shows whose request was refused.
-        const source = new ServeRequest(holder, served, context.env.outgoing?.exchange?.headers ?? {})
-        context.set('source', source)
-        const { notes } = context.env.outgoing?.exchange ?? {}
-        if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
-        admit(holder.prefix)
-        return source
-      },
-      async onWrongKey(context) {
-        metrics.refused('key')
-        await slowDown(context.env.outgoing?.exchange?.address ?? '')
-      },
-      // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
-      inTurn: (source, context, answer) =>
-        inTurn(source.prefix, () => !context.env.outgoing?.destroyed, answer),
-    }),
-  )
+  const check: KeyCheck<ServeRequest, ServeEnv> = {
+    companyOfKey(key, context) {
+      const holder = entrance.whose(key)
+      if (!holder) return null
+      // Before any refusal, so that the log shows whose request was refused.
+      const isStillValid = () => entrance.whose(key) !== null
+      const headers = context.env.outgoing?.exchange?.headers ?? {}
+      const source = new ServeRequest(holder, served, { headers, isStillValid })
+      context.set('source', source)
+      const { notes } = context.env.outgoing?.exchange ?? {}
+      if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
+      context.set('quota', entrance.admit(holder))
+      return source
+    },
+    async onWrongKey(context) {
+      await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
+    },
+  }
+  // Turns are per key: a key with a thousand requests for analyses does not delay a key with one.
+  const whenItIsTheirTurn = <T>(holder: Pick<Holder, 'prefix'>, context: Context, work: () => Promise<T>) =>
+    entrance.inTurn(holder, () => !context.env.outgoing?.destroyed, work)
+  api.route('/', createApiRoutes<ServeRequest, ServeEnv>({ ...check, inTurn: whenItIsTheirTurn }))
+  api.route('/', createMirrorDescription(mirror))
+  api.use(`${MIRROR_PATH}/*`, requireKey(check))
+  api.route('/', createMirrorRoutes(mirror, whenItIsTheirTurn))
+  api.onError((error, context) => sendRefusal(context, error) ?? sendFault(context))
   return api
 }
 
-/** Keys are too random to guess, so a valid key is never delayed because of wrong ones from its address. */
-function createSlowDown(): (address: string) => Promise<void> {
-  const wrongKeys = createAllowance(WRONG_CREDENTIALS)
-  let delayed = 0
-  return async address => {
-    const isGuessing = wrongKeys.waitSeconds(address) > 0
-    wrongKeys.spend(address)
-    if (!isGuessing) return
-    if (delayed >= MAX_DELAYED) throw new Refusal(429, 'Too many wrong API keys from this address.', 60)
-    delayed += 1
-    await sleep(WRONG_KEY_DELAY_MS)
-    delayed -= 1
-  }
-}
-
 /** One request of a company, answered from one snapshot, with the snapshot's time in a header. */
-class ServeRequest implements NoticeSource {
+class ServeRequest implements NoticeSource, MirrorSource {
   readonly company: string
   readonly prefix: string
+  readonly scopes: Holder['scopes']
+  readonly maxRps: number | null
+  readonly isStillValid: () => boolean
   readonly #served: ServedCompanies
   readonly #headers: Record<string, string>
 
   constructor(
-    { company, prefix }: { company: string; prefix: string },
+    { company, prefix, scopes, maxRps }: Holder,
     served: ServedCompanies,
-    headers: Record<string, string>,
+    about: { headers: Record<string, string>; isStillValid: () => boolean },
   ) {
     this.company = company
     this.prefix = prefix
+    this.scopes = scopes
+    this.maxRps = maxRps
     this.#served = served
-    this.#headers = headers
+    this.#headers = about.headers
+    this.isStillValid = about.isStillValid
   }
 
   async list(filter: NoticeFilter) {
-    return await this.#snapshot().list(filter)
+    return await this.snapshot().list(filter)
   }
 
   async get(id: string) {
-    return await this.#snapshot().get(id)
+    return await this.snapshot().get(id)
   }
 
   async analysis(id: string) {
-    return await this.#snapshot().analysis(id)
+    return await this.snapshot().analysis(id)
   }
 
-  #snapshot(): ServedSnapshot {
-    const snapshot = this.#served.snapshotOf(this.company)
+  get waiting() {
+    return this.#served.waiting
+  }
+
+  feed() {
+    return this.#served.feedOf(this.company)
+  }
+
+  snapshot(): ServedSnapshot {
+    return this.#announced(this.#served.snapshotOf(this.company))
+  }
+
+  findSnapshot(isWanted: (snapshot: ServedSnapshot) => boolean): ServedSnapshot | null {
+    const found = this.#served.readableOf(this.company).find(isWanted)
+    return found ? this.#announced(found) : null
+  }
+
+  #announced(snapshot: ServedSnapshot): ServedSnapshot {
     this.#headers['x-data-as-of'] = snapshot.asOf
     return snapshot
-  }
-}
-
-/** Logs each answer in the access log, and counts it for `/metrics`. */
-function createNotes({ metrics, log }: Pick<ServeRoutesOptions, 'metrics' | 'log'>): Exchange['onEnd'] {
-  const accessLog = withFlatLines(log)
-  return ({ address, incoming, notes }, { status, isWhole, ms, bytes }) => {
-    const { method, headers } = incoming
-    const path = requestPath(incoming.url ?? '')
-    const company = notes.company ?? ''
-    metrics.answered({ route: routeOf(path).kind, status, company, seconds: ms / 1000, bytes })
-    const presented = [headers.authorization, headers['x-api-key'] as string | undefined]
-    accessLog.info(
-      {
-        address,
-        method,
-        path: shownPath(path, presented),
-        status,
-        bytes,
-        ms: Math.round(ms * 10) / 10,
-        ...(isWhole ? {} : { aborted: true }),
-        ...notes,
-      },
-      'Answered',
-    )
   }
 }

@@ -7,7 +7,11 @@ import { messageOf, systemCode } from '#src/platform/errors.ts'
 const TABLE = `
   CREATE TABLE IF NOT EXISTS api_keys (
     hash BLOB PRIMARY KEY, prefix TEXT NOT NULL UNIQUE, company TEXT NOT NULL, description TEXT NOT NULL,
-    created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT, expires_at TEXT, replaced_by TEXT) STRICT`
+    created_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT, expires_at TEXT, replaced_by TEXT,
+    scopes TEXT, max_rps INTEGER) STRICT`
+
+/** Columns that files of earlier versions lack. */
+const ADDED_COLUMNS = { scopes: 'TEXT', max_rps: 'INTEGER' }
 
 /** Suffixes of the files that SQLite creates beside it. */
 const COMPANIONS = ['-wal', '-shm', '-journal']
@@ -45,6 +49,7 @@ export function openToWrite(path: string, waitMs: number): KeyFile {
   const db = new DatabaseSync(path, { timeout: waitMs })
   try {
     db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; ${TABLE}`)
+    addColumns(db)
     return { db, frozenBy: null, identity: identityOf(path, false) }
   } catch (error) {
     db.close()
@@ -113,6 +118,19 @@ function withTable(db: DatabaseSync, about: Pick<KeyFile, 'frozenBy' | 'identity
     db.close()
     throw error
   }
+}
+
+/** In one transaction, because two processes may open the file at once. */
+function addColumns(db: DatabaseSync): void {
+  const missing = () => {
+    const columns = db.prepare("SELECT name FROM pragma_table_info('api_keys')").all()
+    const names = columns.map(({ name }) => name)
+    return Object.entries(ADDED_COLUMNS).filter(([name]) => !names.includes(name))
+  }
+  if (missing().length === 0) return
+  db.exec('BEGIN IMMEDIATE')
+  for (const [name, type] of missing()) db.exec(`ALTER TABLE api_keys ADD COLUMN ${name} ${type}`)
+  db.exec('COMMIT')
 }
 
 function hasTable(db: DatabaseSync): boolean {

@@ -3,39 +3,24 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
+import {
+  entryOf,
+  expiryMs,
+  type Holder,
+  isOver,
+  type KeyEntry,
+  type KeyRow,
+  type Rights,
+  rightsOf,
+  sameLifetime,
+  stateOf,
+} from './key_entry.ts'
 import { identityOf, type KeyFile, openToRead, openToWrite, reasonOf } from './key_file.ts'
 import { Revocations } from './revocations.ts'
-
-/** Everything about a key that can be shown after its creation. Times are ISO 8601 in UTC. */
-export type KeyEntry = {
-  readonly prefix: string
-  readonly company: string
-  readonly description: string
-  readonly createdAt: string
-  readonly lastUsedAt: string | null
-  /** It is refused from this time on; null for never. */
-  readonly expiresAt: string | null
-  readonly revokedAt: string | null
-  /** The prefix of the key that replaced it. */
-  readonly replacedBy: string | null
-}
-
-/** A `replaced` key is still accepted until it expires. */
-export type KeyState = 'valid' | 'replaced' | 'expired' | 'revoked'
+import { DEFAULT_SCOPES } from './scopes.ts'
 
 /** A key that replaces another. */
 export type Rotation = { readonly key: string; readonly entry: KeyEntry; readonly replaced: KeyEntry }
-
-type Row = {
-  readonly prefix: string
-  readonly company: string
-  readonly description: string
-  readonly created_at: string
-  readonly last_used_at: string | null
-  readonly revoked_at: string | null
-  readonly expires_at: string | null
-  readonly replaced_by: string | null
-}
 
 /** The beginning of every key (docs/contract.md#authentication). */
 const KEY_PREFIX = 'edk_'
@@ -59,9 +44,8 @@ export class KeyStore {
     this.#db = file.db
     this.path = keyFilePath(dataDir)
     this.#revocations = new Revocations(dataDir)
-    this.#byHash = file.db.prepare(
-      'SELECT prefix, company, expires_at FROM api_keys WHERE hash = ? AND revoked_at IS NULL',
-    )
+    // All columns: SQLite prepares it again when another process adds one.
+    this.#byHash = file.db.prepare('SELECT * FROM api_keys WHERE hash = ? AND revoked_at IS NULL')
   }
 
   /**
@@ -126,8 +110,14 @@ export class KeyStore {
    * @param expiresAt null for never.
    * @returns the key, which cannot be shown again.
    */
-  create(company: string, description: string, now: Date, expiresAt: Date | null = null): string {
-    return this.#write(() => this.#insert({ company, description }, now, expiresAt).key)
+  create(
+    company: string,
+    description: string,
+    now: Date,
+    expiresAt: Date | null = null,
+    rights: Rights = { scopes: DEFAULT_SCOPES, maxRps: null },
+  ): string {
+    return this.#write(() => this.#insert({ company, description, ...rights }, now, expiresAt).key)
   }
 
   /**
@@ -160,16 +150,17 @@ export class KeyStore {
   }
 
   /**
-   * The company of a key, and its prefix; null if the key is unknown, revoked or expired.
+   * What a key stands for; null if it is unknown, revoked or expired.
    * @throws Error if the lookup fails.
    */
-  find(key: string, now: Date): { company: string; prefix: string } | null {
+  find(key: string, now: Date): Holder | null {
     const prefix = KEY.exec(key)?.[1]
     // Checked before the file: revocations move from here to the file, so that one of the two lookups finds them.
     if (prefix === undefined || this.#revocations.has(prefix)) return null
     // By hash, so that the duration of a lookup reveals nothing about any key.
-    const row = this.#byHash.get(hashOf(key)) as Pick<Row, 'prefix' | 'company' | 'expires_at'> | undefined
-    return row && !isOver(row.expires_at, now) ? { company: row.company, prefix: row.prefix } : null
+    const row = this.#byHash.get(hashOf(key)) as KeyRow | undefined
+    if (!row || isOver(row.expires_at, now)) return null
+    return { company: row.company, prefix: row.prefix, ...rightsOf(row) }
   }
 
   /** Newest last. */
@@ -177,7 +168,7 @@ export class KeyStore {
     const waiting = this.#revocations.all()
     const rows = this.#db
       .prepare('SELECT * FROM api_keys WHERE ? IS NULL OR company = ? ORDER BY created_at, prefix')
-      .all(company, company) as unknown as Row[]
+      .all(company, company) as unknown as KeyRow[]
     return rows.map(row => entryOf(row, waiting.get(row.prefix)))
   }
 
@@ -239,7 +230,7 @@ export class KeyStore {
   }
 
   #insert(
-    { company, description }: Pick<KeyEntry, 'company' | 'description'>,
+    { company, description, scopes, maxRps }: Pick<KeyEntry, 'company' | 'description'> & Rights,
     now: Date,
     expiresAt: Date | null,
   ): { key: string; prefix: string } {
@@ -248,9 +239,18 @@ export class KeyStore {
     const key = `${prefix}_${randomBytes(32).toString('hex')}`
     this.#db
       .prepare(
-        'INSERT INTO api_keys (hash, prefix, company, description, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
+        'INSERT INTO api_keys (hash, prefix, company, description, created_at, expires_at, scopes, max_rps) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
       )
-      .run(hashOf(key), prefix, company, description, now.toISOString(), expiresAt?.toISOString() ?? null)
+      .run(
+        hashOf(key),
+        prefix,
+        company,
+        description,
+        now.toISOString(),
+        expiresAt?.toISOString() ?? null,
+        scopes.join(','),
+        maxRps,
+      )
     return { key, prefix }
   }
 
@@ -265,8 +265,8 @@ export class KeyStore {
     return row ? entryOf(row, undefined) : null
   }
 
-  #row(prefix: string): Row | undefined {
-    return this.#db.prepare('SELECT * FROM api_keys WHERE prefix = ?').get(prefix) as Row | undefined
+  #row(prefix: string): KeyRow | undefined {
+    return this.#db.prepare('SELECT * FROM api_keys WHERE prefix = ?').get(prefix) as KeyRow | undefined
   }
 
   /** Runs `work` in a transaction. */
@@ -294,47 +294,11 @@ export function keyFilePath(dataDir: string): string {
   return join(dataDir, FILE)
 }
 
-export function stateOf({ revokedAt, expiresAt, replacedBy }: KeyEntry, now: Date): KeyState {
-  if (revokedAt !== null) return 'revoked'
-  if (isOver(expiresAt, now)) return 'expired'
-  return replacedBy === null ? 'valid' : 'replaced'
-}
-
 export function noValidKey(prefix: string): FatalError {
   return new FatalError(
     `There is no valid key ${prefix}. \`npm run keys -- list\` shows the keys and their states.`,
     EXIT.usage,
   )
-}
-
-/** @param waiting time of a revocation that is not in the file yet. */
-function entryOf(row: Row, waiting: Date | undefined): KeyEntry {
-  const { prefix, company, description } = row
-  return {
-    prefix,
-    company,
-    description,
-    createdAt: row.created_at,
-    lastUsedAt: row.last_used_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at ?? waiting?.toISOString() ?? null,
-    replacedBy: row.replaced_by,
-  }
-}
-
-/** An invalid time counts as over. */
-function isOver(expiresAt: string | null, now: Date): boolean {
-  return expiresAt !== null && !(now.getTime() < Date.parse(expiresAt))
-}
-
-function expiryMs({ expiresAt }: KeyEntry): number {
-  return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
-}
-
-/** The successor of a key of 90 days also gets 90 days. */
-function sameLifetime(old: KeyEntry, now: Date): Date | null {
-  if (old.expiresAt === null) return null
-  return new Date(now.getTime() + Date.parse(old.expiresAt) - Date.parse(old.createdAt))
 }
 
 /** A key is as random as its hash is long, so a slow hash would not protect it better. */

@@ -1,6 +1,7 @@
 import { EXIT, FatalError } from '#src/platform/errors.ts'
+import type { KeyEntry } from './key_entry.ts'
 import { reasonOf } from './key_file.ts'
-import { type KeyEntry, KeyStore, keyFilePath, noValidKey } from './keys.ts'
+import { KeyStore, keyFilePath, noValidKey } from './keys.ts'
 import { isPrefix, Revocations } from './revocations.ts'
 
 export type Revocation = {

@@ -3,6 +3,10 @@ import { Refusal } from '#src/api/server/source.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { Builders } from './builders.ts'
 import { ServedCompany, type Sources } from './company.ts'
+import type { Feed } from './feed/feed.ts'
+import { createIndexers } from './feed/indexers.ts'
+import { Waiting } from './feed/waiting.ts'
+import type { Holder } from './key_entry.ts'
 import { KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
 import type { ServedSnapshot } from './snapshot.ts'
@@ -21,15 +25,15 @@ export type ServedCompaniesOptions = Sources & {
   readonly now: () => Date
 }
 
-/** The company of a key. */
-type Holder = { readonly company: string; readonly prefix: string }
-
 /** The latest snapshots of all companies that have a valid API key. */
 export class ServedCompanies {
   readonly #options: ServedCompaniesOptions
   readonly #companies = new Map<string, ServedCompany>()
   readonly #pages = new PageBudget()
   readonly #builders: Builders
+  readonly #bringUp = createIndexers()
+  /** Requests that wait for changes, of all companies. */
+  readonly waiting = new Waiting()
   readonly #timer: NodeJS.Timeout
   /** Null until there is a key. */
   #keys: KeyStore | null
@@ -56,7 +60,7 @@ export class ServedCompanies {
   }
 
   /**
-   * The company of a key; null if it is unknown, revoked or expired. Requests that arrive together share one lookup
+   * What a key stands for; null if it is unknown, revoked or expired. Requests that arrive together share one lookup
    * in the files: a lookup takes as long as everything else in a small request.
    * @throws Refusal (503) while the keys cannot be read.
    */
@@ -85,15 +89,36 @@ export class ServedCompanies {
     }
   }
 
+  /** Where a company's snapshots are. */
+  lakeOf(company: string): string {
+    return this.#options.lakeOf(company)
+  }
+
   /**
    * The current snapshot of a company.
    * @throws Refusal (503) if there is no snapshot yet.
    */
   snapshotOf(company: string): ServedSnapshot {
-    return (this.#companies.get(company) ?? this.#follow(company)).current
+    return this.#followed(company).current
+  }
+
+  /** The changes of a company. */
+  feedOf(company: string): Feed {
+    return this.#followed(company).feed
+  }
+
+  /** Requests that wait for changes are answered now. */
+  stopWaiting(): void {
+    this.waiting.stop()
+  }
+
+  /** The current snapshot of a company, and replaced ones that can still be read; newest first. */
+  readableOf(company: string): readonly ServedSnapshot[] {
+    return this.#companies.get(company)?.readable ?? []
   }
 
   async close(): Promise<void> {
+    this.stopWaiting()
     clearInterval(this.#timer)
     this.#noteUses()
     for (const company of this.companies) this.#unfollow(company, followed => followed.close())
@@ -114,8 +139,17 @@ export class ServedCompanies {
     keys?.close()
   }
 
+  #followed(company: string): ServedCompany {
+    return this.#companies.get(company) ?? this.#follow(company)
+  }
+
   #follow(company: string): ServedCompany {
-    const shared = { ...this.#options, builders: this.#builders }
+    const shared = {
+      ...this.#options,
+      builders: this.#builders,
+      bringUp: this.#bringUp,
+      onPublish: (slug: string) => this.waiting.wake(slug),
+    }
     const followed = new ServedCompany(company, { ...shared, pages: this.#pages.open() })
     this.#companies.set(company, followed)
     followed.follow()

@@ -119,7 +119,8 @@ async function startVersity(servers: Servers, directory: string): Promise<string
 async function startMoto(servers: Servers, python: string): Promise<string> {
   const port = await freePort()
   const endpoint = `http://127.0.0.1:${port}`
-  await servers.startProgram(python, ['-m', 'moto.server', '-H', '127.0.0.1', '-p', `${port}`], endpoint)
+  const program = join(import.meta.dirname, 'moto_in_turn.py')
+  await servers.startProgram(python, [program, '-H', '127.0.0.1', '-p', `${port}`], endpoint)
   const created = await fetch(`${endpoint}/${BUCKET}`, { method: 'PUT' })
   if (!created.ok) throw new Error(`moto did not create a bucket: ${created.status}`)
   return endpoint

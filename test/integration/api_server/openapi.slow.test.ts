@@ -1,18 +1,14 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { Ajv2020 } from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { STATUSES } from '#schema/notice.ts'
 import { createApiRoutes, LIST_PATH } from '#src/api/server/routes.ts'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { idOf, notices } from '#test/support/notices.ts'
+import { judgeOf, type Node } from '#test/support/openapi.ts'
 import { openSandbox } from '#test/support/sandbox.ts'
 import { type Answer, askAt, serveApi } from '#test/support/serve.ts'
 import { startCompany } from '#test/support/synced.ts'
-
-// biome-ignore lint/suspicious/noExplicitAny: a JSON document
-type Node = Record<string, any>
 
 const ONE_PATH = `${LIST_PATH}/{id}`
 const ANALYSIS_PATH = `${ONE_PATH}/analysis`
@@ -35,17 +31,6 @@ async function descriptions(): Promise<[string, Node][]> {
     ['sandbox', await descriptionAt(sandbox.url)],
     ['mirror', await descriptionAt(url)],
   ]
-}
-
-/** Validates a value against a schema of the document; returns the errors, or null if there are none. */
-function judgeOf(description: Node): (schema: object, value: unknown) => string | null {
-  const ajv = new Ajv2020({ strict: false, allErrors: true })
-  addFormats.default(ajv)
-  ajv.addSchema(description, 'api')
-  return (schema, value) => {
-    const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"api#/'))
-    return ajv.validate(absolute, value) ? null : ajv.errorsText(ajv.errors)
-  }
 }
 
 const operationsOf = ({ paths }: Node): [string, Node][] =>

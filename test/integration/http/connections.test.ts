@@ -9,6 +9,11 @@ import { exchange, parsed, rawConnection } from '#test/support/raw_http.ts'
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 const MEGABYTES = 8
 
+/** More megabytes than the system takes by itself, in pieces. */
+async function* endless(taken: { pieces: number }): AsyncGenerator<Uint8Array> {
+  for (; taken.pieces < 200; taken.pieces += 1) yield new Uint8Array(256 * 1024)
+}
+
 type Door = { underWay: number; most: number; readonly open: PromiseWithResolvers<void> }
 
 /** Answers `/` at once, `/large` with megabytes, `/late` (POST) a moment later, and `/held` once the door opens. */
@@ -70,6 +75,28 @@ test('a client that pipelines far too many requests is cut, and no other client'
   expect(door.most).toBe(1)
   other.socket.write(GET)
   expect(await other.answers(1)).toContain('here')
+})
+
+test('a stream is cut when nothing of it is read for a time, however long it is; and not while it is read', async () => {
+  const taken = { stalled: { pieces: 0 }, read: { pieces: 0 } }
+  const app = new Hono()
+    .get('/stalled', c => c.body(ReadableStream.from(endless(taken.stalled))))
+    .get('/read', c => c.body(ReadableStream.from(endless(taken.read))))
+  const { url, connections, abort } = await startHttp(app, { answerTimeoutMs: 1500 })
+  onTestFinished(() => abort())
+  const stalled = await rawConnection(url)
+  stalled.socket.pause()
+  stalled.socket.write('GET /stalled HTTP/1.1\r\nHost: x\r\n\r\n')
+  const { body } = await fetch(`${url}/read`)
+  let bytes = 0
+  for await (const piece of body ?? []) {
+    bytes += piece.length
+    // Longer in all than a piece may take.
+    await sleep(piece.length / 25_000)
+  }
+  expect(bytes).toBe(200 * 256 * 1024)
+  await until(() => connections().cut === 1, { what: 'the end of the stalled one' })
+  expect(taken.stalled.pieces).toBeLessThan(200)
 })
 
 test('an answer not read in time costs its connection, and its bytes are freed', async () => {

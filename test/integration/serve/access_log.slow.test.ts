@@ -5,6 +5,7 @@ import { createServiceMetrics } from '#src/api/server/metrics.ts'
 import { startHttp } from '#src/platform/http/server.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
 import { createServeRoutes } from '#src/present/serve/app.ts'
+import { createEntrance } from '#src/present/serve/entrance.ts'
 import { until } from '#test/support/daemon.ts'
 import { idOf, notices } from '#test/support/notices.ts'
 import { readMetrics } from '#test/support/prometheus.ts'
@@ -20,7 +21,9 @@ async function serve(trustedProxies: readonly string[] = []) {
   const mirrored = await serveApi(company.environment)
   const registry = new Registry()
   const metrics = createServiceMetrics(registry)
-  const api = createServeRoutes({ ...mirrored.parts, metrics })
+  const { served, log } = mirrored.parts
+  const entrance = createEntrance({ served, maxRps: null, metrics, log })
+  const api = createServeRoutes({ ...mirrored.parts, entrance })
   const service = createService({ api, extras: MIRROR_EXTRAS, log: null, contents: null })
   const http = await startHttp(service, { trustedProxies })
   metrics.watch(http.connections)

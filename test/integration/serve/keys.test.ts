@@ -37,6 +37,8 @@ test('a key is shown once, listed by its prefix, and refused from the moment it 
     company: 'acme',
     description: 'CRM',
     expiresAt: null,
+    scopes: ['read', 'feed'],
+    maxRps: null,
   })
 
   const { ask } = await serveApi(environment)

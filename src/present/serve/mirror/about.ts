@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { mirrorRoute } from './route.ts'
+
+/** What the key is for, and how current the data is: the first request of somebody who has a key. */
+export const ABOUT_ROUTE = mirrorRoute({
+  method: 'GET',
+  path: '',
+  name: 'about',
+  scope: 'read',
+  summary: 'The key and the snapshot',
+  description: 'What the key may do, whose data it reads, and the snapshot that answers come from.',
+  query: z.object({}),
+  responses: {
+    '200': {
+      description: 'About this key.',
+      content: {
+        'application/json': {
+          schema: {
+            type: 'object',
+            required: ['company', 'key', 'scopes', 'max_rps', 'snapshot', 'as_of'],
+            properties: {
+              company: { type: 'string' },
+              key: { type: 'string', description: "The key's prefix." },
+              scopes: { type: 'array', items: { type: 'string' } },
+              max_rps: {
+                type: ['integer', 'null'],
+                description: "The key's own limit; null for that of all keys.",
+              },
+              snapshot: { type: 'string', description: 'The name of the snapshot.' },
+              as_of: { type: 'string', format: 'date-time', description: 'When it was published.' },
+            },
+          },
+        },
+      },
+    },
+  },
+  async answer({ context, source }) {
+    const { name: snapshot, asOf: as_of } = source.snapshot()
+    const { company, prefix: key, scopes, maxRps: max_rps } = source
+    return context.json({ company, key, scopes, max_rps, snapshot, as_of })
+  },
+})

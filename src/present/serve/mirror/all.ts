@@ -1,0 +1,11 @@
+import { ABOUT_ROUTE } from './about.ts'
+import { CHANGES_ROUTE } from './changes.ts'
+import { EXPORT_ROUTE } from './export.ts'
+import { type McpOptions, mcpRoute } from './mcp.ts'
+import type { MirrorRoute } from './route.ts'
+import { SEARCH_ROUTE } from './search.ts'
+
+/** All routes of the mirror's own API. */
+export function mirrorRoutes(options: McpOptions): readonly MirrorRoute[] {
+  return [ABOUT_ROUTE, CHANGES_ROUTE, SEARCH_ROUTE, EXPORT_ROUTE, mcpRoute(options)]
+}

@@ -1,0 +1,17 @@
+/**
+ * What a key may do, besides reading the API of the contract, which every key may:
+ * `read` searches, exports and reads history below `/api/v1/mirror`; `feed` follows changes; `sql` asks the company's
+ * catalog in SQL; `admin` is reserved for what manages.
+ */
+export const SCOPES = ['read', 'feed', 'sql', 'admin'] as const
+export type Scope = (typeof SCOPES)[number]
+
+/** Of keys that were created without a choice, and before there was one. */
+export const DEFAULT_SCOPES: readonly Scope[] = ['read', 'feed']
+
+/** @param stored as a key file has them, separated by commas; null for the default. Unknown ones are ignored. */
+export function scopesOf(stored: string | null): readonly Scope[] {
+  if (stored === null) return DEFAULT_SCOPES
+  const names = stored.split(',')
+  return SCOPES.filter(scope => names.includes(scope))
+}

@@ -1,0 +1,98 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, test } from 'vitest'
+import { notices } from '#test/support/notices.ts'
+import { serveApi } from '#test/support/serve.ts'
+import { runShared } from '#test/support/shared.ts'
+import { startSynced } from '#test/support/synced.ts'
+
+const ABOUT = '/api/v1/mirror'
+
+test("the mirror's own API answers a key within its scopes and its quota, and describes itself without one", async () => {
+  const { environment } = await startSynced(notices(1, 2))
+  const keys = (args: readonly string[]) => runShared(['keys', ...args], environment)
+  const create = async (...args: string[]) =>
+    (await keys(['create', '--description', 'ERP', ...args])).stdout.trim()
+  const slow = await create('--scopes', 'read', '--max-rps', '2')
+  const follower = await create('--scopes', 'feed,sql')
+  const { ask, json, lines } = await serveApi(environment)
+
+  const about = await ask(ABOUT)
+  expect(about.status).toBe(200)
+  expect(JSON.parse(about.body.toString())).toEqual({
+    company: 'acme',
+    key: expect.stringMatching(/^edk_[0-9a-f]{8}$/),
+    scopes: ['read', 'feed'],
+    max_rps: null,
+    snapshot: expect.stringMatching(/^\d{8}T/),
+    as_of: about.headers['x-data-as-of'],
+  })
+  expect(about.headers.ratelimit).toBeUndefined()
+
+  const limited = await ask(ABOUT, { key: slow })
+  expect(limited.headers).toMatchObject({ 'ratelimit-policy': '"key";q=2;w=1', ratelimit: '"key";r=1;t=1' })
+  await ask(ABOUT, { key: slow })
+  const refused = await ask(ABOUT, { key: slow })
+  expect(refused).toMatchObject({ status: 429, headers: { 'retry-after': '1' } })
+  // The contract's paths have the same quota, and no header more than before.
+  expect((await ask('/api/v1/editais', { key: slow })).status).toBe(429)
+
+  const without = await ask(ABOUT, { key: follower })
+  expect(without.status).toBe(403)
+  expect(JSON.parse(without.body.toString())).toEqual({
+    error: 'forbidden',
+    detail: expect.stringContaining('a key with the scope read; edk_'),
+  })
+  expect(without.body.toString()).toContain('--scopes feed,sql,read')
+  // Every key reads the contract's API.
+  const page = await ask('/api/v1/editais', { key: follower })
+  expect(page.status).toBe(200)
+  expect(page.headers.ratelimit).toBeUndefined()
+
+  for (const [path, method, status] of [
+    [`${ABOUT}?limit=3`, 'GET', 400],
+    [ABOUT, 'POST', 405],
+    [`${ABOUT}/nothing`, 'GET', 404],
+    [`${ABOUT}/`, 'GET', 404],
+  ] as const) {
+    const answer = await ask(path, { method })
+    expect(answer.status, path).toBe(status)
+    expect(JSON.parse(answer.body.toString())).toHaveProperty('detail')
+  }
+  expect(await ask(ABOUT, { key: null })).toMatchObject({ status: 401 })
+  expect(await ask(`${ABOUT}/nothing`, { key: null })).toMatchObject({ status: 401 })
+  const description = await json<{ paths: object }>(`${ABOUT}/openapi.json`, { key: null })
+  expect(Object.keys(description.paths)).toContain(ABOUT)
+  expect(lines.join('')).toContain('"route":"about"')
+})
+
+test('scopes of a key stay when it is rotated; unknown ones are refused; keys of earlier versions read and follow', async () => {
+  const { environment } = await startSynced(notices(1, 1))
+  const keys = (args: readonly string[]) => runShared(['keys', ...args], environment)
+  const wrong = await keys(['create', '--description', 'ERP', '--scopes', 'read,write'])
+  expect(wrong).toMatchObject({ code: 2, stdout: '' })
+  expect(wrong.stderr).toContain('There is no scope "write". Choose from read, feed, sql, admin.')
+  const key = (
+    await keys(['create', '--description', 'ERP', '--scopes', 'sql', '--max-rps', '7'])
+  ).stdout.trim()
+  const rotated = (await keys(['rotate', key.slice(0, 12), '--overlap', '0s'])).stdout.trim()
+  const listed = JSON.parse((await keys(['list', '--json'])).stdout) as Record<string, unknown>[]
+  expect(listed.find(({ prefix }) => prefix === rotated.slice(0, 12))).toMatchObject({
+    scopes: ['sql'],
+    maxRps: 7,
+  })
+  expect((await keys(['list'])).stdout).toContain('sql, 7/s')
+
+  // As an earlier version left the file.
+  const db = new DatabaseSync(join(environment.DATA_DIR as string, 'api_keys.sqlite'))
+  db.exec('ALTER TABLE api_keys DROP COLUMN scopes; ALTER TABLE api_keys DROP COLUMN max_rps')
+  db.close()
+  const old = JSON.parse((await keys(['list', '--json'])).stdout) as Record<string, unknown>[]
+  expect(old.map(({ scopes, maxRps }) => [scopes, maxRps])).toEqual([
+    [['read', 'feed'], null],
+    [['read', 'feed'], null],
+  ])
+  const made = (await keys(['create', '--description', 'CRM', '--scopes', 'admin'])).stdout.trim()
+  const after = JSON.parse((await keys(['list', '--json'])).stdout) as Record<string, unknown>[]
+  expect(after.find(({ prefix }) => prefix === made.slice(0, 12))).toMatchObject({ scopes: ['admin'] })
+})
