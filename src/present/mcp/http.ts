@@ -14,6 +14,8 @@ export type Client = {
   readonly scopes: readonly string[]
   /** Where the company's snapshots are. */
   readonly lake: string
+  /** Aborted when its connection ends. */
+  readonly gone: AbortSignal
   /** Called with the name of a tool. */
   readonly onCall: (tool: string) => void
 }
@@ -26,13 +28,13 @@ export function createMcpEndpoint(log: Logger): (request: Request, client: Clien
   const readers = new Readers(log)
   const handler = createMcpHandler(
     ({ authInfo }) => {
-      const { prefix, scopes, lake, onCall } = (authInfo as AuthInfo).extra as Client
+      const { prefix, scopes, lake, gone, onCall } = (authInfo as AuthInfo).extra as Client
       return createMcpServer({
         scopes,
         lake,
         log,
         onCall,
-        read: (order, signal) => readers.read(prefix, order, signal),
+        read: order => readers.read(prefix, order, gone),
       })
     },
     {

@@ -9,6 +9,7 @@ import { CursorGone } from '../feed/feed.ts'
 import { FeedFollower } from '../feed/follower.ts'
 import type { FeedPage } from '../feed/index_file.ts'
 import { HEARTBEAT_MS, streamOf } from '../feed/stream.ts'
+import { goneWith } from './gone.ts'
 import { wholeParameter } from './parameters.ts'
 import { MIRROR_PATH, mirrorRoute } from './route.ts'
 
@@ -120,14 +121,6 @@ function sendGone(context: Context, { message }: CursorGone): Response {
   const restart = { since: 'latest', url: `${MIRROR_PATH}${PATH}?since=latest` }
   const detail = `${message} Begin anew: get the cursor of ${restart.url}, read everything once, then follow that cursor.`
   return context.json({ error: 'cursor_gone', detail, restart }, 410)
-}
-
-/** Aborted when the answer is over, sent or not. */
-function goneWith(context: Context): AbortSignal {
-  const gone = new AbortController()
-  const { outgoing } = (context.env ?? {}) as Partial<HttpBindings>
-  outgoing?.once('close', () => gone.abort())
-  return gone.signal
 }
 
 function cutIfStalled(context: Context): void {

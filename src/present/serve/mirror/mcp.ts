@@ -2,6 +2,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { Client } from '#src/present/mcp/http.ts'
+import { goneWith } from './gone.ts'
 import { mirrorRoute } from './route.ts'
 
 const MESSAGE = {
@@ -62,6 +63,7 @@ export function mcpRoute({ lakeOf, log }: McpOptions) {
       const { company, prefix, scopes } = source
       const response = await (await endpoint)(context.req.raw, {
         ...{ prefix, scopes, lake: lakeOf(company) },
+        gone: goneWith(context),
         onCall(tool) {
           if (notes) notes.tool = tool
         },
