@@ -99,7 +99,7 @@ type Hooks = {
 
 /** Webhooks are loaded once somebody subscribes: most workers never send one. */
 function followWebhooks(shared: Shared, { dataDir, lakeOf, stopping }: Hooks): { stop(): Promise<void> } {
-  const { settings, registry, queues, log } = shared
+  const { settings, registry, queues, metrics, log } = shared
   let started: { stop(): Promise<void> } | null = null
   const start = async () => {
     if (started || !existsSync(subscriptionsPath(dataDir))) return
@@ -109,6 +109,7 @@ function followWebhooks(shared: Shared, { dataDir, lakeOf, stopping }: Hooks): {
       ...{ queues, dataDir, lakeOf, log, now },
       allowPrivate: settings.serve.webhooksToPrivate,
       isOurs: company => registry.companies.has(company),
+      metrics: metrics.webhooks,
     })
   }
   const looking = every(REFRESH_MS, start, { signal: stopping, onError: queues.note })
@@ -177,6 +178,7 @@ async function listen(
   const onCrowd = (isCrowd: boolean) => (isCrowd ? saveTime() : saveMemory())
   const http = await startHttp(routes, { ...settings.serve, onCrowd })
   metrics.service.watch(http.connections)
+  metrics.service.watchKeys(() => served?.expiringKeys() ?? [])
   return http
 }
 

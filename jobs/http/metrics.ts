@@ -10,6 +10,7 @@ import type { Company } from '../company_registry.ts'
 import { type Known, knownStates } from '../known_state.ts'
 import type { Queues } from '../queue.ts'
 import type { Slots } from '../slots.ts'
+import { createWebhookMetrics, type WebhookMetrics } from '../webhooks/metrics.ts'
 import { fromRedis } from '../within.ts'
 import { createWorkerGauges, type Watched } from './gauges.ts'
 
@@ -41,6 +42,8 @@ const SHARED = 'Read from the data directory: every worker shows the same, so ta
 export type Metrics = {
   /** Metrics of the API that this worker serves. */
   readonly service: ServiceMetrics
+  /** Metrics of webhooks. */
+  readonly webhooks: WebhookMetrics
   /** Requests to the API; the status is null if there was no answer. */
   observeAnswers(company: string, answers: readonly AnswerSeen[]): void
   /** A run that ended, and how long it took; by default, until its report was written. */
@@ -78,8 +81,10 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
     redis: queues.redis,
     redisProblem: queues.problem,
   })
+  const webhooks = createWebhookMetrics(exposition, now)
   return {
     service: createServiceMetrics(exposition),
+    webhooks,
     observeAnswers(company, answers) {
       for (const { status, seconds } of answers) {
         counted.requests.inc({ company, code: status ?? 'none' })
@@ -105,6 +110,7 @@ export function createMetrics({ registry, queues, now, ...watched }: MetricsOpti
         showQueues(gauges, queues),
         showWorker(),
       ])
+      webhooks.show()
       beginAtZero(counted, companies)
       for (const metric of Object.values(counted)) await forgetOthers(metric, registry)
       return { contentType: exposition.contentType, body: await exposition.metrics() }

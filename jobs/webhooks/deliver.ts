@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { InterruptedError } from '#src/platform/errors.ts'
 import { type Sent, sendMessage } from '#src/present/serve/webhooks/send.ts'
 import { type Delivery, type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
+import type { WebhookMetrics } from './metrics.ts'
 
 export type WebhookJob = { readonly company: string; readonly subscription: string }
 
@@ -40,6 +41,7 @@ export type DeliverOptions = {
   /** How long to wait before each further attempt. */
   readonly delaysMs: readonly number[]
   readonly rests?: RestLimits
+  readonly metrics?: Pick<WebhookMetrics, 'attempted'>
   readonly log: Logger
   readonly now: () => Date
 }
@@ -141,11 +143,13 @@ async function attemptIt(job: Job<WebhookJob>, sending: Sending): Promise<string
 const ACCEPTED: Sent = { outcome: 'received', clause: 'accepted it before' }
 
 async function send(job: Job<WebhookJob>, sending: Sending): Promise<Sent> {
-  const { store, delivery, subscription, allowPrivate, now, signal } = sending
-  const { id, url } = subscription
+  const { store, delivery, subscription, allowPrivate, metrics, now, signal } = sending
+  const { id, url, company } = subscription
   const secret = store.secretOf(id) ?? ''
   try {
-    return await sendMessage(delivery, { url, secret, allowPrivate, now: now(), signal })
+    const sent = await sendMessage(delivery, { url, secret, allowPrivate, now: now(), signal })
+    metrics?.attempted(company, sent.outcome)
+    return sent
   } catch (error) {
     if (error instanceof InterruptedError) return await later(job, sending, AGAIN_MS)
     throw error

@@ -1,6 +1,6 @@
 import type { Feeds } from '#src/present/serve/webhooks/feed.ts'
 import { isWanted, messageOf, RESET } from '#src/present/serve/webhooks/messages.ts'
-import { type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
+import { type Backlog, type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
 import { validKeys } from '#src/present/serve/webhooks/valid_keys.ts'
 
 /** Events that are read from the feed at once. */
@@ -29,12 +29,22 @@ export type PumpOptions = {
 
 /** Forgets received messages that can no longer be tried again. */
 export function forgetOld(dataDir: string, now: Date): void {
+  withStore(dataDir, store => store.forgetOld(now))
+}
+
+/** Null without a file of subscriptions. */
+function withStore<T>(dataDir: string, work: (store: Subscriptions) => T): T | null {
   const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
   try {
-    store?.forgetOld(now)
+    return store && work(store)
   } finally {
     store?.close()
   }
+}
+
+/** What waits for each receiver. */
+export function backlogsOf(dataDir: string): readonly Backlog[] {
+  return withStore(dataDir, store => store.backlogs()) ?? []
 }
 
 /** Takes new events from the feeds into messages, and queues all messages that are to be sent. */

@@ -6,7 +6,8 @@ import { type Feeds, openFeeds } from '#src/present/serve/webhooks/feed.ts'
 import { every } from '../loop.ts'
 import type { Queues } from '../queue.ts'
 import { createDeliver, DELAYS_MS, RefusedError, type RestLimits, type WebhookJob } from './deliver.ts'
-import { forgetOld, type PumpOptions, pump } from './pump.ts'
+import type { WebhookMetrics } from './metrics.ts'
+import { backlogsOf, forgetOld, type PumpOptions, pump } from './pump.ts'
 
 /** Messages that a worker sends at the same time. */
 const AT_A_TIME = 8
@@ -32,6 +33,7 @@ type Options = {
   readonly delaysMs?: readonly number[]
   /** How long a receiver that fails rests. */
   readonly rests?: RestLimits
+  readonly metrics?: Pick<WebhookMetrics, 'attempted' | 'watch'>
   readonly log: Logger
   readonly now: () => Date
 }
@@ -60,6 +62,7 @@ export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }:
       settings: { backoffStrategy: attempts => delaysMs[attempts - 1] ?? 0 },
     },
   )
+  options.metrics?.watch(() => backlogsOf(options.dataDir))
   queue.on('error', queues.note)
   worker.on('error', queues.note)
   worker.on('failed', (job, error) => {

@@ -60,6 +60,7 @@ async function serve(environment: Environment): Promise<void> {
       throw error
     })
     metrics.watch(http.connections)
+    metrics.watchKeys(() => served.expiringKeys())
     const { companies } = served
     log.info(`Listening on ${http.url}; ${companies.length === 0 ? NO_KEYS : companies.join(', ')}.`)
     return async () => {

@@ -55,6 +55,10 @@ export function webhooksCommand(environment: Environment): Command {
     .description('send the messages again that were given up')
     .action((id: string) => change(environment, id, replay))
   command
+    .command('discard <id>')
+    .description('forget the messages that were given up')
+    .action((id: string) => change(environment, id, discard))
+  command
     .command('resume <id>')
     .description('send again to a receiver that was stopped')
     .action((id: string) => change(environment, id, resume))
@@ -171,9 +175,16 @@ type Change = (store: Subscriptions, id: string, dataDir: string) => string
 
 const replay: Change = (store, id) => {
   const messages = store.replay(id, new Date())
-  return messages === 0
-    ? `${id} has no messages that were given up.`
-    : `${counted(messages, 'message')} of ${id} will be sent again.`
+  return messages === 0 ? noneGivenUp(id) : `${counted(messages, 'message')} of ${id} will be sent again.`
+}
+
+const discard: Change = (store, id) => {
+  const messages = store.discard(id)
+  return messages === 0 ? noneGivenUp(id) : `${counted(messages, 'message')} of ${id} will never be sent.`
+}
+
+function noneGivenUp(id: string): string {
+  return `${id} has no messages that were given up.`
 }
 
 const resume: Change = (store, id, dataDir) => {

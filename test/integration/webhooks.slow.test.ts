@@ -4,9 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Registry } from 'prom-client'
 import { Webhook } from 'standardwebhooks'
 import { expect, onTestFinished, test } from 'vitest'
 import { openQueues } from '#jobs/queue.ts'
+import { createWebhookMetrics } from '#jobs/webhooks/metrics.ts'
 import { startWebhooks } from '#jobs/webhooks/webhooks.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { KeyStore } from '#src/present/serve/keys.ts'
@@ -14,6 +16,7 @@ import type { FeedEvent, Feeds } from '#src/present/serve/webhooks/feed.ts'
 import { Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
 import { until } from '#test/support/daemon.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
+import { readMetrics } from '#test/support/prometheus.ts'
 import { canOwnRedis, openRedis, startOwnRedis } from '#test/support/redis.ts'
 
 type Received = { readonly headers: IncomingMessage['headers']; readonly body: string }
@@ -79,11 +82,17 @@ async function startAll({ events, redisUrl, allowPrivate = true, ...delays }: Se
   const store = Subscriptions.open(dataDir, 1000)
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
+  const registry = new Registry()
+  const metrics = createWebhookMetrics(registry, () => new Date())
+  const scrape = async (name: string) => {
+    metrics.show()
+    return (await readMetrics(await registry.metrics())).get(`editais_webhook_${name}`)?.values ?? {}
+  }
   const feeds = feedOf(events)
   const start = () => {
     const queues = openQueues({ url, prefix }, log)
     const webhooks = startWebhooks({
-      ...{ queues, dataDir, feeds, allowPrivate, log },
+      ...{ queues, dataDir, feeds, allowPrivate, log, metrics },
       lakeOf: () => '',
       ...delays,
       isOurs: company => company === 'acme',
@@ -100,7 +109,7 @@ async function startAll({ events, redisUrl, allowPrivate = true, ...delays }: Se
     store.close()
     keys.close()
   })
-  return { dataDir, keys, key, store, lines, feeds, start }
+  return { dataDir, keys, key, store, lines, feeds, start, scrape }
 }
 
 const about = { company: 'acme', events: null, cursor: null }
@@ -205,7 +214,7 @@ test('if the log was replaced, the receiver is asked to read everything once, an
 })
 
 test('a message that is refused again and again is given up, shown with the reason, and sent when it is replayed', async () => {
-  const { key, store, start } = await startAll({
+  const { key, store, start, scrape } = await startAll({
     events: eventsOf(2),
     delaysMs: [20, 40],
     rests: { first: 20, most: 40 },
@@ -220,11 +229,42 @@ test('a message that is refused again and again is given up, shown with the reas
   )
   const attempts = receiver.received.length
   expect(attempts).toBe(6)
+  const of = (state: string) => `company=acme,webhook=${id},state=${state}`
+  expect(await scrape('messages')).toEqual({ [of('waiting')]: 0, [of('given_up')]: 2 })
+  expect(await scrape('attempts_total')).toEqual({ 'company=acme,outcome=failed': 6 })
+  expect(await scrape('oldest_waiting_seconds')).toEqual({ [`company=acme,webhook=${id}`]: 0 })
   receiver.answer = (_, response) => void response.writeHead(200).end()
   expect(store.replay(id, new Date())).toBe(2)
   await until(() => store.counts(id).received === 2, { what: 'both messages' })
   expect(receiver.received).toHaveLength(attempts + 2)
   expect(new Set(idsOf(receiver.received)).size).toBe(2)
+  expect(await scrape('messages')).toEqual({ [of('waiting')]: 0, [of('given_up')]: 0 })
+  expect(await scrape('attempts_total')).toMatchObject({ 'company=acme,outcome=received': 2 })
+})
+
+test('metrics show since when messages wait, and which webhooks are stopped; discarded messages are never sent', async () => {
+  const { key, store, start, scrape } = await startAll({ events: [] })
+  const receiver = await startReceiver()
+  const add = () => store.add({ ...about, key, url: receiver.url }, new Date()).subscription
+  const [waiting, stopped] = [add(), add()]
+  const message = (id: string) => ({ id, subscription: waiting.id, body: '{}' })
+  const anHourAgo = new Date(Date.now() - 3_600_000)
+  store.take(waiting, { deliveries: [message('msg_1'), message('msg_2')], next: '0' }, anHourAgo)
+  store.noteDead('msg_1', 'the receiver refused it (500)', anHourAgo)
+  store.noteDead('msg_2', 'the receiver refused it (500)', anHourAgo)
+  store.stop(stopped.id, 'its receiver answered 410 Gone: it wants no more messages')
+  expect(store.discard(waiting.id)).toBe(2)
+  expect(store.replay(waiting.id, new Date())).toBe(0)
+  store.take({ ...waiting, cursor: '0' }, { deliveries: [message('msg_3')], next: '1' }, anHourAgo)
+  receiver.answer = () => {}
+  start()
+  await until(() => receiver.received.length === 1, { what: 'the message' })
+  expect(idsOf(receiver.received)).toEqual(['msg_3'])
+  const of = ({ id }: { id: string }) => `company=acme,webhook=${id}`
+  const age = await scrape('oldest_waiting_seconds')
+  expect(age[of(waiting)]).toBeGreaterThan(3599)
+  expect(age[of(stopped)]).toBe(0)
+  expect(await scrape('stopped')).toEqual({ [of(waiting)]: 0, [of(stopped)]: 1 })
 })
 
 test('a receiver that hangs leaves places for the others', async () => {

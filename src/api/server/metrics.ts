@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { ConnectionFigures } from '#src/platform/http/server.ts'
 import { droppedLines } from '#src/platform/log.ts'
 
+const SAME = 'Read from the data directory: every worker shows the same, so take the max over them.'
 const OWN = 'Of this worker, since it started: sum over the workers.'
 const NOW = 'Of this worker, now: sum over the workers.'
 /** From a page in memory to a large analysis over a slow line. */
@@ -19,18 +20,29 @@ export type Answered = {
   readonly bytes: number
 }
 
+/** When an API key is refused. */
+export type KeyExpiry = {
+  readonly company: string
+  readonly prefix: string
+  /** ISO 8601. */
+  readonly expiresAt: string | null
+}
+
 export type ServiceMetrics = {
   answered(answer: Answered): void
   /** A wrong API key, or a wrong admin token. */
   refused(credential: 'key' | 'token'): void
   /** Sets the source of the connection figures. */
   watch(connections: () => ConnectionFigures): void
+  /** Sets the source of the keys that expire; while it throws, they are absent. */
+  watchKeys(expiring: () => readonly KeyExpiry[]): void
 }
 
 /** Metrics of the served API, its clients, and the log. */
 export function createServiceMetrics(registry: Registry): ServiceMetrics {
   const registers = [registry]
   let figures: (() => ConnectionFigures) | null = null
+  let expiring: (() => readonly KeyExpiry[]) | null = null
   const requests = new Counter({
     name: 'editais_serve_requests_total',
     help: `Requests to the served API by route, company and status; the status is "none" if the client disconnected before its answer. ${OWN}`,
@@ -58,6 +70,7 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
   })
   for (const credential of ['key', 'token']) refused.inc({ credential }, 0)
   showConnections(registers, () => figures?.() ?? null)
+  showKeys(registers, () => expiring?.() ?? [])
   new Counter({
     name: 'editais_log_lines_dropped_total',
     help: `Log lines dropped because stderr was not read in time. ${OWN}`,
@@ -77,6 +90,32 @@ export function createServiceMetrics(registry: Registry): ServiceMetrics {
     watch(connections) {
       figures = connections
     },
+    watchKeys(keys) {
+      expiring = keys
+    },
+  }
+}
+
+function showKeys(registers: Registry[], expiring: () => readonly KeyExpiry[]): void {
+  new Gauge({
+    name: 'editais_api_key_expires_timestamp_seconds',
+    help: `When an API key is refused; only of keys that were used in the last seven days and have no successor. ${SAME}`,
+    labelNames: ['company', 'key'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { company, prefix, expiresAt } of readable(expiring))
+        this.set({ company, key: prefix }, Date.parse(expiresAt ?? '') / 1000)
+    },
+  })
+}
+
+/** Requests report and log why keys cannot be read; the other metrics must be there all the same. */
+function readable(expiring: () => readonly KeyExpiry[]): readonly KeyExpiry[] {
+  try {
+    return expiring()
+  } catch {
+    return []
   }
 }
 

@@ -6,7 +6,7 @@ import { ServedCompany, type Sources } from './company.ts'
 import type { Feed } from './feed/feed.ts'
 import { createIndexers } from './feed/indexers.ts'
 import { Waiting } from './feed/waiting.ts'
-import type { Holder } from './key_entry.ts'
+import { type Holder, type KeyEntry, stateOf } from './key_entry.ts'
 import { KeyStore } from './keys.ts'
 import { PageBudget } from './page_cache.ts'
 import type { ServedSnapshot } from './snapshot.ts'
@@ -15,6 +15,8 @@ import type { ServedSnapshot } from './snapshot.ts'
 const CHECK_EVERY_MS = 2000
 /** Short, because a lookup in the key file blocks all answers. */
 const KEYS_WAIT_MS = 50
+/** A key that was used since then is missed if it is refused. */
+const USED_WITHIN_MS = 7 * 24 * 3_600_000
 
 export type ServedCompaniesOptions = Sources & {
   /** Where the keys are. */
@@ -105,6 +107,20 @@ export class ServedCompanies {
   /** The changes of a company. */
   feedOf(company: string): Feed {
     return this.#followed(company).feed
+  }
+
+  /**
+   * Keys that expire, or expired, although somebody used them in the last seven days, and that have no successor.
+   * @throws Error while the keys cannot be read.
+   */
+  expiringKeys(): readonly KeyEntry[] {
+    const now = this.#options.now()
+    const isMissed = (entry: KeyEntry) =>
+      entry.expiresAt !== null &&
+      ['valid', 'expired'].includes(stateOf(entry, now)) &&
+      entry.replacedBy === null &&
+      now.getTime() - Date.parse(entry.lastUsedAt ?? '') < USED_WITHIN_MS
+    return this.#openKeys()?.list(null).filter(isMissed) ?? []
   }
 
   /** Requests that wait for changes are answered now. */

@@ -27,6 +27,7 @@ async function serve(trustedProxies: readonly string[] = []) {
   const service = createService({ api, extras: MIRROR_EXTRAS, log: null, contents: null })
   const http = await startHttp(service, { trustedProxies })
   metrics.watch(http.connections)
+  metrics.watchKeys(() => served.expiringKeys())
   const key = mirrored.keys.acme as string
   const ask = async (path: string, headers = '') => {
     const text = `GET ${path} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${headers}Connection: close\r\n\r\n`
@@ -145,6 +146,26 @@ test('/metrics counts API requests by route, status and company, with times, byt
   expect(bytes['route=list,company=acme']).toBeGreaterThan(1000)
   expect(await figures()).toMatch(/editais_serve_request_duration_seconds_count\{route="list"\} 5\n/)
   expect(await figure('editais_http_unread_bytes')).toEqual({ '': 0 })
+  await close()
+})
+
+test('/metrics shows when keys expire that are in use, until they are replaced', async () => {
+  const { store, url, close, figures } = await serve()
+  const [now, expiresAt] = [new Date(), new Date(Date.now() + 86_400_000)]
+  const [used, unused] = [
+    store.create('acme', 'CRM', now, expiresAt),
+    store.create('acme', 'ERP', now, expiresAt),
+  ]
+  await exchange(url, `GET ${PATH} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${used}\r\nConnection: close\r\n\r\n`)
+  const shown = async () =>
+    (await readMetrics(await figures())).get('editais_api_key_expires_timestamp_seconds')?.values ?? {}
+  const seconds = expiresAt.getTime() / 1000
+  // The server notes uses every two seconds.
+  await until(async () => Object.keys(await shown()).length > 0, { what: 'the key that was used' })
+  expect(await shown()).toEqual({ [`company=acme,key=${used.slice(0, 12)}`]: seconds })
+  expect(await figures()).not.toContain(unused.slice(0, 12))
+  store.rotate(used.slice(0, 12), { now: new Date(), overlapMs: 3_600_000 })
+  expect(await shown()).toEqual({})
   await close()
 })
 

@@ -34,6 +34,17 @@ export type Delivery = {
 /** A message that was given up. */
 export type DeadLetter = { readonly id: string; readonly at: string; readonly because: string }
 
+/** What has not reached a receiver. */
+export type Backlog = {
+  readonly id: string
+  readonly company: string
+  readonly queued: number
+  /** Since when the oldest of the queued messages waits, in ms since 1970; null if none does. */
+  readonly oldestMs: number | null
+  readonly dead: number
+  readonly isStopped: boolean
+}
+
 type DeliveryCounts = { readonly queued: number; readonly received: number; readonly dead: number }
 
 type Row = {
@@ -245,11 +256,32 @@ export class Subscriptions {
     return Number(changes)
   }
 
+  /** @returns how many messages are forgotten that were given up. */
+  discard(subscription: string): number {
+    const { changes } = this.#db
+      .prepare("DELETE FROM deliveries WHERE subscription = ? AND state = 'dead'")
+      .run(subscription)
+    return Number(changes)
+  }
+
   counts(subscription: string): DeliveryCounts {
     const rows = this.#db
       .prepare('SELECT state, count(*) AS n FROM deliveries WHERE subscription = ? GROUP BY state')
       .all(subscription) as unknown as { state: keyof DeliveryCounts; n: number }[]
     return { queued: 0, received: 0, dead: 0, ...Object.fromEntries(rows.map(({ state, n }) => [state, n])) }
+  }
+
+  /** Of all subscriptions. Received messages are not counted: there may be many. */
+  backlogs(): Backlog[] {
+    const count = this.#db.prepare(
+      'SELECT count(*) AS n, min(at) AS oldest FROM deliveries WHERE subscription = ? AND state = ?',
+    )
+    return this.list().map(({ id, company, stoppedBecause }) => {
+      const queued = count.get(id, 'queued') as { n: number; oldest: number | null }
+      const dead = count.get(id, 'dead') as { n: number }
+      const isStopped = stoppedBecause !== null
+      return { id, company, isStopped, queued: queued.n, oldestMs: queued.oldest, dead: dead.n }
+    })
   }
 
   /** Whether as many messages wait already. */
