@@ -41,7 +41,7 @@ type ServeEnv = {
  */
 export function createServeRoutes({ served, settings, entrance, log }: ServeRoutesOptions): Hono<ServeEnv> {
   const api: Hono<ServeEnv> = createRoutes()
-  const mirror = mirrorRoutes({ lakeOf: company => served.lakeOf(company), log })
+  const mirror = mirrorRoutes({ lakeOf: company => served.lakeOf(company), dataDir: served.dataDir, log })
   const paths = [`${LIST_PATH}/*`, `${MIRROR_PATH}/*`]
 
   const begin: MiddlewareHandler<ServeEnv> = async (context, next) => {

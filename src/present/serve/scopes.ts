@@ -1,7 +1,7 @@
 /**
  * What a key may do, besides reading the API of the contract, which every key may:
  * `read` searches, exports and reads history below `/api/v1/mirror`; `feed` follows changes; `sql` asks the company's
- * catalog in SQL; `admin` is reserved for what manages.
+ * catalog in SQL; `admin` manages what belongs to other keys of the company.
  */
 export const SCOPES = ['read', 'feed', 'sql', 'admin'] as const
 export type Scope = (typeof SCOPES)[number]

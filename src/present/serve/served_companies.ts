@@ -91,6 +91,11 @@ export class ServedCompanies {
     }
   }
 
+  /** Where the keys are. */
+  get dataDir(): string {
+    return this.#options.dataDir
+  }
+
   /** Where a company's snapshots are. */
   lakeOf(company: string): string {
     return this.#options.lakeOf(company)

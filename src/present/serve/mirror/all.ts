@@ -4,8 +4,16 @@ import { EXPORT_ROUTE } from './export.ts'
 import { type McpOptions, mcpRoute } from './mcp.ts'
 import type { MirrorRoute } from './route.ts'
 import { SEARCH_ROUTE } from './search.ts'
+import { type WebhookOptions, webhookRoutes } from './webhooks.ts'
 
 /** All routes of the mirror's own API. */
-export function mirrorRoutes(options: McpOptions): readonly MirrorRoute[] {
-  return [ABOUT_ROUTE, CHANGES_ROUTE, SEARCH_ROUTE, EXPORT_ROUTE, mcpRoute(options)]
+export function mirrorRoutes(options: McpOptions & WebhookOptions): readonly MirrorRoute[] {
+  return [
+    ABOUT_ROUTE,
+    CHANGES_ROUTE,
+    SEARCH_ROUTE,
+    EXPORT_ROUTE,
+    mcpRoute(options),
+    ...webhookRoutes(options),
+  ]
 }

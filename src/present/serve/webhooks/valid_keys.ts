@@ -2,21 +2,31 @@ import { type KeyEntry, stateOf } from '../key_entry.ts'
 import { KeyStore } from '../keys.ts'
 import type { Subscription } from './subscriptions.ts'
 
+/** A key, the one that replaced it, and so on; none if it is unknown. Null if there is no file of keys. */
+export function keyLines(dataDir: string, waitMs: number): ((prefix: string) => readonly KeyEntry[]) | null {
+  const keys = KeyStore.openIfThere(dataDir, waitMs)
+  if (!keys) return null
+  const entries = new Map(entriesOf(keys).map(entry => [entry.prefix, entry]))
+  return prefix => {
+    const line: KeyEntry[] = []
+    for (
+      let entry = entries.get(prefix);
+      entry && !line.includes(entry);
+      entry = entries.get(entry.replacedBy ?? '')
+    )
+      line.push(entry)
+    return line
+  }
+}
+
 /** Whether a subscription's key is valid, or was replaced by one that is. Null if there is no file of keys. */
 export function validKeys(
   dataDir: string,
   now: Date,
   waitMs: number,
 ): ((subscription: Pick<Subscription, 'key'>) => boolean) | null {
-  const keys = KeyStore.openIfThere(dataDir, waitMs)
-  if (!keys) return null
-  const entries = new Map(entriesOf(keys).map(entry => [entry.prefix, entry]))
-  return ({ key }) => {
-    for (let entry = entries.get(key); entry; entry = entries.get(entry.replacedBy ?? '')) {
-      if (['valid', 'replaced'].includes(stateOf(entry, now))) return true
-    }
-    return false
-  }
+  const lines = keyLines(dataDir, waitMs)
+  return lines && (({ key }) => lines(key).some(entry => ['valid', 'replaced'].includes(stateOf(entry, now))))
 }
 
 function entriesOf(keys: KeyStore): readonly KeyEntry[] {
