@@ -13,6 +13,8 @@ const MAX_KEPT = 8
 /** A report counts days until sessions and deadlines, so it goes out of date even without a new snapshot. */
 const FRESH_MS = 10 * 60_000
 
+export const REPORT_PATH = '/report'
+
 export type ReportRequests = {
   /** A company's report from its latest snapshot, as HTML. */
   report(company: string): Promise<string>
@@ -22,24 +24,28 @@ type Options = ReportRequests & {
   readonly registry: Pick<CompanyRegistry, 'companies' | 'broken'>
   /** Decides who may see a report. */
   readonly access: MiddlewareHandler
-  /** The list of routes, for clients that do not want a report. */
+  /** The list of routes, for programs. */
   readonly contents: () => object
+  /** Where `/` leads browsers without credentials; null to ask them for a token. */
+  readonly home: string | null
 }
 
 /**
- * The company's report at `/` (for several companies, a list of them), and each at `/companies/<company>/report`. At
- * `/`, a client without credentials that is not a browser gets the list of routes.
+ * The company's report at `/report` (for several companies, a list of them), and each at `/companies/<company>/report`.
+ * `/` is the same for a client with credentials, leads other browsers to the pages for people with an API key, and shows
+ * programs the list of routes.
  */
-export function routeReports(app: Hono, { registry, access, contents, report }: Options): void {
+export function routeReports(app: Hono, { registry, access, contents, home, report }: Options): void {
   const show = remembering(sharing(MAX_REPORTS, report))
   app.get('/', async (c, next) => {
     // These headers decide which of two answers is sent.
     c.header('Vary', 'Accept, Authorization')
-    const wanted = c.req.header('authorization') ?? /text\/html/.test(c.req.header('accept') ?? '')
-    if (!wanted) return c.json(contents())
-    return await access(c, next)
+    if (c.req.header('authorization') !== undefined) return await access(c, next)
+    if (!/text\/html/.test(c.req.header('accept') ?? '')) return c.json(contents())
+    return home === null ? await access(c, next) : c.redirect(home, 303)
   })
-  app.get('/', async c => {
+  app.use(REPORT_PATH, access)
+  app.on('GET', ['/', REPORT_PATH], async c => {
     const companies = [...registry.companies.values()]
     const [first] = companies
     return first && companies.length === 1 ? await answer(c, first, show) : c.html(list(companies))

@@ -10,7 +10,7 @@ import { explain, FatalError, messageOf } from '#src/platform/errors.ts'
 import { redisRefusal } from '#src/platform/redis_refusal.ts'
 import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
 import type { createServeRoutes } from '#src/present/serve/app.ts'
-import { type PagesOptions, routePages } from '#src/present/serve/pages/routes.ts'
+import { PAGES_PATH, type PagesOptions, routePages } from '#src/present/serve/pages/routes.ts'
 import type { CompanyRegistry } from '../company_registry.ts'
 import type { Queues } from '../queue.ts'
 import { isRefusal } from '../redis_problem.ts'
@@ -22,7 +22,7 @@ import { createBoard } from './board.ts'
 import { type CompanyRequests, routeCompanies } from './company_routes.ts'
 import { checkReadiness } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import { type ReportRequests, routeReports } from './report_routes.ts'
+import { REPORT_PATH, type ReportRequests, routeReports } from './report_routes.ts'
 
 const MAX_BODY_BYTES = 10_000
 /** Bull Board sends many requests at once; there is no point in letting them wait for a Redis that is away. */
@@ -79,8 +79,9 @@ export function createHttp(options: HttpOptions): Service {
     app.use(path, access, fromOurOwnPages)
     app.use(path, bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge }))
   }
-  if (options.pages) routePages(app, options.pages)
-  routeReports(app, { ...options, access, contents: () => contents(adminTokens) })
+  if (options.pages) routePages(app, { ...options.pages, reportPath: REPORT_PATH })
+  const home = options.pages ? PAGES_PATH : null
+  routeReports(app, { ...options, access, home, contents: () => contents(adminTokens) })
   routeBoard(app, queues)
   routeCompanies(app, options)
   return service
@@ -102,7 +103,8 @@ function rethrow(error: Error): never {
 
 function contents({ isOn }: AdminTokens) {
   return {
-    'GET /': "the company's report, for a browser; for several companies, a list of reports",
+    'GET /': 'in a browser, the pages below /editais; with an admin token, the report',
+    'GET /report': "the company's report, for a browser; for several companies, a list of reports",
     'GET /healthz': 'whether the worker is alive',
     'GET /readyz': 'whether it can take runs: Redis, directories, configuration',
     'GET /metrics': 'metrics for Prometheus',

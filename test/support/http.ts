@@ -38,7 +38,7 @@ export type Worker = {
   configure(slugs: readonly string[]): Promise<void>
 }
 
-type Options = Partial<Pick<HttpOptions, 'requestSync' | 'status' | 'report' | 'api'>> & {
+type Options = Partial<Pick<HttpOptions, 'requestSync' | 'status' | 'report' | 'api' | 'pages'>> & {
   readonly redisUrl?: string
   readonly adminToken?: string | null
   readonly companies?: readonly string[]

@@ -14,7 +14,7 @@ import type { ServedSnapshot } from '../snapshot.ts'
 import { PAGE_POLICY } from './layout.ts'
 import { messagePage } from './message_page.ts'
 import { noticePage, type Past } from './notice_page.ts'
-import { signInPage } from './sign_in.ts'
+import { signInPage as renderSignIn } from './sign_in.ts'
 
 /** All pages begin with it. */
 export const PAGES_PATH = '/editais'
@@ -35,6 +35,8 @@ export type PagesOptions = {
   readonly entrance: Entrance
   /** Of times in the pages. */
   readonly timeZone: string
+  /** Where operators find the report, if this server has it. */
+  readonly reportPath?: string
 }
 
 /**
@@ -43,7 +45,9 @@ export type PagesOptions = {
  * revoked key sees nothing more.
  */
 export function routePages(app: Routes, options: PagesOptions): void {
-  const { served, entrance, timeZone } = options
+  const { served, entrance, timeZone, reportPath = null } = options
+  const signInPage = (problem: string | null) => renderSignIn({ problem, reportPath })
+  const door = { entrance, signInPage }
   const pages: Hono<Env> = app
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const { exchange } = context.env.outgoing ?? {}
@@ -58,7 +62,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
   })
   const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
   pages.post(`${PAGES_PATH}/entrar`, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
-    shown(context, () => signIn(context, entrance)),
+    shown(context, () => signIn(context, door)),
   )
   pages.post(`${PAGES_PATH}/sair`, context => {
     if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
@@ -66,7 +70,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
     return context.redirect(PAGES_PATH, 303)
   })
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
-    const refused = await shown(context, () => signedIn(context, entrance))
+    const refused = await shown(context, () => signedIn(context, door))
     if (refused) return refused
     await next()
     return undefined
@@ -93,7 +97,13 @@ const FROM_ELSEWHERE = 'O pedido veio de outra página e foi recusado.'
 const WRONG_KEY =
   'Esta chave não é válida: confira se foi copiada inteira, se não expirou e se não foi revogada.'
 
-async function signIn(context: PageContext, entrance: Entrance): Promise<Response> {
+/** Who checks keys, and the form that asks for one. */
+type Door = {
+  readonly entrance: Entrance
+  readonly signInPage: (problem: string | null) => string
+}
+
+async function signIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response> {
   if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
   const { chave } = await context.req.parseBody()
   const key = typeof chave === 'string' ? chave.trim() : ''
@@ -115,7 +125,7 @@ async function signIn(context: PageContext, entrance: Entrance): Promise<Respons
 const NO_SCOPE = 'Esta chave não permite ler por aqui: falta o escopo read.'
 
 /** The form for those who have not signed in; null for the others, whose key is noted. */
-async function signedIn(context: PageContext, entrance: Entrance): Promise<Response | null> {
+async function signedIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response | null> {
   const key = getCookie(context, COOKIE)
   if (key === undefined) return context.html(signInPage(null), 401)
   const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null

@@ -1,8 +1,15 @@
 import { html } from '#src/present/text/html.ts'
 import { document } from './layout.ts'
 
-/** The form for a key. @param problem why an earlier one was refused. */
-export function signInPage(problem: string | null): string {
+type SignIn = {
+  /** Why an earlier key was refused. */
+  readonly problem: string | null
+  /** Of the report for operators, who have a token instead of a key. */
+  readonly reportPath: string | null
+}
+
+/** The form for a key. */
+export function signInPage({ problem, reportPath }: SignIn): string {
   return document({
     title: 'Entrar · Editais',
     company: null,
@@ -17,6 +24,7 @@ ${problem !== null && html`<p class="problem" role="alert" id="problema">${probl
     }>
 <button type="submit">Entrar</button>
 </form>
+${reportPath !== null && html`<p>Quem opera o serviço vê o <a href="${reportPath}">relatório</a> com o token de administração.</p>`}
 </section>`,
   })
 }
