@@ -16,7 +16,7 @@ const INPUT = z.strictObject({
     .max(200)
     .optional()
     .describe(
-      `Words, at most ${MAX_WORDS}, that must all be in the object, buyer or number. Accents and case do not matter.`,
+      `Words, at most ${MAX_WORDS}, that must all be in the object, buyer or number, also as parts of words. Accents and case do not matter; forms of a word do, so give the part that they share: "medic" finds medicamento and medicamentos.`,
     ),
   uf: z
     .string()
@@ -86,7 +86,6 @@ export const SEARCH_NOTICES = tool({
   },
 })
 
-/** Another index of texts can replace the first of them. */
 function conditionsOf(search: Search): Condition[] {
   const { text, uf, status, verdict, session_from, session_to, min_value, max_value } = search
   const given: (Condition | null)[] = [
