@@ -161,6 +161,23 @@ function contradicts({
   return session_from > session_to || Number(value_min) > Number(value_max)
 }
 
+test('the best matches come first: the word itself in singular or plural before words of the same stem', async () => {
+  const api = await serveObjects([
+    'Serviço médico, com médicos, médicas e perícia médica',
+    'Registro de preços para a eventual aquisição de medicamentos da rede municipal de saúde e dos postos',
+    'Aquisição de medicamento',
+    'Reforma de escola',
+    'Transporte escolar',
+  ])
+  const order = async (q: string) =>
+    (await idsOf(api, { q })).map(id => [1, 2, 3, 4, 5].find(number => idOf(number) === id))
+  expect(await order('medicamentos')).toEqual([3, 2, 1])
+  expect(await order('medicamento')).toEqual([3, 2, 1])
+  expect(await order('médicos')).toEqual([1, 3, 2])
+  expect(await order('escolar')).toEqual([5, 4])
+  expect(await order('escolares')).toEqual([5, 4])
+})
+
 test('filters, text and order are those of a plain filter over all notices, on whatever pages', async () => {
   const start = new Date('2026-11-20T12:00:00Z')
   const world = generateWorld({ seed: '7', company: 'aurora', notices: 300, start })

@@ -1,5 +1,6 @@
 import { formsOf, type MonthText, wordsFrom } from './month_text.ts'
 import type { Term } from './text_query.ts'
+import { withoutNumber } from './words.ts'
 
 /** Notices of a month whose text has all terms. */
 export type TextMatches = {
@@ -11,9 +12,11 @@ export type TextMatches = {
 
 /** BM25's usual constants: how soon more occurrences count no more, and how much a long text counts less. */
 const [SATURATION, LENGTH_SHARE] = [1.2, 0.75]
+/** How much a word counts that shares only the stem: to the stemmer, "médico" is a form of "medicamento". */
+const OTHER_FORM = 0.25
 
-/** What is done with each notice that has a term, and how often it has it. */
-type Note = (place: number, times: number) => void
+/** What is done with each notice that has a term, how often it has it, and how much each time counts. */
+type Note = (place: number, times: number, closeness: number) => void
 
 /**
  * How much each term counts in a score: rare ones more, by the number of notices of all months that have it (BM25).
@@ -51,16 +54,21 @@ export function matchText(
   const [found, scores] = [new Uint8Array(notices), weights && new Float64Array(notices)]
   const averageLength = text.places.length / notices
   for (const [number, words] of parts.entries()) {
-    const note: Note = (place, times) => {
+    const note: Note = (place, times, closeness) => {
       if ((found[place] as number) < number) return
       found[place] = number + 1
       if (!scores) return
       const length = (text.lengths[place] as number) / averageLength
       const share = times / (times + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length))
-      scores[place] = (scores[place] as number) + (weights?.[number] as number) * share
+      scores[place] = (scores[place] as number) + (weights?.[number] as number) * share * closeness
     }
     const [one] = words
-    if (one && words.length === 1) for (const word of one) noteWord(text, word, note)
+    const closeness = closenessOf(text, terms[number] as Term)
+    if (one && words.length === 1)
+      for (const word of one) {
+        const counts = closeness(word)
+        noteWord(text, word, (place, times) => note(place, times, counts))
+      }
     else notePhrase(text, words, note)
   }
   return { found, scores }
@@ -73,7 +81,17 @@ function partsOf(text: MonthText, term: Term): readonly Uint32Array[] {
   return stems.map(stem => formsOf(text, stem))
 }
 
-function noteWord({ places, ends }: MonthText, word: number, note: Note): void {
+/** How much an occurrence of a word counts. */
+function closenessOf({ words }: MonthText, term: Term): (word: number) => number {
+  if (term.kind !== 'word') return () => 1
+  return word => (withoutNumber(words[word] as string) === term.singular ? 1 : OTHER_FORM)
+}
+
+function noteWord(
+  { places, ends }: MonthText,
+  word: number,
+  note: (place: number, times: number) => void,
+): void {
   const end = ends[word] as number
   let at = beginOf(ends, word)
   while (at < end) {
@@ -99,7 +117,7 @@ function notePhrase(text: MonthText, parts: readonly Uint32Array[], note: Note):
   for (const spot of spots[0] as Float64Array) {
     let length = 1
     while (length < parts.length && isAt(length, spot + length)) length += 1
-    if (length === parts.length) note(Math.floor(spot / POSITIONS), 1)
+    if (length === parts.length) note(Math.floor(spot / POSITIONS), 1, 1)
   }
 }
 

@@ -1,4 +1,4 @@
-import { isStopWord, stemOf, wordsOf } from './words.ts'
+import { isStopWord, stemOf, withoutNumber, wordsOf } from './words.ts'
 
 /** Each adds a pass over its occurrences; nobody types more. */
 const MAX_TERMS = 32
@@ -7,7 +7,7 @@ const MIN_PREFIX = 2
 
 /** One thing that a notice's text must have. */
 export type Term =
-  | { readonly kind: 'word'; readonly stem: string }
+  | { readonly kind: 'word'; readonly stem: string; readonly singular: string }
   /** Stems that follow one another. */
   | { readonly kind: 'phrase'; readonly stems: readonly string[] }
   /** The beginning of a word. */
@@ -33,7 +33,10 @@ export function parseText(text: string): TextQuery {
       continue
     }
     const prefix = phrase === undefined && part.endsWith('*') ? words.pop() : undefined
-    for (const word of words) add({ kind: 'word', stem: stemOf(word) }, isStopWord(word) ? stopWords : terms)
+    for (const word of words) {
+      const term = { kind: 'word', stem: stemOf(word), singular: withoutNumber(word) } as const
+      add(term, isStopWord(word) ? stopWords : terms)
+    }
     if (prefix === undefined) continue
     if (prefix.length < MIN_PREFIX)
       return { problem: `${prefix}* is too short: a prefix has ${MIN_PREFIX} letters or more` }

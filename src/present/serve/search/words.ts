@@ -17,6 +17,11 @@ const SINGULAR: readonly (readonly [plural: RegExp, singular: string])[] = [
   [/(?<=..u)s$/, ''],
 ]
 
+/** Other plurals end in s after a vowel. */
+const REGULAR_PLURAL = /(?<=..)([aeo])s$/
+/** "escolares", "luzes", "meses"; no rule tells them from "base". */
+const LINKING_E = /(?<=..[rzs])e$/
+
 /** Endings that the stemmer knows only with their accent, which people leave out when they search. */
 const ACCENTED: readonly (readonly [plain: RegExp, accented: string])[] = [
   [/cao$/, 'ção'],
@@ -40,8 +45,19 @@ export function wordsOf(text: string): string[] {
  * @param word folded: a search without accents must find the same as one with them.
  */
 export function stemOf(word: string): string {
-  const singular = replaceFirst(word, SINGULAR)
-  return fold(stemmer(replaceFirst(singular, ACCENTED).normalize('NFC')))
+  return fold(stemmer(replaceFirst(singularOf(word), ACCENTED).normalize('NFC')))
+}
+
+/**
+ * The singular of a word, or what it has in common with its plural: `escolar` for "escolares", `bas` for "base" and "bases".
+ * @param word folded.
+ */
+export function withoutNumber(word: string): string {
+  return singularOf(word).replace(REGULAR_PLURAL, '$1').replace(LINKING_E, '')
+}
+
+function singularOf(word: string): string {
+  return replaceFirst(word, SINGULAR)
 }
 
 function replaceFirst(word: string, endings: readonly (readonly [RegExp, string])[]): string {
