@@ -10,6 +10,9 @@ const LIST = '/api/v1/editais'
 /** Number of ids of the company's notices, and of another company's. */
 const [OWN_IDS, FOREIGN_IDS] = [12, 4]
 
+/** The company of the mirror. */
+export const MIRRORED = 'mirrored'
+
 /** A server to test, started by its command. */
 export type Served = {
   readonly name: string
@@ -69,16 +72,16 @@ export class Servers {
     return { ...sandbox, name: 'mirror', url, key }
   }
 
-  /** Runs a command on the data of the mirror. */
-  async runBehindMirror(args: readonly string[], sandbox: Served): Promise<void> {
-    await this.run(args, this.#mirrored(sandbox))
+  /** Runs a command on the data of the mirror; resolves to the key that it printed, if any. */
+  async runBehindMirror(args: readonly string[], sandbox: Served): Promise<string> {
+    return await this.run(args, this.#mirrored(sandbox))
   }
 
   #mirrored({ url, key }: Served) {
     return {
       API_BASE_URL: url,
       API_KEY: key,
-      COMPANY: 'mirrored',
+      COMPANY: MIRRORED,
       DATA_DIR: join(this.#directory, 'data'),
       HTTP_PORT: '0',
       LOG_LEVEL: 'info',

@@ -9,6 +9,7 @@ import { testDuckDbFiles } from './duckdb_files.ts'
 import { testFeed } from './feed/test_feed.ts'
 import { testKubernetes } from './kubernetes/test_kubernetes.ts'
 import { testLake } from './lake/test_lake.ts'
+import { testMcp } from './mcp/test_mcp.ts'
 import type { Result } from './result.ts'
 import { testTraces } from './traces/test_traces.ts'
 
@@ -51,7 +52,7 @@ async function end(): Promise<void> {
 async function testAll(): Promise<boolean> {
   const counts = { passed: 0, failed: 0 }
   const heavy = options.heavy ? [testTraces, testKubernetes] : []
-  for (const test of [testDuckDbFiles, testFeed, ...heavy, testLake])
+  for (const test of [testDuckDbFiles, testFeed, testMcp, ...heavy, testLake])
     for await (const result of test(servers, directory, options)) {
       show(result)
       counts[result.wrong.length === 0 ? 'passed' : 'failed'] += 1
