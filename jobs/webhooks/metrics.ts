@@ -59,7 +59,7 @@ function define(registry: Registry) {
     ),
     stopped: gauge(
       'editais_webhook_stopped',
-      '1 for a webhook that is stopped, because its receiver answered 410 or its API key ended; 0 for the others.',
+      '1 for a webhook that is stopped, because its receiver answered 410 or its API key is no longer valid; 0 for the others.',
       ['company', 'webhook'],
     ),
   }

@@ -53,6 +53,7 @@ export function sendRefusal(context: Context, error: Error): Response | null {
   if (error instanceof HTTPException) return sendError(context, error.status, error.message)
   if (!(error instanceof Refusal)) return null
   if (error.retryAfterSeconds !== null) context.header('Retry-After', String(error.retryAfterSeconds))
+  if (error.status === 401) context.header('WWW-Authenticate', 'Bearer')
   return sendError(context, error.status, error.message, error.code)
 }
 

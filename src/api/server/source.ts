@@ -21,11 +21,11 @@ export class Json {
   }
 }
 
-type RefusalStatus = 400 | 403 | 404 | 410 | 429 | 503
+type RefusalStatus = 400 | 401 | 403 | 404 | 410 | 429 | 503
 
 /**
  * Why a request is not answered: the data is not available yet (503), there are too many requests (429), or, below
- * `/api/v1/mirror`, what it asks for is wrong (400), not allowed (403), unknown (404) or no longer there (410).
+ * `/api/v1/mirror`, what it asks for is wrong (400), no longer (401) or not allowed (403), unknown (404) or no longer there (410).
  */
 export class Refusal extends Error {
   override readonly name = 'Refusal'

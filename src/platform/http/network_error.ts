@@ -71,7 +71,8 @@ export function explainNetwork(error: unknown, limit: string): unknown {
   const tls = tlsTrouble(code, messageOf(error))
   const known: Meaning | undefined = tls ? ['untrusted', TLS_CLAUSES[tls]] : meanings(limit)[code]
   if (!known && !/^(UND_ERR_|HPE_|EAI_|E[A-Z]+$)/.test(code)) return error
-  const [trouble, clause] = known ?? ['lost', messageOf(error)]
+  // The text of an unknown one can contain the address.
+  const [trouble, clause] = known ?? ['lost', 'the connection failed']
   return new NetworkError(trouble, clause, code, { cause: error })
 }
 

@@ -12,12 +12,13 @@ export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.process(address)
   if (parsed.range() !== 'unicast') return false
-  // IPv6 that carries an IPv4 address: a gateway may turn it into that one.
-  return parsed.kind() === 'ipv4' || !EMBEDDING.some(range => parsed.match(range))
+  return parsed.kind() === 'ipv4' ? parsed.toString() !== AZURE_PLATFORM : parsed.match(GLOBAL_IPV6)
 }
 
-/** 64:ff9b:1::/48 (NAT64, local), and the deprecated ::/96. */
-const EMBEDDING = ['64:ff9b:1::/48', '::/96'].map(range => ipaddr.parseCIDR(range))
+/** Serves a virtual machine its settings and certificates, at an address that looks public. */
+const AZURE_PLATFORM = '168.63.129.16'
+/** All of IPv6 that is assigned to hosts of the internet; what carries an IPv4 address there has a range of its own. */
+const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3')
 
 /**
  * Whether the host of a URL is public as far as its text shows; a name is checked again when it is resolved.

@@ -1,11 +1,15 @@
 import { type AuthInfo, createMcpHandler, originValidationResponse } from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/platform/errors.ts'
+import { oneMessage } from './one_message.ts'
 import { Readers } from './read/readers.ts'
 import { createMcpServer } from './server.ts'
 
 /** The longest message; the SQL in it has its own bound. */
 const MAX_BODY_BYTES = 64 * 1024
+
+/** Of JSON-RPC. */
+const INVALID_REQUEST = -32600
 
 /** Who sends a request, as its API key shows. */
 export type Client = {
@@ -41,7 +45,6 @@ export function createMcpEndpoint(log: Logger): (request: Request, client: Clien
       // A stream of changes would be held open for each client.
       maxSubscriptions: 0,
       keepAliveMs: 0,
-      maxRequestBodySize: MAX_BODY_BYTES,
       onerror: error => log.debug(`A message of MCP was refused: ${messageOf(error)}.`),
     },
   )
@@ -49,9 +52,15 @@ export function createMcpEndpoint(log: Logger): (request: Request, client: Clien
     // Only browsers send it. No web page should call this, and refusing it also stops DNS rebinding.
     const refused = originValidationResponse(request, [])
     if (refused) return refused
+    const one = await oneMessage(request, MAX_BODY_BYTES)
+    if (!('request' in one))
+      return Response.json(
+        { jsonrpc: '2.0', error: { code: INVALID_REQUEST, message: one.why }, id: null },
+        one,
+      )
     const { prefix: clientId, scopes } = client
     // Never the key itself.
     const authInfo = { token: '', clientId, scopes: [...scopes], extra: client }
-    return await handler.fetch(request, { authInfo })
+    return await handler.fetch(one.request, { authInfo })
   }
 }

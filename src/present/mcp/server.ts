@@ -94,7 +94,11 @@ function addTool(server: McpServer, tool: Tool, { lake, read, log, onCall }: Ser
           error instanceof FatalError
             ? error.message
             : 'Something went wrong. The log of the server has the reason.'
-        return { isError: true, content: [{ type: 'text', text: visible(text) }] }
+        // DuckDB repeats values that it cannot convert.
+        return {
+          isError: true,
+          content: [visible(text), QUOTES].map(one => ({ type: 'text' as const, text: one })),
+        }
       }
     },
   )

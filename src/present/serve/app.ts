@@ -14,8 +14,8 @@ import type { Entrance } from './entrance.ts'
 import type { Holder } from './key_entry.ts'
 import { mirrorRoutes } from './mirror/all.ts'
 import { MIRROR_PATH, type MirrorSource } from './mirror/route.ts'
-import { createMirrorDescription, createMirrorRoutes } from './mirror/routes.ts'
-import type { Quota } from './quotas.ts'
+import { announce, createMirrorDescription, createMirrorRoutes, noteRoutes } from './mirror/routes.ts'
+import { QuotaExceeded } from './quotas.ts'
 import type { ServedCompanies } from './served_companies.ts'
 import type { ServedSnapshot } from './snapshot.ts'
 
@@ -32,7 +32,7 @@ export type ServeRoutesOptions = {
 
 type ServeEnv = {
   Bindings: Partial<HttpBindings>
-  Variables: { source: ServeRequest; quota: Quota | null; requestId: string }
+  Variables: { source: ServeRequest; requestId: string }
 }
 
 /**
@@ -65,7 +65,10 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
   for (const path of paths) api.use(path, begin)
   if (settings.corsOrigins.length > 0) {
     const origin = settings.corsOrigins.includes('*') ? '*' : [...settings.corsOrigins]
-    const exposeHeaders = ['ETag', 'X-Data-As-Of', 'X-Request-Id', 'Retry-After']
+    const exposeHeaders = [
+      ...['ETag', 'X-Data-As-Of', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
+      ...['Content-Range', 'Accept-Ranges'],
+    ]
     const allow = cors({ origin, allowMethods: ['GET', 'HEAD'], exposeHeaders, maxAge: 600 })
     for (const path of paths) api.use(path, allow)
   }
@@ -74,13 +77,14 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
       const holder = entrance.whose(key)
       if (!holder) return null
       // Before any refusal, so that the log shows whose request was refused.
-      const isStillValid = () => entrance.whose(key) !== null
+      const isStillValid = () => isValid(entrance, key)
       const headers = context.env.outgoing?.exchange?.headers ?? {}
       const source = new ServeRequest(holder, served, { headers, isStillValid })
       context.set('source', source)
       const { notes } = context.env.outgoing?.exchange ?? {}
       if (notes) Object.assign(notes, { company: holder.company, key: holder.prefix })
-      context.set('quota', entrance.admit(holder))
+      const announced = context.req.path.startsWith(MIRROR_PATH) ? headers : {}
+      admit(entrance, holder, announced)
       return source
     },
     async onWrongKey(context) {
@@ -92,10 +96,32 @@ export function createServeRoutes({ served, settings, entrance, log }: ServeRout
     entrance.inTurn(holder, () => !context.env.outgoing?.destroyed, work)
   api.route('/', createApiRoutes<ServeRequest, ServeEnv>({ ...check, inTurn: whenItIsTheirTurn }))
   api.route('/', createMirrorDescription(mirror))
+  noteRoutes(api, mirror)
   api.use(`${MIRROR_PATH}/*`, requireKey(check))
   api.route('/', createMirrorRoutes(mirror, whenItIsTheirTurn))
   api.onError((error, context) => sendRefusal(context, error) ?? sendFault(context))
   return api
+}
+
+/** Counts the request, and shows what is left of the key's quota. */
+function admit(entrance: Entrance, holder: Holder, headers: Record<string, string>): void {
+  try {
+    const quota = entrance.admit(holder)
+    if (quota) announce(headers, quota)
+  } catch (error) {
+    if (error instanceof QuotaExceeded) announce(headers, error.quota)
+    throw error
+  }
+}
+
+/** For an answer that is under way. While the keys cannot be read, nothing shows that it was revoked. */
+function isValid(entrance: Entrance, key: string): boolean {
+  try {
+    return entrance.whose(key) !== null
+  } catch (error) {
+    if (error instanceof Refusal) return true
+    throw error
+  }
 }
 
 /** One request of a company, answered from one snapshot, with the snapshot's time in a header. */

@@ -3,7 +3,7 @@ import type { ServedSnapshot } from './snapshot.ts'
 
 /** How long a replaced snapshot can be read on after its last page, or after a download of it began. */
 export const KEPT_MINUTES = 10
-/** With a publish every few minutes, enough for that time. */
+/** Of those, the ones that were read last are kept. With a publish every few minutes, enough for that time. */
 const MAX_KEPT = 4
 
 /** Snapshots that were replaced while somebody was reading them in several requests. Most of their months are shared. */
@@ -47,7 +47,8 @@ export class KeptSnapshots {
     const needed = new Set(current.months)
     let bytes = 0
     const kept: ServedSnapshot[] = []
-    for (const snapshot of candidates) {
+    const lastReadFirst = candidates.toSorted((one, other) => other.lastReadMs - one.lastReadMs)
+    for (const snapshot of lastReadFirst) {
       if (kept.length === MAX_KEPT || !snapshot.wasReadWithin(KEPT_MINUTES)) continue
       const own = snapshot.months.filter(month => !needed.has(month))
       bytes += own.reduce((sum, month) => sum + month.bytes, 0)
@@ -55,7 +56,7 @@ export class KeptSnapshots {
       kept.push(snapshot)
       for (const month of own) needed.add(month)
     }
-    this.#kept = kept
+    this.#kept = candidates.filter(snapshot => kept.includes(snapshot))
     return [...before].filter(month => !needed.has(month))
   }
 }

@@ -91,6 +91,11 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     this.#readAt = this.#now()
   }
 
+  /** When it was read last, in ms since 1970; 0 if never. */
+  get lastReadMs(): number {
+    return this.#readAt?.getTime() ?? 0
+  }
+
   wasReadWithin(minutes: number): boolean {
     return this.#readAt !== null && this.#now().getTime() - this.#readAt.getTime() < minutes * 60_000
   }

@@ -81,7 +81,7 @@ test('waiting requests are bounded for each key, and answered when the server st
   const short: FeedAnswer = await api.json(`${CHANGES}?since=${next}&wait=1`)
   expect(short).toEqual({ events: [], next, has_more: false })
   expect(performance.now() - before).toBeGreaterThan(950)
-  const path = `${CHANGES}?since=${next}&wait=60`
+  const path = `${CHANGES}?since=${next}&wait=50`
   const streams = await Promise.all(
     Array.from({ length: 10 }, () => openStream(api, `${CHANGES}?since=${next}`)),
   )

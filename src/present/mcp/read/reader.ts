@@ -6,7 +6,7 @@ import { filesOf, openWithOurMarts } from '#src/store/lake/read.ts'
 import type { Database, StatementKind } from '#src/store/warehouse/database.ts'
 import { admitForeign } from './admit.ts'
 import type { Message, PlacedOrder, Rows, Source, Statement, Value } from './order.ts'
-import { parseValue, visibleValue } from './visible.ts'
+import { cut, parseValue, visibleValue } from './visible.ts'
 
 /** What the rest of DuckDB's work may spill. */
 const MAX_SPILLED = '256MB'
@@ -16,6 +16,9 @@ const MAX_RSS_BYTES = 700 * 1024 * 1024
 const LOOK_EVERY_MS = 20
 /** The line of Linux that says which process to end first if memory runs out: this one, not the server. */
 const FIRST_TO_END = { path: '/proc/self/oom_score_adj', value: '1000' }
+
+/** Of a message, in characters: DuckDB's can repeat a value that the query made. */
+const MAX_MESSAGE = 1000
 
 /** Waits for this process's order. It is its only one: nothing is left for the next, and it can be killed at any time. */
 export function answerOrder(): void {
@@ -31,7 +34,11 @@ async function carryOut(order: PlacedOrder): Promise<void> {
   }, LOOK_EVERY_MS)
   const message = await read(order).catch(asMessage)
   clearInterval(watch)
-  finish(message)
+  finish(
+    'why' in message
+      ? { ...message, why: visibleValue(cut(message.why, MAX_MESSAGE), MAX_MESSAGE) }
+      : message,
+  )
 }
 
 /** The query may still run, so the process ends as soon as the message is sent. */
@@ -64,7 +71,7 @@ async function read({ lake, temporary, ...order }: PlacedOrder): Promise<Message
   } catch (error) {
     if (error instanceof FatalError) throw new FatalError(hide(error.message))
     // Ours cannot fail, unless a value does not fit a column.
-    throw new FatalError(hide(`The query failed: ${explained(error)}.`))
+    throw new FatalError(hide(`The query failed: ${explained(error)}`))
   }
 }
 
@@ -90,7 +97,11 @@ async function sourceOf(db: Database): Promise<Source> {
 /** The first line of DuckDB's message, and its hint. */
 function explained(error: unknown): string {
   const hint = hintOf(error)
-  return `${messageOf(error).replace(/\.$/, '')}${hint ? `. ${hint.replace(/\.$/, '')}` : ''}`
+  return [messageOf(error), hint ?? ''].filter(Boolean).map(asSentence).join(' ')
+}
+
+function asSentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
 type Bounds = { readonly maxBytes: number; readonly maxText: number }
@@ -104,9 +115,11 @@ async function rowsOf(
     if (kind !== 'SELECT') throw new FatalError('Only SELECT statements are allowed.')
   }
   const stream = await db.ask(sql, admit, values)
-  const columns = stream.columns.map(({ name }) => visibleValue(name, maxText) as string)
+  const columns = stream.columns.map(({ name }) => visibleValue(name, maxText))
   const rows: Value[][] = []
-  let bytes = 0
+  let bytes = Buffer.byteLength(JSON.stringify(columns))
+  if (bytes > maxBytes)
+    throw new FatalError(`The result has too many columns (${columns.length}). Name those that you need.`)
   for await (const group of stream.rows('json'))
     for (const written of group) {
       const row = written.map(value => (value === null ? null : visibleValue(parseValue(value), maxText)))

@@ -17,6 +17,8 @@ export function visible(text: string): string {
 }
 
 /** The same for every text and name in a value; longer texts are cut, and state how much is missing. */
+export function visibleValue(value: string, maxText: number): string
+export function visibleValue(value: unknown, maxText: number): Value
 export function visibleValue(value: unknown, maxText: number): Value {
   if (typeof value === 'string') return cut(visible(value), maxText)
   if (value === null || typeof value !== 'object') return value as null | boolean | number
@@ -26,7 +28,8 @@ export function visibleValue(value: unknown, maxText: number): Value {
   )
 }
 
-function cut(text: string, maxText: number): string {
+/** At most so many characters, and how many are missing. */
+export function cut(text: string, maxText: number): string {
   if (text.length <= maxText) return text
   // Not between the halves of a character.
   const kept = text.slice(0, maxText).replace(/[\uD800-\uDBFF]$/, '')

@@ -2,15 +2,14 @@ import { whenWritten } from '#src/platform/http/outgoing.ts'
 import type { PreparedMonth } from '../prepared_month.ts'
 import { Budget } from './budget.ts'
 import { returnBuffer, takeBuffer } from './buffers.ts'
-import { type Span, spansFrom, type What } from './lines.ts'
+import { largeLine } from './large_line.ts'
+import { PIECE_BYTES, type Span, spansFrom, type What } from './lines.ts'
 import { UNPACKERS, unpackInThread } from './unpackers.ts'
 
-/** What is unpacked and not yet sent, of all downloads. A line may have tens of megabytes. */
+/** What is unpacked ahead of what is being sent, of all downloads. */
 const ahead = new Budget(64 * 1024 * 1024)
-/** Spans of one download: the threads work on them while others are being sent. */
+/** Spans of one download: the threads work on them while others are being sent. The first needs no budget. */
 const SPANS_AHEAD = UNPACKERS + 1
-/** Written at once: the system takes megabytes at once, and all clients wait for the copy. */
-const PIECE_BYTES = 256 * 1024
 
 export type Download = {
   readonly months: readonly PreparedMonth[]
@@ -30,8 +29,12 @@ export type Download = {
 /** The lines of a span, and the buffer that they are in, if it is to be returned. */
 type Lines = { readonly bytes: Uint8Array; readonly buffer: SharedArrayBuffer | null }
 
-/** A span that is being unpacked. */
-type Unpacked = { readonly lines: Promise<Lines | null>; readonly giveBack: () => void }
+/** A span that is being unpacked; a large one is unpacked while it is sent. */
+type Begun = {
+  readonly span: Span
+  readonly lines: Promise<Lines | null> | null
+  readonly giveBack: () => void
+}
 
 /**
  * The bytes of an export in pieces. It holds little memory, however slowly they are taken.
@@ -40,34 +43,64 @@ type Unpacked = { readonly lines: Promise<Lines | null>; readonly giveBack: () =
 export async function* download(order: Download): AsyncGenerator<Uint8Array> {
   const { months, what, from, to, isWanted } = order
   const spans = spansFrom(months, what, from)
-  const queue: Unpacked[] = []
+  const queue: Begun[] = []
   let next = spans.next()
   let left = to - from
   try {
     while (left > 0 && isWanted()) {
       while (!next.done && queue.length < SPANS_AHEAD) {
-        const { bytes } = next.value
-        // Whoever holds nothing may wait for memory: otherwise, two could wait for each other.
-        const giveBack = queue.length === 0 ? await ahead.take(bytes) : ahead.tryTake(bytes)
+        const giveBack = queue.length === 0 ? () => {} : ahead.tryTake(next.value.bytes)
         if (!giveBack) break
-        queue.push({ lines: unpack(next.value, order), giveBack })
+        queue.push({ ...begin(next.value, order), giveBack })
         next = spans.next()
       }
-      const first = queue[0] as Unpacked
-      const lines = await first.lines
-      if (!lines) return
-      const wanted = lines.bytes.subarray(0, left)
-      left -= wanted.length
-      yield* piecesOf(wanted, lines.buffer)
-      queue.shift()
-      first.giveBack()
+      for await (const piece of piecesOf(queue[0] as Begun, order, left)) {
+        left -= piece.length
+        yield piece
+      }
+      queue.shift()?.giveBack()
     }
   } finally {
-    for (const { lines, giveBack } of queue) void lines.catch(() => {}).then(giveBack)
+    for (const { lines, giveBack } of queue)
+      void Promise.resolve(lines)
+        .catch(() => {})
+        .then(giveBack)
   }
 }
 
-function* piecesOf(bytes: Uint8Array, buffer: SharedArrayBuffer | null): Generator<Uint8Array> {
+/** The bytes of a span, at most `left`; none if the client is gone. */
+async function* piecesOf({ span, lines }: Begun, order: Download, left: number): AsyncGenerator<Uint8Array> {
+  if (lines === null) yield* firstBytes(largePieces(span, order), left)
+  else {
+    const { bytes, buffer } = (await lines) ?? NOTHING
+    yield* cutPieces(bytes.subarray(0, left), buffer)
+  }
+}
+
+const NOTHING: Lines = { bytes: new Uint8Array(), buffer: null }
+
+async function* largePieces(span: Span, { what, isWanted, onDamage }: Download): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const piece of largeLine(span, what)) {
+      if (!isWanted()) return
+      yield piece
+    }
+  } catch (error) {
+    onDamage(span.month)
+    throw error
+  }
+}
+
+async function* firstBytes(pieces: AsyncIterable<Uint8Array>, most: number): AsyncGenerator<Uint8Array> {
+  let left = most
+  for await (const piece of pieces) {
+    yield piece.subarray(0, left)
+    left -= piece.length
+    if (left <= 0) return
+  }
+}
+
+function* cutPieces(bytes: Uint8Array, buffer: SharedArrayBuffer | null): Generator<Uint8Array> {
   let unwritten = Math.ceil(bytes.length / PIECE_BYTES)
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
     const piece = bytes.subarray(at, at + PIECE_BYTES)
@@ -81,12 +114,12 @@ function* piecesOf(bytes: Uint8Array, buffer: SharedArrayBuffer | null): Generat
   }
 }
 
-/** Null if the client is gone. */
-function unpack(span: Span, order: Download): Promise<Lines | null> {
-  const unpacked = order.what === 'notices' ? Promise.resolve(noticeLines(span)) : analysisLines(span, order)
+function begin(span: Span, order: Download): Pick<Begun, 'span' | 'lines'> {
+  if (span.isLarge) return { span, lines: null }
+  const lines = order.what === 'notices' ? Promise.resolve(noticeLines(span)) : analysisLines(span, order)
   // It may fail while nobody waits for it yet.
-  unpacked.catch(() => {})
-  return unpacked
+  lines.catch(() => {})
+  return { span, lines }
 }
 
 const NEWLINE = 10

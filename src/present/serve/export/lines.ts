@@ -13,6 +13,9 @@ const NEWLINE_BYTES = 1
 /** Read and unpacked at once: large enough that handing it over costs nothing, small enough to hold many of them. */
 const SPAN_BYTES = 512 * 1024
 
+/** Written at once: the system takes megabytes at once, and all clients wait for the copy. */
+export const PIECE_BYTES = 256 * 1024
+
 /** Lines of neighbouring notices of a month, of which the first `skip` bytes are not wanted. */
 export type Span = {
   readonly month: PreparedMonth
@@ -20,6 +23,8 @@ export type Span = {
   readonly to: number
   readonly bytes: number
   readonly skip: number
+  /** Whether it is one line that alone is larger than other spans. */
+  readonly isLarge: boolean
 }
 
 /** Bytes of a notice's line, with its newline; 0 if it has none. */
@@ -78,9 +83,16 @@ export function* spansFrom(months: readonly PreparedMonth[], what: What, firstBy
         from = place + 1
         continue
       }
+      const isLarge = line >= SPAN_BYTES
+      if (isLarge && bytes > 0) {
+        yield { month, from, to: place, bytes, skip, isLarge: false }
+        from = place
+        bytes = 0
+        skip = 0
+      }
       bytes += line
       if (bytes < SPAN_BYTES && place < month.size - 1) continue
-      if (bytes > 0) yield { month, from, to: place + 1, bytes, skip }
+      if (bytes > 0) yield { month, from, to: place + 1, bytes, skip, isLarge }
       from = place + 1
       bytes = 0
       skip = 0

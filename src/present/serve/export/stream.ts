@@ -6,7 +6,7 @@ import type { ServedSnapshot } from '../snapshot.ts'
 import { download } from './download.ts'
 import type { What } from './lines.ts'
 
-/** Downloads under way. Each holds a megabyte or two, and the months of its snapshot, as long as its client takes. */
+/** Downloads under way. Each holds a megabyte, or a few if there is room, and the months of its snapshot, as long as its client takes. */
 const MOST = { ofKey: 4, inAll: 32 }
 /** Levels at which compressing is not much slower than sending. */
 const [ZSTD, GZIP] = [{ params: { [constants.ZSTD_c_compressionLevel]: 3 } }, { level: 4 }]
@@ -23,6 +23,8 @@ export type ExportOrder = {
   readonly whose: string
   readonly encoding: 'identity' | 'gzip' | 'zstd'
   readonly outgoing: Outgoing
+  /** Whether the key may still read. */
+  readonly isStillValid: () => boolean
 }
 
 /**
@@ -30,14 +32,18 @@ export type ExportOrder = {
  * @throws Refusal (429) if too many downloads are under way.
  */
 export function beginExport(order: ExportOrder): ReadableStream {
-  const { snapshot, whose, outgoing, encoding } = order
+  const { snapshot, whose, outgoing, encoding, isStillValid } = order
   const letGo = [takePlace(whose), ...snapshot.months.map(month => month.hold())]
   outgoing.once('close', () => {
     for (const one of letGo) one()
   })
   snapshot.noteReader()
   const { months } = snapshot
-  const isWanted = () => !outgoing.destroyed
+  const isWanted = () => {
+    // Half an answer must not look like a whole one.
+    if (!outgoing.destroyed && !isStillValid()) outgoing.destroy()
+    return !outgoing.destroyed
+  }
   const onDamage: Parameters<typeof download>[0]['onDamage'] = month => snapshot.noteDamage(month)
   const isPlain = encoding === 'identity'
   const pieces = download({ ...order, months, isWanted, isPlain, onDamage })

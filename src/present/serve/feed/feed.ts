@@ -58,9 +58,9 @@ export class Feed {
    * Resolves to the snapshot that is served, when the changes up to it can be read.
    * @throws Refusal (503) if that takes longer than a client should wait, or fails.
    */
-  async ready<S extends FeedSnapshot>(current: () => S): Promise<S> {
+  async ready<S extends FeedSnapshot>(current: () => S, withinMs = READY_WITHIN_MS): Promise<S> {
     const late = new AbortController()
-    const deadline = sleep(READY_WITHIN_MS, 'late' as const, { signal: late.signal, ref: false })
+    const deadline = sleep(withinMs, 'late' as const, { signal: late.signal, ref: false })
     deadline.catch(() => {})
     try {
       for (;;) {

@@ -1,9 +1,10 @@
+import { Refusal } from '#src/api/server/source.ts'
 import type { MirrorSource } from '../mirror/route.ts'
 import type { FeedPage, PageRequest } from './index_file.ts'
 import type { Woken } from './waiting.ts'
 
 type Options = {
-  readonly source: Pick<MirrorSource, 'company' | 'feed' | 'snapshot' | 'waiting'>
+  readonly source: Pick<MirrorSource, 'company' | 'feed' | 'snapshot' | 'waiting' | 'isStillValid'>
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T | null>
   /** Aborted when the client is gone. */
   readonly gone: AbortSignal
@@ -16,6 +17,8 @@ type Options = {
 export class FeedFollower {
   readonly #options: Options
   #since: string | null
+  /** The name of the snapshot that was read last. */
+  #read: string | null = null
 
   constructor(options: Options) {
     this.#options = options
@@ -30,6 +33,7 @@ export class FeedFollower {
     const { source, inTurn, request } = this.#options
     const feed = source.feed()
     const snapshot = await feed.ready(() => source.snapshot())
+    this.#read = snapshot.name
     const page = await inTurn(async () => {
       // Checked again for each page: the log may have been replaced since the last one.
       return feed.page(feed.positionOf(this.#since, snapshot), snapshot, request)
@@ -41,11 +45,14 @@ export class FeedFollower {
   /** Waits for the next snapshot. */
   async sleep(ms: number): Promise<Woken> {
     const { source, gone } = this.#options
+    // Published since: nobody would be woken for it again.
+    if (!gone.aborted && this.#read !== null && source.snapshot().name !== this.#read) return 'published'
     return await source.waiting.sleep(source.company, ms, gone)
   }
 
   /** The next page that has events, or the last one when the time is over. */
   async nextWithin(ms: number): Promise<FeedPage | null> {
+    const { source } = this.#options
     const endMs = performance.now() + ms
     for (;;) {
       const page = await this.next()
@@ -55,6 +62,8 @@ export class FeedFollower {
       const woken = await this.sleep(leftMs)
       if (woken === 'gone') return null
       if (woken !== 'published') return page
+      if (!source.isStillValid())
+        throw new Refusal(401, 'The API key was revoked or has expired while the request waited.')
     }
   }
 }

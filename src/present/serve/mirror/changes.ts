@@ -18,6 +18,8 @@ const EVENT_STREAM = 'text/event-stream'
 const MAX_LIMIT = 1000
 /** An answer ends with the event that exceeds this; an event has at most some hundred kilobytes of values. */
 const MAX_PAGE_BYTES = 1024 * 1024
+/** Less than the minute after which proxies usually give up. */
+const MAX_WAIT_SECONDS = 50
 /** A stream whose client reads nothing for this long is cut. */
 const STALLED_MS = 3 * HEARTBEAT_MS
 
@@ -52,7 +54,7 @@ as \`since\`.`,
     limit: wholeParameter({ min: 1, max: MAX_LIMIT, usual: 200 }).describe(
       'The most events of an answer; 200 by default.',
     ),
-    wait: wholeParameter({ min: 0, max: 60, usual: 0 }).describe(
+    wait: wholeParameter({ min: 0, max: MAX_WAIT_SECONDS, usual: 0 }).describe(
       'If there is no event yet, how many seconds to wait for one.',
     ),
     include: z

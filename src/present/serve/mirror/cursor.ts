@@ -24,7 +24,7 @@ export function readCursor(
   if (!cursor) throw refusal('cursor: not a cursor of this search. Begin again without it.')
   const snapshot = source.findSnapshot(({ name }) => name === cursor.snapshot)
   if (!snapshot) {
-    const message = `The snapshot of this cursor was replaced, and has not been read for ${KEPT_MINUTES} minutes or more. Begin again without cursor.`
+    const message = `The snapshot of this cursor was replaced, and is no longer kept: that ends ${KEPT_MINUTES} minutes after it was read last, or earlier if many others are read. Begin again without cursor.`
     throw new Refusal(410, message, null, 'snapshot_gone')
   }
   if (cursor.search !== search || cursor.last >= snapshot.size)

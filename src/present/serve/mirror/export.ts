@@ -38,16 +38,22 @@ export const EXPORT_ROUTE = mirrorRoute({
     },
   },
   async answer({ context, source, query: { what } }) {
-    const { snapshot, isContinued } = snapshotOf(context, source, what)
+    // Range is defined for GET alone (RFC 9110, 14.2).
+    const wantedRange = context.req.method === 'HEAD' ? undefined : context.req.header('range')
+    const { snapshot, isContinued } = snapshotOf(context, source, {
+      what,
+      isRange: wantedRange !== undefined,
+    })
     const size = exportBytes(snapshot.months, what)
     const tag = exportTag(snapshot.months, what)
-    const range = isContinued ? rangeOf(context.req.header('range') ?? '', size) : null
-    const encoding = range ? 'identity' : encodingOf(context)
+    const range = isContinued ? rangeOf(wantedRange ?? '', size) : null
+    const encoding = range || size === 0 ? 'identity' : encodingOf(context)
     const version = encoding === 'identity' ? tag : `${tag}-${encoding}`
     const headers: Record<string, string> = {
       'content-type': 'application/x-ndjson',
       etag: `"${version}"`,
-      'accept-ranges': 'bytes',
+      // Ranges are of the uncompressed lines.
+      ...(encoding === 'identity' ? { 'accept-ranges': 'bytes' } : {}),
     }
     if (isKnown(context.req.header('if-none-match'), version))
       return new Response(null, { status: 304, headers })
@@ -62,7 +68,8 @@ export const EXPORT_ROUTE = mirrorRoute({
     const { outgoing } = context.env as Partial<HttpBindings>
     if (!outgoing) throw new Error('exports need a connection')
     const whose = source.prefix
-    const body = beginExport({ snapshot, what, from, to, whose, encoding, outgoing })
+    const isStillValid = () => source.isStillValid()
+    const body = beginExport({ snapshot, what, from, to, whose, encoding, outgoing, isStillValid })
     return new Response(body, { status, headers })
   },
 })
@@ -71,10 +78,10 @@ export const EXPORT_ROUTE = mirrorRoute({
 function snapshotOf(
   context: Context,
   source: MirrorSource,
-  what: What,
+  { what, isRange }: { readonly what: What; readonly isRange: boolean },
 ): { readonly snapshot: ServedSnapshot; readonly isContinued: boolean } {
   const tag = context.req.header('if-range')
-  if (tag === undefined) return { snapshot: source.snapshot(), isContinued: true }
+  if (tag === undefined || !isRange) return { snapshot: source.snapshot(), isContinued: true }
   const begun = source.findSnapshot(({ months }) => `"${exportTag(months, what)}"` === tag)
   return begun ? { snapshot: begun, isContinued: true } : { snapshot: source.snapshot(), isContinued: false }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** A query parameter that is a whole number. */
 export function wholeParameter({ min, max, usual }: { min: number; max: number; usual: number }) {
-  const message = `must be a number from ${min} to ${max}`
+  const message = `must be a whole number from ${min} to ${max}`
   return z
     .string()
     .regex(/^\d{1,9}$/, message)

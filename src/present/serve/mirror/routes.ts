@@ -14,7 +14,7 @@ export const MIRROR_DESCRIPTION_PATH = `${MIRROR_PATH}/openapi.json`
 
 export type MirrorEnv = {
   Bindings: Partial<HttpBindings>
-  Variables: { source: MirrorSource; quota: Quota | null }
+  Variables: { source: MirrorSource }
 }
 
 /** The description needs no key, like that of the contract's API. */
@@ -46,10 +46,7 @@ export function createMirrorRoutes(
   const api: Hono<MirrorEnv> = createRoutes()
   for (const route of routes) {
     api.on(route.method, MIRROR_PATH + route.path, async context => {
-      const { source, quota } = context.var
-      const { exchange } = context.env.outgoing ?? {}
-      if (exchange) exchange.notes.route = route.name
-      if (quota) announce(context, quota)
+      const { source } = context.var
       requireScope(source, route)
       const query = queryOf(context, route)
       const inTurn: InTurn = work => whenItIsTheirTurn(source, context, work)
@@ -66,10 +63,23 @@ export function createMirrorRoutes(
   return api
 }
 
-/** The headers of draft-ietf-httpapi-ratelimit-headers. */
-function announce(context: Context, { limit, remaining, resetSeconds }: Quota): void {
-  context.header('RateLimit-Policy', `"key";q=${limit};w=1`)
-  context.header('RateLimit', `"key";r=${remaining};t=${resetSeconds}`)
+/** Names the routes in metrics and in the access log, also for requests that are refused before they reach them. */
+export function noteRoutes<E extends { Bindings: Partial<HttpBindings> }>(
+  api: Hono<E>,
+  routes: readonly MirrorRoute[],
+): void {
+  for (const { method, path, name } of routes)
+    api.on(method, MIRROR_PATH + path, async (context, next) => {
+      const { exchange } = context.env.outgoing ?? {}
+      if (exchange) exchange.notes.route = name
+      await next()
+    })
+}
+
+/** The headers of draft-ietf-httpapi-ratelimit-headers, for whatever answer is sent. */
+export function announce(headers: Record<string, string>, { limit, remaining, resetSeconds }: Quota): void {
+  headers['ratelimit-policy'] = `"key";q=${limit};w=1`
+  headers.ratelimit = `"key";r=${remaining};t=${resetSeconds}`
 }
 
 function requireScope({ prefix, scopes }: MirrorSource, { scope }: MirrorRoute): void {
@@ -77,7 +87,7 @@ function requireScope({ prefix, scopes }: MirrorSource, { scope }: MirrorRoute):
   const has = scopes.length === 0 ? 'no scope' : scopes.join(', ')
   throw new Refusal(
     403,
-    `This needs a key with the scope ${scope}; ${prefix} has ${has}. Create another one: npm run keys -- create --scopes ${[...scopes, scope].join(',')}.`,
+    `This needs a key with the scope ${scope}; ${prefix} has ${has}. Create another one: npm run keys -- create --description NAME --scopes ${[...scopes, scope].join(',')}.`,
   )
 }
 

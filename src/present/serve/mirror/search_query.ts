@@ -25,6 +25,10 @@ function someOf(values: readonly string[]) {
     .transform(text => text.split(','))
 }
 
+const [OTHERS, WORD] = ['[^,]*', '[0-9A-Za-zÀ-ÖØ-öø-ɏ]']
+/** A part without a word would match every modality. */
+const MODALITIES = new RegExp(`^${OTHERS}${WORD}${OTHERS}(,${OTHERS}${WORD}${OTHERS})*$`)
+
 const MONEY = z
   .string()
   .regex(/^\d{1,15}(\.\d{1,6})?$/, 'must be an amount in BRL such as 150000 or 99.90')
@@ -71,8 +75,8 @@ export const SEARCH_QUERY = z.object({
     .describe('States, with commas between them.'),
   modalidade: z
     .string()
-    .min(1, 'must not be empty')
     .max(MAX_TEXT, `must have at most ${MAX_TEXT} characters`)
+    .regex(MODALITIES, 'must be modalities, each with a word, and with commas between them')
     .transform(text => text.split(','))
     .optional()
     .describe('Modalities, with commas between them. Some of its words are enough: `pregao eletronico`.'),

@@ -24,6 +24,8 @@ const COOKIE = 'editais_chave'
 const MAX_FORM_BYTES = 4096
 const MAX_KEY_CHARACTERS = 200
 const MAX_HISTORY = 100
+/** Without it, the page says that the history is being prepared. */
+const HISTORY_WITHIN_MS = 1500
 /** A larger analysis would take as much time and memory here as a hundred usual ones. */
 const MAX_SHOWN_BYTES = 4 * 1024 * 1024
 
@@ -59,6 +61,8 @@ export function routePages(app: Routes, options: PagesOptions): void {
     context.header('Cache-Control', 'no-store')
     context.header('Content-Security-Policy', PAGE_POLICY)
     context.header('Vary', 'Cookie')
+    // Without it, browsers send `Origin: null` with our own forms, and we could not tell them from those of others.
+    context.header('Referrer-Policy', 'same-origin')
   })
   const tooLarge = (context: Context) => context.html(signInPage('A chave é longa demais.'), 413)
   pages.post(`${PAGES_PATH}/entrar`, bodyLimit({ maxSize: MAX_FORM_BYTES, onError: tooLarge }), context =>
@@ -89,7 +93,16 @@ export function routePages(app: Routes, options: PagesOptions): void {
     }),
   )
   pages.get(`${PAGES_PATH}/:id`, (context: PageContext) =>
-    shown(context, () => inTurn(context, () => read(context, snapshotOf(context, served), options))),
+    shown(context, async () => {
+      const snapshot = snapshotOf(context, served)
+      // Before its turn, because it may wait for the changes to be prepared.
+      const history = await historyOf(
+        served.feedOf(context.var.holder.company),
+        snapshot,
+        context.req.param('id') ?? '',
+      )
+      return await inTurn(context, () => read(context, { snapshot, history, timeZone }))
+    }),
   )
 }
 
@@ -105,7 +118,9 @@ type Door = {
 
 async function signIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response> {
   if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
-  const { chave } = await context.req.parseBody()
+  const form = await context.req.parseBody().catch(() => null)
+  if (!form) return context.html(signInPage('O formulário não pôde ser lido. Tente de novo.'), 400)
+  const { chave } = form
   const key = typeof chave === 'string' ? chave.trim() : ''
   const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
   if (!holder?.scopes.includes('read')) {
@@ -171,11 +186,13 @@ function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapsh
   return served.snapshotOf(context.var.holder.company)
 }
 
-async function read(
-  context: PageContext,
-  snapshot: ServedSnapshot,
-  { served, timeZone }: PagesOptions,
-): Promise<Response> {
+type Shown = {
+  readonly snapshot: ServedSnapshot
+  readonly history: readonly Past[] | null
+  readonly timeZone: string
+}
+
+async function read(context: PageContext, { snapshot, history, timeZone }: Shown): Promise<Response> {
   const { company } = context.var.holder
   const id = context.req.param('id') ?? ''
   const notice = await snapshot.get(id)
@@ -193,7 +210,7 @@ async function read(
       notice: parsed(notice),
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
-      history: await historyOf(served.feedOf(company), snapshot, id),
+      history,
     }),
   )
 }
@@ -204,7 +221,7 @@ const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a
 /** The newest first; null while the changes are being prepared. */
 async function historyOf(feed: Feed, snapshot: ServedSnapshot, id: string): Promise<readonly Past[] | null> {
   try {
-    await feed.ready(() => snapshot)
+    await feed.ready(() => snapshot, HISTORY_WITHIN_MS)
     return feed.historyOf(id, snapshot, MAX_HISTORY).map(text => JSON.parse(text) as Past)
   } catch (error) {
     if (error instanceof Refusal || error instanceof CursorGone) return null

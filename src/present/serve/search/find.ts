@@ -147,7 +147,8 @@ function matcherOf(
     const wanted = query.choices[name]
     if (!wanted) continue
     const { values, of } = search.choices[name]
-    const accepted = Uint8Array.from([0, ...values.map(value => (isAmong(name, value, wanted) ? 1 : 0))])
+    const isWanted = choiceOf(name, wanted)
+    const accepted = Uint8Array.from([0, ...values.map(value => (isWanted(value) ? 1 : 0))])
     if (!accepted.includes(1)) return null
     tests.push(place => accepted[of[place] as number] === 1)
   }
@@ -166,10 +167,13 @@ function matcherOf(
 }
 
 /** Modalities are free text ("Pregão - Eletrônico"), so a few of their words are enough. */
-function isAmong(name: (typeof CHOICES)[number], value: string, wanted: readonly string[]): boolean {
-  if (name !== 'modalidade') return wanted.includes(name === 'uf' ? value.toUpperCase() : value)
-  const words = new Set(wordsOf(value))
-  return wanted.some(one => wordsOf(one).every(word => words.has(word)))
+function choiceOf(name: (typeof CHOICES)[number], wanted: readonly string[]): (value: string) => boolean {
+  if (name !== 'modalidade') return value => wanted.includes(name === 'uf' ? value.toUpperCase() : value)
+  const modalities = wanted.map(wordsOf).filter(words => words.length > 0)
+  return value => {
+    const own = new Set(wordsOf(value))
+    return modalities.some(words => words.every(word => own.has(word)))
+  }
 }
 
 function createPause(): () => Promise<void> {
