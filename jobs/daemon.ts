@@ -76,7 +76,7 @@ async function start(
   // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
   startLoops(shared, { workers, adminTokens, startedAt, stopping })
-  const webhooks = followWebhooks(shared, { dataDir, lakeOf, stopping })
+  const webhooks = followWebhooks(shared, { dataDir, lakeOf, served, stopping })
   return async () => {
     setTimeout(() => endProcess(EXIT.failed), EXIT_WITHIN_MS)
     // Runs may take a while to end. Until then HTTP answers, and clients send their next request elsewhere.
@@ -94,11 +94,15 @@ const now = () => new Date()
 type Hooks = {
   readonly dataDir: string
   readonly lakeOf: (company: string) => string
+  readonly served: ServedCompanies | null
   readonly stopping: AbortSignal
 }
 
 /** Webhooks are loaded once somebody subscribes: most workers never send one. */
-function followWebhooks(shared: Shared, { dataDir, lakeOf, stopping }: Hooks): { stop(): Promise<void> } {
+function followWebhooks(
+  shared: Shared,
+  { dataDir, lakeOf, served, stopping }: Hooks,
+): { stop(): Promise<void> } {
   const { settings, registry, queues, metrics, log } = shared
   let started: { stop(): Promise<void> } | null = null
   const start = async () => {
@@ -107,6 +111,8 @@ function followWebhooks(shared: Shared, { dataDir, lakeOf, stopping }: Hooks): {
     if (stopping.aborted) return
     started = startWebhooks({
       ...{ queues, dataDir, lakeOf, log, now },
+      // Each subscription has a valid key, so its company is served here.
+      ...(served ? { servedOf: (company: string) => served.snapshotOf(company) } : {}),
       allowPrivate: settings.serve.webhooksToPrivate,
       isOurs: company => registry.companies.has(company),
       metrics: metrics.webhooks,

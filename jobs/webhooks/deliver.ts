@@ -4,6 +4,7 @@ import { InterruptedError } from '#src/platform/errors.ts'
 import { type Sent, sendMessage } from '#src/present/serve/webhooks/send.ts'
 import { type Delivery, type Subscription, Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
 import type { WebhookMetrics } from './metrics.ts'
+import { IN_QUEUE, type PumpOptions } from './pump.ts'
 
 export type WebhookJob = { readonly company: string; readonly subscription: string }
 
@@ -41,6 +42,10 @@ export type DeliverOptions = {
   /** How long to wait before each further attempt. */
   readonly delaysMs: readonly number[]
   readonly rests?: RestLimits
+  /** Adds jobs for messages that have none. */
+  readonly enqueue: PumpOptions['enqueue']
+  /** Called if that fails; the next minute tries again. */
+  readonly onError: (error: unknown) => void
   readonly metrics?: Pick<WebhookMetrics, 'attempted'>
   readonly log: Logger
   readonly now: () => Date
@@ -81,12 +86,27 @@ export function createDeliver(options: DeliverOptions): Deliver {
         return await attemptIt(job, sending)
       } finally {
         receiver.underWay -= 1
+        // Not if it was closed meanwhile.
+        if (store) refill(store, subscription, options)
       }
     },
     close() {
       store?.close()
       store = null
     },
+  }
+}
+
+/** Takes the next message of the file into the queue. */
+function refill(
+  store: Subscriptions,
+  subscription: Subscription,
+  { enqueue, onError }: Pick<DeliverOptions, 'enqueue' | 'onError'>,
+): void {
+  try {
+    enqueue(subscription, store.queued(subscription.id, IN_QUEUE)).catch(onError)
+  } catch (error) {
+    onError(error)
   }
 }
 
@@ -130,6 +150,7 @@ async function attemptIt(job: Job<WebhookJob>, sending: Sending): Promise<string
   receiver.rest = { ms, untilMs: now().getTime() + ms }
   if (job.attemptsMade < delaysMs.length) {
     if (isFirst) log.warn(about, `The receiver of ${id} ${clause}. Its messages are kept and sent later.`)
+    store.noteFailed(delivery.id)
     throw new RefusedError(`The receiver ${clause}.`)
   }
   store.noteDead(delivery.id, `the receiver ${clause}`, now())

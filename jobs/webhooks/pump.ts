@@ -7,6 +7,8 @@ import { validKeys } from '#src/present/serve/webhooks/valid_keys.ts'
 const PART = 500
 /** More is not taken from the feed while as many messages wait for a receiver: it may be down for days. */
 const MAX_QUEUED = 1000
+/** Jobs of a receiver, besides those that wait for another attempt; the next ones follow as these end. */
+export const IN_QUEUE = 10
 /** The keys and subscriptions are read every few seconds, and other processes write them briefly. */
 const WAIT_MS = 50
 
@@ -71,7 +73,7 @@ export async function pump(options: PumpOptions): Promise<void> {
         // What waits is sent, and others are not held up.
         onError(subscription, error)
       }
-      const queued = store.queued(id, MAX_QUEUED)
+      const queued = store.queued(id, IN_QUEUE)
       if (queued.length > 0) await enqueue(subscription, queued)
     }
   } finally {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Logger } from 'pino'
 import { explain } from '#src/platform/errors.ts'
+import type { FeedSnapshot } from '#src/present/serve/feed/feed.ts'
 import { type Feeds, openFeeds } from '#src/present/serve/webhooks/feed.ts'
 import { every } from '../loop.ts'
 import type { Queues } from '../queue.ts'
@@ -26,6 +27,8 @@ type Options = {
   readonly dataDir: string
   readonly allowPrivate: boolean
   readonly lakeOf: (company: string) => string
+  /** The snapshot that this worker serves. Throws Refusal (503) if there is none yet. */
+  readonly servedOf?: (company: string) => FeedSnapshot
   /** Instead of the feeds of the lakes. */
   readonly feeds?: Feeds
   readonly isOurs: (company: string) => boolean
@@ -43,18 +46,19 @@ type Options = {
  * Redis only says when, so that no message is lost with Redis.
  */
 export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }: Options): Webhooks {
-  const own = options.feeds ? null : openFeeds(options.lakeOf, log)
+  const own = options.feeds ? null : openFeeds({ ...options, log })
   const feeds = (options.feeds ?? own) as Feeds
   const connection = { connection: queues.redis, prefix: queues.prefix, skipVersionCheck: true }
   const queue = new Queue<WebhookJob>('webhooks', connection)
-  const stopping = new AbortController()
-  const deliveries = createDeliver({ ...options, delaysMs, log })
+  const [stopping, cutting] = [new AbortController(), new AbortController()]
+  const enqueue = createEnqueue(queue, delaysMs.length + 1)
+  const deliveries = createDeliver({ ...options, delaysMs, enqueue, onError: queues.note, log })
   const worker = new Worker<WebhookJob>(
     'webhooks',
     async (job, token, signal) =>
       await deliveries.deliver(job, {
         token: token as string,
-        signal: AbortSignal.any([signal as AbortSignal, stopping.signal]),
+        signal: AbortSignal.any([signal as AbortSignal, cutting.signal]),
       }),
     {
       ...connection,
@@ -70,7 +74,7 @@ export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }:
     const { company, subscription: webhook } = job?.data ?? {}
     log.error({ company, webhook, message: job?.id }, `A message was not sent: ${explain(error).message}`)
   })
-  const parts = { ...options, feeds, enqueue: createEnqueue(queue, delaysMs.length + 1), ...createNews(log) }
+  const parts = { ...options, feeds, enqueue, ...createNews(log) }
   const loop = { signal: stopping.signal, onError: queues.note }
   const pumping = every(PUMP_MS, () => pump(parts), loop)
   const forgetting = every(FORGET_MS, async () => forgetOld(options.dataDir, options.now()), loop)
@@ -78,11 +82,14 @@ export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }:
     queue,
     async stop() {
       stopping.abort()
+      const atMost = (ms: number) => sleep(ms, undefined, { ref: false })
+      // Takes no more jobs. What is under way is received once, instead of again after the next start.
+      const idle = worker.close()
+      await Promise.race([idle, atMost(SEND_WITHIN_MS)])
+      cutting.abort()
       // BullMQ never closes if its connection waits to reconnect.
-      await Promise.race([
-        Promise.allSettled([pumping, forgetting, worker.close(), queue.close()]),
-        sleep(CLOSE_WITHIN_MS, undefined, { ref: false }),
-      ])
+      const ended = idle.then(() => queue.close())
+      await Promise.race([Promise.allSettled([pumping, forgetting, ended]), atMost(CLOSE_WITHIN_MS)])
       deliveries.close()
       await own?.close()
     },
@@ -123,6 +130,8 @@ function createNews(log: Logger): Pick<PumpOptions, 'onStop' | 'onError'> {
   }
 }
 
+/** A receiver may take longer; its message is cut and sent again. */
+const SEND_WITHIN_MS = 8000
 const CLOSE_WITHIN_MS = 5000
 /** Beyond this, everything is queued once more instead. */
 const MOST_KNOWN = 100_000

@@ -101,7 +101,7 @@ async function latest(environment: Environment, company: string): Promise<string
   const { environments, places } = await readCompanies(environment)
   const place = environments.get(company) ?? places.get(company) ?? { DATA_DIR: dataDirOf(environment) }
   const lake = companyPaths(readSettings(place).dataDir, company).lake
-  const feeds = openFeeds(() => lake, await openLog('error', {}))
+  const feeds = openFeeds({ lakeOf: () => lake, log: await openLog('error', {}) })
   try {
     for (let tries = 0; tries < LATEST_TRIES; tries += 1) {
       const cursor = await feeds.latest(company)

@@ -71,7 +71,7 @@ type Setup = {
   readonly redisUrl?: string
   readonly allowPrivate?: boolean
   readonly delaysMs?: readonly number[]
-  readonly rests?: { first: number; most: number }
+  readonly rests?: { readonly first: number; readonly most: number }
 }
 
 async function startAll({ events, redisUrl, allowPrivate = true, ...delays }: Setup) {
@@ -265,6 +265,47 @@ test('metrics show since when messages wait, and which webhooks are stopped; dis
   expect(age[of(waiting)]).toBeGreaterThan(3599)
   expect(age[of(stopped)]).toBe(0)
   expect(await scrape('stopped')).toEqual({ [of(waiting)]: 0, [of(stopped)]: 1 })
+})
+
+test('a worker that stops waits for the answers of receivers, so nothing is sent again after its next start', async () => {
+  const { key, store, start } = await startAll({ events: eventsOf(6) })
+  const receiver = await startReceiver()
+  receiver.answer = (_, response) => void setTimeout(() => response.writeHead(204).end(), 1500)
+  const { id } = store.add({ ...about, key, url: receiver.url }, new Date()).subscription
+  const first = start()
+  await until(() => receiver.received.length >= 3, { what: 'the first messages' })
+  await first.stop()
+  const sent = receiver.received.length
+  expect(store.counts(id).received).toBe(sent)
+  receiver.answer = (_, response) => void response.writeHead(204).end()
+  start()
+  await until(() => store.counts(id).received === 6, { what: 'all messages' })
+  expect(new Set(idsOf(receiver.received)).size).toBe(receiver.received.length)
+})
+
+test('of many messages for a slow receiver, only the next ones are in Redis, and those that failed hold up no others', async () => {
+  const { key, store, start } = await startAll({ events: eventsOf(300), rests: { first: 20, most: 40 } })
+  const receiver = await startReceiver()
+  const refused = new Set<unknown>()
+  receiver.answer = ({ headers }, response) => {
+    // The first ones are refused for good; the others are slow.
+    if (refused.size < 15) refused.add(headers['webhook-id'])
+    const status = refused.has(headers['webhook-id']) ? 500 : 204
+    setTimeout(() => response.writeHead(status).end(), 20)
+  }
+  const { id } = store.add({ ...about, key, url: receiver.url }, new Date()).subscription
+  const { queue } = start()
+  let most = 0
+  await until(
+    async () => {
+      const { delayed = 0, waiting = 0, active = 0 } = await queue.getJobCounts()
+      most = Math.max(most, delayed + waiting + active - refused.size)
+      return store.counts(id).received === 285
+    },
+    { what: () => `285 messages: ${JSON.stringify(store.counts(id))}` },
+  )
+  expect(most).toBeLessThan(20)
+  expect(store.counts(id)).toMatchObject({ queued: 15, dead: 0 })
 })
 
 test('a receiver that hangs leaves places for the others', async () => {

@@ -36,11 +36,18 @@ export type Feeds = {
 /** Of a part of the feed. */
 const MAX_BYTES = 4 * 1024 * 1024
 
+type FeedsOptions = {
+  readonly lakeOf: (company: string) => string
+  readonly log: Logger
+  /**
+   * The snapshot that is served, up to which events may be read: a receiver that then asks for the document must get it. By
+   * default, what is published. Throws Refusal (503) if there is none yet.
+   */
+  readonly servedOf?: (company: string) => FeedSnapshot
+}
+
 /** The feeds of companies whose lakes are here; they are opened when they are first read. */
-export function openFeeds(
-  lakeOf: (company: string) => string,
-  log: Logger,
-): Feeds & { close(): Promise<void> } {
+export function openFeeds({ lakeOf, log, servedOf }: FeedsOptions): Feeds & { close(): Promise<void> } {
   const bringUp = createIndexers()
   const feeds = new Map<string, Feed>()
   const feedOf = (company: string) => {
@@ -51,13 +58,16 @@ export function openFeeds(
     return feed
   }
   const latest = new Map<string, FeedSnapshot>()
-  const read = async (company: string, since: string | null, limit: number): Promise<Part | null> => {
+  const publishedOf = async (company: string): Promise<FeedSnapshot | null> => {
     const lake = lakeOf(company)
     const known = latest.get(company)
     const snapshot = known?.name === (await latestName(lake)) ? known : await latestForFeed(lake)
-    if (!snapshot) return null
-    latest.set(company, snapshot)
-    return await readPart(feedOf(company), snapshot, { since, limit })
+    if (snapshot) latest.set(company, snapshot)
+    return snapshot
+  }
+  const read = async (company: string, since: string | null, limit: number): Promise<Part | null> => {
+    const snapshot = servedOf ? servedOf(company) : await publishedOf(company)
+    return snapshot && (await readPart(feedOf(company), snapshot, { since, limit }))
   }
   return {
     async latest(company) {

@@ -66,8 +66,8 @@ const TABLES = `
     secret TEXT NOT NULL, created_at TEXT NOT NULL, stopped_because TEXT, cursor TEXT) STRICT;
   CREATE TABLE IF NOT EXISTS deliveries (
     id TEXT PRIMARY KEY, subscription TEXT NOT NULL, state TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL,
-    because TEXT) STRICT;
-  CREATE INDEX IF NOT EXISTS deliveries_by_state ON deliveries (subscription, state);`
+    because TEXT, attempts INTEGER NOT NULL DEFAULT 0) STRICT;
+  CREATE INDEX IF NOT EXISTS deliveries_by_state ON deliveries (subscription, state, attempts, at);`
 
 /** Received messages are remembered for this long: longer than one is tried. Dead ones stay until they are replayed. */
 const REMEMBERED_MS = 14 * 24 * 3_600_000
@@ -201,20 +201,33 @@ export class Subscriptions {
         .prepare('UPDATE subscriptions SET cursor = ? WHERE id = ? AND cursor IS ?')
         .run(part.next, id, cursor)
       if (changes === 0) return false
-      const insert = this.#db.prepare("INSERT OR IGNORE INTO deliveries VALUES (?, ?, 'queued', ?, ?, NULL)")
+      const insert = this.#db.prepare(
+        "INSERT OR IGNORE INTO deliveries (id, subscription, state, at, body) VALUES (?, ?, 'queued', ?, ?)",
+      )
       for (const delivery of part.deliveries) insert.run(delivery.id, id, now.getTime(), delivery.body)
       return true
     })
   }
 
-  /** What is to be sent, oldest first, and since when. */
+  /**
+   * What is to be sent now or later, and since when: all messages that were tried already, which wait for their next attempt,
+   * and the oldest of the others.
+   * @param limit of the others: a receiver gets a few at a time, and each further job would only wait in Redis.
+   */
   queued(subscription: string, limit: number): { readonly id: string; readonly at: number }[] {
+    const of = "FROM deliveries WHERE subscription = $subscription AND state = 'queued'"
     const rows = this.#db
       .prepare(
-        "SELECT id, at FROM deliveries WHERE subscription = ? AND state = 'queued' ORDER BY at, rowid LIMIT ?",
+        `SELECT id, at ${of} AND attempts > 0
+        UNION ALL SELECT * FROM (SELECT id, at ${of} AND attempts = 0 ORDER BY at, rowid LIMIT $limit)`,
       )
-      .all(subscription, limit)
+      .all({ $subscription: subscription, $limit: limit })
     return rows as unknown as { id: string; at: number }[]
+  }
+
+  /** An attempt failed; there will be another one. */
+  noteFailed(id: string): void {
+    this.#db.prepare('UPDATE deliveries SET attempts = attempts + 1 WHERE id = ?').run(id)
   }
 
   /** A message that is to be sent; null if its receiver has it, or it was given up or removed. */
@@ -251,7 +264,9 @@ export class Subscriptions {
   /** @returns how many messages are to be sent again. */
   replay(subscription: string, now: Date): number {
     const { changes } = this.#db
-      .prepare("UPDATE deliveries SET state = 'queued', at = ? WHERE subscription = ? AND state = 'dead'")
+      .prepare(
+        "UPDATE deliveries SET state = 'queued', at = ?, attempts = 0 WHERE subscription = ? AND state = 'dead'",
+      )
       .run(now.getTime(), subscription)
     return Number(changes)
   }
