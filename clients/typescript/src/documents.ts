@@ -18,12 +18,15 @@ type Get<P extends Path> = Paths[P] extends { get: infer O extends Operation } ?
 /** What a path answers. */
 export type DocumentOf<P extends Path> = Get<P>['responses'][200]['content'][Json]
 
+/** Undefined is the same as left out. */
+type Optional<Names> = { readonly [Name in keyof Names]?: Names[Name] | undefined }
+
 type InPath<P extends Path> = Get<P>['parameters'] extends { path: infer Names }
   ? { readonly path: Names }
   : { readonly path?: never }
 
 type InQuery<P extends Path> = Get<P>['parameters'] extends { query?: infer Names }
-  ? { readonly query?: NonNullable<Names> }
+  ? { readonly query?: Optional<NonNullable<Names>> }
   : { readonly query?: never }
 
 type Abortable = { readonly signal?: AbortSignal | undefined }
@@ -31,18 +34,22 @@ type Abortable = { readonly signal?: AbortSignal | undefined }
 /** The parameters of a path. */
 export type GetOptions<P extends Path> = InPath<P> & InQuery<P> & Abortable
 
+type QueryOf<Name extends 'search' | 'changes'> = Optional<
+  NonNullable<operations[Name]['parameters']['query']>
+>
+
 export type Notice = components['schemas']['Edital']
 export type Analysis = components['schemas']['EditalAnalysis']
 
 /** A page of a search. */
 export type SearchPage = DocumentOf<'/api/v1/mirror/editais'>
-export type SearchFilters = Omit<NonNullable<operations['search']['parameters']['query']>, 'cursor'>
+export type SearchFilters = Omit<QueryOf<'search'>, 'cursor'>
 export type SearchOptions = Abortable
 
 /** Changes, and `next`, the cursor after them. */
 export type ChangesPage = DocumentOf<'/api/v1/mirror/changes'>
 export type ChangeEvent = ChangesPage['events'][number]
-export type ChangesOptions = NonNullable<operations['changes']['parameters']['query']> & Abortable
+export type ChangesOptions = QueryOf<'changes'> & Abortable
 
 /** What a line of an export is, by `what`. */
 export type ExportLines = {
