@@ -1,4 +1,4 @@
-/** What the server says of a failure, besides its status. */
+/** What an answer reports of a failure. */
 type Refused = {
   /** The method and path of the request, without its parameters. */
   readonly request: string
@@ -17,7 +17,7 @@ export class ApiError extends Error {
   readonly error: string
   /** A sentence for people; empty if the server gave none. */
   readonly detail: string
-  /** How long the server asks to wait; null if waiting does not help. */
+  /** How long the server asks to wait; null if it does not. */
   readonly retryAfterMs: number | null
 
   constructor({ request, status, error, detail, retryAfterMs }: Refused) {
@@ -50,7 +50,7 @@ export class SnapshotGone extends ApiError {
   override readonly name = 'SnapshotGone'
 }
 
-/** There was no answer, or only its beginning; `cause` is the reason that the runtime gives. */
+/** There was no answer of the server, or only its beginning; `cause` has the reason. */
 export class ConnectionFailed extends Error {
   override readonly name = 'ConnectionFailed'
 
@@ -79,14 +79,24 @@ const ADVICE: Readonly<Record<number, string>> = {
   401: 'The API key is wrong, expired or revoked. Set apiKey to a valid one; the operator creates it with: npm run keys -- create.',
 }
 
+/** Statuses by which a proxy reports that the server behind it does not answer. */
+const OF_PROXIES: ReadonlySet<number> = new Set([502, 503, 504])
+
 /** The error of an answer that is neither a document nor 304. @param body as text. */
 export function errorOf(
-  answer: { readonly request: string; readonly status: number; readonly headers: Headers },
+  answer: {
+    readonly request: string
+    readonly origin: string
+    readonly status: number
+    readonly headers: Headers
+  },
   body: string,
-): ApiError {
-  const { request, status, headers } = answer
+): ApiError | ConnectionFailed {
+  const { request, origin, status, headers } = answer
   const { error, detail } = parsed(body)
   const code = typeof error === 'string' ? error : 'unexpected_answer'
+  if (code === 'unexpected_answer' && OF_PROXIES.has(status))
+    return new ConnectionFailed(origin, new Error(`a proxy answered ${status}`))
   const Class = CLASSES[code] ?? ApiError
   return new Class({
     ...{ request, status, error: code },

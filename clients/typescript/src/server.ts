@@ -86,7 +86,8 @@ export class Server {
     }
     // In case that a proxy repeats headers in its answer.
     const body = (await textOf(answer)).replaceAll(this.#apiKey, '…')
-    throw errorOf({ request, status, headers: answer.headers }, body)
+    const { origin, headers: received } = answer
+    throw errorOf({ request, origin, status, headers: received }, body)
   }
 
   #addressOf(path: string, inPath: Values = {}, query: Values = {}): URL {

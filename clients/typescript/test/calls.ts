@@ -1,4 +1,4 @@
-// Checked by a compiler, and never run. An expected error that is none is an error, too.
+// Checked by a compiler, and never run. A line without its expected error is an error, too.
 import { type Client, createClient } from '@editais-sync/client'
 
 export async function rightCalls(client: Client): Promise<void> {
