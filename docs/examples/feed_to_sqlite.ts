@@ -7,8 +7,7 @@ const client = createClient({ url, apiKey: process.env.API_KEY ?? '' })
 const db = new DatabaseSync(file)
 db.exec('CREATE TABLE IF NOT EXISTS editais (id TEXT PRIMARY KEY, document TEXT)')
 db.exec('CREATE TABLE IF NOT EXISTS feed AS SELECT NULL AS cursor')
-const orNull = (error: unknown) =>
-  error instanceof ApiError && error.isMissing ? null : Promise.reject(error)
+const orNull = (why: unknown) => (why instanceof ApiError && why.isMissing ? null : Promise.reject(why))
 function store(rows: Iterable<readonly [string, object | null]>, cursor: string, clear = ''): void {
   db.exec(`BEGIN; ${clear}`) // rows and cursor, both or neither
   const put = db.prepare('INSERT OR REPLACE INTO editais VALUES (?, ?)')
