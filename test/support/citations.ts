@@ -18,10 +18,13 @@ type Citation = {
 }
 
 /** Places whose files may be cited by their path from the root. */
-const FOLDERS = ['src', 'jobs', 'schema', 'config', 'test', 'bench', 'tools', 'docs', 'deploy']
+const FOLDERS = ['src', 'jobs', 'schema', 'config', 'test', 'bench', 'tools', 'docs', 'deploy', 'clients']
 const LOOSE = ['*.md', '*.ts', '*.json', '*.yml', 'Dockerfile', '.env.example', '.ci/run']
 const CITING =
   /\.(ts|md|sql|ya?ml|css|sh)$|^(biome\.json|\.env\.example|\.ci\/run)$|(^|\/)(Dockerfile|Caddyfile|nginx\.conf)$/
+
+/** What npm and builds leave below these folders. */
+const MADE = /(^|\/)clients\/.*(node_modules|dist|generated)$/
 
 /** Named, but not in the repository. */
 const NOT_OURS: ReadonlyMap<string, string> = new Map([
@@ -38,7 +41,7 @@ export async function openProject(root: string): Promise<Project> {
   const files = new Set<string>()
   for await (const path of glob(
     [...FOLDERS.map(folder => `${folder}/**/*.*`), 'config/metabase/Dockerfile', 'docs/proxy/*', ...LOOSE],
-    { cwd: root },
+    { cwd: root, exclude: path => MADE.test(path) },
   ))
     files.add(path)
   const directories = new Set<string>()

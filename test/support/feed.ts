@@ -13,7 +13,7 @@ export type FeedEvent = {
   readonly fields?: readonly string[]
   readonly from?: string | null
   readonly to?: string | null
-  readonly changes?: readonly Readonly<Record<'field' | 'before' | 'after', unknown>>[]
+  readonly changes?: readonly Readonly<Partial<Record<'field' | 'before' | 'after', unknown>>>[]
 }
 
 export type FeedAnswer = {

@@ -164,7 +164,13 @@ async function giveToUser([owner]: readonly string[], path: string): Promise<voi
   if (asRoot) await chown(path, IMAGE_USER.uid, IMAGE_USER.gid)
 }
 
-type Locked = { readonly version: string; readonly dev?: true; readonly optional?: true }
+type Locked = {
+  readonly version: string
+  readonly dev?: true
+  readonly optional?: true
+  /** Of a workspace. */
+  readonly link?: true
+}
 
 /**
  * Does the work of `npm ci --omit=dev`: copies the lock file's production packages from this project.
@@ -175,8 +181,10 @@ async function installProduction(workdir: string): Promise<void> {
     packages: Record<string, Locked>
   }
   const copied = new Map<string, string[]>()
-  for (const [path, { version, dev, optional }] of Object.entries(packages)) {
-    if (path === '' || dev) continue
+  for (const [path, { version, dev, optional, link }] of Object.entries(packages)) {
+    if (dev || link) continue
+    // This project and its workspaces; the image has no folder of these, so npm leaves them out.
+    if (!path.startsWith('node_modules/')) continue
     const installed = await versionOf(join(PROJECT, path))
     // An optional package for another system.
     if (installed === null && optional) continue

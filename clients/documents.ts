@@ -1,0 +1,17 @@
+import { describeServer } from '#src/api/server/openapi.ts'
+import { MIRROR_EXTRAS } from '#src/present/serve/api_extras.ts'
+import { mirrorRoutes } from '#src/present/serve/mirror/all.ts'
+import { describeMirror } from '#src/present/serve/mirror/openapi.ts'
+
+/** OpenAPI 3.1, as JSON. */
+export type OpenApi = Readonly<Record<string, unknown>>
+
+/** What a server describes at `/openapi.json` and `/api/v1/mirror/openapi.json`, without a server. */
+export async function openApiDocuments(): Promise<{ readonly contract: OpenApi; readonly mirror: OpenApi }> {
+  const noRequest = () => {
+    throw new Error('only described, never called')
+  }
+  const routes = mirrorRoutes({ lakeOf: noRequest, log: { error: noRequest } as never })
+  const served = { contract: await describeServer(MIRROR_EXTRAS), mirror: describeMirror(routes) }
+  return JSON.parse(JSON.stringify(served))
+}

@@ -1,0 +1,21 @@
+import type { ChangesOptions, ChangesPage } from './documents.js'
+import type { Server } from './server.js'
+
+/** As long as a connection without traffic survives most proxies. */
+const WAIT_SECONDS = 30
+
+/** The pages of the feed, for ever; with `wait: 0`, to its present end. */
+export async function* changes(
+  server: Server,
+  options: ChangesOptions,
+): AsyncGenerator<ChangesPage, void, undefined> {
+  const { signal, wait = WAIT_SECONDS, ...rest } = options
+  for (let since = options.since, hasMore = true; hasMore || wait > 0; ) {
+    const query = { ...rest, since, wait }
+    const request = { path: '/api/v1/mirror/changes', query, signal, waitMs: wait * 1000 }
+    const page = JSON.parse((await server.document(request)).text) as ChangesPage
+    if (page.events.length > 0 || page.next !== since) yield page
+    since = page.next
+    hasMore = page.has_more
+  }
+}
