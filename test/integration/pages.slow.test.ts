@@ -10,7 +10,7 @@ import { generateWorld } from '#src/sandbox/generate.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
 import { World } from '#src/sandbox/world.ts'
 import { companyPaths } from '#src/store/company.ts'
-import { launchBrowser, obtainChromium, openPage } from '#test/support/browser.ts'
+import { launchBrowser, obtainChromium, openPage, PLAIN_NAME } from '#test/support/browser.ts'
 import { leaveSnapshot, serveWorker, TOKEN } from '#test/support/http.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
 import { serveApi } from '#test/support/serve.ts'
@@ -120,4 +120,18 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
     },
     MANY_PAGES_MS,
   )
+
+  it('a person signs in and out over plain HTTP, at a name that browsers do not trust', async () => {
+    const company = await startSynced(
+      generateWorld({ seed: 7, company: 'acme', notices: 3, start: new Date() }),
+    )
+    const { url, keys } = await serveApi(company.environment)
+    const page = await openPage(browser, `${url.replace('127.0.0.1', PLAIN_NAME)}/editais`)
+    await page.fill('#chave', keys.acme as string)
+    await page.click('main button')
+    await page.waitForSelector('text=3 editais encontrados')
+    await page.click('header button')
+    await page.waitForSelector('#chave')
+    await page.close()
+  })
 })

@@ -50,7 +50,12 @@ export async function openPage(
   return page
 }
 
+/** A name of this machine that browsers do not trust as they trust `localhost`: as in an office's network. */
+export const PLAIN_NAME = 'lan.test'
+
 /** Chromium without a window. As root, it runs only without its sandbox; it opens only pages of this machine. */
 export async function launchBrowser(executablePath: string): Promise<Browser> {
-  return await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+  const names = `--host-resolver-rules=MAP ${PLAIN_NAME} 127.0.0.1`
+  const args = process.getuid?.() === 0 ? ['--no-sandbox', names] : [names]
+  return await chromium.launch({ executablePath, args })
 }

@@ -71,9 +71,13 @@ export function explainNetwork(error: unknown, limit: string): unknown {
   const tls = tlsTrouble(code, messageOf(error))
   const known: Meaning | undefined = tls ? ['untrusted', TLS_CLAUSES[tls]] : meanings(limit)[code]
   if (!known && !/^(UND_ERR_|HPE_|EAI_|E[A-Z]+$)/.test(code)) return error
-  // The text of an unknown one can contain the address.
-  const [trouble, clause] = known ?? ['lost', 'the connection failed']
+  const [trouble, clause] = known ?? ['lost', messageOf(error)]
   return new NetworkError(trouble, clause, code, { cause: error })
+}
+
+/** Whether its message is in our words, and not the system's, which can contain an address. */
+export function isInOurWords({ code, trouble }: NetworkError): boolean {
+  return code === null || trouble === 'untrusted' || meanings('')[code] !== undefined
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -71,6 +71,9 @@ test('messages over HTTP need a key with a scope, have bounds, and leave no sess
   expect(await send(url, key, message('tools/list', { x: 'x'.repeat(70_000) }))).toMatchObject({
     status: 413,
   })
+  const many = await send(url, key, `[${list},${list}]`)
+  expect(many.status).toBe(400)
+  expect(many.body).toContain('Send one message at a time')
   expect(await send(url, key, message('nothing/here'))).toMatchObject({
     body: expect.stringContaining('-32601'),
   })

@@ -63,6 +63,42 @@ test('a download under way ends with its own snapshot, and a killed one leaves n
   expect((await api.ask(ANALYSES)).status).toBe(200)
 })
 
+test('a client that reads a large analysis slowly holds up no other export, and gets it whole', async () => {
+  const title = 'Requisito do edital '.repeat(50)
+  const requirements = Array.from({ length: 25_000 }, () => ({ category: 'outros', title, status: 'green' }))
+  const company = await startSynced([noticeEntry(1, {}, { requirements }), noticeEntry(2)])
+  const api = await serveApi(company.environment)
+  const { body: whole } = await api.ask(ANALYSES)
+  expect(whole.length).toBeGreaterThan(25_000_000)
+  const both = (await api.ask(ANALYSES.replace('analyses', 'both'))).body.toString().trimEnd().split('\n')
+  const analyses = whole.toString().trimEnd().split('\n')
+  expect(both.map(line => JSON.stringify(JSON.parse(line).analysis))).toEqual(
+    analyses.map(line => JSON.stringify(JSON.parse(line))),
+  )
+  const slow = await Promise.all([1, 2, 3, 4].map(() => begin(api, ANALYSES)))
+  const key = api.store.create('acme', 'BI', new Date())
+  for (const what of ['notices', 'analyses', 'both'])
+    expect((await api.ask(ANALYSES.replace('analyses', what), { key })).status).toBe(200)
+  for (const one of await Promise.all(slow.map(({ rest }) => rest()))) expect(one.equals(whole)).toBe(true)
+  // Wherever a range begins and ends in it.
+  for (const [from, to] of [
+    [0, 1],
+    [262_143, 262_145],
+    [12_345_678, whole.length - 1],
+  ] as const) {
+    const part = await api.ask(ANALYSES, { headers: { range: `bytes=${from}-${to}` } })
+    expect([part.status, part.body.equals(whole.subarray(from, to + 1))]).toEqual([206, true])
+  }
+})
+
+test('a download ends, unfinished, when its key is revoked', async () => {
+  const { environment } = await startSynced(largeNotices())
+  const api = await serveApi(environment)
+  const download = await begin(api, ANALYSES)
+  api.store.revoke(String(api.keys.acme).slice(0, 12), new Date())
+  await expect(download.rest()).rejects.toThrow()
+})
+
 test('a key has at most four downloads under way, and another key has its own', async () => {
   const { environment } = await startSynced(largeNotices())
   const api = await serveApi(environment)

@@ -91,9 +91,25 @@ test('an empty company has an empty export', async () => {
   company.world.remove(idOf(1))
   await company.syncHere()
   const api = await serveApi(company.environment)
-  for (const headers of [{}, { 'accept-encoding': 'gzip' }])
-    expect(await api.ask(pathOf('both'), { headers })).toMatchObject({ status: 200, body: Buffer.alloc(0) })
+  for (const headers of [{}, { 'accept-encoding': 'gzip' }]) {
+    const empty = await api.ask(pathOf('both'), { headers })
+    expect(empty).toMatchObject({ status: 200, body: Buffer.alloc(0) })
+    expect(empty.headers['content-encoding']).toBeUndefined()
+  }
   expect(await api.ask(pathOf('both'), { headers: { range: 'bytes=0-' } })).toMatchObject({ status: 416 })
+})
+
+test('Range is for GET alone, and If-Range for a Range', async () => {
+  const company = await startSynced(notices(1, 2))
+  const api = await serveApi(company.environment)
+  const range = { range: 'bytes=0-0' }
+  expect((await api.ask(pathOf('both'), { method: 'HEAD', headers: range })).status).toBe(200)
+  const { headers } = await api.ask(pathOf('both'))
+  await publishOneMore(company, api, 3)
+  const now = await api.ask(pathOf('both'), { headers: { 'if-range': String(headers.etag) } })
+  expect(now.body.toString()).toContain(idOf(3))
+  const compressed = await api.ask(pathOf('both'), { headers: { 'accept-encoding': 'gzip' } })
+  expect(compressed.headers['accept-ranges']).toBeUndefined()
 })
 
 test('ranges are pieces of the same bytes, wherever they begin and end', async () => {

@@ -66,6 +66,25 @@ test("the mirror's own API answers a key within its scopes and its quota, and de
   expect(lines.join('')).toContain('"route":"about"')
 })
 
+test('every answer below the mirror has what is left of the quota, also a refusal, and names its route', async () => {
+  const { environment } = await startSynced(notices(1, 2))
+  const { ask, store, lines } = await serveApi(environment)
+  const key = (maxRps: number) =>
+    store.create('acme', 'ERP', new Date(), null, { scopes: ['read', 'feed'], maxRps })
+  const generous = key(50)
+  for (const path of ['', '/editais', '/changes', '/export.ndjson', '/webhooks', '/nothing', '/editais?uf=1'])
+    expect((await ask(`${ABOUT}${path}`, { key: generous })).headers, path).toMatchObject({
+      'ratelimit-policy': '"key";q=50;w=1',
+      ratelimit: expect.stringMatching(/^"key";r=\d+;t=1$/),
+    })
+  const slow = key(1)
+  await ask(`${ABOUT}/changes`, { key: slow })
+  const refused = await ask(`${ABOUT}/changes`, { key: slow })
+  expect(refused).toMatchObject({ status: 429, headers: { ratelimit: '"key";r=0;t=1' } })
+  const logged = lines.filter(line => line.includes('"status":429'))
+  expect(logged.map(line => JSON.parse(line).route)).toEqual(['changes'])
+})
+
 test('scopes of a key stay when it is rotated; unknown ones are refused; keys of earlier versions read and follow', async () => {
   const { environment } = await startSynced(notices(1, 1))
   const keys = (args: readonly string[]) => runShared(['keys', ...args], environment)

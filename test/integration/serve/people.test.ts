@@ -37,7 +37,7 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
     ),
   ]
   const { environment } = await startSynced(entries)
-  const { url, keys, store } = await serveApi(environment)
+  const { url, keys, store, lines } = await serveApi(environment)
   const person = browse(url)
 
   const door = await person.get('/editais')
@@ -47,6 +47,14 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
   const wrong = await person.post('/editais/entrar', { chave: `edk_00000000_${'0'.repeat(64)}` })
   expect(wrong.status).toBe(401)
   expect(wrong.text).toContain('Esta chave não é válida')
+  const unreadable = await fetch(`${url}/editais/entrar`, {
+    method: 'POST',
+    body: 'x',
+    headers: { 'content-type': 'multipart/form-data', origin: url },
+  })
+  expect(unreadable.status).toBe(400)
+  expect(await unreadable.text()).toContain('O formulário não pôde ser lido')
+  expect(lines.join('')).not.toContain('"level":"error"')
   const elsewhere = await person.post(
     '/editais/entrar',
     { chave: keys.acme as string },

@@ -352,6 +352,7 @@ test('each wrong parameter is named, with what it must be', async () => {
     'session_from is above session_to': { session_from: '2026-12-02', session_to: '2026-12-01' },
     'sort: must be one of session, -session,': { sort: 'price' },
     'fields: must be of id, pncp_id,': { fields: 'id,secret' },
+    'modalidade: must be modalities, each with a word': { modalidade: 'pregao,' },
     'limit: must be a whole number from 1 to 200.': { limit: '201' },
     'q: must have at most 500 characters.': { q: 'a'.repeat(501) },
     'q: it has 40 words; at most 32 are allowed.': {

@@ -3,7 +3,7 @@ import { redisProblem } from '#jobs/redis_problem.ts'
 import { refusal } from '#src/api/client/failures.ts'
 import { describeRedirect, isRedirect } from '#src/platform/http/client.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
-import { explainNetwork, NetworkError } from '#src/platform/http/network_error.ts'
+import { explainNetwork, isInOurWords, NetworkError } from '#src/platform/http/network_error.ts'
 import { tlsTrouble } from '#src/platform/tls.ts'
 
 const coded = (code: string) => Object.assign(new Error('failed'), { code })
@@ -25,6 +25,14 @@ it.each([
   const explained = explainNetwork(new Error('wrapped', { cause: coded(code) }), '3 s')
   expect(explained).toBeInstanceOf(NetworkError)
   expect(explained).toMatchObject({ trouble, message, code })
+})
+
+it('only messages of unknown codes are in the words of the system', () => {
+  const explained = (code: string) => explainNetwork(new Error('wrapped', { cause: coded(code) }), '3 s')
+  const own = ['ECONNREFUSED', 'CERT_REVOKED', 'EADDRNOTAVAIL'].map(code =>
+    isInOurWords(explained(code) as NetworkError),
+  )
+  expect(own).toEqual([true, true, false])
 })
 
 it('an error of the program is not one of the network', () => {

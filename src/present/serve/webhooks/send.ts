@@ -1,4 +1,4 @@
-import { NetworkError } from '#src/platform/http/network_error.ts'
+import { isInOurWords, NetworkError } from '#src/platform/http/network_error.ts'
 
 /** A receiver that takes longer counts as down. */
 const TIMEOUT_MS = 15_000
@@ -84,5 +84,6 @@ function explainSilence(error: unknown): Sent {
   if (!(error instanceof NetworkError)) throw error
   if (error.code === 'EPRIVATE') return PRIVATE
   const code = error.code === null ? '' : ` (${error.code})`
-  return { outcome: 'failed', clause: `gave no answer: ${error.message}${code}` }
+  const why = isInOurWords(error) ? error.message : 'the connection failed'
+  return { outcome: 'failed', clause: `gave no answer: ${why}${code}` }
 }
