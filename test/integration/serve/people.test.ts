@@ -1,5 +1,8 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { noticeEntry, notices } from '#test/support/notices.ts'
+import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { startSynced } from '#test/support/synced.ts'
 
@@ -112,6 +115,29 @@ test('all pages of a list lead to each notice once, and a key sees only its comp
   }
   expect(seen).toHaveLength(70)
   expect(new Set(seen).size).toBe(70)
+})
+
+test('while the changes are prepared, pages come without the history, and hold up no other request', async () => {
+  const { environment } = await startSynced(notices(1, 1))
+  const { url, keys, store, ask } = await serveApi(environment)
+  // As long as somebody writes to the index, nobody can prepare it.
+  const mirror = join(environment.DATA_DIR as string, 'acme', 'mirror')
+  await mkdir(mirror, { recursive: true })
+  const index = new DatabaseSync(join(mirror, 'feed.sqlite'))
+  index.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; CREATE TABLE busy (n)')
+  const order: string[] = []
+  const headers = { cookie: `editais_chave=${keys.acme}` }
+  const pages = Array.from({ length: 16 }, async () => {
+    const text = await (await fetch(`${url}/editais/${idOf(1)}`, { headers })).text()
+    order.push('page')
+    return text
+  })
+  const key = store.create('acme', 'ERP', new Date())
+  expect((await ask('/api/v1/editais', { key })).status).toBe(200)
+  order.push('list')
+  for (const text of await Promise.all(pages)) expect(text).toContain('O histórico está sendo preparado')
+  expect(order[0]).toBe('list')
+  index.close()
 })
 
 test('a person who exceeds the quota of the key is asked to wait, in Portuguese', async () => {

@@ -12,10 +12,15 @@ vi.setConfig(DAEMON_TEST)
 
 type Received = { readonly headers: IncomingMessage['headers']; readonly body: string }
 
-async function startReceiver(): Promise<{ readonly url: string; readonly received: Received[] }> {
+/** @param onMessage called before a message is accepted. */
+async function startReceiver(
+  onMessage: (body: string) => Promise<void>,
+): Promise<{ readonly url: string; readonly received: Received[] }> {
   const received: Received[] = []
   const server = createServer(async (request, response) => {
-    received.push({ headers: request.headers, body: await text(request) })
+    const body = await text(request)
+    await onMessage(body)
+    received.push({ headers: request.headers, body })
     response.writeHead(202).end()
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -31,7 +36,15 @@ test('what changes is posted to a receiver that subscribed, in the order of the 
   const command = (...args: string[]) => runCommand(args, environment)
   const key = (await command('keys', 'create', '--description', 'CRM')).stdout.trim()
   const prefix = key.slice(0, 12)
-  const { url, received } = await startReceiver()
+  // A receiver that reads the notice at once gets it.
+  const read: number[] = []
+  let mirror = first.url
+  const { url, received } = await startReceiver(async body => {
+    const { data } = JSON.parse(body) as { data: { edital_id?: string } }
+    if (data.edital_id === undefined) return
+    const path = `${mirror}/api/v1/editais/${data.edital_id}`
+    read.push((await fetch(path, { headers: { 'x-api-key': key } })).status)
+  })
 
   for (const [wrong, message] of [
     [['--key', 'edk_00000000', '--url', url], 'There is no valid key edk_00000000.'],
@@ -69,9 +82,11 @@ test('what changes is posted to a receiver that subscribed, in the order of the 
   expect(list.stdout + first.lines.map(line => JSON.stringify(line)).join('')).not.toContain(secret)
   expect(list.stdout).toContain(prefix)
   const second = await startDaemon(environment)
+  mirror = second.url
   for (const entry of notices(9, 9)) company.world.put(entry)
   await until(() => kinds().some(({ type }) => type === 'notice_arrived'), { what: 'the new notice' })
   await until(() => kinds().some(({ type }) => type === 'analysis_arrived'), { what: 'its analysis' })
+  expect(read).toEqual(read.map(() => 200))
   const ids = received.map(({ headers }) => headers['webhook-id'])
   expect(new Set(ids).size).toBe(ids.length)
   expect(await command('webhooks', 'remove', id)).toMatchObject({
