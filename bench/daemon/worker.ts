@@ -48,16 +48,19 @@ export type Stopped = {
 
 /**
  * Starts a worker on a free port and resolves when it listens. It gets none of the caller's settings.
+ * @param options.within a command that replaces itself with the command after it, on another host.
  * @throws Error with the end of its log if it ends instead.
  */
 export async function startWorker(options: {
   directory: string
   env: Readonly<Record<string, string>>
+  within?: readonly string[]
 }): Promise<Worker> {
-  const { directory, env } = options
+  const { directory, env, within = [] } = options
   const { nodeOptions, file, args } = await commandOf('start')
+  const [program = '', ...words] = [...within, process.execPath, ...nodeOptions, file, ...args]
   const child = remember(
-    spawn(process.execPath, [...nodeOptions, file, ...args], {
+    spawn(program, words, {
       cwd: directory,
       env: { PATH: process.env.PATH ?? '', HTTP_PORT: '0', ADMIN_TOKEN, ...env },
       stdio: ['ignore', 'ignore', 'pipe'],

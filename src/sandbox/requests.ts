@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { presentedKey } from '#src/api/server/presented_key.ts'
 import { type RouteKind, routeOf } from '#src/api/server/route_of.ts'
 import { requestPath } from '#src/platform/http/request_target.ts'
@@ -14,6 +15,8 @@ export type SandboxRequest = {
   readonly limit: number | null
   readonly statuses: string | null
   readonly headersSeen: readonly ('authorization' | 'x-api-key')[]
+  /** The client's address and port; null if the connection ended before the request was read. */
+  readonly from: { readonly address: string; readonly port: number } | null
   readonly at: Date
 }
 
@@ -93,8 +96,13 @@ export function describeRequest(
     limit: numberIn(searchParams, 'limit'),
     statuses: searchParams.get('status'),
     headersSeen: (['authorization', 'x-api-key'] as const).filter(name => name in incoming.headers),
+    from: peerOf(incoming.socket),
     at: new Date(),
   }
+}
+
+function peerOf({ remoteAddress: address, remotePort: port }: Socket): SandboxRequest['from'] {
+  return address === undefined || port === undefined ? null : { address, port }
 }
 
 /** The URL of a request, with a placeholder host. */

@@ -313,6 +313,7 @@ function request(id: string): SandboxRequest {
     limit: null,
     statuses: null,
     headersSeen: ['x-api-key'],
+    from: null,
     at: new Date(0),
   }
 }
