@@ -31,6 +31,8 @@ export type Fleet = {
   stop(): Promise<void>
   /** Those that ended on any host, lost ones too, in the order of their start. */
   runs(): Run[]
+  /** How many runs ended because another host had taken their company over. */
+  takenOver(): number
 }
 
 /** @param env settings of each worker. */
@@ -61,6 +63,7 @@ class Hosts implements Fleet {
   readonly #start: (number: number) => Promise<Host>
   readonly #apart = new Map<Host, Promise<void>>()
   readonly #runs: Run[] = []
+  #takenOver = 0
 
   constructor(hosts: Host[], start: (number: number) => Promise<Host>) {
     this.hosts = hosts
@@ -76,7 +79,7 @@ class Hosts implements Fleet {
     await worker.kill()
     await place.remove()
     await rm(dataDir, { recursive: true, force: true })
-    this.#runs.push(...worker.runs)
+    this.#count(worker)
     this.hosts[number] = await this.#start(number)
   }
 
@@ -99,8 +102,17 @@ class Hosts implements Fleet {
   async stop(): Promise<void> {
     for (const { worker } of this.hosts) {
       await worker.stop()
-      this.#runs.push(...worker.runs)
+      this.#count(worker)
     }
+  }
+
+  #count({ runs, takenOver }: Worker): void {
+    this.#runs.push(...runs)
+    this.#takenOver += takenOver()
+  }
+
+  takenOver(): number {
+    return this.#takenOver
   }
 
   runs(): Run[] {

@@ -61,7 +61,8 @@ export function describeHosts({ machine, settings, takeover, storm, bars }: Host
           ...(storm.cuts === null ? [] : [['hosts cut off for 30 to 90 s', storm.cuts]]),
           ['pauses of the store', storm.pauses],
           ['changes', storm.changes],
-          ['runs that ended', storm.runs],
+          ['runs that ended with a report', storm.runs],
+          ['runs that ended because another host had taken over', storm.takenOver],
           ['requests for analyses', storm.requests],
           ['… of distinct versions', storm.distinct],
           ...(storm.requestOverlap

@@ -25,6 +25,8 @@ export type Storm = Sealed & {
   readonly pauses: number
   readonly changes: number
   readonly runs: number
+  /** Runs that ended because another host had taken their company over. */
+  readonly takenOver: number
   /** Runs of one company at the same time, of those that ended. */
   readonly overlaps: number
   /** The same as the API saw it; null if hosts have no addresses of their own. */
@@ -85,6 +87,7 @@ export async function measureStorm(
     ...{ losses, pauses, changes, wrong, ...sealed },
     cuts: network.hasLinks ? fleet.cuts.length : null,
     runs: fleet.runs().length,
+    takenOver: fleet.takenOver(),
     overlaps: overlaps(fleet.runs()),
     requestOverlap: network.hasLinks ? requestOverlap(asked, fleet.cuts) : null,
     requests: analyses.length,
