@@ -175,6 +175,7 @@ withShared(program.command('hosts'))
   .option('--workers <count>', 'workers in the storm, each with a disk of its own', wholeNumber(2), 3)
   .option('--seconds <count>', 'how long the storm lasts', wholeNumber(1), 600)
   .option('--every <count>', 'seconds between two losses of a host', wholeNumber(1), 20)
+  .option('--cut <count>', 'longest time that a host is cut off, in seconds', wholeNumber(1), 90)
   .option(
     '--namespaces',
     'each worker of the storm in a network namespace and on a mount of its own; some are also cut off for a while. Needs Linux, root, and ip (iproute2)',

@@ -7,8 +7,7 @@ export type Asked = {
   readonly company: string
   /** The address of the host. */
   readonly address: string
-  /** Tells its connections apart. */
-  readonly port: number
+  readonly connection: number
   readonly atMs: number
   /** What an analysis was requested for: the notice and its version. */
   readonly version: string
@@ -18,11 +17,10 @@ export type Asked = {
 export function collectAsked({ faults }: Sandbox, companies: readonly ChangingCompany[]): readonly Asked[] {
   const asked: Asked[] = []
   const worlds = new Map(companies.map(({ slug, world }) => [slug, world]))
-  faults.onRequest = ({ kind, company, id, from }) => {
+  faults.onRequest = ({ kind, company, id, address, connection }) => {
     if ((kind !== 'list' && kind !== 'analysis') || company === null) return
     const version = `${id} ${worlds.get(company)?.entry(id ?? '')?.edital.updated_at}`
-    const { address = '', port = 0 } = from ?? {}
-    asked.push({ kind, company, address, port, atMs: Date.now(), version })
+    asked.push({ kind, company, address: address ?? '', connection, atMs: Date.now(), version })
   }
   return asked
 }

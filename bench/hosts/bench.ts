@@ -18,6 +18,8 @@ export type HostsOptions = {
   readonly seconds: number
   readonly every: number
   readonly seed: string
+  /** The longest time that a worker is cut off, in seconds. */
+  readonly cut: number
   /** Each worker in a network namespace of its own; Linux, for root. */
   readonly namespaces?: true
 }

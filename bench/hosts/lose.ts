@@ -4,8 +4,8 @@ import type { Fleet } from './fleet.ts'
 
 /** How often another host is cut off after a loss. */
 const CUT_CHANCE = 0.75
-/** An owner that is silent for 60 s is taken over: some cuts are shorter, some longer. */
-const CUT_SECONDS = { least: 30, most: 90 }
+/** Of the longest: by default some cuts are shorter than the 60 s after which an owner is taken over, some longer. */
+const SHORTEST_CUT = 1 / 3
 
 /**
  * Again and again, loses a host with its disk; and if hosts can be cut off, often also cuts off another one for a while,
@@ -18,11 +18,13 @@ export async function loseNowAndThen(
     seconds: number
     every: number
     seed: string
+    /** The longest time that a host is cut off, in seconds. */
+    cut: number
     canCut: boolean
     onStep: (step: string) => void
   },
 ): Promise<number> {
-  const { seconds, every, seed, canCut, onStep } = options
+  const { seconds, every, seed, cut, canCut, onStep } = options
   const random = createRandom(`losses ${seed}`)
   let losses = 0
   for (const fromMs = Date.now(); Date.now() - fromMs < seconds * 1000; ) {
@@ -34,7 +36,7 @@ export async function loseNowAndThen(
     const others = fleet.connected().filter(({ number }) => number !== lost.number)
     if (!canCut || others.length === 0 || !random.chance(CUT_CHANCE)) continue
     const apart = random.pick(others)
-    const duration = random.int(CUT_SECONDS.least, CUT_SECONDS.most)
+    const duration = random.int(Math.ceil(cut * SHORTEST_CUT), cut)
     onStep(`cutting off host ${apart.number + 1} for ${duration} s`)
     await fleet.cut(apart, duration * 1000)
   }

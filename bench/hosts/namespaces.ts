@@ -17,6 +17,7 @@ const ENV = '/usr/bin/env'
 const NAMES = '/run/netns'
 const BRIDGE = 'hub'
 const HUB = '10.99.0.1'
+const HUB_HARDWARE = '02:00:00:00:00:00'
 const HOSTS_IN_A_ROW = 250
 
 const command = promisify(execFile)
@@ -52,7 +53,7 @@ export async function openHub(): Promise<Network> {
   await mkdir(NAMES, { recursive: true })
   await command('mount', ['-t', 'tmpfs', 'names', NAMES])
   await ip('link', 'set', 'lo', 'up')
-  await ip('link', 'add', BRIDGE, 'type', 'bridge')
+  await ip('link', 'add', BRIDGE, 'address', HUB_HARDWARE, 'type', 'bridge')
   await ip('address', 'add', `${HUB}/16`, 'dev', BRIDGE)
   await ip('link', 'set', BRIDGE, 'up')
   let hosts = 0
@@ -62,23 +63,34 @@ export async function openHub(): Promise<Network> {
 /** No address is used twice: what a lost host sent may still arrive. */
 async function addHost(number: number, dataDir: string): Promise<Place> {
   const [name, port] = [`host-${number}`, `port-${number}`]
-  const address = `10.99.${1 + Math.floor(number / HOSTS_IN_A_ROW)}.${1 + (number % HOSTS_IN_A_ROW)}`
+  const [high, low] = [1 + Math.floor(number / HOSTS_IN_A_ROW), 1 + (number % HOSTS_IN_A_ROW)]
+  const address = `10.99.${high}.${low}`
+  const hardware = `02:00:00:00:${byte(high)}:${byte(low)}`
+  const peer = ['peer', 'name', 'eth0', 'address', hardware, 'netns', name]
   await ip('netns', 'add', name)
-  await ip('link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name)
+  await ip('link', 'add', port, 'type', 'veth', ...peer)
   await ip('link', 'set', port, 'master', BRIDGE, 'up')
   await ip('-n', name, 'link', 'set', 'lo', 'up')
   await ip('-n', name, 'address', 'add', `${address}/16`, 'dev', 'eth0')
   await ip('-n', name, 'link', 'set', 'eth0', 'up')
+  // Both know each other's hardware, as if a router were in between: otherwise the kernel would soon find out that the
+  // other one is gone, and return errors. A network that is cut somewhere further away is only silent.
+  await ip('-n', name, 'neighbour', 'add', HUB, 'lladdr', HUB_HARDWARE, 'dev', 'eth0')
+  await ip('neighbour', 'add', address, 'lladdr', hardware, 'dev', BRIDGE)
   await mkdir(dataDir)
   return {
     address,
     within: ['ip', 'netns', 'exec', name, 'sh', '-c', WITH_DISK, 'sh', dataDir],
-    // On the hub's side: the host sees a cable without a signal, not an interface that refuses.
+    // On the hub's side: the host's own interface would refuse to send.
     cut: async () => void (await ip('link', 'set', port, 'down')),
     join: async () => void (await ip('link', 'set', port, 'up')),
     unplug: async () => void (await ip('link', 'delete', port)),
     remove: async () => void (await ip('netns', 'delete', name)),
   }
+}
+
+function byte(value: number): string {
+  return value.toString(16).padStart(2, '0')
 }
 
 /** `ip netns exec` hides what is mounted after it from others: so the disk is gone with the host's last process. */

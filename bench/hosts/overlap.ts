@@ -41,9 +41,8 @@ export function requestOverlap(asked: readonly Asked[], cuts: readonly Cut[]): O
  * may have been under way in the cut; the ones after it were sent later.
  */
 function lateness(cuts: readonly Cut[]): (asked: Asked) => boolean {
-  const lastMs = new Map<string, number>()
-  return ({ address, port, atMs }) => {
-    const connection = `${address} ${port}`
+  const lastMs = new Map<number, number>()
+  return ({ address, connection, atMs }) => {
     const beforeMs = lastMs.get(connection)
     lastMs.set(connection, atMs)
     return (

@@ -58,7 +58,7 @@ export function describeHosts({ machine, settings, takeover, storm, bars }: Host
             `${companies} companies of ${small} notices, ${workers} workers, ${seconds} s: hosts lost`,
             storm.losses,
           ],
-          ...(storm.cuts === null ? [] : [['hosts cut off for 30 to 90 s', storm.cuts]]),
+          ...(storm.cuts === null ? [] : [[`hosts cut off for up to ${settings.cut} s`, storm.cuts]]),
           ['pauses of the store', storm.pauses],
           ['changes', storm.changes],
           ['runs that ended with a report', storm.runs],

@@ -15,8 +15,10 @@ export type SandboxRequest = {
   readonly limit: number | null
   readonly statuses: string | null
   readonly headersSeen: readonly ('authorization' | 'x-api-key')[]
-  /** The client's address and port; null if the connection ended before the request was read. */
-  readonly from: { readonly address: string; readonly port: number } | null
+  /** The client's address; null if its connection has ended. */
+  readonly address: string | null
+  /** The same number for all requests of one connection. */
+  readonly connection: number
   readonly at: Date
 }
 
@@ -96,13 +98,19 @@ export function describeRequest(
     limit: numberIn(searchParams, 'limit'),
     statuses: searchParams.get('status'),
     headersSeen: (['authorization', 'x-api-key'] as const).filter(name => name in incoming.headers),
-    from: peerOf(incoming.socket),
+    address: incoming.socket.remoteAddress ?? null,
+    connection: numberOf(incoming.socket),
     at: new Date(),
   }
 }
 
-function peerOf({ remoteAddress: address, remotePort: port }: Socket): SandboxRequest['from'] {
-  return address === undefined || port === undefined ? null : { address, port }
+const numbers = new WeakMap<Socket, number>()
+let connections = 0
+
+function numberOf(socket: Socket): number {
+  const number = numbers.get(socket) ?? ++connections
+  numbers.set(socket, number)
+  return number
 }
 
 /** The URL of a request, with a placeholder host. */

@@ -313,7 +313,8 @@ function request(id: string): SandboxRequest {
     limit: null,
     statuses: null,
     headersSeen: ['x-api-key'],
-    from: null,
+    address: null,
+    connection: 1,
     at: new Date(0),
   }
 }
