@@ -13,6 +13,7 @@ import { benchDaemon, type DaemonOptions } from './daemon/bench.ts'
 import * as daemon from './daemon/result.ts'
 import { MOMENTS, type Moment } from './daemon/stop.ts'
 import { benchHosts, type HostsOptions } from './hosts/bench.ts'
+import { enterHub } from './hosts/namespaces.ts'
 import * as hosts from './hosts/result.ts'
 import { benchIdle, type IdleOptions } from './idle/bench.ts'
 import * as idle from './idle/result.ts'
@@ -174,12 +175,23 @@ withShared(program.command('hosts'))
   .option('--workers <count>', 'workers in the storm, each with a disk of its own', wholeNumber(2), 3)
   .option('--seconds <count>', 'how long the storm lasts', wholeNumber(1), 600)
   .option('--every <count>', 'seconds between two losses of a host', wholeNumber(1), 20)
+  .option('--cut <count>', 'longest time that a host is cut off, in seconds', wholeNumber(1), 90)
+  .option(
+    '--namespaces',
+    'each worker of the storm in a network namespace and on a mount of its own; some are also cut off for a while. Needs Linux, root, and ip (iproute2)',
+  )
   .action((options: HostsOptions & Printed) =>
-    inDirectory(options, async directory => {
-      const found = await benchHosts(options, directory)
-      if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
-      return options.json ? found : hosts.describeHosts(found)
-    }),
+    inDirectory(
+      options,
+      async directory => {
+        const found = await benchHosts(options, directory)
+        if (found.bars.some(({ met }) => !met)) process.exitCode = EXIT.failed
+        return options.json ? found : hosts.describeHosts(found)
+      },
+      async () => {
+        if (options.namespaces) await enterHub()
+      },
+    ),
   )
 
 withShared(program.command('month'))
@@ -226,22 +238,25 @@ withShared(program.command('attack'))
   )
 
 /** Measures in a temporary directory and prints the result; removes the directory and ends all processes. */
-async function inDirectory(options: Printed, measure: (directory: string) => Promise<object | string>) {
+async function inDirectory(
+  options: Printed,
+  measure: (directory: string) => Promise<object | string>,
+  before = async () => {},
+) {
+  if (!(await explaining(before))) return
   const directory = await mkdtemp(join(tmpdir(), 'editais-sync-bench-'))
   const interrupted = new Promise<null>(resolve => {
     process.once('SIGINT', () => resolve(null)).once('SIGTERM', () => resolve(null))
   })
   try {
-    const measured = measure(directory)
-    // After an interrupt it rejects when its processes are killed below.
-    measured.catch(() => {})
-    const found = await Promise.race([measured, interrupted])
-    if (found === null) process.exitCode = EXIT.interrupted
-    else process.stdout.write(typeof found === 'string' ? found : `${JSON.stringify(found)}\n`)
-  } catch (error) {
-    if (!(error instanceof FatalError)) throw error
-    process.stderr.write(`${error.message}\n`)
-    process.exitCode = error.exitCode
+    await explaining(async () => {
+      const measured = measure(directory)
+      // After an interrupt it rejects when its processes are killed below.
+      measured.catch(() => {})
+      const found = await Promise.race([measured, interrupted])
+      if (found === null) process.exitCode = EXIT.interrupted
+      else process.stdout.write(typeof found === 'string' ? found : `${JSON.stringify(found)}\n`)
+    })
   } finally {
     await killAll()
     if (options.keep) process.stderr.write(`The data is in ${directory}\n`)
@@ -249,6 +264,19 @@ async function inDirectory(options: Printed, measure: (directory: string) => Pro
   }
   // An interrupted benchmark may still have timers and watches.
   if (process.exitCode === EXIT.interrupted) process.exit()
+}
+
+/** Prints what the user can mend. @returns whether there was nothing. */
+async function explaining(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work()
+    return true
+  } catch (error) {
+    if (!(error instanceof FatalError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = error.exitCode
+    return false
+  }
 }
 
 await program.parseAsync()

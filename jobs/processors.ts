@@ -150,7 +150,10 @@ async function attempt(job: RunJob, context: Context, taken: Taken): Promise<Job
   }
   const slot = takeSlot(shared.slots, company)
   const ended = await carryOut(job, company, { ...context, taken, slot }).finally(slot.release)
-  if (ended.kind === 'failed' && ended.exitCode === EXIT.held) return await later(job, context, HELD_DELAY_MS)
+  if (ended.kind === 'failed' && ended.exitCode === EXIT.held) {
+    log.info(about, ended.message)
+    return await later(job, context, HELD_DELAY_MS)
+  }
   if (isHung(slot, ended)) throw new FatalError(describeHung(company, job.name))
   if (isInterrupted(ended) && (signal.aborted || slot.cut !== null)) {
     if (slot.cut === 'timeout') log.warn(about, describeTimeout(company))

@@ -21,16 +21,18 @@ export type SyncContext = RunContext & { readonly api: Api }
  * @throws if no report can be written: a full disk, a damaged log, a bug.
  */
 export async function sync(request: SyncRequest, context: SyncContext): Promise<RunResult> {
+  const { api, sharedLog } = context
+  if (sharedLog !== null) api.onlyAfter(() => sharedLog.confirm())
   return await withRun(context, modeOf(request), async run => {
     const { warehouse, loader, begun } = run
     const refetch = await decideRefetch(request, warehouse)
     await loader.append(runStarted(request, context, refetch, await logName(warehouse)))
     // The request must survive this process, even if it dies while reading the list. And a writer that was taken over,
     // but is not dead, must find out before it requests more.
-    if (refetch.anew || context.sharedLog?.isTakeover) await loader.settle()
+    if (refetch.anew || sharedLog?.isTakeover) await loader.settle()
     const reached = await mirror(request, refetch, context, run)
     const { poisoned } = loader
-    const reported = reportOf(begun, { ...reached, poisoned, requests: context.api.stats })
+    const reported = reportOf(begun, { ...reached, poisoned, requests: api.stats })
     const { scanned, pages = null } = reached.surveyed ?? {}
     return await finishRun(run, context, { ...reported, drift: scanned?.drift ?? [], pages })
   })

@@ -49,7 +49,8 @@ export type S3Server = {
 export const BUCKET = 'lake'
 const PAGE = 7
 
-export async function startS3(): Promise<S3Server> {
+/** @param host the address that it listens on; the port is a free one. */
+export async function startS3(host = '127.0.0.1'): Promise<S3Server> {
   const server: S3Server = {
     url: '',
     bucket: BUCKET,
@@ -66,8 +67,8 @@ export async function startS3(): Promise<S3Server> {
     },
   }
   const http = createServer((request, response) => void answer(server, request, response))
-  await new Promise<void>(resolve => http.listen(0, '127.0.0.1', resolve))
-  return Object.assign(server, { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}` })
+  await new Promise<void>(resolve => http.listen(0, host, resolve))
+  return Object.assign(server, { url: `http://${host}:${(http.address() as AddressInfo).port}` })
 }
 
 async function answer(server: S3Server, request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -7,17 +7,20 @@ export type Redis = { readonly url: string; close(): Promise<void> }
 
 /**
  * Starts the machine's redis-server on a free port, with the settings that the daemon needs.
+ * @param host the address that it listens on.
  * @throws FatalError if redis-server is not installed.
  */
-export async function startRedis(directory: string): Promise<Redis> {
+export async function startRedis(directory: string, host = '127.0.0.1'): Promise<Redis> {
   await mkdir(directory)
   const port = await freePort()
-  const server = await startRedisProcess({ binary: 'redis-server', port, directory }).catch(error => {
+  // Without a password, Redis protects itself from other addresses.
+  const args = ['--bind', host, '--protected-mode', 'no']
+  const server = await startRedisProcess({ binary: 'redis-server', port, directory, args }).catch(error => {
     throw explained(error)
   })
   const forget = beforeKillAll(server.kill)
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url: `redis://${host}:${port}`,
     async close() {
       forget()
       await server.kill()

@@ -12,6 +12,8 @@ const LAST_LINES = 20
 const RUN_WITHIN_MS = 10 * 60_000
 /** Logged by the worker if another process holds the company. */
 const HELD = /^The company is held by /
+/** Logged if a run of this worker ended because another worker had taken its company over. */
+const TAKEN_OVER = /: another worker (took over|has sealed) /
 
 /** A run's report, as in its last log line. */
 export type Run = RunReport & { readonly company: string }
@@ -24,6 +26,8 @@ export type Worker = {
   readonly runs: readonly Run[]
   /** How often a run found its company held. */
   readonly held: () => number
+  /** How many runs ended because another worker had taken their company over. */
+  readonly takenOver: () => number
   /** Messages of level error in its log and those of its runs. */
   readonly errors: readonly string[]
   /** Resolves when the next run ends. @throws Error if the worker ends first, or no run ends in time. */
@@ -48,16 +52,19 @@ export type Stopped = {
 
 /**
  * Starts a worker on a free port and resolves when it listens. It gets none of the caller's settings.
+ * @param options.within a command that replaces itself with the command after it, on another host.
  * @throws Error with the end of its log if it ends instead.
  */
 export async function startWorker(options: {
   directory: string
   env: Readonly<Record<string, string>>
+  within?: readonly string[]
 }): Promise<Worker> {
-  const { directory, env } = options
+  const { directory, env, within = [] } = options
   const { nodeOptions, file, args } = await commandOf('start')
+  const [program = '', ...words] = [...within, process.execPath, ...nodeOptions, file, ...args]
   const child = remember(
-    spawn(process.execPath, [...nodeOptions, file, ...args], {
+    spawn(program, words, {
       cwd: directory,
       env: { PATH: process.env.PATH ?? '', HTTP_PORT: '0', ADMIN_TOKEN, ...env },
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -85,6 +92,7 @@ export async function startWorker(options: {
     runs: log.runs,
     errors: log.errors,
     held: () => log.held,
+    takenOver: () => log.takenOver,
     next: () => soon(Promise.race([log.next(), early]), log),
     requestSync: async company => {
       await ask(`/companies/${company}/sync`, { method: 'POST', body: '{}' })
@@ -143,7 +151,7 @@ type Line = Partial<Run> & { readonly msg?: string; readonly level?: string }
 function collect(lines: AsyncIterable<string> & NodeJS.EventEmitter) {
   const { promise: listening, resolve: listens } = Promise.withResolvers<string>()
   let waiting = Promise.withResolvers<Run>()
-  const found = { runs: [] as Run[], errors: [] as string[], last: [] as string[], held: 0 }
+  const found = { runs: [] as Run[], errors: [] as string[], last: [] as string[], held: 0, takenOver: 0 }
   const log = { ...found, listening, next: () => waiting.promise }
   lines.on('line', (text: string) => {
     log.last.push(text)
@@ -152,6 +160,7 @@ function collect(lines: AsyncIterable<string> & NodeJS.EventEmitter) {
     const url = /^Listening on (http:\S+?);/.exec(line.msg ?? '')?.[1]
     if (url) listens(url)
     if (HELD.test(line.msg ?? '')) log.held += 1
+    if (TAKEN_OVER.test(line.msg ?? '')) log.takenOver += 1
     if (line.level === 'error') log.errors.push(line.msg ?? text)
     if (line.msg !== 'run finished') return
     log.runs.push(line as Run)

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import type { Verdict } from '../bars.ts'
 import { checkProc } from '../daemon/proc.ts'
 import { type Machine, thisMachine } from '../result.ts'
+import { openHub } from './namespaces.ts'
+import { sharedNetwork } from './network.ts'
 import { judgeHosts } from './result.ts'
 import { measureStorm, type Storm } from './storm.ts'
 import { measureTakeover, type Takeover } from './takeover.ts'
@@ -16,6 +18,10 @@ export type HostsOptions = {
   readonly seconds: number
   readonly every: number
   readonly seed: string
+  /** The longest time that a worker is cut off, in seconds. */
+  readonly cut: number
+  /** Each worker in a network namespace of its own; Linux, for root. */
+  readonly namespaces?: true
 }
 
 export type HostsBench = {
@@ -26,7 +32,7 @@ export type HostsBench = {
   readonly bars: readonly Verdict[]
 }
 
-/** Progress goes to stderr. */
+/** Progress goes to stderr. With namespaces, the caller is in a hub: see enterHub. */
 export async function benchHosts(options: HostsOptions, directory: string): Promise<HostsBench> {
   checkProc()
   const onStep = (step: string) => void process.stderr.write(`${step}\n`)
@@ -35,8 +41,10 @@ export async function benchHosts(options: HostsOptions, directory: string): Prom
     await mkdir(path)
     return path
   }
+  const network = options.namespaces ? await openHub() : sharedNetwork()
   const takeover =
     options.notices > 0 ? await measureTakeover(options, await place('takeover'), onStep) : null
-  const storm = options.companies > 0 ? await measureStorm(options, await place('storm'), onStep) : null
+  const storm =
+    options.companies > 0 ? await measureStorm(options, await place('storm'), network, onStep) : null
   return { machine: thisMachine(), settings: options, takeover, storm, bars: judgeHosts(takeover, storm) }
 }

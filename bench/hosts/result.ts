@@ -24,7 +24,11 @@ export function judgeHosts(takeover: Takeover | null, storm: Storm | null): Verd
           verdict('companies that differ from their API', storm.wrong.length, 'most', 0),
           verdict('analyses requested again although sealed', storm.repeated, 'most', 0),
           verdict('runs of one company at the same time', storm.overlaps, 'most', 0),
+          verdict('runs that sealed something after a later one had', storm.interleaved, 'most', 0),
         ]
+      : []),
+    ...(storm?.requestOverlap
+      ? [verdict('runs that requested analyses after another host had', storm.requestOverlap.runs, 'most', 0)]
       : []),
   ]
 }
@@ -54,11 +58,16 @@ export function describeHosts({ machine, settings, takeover, storm, bars }: Host
             `${companies} companies of ${small} notices, ${workers} workers, ${seconds} s: hosts lost`,
             storm.losses,
           ],
+          ...(storm.cuts === null ? [] : [[`hosts cut off for up to ${settings.cut} s`, storm.cuts]]),
           ['pauses of the store', storm.pauses],
           ['changes', storm.changes],
-          ['runs that ended', storm.runs],
+          ['runs that ended with a report', storm.runs],
+          ['runs that ended because another host had taken over', storm.takenOver],
           ['requests for analyses', storm.requests],
           ['… of distinct versions', storm.distinct],
+          ...(storm.requestOverlap
+            ? [['… that may have been sent before a cut and arrived after it', storm.requestOverlap.late]]
+            : []),
           ['companies that differ', storm.wrong.length],
         ]
       : []),

@@ -8,9 +8,12 @@ export type LogStore = Pick<Store, 'pid' | 'setLatency' | 'counts' | 'close'> & 
   readonly settings: Readonly<Record<string, string>>
 }
 
-/** @param directory for the files with its keys. */
-export async function startLogStore(directory: string): Promise<LogStore> {
-  const store = await startStore(directory, 'iceberg')
+/**
+ * @param directory for the files with its keys.
+ * @param host the address that it listens on.
+ */
+export async function startLogStore(directory: string, host?: string): Promise<LogStore> {
+  const store = await startStore(directory, 'iceberg', host)
   const { LAKE_URL: LOG_URL = '', LAKE_FORMATS: _, ...keys } = store.settings
   return { ...store, settings: { ...keys, LOG_URL } }
 }

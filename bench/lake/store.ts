@@ -15,9 +15,12 @@ export type Store = {
   close(): Promise<void>
 }
 
-/** @param directory for the files with its keys. */
-export async function startStore(directory: string, formats: string): Promise<Store> {
-  const child = remember(fork(fileURLToPath(new URL('store_process.ts', import.meta.url)), []))
+/**
+ * @param directory for the files with its keys.
+ * @param host the address that it listens on.
+ */
+export async function startStore(directory: string, formats: string, host = '127.0.0.1'): Promise<Store> {
+  const child = remember(fork(fileURLToPath(new URL('store_process.ts', import.meta.url)), [host]))
   const ended = once(child, 'exit')
   const next = async () => (await once(child, 'message'))[0] as StoreSaid
   const ready = await next()

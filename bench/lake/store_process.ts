@@ -1,6 +1,6 @@
 import { type S3Server, startS3 } from '#tools/s3_server.ts'
 
-/** An object store in memory, in a process of its own. */
+/** An object store in memory, in a process of its own. Its argument is the address that it listens on. */
 
 /** Requests since the last call, and what is there. */
 export type StoreCounts = {
@@ -16,7 +16,7 @@ export type StoreSaid =
 
 const send = (said: StoreSaid) => process.send?.(said)
 
-const server = await startS3()
+const server = await startS3(process.argv[2])
 process.on('message', (asked: StoreAsked) => {
   if (asked.kind === 'latency') server.latencyMs = asked.ms
   else send({ kind: 'counts', ...countsOf(server) })

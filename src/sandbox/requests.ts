@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { presentedKey } from '#src/api/server/presented_key.ts'
 import { type RouteKind, routeOf } from '#src/api/server/route_of.ts'
 import { requestPath } from '#src/platform/http/request_target.ts'
@@ -14,6 +15,10 @@ export type SandboxRequest = {
   readonly limit: number | null
   readonly statuses: string | null
   readonly headersSeen: readonly ('authorization' | 'x-api-key')[]
+  /** The client's address; null if its connection has ended. */
+  readonly address: string | null
+  /** The same number for all requests of one connection. */
+  readonly connection: number
   readonly at: Date
 }
 
@@ -93,8 +98,19 @@ export function describeRequest(
     limit: numberIn(searchParams, 'limit'),
     statuses: searchParams.get('status'),
     headersSeen: (['authorization', 'x-api-key'] as const).filter(name => name in incoming.headers),
+    address: incoming.socket.remoteAddress ?? null,
+    connection: numberOf(incoming.socket),
     at: new Date(),
   }
+}
+
+const numbers = new WeakMap<Socket, number>()
+let connections = 0
+
+function numberOf(socket: Socket): number {
+  const number = numbers.get(socket) ?? ++connections
+  numbers.set(socket, number)
+  return number
 }
 
 /** The URL of a request, with a placeholder host. */

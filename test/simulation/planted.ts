@@ -315,6 +315,14 @@ export const PLANTED: readonly Planted[] = [
     to: '  if (last === 0) await copySegments(place, await segmentsAfter(place, last), onSegment)\n',
     of: '--hosts',
   },
+  {
+    invariant: 'I14',
+    name: 'silent-writer-requests-on',
+    file: 'src/sync.ts',
+    from: '  if (sharedLog !== null) api.onlyAfter(() => sharedLog.confirm())\n',
+    to: '',
+    of: '--hosts',
+  },
   ...PLANTED_IN_FEED,
 ]
 

@@ -121,6 +121,7 @@ function apiThatSays(judged: readonly Judged[]): Api {
     return Buffer.from(`{"editais":[${texts.join(',')}],${envelope}}`)
   }
   return {
+    onlyAfter: () => {},
     stats: { requests: 0, bytes: 0 },
     concurrency: 4,
     list,

@@ -26,6 +26,8 @@ export type Api = {
   listBriefly(page: ListPage): Promise<Buffer>
   notice(id: string): Promise<Answer>
   analysis(id: string): Promise<Answer>
+  /** From now on, awaited before each request, also one that is repeated; what it throws ends the call. */
+  onlyAfter(confirm: () => Promise<void>): void
   readonly stats: ApiStats
   readonly concurrency: number
   /** How long this many more requests would take, estimated from the latency so far. */
@@ -61,7 +63,11 @@ export function createApiClient(options: ApiOptions): Api {
     notice: createEndpoint(firstPauseMs),
     analysis: createEndpoint(firstPauseMs),
   }
-  const server: Server = { transport, pace, endpoints, firstPauseMs, signal, nowMs }
+  let confirm = async () => {}
+  const server: Server = {
+    ...{ transport, pace, endpoints, firstPauseMs, signal, nowMs },
+    confirm: () => confirm(),
+  }
   const patient: Patience = { retries: options.retries, refusals: MAX_REFUSALS }
   const brief: Patience = { retries: Math.min(options.retries, BRIEF_RETRIES), refusals: 0 }
   const request = (to: Endpoint, path: string, patience = patient) =>
@@ -84,6 +90,9 @@ export function createApiClient(options: ApiOptions): Api {
     listBriefly: page => list(page, brief),
     notice: id => request(endpoints.notice, `${prefix}/${encodeURIComponent(id)}`),
     analysis: id => request(endpoints.analysis, `${prefix}/${encodeURIComponent(id)}/analysis`),
+    onlyAfter(given) {
+      confirm = given
+    },
     estimateSeconds(requests) {
       const inParallel = (requests * transport.latencyMs()) / 1000 / options.concurrency
       return maxRps ? Math.max(inParallel, requests / maxRps) : inParallel

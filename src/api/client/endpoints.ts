@@ -32,6 +32,8 @@ export type Server = {
   readonly endpoints: Readonly<Record<'list' | 'notice' | 'analysis', Endpoint>>
   /** The first wait after a refusal that names no time. */
   readonly firstPauseMs: number
+  /** Awaited before each request; what it throws ends it. */
+  readonly confirm: () => Promise<void>
   readonly signal: AbortSignal
   readonly nowMs: () => number
 }
@@ -53,6 +55,7 @@ export function createEndpoint(firstPauseMs: number): Endpoint {
 export async function attempt(server: Server, to: Endpoint, path: string): Promise<Answer> {
   const { pace, transport } = server
   await pace.turn(server.signal)
+  await server.confirm()
   const sent = to.refusals.sent()
   const reply = await transport.send(path)
   await connectionReused()

@@ -15,6 +15,11 @@ import type { ObjectStore, StoredObject } from '../remote/objects.ts'
  */
 const LEASE_MS = 60_000
 const BEAT_MS = 10_000
+/**
+ * An owner that was silent for so long asks the store before it requests more. What it requests now may be under way for
+ * half a lease, and must not arrive after another worker took over.
+ */
+const DOUBT_MS = LEASE_MS / 2
 const POLL_MS = 2000
 /** A store that hangs must not hold a process that ends. */
 const RELEASE_WITHIN_MS = 5000
@@ -39,8 +44,13 @@ export type Ownership = {
   readonly isTakeover: boolean
   /** A segment was sealed: whoever was taken over cannot seal any more. */
   settled(): void
-  /** @throws FatalError (held) if another worker took over. */
+  /** @throws FatalError (held) if another worker took over, as far as this one knows. */
   assertHeld(): void
+  /**
+   * Resolves once it is sure that no other worker took over: at once, unless this one was silent for long.
+   * @throws FatalError (held) if another worker took over. @throws RemoteError if the store does not answer.
+   */
+  confirm(): Promise<void>
   /** Never throws: whoever is silent is taken over. */
   release(): Promise<void>
 }
@@ -80,8 +90,9 @@ export async function takeOwnership(store: ObjectStore, options: TakeOptions): P
     if (isFree || isSilent(found)) {
       const isTakeover = found !== null && (before?.released !== true || before.unsettled)
       const own: Owner = { ...begun, unsettled: isTakeover }
+      const silence = createSilence(now)
       const tag = await replace(store, key, own, found)
-      if (tag !== null) return holdOn(store, key, { own, tag, isTakeover, company })
+      if (tag !== null) return holdOn(store, key, { own, tag, isTakeover, company, silence })
       continue
     }
     if (performance.now() >= deadlineMs) throw new FatalError(heldMessage(company, before), EXIT.held)
@@ -96,44 +107,83 @@ export async function takeOwnership(store: ObjectStore, options: TakeOptions): P
 function holdOn(
   store: ObjectStore,
   key: string,
-  held: { own: Owner; tag: string; isTakeover: boolean; company: string },
+  held: { own: Owner; tag: string; isTakeover: boolean; company: string; silence: Silence },
 ): Ownership {
+  const { company, isTakeover, silence } = held
   let { own, tag } = held
   let isLost = false
   let underWay: Promise<void> | null = null
   const write = async (change: Partial<Owner>) => {
     if (isLost) return
     own = { ...own, ...change, beat: own.beat + 1 }
-    const written = await replace(store, key, own, { tag }).catch(() => tag)
+    // Before the store's own clock: whoever looks at it sees no longer silence than this one counts.
+    const broken = silence.mark()
+    const written = await replace(store, key, own, { tag })
     if (written === null) isLost = true
-    else tag = written
+    else {
+      tag = written
+      broken()
+    }
   }
-  const timer = setInterval(() => {
+  const beat = () => {
     // Never two at a time: a store that hangs would be left with a queue of them.
     underWay ??= write({}).finally(() => {
       underWay = null
     })
-  }, BEAT_MS)
+    return underWay
+  }
+  const timer = setInterval(() => beat().catch(() => {}), BEAT_MS)
   timer.unref()
+  const assertHeld = () => {
+    if (isLost) throw new FatalError(takenOverMessage(company, `${store.root}/${key}`), EXIT.held)
+  }
   return {
-    isTakeover: held.isTakeover,
+    isTakeover,
     settled() {
       own = { ...own, unsettled: false }
     },
-    assertHeld() {
-      if (isLost)
-        throw new FatalError(
-          `${held.company}: another worker took over the raw log (${store.root}/${key}), because this one was silent for too long. This run ends, and what it had not sealed is dropped. The other worker continues.`,
-          EXIT.held,
-        )
+    assertHeld,
+    async confirm() {
+      assertHeld()
+      while (silence.ms() >= DOUBT_MS) {
+        // One that hangs since the store could not be reached; it may be reachable again.
+        await underWay?.catch(() => {})
+        if (!isLost) await beat()
+        assertHeld()
+      }
     },
     async release() {
       clearInterval(timer)
       const writing = (async () => {
-        await underWay
-        await write({ released: true })
+        await underWay?.catch(() => {})
+        await write({ released: true }).catch(() => {})
       })()
       await Promise.race([writing, sleep(RELEASE_WITHIN_MS, undefined, { ref: false })])
+    },
+  }
+}
+
+/** For how long the store has not heard of this process. */
+type Silence = {
+  ms(): number
+  /** The returned function ends the silence, as of the time of this call. */
+  mark(): () => void
+}
+
+/** By the longer of two clocks: one never jumps, the other one goes on while the machine is suspended. */
+function createSilence(now: () => Date): Silence {
+  const time = () => ({ steadyMs: performance.now(), wallMs: now().getTime() })
+  let since = time()
+  return {
+    ms() {
+      const { steadyMs, wallMs } = time()
+      return Math.max(steadyMs - since.steadyMs, wallMs - since.wallMs)
+    },
+    mark() {
+      const at = time()
+      return () => {
+        since = at
+      }
     },
   }
 }
@@ -174,6 +224,10 @@ const NEWER = 'another version of the program'
 function heldMessage(company: string, owner: Owner | null): string {
   const who = owner === null ? NEWER : `${describe(owner.holder)}, since ${owner.since}`
   return `The raw log of ${company} is held by ${who}. Wait for it to end, or use --wait SECONDS.`
+}
+
+function takenOverMessage(company: string, key: string): string {
+  return `${company}: another worker took over the raw log (${key}), because this one was silent for too long. This run ends, and what it had not sealed is dropped. The other worker continues.`
 }
 
 function describe({ what, pid, host }: Holder): string {

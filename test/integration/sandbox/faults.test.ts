@@ -313,6 +313,8 @@ function request(id: string): SandboxRequest {
     limit: null,
     statuses: null,
     headersSeen: ['x-api-key'],
+    address: null,
+    connection: 1,
     at: new Date(0),
   }
 }

@@ -37,6 +37,7 @@ test('a recorded request has its target and company, and never the key', async (
       offset: 10,
       statuses: 'ready',
       headersSeen: ['authorization'],
+      address: '127.0.0.1',
     },
     {
       kind: 'notice',

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readSettings } from '#config/settings.ts'
 import { readBase, segmentNumbers, segmentPath } from '#src/store/rawlog/files.ts'
-import { readFrames } from '#src/store/rawlog/frames.ts'
 import { openS3 } from '#src/store/remote/s3.ts'
 import { listCheckpoints, missingFiles } from '#src/store/shared_log/checkpoints.ts'
 import { assertHolds } from '../assertions.ts'
@@ -41,33 +40,12 @@ function keyOf(number: number): string {
   return `${LOG}${String(number).padStart(9, '0')}.ndjson.zst`
 }
 
-const VERSIONS = new WeakMap<Buffer, Promise<string[]>>()
-
-/** The analyses that are sealed, each as its notice and version. */
-export async function sealedVersions({ sealed }: HostsPlay): Promise<ReadonlySet<string>> {
-  const all = [...sealed.values()].map(bytes => {
-    const known = VERSIONS.get(bytes) ?? versionsIn(bytes)
-    VERSIONS.set(bytes, known)
-    return known
-  })
-  return new Set((await Promise.all(all)).flat())
-}
-
-async function versionsIn(bytes: Buffer): Promise<string[]> {
-  const found: string[] = []
-  for await (const frame of readFrames(bytes)) {
-    if ('damage' in frame) continue
-    for (const text of frame.text.toString('utf8').split('\n').filter(Boolean)) {
-      const { type, edital_id, updated_at } = JSON.parse(text) as Record<string, string>
-      if (type === 'analysis' || type === 'analysis_same') found.push(`${edital_id} ${updated_at}`)
-    }
-  }
-  return found
-}
-
-/** I14: what was sealed before a run is not requested again. */
-export function checkAsked({ asked, host }: HostRun, sealed: ReadonlySet<string>): void {
-  const again = asked.find(one => sealed.has(one))
+/** I14: what was sealed before a run, or while it stood still, is not requested again. */
+export function checkAsked(
+  { asked, askedAgain, wasPaused, host }: HostRun,
+  sealed: ReadonlySet<string>,
+): void {
+  const again = wasPaused ? askedAgain[0] : asked.find(one => sealed.has(one))
   assertHolds(again === undefined, () => `I14: ${host.name} requested ${again} again, which is sealed`)
 }
 

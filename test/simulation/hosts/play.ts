@@ -7,6 +7,7 @@ import { type CompanyPaths, companyPaths } from '#src/store/company.ts'
 import { BUCKET, type S3Server, startS3 } from '#tools/s3_server.ts'
 import { KEY } from '../alter.ts'
 import { StepwiseCompany } from './company.ts'
+import { sealedVersions } from './sealed.ts'
 
 /** A machine with a disk and a clock of its own. */
 export type Host = {
@@ -37,6 +38,10 @@ export type HostRun = {
   storeRequests: number
   apiRequests: number
   wasPaused: boolean
+  /** The analyses that were sealed when it went on after it had stood still. */
+  sealedMeanwhile: ReadonlySet<string>
+  /** Those of them that it requested afterwards. */
+  readonly askedAgain: string[]
   /** Each request for an analysis, as the notice and its version. */
   readonly asked: string[]
 }
@@ -165,13 +170,16 @@ function connect(play: HostsPlay, random: Random): void {
     if (!run) return
     for (let left = play.changesPerAnswer; left > 0 && random.chance(left); left -= 1) company.change()
     run.apiRequests += 1
-    if (run.apiRequests === run.pausesAt) await standStill(run)
-    const version = company.world.entry(id ?? '')?.edital.updated_at
-    if (kind === 'analysis') run.asked.push(`${id} ${version}`)
+    const isUnderWay = run.apiRequests === run.pausesAt
+    if (isUnderWay) await standStill(play, run)
+    if (kind !== 'analysis') return
+    const version = `${id} ${company.world.entry(id ?? '')?.edital.updated_at}`
+    run.asked.push(version)
+    if (!isUnderWay && run.sealedMeanwhile.has(version)) run.askedAgain.push(version)
   }
 }
 
-async function standStill(run: HostRun): Promise<void> {
+async function standStill(play: HostsPlay, run: HostRun): Promise<void> {
   const resumed = Promise.withResolvers<void>()
   run.host.standing = resumed.promise
   run.wasPaused = true
@@ -179,6 +187,7 @@ async function standStill(run: HostRun): Promise<void> {
     run.host.standing = null
     resumed.resolve()
   })
+  run.sealedMeanwhile = await sealedVersions(play)
 }
 
 /** A step of a run's disk or store, at which its process may die. */

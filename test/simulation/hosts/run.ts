@@ -16,8 +16,9 @@ import { assertHolds } from '../assertions.ts'
 import { Dead } from '../crash_point.ts'
 import { inTime } from '../in_time.ts'
 import { inNoTime } from '../remote/store.ts'
-import { checkAsked, checkDisk, checkLog, checkNow, sealedVersions } from './check.ts'
+import { checkAsked, checkDisk, checkLog, checkNow } from './check.ts'
 import { count, type Host, type HostRun, type HostsPlay, leftBy, reach } from './play.ts'
+import { sealedVersions } from './sealed.ts'
 
 export type Operation = 'sync' | 'full' | 'publish' | 'rebuild'
 
@@ -39,6 +40,7 @@ export async function runOn(
     ...{ diesAt: 0, cutOffAt: Number.POSITIVE_INFINITY, pausesAt: 0, meanwhile: async () => {} },
     ...fate,
     ...{ host, steps: 0, storeRequests: 0, apiRequests: 0, wasPaused: false, asked: [] },
+    ...{ sealedMeanwhile: new Set<string>(), askedAgain: [] },
   }
   const before = await sealedVersions(play)
   if (operation === 'full') play.hasRefetched = true
@@ -56,11 +58,11 @@ export async function runOn(
   if (error) checkError(play, error, { ...run, wasDead: isDead, wasCutOff: isCutOff })
   if (isDead || isCutOff || play.flaky > 0) play.isUnreleased = true
   await checkLog(play)
+  if (operation === 'sync' && !play.hasRefetched) checkAsked(run, before)
   // What another run does now could be in between.
   if (play.active.length > 0) return report
   if (existsSync(host.paths.raw)) await checkDisk(play, host)
   if (error) return null
-  if (operation === 'sync' && !run.wasPaused && !play.hasRefetched) checkAsked(run, before)
   if (report?.status === 'ok' && play.changesPerAnswer === 0 && !run.wasPaused) await checkNow(play, host)
   return report
 }

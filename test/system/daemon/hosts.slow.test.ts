@@ -26,6 +26,7 @@ test('a worker takes a company over from a lost host, with an empty disk, and ea
 
   const other = await anotherHost({ ...company, environment })
   const second = await startDaemon(other.environment)
+  await second.waitFor(({ msg }) => /^The raw log of acme is held by sync of the worker /.test(msg))
   // The store's clock: the lost host has been silent for long.
   s3.now = () => new Date(Date.now() + 60_000)
   expect(await nextRun(second, 'acme', 0)).toMatchObject({ status: 'ok', listed: 60, loaded: 60 })

@@ -1,0 +1,79 @@
+import { beforeEach, expect, test } from 'vitest'
+import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
+import { type Ownership, takeOwnership } from '#src/store/shared_log/owner.ts'
+
+/** One object, the clock of everyone, and whether the store answers. */
+const there = { body: null as Buffer | null, version: 0, writtenMs: 0, nowMs: 0, isDown: false, puts: 0 }
+
+beforeEach(() => {
+  Object.assign(there, { body: null, version: 0, writtenMs: 0, nowMs: 0, isDown: false, puts: 0 })
+})
+
+const store = {
+  root: 's3://bucket/logs',
+  async get() {
+    const { body: bytes, version, nowMs, writtenMs } = there
+    return bytes && { bytes, tag: String(version), ageMs: nowMs - writtenMs, sha256: null }
+  },
+  async put(_, body, condition) {
+    if (there.isDown) throw new RemoteError('The store did not answer.')
+    const tag = condition && 'tag' in condition ? condition.tag : null
+    if (there.body === null ? tag !== null : tag !== String(there.version)) return null
+    Object.assign(there, { body, version: there.version + 1, writtenMs: there.nowMs, puts: there.puts + 1 })
+    return String(there.version)
+  },
+} as Pick<ObjectStore, 'root' | 'get' | 'put'> as ObjectStore
+
+async function takenBy(directory: string): Promise<Ownership> {
+  return await takeOwnership(store, {
+    company: 'acme',
+    holder: { directory, host: directory, pid: 1, what: 'sync' },
+    now: () => new Date(there.nowMs),
+    waitMs: 0,
+    signal: new AbortController().signal,
+    onWait: () => {},
+  })
+}
+
+test('an owner that was not silent for long does not ask the store', async () => {
+  const first = await takenBy('first')
+  there.nowMs += 29_000
+  await first.confirm()
+  expect(there.puts).toBe(1)
+  await first.release()
+})
+
+test('an owner that was silent for long asks once, and goes on if nobody took over', async () => {
+  const first = await takenBy('first')
+  there.nowMs += 3_600_000
+  await Promise.all([first.confirm(), first.confirm()])
+  expect(there.puts).toBe(2)
+  await first.confirm()
+  expect(there.puts).toBe(2)
+  await first.release()
+})
+
+test('an owner that was taken over in its silence learns it before it goes on', async () => {
+  const first = await takenBy('first')
+  there.nowMs += 60_000
+  const second = await takenBy('second')
+  expect(second.isTakeover).toBe(true)
+  first.assertHeld()
+  await expect(first.confirm()).rejects.toThrow(
+    'acme: another worker took over the raw log (s3://bucket/logs/acme/owner.json), because this one was silent for too long.',
+  )
+  expect(() => first.assertHeld()).toThrow('took over')
+  await second.confirm()
+  await first.release()
+  await second.release()
+})
+
+test('an owner that was silent for long does not go on while the store does not answer', async () => {
+  const first = await takenBy('first')
+  there.nowMs += 45_000
+  there.isDown = true
+  await expect(first.confirm()).rejects.toThrow('The store did not answer.')
+  there.isDown = false
+  await first.confirm()
+  await first.release()
+})
