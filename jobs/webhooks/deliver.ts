@@ -44,7 +44,7 @@ export type DeliverOptions = {
   readonly rests?: RestLimits
   /** Adds jobs for messages that have none. */
   readonly enqueue: PumpOptions['enqueue']
-  /** Called if that fails; the next minute tries again. */
+  /** Called with what prevents sending, or adding jobs; both are tried again. */
   readonly onError: (error: unknown) => void
   readonly metrics?: Pick<WebhookMetrics, 'attempted'>
   readonly log: Logger
@@ -84,6 +84,11 @@ export function createDeliver(options: DeliverOptions): Deliver {
       try {
         const sending = { ...options, ...attempt, store, delivery, subscription, receiver, accepted }
         return await attemptIt(job, sending)
+      } catch (error) {
+        if (isOutcome(error)) throw error
+        // The file could not be written, for instance. That is no attempt: the message keeps its turn.
+        options.onError(error)
+        return await later(job, attempt, AGAIN_MS)
       } finally {
         receiver.underWay -= 1
         // Not if it was closed meanwhile.
@@ -95,6 +100,11 @@ export function createDeliver(options: DeliverOptions): Deliver {
       store = null
     },
   }
+}
+
+/** What becomes of an attempt, and no fault of this worker. */
+function isOutcome(error: unknown): boolean {
+  return [RefusedError, UnrecoverableError, DelayedError].some(kind => error instanceof kind)
 }
 
 /** Takes the next message of the file into the queue. */

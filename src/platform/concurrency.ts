@@ -1,3 +1,20 @@
+/** Runs at most `count` calls at the same time, in their order; the others wait. */
+export function createSlots(count: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = []
+  let free = count
+  return async work => {
+    if (free > 0) free -= 1
+    else await new Promise<void>(resolve => waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next) next()
+      else free += 1
+    }
+  }
+}
+
 /**
  * Runs `count` workers concurrently. If one fails, the others stop, and its error is thrown only after all
  * have ended. So no worker still uses what the caller is about to close.

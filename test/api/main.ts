@@ -72,7 +72,7 @@ async function testAll(): Promise<boolean> {
   const mirrored = servers.startMirror(sandbox).then(
     async mirror => [
       ...(await testServer(tester, mirror)),
-      ...(await testServer(tester, { ...mirror, ...OWN_API })),
+      ...(await testServer(tester, { ...mirror, ...OWN_API, ids: [await addWebhook(mirror, sandbox)] })),
     ],
     (error): Result[] => [{ title: 'mirror', ...NOT_STARTED, output: messageOf(error) }],
   )
@@ -85,6 +85,16 @@ async function testAll(): Promise<boolean> {
     await writeFile(options.counts, JSON.stringify({ passed: results.length - failed, failed }))
   }
   return failed === 0
+}
+
+/** One that can be replayed; nothing is sent, because no daemon runs. @returns its id. */
+async function addWebhook({ key }: Served, sandbox: Served): Promise<string> {
+  const url = 'https://receiver.example.com/hooks'
+  const added = await servers.runBehindMirror(
+    ['webhooks', 'add', '--key', key, '--url', url, '--json'],
+    sandbox,
+  )
+  return /whk_\w+/.exec(added)?.[0] ?? ''
 }
 
 type Result = Verdict & { readonly title: string }

@@ -60,7 +60,7 @@ export class Servers {
   async startMirror(sandbox: Served): Promise<Served> {
     const environment = this.#mirrored(sandbox)
     await this.run(['sync', '--full'], environment)
-    const key = (await this.run(['keys', 'create', '--description', 'test:api'], environment)).trim()
+    const key = keyIn(await this.run(['keys', 'create', '--description', 'test:api'], environment))
     const { output, child } = this.#start(['serve'], environment)
     const ready = async () => {
       const url = /Listening on (http:\S+?);/.exec(output())?.[1]
@@ -72,7 +72,7 @@ export class Servers {
     return { ...sandbox, name: 'mirror', url, key }
   }
 
-  /** Runs a command on the data of the mirror; resolves to the key that it printed, if any. */
+  /** Runs a command on the data of the mirror; resolves to what it printed. */
   async runBehindMirror(args: readonly string[], sandbox: Served): Promise<string> {
     return await this.run(args, this.#mirrored(sandbox))
   }
@@ -156,13 +156,18 @@ export class Servers {
     return { child, output: () => text }
   }
 
-  /** Runs a command to its end; resolves to the key that it printed, if any. */
+  /** Runs a command to its end; resolves to what it printed. */
   async run(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<string> {
     const { child, output } = this.#start(args, environment)
     const [code] = await once(child, 'close')
     if (code !== 0) throw new Error(`${args[0]} exited with ${code}: ${output().slice(-2000)}`)
-    return /^edk_\S+$/m.exec(output())?.[0] ?? ''
+    return output()
   }
+}
+
+/** The API key in what `keys create` printed. */
+export function keyIn(output: string): string {
+  return /^edk_\S+$/m.exec(output)?.[0] ?? ''
 }
 
 async function idsOf(url: string, key: string, count: number): Promise<string[]> {

@@ -64,6 +64,8 @@ async function* piecesOf(answer: Answer): AsyncGenerator<Uint8Array, void, undef
   for (let piece = await answer.read(); piece !== null; piece = await answer.read()) {
     left -= piece.length
     yield piece
+    // All is there, even if the connection is lost before it says so.
+    if (left === 0) return
   }
   if (left > 0) throw new ConnectionFailed(answer.origin, new Error('the answer ended early'))
 }

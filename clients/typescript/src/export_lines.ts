@@ -13,10 +13,14 @@ export async function* exportLines<W extends What>(
 
 async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder()
-  let begun = ''
+  /** Parts of a line, joined once: an analysis can have many megabytes. */
+  let begun: string[] = []
   for await (const piece of pieces) {
-    const lines = (begun + decoder.decode(piece, { stream: true })).split('\n')
-    begun = lines.pop() ?? ''
-    yield* lines
+    const [first = '', ...lines] = decoder.decode(piece, { stream: true }).split('\n')
+    begun.push(first)
+    for (const line of lines) {
+      yield begun.join('')
+      begun = [line]
+    }
   }
 }

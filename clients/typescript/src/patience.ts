@@ -55,7 +55,8 @@ function isBusy({ status }: ApiError): boolean {
   return status === 429 || status === 503
 }
 
-function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** @throws the signal's reason if it is aborted. */
+export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {
       clearTimeout(timer)

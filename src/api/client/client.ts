@@ -1,4 +1,5 @@
 import pRetry from 'p-retry'
+import { createSlots } from '#src/platform/concurrency.ts'
 import { FatalError, InterruptedError, RequestError } from '#src/platform/errors.ts'
 import { type Answer, attempt, createEndpoint, type Endpoint, type Server } from './endpoints.ts'
 import { explain, TransientError } from './failures.ts'
@@ -26,8 +27,11 @@ export type Api = {
   listBriefly(page: ListPage): Promise<Buffer>
   notice(id: string): Promise<Answer>
   analysis(id: string): Promise<Answer>
-  /** From now on, awaited before each request, also one that is repeated; what it throws ends the call. */
-  onlyAfter(confirm: () => Promise<void>): void
+  /**
+   * From now on, awaited right before each request is sent, also one that is repeated; what it throws ends the call. It
+   * resolves to whether it had to wait.
+   */
+  onlyAfter(confirm: () => Promise<boolean>): void
   readonly stats: ApiStats
   readonly concurrency: number
   /** How long this many more requests would take, estimated from the latency so far. */
@@ -63,11 +67,7 @@ export function createApiClient(options: ApiOptions): Api {
     notice: createEndpoint(firstPauseMs),
     analysis: createEndpoint(firstPauseMs),
   }
-  let confirm = async () => {}
-  const server: Server = {
-    ...{ transport, pace, endpoints, firstPauseMs, signal, nowMs },
-    confirm: () => confirm(),
-  }
+  const server: Server = { transport, pace, endpoints, firstPauseMs, signal, nowMs, guard: null }
   const patient: Patience = { retries: options.retries, refusals: MAX_REFUSALS }
   const brief: Patience = { retries: Math.min(options.retries, BRIEF_RETRIES), refusals: 0 }
   const request = (to: Endpoint, path: string, patience = patient) =>
@@ -91,7 +91,7 @@ export function createApiClient(options: ApiOptions): Api {
     notice: id => request(endpoints.notice, `${prefix}/${encodeURIComponent(id)}`),
     analysis: id => request(endpoints.analysis, `${prefix}/${encodeURIComponent(id)}/analysis`),
     onlyAfter(given) {
-      confirm = given
+      server.guard = { confirm: given, inSlot: createSlots(options.concurrency) }
     },
     estimateSeconds(requests) {
       const inParallel = (requests * transport.latencyMs()) / 1000 / options.concurrency

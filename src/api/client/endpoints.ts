@@ -25,6 +25,14 @@ export type Endpoint = {
   verdict: { readonly at: number; readonly well: Endpoint | null } | null
 }
 
+/** What is awaited before each request is sent. */
+export type Guard = {
+  /** Resolves to whether it had to wait. What it throws ends the request. */
+  readonly confirm: () => Promise<boolean>
+  /** As many requests as there are connections: one that waited for a connection could leave long after it was confirmed. */
+  readonly inSlot: <T>(work: () => Promise<T>) => Promise<T>
+}
+
 /** What all requests to the API share. */
 export type Server = {
   readonly transport: Transport
@@ -32,8 +40,8 @@ export type Server = {
   readonly endpoints: Readonly<Record<'list' | 'notice' | 'analysis', Endpoint>>
   /** The first wait after a refusal that names no time. */
   readonly firstPauseMs: number
-  /** Awaited before each request; what it throws ends it. */
-  readonly confirm: () => Promise<void>
+  /** Null if requests need no confirmation. */
+  guard: Guard | null
   readonly signal: AbortSignal
   readonly nowMs: () => number
 }
@@ -53,11 +61,8 @@ export function createEndpoint(firstPauseMs: number): Endpoint {
  *   the transport.
  */
 export async function attempt(server: Server, to: Endpoint, path: string): Promise<Answer> {
-  const { pace, transport } = server
-  await pace.turn(server.signal)
-  await server.confirm()
-  const sent = to.refusals.sent()
-  const reply = await transport.send(path)
+  const { pace } = server
+  const { sent, reply } = await send(server, to, path)
   await connectionReused()
   const { status } = reply
   const lacking = unavailable(reply)
@@ -72,6 +77,22 @@ export async function attempt(server: Server, to: Endpoint, path: string): Promi
   return reply.isCut
     ? { kind: 'too_large', excerpt: reply.body.subarray(0, EXCERPT_BYTES) }
     : { kind: 'body', bytes: reply.body }
+}
+
+async function send({ transport, pace, guard, signal }: Server, to: Endpoint, path: string) {
+  const begin = async () => {
+    const sent = to.refusals.sent()
+    return { sent, reply: await transport.send(path) }
+  }
+  if (guard === null) {
+    await pace.turn(signal)
+    return await begin()
+  }
+  return await guard.inSlot(async () => {
+    do await pace.turn(signal)
+    while (await guard.confirm())
+    return await begin()
+  })
 }
 
 type Failed = { readonly path: string; readonly sent: number; readonly reply: HttpReply }
@@ -116,12 +137,14 @@ async function check(server: Server, to: Endpoint, sent: number): Promise<Endpoi
  * @returns the endpoint that works; null if none is known to work.
  */
 async function askAgain(
-  { transport, pace, endpoints, ...server }: Server,
+  { transport, pace, endpoints, guard, ...server }: Server,
   to: Endpoint,
 ): Promise<Endpoint | null> {
   const well = [to, ...Object.values(endpoints)].find(({ known }) => known !== null)
   if (!well?.known) return null
   await sleep(server.firstPauseMs, undefined, { signal: server.signal })
+  // In no slot: requests that wait for the end of the pause hold them.
+  await guard?.confirm()
   const sent = well.refusals.sent()
   const status = await transport.send(well.known).then(
     reply => reply.status,

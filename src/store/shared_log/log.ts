@@ -154,9 +154,9 @@ export class SharedLog implements OuterLog {
    * Resolves once it is sure that no other worker took the log over; see `Ownership`. A writer that was silent for long
    * awaits it before it requests anything: what the other worker sealed is not requested again.
    */
-  async confirm(): Promise<void> {
+  async confirm(): Promise<boolean> {
     const ownership = this.#ownership
-    if (ownership !== null) await this.#asking(() => ownership.confirm())
+    return ownership !== null && (await this.#asking(() => ownership.confirm()))
   }
 
   /** Copies the beginning of the log, too, if the disk was restored from a checkpoint. */

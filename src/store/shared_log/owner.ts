@@ -47,10 +47,11 @@ export type Ownership = {
   /** @throws FatalError (held) if another worker took over, as far as this one knows. */
   assertHeld(): void
   /**
-   * Resolves once it is sure that no other worker took over: at once, unless this one was silent for long.
+   * Resolves once it is sure that no other worker took over: at once to false, or to true if this one was silent for long and
+   * the store had to be asked.
    * @throws FatalError (held) if another worker took over. @throws RemoteError if the store does not answer.
    */
-  confirm(): Promise<void>
+  confirm(): Promise<boolean>
   /** Never throws: whoever is silent is taken over. */
   release(): Promise<void>
 }
@@ -145,12 +146,14 @@ function holdOn(
     assertHeld,
     async confirm() {
       assertHeld()
+      if (silence.ms() < DOUBT_MS) return false
       while (silence.ms() >= DOUBT_MS) {
         // One that hangs since the store could not be reached; it may be reachable again.
         await underWay?.catch(() => {})
         if (!isLost) await beat()
         assertHeld()
       }
+      return true
     },
     async release() {
       clearInterval(timer)

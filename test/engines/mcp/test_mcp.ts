@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { MIRRORED, type Served, type Servers } from '#test/api/servers.ts'
+import { keyIn, MIRRORED, type Served, Servers } from '#test/api/servers.ts'
 import { obtainNpmProgram } from '#test/support/npm_program.ts'
 import type { Result } from '../result.ts'
 
@@ -25,12 +26,27 @@ type Call = {
   readonly problem: (answer: Record<string, unknown>) => string | null
 }
 
-export async function* testMcp(servers: Servers, directory: string): AsyncGenerator<Result> {
+export async function* testMcp(_: Servers, directory: string): AsyncGenerator<Result> {
   const inspector = await obtainNpmProgram(INSPECTOR)
+  // Of its own: the data of another test's mirror is another company's.
+  const own = join(directory, 'mcp')
+  await mkdir(own)
+  const servers = new Servers(own)
+  try {
+    yield* inspectBoth(servers, { inspector, directory: own })
+  } finally {
+    await servers.stop()
+  }
+}
+
+async function* inspectBoth(
+  servers: Servers,
+  { inspector, directory }: { readonly inspector: string; readonly directory: string },
+): AsyncGenerator<Result> {
   const sandbox = await servers.startSandbox(['--notices-per-company', '30'])
   const mirror = await servers.startMirror(sandbox)
   const create = ['keys', 'create', '--description', 'agent', '--scopes', 'read,sql']
-  const key = await servers.runBehindMirror(create, sandbox)
+  const key = keyIn(await servers.runBehindMirror(create, sandbox))
   const targets = {
     'standard input and output': [
       ...['-e', `DATA_DIR=${join(directory, 'data')}`, '-e', `COMPANY=${MIRRORED}`],

@@ -6,7 +6,7 @@ import { filesOf, openWithOurMarts } from '#src/store/lake/read.ts'
 import type { Database, StatementKind } from '#src/store/warehouse/database.ts'
 import { admitForeign } from './admit.ts'
 import type { Message, PlacedOrder, Rows, Source, Statement, Value } from './order.ts'
-import { cut, parseValue, visibleValue } from './visible.ts'
+import { cut, parseValue, visible, visibleValue } from './visible.ts'
 
 /** What the rest of DuckDB's work may spill. */
 const MAX_SPILLED = '256MB'
@@ -34,11 +34,7 @@ async function carryOut(order: PlacedOrder): Promise<void> {
   }, LOOK_EVERY_MS)
   const message = await read(order).catch(asMessage)
   clearInterval(watch)
-  finish(
-    'why' in message
-      ? { ...message, why: visibleValue(cut(message.why, MAX_MESSAGE), MAX_MESSAGE) }
-      : message,
-  )
+  finish('why' in message ? { ...message, why: visible(cut(message.why, MAX_MESSAGE)) } : message)
 }
 
 /** The query may still run, so the process ends as soon as the message is sent. */
