@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
@@ -260,7 +261,8 @@ async function inDirectory(
   } finally {
     await killAll()
     if (options.keep) process.stderr.write(`The data is in ${directory}\n`)
-    else await rm(directory, { recursive: true, force: true })
+    // What was interrupted may still make files: so this waits for nothing, and the process ends right after it.
+    else rmSync(directory, { recursive: true, force: true, maxRetries: 10 })
   }
   // An interrupted benchmark may still have timers and watches.
   if (process.exitCode === EXIT.interrupted) process.exit()
