@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { namesOf } from '#config/companies.ts'
 import { type DaemonSettings, readDaemonSettings } from '#config/daemon.ts'
+import type { S3Settings } from '#config/s3.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
@@ -67,7 +68,9 @@ async function start(
   const { settings, registry, queues, log } = shared
   const startedAt = new Date()
   const lakeOf = (slug: string) => (registry.companies.get(slug)?.paths ?? companyPaths(dataDir, slug)).lake
-  const served = openServed({ dataDir, builders: settings.serve.builders, lakeOf, log, now })
+  const logOf = (slug: string) => registry.companies.get(slug)?.settings.remoteLog ?? null
+  const places = { dataDir, lakeOf, logOf }
+  const served = openServed({ ...places, builders: settings.serve.builders, log, now })
   const adminTokens = openAdminTokens(settings.adminTokens, log)
   const http = await listen(shared, { served, timeZone, adminTokens, stopping })
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
@@ -76,7 +79,7 @@ async function start(
   // Workers first: they take a missed tick before the scheduler decides that it was lost.
   const workers = startWorkers(shared)
   startLoops(shared, { workers, adminTokens, startedAt, stopping })
-  const webhooks = followWebhooks(shared, { dataDir, lakeOf, served, stopping })
+  const webhooks = followWebhooks(shared, { ...places, served, stopping })
   return async () => {
     setTimeout(() => endProcess(EXIT.failed), EXIT_WITHIN_MS)
     // Runs may take a while to end. Until then HTTP answers, and clients send their next request elsewhere.
@@ -94,6 +97,7 @@ const now = () => new Date()
 type Hooks = {
   readonly dataDir: string
   readonly lakeOf: (company: string) => string
+  readonly logOf: (company: string) => S3Settings | null
   readonly served: ServedCompanies | null
   readonly stopping: AbortSignal
 }
@@ -101,7 +105,7 @@ type Hooks = {
 /** Webhooks are loaded once somebody subscribes: most workers never send one. */
 function followWebhooks(
   shared: Shared,
-  { dataDir, lakeOf, served, stopping }: Hooks,
+  { dataDir, lakeOf, logOf, served, stopping }: Hooks,
 ): { stop(): Promise<void> } {
   const { settings, registry, queues, metrics, log } = shared
   let started: { stop(): Promise<void> } | null = null
@@ -110,7 +114,7 @@ function followWebhooks(
     const { startWebhooks } = await import('./webhooks/webhooks.ts')
     if (stopping.aborted) return
     started = startWebhooks({
-      ...{ queues, dataDir, lakeOf, log, now },
+      ...{ queues, dataDir, lakeOf, logOf, log, now },
       // Each subscription has a valid key, so its company is served here.
       ...(served ? { servedOf: (company: string) => served.snapshotOf(company) } : {}),
       allowPrivate: settings.serve.webhooksToPrivate,

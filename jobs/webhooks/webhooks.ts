@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Logger } from 'pino'
+import type { S3Settings } from '#config/s3.ts'
 import { explain } from '#src/platform/errors.ts'
 import type { FeedSnapshot } from '#src/present/serve/feed/feed.ts'
 import { type Feeds, openFeeds } from '#src/present/serve/webhooks/feed.ts'
@@ -27,6 +28,8 @@ type Options = {
   readonly dataDir: string
   readonly allowPrivate: boolean
   readonly lakeOf: (company: string) => string
+  /** Where hosts share its raw log; null if they do not. */
+  readonly logOf: (company: string) => S3Settings | null
   /** The snapshot that this worker serves. Throws Refusal (503) if there is none yet. */
   readonly servedOf?: (company: string) => FeedSnapshot
   /** Instead of the feeds of the lakes. */

@@ -36,11 +36,13 @@ async function serve(environment: Environment): Promise<void> {
     // A company that is no longer configured is served as long as it has keys.
     const placeOf = (slug: string) => environments.get(slug) ?? places.get(slug) ?? { DATA_DIR: dataDir }
     const lakeOf = (slug: string) => companyPaths(readSettings(placeOf(slug)).dataDir, slug).lake
+    const logOf = (slug: string) => readSettings(placeOf(slug)).remoteLog
     await makeDataDirectory(dataDir)
     const served = new ServedCompanies({
       dataDir,
       builders: settings.builders,
       lakeOf,
+      logOf,
       log,
       now: () => new Date(),
     })

@@ -100,8 +100,10 @@ async function add(
 async function latest(environment: Environment, company: string): Promise<string> {
   const { environments, places } = await readCompanies(environment)
   const place = environments.get(company) ?? places.get(company) ?? { DATA_DIR: dataDirOf(environment) }
-  const lake = companyPaths(readSettings(place).dataDir, company).lake
-  const feeds = openFeeds({ lakeOf: () => lake, log: await openLog('error', {}) })
+  const { dataDir, remoteLog } = readSettings(place)
+  const { lake } = companyPaths(dataDir, company)
+  const log = await openLog('error', {})
+  const feeds = openFeeds({ lakeOf: () => lake, logOf: () => remoteLog, log })
   try {
     for (let tries = 0; tries < LATEST_TRIES; tries += 1) {
       const cursor = await feeds.latest(company)

@@ -2,13 +2,15 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 
 /** The variables that these processes need; they hold no key and no token. */
-const PASSED = ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'NODE_COMPILE_CACHE'] as const
+const PASSED = ['PATH', 'HOME', 'TMPDIR', 'XDG_CACHE_HOME', 'NODE_COMPILE_CACHE']
 
 /** What a process answers to an order: the reason if it failed. */
 export type Answered = { readonly error: string | null }
 
 type StartOptions = {
   readonly execArgv?: readonly string[]
+  /** Names of further variables that it needs. */
+  readonly also?: RegExp
   /** What becomes of its standard error. */
   readonly stderr?: 'inherit' | 'ignore'
 }
@@ -16,10 +18,10 @@ type StartOptions = {
 /** Starts a process that answers each message with another; it ends when disconnected. */
 export function startChild(
   path: string,
-  { execArgv = [], stderr = 'inherit' }: StartOptions = {},
+  { execArgv = [], also, stderr = 'inherit' }: StartOptions = {},
 ): ChildProcess {
   const env = Object.fromEntries(
-    PASSED.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])),
+    Object.entries(process.env).filter(([name]) => PASSED.includes(name) || also?.test(name)),
   )
   const child = fork(path, [], {
     env,

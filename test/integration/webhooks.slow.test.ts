@@ -94,6 +94,7 @@ async function startAll({ events, redisUrl, allowPrivate = true, ...delays }: Se
     const webhooks = startWebhooks({
       ...{ queues, dataDir, feeds, allowPrivate, log, metrics },
       lakeOf: () => '',
+      logOf: () => null,
       ...delays,
       isOurs: company => company === 'acme',
       now: () => new Date(),

@@ -1,6 +1,7 @@
 import { Agent, request } from 'node:http'
 import { Registry } from 'prom-client'
 import { onTestFinished } from 'vitest'
+import { readSettings } from '#config/settings.ts'
 import { createService } from '#src/api/server/app.ts'
 import { createServiceMetrics } from '#src/api/server/metrics.ts'
 import { startHttp } from '#src/platform/http/server.ts'
@@ -69,7 +70,8 @@ export async function serveApi(environment: Environment, options: Options = {}):
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
-  const served = new ServedCompanies({ dataDir, builders: 2, lakeOf, log, now })
+  const { remoteLog } = readSettings({ ...environment, COMPANY: undefined })
+  const served = new ServedCompanies({ dataDir, builders: 2, lakeOf, logOf: () => remoteLog, log, now })
   const metrics = createServiceMetrics(new Registry())
   const entrance = createEntrance({ served, maxRps, metrics, log })
   const parts = { served, settings: { corsOrigins }, entrance, log }

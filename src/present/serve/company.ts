@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Logger } from 'pino'
+import type { S3Settings } from '#config/s3.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { latestName, type Manifest, readManifest, snapshotsDirectory } from '#src/store/lake/manifest.ts'
@@ -24,6 +25,8 @@ const KEPT_PER_PAGES = 4
 export type Sources = {
   /** Where a company's snapshots are. */
   readonly lakeOf: (company: string) => string
+  /** Where hosts share its raw log; null if they do not. */
+  readonly logOf: (company: string) => S3Settings | null
 }
 
 type Options = Sources & {
@@ -66,7 +69,9 @@ export class ServedCompany {
     // Beside the lake: it is as large as the lake, and the system's temporary directory may be small or in memory.
     const root = dirname(options.lakeOf(company))
     this.#store = new MonthStore(join(root, 'mirror'))
-    this.feed = new Feed({ root, log: this.#options.log, bringUp: options.bringUp })
+    const settings = options.logOf(company)
+    const shared = settings && { settings, company }
+    this.feed = new Feed({ root, shared, log: this.#options.log, bringUp: options.bringUp })
   }
 
   /** @throws Refusal (503) with the reason if there is none yet. */

@@ -16,13 +16,16 @@ export type SharedPlace = {
   readonly paths: Pick<CompanyPaths, 'company' | 'root' | 'raw'>
 }
 
+/** The same, for whoever only reads what is there. */
+export type StoredLog = { readonly store: ObjectStore; readonly paths: Pick<CompanyPaths, 'company'> }
+
 /** The log in the store cannot be used with this disk. */
 export class UnusableLog extends FatalError {
   readonly what: string
   readonly mend: string
 
   /** @param what completes a sentence that begins with the log's place. @param mend what to do, without a full stop. */
-  constructor(place: SharedPlace, what: string, mend: string) {
+  constructor(place: StoredLog, what: string, mend: string) {
     super(`${placeOf(place)} ${what}. ${mend}.`)
     this.what = what
     this.mend = mend
@@ -110,15 +113,22 @@ export async function copySegments(
 }
 
 async function copySegment(place: SharedPlace, number: number): Promise<void> {
+  const part = unsealedPath(place.paths.raw, number)
+  await writeNew(part, await readStored(place, number))
+  await syncFile('segment.sync', part)
+}
+
+/**
+ * The bytes of a segment in the store.
+ * @throws UnusableLog if it is missing or damaged.
+ */
+export async function readStored(place: StoredLog, number: number): Promise<Buffer> {
   const { store, paths } = place
-  const { company, raw } = paths
-  const found = await store.get(segmentKey(company, number))
+  const found = await store.get(segmentKey(paths.company, number))
   if (found === null) throw new UnusableLog(place, `has lost segment ${number}`, RESTORE_IT)
   if (found.sha256 !== null && found.sha256 !== hashOf(found.bytes))
     throw new UnusableLog(place, `has a damaged segment ${number}: it is not what was written`, RESTORE_IT)
-  const part = unsealedPath(raw, number)
-  await writeNew(part, found.bytes)
-  await syncFile('segment.sync', part)
+  return found.bytes
 }
 
 /**
@@ -207,7 +217,7 @@ export async function hashOfSegment(
   return await hashAt(store, segmentKey(company, number))
 }
 
-export function placeOf({ store, paths }: SharedPlace): string {
+export function placeOf({ store, paths }: StoredLog): string {
   return `${store.root}/${directoryKey(paths.company)}`
 }
 

@@ -46,6 +46,7 @@ test('an indexer that is killed again and again leaves the index that one makes 
   const manifest = (await readManifest(directory)) as Manifest
   const [killed, whole] = [await temporaryDirectory(), await temporaryDirectory()].map(place => ({
     raw: join(root, 'raw'),
+    shared: null,
     path: join(place, 'feed.sqlite'),
     upTo: manifest.applied_segment,
     versions: versionFiles(manifest, directory),

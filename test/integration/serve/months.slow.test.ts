@@ -153,7 +153,14 @@ test('a few builders prepare all companies, those with the least to prepare firs
   const lines: string[] = []
   const log = createLogger('info', {}, { write: line => void lines.push(line) })
   const lakeOf = (slug: string) => companyPaths(dataDir, slug).lake
-  const mirror = new ServedCompanies({ dataDir, builders: 1, lakeOf, log, now: () => new Date() })
+  const mirror = new ServedCompanies({
+    dataDir,
+    builders: 1,
+    lakeOf,
+    logOf: () => null,
+    log,
+    now: () => new Date(),
+  })
   const ready = () => lines.map(line => JSON.parse(line).company as string)
   try {
     await until(() => ready().length === 3, { what: () => `three snapshots; ${lines.join('')}` })

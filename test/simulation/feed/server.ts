@@ -48,6 +48,7 @@ export class FeedServer {
   #start(): Feed {
     return new Feed({
       root: this.#paths.root,
+      shared: null,
       log: pino({ level: 'silent' }),
       bringUp: order => this.#bringUp(order),
     })

@@ -8,6 +8,7 @@ import { BEGINNING, beginsWith, type Cursor, type Position, readCursor } from '.
 import { type FeedPage, FeedReader, type PageRequest } from './index_file.ts'
 import type { BringUp } from './indexers.ts'
 import type { VersionFiles } from './loaded_lines.ts'
+import type { SharedSegments } from './segments.ts'
 
 /** How long a request waits for the index. A later one finds it further along. */
 const READY_WITHIN_MS = 5000
@@ -30,6 +31,7 @@ export class CursorGone extends Error {
 
 type Options = {
   readonly root: string
+  readonly shared: SharedSegments | null
   readonly log: Logger
   readonly bringUp: BringUp
 }
@@ -48,7 +50,7 @@ export class Feed {
   #underWay: Promise<void> | null = null
   #failed: { readonly problem: string; readonly atMs: number } | null = null
 
-  /** @param options.root the company's directory. */
+  /** @param options.root the company's directory. @param options.shared its log, if hosts share it. */
   constructor(options: Options) {
     this.#options = options
     this.#path = join(options.root, 'mirror', 'feed.sqlite')
@@ -128,10 +130,10 @@ export class Feed {
 
   /** Never throws: `#failed` has the reason. */
   async #bringUp({ name, appliedSegment, versions }: FeedSnapshot): Promise<void> {
-    const { root, bringUp, log } = this.#options
+    const { root, shared, bringUp, log } = this.#options
     try {
       await makePrivateDirectory(dirname(this.#path))
-      const order = { raw: join(root, 'raw'), path: this.#path, upTo: appliedSegment, versions }
+      const order = { raw: join(root, 'raw'), shared, path: this.#path, upTo: appliedSegment, versions }
       const { generation } = await bringUp(order, this.#stop.signal)
       if (this.#stop.signal.aborted) throw new Error('stopped')
       if (!this.#reader?.isAt(this.#path, generation)) {
@@ -142,7 +144,7 @@ export class Feed {
       this.#readyFor = name
       this.#failed = null
     } catch (error) {
-      const problem = messageOf(error)
+      const problem = messageOf(error).replace(/\.$/, '')
       if (problem !== this.#failed?.problem && !this.#stop.signal.aborted)
         log.error(`The changes cannot be served: ${problem}. The next request tries again.`)
       this.#failed = { problem, atMs: performance.now() }

@@ -1,21 +1,22 @@
 import { hash } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { counted } from '#src/platform/count.ts'
-import { FatalError, systemCode } from '#src/platform/errors.ts'
+import { FatalError } from '#src/platform/errors.ts'
 import { linesIn } from '#src/platform/lines.ts'
-import { readBase, segmentPath } from '#src/store/rawlog/files.ts'
+import { segmentPath } from '#src/store/rawlog/files.ts'
 import { readFrames } from '#src/store/rawlog/frames.ts'
 import { type ReadLine, readLine } from '#src/store/rawlog/line.ts'
 import { Database } from '#src/store/warehouse/database.ts'
 import { follow, type LoadedLine } from './events.ts'
 import { FeedIndex, type IndexedSegment } from './index_file.ts'
 import { lineKey, loadedLines, type VersionFiles } from './loaded_lines.ts'
+import { openSegments, type Segments, type SharedSegments } from './segments.ts'
 
 /** What the index of a company must contain. */
 export type IndexOrder = {
   /** The directory of the raw log. */
   readonly raw: string
+  /** Where its first segments are, if the disk was restored from a checkpoint; null without LOG_URL. */
+  readonly shared: SharedSegments | null
   /** The file of the index; its directory must exist. */
   readonly path: string
   /** The last segment of the snapshot that is served. */
@@ -48,16 +49,18 @@ export async function updateIndex(
   order: IndexOrder,
   onStep: (step: IndexStep) => void = () => {},
 ): Promise<Indexed> {
-  await refuseMissing(order.raw)
+  const segments = await openSegments(order.raw, order.shared)
   const index = FeedIndex.open(order.path)
   const database = openWhenNeeded(order.path)
   try {
     onStep('opened')
-    await index.write(() => forgetOtherLog(index, order.raw))
-    while (await index.write(() => addPart(index, order, database.open, onStep))) onStep('committed')
+    await index.write(() => forgetOtherLog(index, segments))
+    const sources = { segments, open: database.open }
+    while (await index.write(() => addPart(index, order, sources, onStep))) onStep('committed')
     return { generation: index.generation }
   } finally {
     index.close()
+    segments.close()
     await database.close()
   }
 }
@@ -74,23 +77,18 @@ function openWhenNeeded(path: string): { open: () => Promise<Database>; close: (
   }
 }
 
-async function refuseMissing(raw: string): Promise<void> {
-  const { segments } = await readBase(raw)
-  if (segments > 0)
-    throw new FatalError(
-      `the first ${counted(segments, 'segment')} of the raw log are only in the object store: run \`npm run log -- pull\``,
-    )
-}
-
 /** Clears the index if a segment that it has is no longer in the log: it was folded, salvaged or begun anew. */
-async function forgetOtherLog(index: FeedIndex, raw: string): Promise<void> {
-  for (const segment of index.segments) {
-    const path = segmentPath(raw, segment.number)
-    const file = await identityOf(path)
-    if (file === segment.file) continue
-    const isSame = file !== null && sha256(await readFile(path)).equals(segment.sha256)
+async function forgetOtherLog(index: FeedIndex, segments: Segments): Promise<void> {
+  const indexed = index.segments
+  // The store may be another one by now: one segment tells, because none there is ever replaced.
+  const told = indexed.findLast(({ number }) => segments.isInStore(number))
+  for (const segment of indexed) {
+    const file = await segments.whereIs(segment.number)
+    if (file === segment.file && segment !== told) continue
+    const isSame =
+      file !== null && (await segments.hashOf(segment.number)) === Buffer.from(segment.sha256).toString('hex')
     if (!isSame) return index.clear()
-    index.addSegment({ ...segment, file })
+    if (file !== segment.file) index.addSegment({ ...segment, file })
   }
 }
 
@@ -98,22 +96,22 @@ async function forgetOtherLog(index: FeedIndex, raw: string): Promise<void> {
 async function addPart(
   index: FeedIndex,
   { raw, upTo, versions }: IndexOrder,
-  open: () => Promise<Database>,
+  sources: { readonly segments: Segments; readonly open: () => Promise<Database> },
   onStep: (step: IndexStep) => void,
 ): Promise<boolean> {
-  const segments: ReadSegment[] = []
+  const read: ReadSegment[] = []
   let [documents, bytes] = [0, 0]
-  for (let before = index.last; (before?.number ?? 0) < upTo; before = segments.at(-1) ?? null) {
+  for (let before = index.last; (before?.number ?? 0) < upTo; before = read.at(-1) ?? null) {
     if (documents >= MAX_PART.documents || bytes >= MAX_PART.bytes) break
-    const segment = await readSegment(raw, before)
-    segments.push(segment)
+    const segment = await readSegment(raw, sources.segments, before)
+    read.push(segment)
     documents += segment.lines.filter(isDocument).length
     bytes += segment.bytes
   }
   onStep('read')
   const loaded =
-    documents === 0 ? new Set<string>() : await loadedLines(await open(), versions, timesOf(segments))
-  for (const segment of segments) {
+    documents === 0 ? new Set<string>() : await loadedLines(await sources.open(), versions, timesOf(read))
+  for (const segment of read) {
     index.addSegment(segment)
     onStep('adding')
     for (const line of segment.lines) {
@@ -123,7 +121,7 @@ async function addPart(
     }
   }
   onStep('written')
-  return segments.length > 0
+  return read.length > 0
 }
 
 function addLine(
@@ -155,12 +153,16 @@ function timesOf(segments: readonly ReadSegment[]): { fromMs: number; toMs: numb
 
 const ABOUT_NOTICES = ['notice', 'analysis', 'analysis_same', 'gone']
 
-async function readSegment(raw: string, before: IndexedSegment | null): Promise<ReadSegment> {
+async function readSegment(
+  raw: string,
+  segments: Segments,
+  before: IndexedSegment | null,
+): Promise<ReadSegment> {
   const number = (before?.number ?? 0) + 1
   const path = segmentPath(raw, number)
-  const file = await identityOf(path)
+  const file = await segments.whereIs(number)
   if (file === null) throw new FatalError(`segment ${path} of the raw log is missing`)
-  const content = await readFile(path)
+  const content = await segments.read(number)
   const digest = sha256(content)
   const chain = sha256(Buffer.concat([before?.chain ?? Buffer.alloc(0), digest]))
   const lines: ReadLine[] = []
@@ -176,17 +178,6 @@ async function readSegment(raw: string, before: IndexedSegment | null): Promise<
     }
   }
   return { number, file, sha256: digest, chain, lines, bytes }
-}
-
-/** Changes if the file is written again; null without a file. */
-async function identityOf(path: string): Promise<string | null> {
-  try {
-    const { ino, size, mtimeMs, ctimeMs } = await stat(path)
-    return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
-    throw error
-  }
 }
 
 function sha256(bytes: Buffer): Buffer {

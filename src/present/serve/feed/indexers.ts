@@ -7,6 +7,8 @@ import type { Indexed, IndexOrder } from './indexer.ts'
 
 const INDEX = join(import.meta.dirname, 'index_process.ts')
 
+/** What the object store's client reads from the environment: a role's credentials, and certificates. */
+const FOR_STORES = /^(AWS_.+|SSL_CERT_.+|NODE_EXTRA_CA_CERTS)$/
 /** Beside builders: they take a core while they work. */
 const AT_ONCE = 2
 /** A year's log takes minutes; what was done until then stays. */
@@ -32,7 +34,7 @@ export function createIndexers(): BringUp {
 }
 
 async function updateInProcess(order: IndexOrder, signal: AbortSignal): Promise<Indexed> {
-  const child = startChild(INDEX)
+  const child = startChild(INDEX, order.shared ? { also: FOR_STORES } : {})
   try {
     const limits = { what: 'an indexer', withinMs: WITHIN_MS, signal }
     const answer = await carryOut<IndexAnswer>(child, order, limits).catch(error => ({

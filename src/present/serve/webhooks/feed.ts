@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
+import type { S3Settings } from '#config/s3.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
 import { KINDS } from '../feed/events.ts'
@@ -38,6 +39,8 @@ const MAX_BYTES = 4 * 1024 * 1024
 
 type FeedsOptions = {
   readonly lakeOf: (company: string) => string
+  /** Where hosts share its raw log; null if they do not. */
+  readonly logOf: (company: string) => S3Settings | null
   readonly log: Logger
   /**
    * The snapshot that is served, up to which events may be read: a receiver that then asks for the document must get it. By
@@ -47,13 +50,20 @@ type FeedsOptions = {
 }
 
 /** The feeds of companies whose lakes are here; they are opened when they are first read. */
-export function openFeeds({ lakeOf, log, servedOf }: FeedsOptions): Feeds & { close(): Promise<void> } {
+export function openFeeds({
+  lakeOf,
+  logOf,
+  log,
+  servedOf,
+}: FeedsOptions): Feeds & { close(): Promise<void> } {
   const bringUp = createIndexers()
   const feeds = new Map<string, Feed>()
   const feedOf = (company: string) => {
     const known = feeds.get(company)
     if (known) return known
-    const feed = new Feed({ root: dirname(lakeOf(company)), log: log.child({ company }), bringUp })
+    const settings = logOf(company)
+    const shared = settings && { settings, company }
+    const feed = new Feed({ root: dirname(lakeOf(company)), shared, log: log.child({ company }), bringUp })
     feeds.set(company, feed)
     return feed
   }
