@@ -80,11 +80,11 @@ function openWhenNeeded(path: string): { open: () => Promise<Database>; close: (
 /** Clears the index if a segment that it has is no longer in the log: it was folded, salvaged or begun anew. */
 async function forgetOtherLog(index: FeedIndex, segments: Segments): Promise<void> {
   const indexed = index.segments
-  // The store may be another one by now: one segment tells, because none there is ever replaced.
-  const told = indexed.findLast(({ number }) => segments.isInStore(number))
+  // The store may be another one by now: one segment shows it, because none there is ever replaced.
+  const witness = indexed.findLast(({ number }) => segments.isInStore(number))
   for (const segment of indexed) {
     const file = await segments.whereIs(segment.number)
-    if (file === segment.file && segment !== told) continue
+    if (file === segment.file && segment !== witness) continue
     const isSame =
       file !== null && (await segments.hashOf(segment.number)) === Buffer.from(segment.sha256).toString('hex')
     if (!isSame) return index.clear()
