@@ -43,6 +43,10 @@ export type S3Server = {
   latencyMs: number
   /** Whether conditions of writes are enforced. */
   isStrict: boolean
+  /** Whether If-Match is, too. */
+  knowsIfMatch: boolean
+  /** How far the clock of who signs a request may be from the store's: none does by default. */
+  clockToleranceMs: number
   close(): void
 }
 
@@ -61,6 +65,8 @@ export async function startS3(host = '127.0.0.1'): Promise<S3Server> {
     now: () => new Date(),
     latencyMs: 0,
     isStrict: true,
+    knowsIfMatch: true,
+    clockToleranceMs: Number.POSITIVE_INFINITY,
     close() {
       http.closeAllConnections()
       http.close()
@@ -88,6 +94,9 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
   const fault = server.fault(asked)
   if (fault === 'drop') return void request.socket.destroy()
   if (typeof fault === 'number') return refuse(response, fault, 'Injected')
+  if (Number.isFinite(server.clockToleranceMs)) response.setHeader('date', server.now().toUTCString())
+  if (Math.abs(signedAt(headers) - server.now().getTime()) > server.clockToleranceMs)
+    return refuse(response, 403, 'RequestTimeTooSkewed')
   if (bucket !== BUCKET) return refuse(response, 404, 'NoSuchBucket')
   const sent = headers['x-amz-content-sha256']
   if (typeof sent === 'string' && /^[0-9a-f]{64}$/.test(sent) && sent !== sha256(body))
@@ -101,7 +110,7 @@ async function answer(server: S3Server, request: IncomingMessage, response: Serv
 type Sent = { readonly url: URL; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
 
 function carryOut(
-  { objects, isStrict, now }: S3Server,
+  { objects, isStrict, knowsIfMatch, now }: S3Server,
   { method, key }: S3Request,
   { url, headers, body }: Sent,
 ): string | ((response: ServerResponse) => void) {
@@ -115,7 +124,7 @@ function carryOut(
     const isRefused =
       isStrict &&
       ((headers['if-none-match'] === '*' && stored !== undefined) ||
-        (headers['if-match'] !== undefined && headers['if-match'] !== stored?.tag))
+        (knowsIfMatch && headers['if-match'] !== undefined && headers['if-match'] !== stored?.tag))
     if (isRefused) return response => refuse(response, 412, 'PreconditionFailed')
     const tag = `"${createHash('md5').update(body).digest('hex')}"`
     objects.set(key, { bytes: body, tag, modified: now(), metadata: metadataIn(headers) })
@@ -155,6 +164,13 @@ function list(objects: S3Server['objects'], query: URLSearchParams): string {
   })
   const next = keys.length > PAGE ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : ''
   return `<?xml version="1.0"?><ListBucketResult><Name>${BUCKET}</Name><Prefix>${prefix}</Prefix><KeyCount>${page.length}</KeyCount><IsTruncated>${next !== ''}</IsTruncated>${contents.join('')}${next}</ListBucketResult>`
+}
+
+/** Such as 20261231T235959Z. */
+function signedAt(headers: IncomingMessage['headers']): number {
+  const [, ...parts] = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(String(headers['x-amz-date'])) ?? []
+  const [year = 0, month = 0, ...rest] = parts.map(Number)
+  return Date.UTC(year, month - 1, ...rest)
 }
 
 function metadataIn(headers: IncomingMessage['headers']): Record<string, string> {

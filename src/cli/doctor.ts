@@ -1,7 +1,7 @@
 import { constants, existsSync } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { relative } from 'node:path'
+import { isAbsolute, relative } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
@@ -146,7 +146,7 @@ function describe({ company, directory, findings }: Diagnosis): string {
 function describeFinding({ check, status, subject, what, mend }: Finding, directory: string): string[] {
   const head = `${MARKS[status]} ${check.padEnd(10)}`
   if (status === 'ok') return [`${head} ${what}`]
-  const path = relative(directory, subject) || subject
+  const path = isAbsolute(subject) ? relative(directory, subject) || subject : subject
   return [`${head} ${path} ${what}.`, ...(mend ? [`${' '.repeat(13)}→ ${mend}`] : [])]
 }
 

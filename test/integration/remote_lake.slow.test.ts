@@ -237,7 +237,7 @@ test('the doctor finds a store that is behind, cannot be reached, or lets two ra
   await syncHere()
   expect(await doctor('--quick')).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/✗ store .* cannot be checked: .* Check the keys/),
+    stdout: expect.stringMatching(/✗ store +The object store cannot be checked: .* Check the keys/),
   })
   s3.fault = () => null
   expect(await doctor('--quick')).toMatchObject({
@@ -249,7 +249,7 @@ test('the doctor finds a store that is behind, cannot be reached, or lets two ra
   s3.isStrict = false
   expect(await doctor()).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/✗ store .* let 16 of 16 racing writers create one object/),
+    stdout: expect.stringMatching(/✗ store +s3:\/\/\S+ let 16 of 16 racing writers create one object/),
   })
 })
 

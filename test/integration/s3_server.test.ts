@@ -57,3 +57,26 @@ test('an upload whose refusal is lost with its connection finds that the object 
   s3.fault = ({ method }) => (method === 'PUT' ? 'drop' : null)
   await expect(store.upload('other', file)).rejects.toThrow(/did not write s3:\S+\/other: /)
 })
+
+test.each([2, -2])(
+  'a host whose clock is wrong by %i days reads and writes, as the store refuses it once',
+  async days => {
+    const { s3, store, directory } = await opened()
+    s3.now = () => new Date(Date.now() - days * 86_400_000)
+    s3.clockToleranceMs = 900_000
+    const path = join(directory, 'file')
+    await writeFile(path, 'abc')
+    expect(await store.upload('file', { path, bytes: 3, sha256: hashOf('abc') })).toBe(true)
+    expect((await store.get('file'))?.bytes.toString()).toBe('abc')
+    expect((await store.get('file'))?.ageMs).toBeLessThan(60_000)
+    expect(s3.requests.length).toBe(4)
+  },
+)
+
+test('a store that refuses the clock for ever is named', async () => {
+  const { s3, store } = await opened()
+  s3.clockToleranceMs = -1
+  await expect(store.get('file')).rejects.toThrow(
+    "this machine's clock is not the store's: correct the clock.",
+  )
+})

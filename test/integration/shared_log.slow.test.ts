@@ -247,6 +247,17 @@ test('the doctor compares the log with the store, checks checkpoints, and lets w
     /have different segments 1: one of them was written to without the other/,
   )
   s3.objects.set(key, stored)
+  s3.knowsIfMatch = false
+  expect((await doctor()).shared.at(-1)?.what).toMatch(
+    /^let \d+ of 16 racing writers replace one version of an object/,
+  )
+  s3.knowsIfMatch = true
+  s3.fault = ({ method, isConditional, key }) =>
+    method === 'PUT' && isConditional && s3.objects.has(key) ? 412 : null
+  expect((await doctor()).shared.at(-1)?.what).toMatch(
+    /^let nobody replace an object by the ETag that it gave/,
+  )
+  s3.fault = () => null
   s3.isStrict = false
   expect((await doctor()).shared.at(-1)?.what).toMatch(/^let \d+ of 16 racing writers create one object/)
 })

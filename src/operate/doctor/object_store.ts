@@ -3,7 +3,7 @@ import type { CatalogSettings } from '#config/iceberg_catalog.ts'
 import type { RemoteLakeSettings } from '#config/remote_lake.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
-import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
+import { type Condition, type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
 const CHECK = 'store'
@@ -63,22 +63,56 @@ async function checkCatalog(settings: CatalogSettings): Promise<Finding> {
   }
 }
 
-/** Creates an object many times at once: a store that lets two win would let two workers overwrite each other. */
+/**
+ * Creates an object many times at once, and replaces one version of it many times at once: a store that lets two win would
+ * let two workers overwrite each other.
+ */
 export async function checkRace(store: ObjectStore, company: string): Promise<Finding> {
   const keys = Array.from({ length: ROUNDS }, () => `${company}/lake/.doctor-${randomUUID()}`)
   try {
     for (const key of keys) {
-      const creates = Array.from({ length: RACERS }, (_, index) =>
-        store.put(key, Buffer.from(`${index}`), { absent: true }),
-      )
-      const winners = (await Promise.all(creates)).filter(tag => tag !== null).length
+      const created = await race(store, key, { absent: true })
       // An answer that was lost is no second winner.
-      if (winners <= 1) continue
-      const what = `let ${winners} of ${RACERS} racing writers create one object: workers could overwrite each other`
-      return problem(CHECK, store.root, what, 'Use a store with conditional writes (If-None-Match with PUT)')
+      if (created > 1)
+        return unsafe(store, `${created} of ${RACERS} racing writers create one object`, 'If-None-Match')
+      const found = await store.get(key)
+      if (found === null) continue
+      const replaced = await race(store, key, { tag: found.tag })
+      if (replaced > 1)
+        return unsafe(
+          store,
+          `${replaced} of ${RACERS} racing writers replace one version of an object`,
+          'If-Match',
+        )
+      if (replaced === 0 && (await store.get(key))?.bytes.equals(found.bytes))
+        return problem(
+          CHECK,
+          store.root,
+          'let nobody replace an object by the ETag that it gave: no worker could run',
+          'Use a store with conditional writes (If-Match with PUT), without a gateway that changes ETags',
+        )
     }
-    return ok(CHECK, store.root, `Of ${RACERS} racing writers, the object store lets one create an object`)
+    return ok(
+      CHECK,
+      store.root,
+      `Of ${RACERS} racing writers, the object store lets one create an object, and one replace it`,
+    )
   } finally {
     await store.remove(keys)
   }
+}
+
+/** @returns how many of the writers won. */
+async function race(store: ObjectStore, key: string, condition: Condition): Promise<number> {
+  const writes = Array.from({ length: RACERS }, () => store.put(key, Buffer.from(randomUUID()), condition))
+  return (await Promise.all(writes)).filter(tag => tag !== null).length
+}
+
+function unsafe(store: ObjectStore, what: string, header: string): Finding {
+  return problem(
+    CHECK,
+    store.root,
+    `let ${what}: workers could overwrite each other`,
+    `Use a store with conditional writes (${header} with PUT)`,
+  )
 }

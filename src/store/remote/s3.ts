@@ -196,7 +196,10 @@ async function unlessRefused<T>(write: () => Promise<T>): Promise<T | null> {
   })
 }
 
-/** Retries what may be temporary: lost connections, 409 (another conditional write is under way), 429 and 5xx. */
+/**
+ * Retries what may be temporary: lost connections, 409 (another conditional write is under way), 429 and 5xx. And what was
+ * signed with a wrong clock: the SDK takes the store's from the refusal.
+ */
 async function persistently<T>(settings: S3Settings, what: string, ask: () => Promise<T>): Promise<T> {
   let timeouts = 0
   try {
@@ -208,6 +211,7 @@ async function persistently<T>(settings: S3Settings, what: string, ask: () => Pr
         const status = statusOf(error)
         if (error.name === 'TimeoutError') timeouts += 1
         if (timeouts >= MAX_TIMEOUTS || systemCode(error) === 'ENOENT') return false
+        if (isClockCorrected(error)) return true
         return status === null || status === 409 || status === 429 || status >= 500
       },
     })
@@ -225,12 +229,19 @@ function reasonOf(error: unknown): string {
   const { name } = error as { name?: string }
   const status = statusOf(error)
   const text = messageOf(error).replace(/\.$/, '')
+  if (name === 'RequestTimeTooSkewed') return "this machine's clock is not the store's: correct the clock."
   if (status === 403)
     return `${name ?? '403'}. Check the keys, and their rights to read, write, list and delete.`
   if (name === 'NoSuchBucket') return 'there is no such bucket. Create it, or correct LAKE_URL or LOG_URL.'
   if (name === 'CredentialsProviderError')
     return 'no credentials were found. Set S3_ACCESS_KEY_ID_FILE and S3_SECRET_ACCESS_KEY_FILE.'
   return status === null ? `${text}.` : `it answered ${status} (${name}): ${text}.`
+}
+
+/** Whether the SDK now signs with a time that differs by minutes from the one that this request was signed with. */
+function isClockCorrected(error: unknown): boolean {
+  const { $metadata } = error as { $metadata?: { clockSkewCorrected?: boolean } }
+  return $metadata?.clockSkewCorrected === true
 }
 
 function statusOf(error: unknown): number | null {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { EXIT, FatalError, InterruptedError } from '#src/platform/errors.ts'
-import type { ObjectStore, StoredObject } from '../remote/objects.ts'
+import { type ObjectStore, RemoteError, type StoredObject } from '../remote/objects.ts'
 
 /**
  * Who writes to a company's shared log: `owner.json`, replaced only if it is the version that was read. It spares two
@@ -21,6 +21,8 @@ const BEAT_MS = 10_000
  */
 const DOUBT_MS = LEASE_MS / 2
 const POLL_MS = 2000
+/** Replacements that may be refused in a row; then the store refuses what nobody else has written. */
+const REFUSALS = 10
 /** A store that hangs must not hold a process that ends. */
 const RELEASE_WITHIN_MS = 5000
 
@@ -76,14 +78,17 @@ export async function currentOwner(store: ObjectStore, company: string): Promise
   return owner && !owner.released && !isSilent(found) ? owner.holder : null
 }
 
-/** @throws FatalError (held) naming the owner, if it still owns the log after `waitMs`. */
+/**
+ * @throws FatalError (held) naming the owner, if it still owns the log after `waitMs`.
+ * @throws RemoteError if the store refuses each replacement, although nobody owns the log.
+ */
 export async function takeOwnership(store: ObjectStore, options: TakeOptions): Promise<Ownership> {
   const { company, holder, now, waitMs, signal, onWait } = options
   const key = ownerKey(company)
   const since = now().toISOString()
   const begun = { format: 1, holder, since, session: randomUUID(), beat: 0, released: false } as const
   const deadlineMs = performance.now() + waitMs
-  for (let reported = false; ; ) {
+  for (let reported = false, refusals = 0; ; ) {
     const found = await store.get(key)
     const before = found && ownerIn(found)
     const isFree =
@@ -94,8 +99,12 @@ export async function takeOwnership(store: ObjectStore, options: TakeOptions): P
       const silence = createSilence(now)
       const tag = await replace(store, key, own, found)
       if (tag !== null) return holdOn(store, key, { own, tag, isTakeover, company, silence })
+      refusals += 1
+      if (signal.aborted) throw new InterruptedError()
+      if (refusals === REFUSALS) throw alwaysRefused(store, key)
       continue
     }
+    refusals = 0
     if (performance.now() >= deadlineMs) throw new FatalError(heldMessage(company, before), EXIT.held)
     if (!reported) onWait(before === null ? NEWER : describe(before.holder))
     reported = true
@@ -191,12 +200,16 @@ function createSilence(now: () => Date): Silence {
   }
 }
 
-/** @returns the new version's tag; null if another worker replaced it first. */
+/**
+ * @returns the new version's tag; null if another worker replaced it first.
+ * @throws RemoteError if the store refuses each time, although no other worker did.
+ */
 async function replace(
   store: ObjectStore,
   key: string,
   owner: Owner,
   before: Pick<StoredObject, 'tag'> | null,
+  refusals = REFUSALS,
 ): Promise<string | null> {
   const body = Buffer.from(`${JSON.stringify(owner)}\n`)
   const condition = before === null ? ({ absent: true } as const) : { tag: before.tag }
@@ -205,7 +218,15 @@ async function replace(
   // The answer to this request, or to an earlier one of ours, may have been lost.
   const found = await store.get(key)
   if (found === null || ownerIn(found)?.session !== owner.session) return null
-  return found.bytes.equals(body) ? found.tag : await replace(store, key, owner, found)
+  if (found.bytes.equals(body)) return found.tag
+  if (refusals === 1) throw alwaysRefused(store, key)
+  return await replace(store, key, owner, found, refusals - 1)
+}
+
+function alwaysRefused({ root }: ObjectStore, key: string): RemoteError {
+  return new RemoteError(
+    `The object store refused ${REFUSALS} times to replace ${root}/${key}, which nobody else had replaced. It must support conditional writes (If-None-Match and If-Match with PUT), and give an object the same ETag until it is replaced: run \`npm run doctor\`.`,
+  )
 }
 
 /** Null if another version of the program wrote it: then only its age counts. */

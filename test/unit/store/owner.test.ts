@@ -1,12 +1,23 @@
 import { beforeEach, expect, test } from 'vitest'
+import { InterruptedError } from '#src/platform/errors.ts'
 import { type ObjectStore, RemoteError } from '#src/store/remote/objects.ts'
 import { type Ownership, takeOwnership } from '#src/store/shared_log/owner.ts'
 
-/** One object, the clock of everyone, and whether the store answers. */
-const there = { body: null as Buffer | null, version: 0, writtenMs: 0, nowMs: 0, isDown: false, puts: 0 }
+/** One object, the clock of everyone, and whether the store answers, or refuses each write. */
+const NOTHING = {
+  body: null,
+  version: 0,
+  writtenMs: 0,
+  nowMs: 0,
+  isDown: false,
+  refuses: false,
+  puts: 0,
+  asked: 0,
+}
+const there = { ...NOTHING, body: null as Buffer | null }
 
 beforeEach(() => {
-  Object.assign(there, { body: null, version: 0, writtenMs: 0, nowMs: 0, isDown: false, puts: 0 })
+  Object.assign(there, NOTHING)
 })
 
 const store = {
@@ -17,6 +28,8 @@ const store = {
   },
   async put(_, body, condition) {
     if (there.isDown) throw new RemoteError('The store did not answer.')
+    there.asked += 1
+    if (there.refuses) return null
     const tag = condition && 'tag' in condition ? condition.tag : null
     if (there.body === null ? tag !== null : tag !== String(there.version)) return null
     Object.assign(there, { body, version: there.version + 1, writtenMs: there.nowMs, puts: there.puts + 1 })
@@ -24,13 +37,13 @@ const store = {
   },
 } as Pick<ObjectStore, 'root' | 'get' | 'put'> as ObjectStore
 
-async function takenBy(directory: string): Promise<Ownership> {
+async function takenBy(directory: string, signal = new AbortController().signal): Promise<Ownership> {
   return await takeOwnership(store, {
     company: 'acme',
     holder: { directory, host: directory, pid: 1, what: 'sync' },
     now: () => new Date(there.nowMs),
     waitMs: 0,
-    signal: new AbortController().signal,
+    signal,
     onWait: () => {},
   })
 }
@@ -76,4 +89,26 @@ test('an owner that was silent for long does not go on while the store does not 
   there.isDown = false
   await first.confirm()
   await first.release()
+})
+
+test('a store that refuses each write is not asked for ever, whether it refuses the first owner or its beats', async () => {
+  const message =
+    'refused 10 times to replace s3://bucket/logs/acme/owner.json, which nobody else had replaced'
+  there.refuses = true
+  await expect(takenBy('first')).rejects.toThrow(message)
+  expect(there.asked).toBe(10)
+  there.refuses = false
+  const first = await takenBy('first')
+  there.refuses = true
+  there.nowMs += 45_000
+  there.asked = 0
+  await expect(first.confirm()).rejects.toThrow(message)
+  expect(there.asked).toBe(10)
+  await first.release()
+})
+
+test('an interrupt ends that', async () => {
+  there.refuses = true
+  await expect(takenBy('first', AbortSignal.abort())).rejects.toThrow(InterruptedError)
+  expect(there.asked).toBe(1)
 })
