@@ -4,30 +4,33 @@ import psycopg
 URL, DSN = sys.argv[1:]
 UPSERT = "INSERT INTO editais VALUES (%s, %s, %s) ON CONFLICT (id) DO UPDATE SET (notice, analysis) = (excluded.notice, excluded.analysis)"
 
-def get(path, *none):  # None for these statuses and errors
+def get(path, *none, read=json.load):  # None for these statuses and errors
     request = urllib.request.Request(URL + path, headers={"X-API-Key": os.environ["API_KEY"]})
     try:
-        with urllib.request.urlopen(request, timeout=90) as answer: return json.load(answer)
+        with urllib.request.urlopen(request, timeout=90) as answer: return read(answer)
     except urllib.error.HTTPError as refused:
         error = json.load(refused).get("error")
         if refused.code in none or error in none: return None
-        raise OSError(f"{path.split('?')[0]}: {refused.code} {error}")
+        if refused.code != 429: raise OSError(f"{path.split('?')[0]}: {refused.code} {error}")
+        time.sleep(float(refused.headers["Retry-After"]))  # the key's quota
+    return get(path, *none, read=read)
 
-def store(db, id, notice):
-    analysis = get(f"/api/v1/editais/{id}/analysis", 404, "analysis_not_available", "analysis_excluded")
-    db.execute(UPSERT, [id, json.dumps(notice), analysis and json.dumps(analysis)])
+def store(db, notice, analysis):
+    db.execute(UPSERT, [notice["id"], json.dumps(notice), analysis and json.dumps(analysis)])
 
 def begin(db):  # the cursor first: what changes while everything is read comes again
-    cursor, snapshot = get("/api/v1/mirror/changes?since=latest")["next"], get("/api/v1/mirror")["snapshot"]
+    cursor = get("/api/v1/mirror/changes?since=latest")["next"]
     db.execute("DELETE FROM editais")
-    for offset in range(0, get("/api/v1/editais?limit=1")["total"], 200):
-        for notice in get(f"/api/v1/editais?limit=200&offset={offset}")["editais"]: store(db, notice["id"], notice)
-    if get("/api/v1/mirror")["snapshot"] != snapshot: raise OSError("a new snapshot was published in between")
+    def store_all(answer):
+        lengths = [store(db, *json.loads(line).values()) or len(line) for line in answer]
+        if sum(lengths) < int(answer.headers["Content-Length"]): raise OSError("the connection was lost")
+    get("/api/v1/mirror/export.ndjson?what=both", read=store_all)
     return cursor
 
 def follow(db, page):
     for id in {event["edital_id"] for event in page["events"]}:
-        if notice := get(f"/api/v1/editais/{id}", 404): store(db, id, notice)
+        notice = get(f"/api/v1/editais/{id}", 404)
+        if notice: store(db, notice, get(f"/api/v1/editais/{id}/analysis", 404, "analysis_not_available", "analysis_excluded"))
         else: db.execute("DELETE FROM editais WHERE id = %s", [id])
     return page["next"]
 

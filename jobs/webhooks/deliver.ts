@@ -27,12 +27,23 @@ const REST_MS: RestLimits = { first: 5 * SECOND, most: 5 * MINUTE }
 const AT_A_TIME_EACH = 3
 /** A message for a receiver that has enough under way, or whose attempt was cut short by the end of its worker. */
 const AGAIN_MS = 500
+/**
+ * Between messages of a receiver that come back because they had to wait: all receivers share one queue, and a thousand messages
+ * of one that is down would come back together, again and again, before those of the others.
+ */
+const APART_MS = 20
 /** A lookup in the file blocks all answers of this process. */
 const WAIT_MS = 50
 
 export type RestLimits = { readonly first: number; readonly most: number }
 /** What is known of a receiver. */
-type Receiver = { underWay: number; rest: { readonly untilMs: number; readonly ms: number } | null }
+type Receiver = {
+  /** Messages that it is being sent. */
+  readonly underWay: Set<string>
+  rest: { readonly untilMs: number; readonly ms: number } | null
+  /** When the last of the messages comes back that had to wait. */
+  lastBackMs: number
+}
 
 export type DeliverOptions = {
   readonly dataDir: string
@@ -74,13 +85,11 @@ export function createDeliver(options: DeliverOptions): Deliver {
       // Received already, given up, or removed.
       if (!delivery || !subscription || subscription.stoppedBecause !== null) return NOT_WANTED
       if (!isOurs(subscription.company)) return NOT_WANTED
-      const receiver = receivers.get(subscription.id) ?? { underWay: 0, rest: null }
+      const receiver = receivers.get(subscription.id) ?? newReceiver()
       receivers.set(subscription.id, receiver)
-      const waitMs = (receiver.rest?.untilMs ?? 0) - now().getTime()
+      const waitMs = waitFor(receiver, delivery, now().getTime())
       if (waitMs > 0) return await later(job, attempt, waitMs)
-      if (receiver.underWay >= (receiver.rest ? 1 : AT_A_TIME_EACH))
-        return await later(job, attempt, AGAIN_MS)
-      receiver.underWay += 1
+      receiver.underWay.add(delivery.id)
       try {
         const sending = { ...options, ...attempt, store, delivery, subscription, receiver, accepted }
         return await attemptIt(job, sending)
@@ -90,7 +99,7 @@ export function createDeliver(options: DeliverOptions): Deliver {
         options.onError(error)
         return await later(job, attempt, AGAIN_MS)
       } finally {
-        receiver.underWay -= 1
+        receiver.underWay.delete(delivery.id)
         // Not if it was closed meanwhile.
         if (store) refill(store, subscription, options)
       }
@@ -100,6 +109,22 @@ export function createDeliver(options: DeliverOptions): Deliver {
       store = null
     },
   }
+}
+
+function newReceiver(): Receiver {
+  return { underWay: new Set(), rest: null, lastBackMs: 0 }
+}
+
+/** How long a message must wait for its receiver; 0 if it can be sent now. */
+function waitFor(receiver: Receiver, { id }: Delivery, nowMs: number): number {
+  const { underWay, rest, lastBackMs } = receiver
+  const isResting = rest !== null && rest.untilMs > nowMs
+  const isFree = underWay.size < (rest ? 1 : AT_A_TIME_EACH)
+  // If Redis lost its job, it has another one while it is being sent.
+  if (!isResting && isFree && !underWay.has(id)) return 0
+  const earliestMs = isResting ? rest.untilMs : nowMs + AGAIN_MS
+  receiver.lastBackMs = Math.max(earliestMs, lastBackMs + APART_MS)
+  return receiver.lastBackMs - nowMs
 }
 
 /** What becomes of an attempt, and no fault of this worker. */

@@ -2,6 +2,7 @@ import { rename } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Registry } from 'prom-client'
@@ -13,6 +14,7 @@ import { startWebhooks } from '#jobs/webhooks/webhooks.ts'
 import { createLogger } from '#src/platform/log.ts'
 import { KeyStore } from '#src/present/serve/keys.ts'
 import type { FeedEvent, Feeds } from '#src/present/serve/webhooks/feed.ts'
+import { messageOf } from '#src/present/serve/webhooks/messages.ts'
 import { Subscriptions } from '#src/present/serve/webhooks/subscriptions.ts'
 import { until } from '#test/support/daemon.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
@@ -89,6 +91,7 @@ async function startAll({ events, redisUrl, allowPrivate = true, ...delays }: Se
     return (await readMetrics(await registry.metrics())).get(`editais_webhook_${name}`)?.values ?? {}
   }
   const feeds = feedOf(events)
+  let asked = 0
   const start = () => {
     const queues = openQueues({ url, prefix }, log)
     const webhooks = startWebhooks({
@@ -96,7 +99,10 @@ async function startAll({ events, redisUrl, allowPrivate = true, ...delays }: Se
       lakeOf: () => '',
       logOf: () => null,
       ...delays,
-      isOurs: company => company === 'acme',
+      isOurs(company) {
+        asked += 1
+        return company === 'acme'
+      },
       now: () => new Date(),
     })
     const stop = async () => {
@@ -110,7 +116,7 @@ async function startAll({ events, redisUrl, allowPrivate = true, ...delays }: Se
     store.close()
     keys.close()
   })
-  return { dataDir, keys, key, store, lines, feeds, start, scrape }
+  return { dataDir, keys, key, store, lines, feeds, start, scrape, asked: () => asked }
 }
 
 const about = { company: 'acme', events: null, cursor: null }
@@ -317,6 +323,51 @@ test('a receiver that hangs leaves places for the others', async () => {
   start()
   await until(() => good.received.length === 30, { what: 'all messages', withinMs: 10_000 })
   expect(hanging.received.length).toBeLessThanOrEqual(3)
+})
+
+test('a thousand messages for a receiver that is down do not come back again and again while it is tried', async () => {
+  const events = eventsOf(1000)
+  const { dataDir, key, store, start, asked } = await startAll({ events })
+  const hanging = await startReceiver()
+  const held: ServerResponse[] = []
+  hanging.answer = (_, response) => void held.push(response)
+  const { subscription } = store.add({ ...about, key, url: hanging.url }, new Date())
+  const deliveries = events.map(event => messageOf(subscription, event))
+  store.take(subscription, { deliveries, next: '1000' }, new Date())
+  // As after hours: each was tried already, so each has a job.
+  const file = new DatabaseSync(join(dataDir, 'webhooks.sqlite'))
+  file.exec('UPDATE deliveries SET attempts = 1')
+  file.close()
+  const { queue } = start()
+  await until(async () => (await queue.getDelayedCount()) > 900, {
+    what: 'nearly all to wait, before the first attempts are over',
+    withinMs: 12_000,
+  })
+  // Whether their company is ours is asked for each job that is begun.
+  const before = asked()
+  await sleep(2000)
+  // Each of them every half second would be four thousand, and other receivers would wait behind them.
+  expect(asked() - before).toBeLessThan(300)
+  for (const response of held) response.writeHead(204).end()
+})
+
+test('a message that is under way is not sent once more if Redis loses its job', async () => {
+  const { key, store, start } = await startAll({ events: eventsOf(1) })
+  const receiver = await startReceiver()
+  const held: ServerResponse[] = []
+  receiver.answer = (_, response) => void held.push(response)
+  const { id } = store.add({ ...about, key, url: receiver.url }, new Date()).subscription
+  const { queue } = start()
+  await until(() => held.length === 1, { what: 'the message' })
+  await queue.obliterate({ force: true })
+  const jobId = store.queued(id, 1)[0]?.id as string
+  await queue.add('message', { company: 'acme', subscription: id }, { jobId, removeOnComplete: true })
+  await until(async () => (await queue.getDelayedCount()) === 1, { what: 'its other job to wait' })
+  held[0]?.writeHead(204).end()
+  await until(async () => store.counts(id).received === 1 && (await queue.count()) === 0, {
+    what: 'both jobs to end',
+  })
+  expect(receiver.received).toHaveLength(1)
 })
 
 test('a file of keys that is missing for a while stops nothing', async () => {

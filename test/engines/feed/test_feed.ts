@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { Served, Servers } from '#test/api/servers.ts'
+import { keyIn, type Served, type Servers } from '#test/api/servers.ts'
 import { obtainPython } from '#test/support/python_environment.ts'
 import { installPackages } from '#test/support/system_packages.ts'
 import { freePort } from '#tools/redis_process.ts'
@@ -21,6 +21,8 @@ const PACKAGES = {
   brew: ['postgresql'],
 }
 const PLACES = ['/usr/lib/postgresql', '/usr/local/opt/postgresql/bin', '/opt/homebrew/opt/postgresql/bin']
+/** Requests per second: one page of changes names more notices, and it must go on all the same. */
+const QUOTA = 10
 const ROUNDS = 8
 const LIVES_MS = 1500
 const IN_STEP_WITHIN_MS = 60_000
@@ -43,7 +45,12 @@ export async function* testFeed(servers: Servers): AsyncGenerator<Result> {
     const dsn = await startPostgres(programs, bin, data)
     const sandbox = await servers.startSandbox(['--notices-per-company', '40', '--live', '1'])
     const mirror = await servers.startMirror(sandbox)
-    const consumer = () => programs.start(python, [EXAMPLE, mirror.url, dsn], { API_KEY: mirror.key })
+    const quota = ['--max-rps', String(QUOTA)]
+    const created = await servers.runBehindMirror(
+      ['keys', 'create', '--description', 'CRM', ...quota],
+      sandbox,
+    )
+    const consumer = () => programs.start(python, [EXAMPLE, mirror.url, dsn], { API_KEY: keyIn(created) })
     for (let round = 0; round < ROUNDS; round += 1) {
       const running = consumer()
       await sleep((LIVES_MS * (round + 1)) / ROUNDS)
@@ -54,7 +61,7 @@ export async function* testFeed(servers: Servers): AsyncGenerator<Result> {
     }
     const last = consumer()
     yield {
-      title: `docs/examples/feed_to_postgres.py, killed ${ROUNDS} times, keeps a Postgres in step, also when the log is folded`,
+      title: `docs/examples/feed_to_postgres.py, killed ${ROUNDS} times, keeps a Postgres in step, also with a quota, and when the log is folded`,
       wrong: await differences({ bin, dsn, mirror }, last.output),
     }
   } finally {

@@ -25,9 +25,13 @@ function someOf(values: readonly string[]) {
     .transform(text => text.split(','))
 }
 
-const [OTHERS, WORD] = ['[^,]*', '[0-9A-Za-zÀ-ÖØ-öø-ɏ]']
-/** A part without a word would match every modality. */
-const MODALITIES = new RegExp(`^${OTHERS}${WORD}${OTHERS}(,${OTHERS}${WORD}${OTHERS})*$`)
+const LETTERS = '0-9A-Za-zÀ-ÖØ-öø-ɏ'
+/**
+ * A part without a word would match every modality. It matches in one way only, up to the first letter and after it: if there
+ * were several for each part, a text of a hundred characters would keep the server busy for years.
+ */
+const MODALITY = `[^,${LETTERS}]*[${LETTERS}][^,]*`
+const MODALITIES = new RegExp(`^${MODALITY}(,${MODALITY})*$`)
 
 const MONEY = z
   .string()
