@@ -57,9 +57,10 @@ async function read({ lake, temporary, ...order }: PlacedOrder): Promise<Message
   try {
     const results: Rows[] = []
     let bytesLeft = order.maxBytes
-    for (const statement of order.statements) {
+    for (const [index, statement] of order.statements.entries()) {
       if (order.isForeign) await admitForeign(db, statement.sql)
-      const { rows, bytes } = await rowsOf(db, statement, { maxBytes: bytesLeft, maxText: order.maxText })
+      const maxBytes = bytesLeft - keptFor(order.statements.length - 1 - index, order)
+      const { rows, bytes } = await rowsOf(db, statement, { maxBytes, maxText: order.maxText })
       bytesLeft -= bytes
       results.push(rows)
     }
@@ -98,6 +99,14 @@ function explained(error: unknown): string {
 
 function asSentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
+/** Bytes for later statements: long texts in the rows of one must not hide those of all others. */
+function keptFor(
+  later: number,
+  { maxBytes, statements }: Pick<PlacedOrder, 'maxBytes' | 'statements'>,
+): number {
+  return Math.floor((later * maxBytes) / statements.length / 2)
+}
+
 }
 
 type Bounds = { readonly maxBytes: number; readonly maxText: number }
