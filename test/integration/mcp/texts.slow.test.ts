@@ -69,6 +69,11 @@ test('texts of strangers stay in their fields, as data, with everything in them 
     expect(JSON.parse(content?.text as string)).toEqual(data)
     expect(content?.text).not.toMatch(INVISIBLE)
   }
+  // What a person copied from a notice into a prompt.
+  for (const text of texts.filter(({ length }) => length <= 100)) {
+    const prompt = JSON.stringify(await client.getPrompt({ name: 'buscar', arguments: { assunto: text } }))
+    expect(prompt.replaceAll('\\n', '')).not.toMatch(INVISIBLE)
+  }
   // No text changed what the server offers.
   expect(JSON.stringify([await client.listTools(), client.getInstructions()])).toBe(before)
 })
