@@ -11,12 +11,14 @@ type StartOptions = {
   readonly execArgv?: readonly string[]
   /** What becomes of its standard error. */
   readonly stderr?: 'inherit' | 'ignore'
+  /** Its working directory, if another than that of this process. */
+  readonly cwd?: string
 }
 
 /** Starts a process that answers each message with another; it ends when disconnected. */
 export function startChild(
   path: string,
-  { execArgv = [], stderr = 'inherit' }: StartOptions = {},
+  { execArgv = [], stderr = 'inherit', cwd }: StartOptions = {},
 ): ChildProcess {
   const env = Object.fromEntries(
     PASSED.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])),
@@ -24,6 +26,7 @@ export function startChild(
   const child = fork(path, [], {
     env,
     execArgv: [...execArgv],
+    ...(cwd === undefined ? {} : { cwd }),
     stdio: ['ignore', 'ignore', stderr, 'ipc'],
   })
   // If it cannot be started, whoever waits for it also gets the error.

@@ -1,9 +1,12 @@
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
+import { mkdir, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { expect, test } from 'vitest'
 import { until } from '#test/support/daemon.ts'
-import { connectToUrl } from '#test/support/mcp.ts'
+import { connectToCommand, connectToUrl } from '#test/support/mcp.ts'
 import { notices } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -44,9 +47,12 @@ function collectGarbage(): void {
   runInNewContext('gc')()
 }
 
-/** Processes of this one that read a snapshot. */
-function readers(): number {
-  const commands = execFileSync('ps', ['--ppid', String(process.pid), '-o', 'args='], { encoding: 'utf8' })
+/** Processes of a server that read a snapshot. */
+function readers(server = process.pid): number {
+  // It fails if there is none.
+  const { stdout: commands } = spawnSync('ps', ['--ppid', String(server), '-o', 'args='], {
+    encoding: 'utf8',
+  })
   return commands.split('\n').filter(command => command.includes('reader_process.js')).length
 }
 
@@ -77,4 +83,19 @@ test('the query of a client that hangs up is killed at once', async () => {
   const startedMs = performance.now()
   await until(() => readers() === 0, { what: () => 'the end of the process' })
   expect(performance.now() - startedMs).toBeLessThan(3000)
+})
+
+test('if the server is killed, nothing of a call is left', async () => {
+  const { environment } = await startSynced(notices(1, 1))
+  const temporary = join(environment.DATA_DIR as string, 'tmp')
+  await mkdir(temporary)
+  const { client } = await connectToCommand({ ...environment, TMPDIR: temporary })
+  const asked = client.callTool({ name: 'query', arguments: { sql: ENDLESS } }).catch(() => 'lost')
+  const server = (client.transport as StdioClientTransport).pid as number
+  await until(() => readers(server) === 1, { what: () => 'a process that reads' })
+  const left = async () => (await readdir(temporary)).filter(name => name.startsWith('editais-sync-mcp'))
+  expect(await left()).toHaveLength(1)
+  process.kill(server, 'SIGKILL')
+  expect(await asked).toBe('lost')
+  await until(async () => (await left()).length === 0, { what: () => 'the end of its directory' })
 })

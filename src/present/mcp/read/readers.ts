@@ -1,13 +1,13 @@
 import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { createTurns } from '#src/api/server/turns.ts'
 import { startChild } from '#src/platform/child.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { WITHIN_MS } from './limits.ts'
-import type { Answer, Message, Order, PlacedOrder } from './order.ts'
+import { type Answer, type Message, type Order, OWN_DIRECTORY, type PlacedOrder } from './order.ts'
 
 const READER = join(import.meta.dirname, 'reader_process.js')
 
@@ -62,9 +62,9 @@ export class Readers {
   }
 
   async #carryOut(order: Order, signal: AbortSignal): Promise<Answer> {
-    const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-mcp-'))
+    const temporary = await mkdtemp(join(tmpdir(), OWN_DIRECTORY))
     try {
-      const message = await ask({ ...order, temporary }, signal)
+      const message = await ask({ ...order, lake: resolve(order.lake), temporary }, signal)
       if (message.kind === 'answer') return message.answer
       throw this.#problem(message)
     } finally {
@@ -99,7 +99,8 @@ function late({ phase, afterMs }: Late): FatalError {
 
 /** Resolves when the process has ended: only then is its memory free. */
 async function ask(order: PlacedOrder, signal: AbortSignal): Promise<Ended> {
-  const reader = startChild(READER, READER_OPTIONS)
+  // In its own directory, where the system writes a dump if it crashes.
+  const reader = startChild(READER, { ...READER_OPTIONS, cwd: order.temporary })
   const stop = () => void reader.kill('SIGKILL')
   let ended: Ended | null = null
   const stopAfter = (afterMs: number, phase: Late['phase']) =>
