@@ -85,6 +85,28 @@ test('the query of a client that hangs up is killed at once', async () => {
   expect(performance.now() - startedMs).toBeLessThan(3000)
 })
 
+test('calls of a key that is revoked get no answer, whether they run or wait', async () => {
+  const { environment } = await startSynced(notices(1, 1))
+  const { url, store } = await serveApi(environment)
+  const created = ['keys', 'create', '--description', 'agent', '--scopes', 'read,sql']
+  const key = (await runShared(created, environment)).stdout.trim()
+  const { call } = await connectToUrl(url, key)
+  const query = (sql: string) =>
+    call('query', { sql }).then(
+      ({ text }) => text,
+      // Received after the key was revoked.
+      error => String(error.message),
+    )
+  const slow = 'SELECT sum(sin(range)) FROM range(10000000)'
+  const calls = [slow, slow, 'SELECT 1', 'SELECT 1'].map(query)
+  await until(() => readers() === 2, { what: () => 'two processes that read' })
+  store.revoke(key.slice(0, 12), new Date())
+  const answers = await Promise.all(calls)
+  for (const answer of answers)
+    expect(answer).toMatch(/was revoked or has expired|unauthorized|took longer than 5 seconds/)
+  expect(answers.join()).toContain('was revoked or has expired')
+})
+
 test('if the server is killed, nothing of a call is left', async () => {
   const { environment } = await startSynced(notices(1, 1))
   const temporary = join(environment.DATA_DIR as string, 'tmp')

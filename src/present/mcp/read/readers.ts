@@ -22,6 +22,9 @@ const MAX_PENDING = 8
 /** To start the process and open the snapshot, on a busy machine. */
 const OPEN_WITHIN_MS = 15_000
 
+/** Whose orders these are. */
+type Key = { readonly prefix: string; readonly isStillValid: () => boolean }
+
 /**
  * Reads snapshots, each order in a process of its own: two at once, the keys in turn. A process is killed when its time
  * is up, when it uses too much memory, or when the client is gone.
@@ -36,28 +39,30 @@ export class Readers {
   }
 
   /**
-   * @param whose the key, for fairness.
-   * @throws FatalError with a sentence for the client, also if the key has too many calls under way.
+   * @throws FatalError with a sentence for the client, also if the key has too many calls under way, or is no longer valid
+   *   when it is their turn, or when they are answered.
    */
-  async read(whose: string, order: Order, signal: AbortSignal): Promise<Answer> {
-    const pending = this.#pending.get(whose) ?? 0
+  async read({ prefix, isStillValid }: Key, order: Order, signal: AbortSignal): Promise<Answer> {
+    const pending = this.#pending.get(prefix) ?? 0
     if (pending >= MAX_PENDING)
       throw new FatalError(
         `This key has ${pending} calls that run or wait, the maximum. Try again in a few seconds.`,
       )
-    this.#pending.set(whose, pending + 1)
+    this.#pending.set(prefix, pending + 1)
     try {
       const answer = await this.#inTurn(
-        whose,
-        () => !signal.aborted,
+        prefix,
+        () => !signal.aborted && isStillValid(),
         () => this.#carryOut(order, signal),
       )
+      if (!signal.aborted && !isStillValid())
+        throw new FatalError('The API key was revoked or has expired while the call waited or ran.')
       if (answer === null) throw new FatalError('Cancelled.')
       return answer
     } finally {
-      const left = (this.#pending.get(whose) as number) - 1
-      if (left === 0) this.#pending.delete(whose)
-      else this.#pending.set(whose, left)
+      const left = (this.#pending.get(prefix) as number) - 1
+      if (left === 0) this.#pending.delete(prefix)
+      else this.#pending.set(prefix, left)
     }
   }
 
