@@ -13,12 +13,14 @@ type StartOptions = {
   readonly also?: RegExp
   /** What becomes of its standard error. */
   readonly stderr?: 'inherit' | 'ignore'
+  /** Its working directory, if another than that of this process. */
+  readonly cwd?: string
 }
 
 /** Starts a process that answers each message with another; it ends when disconnected. */
 export function startChild(
   path: string,
-  { execArgv = [], also, stderr = 'inherit' }: StartOptions = {},
+  { execArgv = [], also, stderr = 'inherit', cwd }: StartOptions = {},
 ): ChildProcess {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => PASSED.includes(name) || also?.test(name)),
@@ -26,6 +28,7 @@ export function startChild(
   const child = fork(path, [], {
     env,
     execArgv: [...execArgv],
+    ...(cwd === undefined ? {} : { cwd }),
     stdio: ['ignore', 'ignore', stderr, 'ipc'],
   })
   // If it cannot be started, whoever waits for it also gets the error.

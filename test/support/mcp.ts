@@ -21,11 +21,14 @@ export type Connected = {
   call(name: string, given?: Record<string, unknown>): Promise<Called>
 }
 
+/** As containers often do, the system lets processes that crash dump their memory. */
+const WITH_DUMPS = ['-c', 'ulimit -c unlimited 2>/dev/null; exec "$0" "$@"']
+
 /** Starts `npm run mcp` and connects to it. */
 export async function connectToCommand(environment: Environment, era: Era = 'legacy'): Promise<Connected> {
   const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [MAIN, 'mcp'],
+    command: '/bin/sh',
+    args: [...WITH_DUMPS, process.execPath, MAIN, 'mcp'],
     env: { ...surroundings(), ...environment },
     cwd: environment.DATA_DIR as string,
     stderr: 'ignore',

@@ -20,6 +20,8 @@ export type Client = {
   readonly lake: string
   /** Aborted when its connection ends. */
   readonly gone: AbortSignal
+  /** Whether the key still has its rights: a call can wait for its turn. */
+  readonly isStillValid: () => boolean
   /** Called with the name of a tool. */
   readonly onCall: (tool: string) => void
 }
@@ -32,13 +34,13 @@ export function createMcpEndpoint(log: Logger): (request: Request, client: Clien
   const readers = new Readers(log)
   const handler = createMcpHandler(
     ({ authInfo }) => {
-      const { prefix, scopes, lake, gone, onCall } = (authInfo as AuthInfo).extra as Client
+      const { prefix, scopes, lake, gone, isStillValid, onCall } = (authInfo as AuthInfo).extra as Client
       return createMcpServer({
         scopes,
         lake,
         log,
         onCall,
-        read: order => readers.read(prefix, order, gone),
+        read: order => readers.read({ prefix, isStillValid }, order, gone),
       })
     },
     {

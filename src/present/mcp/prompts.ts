@@ -1,5 +1,6 @@
 import type { McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import { visible } from './read/visible.ts'
 
 /** Arguments of prompts are texts. */
 const DAYS = z
@@ -78,7 +79,7 @@ export function addPrompts(server: McpServer): void {
     },
     ({ assunto, uf }) =>
       ask(
-        `Há editais sobre ${JSON.stringify(assunto)}${inState(uf)}? Busque com search_notices, também por sinônimos, e compare os achados: sessão, valor, recomendação e pendências.`,
+        `Há editais sobre ${JSON.stringify(visible(assunto))}${inState(uf)}? Busque com search_notices, também por sinônimos, e compare os achados: sessão, valor, recomendação e pendências.`,
       ),
   )
 }

@@ -6,6 +6,7 @@ import { createMcpServer } from './server.ts'
 
 /** Whoever can run this program can read the files anyway, so all scopes are granted. */
 const SCOPES = ['read', 'sql']
+const NO_KEY = { prefix: '', isStillValid: () => true }
 
 /** Serves a company's snapshots on standard input and output, until the input ends. */
 export function serveOnStdio({ lake, log }: { readonly lake: string; readonly log: Logger }): void {
@@ -16,7 +17,7 @@ export function serveOnStdio({ lake, log }: { readonly lake: string; readonly lo
         scopes: SCOPES,
         lake,
         log,
-        read: (order, signal) => readers.read('', order, signal),
+        read: (order, signal) => readers.read(NO_KEY, order, signal),
       }),
     {
       maxSubscriptions: 0,

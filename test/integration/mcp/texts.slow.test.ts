@@ -69,6 +69,42 @@ test('texts of strangers stay in their fields, as data, with everything in them 
     expect(JSON.parse(content?.text as string)).toEqual(data)
     expect(content?.text).not.toMatch(INVISIBLE)
   }
+  // What a person copied from a notice into a prompt.
+  for (const text of texts.filter(({ length }) => length <= 100)) {
+    const prompt = JSON.stringify(await client.getPrompt({ name: 'buscar', arguments: { assunto: text } }))
+    expect(prompt.replaceAll('\\n', '')).not.toMatch(INVISIBLE)
+  }
   // No text changed what the server offers.
   expect(JSON.stringify([await client.listTools(), client.getInstructions()])).toBe(before)
+})
+
+test('long texts in some parts of a result do not hide the others', async () => {
+  const long = '長'.repeat(3000)
+  const soon = new Date(Date.now() + 10 * 86_400_000).toISOString()
+  const requirements = Array.from({ length: 40 }, () => {
+    return { category: 'outros', title: long, status: 'red', requirement_text: long, ai_notes: long }
+  })
+  const alert = {
+    ...{ type: 'risk', severity: 'high', title: 'Alerta', description: 'x', action_type: 'impugnacao' },
+  }
+  const entries = Array.from({ length: 60 }, (_, index) =>
+    noticeEntry(
+      index + 1,
+      { objeto: long, orgao: long, numero: long, modalidade: long, data_sessao: soon },
+      { requirements: index === 0 ? requirements : [], items: [{ descricao: 'Caneta' }], alerts: [alert] },
+    ),
+  )
+  const { environment } = await startSynced(entries)
+  const { url, keys } = await serveApi(environment)
+  const { call } = await connectToUrl(url, keys.acme as string)
+  const notice = await call('get_notice', { edital_id: idOf(1) })
+  expect(notice.data).toMatchObject({ alerts: [{ title: 'Alerta' }], items: [{ descricao: 'Caneta' }] })
+  expect(notice.data.requirements.length).toBeGreaterThan(1)
+  expect(notice.data.left_out).toEqual([expect.stringContaining('more requirements')])
+  const due = await call('list_due', { days: 30 })
+  for (const list of ['sessions', 'contest_deadlines', 'alerts_with_deadline']) {
+    expect(due.data[list].length).toBeGreaterThan(1)
+    expect(due.data.left_out.join()).toContain(`More ${list} than shown`)
+  }
+  expect(due.text.length).toBeLessThan(250_000)
 })

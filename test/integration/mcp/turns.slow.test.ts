@@ -1,9 +1,12 @@
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
+import { mkdir, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { expect, test } from 'vitest'
 import { until } from '#test/support/daemon.ts'
-import { connectToUrl } from '#test/support/mcp.ts'
+import { connectToCommand, connectToUrl } from '#test/support/mcp.ts'
 import { notices } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -44,9 +47,12 @@ function collectGarbage(): void {
   runInNewContext('gc')()
 }
 
-/** Processes of this one that read a snapshot. */
-function readers(): number {
-  const commands = execFileSync('ps', ['--ppid', String(process.pid), '-o', 'args='], { encoding: 'utf8' })
+/** Processes of a server that read a snapshot. */
+function readers(server = process.pid): number {
+  // It fails if there is none.
+  const { stdout: commands } = spawnSync('ps', ['--ppid', String(server), '-o', 'args='], {
+    encoding: 'utf8',
+  })
   return commands.split('\n').filter(command => command.includes('reader_process.js')).length
 }
 
@@ -77,4 +83,41 @@ test('the query of a client that hangs up is killed at once', async () => {
   const startedMs = performance.now()
   await until(() => readers() === 0, { what: () => 'the end of the process' })
   expect(performance.now() - startedMs).toBeLessThan(3000)
+})
+
+test('calls of a key that is revoked get no answer, whether they run or wait', async () => {
+  const { environment } = await startSynced(notices(1, 1))
+  const { url, store } = await serveApi(environment)
+  const created = ['keys', 'create', '--description', 'agent', '--scopes', 'read,sql']
+  const key = (await runShared(created, environment)).stdout.trim()
+  const { call } = await connectToUrl(url, key)
+  const query = (sql: string) =>
+    call('query', { sql }).then(
+      ({ text }) => text,
+      // Received after the key was revoked.
+      error => String(error.message),
+    )
+  const slow = 'SELECT sum(sin(range)) FROM range(10000000)'
+  const calls = [slow, slow, 'SELECT 1', 'SELECT 1'].map(query)
+  await until(() => readers() === 2, { what: () => 'two processes that read' })
+  store.revoke(key.slice(0, 12), new Date())
+  const answers = await Promise.all(calls)
+  for (const answer of answers)
+    expect(answer).toMatch(/was revoked or has expired|unauthorized|took longer than 5 seconds/)
+  expect(answers.join()).toContain('was revoked or has expired')
+})
+
+test('if the server is killed, nothing of a call is left', async () => {
+  const { environment } = await startSynced(notices(1, 1))
+  const temporary = join(environment.DATA_DIR as string, 'tmp')
+  await mkdir(temporary)
+  const { client } = await connectToCommand({ ...environment, TMPDIR: temporary })
+  const asked = client.callTool({ name: 'query', arguments: { sql: ENDLESS } }).catch(() => 'lost')
+  const server = (client.transport as StdioClientTransport).pid as number
+  await until(() => readers(server) === 1, { what: () => 'a process that reads' })
+  const left = async () => (await readdir(temporary)).filter(name => name.startsWith('editais-sync-mcp'))
+  expect(await left()).toHaveLength(1)
+  process.kill(server, 'SIGKILL')
+  expect(await asked).toBe('lost')
+  await until(async () => (await left()).length === 0, { what: () => 'the end of its directory' })
 })

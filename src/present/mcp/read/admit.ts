@@ -41,7 +41,7 @@ export async function admitForeign(db: Database, sql: string): Promise<void> {
   if (sql.length > MAX_SQL_LENGTH)
     throw refused(`The SQL has ${sql.length} characters; at most ${MAX_SQL_LENGTH} are allowed.`)
   const { tree } = await db.row<{ tree: string }>('SELECT json_serialize_sql($sql::VARCHAR) AS tree', { sql })
-  const { error, error_message: message = '', statements = [] } = JSON.parse(tree) as Tree
+  const { error, error_message: message = '', statements = [] } = parsed(tree)
   if (error && !message.startsWith('Only SELECT')) throw refused(`The SQL cannot be parsed: ${message}.`)
   if (error || statements.length !== 1)
     throw refused('The SQL must be one SELECT statement (also WITH, FROM, VALUES, DESCRIBE or SUMMARIZE).')
@@ -50,6 +50,15 @@ export async function admitForeign(db: Database, sql: string): Promise<void> {
   const shadowing = [...named].find(name => known.has(name))
   if (shadowing !== undefined) throw refused(`A query of the WITH clause may not be called ${shadowing}.`)
   for (const node of nodesOf(statements[0] as object)) check(node, named)
+}
+
+function parsed(tree: string): Tree {
+  try {
+    return JSON.parse(tree)
+  } catch {
+    // DuckDB writes such numbers as `Infinity`, which is no JSON.
+    throw refused('A number in the SQL is too large for a DOUBLE.')
+  }
 }
 
 /** Each object in the tree. Not recursive: the client decides how deep the tree is. */

@@ -20,7 +20,10 @@ export type Order = {
   readonly maxText: number
 }
 
-/** A process gets its own directory, and nothing else is ever written. */
+/** How the name of a process's own directory begins. */
+export const OWN_DIRECTORY = 'editais-sync-mcp-'
+
+/** A process works in its own directory, and nothing else is ever written. */
 export type PlacedOrder = Order & { readonly temporary: string }
 
 /** JSON, in which invisible characters of texts are visible. */

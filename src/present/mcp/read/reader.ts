@@ -1,11 +1,21 @@
+import { rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { FatalError, messageOf } from '#src/platform/errors.ts'
 import { fence, hintOf } from '#src/store/lake/fence.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
 import { filesOf, openWithOurMarts } from '#src/store/lake/read.ts'
 import type { Database, StatementKind } from '#src/store/warehouse/database.ts'
 import { admitForeign } from './admit.ts'
-import type { Message, PlacedOrder, Rows, Source, Statement, Value } from './order.ts'
+import {
+  type Message,
+  OWN_DIRECTORY,
+  type PlacedOrder,
+  type Rows,
+  type Source,
+  type Statement,
+  type Value,
+} from './order.ts'
 import { cut, parseValue, visible, visibleValue } from './visible.ts'
 
 /** What the rest of DuckDB's work may spill. */
@@ -14,8 +24,13 @@ const THREADS = 2
 /** DuckDB does not count all that a query uses, such as one long text. */
 const MAX_RSS_BYTES = 700 * 1024 * 1024
 const LOOK_EVERY_MS = 20
-/** The line of Linux that says which process to end first if memory runs out: this one, not the server. */
-const FIRST_TO_END = { path: '/proc/self/oom_score_adj', value: '1000' }
+/** What this process asks of Linux, where there is one. */
+const ASKED_OF_LINUX = [
+  // To be the first to end if memory runs out, not the server.
+  { path: '/proc/self/oom_score_adj', value: '1000' },
+  // To dump no memory if it crashes: deep nesting overflows DuckDB's stack, and a client could fill the disk with dumps.
+  { path: '/proc/self/coredump_filter', value: '0' },
+] as const
 
 /** Of a message, in characters: DuckDB's can repeat a value that the query made. */
 const MAX_MESSAGE = 1000
@@ -23,12 +38,24 @@ const MAX_MESSAGE = 1000
 /** Waits for this process's order. It is its only one: nothing is left for the next, and it can be killed at any time. */
 export function answerOrder(): void {
   process.once('message', (order: PlacedOrder) => void carryOut(order))
-  // The server is gone. Not `exit`, which waits for DuckDB.
-  process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+  process.on('disconnect', leaveNothing)
+  // It may have gone before.
+  if (!process.connected) leaveNothing()
+}
+
+/** The server is gone, and cannot remove what this process spilled. */
+function leaveNothing(): void {
+  const own = process.cwd()
+  try {
+    if (basename(own).startsWith(OWN_DIRECTORY)) rmSync(own, { recursive: true, force: true })
+  } finally {
+    // Not `exit`, which waits for DuckDB.
+    process.kill(process.pid, 'SIGKILL')
+  }
 }
 
 async function carryOut(order: PlacedOrder): Promise<void> {
-  await writeFile(FIRST_TO_END.path, FIRST_TO_END.value).catch(() => {})
+  for (const { path, value } of ASKED_OF_LINUX) await writeFile(path, value).catch(() => {})
   const watch = setInterval(() => {
     if (process.memoryUsage.rss() > MAX_RSS_BYTES) finish({ kind: 'too_large' })
   }, LOOK_EVERY_MS)
@@ -57,9 +84,10 @@ async function read({ lake, temporary, ...order }: PlacedOrder): Promise<Message
   try {
     const results: Rows[] = []
     let bytesLeft = order.maxBytes
-    for (const statement of order.statements) {
+    for (const [index, statement] of order.statements.entries()) {
       if (order.isForeign) await admitForeign(db, statement.sql)
-      const { rows, bytes } = await rowsOf(db, statement, { maxBytes: bytesLeft, maxText: order.maxText })
+      const maxBytes = bytesLeft - keptFor(order.statements.length - 1 - index, order)
+      const { rows, bytes } = await rowsOf(db, statement, { maxBytes, maxText: order.maxText })
       bytesLeft -= bytes
       results.push(rows)
     }
@@ -69,6 +97,14 @@ async function read({ lake, temporary, ...order }: PlacedOrder): Promise<Message
     // Ours cannot fail, unless a value does not fit a column.
     throw new FatalError(hide(`The query failed: ${explained(error)}`))
   }
+}
+
+/** Bytes for later statements: long texts in the rows of one must not hide those of all others. */
+function keptFor(
+  later: number,
+  { maxBytes, statements }: Pick<PlacedOrder, 'maxBytes' | 'statements'>,
+): number {
+  return Math.floor((later * maxBytes) / statements.length / 2)
 }
 
 /** @throws Error for the log: its message can contain paths. */

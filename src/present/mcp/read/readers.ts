@@ -1,13 +1,13 @@
 import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { createTurns } from '#src/api/server/turns.ts'
 import { startChild } from '#src/platform/child.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { WITHIN_MS } from './limits.ts'
-import type { Answer, Message, Order, PlacedOrder } from './order.ts'
+import { type Answer, type Message, type Order, OWN_DIRECTORY, type PlacedOrder } from './order.ts'
 
 const READER = join(import.meta.dirname, 'reader_process.js')
 
@@ -21,6 +21,9 @@ const AT_ONCE = 2
 const MAX_PENDING = 8
 /** To start the process and open the snapshot, on a busy machine. */
 const OPEN_WITHIN_MS = 15_000
+
+/** Whose orders these are. */
+type Key = { readonly prefix: string; readonly isStillValid: () => boolean }
 
 /**
  * Reads snapshots, each order in a process of its own: two at once, the keys in turn. A process is killed when its time
@@ -36,35 +39,37 @@ export class Readers {
   }
 
   /**
-   * @param whose the key, for fairness.
-   * @throws FatalError with a sentence for the client, also if the key has too many calls under way.
+   * @throws FatalError with a sentence for the client, also if the key has too many calls under way, or is no longer valid
+   *   when it is their turn, or when they are answered.
    */
-  async read(whose: string, order: Order, signal: AbortSignal): Promise<Answer> {
-    const pending = this.#pending.get(whose) ?? 0
+  async read({ prefix, isStillValid }: Key, order: Order, signal: AbortSignal): Promise<Answer> {
+    const pending = this.#pending.get(prefix) ?? 0
     if (pending >= MAX_PENDING)
       throw new FatalError(
         `This key has ${pending} calls that run or wait, the maximum. Try again in a few seconds.`,
       )
-    this.#pending.set(whose, pending + 1)
+    this.#pending.set(prefix, pending + 1)
     try {
       const answer = await this.#inTurn(
-        whose,
-        () => !signal.aborted,
+        prefix,
+        () => !signal.aborted && isStillValid(),
         () => this.#carryOut(order, signal),
       )
+      if (!signal.aborted && !isStillValid())
+        throw new FatalError('The API key was revoked or has expired while the call waited or ran.')
       if (answer === null) throw new FatalError('Cancelled.')
       return answer
     } finally {
-      const left = (this.#pending.get(whose) as number) - 1
-      if (left === 0) this.#pending.delete(whose)
-      else this.#pending.set(whose, left)
+      const left = (this.#pending.get(prefix) as number) - 1
+      if (left === 0) this.#pending.delete(prefix)
+      else this.#pending.set(prefix, left)
     }
   }
 
   async #carryOut(order: Order, signal: AbortSignal): Promise<Answer> {
-    const temporary = await mkdtemp(join(tmpdir(), 'editais-sync-mcp-'))
+    const temporary = await mkdtemp(join(tmpdir(), OWN_DIRECTORY))
     try {
-      const message = await ask({ ...order, temporary }, signal)
+      const message = await ask({ ...order, lake: resolve(order.lake), temporary }, signal)
       if (message.kind === 'answer') return message.answer
       throw this.#problem(message)
     } finally {
@@ -99,7 +104,8 @@ function late({ phase, afterMs }: Late): FatalError {
 
 /** Resolves when the process has ended: only then is its memory free. */
 async function ask(order: PlacedOrder, signal: AbortSignal): Promise<Ended> {
-  const reader = startChild(READER, READER_OPTIONS)
+  // In its own directory, where the system writes a dump if it crashes.
+  const reader = startChild(READER, { ...READER_OPTIONS, cwd: order.temporary })
   const stop = () => void reader.kill('SIGKILL')
   let ended: Ended | null = null
   const stopAfter = (afterMs: number, phase: Late['phase']) =>

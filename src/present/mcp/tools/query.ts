@@ -29,12 +29,11 @@ export const QUERY = tool({
       maxText: MAX_TEXT,
     })
     const { columns, rows, isCut } = resultOf(answer, 0)
-    return {
-      answer,
-      data: { columns, rows },
-      leftOut: isCut
-        ? [`There are more rows than these ${rows.length}: aggregate, filter or use OFFSET.`]
-        : [],
-    }
+    return { answer, data: { columns, rows }, leftOut: isCut ? [more(rows.length)] : [] }
   },
 })
+
+function more(shown: number): string {
+  if (shown === 0) return 'The first row is too long to be shown: select fewer columns, or parts of texts.'
+  return `There are more rows than these ${shown}: aggregate, filter or use OFFSET.`
+}

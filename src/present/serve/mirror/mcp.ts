@@ -64,6 +64,7 @@ export function mcpRoute({ lakeOf, log }: McpOptions) {
       const response = await (await endpoint)(context.req.raw, {
         ...{ prefix, scopes, lake: lakeOf(company) },
         gone: goneWith(context),
+        isStillValid: () => source.isStillValid(),
         onCall(tool) {
           if (notes) notes.tool = tool
         },
