@@ -115,8 +115,15 @@ describe.skipIf(chromium === null)('in a browser (skipped if the user refuses to
       const filter = 'status=pricing,ready&limit=1'
       const { editais } = await json<{ editais: { id: string }[] }>(`/api/v1/mirror/editais?${filter}`)
       expect(await findings(`${url}/editais`)).toEqual([])
-      for (const path of ['', '?fase=ready&q=zzz', '?de=2026-02-31', `/${editais[0]?.id}`, '/none'])
+      const notice = `/${editais[0]?.id}?q=a&fase=ready`
+      for (const path of ['', '?fase=ready&q=zzz', '?de=2026-02-31', notice, '/none', '/a/b'])
         expect(await findings(`${url}/editais${path}`, { cookie }), path).toEqual([])
+
+      const printed = await openPage(browser, `${url}/editais/${editais[0]?.id}`, { cookie })
+      await printed.setViewportSize({ width: PAGE_WIDTH, height: 800 })
+      await printed.emulateMedia({ media: 'print' })
+      expect(await printed.evaluate('document.documentElement.scrollWidth')).toBe(PAGE_WIDTH)
+      await printed.close()
     },
     MANY_PAGES_MS,
   )

@@ -14,6 +14,11 @@ export const PHASES: Labels = new Map(
   ),
 )
 
+/** The phases of notices that are not over, separated by commas, as the API takes them. */
+export const OPEN_PHASES = [...read('fases').matchAll(/\('([^']+)', '[^']+', \d+, true\)/g)]
+  .map(([, code]) => code)
+  .join(',')
+
 const OF_COLUMNS = Map.groupBy(
   read('rotulos').matchAll(/\('([^']+)', '([^']+)', '([^']+)', \d+\)/g),
   ([, column]) => column as string,

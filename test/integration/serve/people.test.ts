@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
+import { until } from '#test/support/daemon.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { startSynced } from '#test/support/synced.ts'
@@ -150,4 +151,78 @@ test('a person who exceeds the quota of the key is asked to wait, in Portuguese'
   expect(refused?.text).toContain('Pedidos demais.')
   expect(refused?.headers.get('content-type')).toContain('text/html')
   expect(lines.join('')).toContain('"route":"pages"')
+})
+
+test('the history of a notice has the values before and after', async () => {
+  const company = await startSynced(notices(1, 1))
+  company.world.update(idOf(1), {
+    edital: { status: 'discarded', discard_reason: 'Prazo curto', valor_estimado: 0 },
+    analysis: { verdict: { recommendation: 'cautela' }, items: [] },
+    updatedAt: new Date(Date.UTC(2026, 10, 20)),
+  })
+  await company.syncHere()
+  const { url, keys, ask } = await serveApi(company.environment)
+  await until(async () => (await ask('/api/v1/mirror/changes')).status === 200, {
+    what: () => 'the index of the changes',
+  })
+  const person = browse(url)
+  await person.post('/editais/entrar', { chave: keys.acme as string })
+  const { text } = await person.get(`/editais/${idOf(1)}`)
+  expect(text).toContain('<li>Fase: de Análise para Descartado</li>')
+  expect(text).toContain('<li>Motivo do descarte: Prazo curto</li>')
+  expect(text).toContain('<li>Valor estimado: de R$\u00a01,25 para R$\u00a00,00 (pode ser sigiloso)</li>')
+  expect(text).toContain('<li>Itens</li>')
+  expect(text).toContain('De Participar para Cautela')
+  expect(text).not.toContain('updated_at')
+})
+
+test('whoever follows a link to a notice gets there after signing in, and back to the search; nowhere else', async () => {
+  const { environment } = await startSynced(notices(1, 40))
+  const { url, keys } = await serveApi(environment)
+  const key = { chave: keys.acme as string }
+  const wanted = `/editais/${idOf(1)}?q=objeto&ordem=-value`
+  const person = browse(url)
+  const door = await person.get(wanted)
+  expect(door.status).toBe(401)
+  const para = /name="para" value="([^"]+)"/.exec(door.text)?.[1]?.replaceAll('&amp;', '&') ?? ''
+  expect((await person.post('/editais/entrar', { chave: 'x', para })).text).toContain('name="para"')
+  expect((await person.post('/editais/entrar', { ...key, para })).headers.get('location')).toBe(wanted)
+  expect((await person.get(wanted)).text).toContain('href="/editais?q=objeto&amp;ordem=-value"')
+  const elsewhere = ['//evil.example/editais/1', 'https://evil.example/editais/1', '/\\evil.example/editais/']
+  for (const to of [...elsewhere, '/editais/../queues', '/editaisx', 'javascript:alert(1)', '/docs'])
+    expect((await person.post('/editais/entrar', { ...key, para: to })).headers.get('location')).toBe(
+      '/editais',
+    )
+
+  const second = /<a href="([^"]+)" rel="next"/.exec((await person.get('/editais?q=objeto')).text)?.[1]
+  const page = await person.get(second?.replaceAll('&amp;', '&') ?? '')
+  expect(page.text).toContain('<a href="/editais?q=objeto">Primeira página</a>')
+  const link = /<h2><a href="([^"]+)"/.exec(page.text)?.[1]?.replaceAll('&amp;', '&') ?? ''
+  expect((await person.get(link)).text).toContain(`href="${second}">← Voltar`)
+})
+
+test('what cannot be shown is explained on a page', async () => {
+  const { environment } = await startSynced(notices(1, 2))
+  const { url, keys } = await serveApi(environment, { companies: ['acme', 'beta'], ready: ['acme'] })
+  const person = browse(url)
+  await person.post('/editais/entrar', { chave: keys.acme as string })
+  expect((await person.get('/editais?de=2026-12-02&ate=2026-12-01')).text).toContain('troque as datas')
+  expect((await person.get('/editais?minimo=2&maximo=1')).text).toContain('troque os valores')
+  expect((await person.get('/editais?minimo=muito')).text).toContain('Confira: Valor mínimo.')
+  // A replaced snapshot, and what the form cannot show.
+  const cursor = Buffer.from('["20200101T000000Z-000001","x",1]').toString('base64url')
+  const gone = await person.get(`/editais?q=objeto&cursor=${cursor}`)
+  expect(gone.status).toBe(410)
+  expect(gone.text).toContain('href="/editais?q=objeto"')
+  expect((await person.get('/editais?fase=ready,pricing')).text).toContain(
+    '<option value="ready,pricing" selected>',
+  )
+  const nowhere = await person.get('/editais/a/b')
+  expect(nowhere).toMatchObject({ status: 404, text: expect.stringContaining('Este endereço não existe') })
+  expect((await person.get('/editais/entrar')).headers.get('location')).toBe('/editais')
+
+  await person.post('/editais/entrar', { chave: keys.beta as string })
+  const empty = await person.get('/editais')
+  expect(empty).toMatchObject({ status: 503, text: expect.stringContaining('ainda não estão prontos') })
+  expect(empty.headers.get('content-type')).toContain('text/html')
 })

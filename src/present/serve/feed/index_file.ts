@@ -234,14 +234,15 @@ export class FeedReader {
     return (last as unknown as Position | undefined) ?? null
   }
 
-  /** The events of a notice as JSON texts, the newest first. */
+  /** The events of a notice with the values that changed, as JSON texts, the newest first. */
   historyOf(id: string, { upTo, limit }: Pick<PageRequest, 'upTo' | 'limit'>): string[] {
     const rows = this.#db
       .prepare(
-        `SELECT event FROM events WHERE ${NOTICE} = ? AND segment <= ? ORDER BY segment DESC, seq DESC, n DESC LIMIT ?`,
+        `SELECT event, changes FROM events LEFT JOIN changes USING (segment, seq, n)
+         WHERE ${NOTICE} = ? AND segment <= ? ORDER BY segment DESC, seq DESC, n DESC LIMIT ?`,
       )
       .all(id, upTo, limit)
-    return rows.map(({ event }) => String(event))
+    return rows.map(({ event, changes }) => withChanges(String(event), changes as string | null))
   }
 
   /** The events after a position. Without events, `next` is the cursor that it came from. */
@@ -259,8 +260,7 @@ export class FeedReader {
       if (hasMore) break
       next = { segment, seq, n }
       const cursor = writeCursor(next, log)
-      const values = changes === null ? '' : `,"changes":${changes}`
-      const json = `{"cursor":"${cursor}",${event.slice(1, -1)}${values}}`
+      const json = `{"cursor":"${cursor}",${withChanges(event, changes).slice(1)}`
       events.push({ cursor, kind: (JSON.parse(event) as { kind: string }).kind, json })
       bytes += json.length
     }
@@ -276,4 +276,9 @@ export class FeedReader {
 function inodeOf(path: string): string {
   const about = statSync(path, { throwIfNoEntry: false })
   return about ? `${about.dev} ${about.ino}` : 'missing'
+}
+
+/** @param changes as JSON; null if they are not known or not wanted. */
+function withChanges(event: string, changes: string | null): string {
+  return changes === null ? event : `${event.slice(0, -1)},"changes":${changes}}`
 }

@@ -36,8 +36,8 @@ export const CHANGES_ROUTE = mirrorRoute({
   ownTurns: true,
   summary: 'What changed since a cursor',
   description: `Changes of notices and analyses, in the order in which they were seen, each once. Begin without \`since\`, or read
-everything once and begin with \`since=latest\`; then pass the \`next\` of each answer. An event is shown once the snapshot
-that has it is served: a request for its notice returns at least that state.
+everything once and begin with \`since=latest\`; then pass the \`next\` of each answer. An event appears only after
+its snapshot is served: a request for its notice returns at least that state.
 
 ${KIND_LIST}
 

@@ -1,12 +1,14 @@
 import type { Context } from 'hono'
 import type { z } from 'zod'
 import { Refusal } from '#src/api/server/source.ts'
-import { moment } from '#src/present/text/format.ts'
+import { localTime, moment } from '#src/present/text/format.ts'
 import type { Holder } from '../key_entry.ts'
 import { searchPage } from '../mirror/search.ts'
 import { SEARCH_QUERY } from '../mirror/search_query.ts'
 import type { ServedCompanies } from '../served_companies.ts'
-import { FIELDS, listPage, type Notice, type Wanted } from './list_page.ts'
+import { listPage, type Notice } from './list_page.ts'
+import { messagePage } from './message_page.ts'
+import { addressOf, type FIELDS, type Wanted, wantedOf } from './wanted.ts'
 
 /** Notices of a page. */
 const LIMIT = '30'
@@ -17,8 +19,11 @@ const PARAMETERS: Readonly<Record<(typeof FIELDS)[number], keyof typeof SEARCH_Q
   uf: 'uf',
   fase: 'status',
   parecer: 'verdict',
+  modalidade: 'modalidade',
   de: 'session_from',
   ate: 'session_to',
+  minimo: 'value_min',
+  maximo: 'value_max',
   ordem: 'sort',
 }
 
@@ -26,14 +31,16 @@ type About = {
   readonly holder: Holder
   readonly served: ServedCompanies
   readonly timeZone: string
+  readonly now: Date
 }
 
 /** A page of notices that match the form in the query. */
-export async function browse(context: Context, { holder, served, timeZone }: About): Promise<Response> {
+export async function browse(context: Context, { holder, served, timeZone, now }: About): Promise<Response> {
   const { company } = holder
   const wanted = wantedOf(context)
   const cursor = context.req.query('cursor')
-  const page = { company, timeZone, wanted }
+  const today = localTime(now, timeZone).toISOString().slice(0, 10)
+  const page = { company, timeZone, wanted, today }
   const snapshot = served.snapshotOf(company)
   const asOf = moment(snapshot.asOf, timeZone)
   const parsed = SEARCH_QUERY.safeParse(parametersOf(wanted, cursor))
@@ -45,24 +52,33 @@ export async function browse(context: Context, { holder, served, timeZone }: Abo
     }
     const { documents, total, next } = await searchPage(source, parsed.data)
     const notices = documents.map(parts => JSON.parse(Buffer.concat(parts).toString()) as Notice)
-    const address = next === null ? null : addressOf(wanted, next)
-    return context.html(listPage({ ...page, asOf, problem: null, notices, total, next: address }))
+    return context.html(listPage({ ...page, asOf, problem: null, notices, total, cursor, next }))
   } catch (error) {
-    if (error instanceof Refusal && error.status === 400)
-      return wrong(context, { ...page, asOf }, 'A busca não faz sentido assim: confira os campos.')
-    throw error
+    if (!(error instanceof Refusal)) throw error
+    if (error.status === 400) return wrong(context, { ...page, asOf }, contradictionIn(wanted))
+    if (error.status !== 410) throw error
+    return context.html(messagePage(company, { ...OUTDATED, back: addressOf(wanted) }), 410)
   }
 }
 
-type Page = Pick<Parameters<typeof listPage>[0], 'company' | 'asOf' | 'timeZone' | 'wanted'>
+const OUTDATED = {
+  title: 'Busca desatualizada',
+  sentence: 'Há dados mais novos do que os desta busca. Volte à primeira página.',
+}
+
+type Page = Pick<Parameters<typeof listPage>[0], 'company' | 'asOf' | 'timeZone' | 'wanted' | 'today'>
 
 function wrong(context: Context, page: Page, problem: string): Response | Promise<Response> {
   return context.html(listPage({ ...page, problem, notices: [], total: 0, next: null }), 400)
 }
 
-function wantedOf(context: Context): Wanted {
-  const given = FIELDS.map(field => [field, context.req.query(field)?.trim() ?? ''] as const)
-  return Object.fromEntries(given.filter(([, value]) => value !== ''))
+/** Each field is right by itself. */
+function contradictionIn({ de, ate, minimo, maximo }: Wanted): string {
+  if (de !== undefined && ate !== undefined && de > ate)
+    return '“Sessão de” vem depois de “Sessão até”: troque as datas.'
+  if (minimo !== undefined && maximo !== undefined && Number(minimo) > Number(maximo))
+    return 'O valor mínimo é maior do que o máximo: troque os valores.'
+  return 'Esta busca não pode ser feita: use menos palavras, ou volte à primeira página.'
 }
 
 function parametersOf(wanted: Wanted, cursor: string | undefined): Record<string, string> {
@@ -77,15 +93,14 @@ function parametersOf(wanted: Wanted, cursor: string | undefined): Record<string
   >
 }
 
-function addressOf(wanted: Wanted, cursor: string): string {
-  return `/editais?${new URLSearchParams({ ...wanted, cursor })}`
-}
-
 const NAMES: Readonly<Record<string, string>> = {
   q: 'Busca',
   uf: 'UF',
   status: 'Fase',
   verdict: 'Parecer',
+  modalidade: 'Modalidade',
+  value_min: 'Valor mínimo',
+  value_max: 'Valor máximo',
   session_from: 'Sessão de',
   session_to: 'Sessão até',
   sort: 'Ordem',

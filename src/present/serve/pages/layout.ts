@@ -51,10 +51,16 @@ ${
 <main id="conteudo">
 ${body}
 </main>
-${asOf && html`<footer><p>Dados publicados em ${asOf}. <a href="/docs">API</a></p></footer>`}
+${asOf && html`<footer><p>Dados publicados em ${asOf}. <a href="/docs">Documentação da API</a></p></footer>`}
 </body>
 </html>
 `.html
+}
+
+/** Names and values; those that are null are left out. */
+export function factList(all: readonly (readonly [string, Html | string | null])[]): Html {
+  const known = all.filter(([, value]) => value !== null)
+  return html`<dl class="facts card">${known.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
 export function chip(name: string | null, tone: Tone): Html | null {

@@ -1,17 +1,12 @@
-import { counted } from '#src/present/text/format.ts'
+import { counted, line } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
-import { type Labels, PHASES } from '#src/present/text/labels.ts'
+import { type Labels, OPEN_PHASES, PHASES } from '#src/present/text/labels.ts'
 import { chip, document } from './layout.ts'
 import { phaseName, toneOf, VERDICTS, verdictName } from './names.ts'
-import { amount, session, text } from './show.ts'
+import { estimate, session, text } from './show.ts'
+import { addressOf, queryOf, type Wanted } from './wanted.ts'
 
 export type Notice = Readonly<Record<string, unknown>>
-
-/** What was searched for, as in the form; absent fields were left empty. */
-export type Wanted = Readonly<Partial<Record<(typeof FIELDS)[number], string>>>
-
-/** The names of the form's fields. */
-export const FIELDS = ['q', 'uf', 'fase', 'parecer', 'de', 'ate', 'ordem'] as const
 
 export type ListPage = {
   readonly company: string
@@ -22,18 +17,28 @@ export type ListPage = {
   readonly problem: string | null
   readonly notices: readonly Notice[]
   readonly total: number
-  /** The address of the next page; null on the last one. */
+  /** The cursor of this page; absent on the first one. */
+  readonly cursor?: string | undefined
+  /** The cursor of the next page; null on the last one. */
   readonly next: string | null
+  /** `2026-12-31`, where the reader is. */
+  readonly today: string
 }
 
 const UFS = 'AC AL AM AP BA CE DF ES GO MA MG MS MT PA PB PE PI PR RJ RN RO RR RS SC SE SP TO'.split(' ')
 
+/** Of the API's orders, those that help a reader. */
 const ORDERS: Labels = new Map([
   ['-created', 'Mais recentes'],
-  ['session', 'Sessão mais próxima'],
+  ['-updated', 'Última atualização'],
+  ['session', 'Sessão crescente'],
+  ['-session', 'Sessão decrescente'],
   ['-value', 'Maior valor'],
+  ['value', 'Menor valor'],
   ['relevance', 'Relevância'],
 ])
+
+const CHOSEN_PHASES: Labels = new Map([[OPEN_PHASES, 'Em andamento'], ...PHASES])
 
 const MAX_OBJECT = 220
 const MAX_BUYER = 120
@@ -46,18 +51,37 @@ export function listPage({
   problem,
   notices,
   total,
+  cursor,
   next,
+  today,
 }: ListPage): string {
   const body = html`<h1>Editais</h1>
 ${filters(wanted)}
+${shortcuts(today)}
 ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
 ${
   problem === null &&
   html`<p class="found" role="status">${total === 0 ? 'Nenhum edital encontrado.' : `${counted(total, 'edital encontrado', 'editais encontrados')}.`}</p>
-<ol class="notices">${notices.map(notice => card(notice, timeZone))}</ol>
-${next !== null && html`<p class="more"><a href="${next}" rel="next">Próxima página</a></p>`}`
+<ol class="notices">${notices.map(notice => card(notice, timeZone, queryOf(wanted, cursor)))}</ol>
+${pages(wanted, cursor, next)}`
 }`
-  return document({ title: `Editais · ${company}`, company, asOf, body })
+  const searched = wanted.q === undefined ? '' : `${line(wanted.q, 60) ?? ''} · `
+  return document({ title: `${searched}Editais · ${company}`, company, asOf, body })
+}
+
+function pages(wanted: Wanted, cursor: string | undefined, next: string | null): Html | null {
+  if (cursor === undefined && next === null) return null
+  return html`<nav class="more pages" aria-label="Páginas">${cursor !== undefined && html`<a href="${addressOf(wanted)}">Primeira página</a>`}
+${next !== null && html`<a href="${addressOf(wanted, next)}" rel="next">Próxima página</a>`}</nav>`
+}
+
+function shortcuts(today: string): Html {
+  const all: readonly (readonly [string, Wanted])[] = [
+    ['Próximas sessões', { fase: OPEN_PHASES, de: today, ordem: 'session' }],
+    ['Em andamento', { fase: OPEN_PHASES }],
+    ['Todos', {}],
+  ]
+  return html`<nav class="shortcuts" aria-label="Atalhos">${all.map(([name, wanted]) => html`<a href="${addressOf(wanted)}">${name}</a>\n`)}</nav>`
 }
 
 function filters(wanted: Wanted): Html {
@@ -69,10 +93,13 @@ function filters(wanted: Wanted): Html {
 <details${isFiltered && html` open`}><summary>Filtros e ordem</summary>
 <div class="fields">
 ${choice('uf', ['UF', 'Todas'], wanted.uf, new Map(UFS.map(uf => [uf, uf])))}
-${choice('fase', ['Fase', 'Todas'], wanted.fase, PHASES)}
+${choice('fase', ['Fase', 'Todas'], wanted.fase, CHOSEN_PHASES)}
 ${choice('parecer', ['Parecer', 'Todos'], wanted.parecer, VERDICTS)}
+<div><label for="modalidade">Modalidade</label><input id="modalidade" name="modalidade" value="${wanted.modalidade ?? ''}" placeholder="pregão eletrônico"></div>
 <div><label for="de">Sessão de</label><input id="de" name="de" type="date" value="${wanted.de ?? ''}"></div>
 <div><label for="ate">Sessão até</label><input id="ate" name="ate" type="date" value="${wanted.ate ?? ''}"></div>
+<div><label for="minimo">Valor mínimo (R$)</label><input id="minimo" name="minimo" type="number" min="0" step="any" value="${wanted.minimo ?? ''}"></div>
+<div><label for="maximo">Valor máximo (R$)</label><input id="maximo" name="maximo" type="number" min="0" step="any" value="${wanted.maximo ?? ''}"></div>
 ${choice('ordem', ['Ordem', 'Automática'], wanted.ordem, ORDERS)}
 </div></details>
 </form>`
@@ -85,20 +112,22 @@ function choice(
   value: string | undefined,
   options: Labels,
 ): Html {
-  const all = [...options].map(
+  // What only an address can ask for is shown as well, or the form would hide it.
+  const known = value === undefined || options.has(value) ? options : new Map([...options, [value, value]])
+  const all = [...known].map(
     ([code, text]) => html`<option value="${code}"${code === value && html` selected`}>${text}</option>`,
   )
   return html`<div><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">${none}</option>${all}</select></div>`
 }
 
-function card(notice: Notice, timeZone: string): Html {
+function card(notice: Notice, timeZone: string, search: string): Html {
   const { verdict } = notice as { verdict?: { recommendation?: unknown } }
   const title = text(notice, 'objeto', MAX_OBJECT) ?? 'Sem objeto'
   return html`<li class="card">
-<h2><a href="/editais/${encodeURIComponent(String(notice.id))}">${title}</a></h2>
+<h2><a href="/editais/${encodeURIComponent(String(notice.id))}${search}">${title}</a></h2>
 <p class="muted">${text(notice, 'orgao', MAX_BUYER)}</p>
 <p class="line">${chip(phaseName(notice.status), toneOf(notice.status))}${chip(verdictName(verdict?.recommendation), toneOf(verdict?.recommendation))}
-<span>${text(notice, 'uf', 2)}</span><span>${text(notice, 'modalidade', 60)}</span><span>${amount(notice.valor_estimado)}</span><span>Sessão: ${session(notice.data_sessao, timeZone)}</span></p>
+<span>${text(notice, 'uf', 20)}</span><span>${text(notice, 'modalidade', 60)}</span><span>${estimate(notice.valor_estimado)}</span><span>Sessão: ${session(notice.data_sessao, timeZone)}</span>${notice.participation_confirmed === true && html`<span>Participação confirmada</span>`}</p>
 </li>
 `
 }

@@ -1,11 +1,18 @@
 import { html } from '#src/present/text/html.ts'
 import { document } from './layout.ts'
 
-/** One sentence, and the way back. */
-export function messagePage(company: string | null, sentence: string): string {
+type Message = {
+  readonly title: string
+  readonly sentence: string
+  /** Where to go on, below our own pages. */
+  readonly back?: string
+}
+
+/** One sentence, and where to go on. */
+export function messagePage(company: string | null, { title, sentence, back = '/editais' }: Message): string {
   return document({
-    title: company === null ? 'Editais' : `Editais · ${company}`,
+    title: company === null ? title : `${title} · ${company}`,
     company,
-    body: html`<section class="card narrow"><h1>Editais</h1><p>${sentence}</p><p class="more"><a href="/editais">Voltar aos editais</a></p></section>`,
+    body: html`<section class="card narrow"><h1>${title}</h1><p>${sentence}</p><p class="more"><a href="${back}">Ir para os editais</a></p></section>`,
   })
 }

@@ -11,19 +11,24 @@ import { CursorGone, type Feed } from '../feed/feed.ts'
 import type { Holder } from '../key_entry.ts'
 import type { ServedCompanies } from '../served_companies.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
+import { MAX_HISTORY, type Past } from './history.ts'
 import { PAGE_POLICY } from './layout.ts'
 import { messagePage } from './message_page.ts'
-import { noticePage, type Past } from './notice_page.ts'
+import { noticePage } from './notice_page.ts'
 import { signInPage as renderSignIn } from './sign_in.ts'
+import { addressOf, wantedOf } from './wanted.ts'
 
 /** All pages begin with it. */
 export const PAGES_PATH = '/editais'
 
 const COOKIE = 'editais_chave'
+/** Addresses are taken apart as if we were there. */
+const HERE = 'http://here.invalid'
 /** Of the form with the key. */
 const MAX_FORM_BYTES = 4096
 const MAX_KEY_CHARACTERS = 200
-const MAX_HISTORY = 100
+/** Of the page that a form leads to. */
+const MAX_ADDRESS_CHARACTERS = 2000
 /** Without it, the page says that the history is being prepared. */
 const HISTORY_WITHIN_MS = 1500
 /** A larger analysis would take as much time and memory here as a hundred usual ones. */
@@ -39,6 +44,7 @@ export type PagesOptions = {
   readonly timeZone: string
   /** Where operators find the report, if this server has it. */
   readonly reportPath?: string
+  readonly now?: () => Date
 }
 
 /**
@@ -47,8 +53,9 @@ export type PagesOptions = {
  * revoked key sees nothing more.
  */
 export function routePages(app: Routes, options: PagesOptions): void {
-  const { served, entrance, timeZone, reportPath = null } = options
-  const signInPage = (problem: string | null) => renderSignIn({ problem, reportPath })
+  const { served, entrance, timeZone, reportPath = null, now = () => new Date() } = options
+  const signInPage: Door['signInPage'] = (problem, wanted = null) =>
+    renderSignIn({ problem, reportPath, wanted })
   const door = { entrance, signInPage }
   const pages: Hono<Env> = app
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
@@ -73,6 +80,9 @@ export function routePages(app: Routes, options: PagesOptions): void {
     deleteCookie(context, COOKIE, { path: PAGES_PATH })
     return context.redirect(PAGES_PATH, 303)
   })
+  // Reached by reloading the page that refused a form.
+  for (const path of ['entrar', 'sair'])
+    pages.get(`${PAGES_PATH}/${path}`, context => context.redirect(PAGES_PATH, 303))
   pages.use(`${PAGES_PATH}/*`, async (context: PageContext, next) => {
     const refused = await shown(context, () => signedIn(context, door))
     if (refused) return refused
@@ -88,7 +98,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
     shown(context, async () => {
       // Loaded with the first page: most servers have none to show.
       const { browse } = await import('./browse.ts')
-      const about = { holder: context.var.holder, served, timeZone }
+      const about = { holder: context.var.holder, served, timeZone, now: now() }
       return await inTurn(context, () => browse(context, about))
     }),
   )
@@ -104,6 +114,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
       return await inTurn(context, () => read(context, { snapshot, history, timeZone }))
     }),
   )
+  pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
 }
 
 const FROM_ELSEWHERE = 'O pedido veio de outra página e foi recusado.'
@@ -113,19 +124,21 @@ const WRONG_KEY =
 /** Who checks keys, and the form that asks for one. */
 type Door = {
   readonly entrance: Entrance
-  readonly signInPage: (problem: string | null) => string
+  /** @param wanted the page that was asked for, if it is not the first one. */
+  readonly signInPage: (problem: string | null, wanted?: string | null) => string
 }
 
 async function signIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response> {
   if (isFromElsewhere(context.req.raw.headers)) return context.html(signInPage(FROM_ELSEWHERE), 403)
   const form = await context.req.parseBody().catch(() => null)
   if (!form) return context.html(signInPage('O formulário não pôde ser lido. Tente de novo.'), 400)
-  const { chave } = form
+  const { chave, para } = form
+  const wanted = ownPage(para)
   const key = typeof chave === 'string' ? chave.trim() : ''
   const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
   if (!holder?.scopes.includes('read')) {
     if (!holder) await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
-    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY), holder ? 403 : 401)
+    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY, wanted), holder ? 403 : 401)
   }
   admit(context, entrance, holder)
   setCookie(context, COOKIE, key, {
@@ -134,7 +147,17 @@ async function signIn(context: PageContext, { entrance, signInPage }: Door): Pro
     sameSite: 'Lax',
     secure: context.env.outgoing?.exchange?.isSecure ?? false,
   })
-  return context.redirect(PAGES_PATH, 303)
+  return context.redirect(wanted ?? PAGES_PATH, 303)
+}
+
+/** An address of our own pages; null for any other, which a stranger may have put into the form. */
+function ownPage(text: unknown): string | null {
+  if (typeof text !== 'string' || text.length > MAX_ADDRESS_CHARACTERS || !URL.canParse(text, HERE))
+    return null
+  const { origin, pathname, search } = new URL(text, HERE)
+  const isOurs = origin === HERE && (pathname === PAGES_PATH || pathname.startsWith(`${PAGES_PATH}/`))
+  const address = pathname + search
+  return isOurs && address !== PAGES_PATH ? address : null
 }
 
 const NO_SCOPE = 'Esta chave não permite ler por aqui: falta o escopo read.'
@@ -142,12 +165,14 @@ const NO_SCOPE = 'Esta chave não permite ler por aqui: falta o escopo read.'
 /** The form for those who have not signed in; null for the others, whose key is noted. */
 async function signedIn(context: PageContext, { entrance, signInPage }: Door): Promise<Response | null> {
   const key = getCookie(context, COOKIE)
-  if (key === undefined) return context.html(signInPage(null), 401)
+  const { pathname, search } = new URL(context.req.url)
+  const wanted = ownPage(pathname + search)
+  if (key === undefined) return context.html(signInPage(null, wanted), 401)
   const holder = key.length <= MAX_KEY_CHARACTERS ? entrance.whose(key) : null
   if (!holder?.scopes.includes('read')) {
     deleteCookie(context, COOKIE, { path: PAGES_PATH })
     if (!holder) await entrance.refuse(context.env.outgoing?.exchange?.address ?? '')
-    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY), 401)
+    return context.html(signInPage(holder ? NO_SCOPE : WRONG_KEY, wanted), 401)
   }
   admit(context, entrance, holder)
   return null
@@ -176,10 +201,21 @@ async function shown<T extends Response | null>(
   }
 }
 
-function refusalInWords({ status }: Refusal): string {
-  if (status === 429) return 'Pedidos demais. Espere um pouco e tente de novo.'
-  if (status === 410) return 'Os dados desta busca já foram substituídos. Busque de novo.'
-  return 'Os dados desta empresa ainda não estão prontos aqui. Tente de novo em instantes.'
+function refusalInWords({ status }: Refusal): { title: string; sentence: string } {
+  if (status === 429)
+    return { title: 'Espere um pouco', sentence: 'Pedidos demais. Tente de novo em instantes.' }
+  const sentence = 'Os dados desta empresa ainda não estão prontos aqui. Tente de novo em instantes.'
+  return { title: 'Ainda não está pronto', sentence }
+}
+
+const NO_NOTICE = {
+  title: 'Edital não encontrado',
+  sentence: 'Este edital não existe aqui, ou foi removido da origem.',
+}
+const NO_PAGE = { title: 'Página não encontrada', sentence: 'Este endereço não existe.' }
+
+function missing(context: PageContext, message: typeof NO_PAGE): Response | Promise<Response> {
+  return context.html(messagePage(context.var.holder.company, message), 404)
 }
 
 function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapshot {
@@ -196,8 +232,7 @@ async function read(context: PageContext, { snapshot, history, timeZone }: Shown
   const { company } = context.var.holder
   const id = context.req.param('id') ?? ''
   const notice = await snapshot.get(id)
-  if (notice === null)
-    return context.html(messagePage(company, 'Este edital não existe aqui, ou foi removido da origem.'), 404)
+  if (notice === null) return missing(context, NO_NOTICE)
   const stored = await snapshot.analysis(id).catch(error => {
     if (error instanceof Refusal) return null
     throw error
@@ -211,11 +246,12 @@ async function read(context: PageContext, { snapshot, history, timeZone }: Shown
       analysis: analysis && parsed(analysis),
       problem: analysis ? null : isTooLarge ? TOO_LARGE : NOT_YET,
       history,
+      back: addressOf(wantedOf(context), context.req.query('cursor')),
     }),
   )
 }
 
-const NOT_YET = 'A análise deste edital ainda não está aqui.'
+const NOT_YET = 'A análise atual deste edital ainda não está aqui.'
 const TOO_LARGE = 'A análise deste edital é grande demais para esta página; a API a entrega inteira.'
 
 /** The newest first; null while the changes are being prepared. */

@@ -1,20 +1,62 @@
-import { dayAndTime, line, moment, money, NONE } from '#src/present/text/format.ts'
+import { dayAndTime, line, moment, money, NONE, number } from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
 
 /** Values of documents, which come from strangers, in the form in which readers see them. */
 
-type Document = Readonly<Record<string, unknown>>
+export type Document = Readonly<Record<string, unknown>>
+
+/** Longer than any text of a real notice. */
+export const MAX_TEXT = 20_000
+export const MAX_TITLE = 300
 
 export function text(document: Document, name: string, maxCharacters: number): string | null {
   const value = document[name]
   return typeof value === 'string' ? line(value, maxCharacters) : null
 }
 
+/** The same with its line breaks. */
+export function paragraphs(document: Document, name: string, maxCharacters: number): string | null {
+  const value = document[name]
+  if (typeof value !== 'string') return null
+  const lines = value.slice(0, 2 * maxCharacters).split(/\r\n|[\r\n\u2028\u2029]/)
+  return (
+    lines
+      .map(one => line(one, maxCharacters))
+      .filter(Boolean)
+      .join('\n') || null
+  )
+}
+
+/** An amount in BRL. */
 export function amount(value: unknown): string {
   return typeof value === 'number' && Number.isFinite(value) ? money(value) : NONE
 }
 
+/** The value of a notice: a zero usually stands for a secret budget. */
+export function estimate(value: unknown): string {
+  return value === 0 ? `${money(0)} (pode ser sigiloso)` : amount(value)
+}
+
+const UNIT_PRICE = new Intl.NumberFormat('pt-BR', {
+  style: 'currency',
+  currency: 'BRL',
+  maximumFractionDigits: 6,
+})
+
+/** With all its decimals: unit prices often have four. */
+export function unitPrice(value: unknown): string {
+  return typeof value === 'number' && Number.isFinite(value) ? UNIT_PRICE.format(value) : NONE
+}
+
+const QUANTITY = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 6 })
+
 export function quantity(value: unknown): string {
-  return typeof value === 'number' ? new Intl.NumberFormat('pt-BR').format(value) : NONE
+  return typeof value === 'number' ? QUANTITY.format(value) : NONE
+}
+
+/** A number that is a name: of an item or a lot. */
+export function ordinal(value: unknown): string {
+  return typeof value === 'number' ? String(value) : NONE
 }
 
 export function yesOrNo(value: unknown): string {
@@ -33,4 +75,21 @@ export function session(value: unknown, timeZone: string): string {
   if (hasOffset) return moment(value, timeZone)
   const local = new Date(`${parts[0].length === 10 ? `${parts[0]}T00:00` : parts[0]}:00Z`)
   return Number.isNaN(local.getTime()) ? (line(value, 40) ?? NONE) : dayAndTime(local)
+}
+
+/** Some analyses have thousands of items. */
+export const MAX_ROWS = 500
+
+/** A note if a list is longer than what is shown. */
+export function rest(count: number): Html | null {
+  if (count <= MAX_ROWS) return null
+  return html`<p class="more muted">Aqui estão os primeiros ${MAX_ROWS} de ${number(count)}; a API tem todos.</p>`
+}
+
+export function partOf(value: unknown): Document {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Document) : {}
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
 }

@@ -1,0 +1,45 @@
+import type { Fields } from '#schema/record.ts'
+import { line } from '#src/present/text/format.ts'
+import { riskName, spelledOut, titlesOf } from './names.ts'
+import { amount, type Document, estimate, MAX_TEXT, quantity, session, yesOrNo } from './show.ts'
+
+/** Deeper values, and further ones of a list, are left to the API. */
+const MAX_DEPTH = 5
+const MAX_ENTRIES = 200
+const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d|$)/
+const RISKS = ['risco_pagamento', 'payment_risk']
+
+/**
+ * The fields of a part of a document, those that the contract does not name as well.
+ * @param fields of the contract, for their names and units.
+ */
+export function factsOf(part: Document, fields: Fields, timeZone: string): [string, string | null][] {
+  const titles = new Map(titlesOf(fields))
+  return Object.entries(part).map(([name, value]) => {
+    const { unit } = (fields[name] ?? {}) as { readonly unit?: string }
+    const title = titles.get(name) ?? spelledOut(name)
+    if (RISKS.includes(name)) return [title, riskName(value) || null]
+    if (typeof value !== 'number') return [title, inWords(value, timeZone)]
+    if (name === 'valor_estimado') return [title, estimate(value)]
+    return [title, unit === 'BRL' ? amount(value) : quantity(value)]
+  })
+}
+
+/** A value to which the contract gives no type: lists with semicolons, objects as `Prazo dias: 13, Locais: …`. */
+export function inWords(value: unknown, timeZone: string, depth = 0): string | null {
+  if (typeof value === 'boolean') return yesOrNo(value)
+  if (typeof value === 'number') return quantity(value)
+  if (typeof value === 'string') return TIME.test(value) ? session(value, timeZone) : line(value, MAX_TEXT)
+  if (typeof value !== 'object' || value === null) return null
+  if (depth === MAX_DEPTH) return '…'
+  const isList = Array.isArray(value)
+  const entries = Object.entries(value).slice(0, MAX_ENTRIES)
+  const known = entries.flatMap(([name, one]) => {
+    const words = inWords(one, timeZone, depth + 1)
+    if (words === null) return []
+    if (isList) return [words]
+    const isNested = typeof one === 'object' && !Array.isArray(one)
+    return [isNested ? `${spelledOut(name)} (${words})` : `${spelledOut(name)}: ${words}`]
+  })
+  return known.join(isList ? '; ' : ', ') || null
+}

@@ -1,0 +1,45 @@
+import { NONE } from '#src/present/text/format.ts'
+import { type Html, html } from '#src/present/text/html.ts'
+import { chip } from './layout.ts'
+import { kindName } from './names.ts'
+import {
+  type Document,
+  MAX_ROWS,
+  MAX_TEXT,
+  ordinal,
+  paragraphs,
+  partOf,
+  quantity,
+  rest,
+  text,
+  unitPrice,
+} from './show.ts'
+
+/** A table that can be wider than the page: it scrolls by itself, also with the keyboard. */
+export function items(all: readonly unknown[]): Html {
+  const parts = all.slice(0, MAX_ROWS).map(partOf)
+  const hasLots = parts.some(({ numero_lote }) => typeof numero_lote === 'number')
+  const rows = parts.map(
+    part =>
+      html`<tr><td>${ordinal(part.numero_item)}</td>${hasLots && html`<td>${ordinal(part.numero_lote)}</td>`}<td class="text">${paragraphs(part, 'descricao', MAX_TEXT) ?? NONE}${about(part)}</td><td class="number">${quantity(part.quantidade)}</td><td>${text(part, 'unidade_medida', 40) ?? NONE}</td><td class="number">${unitPrice(part.valor_unitario_estimado)}</td><td class="number">${unitPrice(part.valor_total)}</td></tr>\n`,
+  )
+  return html`<div class="scroll card" role="region" aria-labelledby="items" tabindex="0"><table>
+<thead><tr><th scope="col">Item</th>${hasLots && html`<th scope="col">Lote</th>`}<th scope="col">Descrição</th><th scope="col" class="number">Quantidade</th><th scope="col">Unidade</th><th scope="col" class="number">Valor unitário</th><th scope="col" class="number">Valor total</th></tr></thead>
+<tbody>${rows}</tbody></table></div>${rest(all.length)}`
+}
+
+/** What the columns do not have. */
+function about(part: Document): Html {
+  const { ai_selected: isSelected, ai_confidence: confidence } = part
+  const known = [
+    kindName(part.material_ou_servico),
+    text(part, 'criterio_julgamento_nome', 80),
+    typeof confidence === 'number' ? `confiança da seleção: ${quantity(confidence)}` : null,
+  ].filter(one => one !== null)
+  const selected =
+    isSelected === true
+      ? chip('Selecionado', 'green')
+      : isSelected === false && chip('Não selecionado', 'plain')
+  const reason = paragraphs(part, 'ai_reasoning', MAX_TEXT)
+  return html`<p class="line muted">${selected}<span>${known.join(' · ')}</span></p>${reason !== null && html`<p class="muted">${reason}</p>`}`
+}
