@@ -71,12 +71,13 @@ function fieldsOf(name: keyof typeof ANALYSIS): Fields {
 
 function verdict(part: Document): Section | null {
   const [summary, reason] = [paragraphs(part, 'summary', MAX_TEXT), paragraphs(part, 'reason', MAX_TEXT)]
-  const bullets = listOf(part.bullets).flatMap(one =>
-    typeof one === 'string' ? (line(one, MAX_TEXT) ?? []) : [],
-  )
+  const all = listOf(part.bullets)
+  const bullets = all
+    .slice(0, MAX_ROWS)
+    .flatMap(one => (typeof one === 'string' ? (line(one, MAX_TEXT) ?? []) : []))
   if (summary === null && reason === null && bullets.length === 0) return null
   const body = html`<div class="card">${paragraph(null, summary)}${reason !== null && !summary?.includes(reason) && paragraph('Motivo', reason)}${
-    bullets.length > 0 && html`<ul>${bullets.map(one => html`<li>${one}</li>`)}</ul>`
+    bullets.length > 0 && html`<ul>${bullets.map(one => html`<li>${one}</li>`)}</ul>${rest(all.length)}`
   }</div>`
   return { id: 'verdict', title: SECTIONS.verdict, body }
 }
