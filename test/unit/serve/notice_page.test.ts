@@ -202,3 +202,18 @@ test('no analysis makes a page that takes seconds: long lists and texts are cut,
   expect(text).toContain('Campo 199')
   expect(text).not.toContain('Campo 200')
 })
+
+test('an analysis that has not begun is one sentence; an address without a scheme is text, not a link', () => {
+  const analysis = { analysis_level: 'none', analyzed: false, verdict: {}, requirements: [], items: [] }
+  const pageOf = (notice: object) =>
+    noticePage({
+      ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
+      ...{ notice: { id: 'n', ...notice }, analysis, problem: null, history: [] },
+    })
+  const text = pageOf({ pncp_url: 'www.example.org/editais/1' })
+  expect(text.split('ainda não foi analisado')).toHaveLength(2)
+  expect(text).not.toContain('Requisitos')
+  expect(text).toContain('<dd>www.example.org/editais/1</dd>')
+  for (const address of ['javascript:alert(1)', 'JAVASCRIPT:alert(1)', 'data:text/html,x', 7, ''])
+    expect(pageOf({ pncp_url: address })).toContain('<dt>Edital na origem</dt><dd>–</dd>')
+})

@@ -40,8 +40,9 @@ export function sectionsOf(analysis: Document, timeZone: string): readonly Secti
   const list = (
     name: 'requirements' | 'alerts' | 'items',
     body: (all: readonly unknown[]) => Html,
-  ): Section => {
+  ): Section | null => {
     const all = listOf(analysis[name])
+    if (all.length === 0 && analysis.analyzed === false) return null
     const shown = all.length > 0 ? body(all) : html`<p class="muted">${noneYet(analysis)}</p>`
     return { id: name, title: `${SECTIONS[name]} (${number(all.length)})`, body: shown }
   }
@@ -60,7 +61,6 @@ export function sectionsOf(analysis: Document, timeZone: string): readonly Secti
 
 /** The contract: after the screening alone, nothing has been extracted yet. */
 function noneYet({ analysis_level }: Document): string {
-  if (analysis_level === 'none') return 'O edital ainda não foi analisado.'
   return analysis_level === 'simple' ? 'Nenhum ainda: o edital só passou pela triagem.' : 'Nenhum.'
 }
 
