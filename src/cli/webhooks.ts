@@ -27,7 +27,7 @@ type AddOptions = { key: string; url: string; events?: string; fromStart?: true;
 
 export function webhooksCommand(environment: Environment): Command {
   const command = new Command('webhooks').description(
-    'Manage webhooks: the daemon posts what changes to their receivers, signed as Standard Webhooks says.',
+    'Manage webhooks: the daemon posts what changes to their receivers, signed as Standard Webhooks specifies.',
   )
   command
     .command('add')
@@ -52,7 +52,7 @@ export function webhooksCommand(environment: Environment): Command {
     .action((id: string) => test(environment, id))
   command
     .command('replay <id>')
-    .description('send the messages again that were given up')
+    .description('send again the messages that were given up')
     .action((id: string) => change(environment, id, replay))
   command
     .command('discard <id>')
@@ -60,7 +60,7 @@ export function webhooksCommand(environment: Environment): Command {
     .action((id: string) => change(environment, id, discard))
   command
     .command('resume <id>')
-    .description('send again to a receiver that was stopped')
+    .description('start a stopped subscription again')
     .action((id: string) => change(environment, id, resume))
   command
     .command('remove <id>')

@@ -58,11 +58,18 @@ type Options = {
   readonly now?: () => Date
   readonly maxRps?: number
   readonly corsOrigins?: readonly string[]
+  readonly trustedProxies?: readonly string[]
 }
 
 /** Serves the data below `DATA_DIR` until the test ends. */
 export async function serveApi(environment: Environment, options: Options = {}): Promise<ServedApi> {
-  const { companies = ['acme'], ready = companies, maxRps = null, corsOrigins = [] } = options
+  const {
+    companies = ['acme'],
+    ready = companies,
+    maxRps = null,
+    corsOrigins = [],
+    trustedProxies = [],
+  } = options
   const { now = () => new Date() } = options
   const dataDir = environment.DATA_DIR as string
   const store = KeyStore.open(dataDir, 5000)
@@ -78,7 +85,7 @@ export async function serveApi(environment: Environment, options: Options = {}):
   const api = createServeRoutes(parts)
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
   routePages(app.pages, { served, entrance, timeZone: 'America/Sao_Paulo' })
-  const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0 })
+  const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0, trustedProxies })
   const agent = new Agent({ keepAlive: true })
   let ended: Promise<void> | null = null
   const end = async () => {

@@ -172,7 +172,7 @@ test('the history of a notice has the values before and after', async () => {
   expect(text).toContain('<li>Motivo do descarte: Prazo curto</li>')
   expect(text).toContain('<li>Valor estimado: de R$\u00a01,25 para R$\u00a00,00 (pode ser sigiloso)</li>')
   expect(text).toContain('<li>Itens</li>')
-  expect(text).toContain('De Participar para Cautela')
+  expect(text).toContain('<p>De Participar para Cautela</p>')
   expect(text).not.toContain('updated_at')
 })
 
@@ -203,7 +203,9 @@ test('whoever follows a link to a notice gets there after signing in, and back t
 
 test('what cannot be shown is explained on a page', async () => {
   const { environment } = await startSynced(notices(1, 2))
-  const { url, keys } = await serveApi(environment, { companies: ['acme', 'beta'], ready: ['acme'] })
+  const { url, keys } = await serveApi(environment, {
+    ...{ companies: ['acme', 'beta'], ready: ['acme'], trustedProxies: ['127.0.0.1'] },
+  })
   const person = browse(url)
   await person.post('/editais/entrar', { chave: keys.acme as string })
   expect((await person.get('/editais?de=2026-12-02&ate=2026-12-01')).text).toContain('troque as datas')
@@ -221,7 +223,9 @@ test('what cannot be shown is explained on a page', async () => {
   expect(nowhere).toMatchObject({ status: 404, text: expect.stringContaining('Este endereço não existe') })
   expect((await person.get('/editais/entrar')).headers.get('location')).toBe('/editais')
 
-  await person.post('/editais/entrar', { chave: keys.beta as string })
+  const https = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.1' }
+  const entered = await person.post('/editais/entrar', { chave: keys.beta as string }, https)
+  expect(entered.headers.get('set-cookie')).toMatch(/Path=\/editais; HttpOnly; Secure; SameSite=Lax$/)
   const empty = await person.get('/editais')
   expect(empty).toMatchObject({ status: 503, text: expect.stringContaining('ainda não estão prontos') })
   expect(empty.headers.get('content-type')).toContain('text/html')

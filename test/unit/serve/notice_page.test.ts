@@ -180,3 +180,40 @@ test('free-form values can be anything: they are escaped, cut and shown as far a
   expect(text).toContain('Requisitos (3)')
   expect(text).toContain('Itens (0)')
 })
+
+test('no analysis makes a page that takes seconds: long lists and texts are cut, and the page states it', () => {
+  const analysis = {
+    verdict: { bullets: Array.from({ length: 1_000_000 }, () => 'x'), reason: `${'y\n'.repeat(30_000)}fim` },
+    operational: Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`campo ${index}`, 1])),
+    requirements: Array.from({ length: 501 }, () => ({ required: '\n'.repeat(8000) })),
+    items: Array.from({ length: 1_000 }, (_, index) => ({ numero_item: index })),
+  }
+  const before = process.cpuUsage()
+  const text = noticePage({
+    ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
+    ...{ notice: { id: 'n' }, analysis, problem: null, history: [] },
+  })
+  expect(process.cpuUsage(before).user).toBeLessThan(1_000_000)
+  expect(text.length).toBeLessThan(500_000)
+  for (const count of ['1.000.000', '501', '1.000'])
+    expect(text).toContain(`Aqui estão os primeiros 500 de ${count}; a API tem todos.`)
+  expect(text).toContain('y y y')
+  expect(text).not.toContain('fim')
+  expect(text).toContain('Campo 199')
+  expect(text).not.toContain('Campo 200')
+})
+
+test('an analysis that has not begun is one sentence; an address without a scheme is text, not a link', () => {
+  const analysis = { analysis_level: 'none', analyzed: false, verdict: {}, requirements: [], items: [] }
+  const pageOf = (notice: object) =>
+    noticePage({
+      ...{ company: 'acme', asOf: 'hoje', timeZone: 'America/Sao_Paulo', back: '/editais' },
+      ...{ notice: { id: 'n', ...notice }, analysis, problem: null, history: [] },
+    })
+  const text = pageOf({ pncp_url: 'www.example.org/editais/1' })
+  expect(text.split('ainda não foi analisado')).toHaveLength(2)
+  expect(text).not.toContain('Requisitos')
+  expect(text).toContain('<dd>www.example.org/editais/1</dd>')
+  for (const address of ['javascript:alert(1)', 'JAVASCRIPT:alert(1)', 'data:text/html,x', 7, ''])
+    expect(pageOf({ pncp_url: address })).toContain('<dt>Edital na origem</dt><dd>–</dd>')
+})

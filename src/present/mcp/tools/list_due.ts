@@ -31,7 +31,7 @@ export const LIST_DUE = tool({
   scope: 'read',
   title: 'List what is due',
   description:
-    'Sessions, last days to contest a notice, and legal alerts with a deadline in the next days, of notices in progress. Deadlines leave out national holidays only: check the notice.',
+    'Sessions, last days to contest a notice, and legal alerts with a deadline in the next days, of notices in progress. Deadlines take only national holidays into account: check the notice.',
   input: INPUT,
   output: {
     days: { type: 'integer' },

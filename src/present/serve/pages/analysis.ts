@@ -40,8 +40,9 @@ export function sectionsOf(analysis: Document, timeZone: string): readonly Secti
   const list = (
     name: 'requirements' | 'alerts' | 'items',
     body: (all: readonly unknown[]) => Html,
-  ): Section => {
+  ): Section | null => {
     const all = listOf(analysis[name])
+    if (all.length === 0 && analysis.analyzed === false) return null
     const shown = all.length > 0 ? body(all) : html`<p class="muted">${noneYet(analysis)}</p>`
     return { id: name, title: `${SECTIONS[name]} (${number(all.length)})`, body: shown }
   }
@@ -60,7 +61,6 @@ export function sectionsOf(analysis: Document, timeZone: string): readonly Secti
 
 /** The contract: after the screening alone, nothing has been extracted yet. */
 function noneYet({ analysis_level }: Document): string {
-  if (analysis_level === 'none') return 'O edital ainda não foi analisado.'
   return analysis_level === 'simple' ? 'Nenhum ainda: o edital só passou pela triagem.' : 'Nenhum.'
 }
 
@@ -71,12 +71,13 @@ function fieldsOf(name: keyof typeof ANALYSIS): Fields {
 
 function verdict(part: Document): Section | null {
   const [summary, reason] = [paragraphs(part, 'summary', MAX_TEXT), paragraphs(part, 'reason', MAX_TEXT)]
-  const bullets = listOf(part.bullets).flatMap(one =>
-    typeof one === 'string' ? (line(one, MAX_TEXT) ?? []) : [],
-  )
+  const all = listOf(part.bullets)
+  const bullets = all
+    .slice(0, MAX_ROWS)
+    .flatMap(one => (typeof one === 'string' ? (line(one, MAX_TEXT) ?? []) : []))
   if (summary === null && reason === null && bullets.length === 0) return null
   const body = html`<div class="card">${paragraph(null, summary)}${reason !== null && !summary?.includes(reason) && paragraph('Motivo', reason)}${
-    bullets.length > 0 && html`<ul>${bullets.map(one => html`<li>${one}</li>`)}</ul>`
+    bullets.length > 0 && html`<ul>${bullets.map(one => html`<li>${one}</li>`)}</ul>${rest(all.length)}`
   }</div>`
   return { id: 'verdict', title: SECTIONS.verdict, body }
 }

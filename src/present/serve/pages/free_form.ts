@@ -15,14 +15,16 @@ const RISKS = ['risco_pagamento', 'payment_risk']
  */
 export function factsOf(part: Document, fields: Fields, timeZone: string): [string, string | null][] {
   const titles = new Map(titlesOf(fields))
-  return Object.entries(part).map(([name, value]) => {
-    const { unit } = (fields[name] ?? {}) as { readonly unit?: string }
-    const title = titles.get(name) ?? spelledOut(name)
-    if (RISKS.includes(name)) return [title, riskName(value) || null]
-    if (typeof value !== 'number') return [title, inWords(value, timeZone)]
-    if (name === 'valor_estimado') return [title, estimate(value)]
-    return [title, unit === 'BRL' ? amount(value) : quantity(value)]
-  })
+  return Object.entries(part)
+    .slice(0, MAX_ENTRIES)
+    .map(([name, value]) => {
+      const { unit } = (fields[name] ?? {}) as { readonly unit?: string }
+      const title = titles.get(name) ?? spelledOut(name)
+      if (RISKS.includes(name)) return [title, riskName(value) || null]
+      if (typeof value !== 'number') return [title, inWords(value, timeZone)]
+      if (name === 'valor_estimado') return [title, estimate(value)]
+      return [title, unit === 'BRL' ? amount(value) : quantity(value)]
+    })
 }
 
 /** A value to which the contract gives no type: lists with semicolons, objects as `Prazo dias: 13, Locais: …`. */

@@ -37,7 +37,7 @@ export function history(past: readonly Past[] | null, timeZone: string): Html {
 
 function whatChanged({ fields = [], changes = [], from, to }: Past, timeZone: string): Html | null {
   if (from !== undefined || to !== undefined)
-    return html`<p>De ${verdictName(from) ?? NONE} para ${verdictName(to) ?? NONE}</p>`
+    return html`<p>${from && `De ${verdictName(from)} para `}${verdictName(to) ?? 'sem parecer'}</p>`
   // It changes whenever anything does.
   const named = fields.length > 1 ? fields.filter(field => field !== 'updated_at') : fields
   if (named.length === 0) return null

@@ -21,11 +21,21 @@ export function items(all: readonly unknown[]): Html {
   const hasLots = parts.some(({ numero_lote }) => typeof numero_lote === 'number')
   const rows = parts.map(
     part =>
-      html`<tr><td>${ordinal(part.numero_item)}</td>${hasLots && html`<td>${ordinal(part.numero_lote)}</td>`}<td class="text">${paragraphs(part, 'descricao', MAX_TEXT) ?? NONE}${about(part)}</td><td class="number">${quantity(part.quantidade)}</td><td>${text(part, 'unidade_medida', 40) ?? NONE}</td><td class="number">${unitPrice(part.valor_unitario_estimado)}</td><td class="number">${unitPrice(part.valor_total)}</td></tr>\n`,
+      html`<tr><td>${ordinal(part.numero_item)}</td>${hasLots && html`<td>${ordinal(part.numero_lote)}</td>`}<td class="text">${paragraphs(part, 'descricao', MAX_TEXT) ?? NONE}${figures(part)}${about(part)}</td>${amountCells(part)}</tr>\n`,
   )
   return html`<div class="scroll card" role="region" aria-labelledby="items" tabindex="0"><table>
-<thead><tr><th scope="col">Item</th>${hasLots && html`<th scope="col">Lote</th>`}<th scope="col">Descrição</th><th scope="col" class="number">Quantidade</th><th scope="col">Unidade</th><th scope="col" class="number">Valor unitário</th><th scope="col" class="number">Valor total</th></tr></thead>
+<thead><tr><th scope="col">Item</th>${hasLots && html`<th scope="col">Lote</th>`}<th scope="col">Descrição</th><th scope="col" class="number wide">Quantidade</th><th scope="col" class="wide">Unidade</th><th scope="col" class="number wide">Valor unitário</th><th scope="col" class="number wide">Valor total</th></tr></thead>
 <tbody>${rows}</tbody></table></div>${rest(all.length)}`
+}
+
+function amountCells(part: Document): Html {
+  return html`<td class="number wide">${quantity(part.quantidade)}</td><td class="wide">${text(part, 'unidade_medida', 40) ?? NONE}</td><td class="number wide">${unitPrice(part.valor_unitario_estimado)}</td><td class="number wide">${unitPrice(part.valor_total)}</td>`
+}
+
+/** What those columns have, on a phone: it has no room for them. */
+function figures(part: Document): Html {
+  const [unit, total] = [part.valor_unitario_estimado, part.valor_total].map(unitPrice)
+  return html`<p class="phone">${quantity(part.quantidade)} ${text(part, 'unidade_medida', 40)} × ${unit}; total: ${total}</p>`
 }
 
 /** What the columns do not have. */

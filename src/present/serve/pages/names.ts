@@ -69,7 +69,7 @@ export function titlesOf(fields: Fields): [string, string][] {
 
 /** A name that the contract does not have: `prazo_entrega_dias` becomes `Prazo entrega dias`. */
 export function spelledOut(name: string): string {
-  const words = line(name.replaceAll('_', ' '), MAX_CHARACTERS) ?? '?'
+  const words = line(name.slice(0, 2 * MAX_CHARACTERS).replaceAll('_', ' '), MAX_CHARACTERS) ?? '?'
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 export const eventName = named(EVENTS)

@@ -47,6 +47,7 @@ export function noticePage(page: NoticePage): string {
 ${facts(page)}
 ${title.endsWith('…') && html`<h2>Objeto completo</h2>\n<p class="card text">${paragraphs(notice, 'objeto', MAX_TEXT)}</p>`}
 ${analysis === null && html`<p class="problem" role="note">${page.problem}</p>`}
+${analysis?.analyzed === false && html`<p class="sum">O edital ainda não foi analisado.</p>`}
 <nav class="parts" aria-label="Nesta página"><ul>${sections.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>
 ${sections.map(({ id, title, body }) => html`<h2 id="${id}">${title}</h2>\n${body}\n`)}`
   return document({ title: `${line(title, 60)} · ${company}`, company, asOf, body })
@@ -74,9 +75,10 @@ function facts({ notice, analysis, timeZone }: NoticePage): Html {
 }
 
 /** The address comes from a stranger: whoever follows it sees first where it leads. */
-function origin({ pncp_url }: Notice): Html | null {
-  const link = webAddress(typeof pncp_url === 'string' ? pncp_url : null)
-  return link === null
-    ? null
-    : html`<a href="${link}" rel="noreferrer">Abrir em ${line(new URL(link).host, 80)}</a>`
+function origin(notice: Notice): Html | string | null {
+  const address = typeof notice.pncp_url === 'string' ? notice.pncp_url : null
+  const link = webAddress(address)
+  // `www.example.org/1` is not a link, but a reader can use it.
+  if (link === null) return address === null || URL.canParse(address) ? null : line(address, MAX_TITLE)
+  return html`<a href="${link}" rel="noreferrer">Abrir em ${line(new URL(link).host, 80)}</a>`
 }

@@ -14,11 +14,16 @@ export function text(document: Document, name: string, maxCharacters: number): s
   return typeof value === 'string' ? line(value, maxCharacters) : null
 }
 
+/** More would take seconds in an analysis that consists of line breaks. */
+const MAX_LINES = 200
+
 /** The same with its line breaks. */
 export function paragraphs(document: Document, name: string, maxCharacters: number): string | null {
   const value = document[name]
   if (typeof value !== 'string') return null
-  const lines = value.slice(0, 2 * maxCharacters).split(/\r\n|[\r\n\u2028\u2029]/)
+  const all = value.slice(0, 2 * maxCharacters).split(/[\r\n\u2028\u2029]+/)
+  const end = value.length > 2 * maxCharacters ? '…' : ''
+  const lines = [...all.slice(0, MAX_LINES), all.slice(MAX_LINES).join(' ') + end]
   return (
     lines
       .map(one => line(one, maxCharacters))
