@@ -4,14 +4,22 @@ import psycopg
 URL, DSN = sys.argv[1:]
 UPSERT = "INSERT INTO editais VALUES (%s, %s, %s) ON CONFLICT (id) DO UPDATE SET (notice, analysis) = (excluded.notice, excluded.analysis)"
 
+class NoRedirects(urllib.request.HTTPRedirectHandler):  # the key goes to no other server
+    def redirect_request(self, *_): return None
+
+OPENER = urllib.request.build_opener(NoRedirects)
+
 def get(path, *none):  # None for these statuses and errors
     request = urllib.request.Request(URL + path, headers={"X-API-Key": os.environ["API_KEY"]})
-    try:
-        with urllib.request.urlopen(request, timeout=90) as answer: return json.load(answer)
-    except urllib.error.HTTPError as refused:
-        error = json.load(refused).get("error")
-        if refused.code in none or error in none: return None
-        raise OSError(f"{path.split('?')[0]}: {refused.code} {error}")
+    while True:
+        try:
+            with OPENER.open(request, timeout=90) as answer: return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            if refused.code != 429:
+                error = json.load(refused).get("error")
+                if refused.code in none or error in none: return None
+                raise OSError(f"{path.split('?')[0]}: {refused.code} {error}")
+            time.sleep(float(refused.headers.get("Retry-After", 5)))  # the key may send so many requests a second
 
 def store(db, id, notice):
     analysis = get(f"/api/v1/editais/{id}/analysis", 404, "analysis_not_available", "analysis_excluded")
