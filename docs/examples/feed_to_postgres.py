@@ -4,15 +4,18 @@ import psycopg
 URL, DSN = sys.argv[1:]
 UPSERT = "INSERT INTO editais VALUES (%s, %s, %s) ON CONFLICT (id) DO UPDATE SET (notice, analysis) = (excluded.notice, excluded.analysis)"
 
+class NoRedirects(urllib.request.HTTPRedirectHandler): redirect_request = lambda *_: None  # the key goes to no other server
+OPENER = urllib.request.build_opener(NoRedirects)
+
 def get(path, *none, read=json.load):  # None for these statuses and errors
     request = urllib.request.Request(URL + path, headers={"X-API-Key": os.environ["API_KEY"]})
     try:
-        with urllib.request.urlopen(request, timeout=90) as answer: return read(answer)
+        with OPENER.open(request, timeout=90) as answer: return read(answer)
     except urllib.error.HTTPError as refused:
         error = json.load(refused).get("error")
         if refused.code in none or error in none: return None
         if refused.code != 429: raise OSError(f"{path.split('?')[0]}: {refused.code} {error}")
-        time.sleep(float(refused.headers["Retry-After"]))  # the key's quota
+        time.sleep(float(refused.headers.get("Retry-After", 5)))  # the key's quota
     return get(path, *none, read=read)
 
 def store(db, notice, analysis):

@@ -1,13 +1,17 @@
+import { spawn } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { createInterface } from 'node:readline'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { type CuttingProxy, startCuttingProxy } from '#test/support/cutting_proxy.ts'
 import { until } from '#test/support/daemon.ts'
 import { CHANGES, type FeedAnswer } from '#test/support/feed.ts'
-import { idOf, noticeEntry } from '#test/support/notices.ts'
+import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { runProgram } from '#test/support/program.ts'
-import { type Ended, temporaryDirectory } from '#test/support/project.ts'
+import { type Ended, surroundings, temporaryDirectory } from '#test/support/project.ts'
 import { type ServedApi, serveApi } from '#test/support/serve.ts'
 import { startSynced } from '#test/support/synced.ts'
 import { findOnPath } from '#test/support/system_packages.ts'
@@ -127,6 +131,88 @@ describe.skipIf(python === null)('In Python (skipped without python3)', () => {
     context.api.store.revoke(key.slice(0, 12), new Date())
     const refused = await context.run(python as string, 'export.py', 'x')
     expect(refused).toMatchObject({ code: 1, stderr: '401: {"error":"unauthorized"}\n' })
+  })
+})
+
+/** In place of a Postgres, which `npm run test:engines` has: it prints what it is asked to store. */
+const STAND_IN_FOR_PSYCOPG = `
+import contextlib, json
+class Database:
+    def execute(self, sql, values=()):
+        if sql.startswith(("INSERT", "UPDATE")): print(json.dumps(values), flush=True)
+        return self
+    def fetchone(self): return [None]
+    def transaction(self): return contextlib.nullcontext()
+    def __enter__(self): return self
+    def __exit__(self, *_): return False
+def connect(*_, **__): return Database()
+`
+
+describe.skipIf(python === null)('In Python (skipped without python3), whatever the server answers', () => {
+  /** Runs an example until its output has a line that is expected. */
+  async function runUntil(
+    isExpected: (line: string) => boolean,
+    example: string,
+    args: string[],
+    key: string,
+  ) {
+    const directory = await temporaryDirectory()
+    await writeFile(join(directory, 'psycopg.py'), STAND_IN_FOR_PSYCOPG)
+    const running = spawn(python as string, [join(EXAMPLES, example), ...args], {
+      cwd: directory,
+      env: { ...surroundings(), API_KEY: key, PYTHONPATH: directory, PYTHONUNBUFFERED: '1' },
+    })
+    onTestFinished(() => void running.kill('SIGKILL'))
+    const lines: string[] = []
+    await new Promise<void>(resolve => {
+      running.on('close', resolve)
+      for (const input of [running.stdout, running.stderr])
+        createInterface({ input }).on('line', line => {
+          lines.push(line)
+          if (isExpected(line)) resolve()
+        })
+    })
+    return lines
+  }
+
+  test('feed_to_postgres.py waits if its key may send few requests, instead of beginning anew', async () => {
+    const { environment } = await startSynced(notices(1, 5))
+    const api = await serveApi(environment, { maxRps: 4 })
+    const { next } = await api.json<FeedAnswer>(`${CHANGES}?since=latest`)
+    const args = [api.url, 'postgresql://nowhere']
+    const lines = await runUntil(
+      line => line.includes(next) || line.includes('429'),
+      'feed_to_postgres.py',
+      args,
+      api.keys.acme as string,
+    )
+    const stored = lines.slice(0, -1).map(line => JSON.parse(line)[0])
+    expect(stored.sort()).toEqual([1, 2, 3, 4, 5].map(idOf))
+    expect(JSON.parse(lines.at(-1) as string)).toEqual([next])
+  })
+
+  test.each([
+    ['search.py', ['uf=SP']],
+    ['export.py', ['editais.ndjson']],
+    ['feed_to_postgres.py', ['postgresql://nowhere']],
+  ])('%s sends the key to no other server', async (example, args) => {
+    const asked: string[] = []
+    const other = createServer((request, response) => {
+      asked.push(request.url ?? '')
+      response.end('{}')
+    })
+    const first = createServer((_, response) => {
+      const { port } = other.address() as AddressInfo
+      response.writeHead(302, { location: `http://127.0.0.1:${port}/` }).end('{}')
+    })
+    for (const server of [other, first]) {
+      await new Promise<void>(resolve => void server.listen(0, '127.0.0.1', resolve))
+      onTestFinished(() => void server.close())
+    }
+    const url = `http://127.0.0.1:${(first.address() as AddressInfo).port}`
+    const lines = await runUntil(line => line.includes('302'), example, [url, ...args], 'edk_1')
+    expect(lines.join()).toContain('302')
+    expect(asked).toEqual([])
   })
 })
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
+import { SCOPES, type Scope } from '#src/present/serve/scopes.ts'
 import { notices } from '#test/support/notices.ts'
 import { serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
@@ -83,6 +84,37 @@ test('every answer below the mirror has what is left of the quota, also a refusa
   expect(refused).toMatchObject({ status: 429, headers: { ratelimit: '"key";r=0;t=1' } })
   const logged = lines.filter(line => line.includes('"status":429'))
   expect(logged.map(line => JSON.parse(line).route)).toEqual(['changes'])
+})
+
+/** The scope that each operation of the description needs: a new one must be listed here. */
+const SCOPES_OF_ROUTES: Readonly<Record<string, Scope>> = {
+  'GET /api/v1/mirror': 'read',
+  'GET /api/v1/mirror/editais': 'read',
+  'GET /api/v1/mirror/export.ndjson': 'read',
+  'POST /api/v1/mirror/mcp': 'read',
+  'GET /api/v1/mirror/changes': 'feed',
+  'GET /api/v1/mirror/webhooks': 'feed',
+  'POST /api/v1/mirror/webhooks/{id}/replay': 'feed',
+}
+
+test('a key with one scope passes only where it is the scope, whatever the method that reads', async () => {
+  const { environment } = await startSynced(notices(1, 1))
+  const { ask, json, store } = await serveApi(environment)
+  const { paths } = await json<{ paths: Record<string, object> }>(`${ABOUT}/openapi.json`)
+  const described = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`),
+  )
+  expect(described.sort()).toEqual(Object.keys(SCOPES_OF_ROUTES).sort())
+  for (const scope of SCOPES) {
+    const key = store.create('acme', scope, new Date(), null, { scopes: [scope], maxRps: null })
+    for (const [route, needed] of Object.entries(SCOPES_OF_ROUTES)) {
+      const [method = '', path = ''] = route.replace('{id}', '1').split(' ')
+      for (const one of method === 'GET' ? ['GET', 'HEAD'] : [method]) {
+        const { status } = await ask(path, { key, method: one })
+        expect([scope, one, route, status === 403]).toEqual([scope, one, route, scope !== needed])
+      }
+    }
+  }
 })
 
 test('scopes of a key stay when it is rotated; unknown ones are refused; keys of earlier versions read and follow', async () => {

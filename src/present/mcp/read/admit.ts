@@ -24,6 +24,8 @@ const TABLE_REFS = [
   'SHOW_REF',
 ]
 const SCHEMAS = ['', 'main']
+/** Of queries in WITH clauses: where such a name is not known, FROM would take others for a file. */
+const PLAIN_NAME = /^[\p{L}\p{N}_ -]+$/u
 
 type Node = Readonly<Record<string, unknown>>
 type Tree = {
@@ -47,8 +49,8 @@ export async function admitForeign(db: Database, sql: string): Promise<void> {
     throw refused('The SQL must be one SELECT statement (also WITH, FROM, VALUES, DESCRIBE or SUMMARIZE).')
   const named = namesOfQueries(statements[0] as object)
   const known = await internalViews(db)
-  const shadowing = [...named].find(name => known.has(name))
-  if (shadowing !== undefined) throw refused(`A query of the WITH clause may not be called ${shadowing}.`)
+  const wrong = [...named].find(name => known.has(name) || !PLAIN_NAME.test(name))
+  if (wrong !== undefined) throw refused(`A query of the WITH clause may not be called ${shown(wrong)}.`)
   for (const node of nodesOf(statements[0] as object)) check(node, named)
 }
 
