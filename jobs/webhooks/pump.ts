@@ -49,33 +49,61 @@ export function backlogsOf(dataDir: string): readonly Backlog[] {
   return withStore(dataDir, store => store.backlogs()) ?? []
 }
 
-/** Takes new events from the feeds into messages, and queues all messages that are to be sent. */
-export async function pump(options: PumpOptions): Promise<void> {
-  const { dataDir, isOurs, enqueue, now, onStop, onError } = options
+/**
+ * Stops subscriptions whose key is no longer valid, and queues all messages that are to be sent. It waits for no feed: a key that is
+ * revoked must end what is sent, however long that takes.
+ */
+export async function queueWaiting(options: PumpOptions): Promise<void> {
+  const { isOurs, enqueue, onStop } = options
+  await withSubscriptions(options, async (store, hasKey) => {
+    for (const subscription of store.list()) {
+      const { id, stoppedBecause } = subscription
+      if (stoppedBecause !== null) continue
+      if (hasKey(subscription)) {
+        if (isOurs(subscription.company)) await enqueue(subscription, store.queued(id, IN_QUEUE))
+        continue
+      }
+      const because = `its API key ${subscription.key} is no longer valid`
+      if (store.stop(id, because)) onStop(subscription, because)
+    }
+  })
+}
+
+/** Takes new events from the feeds into messages, and queues the first of them. A feed that is slow holds up no other company. */
+export async function takeEvents(options: PumpOptions): Promise<void> {
+  const { isOurs, enqueue, onError } = options
+  await withSubscriptions(options, async (store, hasKey) => {
+    const sending = store
+      .list()
+      .filter(one => one.stoppedBecause === null && isOurs(one.company) && hasKey(one))
+    const companies = [...Map.groupBy(sending, ({ company }) => company).values()]
+    const work = companies.map(async subscriptions => {
+      for (const subscription of subscriptions) {
+        try {
+          await takeNew(store, subscription, options)
+        } catch (error) {
+          // Others are not held up.
+          onError(subscription, error)
+        }
+        await enqueue(subscription, store.queued(subscription.id, IN_QUEUE))
+      }
+    })
+    // All, before the file is closed.
+    const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
+    if (failed) throw (failed as PromiseRejectedResult).reason
+  })
+}
+
+/** Does nothing without a file of subscriptions, or of keys: that may come back, as in a restore. */
+async function withSubscriptions(
+  { dataDir, now }: Pick<PumpOptions, 'dataDir' | 'now'>,
+  work: (store: Subscriptions, hasKey: (subscription: Pick<Subscription, 'key'>) => boolean) => Promise<void>,
+): Promise<void> {
   const store = Subscriptions.openIfThere(dataDir, WAIT_MS)
   if (!store) return
   try {
     const hasKey = validKeys(dataDir, now(), WAIT_MS)
-    // A missing file may come back, as in a restore.
-    if (!hasKey) return
-    for (const subscription of store.list()) {
-      const { id, company, stoppedBecause } = subscription
-      if (stoppedBecause !== null) continue
-      if (!hasKey(subscription)) {
-        const because = `its API key ${subscription.key} is no longer valid`
-        if (store.stop(id, because)) onStop(subscription, because)
-        continue
-      }
-      if (!isOurs(company)) continue
-      try {
-        await takeNew(store, subscription, options)
-      } catch (error) {
-        // What waits is sent, and others are not held up.
-        onError(subscription, error)
-      }
-      const queued = store.queued(id, IN_QUEUE)
-      if (queued.length > 0) await enqueue(subscription, queued)
-    }
+    if (hasKey) await work(store, hasKey)
   } finally {
     store.close()
   }

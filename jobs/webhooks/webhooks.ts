@@ -9,7 +9,7 @@ import { every } from '../loop.ts'
 import type { Queues } from '../queue.ts'
 import { createDeliver, DELAYS_MS, RefusedError, type RestLimits, type WebhookJob } from './deliver.ts'
 import type { WebhookMetrics } from './metrics.ts'
-import { backlogsOf, forgetOld, type PumpOptions, pump } from './pump.ts'
+import { backlogsOf, forgetOld, type PumpOptions, queueWaiting, takeEvents } from './pump.ts'
 
 /** Messages that a worker sends at the same time. */
 const AT_A_TIME = 8
@@ -79,7 +79,8 @@ export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }:
   })
   const parts = { ...options, feeds, enqueue, ...createNews(log) }
   const loop = { signal: stopping.signal, onError: queues.note }
-  const pumping = every(PUMP_MS, () => pump(parts), loop)
+  const queueing = every(PUMP_MS, () => queueWaiting(parts), loop)
+  const taking = every(PUMP_MS, () => takeEvents(parts), loop)
   const forgetting = every(FORGET_MS, async () => forgetOld(options.dataDir, options.now()), loop)
   return {
     queue,
@@ -92,7 +93,7 @@ export function startWebhooks({ queues, log, delaysMs = DELAYS_MS, ...options }:
       cutting.abort()
       // BullMQ never closes if its connection waits to reconnect.
       const ended = idle.then(() => queue.close())
-      await Promise.race([Promise.allSettled([pumping, forgetting, ended]), atMost(CLOSE_WITHIN_MS)])
+      await Promise.race([Promise.allSettled([queueing, taking, forgetting, ended]), atMost(CLOSE_WITHIN_MS)])
       deliveries.close()
       await own?.close()
     },

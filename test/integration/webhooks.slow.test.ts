@@ -370,6 +370,34 @@ test('a message that is under way is not sent once more if Redis loses its job',
   expect(receiver.received).toHaveLength(1)
 })
 
+test('a revoked key ends what is sent at once, although a feed is slow', async () => {
+  const { keys, key, store, feeds, start } = await startAll({ events: eventsOf(40) })
+  const receiver = await startReceiver()
+  receiver.answer = (_, response) => void setTimeout(() => response.writeHead(204).end(), 600)
+  const slow = store.add({ ...about, key, url: receiver.url }, new Date()).subscription
+  const { id } = store.add({ ...about, key, url: receiver.url }, new Date()).subscription
+  const { read } = feeds
+  let isSlow = false
+  feeds.read = async (...given) => {
+    if (isSlow) await sleep(20_000)
+    return await read.call(feeds, ...given)
+  }
+  start()
+  await until(() => store.counts(id).queued > 20, { what: 'its messages' })
+  isSlow = true
+  // Now one reading is under way.
+  await sleep(2500)
+  keys.revoke(key, new Date())
+  await until(() => [slow.id, id].every(one => store.find(one)?.stoppedBecause), {
+    what: 'both to stop',
+    withinMs: 8000,
+  })
+  const { length } = receiver.received
+  await sleep(1500)
+  expect(receiver.received.length).toBeLessThanOrEqual(length + 6)
+  expect(store.counts(id).queued).toBeGreaterThan(0)
+})
+
 test('a file of keys that is missing for a while stops nothing', async () => {
   const events = eventsOf(1)
   const { dataDir, key, store, start } = await startAll({ events })

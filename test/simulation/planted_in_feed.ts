@@ -46,7 +46,7 @@ export const PLANTED_IN_FEED: readonly Planted[] = [
     invariant: 'I15',
     name: 'a-cursor-of-events-alone',
     file: 'src/present/serve/feed/index_file.ts',
-    from: "const log = 'upTo' in after && after.upTo > upTo ? after : this.#logUpTo(upTo)",
+    from: "const log = 'upTo' in after && after.upTo > upTo ? after : this.#logUpTo(upTo, madeMs)",
     to: 'const log = this.#logUpTo(Math.max(1, after.segment))',
     of: '--feed',
   },

@@ -26,6 +26,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
   readonly name: string
   /** When it was published; ISO 8601. */
   readonly asOf: string
+  readonly madeMs: number
   /** The last segment of the raw log that is in it. */
   readonly appliedSegment: number
   readonly versions: VersionFiles
@@ -56,6 +57,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
   ) {
     this.name = about.name
     this.asOf = about.asOf
+    this.madeMs = about.madeMs
     this.appliedSegment = about.appliedSegment
     this.versions = about.versions
     this.months = preparedMonths

@@ -17,6 +17,7 @@ export type Month = {
 export function feedSnapshot(manifest: Manifest, directory: string): FeedSnapshot {
   return {
     name: manifest.snapshot,
+    madeMs: Date.parse(manifest.created_at),
     appliedSegment: manifest.applied_segment,
     versions: versionFiles(manifest, directory),
   }

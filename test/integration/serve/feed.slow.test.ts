@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { cp, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { analysisLine, appendSegment, noticeLine } from '#test/support/append.ts'
@@ -119,6 +119,8 @@ test('cursors that are wrong, of another company, or of a log that was rewritten
     [`${next}A`, 400, 'invalid_parameter'],
     [changed, 410, 'cursor_gone'],
     [theirs?.next, 410, 'cursor_gone'],
+    // Of an earlier version.
+    ['AQAAAAEAAAABAAAAAAEAAAAAAAAAAAAAAAAA', 410, 'cursor_gone'],
   ] as const)
     expect(await refusal(api, `${CHANGES}?since=${since}`), since).toMatchObject({ status, error })
   for (const query of ['limit=0', 'limit=1001', 'wait=61', 'include=all', 'after=1', 'limit=x'])
@@ -145,6 +147,34 @@ test('cursors that are wrong, of another company, or of a log that was rewritten
   await company.syncHere()
   const later: FeedAnswer = await folded.json(`${CHANGES}?since=${fresh.next}&wait=20`)
   expect(shortly(later.events)[0]).toBe(`notice_changed ${FIRST} objeto,updated_at`)
+})
+
+test('after a backup is restored, cursors that are ahead of it are gone once something was published', async () => {
+  const company = await startSynced(notices(1, 3))
+  const { environment, world } = company
+  const directory = companyDirectory(environment)
+  await cp(directory, `${directory}-backup`, { recursive: true, verbatimSymlinks: true })
+  const [kept] = await inAnotherServer(environment, 'latest')
+  for (const hour of [1, 2, 3, 4]) {
+    world.update(FIRST, { edital: { objeto: `Objeto ${hour}` }, updatedAt: at(hour) })
+    await company.syncHere()
+  }
+  const [ahead] = await inAnotherServer(environment, null)
+  await rm(directory, { recursive: true })
+  await rename(`${directory}-backup`, directory)
+  const ask = async (since = '') => {
+    const api = await serveApi(environment)
+    const answer = await refusal(api, `${CHANGES}?since=${since}`)
+    await api.close()
+    return answer
+  }
+  // As from a server that is behind another one.
+  expect(await ask(ahead?.next)).toMatchObject({ status: 503, error: 'cursor_ahead' })
+  world.update(FIRST, { edital: { objeto: 'Depois' }, updatedAt: at(9) })
+  await company.syncHere()
+  expect(await ask(ahead?.next)).toMatchObject({ status: 410, error: 'cursor_gone' })
+  const [later] = await inAnotherServer(environment, kept?.next ?? null)
+  expect(shortly(later?.events ?? [])[0]).toBe(`notice_changed ${FIRST} objeto,updated_at`)
 })
 
 test('what the warehouse could not load is no event', async () => {

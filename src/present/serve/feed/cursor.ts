@@ -15,33 +15,44 @@ export type LogUpTo = {
   readonly log: Buffer
   /** Beginning of the hash of all segments up to that one. */
   readonly chain: Buffer
+  /** When that snapshot was made, in ms since 1970. */
+  readonly madeMs: number
 }
 
 export type Cursor = Position & LogUpTo
 
 export const BEGINNING: Position = { segment: 0, seq: 0, n: 0 }
 
-/** Increment this when positions get another meaning; earlier cursors are then gone. */
-const VERSION = 1
+/** Increment this when positions get another meaning, or other bytes; earlier cursors are then gone. */
+const VERSION = 2
 const LOG_BYTES = 6
 const CHAIN_BYTES = 7
-const BYTES = 1 + 4 + 4 + 1 + 4 + LOG_BYTES + CHAIN_BYTES
-const TEXT = /^[\w-]{36}$/
+const TIME_BYTES = 6
+const BYTES = 1 + 4 + 4 + 1 + 4 + TIME_BYTES + LOG_BYTES + CHAIN_BYTES
+const TEXT = /^[\w-]{44}$/
+/** Of version 1, which had no time. */
+const EARLIER = /^AQ[\w-]{34}$/
 
-/** Text without meaning for clients: 36 characters that need no escape in a URL. */
-export function writeCursor({ segment, seq, n }: Position, { upTo, log, chain }: LogUpTo): string {
+/** Text without meaning for clients: 44 characters that need no escape in a URL. */
+export function writeCursor({ segment, seq, n }: Position, { upTo, log, chain, madeMs }: LogUpTo): string {
   const bytes = Buffer.alloc(BYTES)
   bytes.writeUInt8(VERSION, 0)
   bytes.writeUInt32BE(segment, 1)
   bytes.writeUInt32BE(seq, 5)
   bytes.writeUInt8(n, 9)
   bytes.writeUInt32BE(upTo, 10)
-  log.copy(bytes, 14, 0, LOG_BYTES)
-  chain.copy(bytes, 14 + LOG_BYTES, 0, CHAIN_BYTES)
+  bytes.writeUIntBE(madeMs, 14, TIME_BYTES)
+  log.copy(bytes, 20, 0, LOG_BYTES)
+  chain.copy(bytes, 20 + LOG_BYTES, 0, CHAIN_BYTES)
   return bytes.toString('base64url')
 }
 
-/** Null for text that is no cursor. */
+/** Whether a text is a cursor of an earlier version. */
+export function isEarlierCursor(text: string): boolean {
+  return EARLIER.test(text)
+}
+
+/** Null for text that is no cursor of this version. */
 export function readCursor(text: string): Cursor | null {
   if (!TEXT.test(text)) return null
   const bytes = Buffer.from(text, 'base64url')
@@ -51,8 +62,9 @@ export function readCursor(text: string): Cursor | null {
     seq: bytes.readUInt32BE(5),
     n: bytes.readUInt8(9),
     upTo: bytes.readUInt32BE(10),
-    log: bytes.subarray(14, 14 + LOG_BYTES),
-    chain: bytes.subarray(14 + LOG_BYTES),
+    madeMs: bytes.readUIntBE(14, TIME_BYTES),
+    log: bytes.subarray(20, 20 + LOG_BYTES),
+    chain: bytes.subarray(20 + LOG_BYTES),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { Refusal } from '#src/api/server/source.ts'
 import { makePrivateDirectory } from '#src/platform/access.ts'
 import { messageOf } from '#src/platform/errors.ts'
-import { BEGINNING, beginsWith, type Cursor, type Position, readCursor } from './cursor.ts'
+import { BEGINNING, beginsWith, type Cursor, isEarlierCursor, type Position, readCursor } from './cursor.ts'
 import { type FeedPage, FeedReader, type PageRequest } from './index_file.ts'
 import type { BringUp } from './indexers.ts'
 import type { VersionFiles } from './loaded_lines.ts'
@@ -20,6 +20,8 @@ const FAILED_RETRY_SECONDS = 30
 /** What the feed needs of the snapshot that is served: nothing after it is shown. */
 export type FeedSnapshot = {
   readonly name: string
+  /** When it was made, in ms since 1970. */
+  readonly madeMs: number
   readonly appliedSegment: number
   readonly versions: VersionFiles
 }
@@ -88,9 +90,10 @@ export class Feed {
    * @throws Refusal (400) for text that is no cursor, and (503) for one that this server has not reached.
    * @throws CursorGone if the log is another one.
    */
-  positionOf(since: string | null, { appliedSegment }: FeedSnapshot): Position | Cursor {
+  positionOf(since: string | null, { appliedSegment, madeMs }: FeedSnapshot): Position | Cursor {
     if (since === null) return BEGINNING
     if (since === 'latest') return this.#read(reader => reader.lastUpTo(appliedSegment)) ?? BEGINNING
+    if (isEarlierCursor(since)) throw new CursorGone('The cursor is of an earlier version of this server.')
     const cursor = readCursor(since)
     if (!cursor)
       throw new Refusal(
@@ -99,17 +102,17 @@ export class Feed {
         null,
         'invalid_parameter',
       )
-    this.#read(reader => checkCursor(reader, cursor))
+    this.#read(reader => checkCursor(reader, cursor, madeMs))
     return cursor
   }
 
   /** The events after a position that `positionOf` gave, up to a snapshot for which `ready` resolved. */
   page(
     after: Position | Cursor,
-    { appliedSegment }: FeedSnapshot,
-    request: Omit<PageRequest, 'upTo'>,
+    { appliedSegment, madeMs }: FeedSnapshot,
+    request: Omit<PageRequest, 'upTo' | 'madeMs'>,
   ): FeedPage {
-    return this.#read(reader => reader.page(after, { ...request, upTo: appliedSegment }))
+    return this.#read(reader => reader.page(after, { ...request, upTo: appliedSegment, madeMs }))
   }
 
   /**
@@ -177,11 +180,12 @@ function preparing(): Refusal {
   return new Refusal(503, 'The changes of this company are being prepared. Try again.', RETRY_AFTER_SECONDS)
 }
 
-function checkCursor(reader: FeedReader, cursor: Cursor): void {
+/** @param madeMs when the snapshot was made that this server has. */
+function checkCursor(reader: FeedReader, cursor: Cursor, madeMs: number): void {
   const own = reader.hashesOf(cursor.upTo)
   if (own && beginsWith(own.chain, cursor.chain) && isOfLog(reader, cursor)) return
-  // Another server that has the same log may be ahead of this one.
-  if (!own && isOfLog(reader, cursor))
+  // Another server that has the same log may be ahead of this one. If its snapshot is the older one, the log has lost its end since.
+  if (!own && isOfLog(reader, cursor) && madeMs < cursor.madeMs)
     throw new Refusal(
       503,
       'The cursor is from a newer snapshot than this server has. Try again in a moment, or send all requests to one server.',

@@ -10,7 +10,7 @@ type Options = {
   readonly gone: AbortSignal
   /** A cursor, `latest`, or null for the beginning of the log. */
   readonly since: string | null
-  readonly request: Omit<PageRequest, 'upTo'>
+  readonly request: Omit<PageRequest, 'upTo' | 'madeMs'>
 }
 
 /** One client that reads the changes of its company, page by page, and waits for more. */

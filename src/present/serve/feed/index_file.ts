@@ -160,6 +160,8 @@ export type FeedPage = {
 export type PageRequest = {
   /** Up to this segment. */
   readonly upTo: number
+  /** When the snapshot was made that has it, in ms since 1970. */
+  readonly madeMs: number
   readonly limit: number
   readonly withValues: boolean
   /** An answer ends with the event that exceeds this. */
@@ -217,11 +219,11 @@ export class FeedReader {
     return (this.#segment.get(segment) as Hashes | undefined) ?? null
   }
 
-  #logUpTo(segment: number): LogUpTo {
+  #logUpTo(segment: number, madeMs: number): LogUpTo {
     const log = this.hashesOf(1)?.sha256
     const chain = this.hashesOf(segment)?.chain
     if (!log || !chain) throw new Error(`the index does not reach segment ${segment}`)
-    return { upTo: segment, log: Buffer.from(log), chain: Buffer.from(chain) }
+    return { upTo: segment, log: Buffer.from(log), chain: Buffer.from(chain), madeMs }
   }
 
   /** The last event up to a segment; or null. */
@@ -246,9 +248,9 @@ export class FeedReader {
   }
 
   /** The events after a position. Without events, `next` is the cursor that it came from. */
-  page(after: Position | Cursor, { upTo, limit, withValues, maxBytes }: PageRequest): FeedPage {
+  page(after: Position | Cursor, { upTo, madeMs, limit, withValues, maxBytes }: PageRequest): FeedPage {
     // Another server may have answered from a later snapshot.
-    const log = 'upTo' in after && after.upTo > upTo ? after : this.#logUpTo(upTo)
+    const log = 'upTo' in after && after.upTo > upTo ? after : this.#logUpTo(upTo, madeMs)
     const statement = this.#events[withValues ? 'withValues' : 'plain']
     const events: FeedPage['events'][number][] = []
     let bytes = 0

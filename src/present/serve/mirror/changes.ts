@@ -46,7 +46,7 @@ as \`since\`.`,
   query: z.object({
     since: z
       .string()
-      .max(100)
+      .max(100, 'is not a cursor of this API')
       .optional()
       .describe(
         'Where to go on: the `next` of an answer, or `latest`. Without it, from the beginning of the log.',

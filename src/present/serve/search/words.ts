@@ -7,18 +7,28 @@ const MARKS = /\p{M}+/gu
 const MAX_LETTERS = 40
 
 /**
- * Regular plurals that the stemmer leaves apart from their singular: it makes `aquisiçõ` of "aquisições", but `aquisiçã`
- * of "aquisição", and `materi` of "materiais", but `material` of "material".
+ * Regular plurals, because the stemmer leaves many apart from their singular: it makes `aquisiçõ` of "aquisições", but
+ * `aquisiçã` of "aquisição", and neither `obra` of "obras" nor `kit` of "kits". The first that fits counts. Other words that end like
+ * a plural lose nothing: they have no form without its end.
  */
 const SINGULAR: readonly (readonly [plural: RegExp, singular: string])[] = [
   [/(?:oes|aes|aos)$/, 'ao'],
+  // "úteis", "portáteis", "estéreis"; other words in eis are of el or vel.
+  [/(ut|fac|fic|text|[rst]at|lat|ter|fert|ept|jet|hab|ontab|rag|deb|doc|foss|miss)eis$/, '$1il'],
+  [/^([gs])([aeo])is$/, '$1$2l'],
   [/(?<=..)([aeou])is$/, '$1l'],
+  // "civis", "infantis", "perfis"; not "bisturis".
+  [/(?<=..)(?<!tu)([bdfhlnrtvz])is$/, '$1il'],
   [/(?<=..)ns$/, 'm'],
-  [/(?<=..u)s$/, ''],
+  // "escolares" as "escolar", and "softwares" as "software", without its last letter.
+  [/(?<=..[aeo])res?$/, 'r'],
+  // "franceses" as "francês"; not "próteses".
+  [/(?<=..(?:[lu]|anc|in|on|and))eses$/, 'e'],
+  [/(?<=..[^is])s$/, ''],
 ]
 
-/** Other plurals end in s after a vowel. */
-const REGULAR_PLURAL = /(?<=..)([aeo])s$/
+/** What is left of other plurals: "bisturis". */
+const REGULAR_PLURAL = /(?<=...)is$/
 /** "escolares", "luzes", "meses"; no rule tells them from "base". */
 const LINKING_E = /(?<=..[rzs])e$/
 
@@ -53,7 +63,7 @@ export function stemOf(word: string): string {
  * @param word folded.
  */
 export function withoutNumber(word: string): string {
-  return singularOf(word).replace(REGULAR_PLURAL, '$1').replace(LINKING_E, '')
+  return singularOf(word).replace(REGULAR_PLURAL, 'i').replace(LINKING_E, '')
 }
 
 function singularOf(word: string): string {
