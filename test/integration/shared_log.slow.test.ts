@@ -262,6 +262,23 @@ test('the doctor compares the log with the store, checks checkpoints, and lets w
   expect((await doctor()).shared.at(-1)?.what).toMatch(/^let \d+ of 16 racing writers create one object/)
 })
 
+test('the doctor finds a checkpoint whose file is shorter than it was written', async () => {
+  const { s3, first } = await startHosts()
+  for (let run = 0; run < 11; run += 1) await first.syncHere()
+  const key = [...s3.objects.keys()].find(name => name.includes('checkpoints/files')) as string
+  const stored = s3.objects.get(key) as Stored
+  s3.objects.set(key, { ...stored, bytes: stored.bytes.subarray(0, stored.bytes.length >> 1) })
+  const { code, stdout } = await runShared(['doctor'], first.environment)
+  expect(code).toBe(0)
+  expect(stdout).toMatch(
+    /! shared log s3:\/\/lake\/shared\/acme\/checkpoints\/\S+ has 1 file with other content: a restore uses another one/,
+  )
+  s3.objects.set(key, stored)
+  expect((await runShared(['doctor'], first.environment)).stdout).toMatch(
+    /✓ shared log 1 checkpoint; the newest has/,
+  )
+})
+
 test('a log that began on a disk moves to the store with one command, and back', async () => {
   const { s3, first } = await startHosts()
   const { LOG_URL: _, ...alone } = first.environment
