@@ -26,7 +26,7 @@ export async function checkDirectory(
     if ((await redis.hget(key, slug)) !== SHARED) await redis.hset(key, slug, SHARED)
     return null
   }
-  const forget = `redis-cli ${redis.isCluster ? '-c ' : ''}HDEL ${key} ${slug}`
+  const forget = `${cliOf(redis)} HDEL ${key} ${slug}`
   const id = await directoryId(paths.id)
   await redis.hsetnx(key, slug, id)
   const known = await redis.hget(key, slug)
@@ -53,12 +53,16 @@ export async function checkVolumes(
   queues: Pick<Queues, 'redis' | 'prefix'>,
   companies: Iterable<Company>,
 ): Promise<Volumes> {
-  const volumes = Map.groupBy(companies, ({ settings }) => settings.dataDir)
+  const all = [...companies]
+  // With a shared log, any directory is right.
+  const alone = all.filter(({ settings }) => settings.remoteLog === null)
+  const volumes = Map.groupBy(alone, ({ settings }) => settings.dataDir)
   const found = await Promise.all(
     [...volumes].map(([dataDir, mounted]) => wrongVolume(queues, { dataDir, mounted })),
   )
   const problems = found.filter(problem => problem !== null)
-  return { problems, areAllWrong: problems.length > 0 && problems.length === found.length }
+  const areAllWrong = problems.length > 0 && problems.length === found.length && alone.length === all.length
+  return { problems, areAllWrong }
 }
 
 /** Null if it is the right volume, or if Redis knows none of its companies yet. */
@@ -66,8 +70,6 @@ async function wrongVolume(
   { redis, prefix }: Pick<Queues, 'redis' | 'prefix'>,
   { dataDir, mounted }: { dataDir: string; mounted: readonly Company[] },
 ): Promise<string | null> {
-  // With a shared log, any directory is right.
-  if (mounted.some(({ settings }) => settings.remoteLog !== null)) return null
   const key = keyOf(prefix)
   let problem: string | null = null
   for (let at = 0; at < mounted.length; at += LOOKED_UP) {
@@ -78,7 +80,7 @@ async function wrongVolume(
       if (id === null) continue
       const own = await knownDirectoryId(paths.id).catch(() => null)
       if (own === id) return null
-      problem ??= describeWrong({ dataDir, slug, own, id, key })
+      problem ??= describeWrong({ dataDir, slug, own, id, forget: `${cliOf(redis)} DEL ${key}` })
     }
   }
   return problem
@@ -91,13 +93,19 @@ type Wrong = {
   readonly own: string | null
   /** What Redis knows instead. */
   readonly id: string
-  readonly key: string
+  /** The command that makes Redis forget it. */
+  readonly forget: string
 }
 
-function describeWrong({ dataDir, slug, own, id, key }: Wrong): string {
+function describeWrong({ dataDir, slug, own, id, forget }: Wrong): string {
   return id === SHARED
-    ? `${dataDir} is not used by the workers of this Redis, because they share the raw log of ${slug} in an object store and LOG_URL is not set here, so this worker takes no jobs of its companies: set LOG_URL as they do, or, if you moved the log back to this disk on purpose, stop those workers and run \`redis-cli DEL ${key}\` against REDIS_URL.`
-    : `${dataDir} is not the volume that the workers of this Redis use (${slug} has ${own === null ? 'no readable id' : `the id ${own}`} here, and the id ${id} there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`redis-cli DEL ${key}\` against REDIS_URL.`
+    ? `${dataDir} is not used by the workers of this Redis, because they share the raw log of ${slug} in an object store and LOG_URL is not set here, so this worker takes no jobs of its companies: set LOG_URL as they do, or, if you moved the log back to this disk on purpose, stop those workers and run \`${forget}\` against REDIS_URL.`
+    : `${dataDir} is not the volume that the workers of this Redis use (${slug} has ${own === null ? 'no readable id' : `the id ${own}`} here, and the id ${id} there), so this worker takes no jobs of its companies: mount their volume at DATA_DIR, or, if you moved or recreated the data on purpose, run \`${forget}\` against REDIS_URL.`
+}
+
+/** The key may be on any node of a cluster. */
+function cliOf({ isCluster }: Queues['redis']): string {
+  return isCluster ? 'redis-cli -c' : 'redis-cli'
 }
 
 function keyOf(prefix: string): string {

@@ -78,6 +78,18 @@ export async function shareState(shared: Shared, company: Of): Promise<void> {
     await shared.redis.hset(keyOf(shared), company.slug, JSON.stringify(own))
 }
 
+/** Whether another host ran the company after this one: then a look here cannot replace a run, but there it can. */
+export async function isLastRunElsewhere(shared: Shared, company: Of): Promise<boolean> {
+  const { slug, settings } = company
+  if (settings.remoteLog === null) return false
+  const [own, elsewhere] = await Promise.all([onThisDisk(company), statesInRedis(shared, [slug])])
+  return segmentsOf(elsewhere.get(slug)) > segmentsOf(own)
+}
+
+function segmentsOf(known: Known | undefined): number {
+  return known?.state?.raw_log.segments ?? 0
+}
+
 async function onThisDisk({ paths }: Of): Promise<Known> {
   const [state, failure] = await Promise.all([readState(paths), readFailure(paths)])
   return { state, failure }
@@ -89,7 +101,7 @@ function keyOf({ prefix }: Shared): string {
 
 /** The log is the clock that hosts have in common; within one run, the time of the host that it was on. */
 function isNewer(one: Known, other: Known): boolean {
-  const [mine, theirs] = [one, other].map(({ state }) => state?.raw_log.segments ?? 0) as [number, number]
+  const [mine, theirs] = [segmentsOf(one), segmentsOf(other)]
   return mine === theirs ? timeOf(one) > timeOf(other) : mine > theirs
 }
 

@@ -18,6 +18,8 @@ export type JobData = {
   readonly refusals?: number
   /** Set for a tick that has already waited for its company's delay (see jitterMs). */
   readonly spread?: true
+  /** How often a tick was left to the worker that ran the company last (see isLastRunElsewhere). */
+  readonly offers?: number
 }
 
 /**

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, type Job, Worker } from 'bullmq'
 import { EXIT, explain } from '#src/platform/errors.ts'
+import type { Company } from './company_registry.ts'
 import { leaveTrace } from './failures.ts'
 import { createGate, type Gate } from './gate.ts'
 import { jitterMs } from './jitter.ts'
 import { createJobLocks } from './job_locks.ts'
+import { isLastRunElsewhere } from './known_state.ts'
 import { lookFirst } from './looks.ts'
 import { every } from './loop.ts'
 import { LoggedError, processRun, type Shared } from './processors.ts'
@@ -19,6 +21,12 @@ import { fromRedis } from './within.ts'
 const TICKS_AT_A_TIME = 16
 /** A tick that was cut short by the end of its worker is for the next one. */
 const TICK_AGAIN_MS = 500
+/**
+ * Which worker takes a tick is random. One that did not run the company last leaves it to the others so often, with such a
+ * pause; then the last one is busy or dead.
+ */
+const MAX_OFFERS = 16
+const OFFER_MS = 100
 /** A job fails if workers died this often while running it; the next tick requests another. */
 const MAX_DEATHS = 5
 /** After a failure, a worker asks for its next job again. */
@@ -166,6 +174,12 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
     await requestRun(queues, name, data.company)
     return
   }
+  const { offers = 0 } = data
+  if (company && (await isForAnother(company, offers, shared))) {
+    await job.updateData({ ...data, offers: offers + 1 })
+    await job.moveToDelayed(Date.now() + OFFER_MS, token)
+    throw new DelayedError()
+  }
   const isNew =
     company === undefined || (await lookFirst(company, { shared, signal, job: `${job.id}` })).isNew
   // What a run left behind, or a store that was down, or LAKE_PUBLISH_INTERVAL.
@@ -176,4 +190,10 @@ async function tick(job: Job<JobData>, { shared, token, signal }: Ticking): Prom
   }
   if (isNew) await requestDueRun(queues, data.company, new Date())
   else await noteAsked(queues, data.company, new Date())
+}
+
+/** Whether a look here would only start a run, because another host ran the company last. */
+async function isForAnother(company: Company, offers: number, { queues }: Shared): Promise<boolean> {
+  if (offers >= MAX_OFFERS || company.schedule.runAtLeastEveryMs === 0) return false
+  return await isLastRunElsewhere(queues, company).catch(() => false)
 }

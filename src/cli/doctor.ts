@@ -5,7 +5,7 @@ import { isAbsolute, relative } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { type Diagnosis, diagnose } from '#src/operate/doctor/doctor.ts'
+import { type Diagnosis, diagnose, diagnoseStores } from '#src/operate/doctor/doctor.ts'
 import type { Finding } from '#src/operate/doctor/finding.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { type Holder, readHolder, takeLock } from '#src/platform/lock.ts'
@@ -41,11 +41,15 @@ async function run(environment: Environment, options: Options): Promise<number> 
   const settings = readSettings(await environmentOf(environment, options.company))
   const { company, dataDir, sourceTimezone, lake, remoteLake, remoteLog } = settings
   const paths = companyPaths(dataDir, company)
+  const quick = options.quick ?? false
   if (!existsSync(paths.root)) {
-    throw new FatalError(
-      `${dataDir} has no data of company ${company}. Check COMPANY and DATA_DIR.`,
-      EXIT.usage,
-    )
+    if (remoteLog === null)
+      throw new FatalError(
+        `${dataDir} has no data of company ${company}. Check COMPANY and DATA_DIR.`,
+        EXIT.usage,
+      )
+    // Before the first run, and on a host that has not restored the company yet.
+    return await show(environment, options, await diagnoseStores({ paths, remoteLake, remoteLog, quick }))
   }
   const step = createStep()
   const signal = stopSignal(() => step('Stopping'))
@@ -61,19 +65,24 @@ async function run(environment: Environment, options: Options): Promise<number> 
         signal,
         newId: () => 'doctor',
         ...held,
-        quick: options.quick ?? false,
+        quick,
         onProgress: (what, done, total) => step(what, `${done} of ${total}`),
       }),
     )
     step('')
-    const output = options.json
-      ? `${JSON.stringify(diagnosis)}\n`
-      : asTyped(describe(diagnosis) + (await companyHint(environment, diagnosis)))
-    process.stdout.write(output)
-    return diagnosis.well ? EXIT.ok : EXIT.failed
+    return await show(environment, options, diagnosis)
   } finally {
     step('')
   }
+}
+
+/** @returns the exit code. */
+async function show(environment: Environment, { json }: Options, diagnosis: Diagnosis): Promise<number> {
+  const output = json
+    ? `${JSON.stringify(diagnosis)}\n`
+    : asTyped(describe(diagnosis) + (await companyHint(environment, diagnosis)))
+  process.stdout.write(output)
+  return diagnosis.well ? EXIT.ok : EXIT.failed
 }
 
 /** Holds the company while `work` checks it. Without permission to lock, checks it without the lock. */

@@ -262,6 +262,53 @@ test('the doctor compares the log with the store, checks checkpoints, and lets w
   expect((await doctor()).shared.at(-1)?.what).toMatch(/^let \d+ of 16 racing writers create one object/)
 })
 
+test('the doctor checks the store before the first run, and on a host that has nothing yet', async () => {
+  const { s3, first, another } = await startHosts()
+  const root = companyDirectory(first.environment)
+  const before = await runShared(['doctor'], first.environment)
+  expect(before).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('✓ shared log 0 segments without a gap'),
+  })
+  expect(before.stdout).toMatch(/! disk +\S+ does not exist, so only the object store was checked\./)
+  expect(before.stdout).toContain('Of 16 racing writers, the object store lets one create an object')
+  expect([existsSync(root), s3.objects.size]).toEqual([false, 0])
+  s3.isStrict = false
+  expect(await runShared(['doctor'], first.environment)).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('let 16 of 16 racing writers create one object'),
+  })
+  s3.isStrict = true
+  await first.sync()
+  const segments = segmentsIn(s3)
+  const { environment } = await another()
+  expect((await runShared(['doctor'], environment)).stdout).toContain(
+    `${segments.length} segments without a gap`,
+  )
+  s3.objects.delete(segments[0] as string)
+  expect(await runShared(['doctor', '--quick'], environment)).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/✗ shared log s3:\S+ lacks segment 1, but has later ones/),
+  })
+})
+
+test('the doctor finds a checkpoint whose file is shorter than it was written', async () => {
+  const { s3, first } = await startHosts()
+  for (let run = 0; run < 11; run += 1) await first.syncHere()
+  const key = [...s3.objects.keys()].find(name => name.includes('checkpoints/files')) as string
+  const stored = s3.objects.get(key) as Stored
+  s3.objects.set(key, { ...stored, bytes: stored.bytes.subarray(0, stored.bytes.length >> 1) })
+  const { code, stdout } = await runShared(['doctor'], first.environment)
+  expect(code).toBe(0)
+  expect(stdout).toMatch(
+    /! shared log s3:\/\/lake\/shared\/acme\/checkpoints\/\S+ has 1 file with other content: a restore uses another one/,
+  )
+  s3.objects.set(key, stored)
+  expect((await runShared(['doctor'], first.environment)).stdout).toMatch(
+    /✓ shared log 1 checkpoint; the newest has/,
+  )
+})
+
 test('a log that began on a disk moves to the store with one command, and back', async () => {
   const { s3, first } = await startHosts()
   const { LOG_URL: _, ...alone } = first.environment

@@ -9,7 +9,7 @@ import { throwIfInterrupted } from '#src/platform/errors.ts'
 import type { Holder } from '#src/platform/lock.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { WarehouseOptions } from '#src/store/warehouse/warehouse.ts'
-import type { Finding } from './finding.ts'
+import { type Finding, warning } from './finding.ts'
 import { checkLake } from './lake.ts'
 import { checkObjectStore } from './object_store.ts'
 import { checkPlace } from './place.ts'
@@ -39,6 +39,25 @@ export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
   readonly isHeld: boolean
   readonly deadHolder: Holder | null
   readonly onProgress: (what: string, done: number, total: number) => void
+}
+
+/** Checks the object stores alone, for a host that has nothing of the company yet. Writes nothing on its disk. */
+export async function diagnoseStores(
+  options: Pick<DoctorOptions, 'paths' | 'remoteLake' | 'remoteLog' | 'quick'>,
+): Promise<Diagnosis> {
+  const { company, root } = options.paths
+  const nothing = warning(
+    'disk',
+    root,
+    'does not exist, so only the object store was checked',
+    'A run, or `npm run restore`, brings there what the store has',
+  )
+  const findings = [nothing, ...(await checkSharedLog(options)), ...(await checkObjectStore(options))]
+  return { company, directory: root, well: isWell(findings), findings }
+}
+
+function isWell(findings: readonly Finding[]): boolean {
+  return findings.every(({ status }) => status !== 'problem')
 }
 
 /**
@@ -79,8 +98,7 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
     ...shared,
     ...store,
   ]
-  const well = findings.every(({ status }) => status !== 'problem')
-  return { company: paths.company, directory: paths.root, well, findings }
+  return { company: paths.company, directory: paths.root, well: isWell(findings), findings }
 }
 
 /** A directory that is removed afterwards: on the company's disk, or elsewhere if that is not writable. */
