@@ -4,10 +4,17 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { until } from '#test/support/daemon.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
-import { serveApi } from '#test/support/serve.ts'
+import { type ServedApi, serveApi } from '#test/support/serve.ts'
 import { startSynced } from '#test/support/synced.ts'
 
 const HOSTILE = '<script>alert(1)</script>"\'&\u202e'
+
+/** Until then, pages come without it. */
+async function historyReady(ask: ServedApi['ask']): Promise<void> {
+  await until(async () => (await ask('/api/v1/mirror/changes')).status === 200, {
+    what: () => 'the index of the changes',
+  })
+}
 
 type Answered = { readonly status: number; readonly text: string; readonly headers: Headers }
 
@@ -41,7 +48,7 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
     ),
   ]
   const { environment } = await startSynced(entries)
-  const { url, keys, store, lines } = await serveApi(environment)
+  const { url, keys, store, lines, ask } = await serveApi(environment)
   const person = browse(url)
 
   const door = await person.get('/editais')
@@ -85,6 +92,7 @@ test('a person signs in with a key, searches, reads a notice with its analysis a
   const id = (list.text.match(/href="\/editais\/([^"]+)"/g) ?? []).map(link => link.slice(15, -1))
   expect(id).toHaveLength(3)
   const [hostile] = [entries[2]?.edital.id as string]
+  await historyReady(ask)
   const notice = await person.get(`/editais/${hostile}`)
   expect(notice.status).toBe(200)
   expect(notice.text).toContain('Riscos e alertas (1)')
@@ -162,9 +170,7 @@ test('the history of a notice has the values before and after', async () => {
   })
   await company.syncHere()
   const { url, keys, ask } = await serveApi(company.environment)
-  await until(async () => (await ask('/api/v1/mirror/changes')).status === 200, {
-    what: () => 'the index of the changes',
-  })
+  await historyReady(ask)
   const person = browse(url)
   await person.post('/editais/entrar', { chave: keys.acme as string })
   const { text } = await person.get(`/editais/${idOf(1)}`)
