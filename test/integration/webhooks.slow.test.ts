@@ -190,15 +190,19 @@ test('a receiver that fails holds up no other one; one that is gone, or whose ke
   expect(store.find(goodId)?.stoppedBecause).toContain('is no longer valid')
 })
 
-test('a private address gets nothing unless it is allowed, even if its name looks public', async () => {
+test('a private address gets nothing unless it is allowed, even if its name looks public; nor one without TLS', async () => {
   const { key, store, start, lines } = await startAll({ events: eventsOf(1), allowPrivate: false })
   const receiver = await startReceiver()
-  const named = receiver.url.replace('127.0.0.1', 'localhost')
-  for (const url of [receiver.url, named]) store.add({ ...about, key, url }, new Date())
+  const numbered = receiver.url.replace('http:', 'https:')
+  const named = numbered.replace('127.0.0.1', 'localhost')
+  const plain = 'http://receiver.example.com/hooks'
+  for (const url of [numbered, named, plain]) store.add({ ...about, key, url }, new Date())
   start()
-  await until(() => lines.filter(line => line.includes('WEBHOOKS_ALLOW_PRIVATE')).length === 2, {
-    what: () => `two refusals in ${lines.join('')}`,
+  await until(() => lines.filter(line => line.includes('WEBHOOKS_ALLOW_PRIVATE')).length === 3, {
+    what: () => `three refusals in ${lines.join('')}`,
   })
+  expect(lines.filter(line => line.includes('has a private address'))).toHaveLength(2)
+  expect(lines.filter(line => line.includes('has an address without TLS'))).toHaveLength(1)
   expect(receiver.received).toEqual([])
 })
 

@@ -27,18 +27,20 @@ type SendOptions = {
 
 /**
  * Posts a message, signed as Standard Webhooks says. Follows no redirect. Unless `allowPrivate`, only hosts on the
- * internet are connected to: a subscription must not reach what only this machine can.
+ * internet are connected to, and with TLS: a subscription must not reach what only this machine can.
  * @throws InterruptedError
  */
 export async function sendMessage(message: Message, options: SendOptions): Promise<Sent> {
   const { url, secret, allowPrivate, now, signal } = options
-  const { origin, hostname, pathname, search } = new URL(url)
+  const { protocol, origin, hostname, pathname, search } = new URL(url)
   const [{ Webhook }, { openHttpClient }, { lookupPublic, mayBePublic }] = await Promise.all([
     import('standardwebhooks'),
     import('#src/platform/http/client.ts'),
     import('#src/platform/http/public_lookup.ts'),
   ])
   if (!allowPrivate && !mayBePublic(hostname)) return PRIVATE
+  // It was subscribed while that was allowed.
+  if (!allowPrivate && protocol !== 'https:') return PLAIN
   const client = openHttpClient({
     url: origin,
     connections: 1,
@@ -70,6 +72,11 @@ export async function sendMessage(message: Message, options: SendOptions): Promi
 const PRIVATE: Sent = {
   outcome: 'failed',
   clause: 'has a private address, which is not allowed (WEBHOOKS_ALLOW_PRIVATE)',
+}
+
+const PLAIN: Sent = {
+  outcome: 'failed',
+  clause: 'has an address without TLS, which is not allowed (WEBHOOKS_ALLOW_PRIVATE)',
 }
 
 function judge(status: number): Sent {
