@@ -61,7 +61,7 @@ test.skipIf(inject('redisBinary') === null || !canSeparate)(
     const { stdout } = await promisify(execFile)('ip', ['link'])
     expect(stdout).not.toMatch(/port-\d|hub/)
   },
-  120_000,
+  60_000,
 )
 
 test.skipIf(process.platform === 'win32')('without ip, one sentence says what is needed', async () => {
