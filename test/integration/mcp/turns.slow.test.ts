@@ -49,7 +49,7 @@ function collectGarbage(): void {
 
 /** Processes of a server that read a snapshot. */
 function readers(server = process.pid): number {
-  // It fails if there is none.
+  // It exits with 1 if nothing is listed; the list is then empty.
   const { stdout: commands } = spawnSync('ps', ['--ppid', String(server), '-o', 'args='], {
     encoding: 'utf8',
   })
