@@ -3,7 +3,6 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { namesOf } from '#config/companies.ts'
 import { type DaemonSettings, readDaemonSettings } from '#config/daemon.ts'
-import type { S3Settings } from '#config/s3.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
@@ -12,6 +11,7 @@ import { openLog } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import { runService } from '#src/platform/service.ts'
 import { createServeRoutes } from '#src/present/serve/app.ts'
+import type { Sources } from '#src/present/serve/company.ts'
 import { createEntrance } from '#src/present/serve/entrance.ts'
 import { ServedCompanies, type ServedCompaniesOptions } from '#src/present/serve/served_companies.ts'
 import { subscriptionsPath } from '#src/present/serve/webhooks/subscriptions_path.ts'
@@ -94,10 +94,8 @@ async function start(
 
 const now = () => new Date()
 
-type Hooks = {
+type Hooks = Sources & {
   readonly dataDir: string
-  readonly lakeOf: (company: string) => string
-  readonly logOf: (company: string) => S3Settings | null
   readonly served: ServedCompanies | null
   readonly stopping: AbortSignal
 }

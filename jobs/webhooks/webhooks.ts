@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Logger } from 'pino'
-import type { S3Settings } from '#config/s3.ts'
 import { explain } from '#src/platform/errors.ts'
+import type { Sources } from '#src/present/serve/company.ts'
 import type { FeedSnapshot } from '#src/present/serve/feed/feed.ts'
 import { type Feeds, openFeeds } from '#src/present/serve/webhooks/feed.ts'
 import { every } from '../loop.ts'
@@ -23,13 +23,10 @@ export type Webhooks = {
   stop(): Promise<void>
 }
 
-type Options = {
+type Options = Sources & {
   readonly queues: Queues
   readonly dataDir: string
   readonly allowPrivate: boolean
-  readonly lakeOf: (company: string) => string
-  /** Where hosts share its raw log; null if they do not. */
-  readonly logOf: (company: string) => S3Settings | null
   /** The snapshot that this worker serves. Throws Refusal (503) if there is none yet. */
   readonly servedOf?: (company: string) => FeedSnapshot
   /** Instead of the feeds of the lakes. */

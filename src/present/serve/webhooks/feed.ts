@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
-import type { S3Settings } from '#config/s3.ts'
 import { Refusal } from '#src/api/server/source.ts'
 import { latestName } from '#src/store/lake/manifest.ts'
+import type { Sources } from '../company.ts'
 import { KINDS } from '../feed/events.ts'
 import { CursorGone, Feed, type FeedSnapshot } from '../feed/feed.ts'
 import { createIndexers } from '../feed/indexers.ts'
@@ -37,10 +37,7 @@ export type Feeds = {
 /** Of a part of the feed. */
 const MAX_BYTES = 4 * 1024 * 1024
 
-type FeedsOptions = {
-  readonly lakeOf: (company: string) => string
-  /** Where hosts share its raw log; null if they do not. */
-  readonly logOf: (company: string) => S3Settings | null
+type FeedsOptions = Sources & {
   readonly log: Logger
   /**
    * The snapshot that is served, up to which events may be read: a receiver that then asks for the document must get it. By
