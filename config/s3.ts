@@ -35,7 +35,7 @@ export const s3Place = z.string().transform((text, context) => {
   context.addIssue({
     code: 'custom',
     message:
-      'must be an address such as s3://bucket/prefix: a bucket of 3 to 63 lower-case letters, digits, - and ., and a prefix of letters, digits, -, _, = and .',
+      'must be an address such as s3://bucket/prefix: a bucket of 3 to 63 lower-case letters, digits, dots and hyphens, and a prefix of letters, digits, dots, hyphens, _ and =',
   })
   return z.NEVER
 })
