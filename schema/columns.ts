@@ -2,12 +2,14 @@
 
 export type ColumnType = 'VARCHAR' | 'DOUBLE' | 'BIGINT' | 'UBIGINT' | 'INTEGER' | 'BOOLEAN' | 'TIMESTAMPTZ'
 
+type FreeForm = { readonly freeForm: string; readonly property: string }
+
 /** Where a column's value comes from. */
 export type Source =
   /** A field of the table's document (or of the element, in a child table), by dotted path. */
   | { readonly field: string; readonly json?: true }
   /** A property of a free-form object: in a boolean column only if boolean; in a text column as text or JSON text. */
-  | { readonly freeForm: string; readonly property: string }
+  | FreeForm
   /** A property of the log line that carried the document. */
   | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' | 'segment' }
   /**
@@ -17,6 +19,8 @@ export type Source =
   | { readonly timesAsSent: true }
   /** Which of these objects are in the document but have no field with a column; a JSON array, or NULL. */
   | { readonly emptyOf: readonly string[] }
+  /** What these two texts say of deadlines, read by `schema/deadlines/reading.ts`; JSON text, or NULL if both are absent. */
+  | { readonly deadlinesIn: { readonly text: FreeForm; readonly law: FreeForm } }
   /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL if it has another shape. */
   | { readonly pncpIdPart: 1 | 2 | 3 }
   /** Position of the element in its array, from 1. */

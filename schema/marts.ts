@@ -1,5 +1,5 @@
 import type { Mart, MartColumn } from './mart_columns.ts'
-import { calendario, fases, rotulos, snapshotInfo } from './marts/basics.ts'
+import { calendario, fases, feriados, rotulos, snapshotInfo } from './marts/basics.ts'
 import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './marts/capital.ts'
 import { prazosImpugnacao } from './marts/deadlines.ts'
 import {
@@ -31,6 +31,7 @@ export { snapshotInfo }
 export const MARTS: readonly Mart[] = [
   fases,
   rotulos,
+  feriados,
   calendario,
   editaisAtivos,
   riscosPagamento,

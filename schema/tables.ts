@@ -116,6 +116,23 @@ export const analyses: Table = {
       ],
     },
     {
+      name: 'prazos_lidos',
+      type: 'VARCHAR',
+      from: {
+        deadlinesIn: {
+          text: { freeForm: 'overview', property: 'prazo_impugnacao' },
+          law: { freeForm: 'overview', property: 'lei_aplicavel' },
+        },
+      },
+      since: 10,
+      description:
+        'What overview_prazo_impugnacao and overview_lei_aplicavel say of the days to contest and to ask questions: the clauses of each act, and the laws (JSON text); prazos_impugnacao has the days',
+      portuguese: [
+        'Prazos lidos',
+        'O que o prazo e a lei do edital dizem dos dias para impugnar e pedir esclarecimentos: as cláusulas de cada ato e as leis (texto JSON); os dias estão em prazos_impugnacao',
+      ],
+    },
+    {
       name: 'source_updated_at',
       type: 'TIMESTAMPTZ',
       from: { line: 'updated_at' },

@@ -3,11 +3,20 @@ WITH severidades AS (
   WHERE coluna = 'alerts.severity'
 ),
 acoes AS (
-  SELECT codigo AS action_type, rotulo AS acao, codigo IN ('impugnacao', 'esclarecimento') AS antes_da_sessao
-  FROM rotulos WHERE coluna = 'alerts.action_type'
+  SELECT codigo AS action_type, rotulo AS acao FROM rotulos WHERE coluna = 'alerts.action_type'
 ),
 tipos AS (
   SELECT codigo AS type, rotulo AS tipo FROM rotulos WHERE coluna = 'alerts.type'
+),
+-- Deadlines for appeals depend on events at the session, which the API does not report.
+prazos AS (
+  SELECT company, edital_id, 'impugnacao' AS action_type, ultimo_dia_impugnacao AS prazo,
+    dias_ate_impugnacao AS dias_ate_prazo, regra_impugnacao AS regra_prazo, certeza_impugnacao AS certeza_prazo
+  FROM prazos_impugnacao
+  UNION ALL
+  SELECT company, edital_id, 'esclarecimento', ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento,
+    certeza_esclarecimento
+  FROM prazos_impugnacao
 )
 SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase, em_andamento,
   type, type IS NOT DISTINCT FROM 'opportunity' AS oportunidade, severity,
@@ -16,17 +25,13 @@ SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase,
   title AS titulo, description AS descricao, action_type,
   coalesce(acao, action_type) AS acao,
   legal_thesis, data_sessao_dia,
-  -- Deadlines for appeals depend on events at the session, which the API does not report.
-  CASE WHEN antes_da_sessao THEN ultimo_dia_impugnacao END AS prazo,
-  CASE WHEN antes_da_sessao THEN dias_ate_impugnacao END AS dias_ate_prazo,
-  CASE WHEN antes_da_sessao THEN regra_impugnacao END AS regra_prazo,
+  prazo, dias_ate_prazo, regra_prazo,
   situacao_sessao,
-  coalesce(tipo, type) AS tipo
+  coalesce(tipo, type) AS tipo,
+  certeza_prazo
 FROM alerts
 JOIN editais_ativos USING (company, edital_id)
-LEFT JOIN (
-  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao FROM prazos_impugnacao
-) USING (company, edital_id)
+LEFT JOIN prazos USING (company, edital_id, action_type)
 LEFT JOIN severidades USING (severity)
 LEFT JOIN acoes USING (action_type)
 LEFT JOIN tipos USING (type)

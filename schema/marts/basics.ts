@@ -63,13 +63,36 @@ export const rotulos: Mart = {
   ],
 }
 
+/** The rules hold for other years, too, but nobody has checked holidays beyond these. `npm run doctor` warns before they end. */
+export const CALENDAR_YEARS = { first: 2020, last: 2035 } as const
+
+export const feriados: Mart = {
+  name: 'feriados',
+  description:
+    'Holidays of Brazil and of its states, and optional days off, from 2010 to 2060, with their sources; checked for 2020 to 2035; without holidays of cities',
+  portuguese: [
+    'Feriados',
+    'Feriados nacionais e estaduais e pontos facultativos de 2010 a 2060, com a fonte; conferidos de 2020 a 2035; sem feriados municipais',
+  ],
+  columns: [
+    date('dia', 'Day', ['Dia', 'Dia do feriado']),
+    text('uf', 'State; NULL for the whole country', ['UF', 'Estado do feriado; vazio: todo o país']),
+    text('feriado', 'Name', ['Feriado', 'Nome do feriado']),
+    text('tipo', 'nacional, estadual, or facultativo: offices may be closed', [
+      'Tipo',
+      'nacional, estadual ou facultativo: ponto facultativo, em que a repartição pode não abrir',
+    ]),
+    text('fonte', 'Law or act that makes it a holiday', ['Fonte', 'Lei ou ato que o institui']),
+  ],
+}
+
 export const calendario: Mart = {
   name: 'calendario',
   description:
     'Days from 2010 to 2060 with the national holidays of Brazil and the last day to contest by Lei 14.133/2021',
   portuguese: [
     'Calendário',
-    'Dias de 2010 a 2060, com os feriados nacionais e o último dia para impugnar; sem feriados estaduais e municipais',
+    'Dias de 2010 a 2060, com os feriados nacionais e o último dia para impugnar; os estaduais estão em feriados',
   ],
   columns: [
     date('dia', 'Day', ['Dia', 'Dia do calendário']),
@@ -83,15 +106,19 @@ export const calendario: Mart = {
     ]),
     date(
       'limite_impugnacao',
-      'Last day to contest a session on that day by Lei 14.133/2021: the third business day before it',
+      'Last day to contest a session on that day by Lei 14.133/2021: the third business day before it on which offices are surely open',
       [
         'Limite para impugnar',
-        'Último dia para impugnar pela Lei 14.133/2021 quando a sessão é neste dia: o terceiro dia útil antes',
+        'Último dia para impugnar pela Lei 14.133/2021 quando a sessão é neste dia: o terceiro dia útil antes, sem pontos facultativos',
       ],
     ),
     count('dias_uteis_antes', 'Business days from 2010-01-01 to the day before', [
       'Dias úteis antes',
       'Dias úteis de 1/1/2010 até a véspera; a diferença de dois dias é o número de dias úteis entre eles',
+    ]),
+    text('facultativo', 'Optional day off of the whole country, on which offices may be closed', [
+      'Ponto facultativo',
+      'Ponto facultativo em todo o país, em que a repartição pode não abrir; conta como dia útil',
     ]),
   ],
 }

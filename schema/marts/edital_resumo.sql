@@ -53,7 +53,8 @@ SELECT e.*,
   coalesce(itens_sem_valor, 0) AS itens_sem_valor,
   coalesce(recomendacao, verdict_recommendation) AS recomendacao,
   coalesce(nivel_analise, analysis_level) AS nivel_analise,
-  risco_pagamento_rotulo, risco_pagamento_orgao_rotulo, risco_pagamento_precificacao_rotulo
+  risco_pagamento_rotulo, risco_pagamento_orgao_rotulo, risco_pagamento_precificacao_rotulo,
+  certeza_impugnacao, ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
 FROM editais_ativos e
 LEFT JOIN analyses USING (company, edital_id)
 LEFT JOIN riscos_pagamento USING (company, edital_id)
@@ -61,7 +62,9 @@ LEFT JOIN itens_por_edital USING (company, edital_id)
 LEFT JOIN requisitos_por_edital USING (company, edital_id)
 LEFT JOIN alertas_por_edital USING (company, edital_id)
 LEFT JOIN (
-  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao FROM prazos_impugnacao
+  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
+    ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
+  FROM prazos_impugnacao
 ) USING (company, edital_id)
 LEFT JOIN (
   SELECT codigo AS verdict_recommendation, rotulo AS recomendacao FROM rotulos

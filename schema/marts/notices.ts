@@ -105,6 +105,14 @@ export const editalResumo: Mart = {
       'risco_pagamento_orgao_rotulo',
       'risco_pagamento_precificacao_rotulo',
     ),
+    ...of(
+      prazosImpugnacao,
+      'certeza_impugnacao',
+      'ultimo_dia_esclarecimento',
+      'dias_ate_esclarecimento',
+      'regra_esclarecimento',
+      'certeza_esclarecimento',
+    ),
   ],
 }
 
@@ -124,6 +132,6 @@ export const agendaSessoes: Mart = {
     ...of(editalResumo, 'orgao', 'uf', 'modalidade', 'numero', 'objeto', 'fase', 'participation_confirmed'),
     ...of(editalResumo, 'valor_estimado_informado', 'verdict_recommendation'),
     ...of(editalResumo, 'requisitos_vermelhos', 'requisitos_amarelos', 'alertas_criticos', 'alertas_altos'),
-    ...of(editalResumo, 'pncp_url', 'regra_impugnacao', 'recomendacao'),
+    ...of(editalResumo, 'pncp_url', 'regra_impugnacao', 'recomendacao', 'certeza_impugnacao'),
   ],
 }

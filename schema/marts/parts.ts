@@ -108,6 +108,14 @@ export const alertasJuridicos: Mart = {
       'Tipo (rótulo)',
       'Risco, Oportunidade ou Informação',
     ]),
+    {
+      ...(of(prazosImpugnacao, 'certeza_impugnacao')[0] as MartColumn),
+      name: 'certeza_prazo',
+      portuguese: [
+        'Certeza do prazo da ação',
+        'do edital, da lei, presumido ou a confirmar: outro dia é possível, e este é o mais cedo; vazio sem prazo',
+      ],
+    },
   ],
 }
 

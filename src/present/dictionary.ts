@@ -121,6 +121,10 @@ function tableSource(table: Table, { from }: Column): string {
   if ('freeForm' in from) return `\`${documentOf(table)}.${from.freeForm}.${from.property}\``
   if ('line' in from) return LINES[from.line]
   if ('timesAsSent' in from) return `the times of \`${documentOf(table)}\``
+  if ('deadlinesIn' in from) {
+    const { text, law } = from.deadlinesIn
+    return [text, law].map(part => `\`${documentOf(table)}.${part.freeForm}.${part.property}\``).join(', ')
+  }
   if ('emptyOf' in from) return from.emptyOf.map(part => `\`${documentOf(table)}.${part}\``).join(', ')
   if ('pncpIdPart' in from) return `\`Edital.pncp_id\`, part ${from.pncpIdPart}`
   if ('ordinal' in from) return `position in \`EditalAnalysis.${table.each}\``

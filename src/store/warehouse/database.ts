@@ -13,6 +13,7 @@ import {
 import { type DurableStep, take } from '#src/platform/durable.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { identifier, literal } from './quoted.ts'
+import { deadlinesFunction } from './reader.ts'
 import { hidesFields, isNumeric, jsonWriter, textWriter, type WriteValue } from './values.ts'
 
 /**
@@ -99,6 +100,7 @@ export class Database {
         `ATTACH ${literal(path)} AS warehouse (RECOVERY_MODE no_wal_writes, ROW_GROUP_SIZE ${ROW_GROUP_ROWS})`,
       )
       await db.run('USE warehouse')
+      db.#connection.registerScalarFunction(deadlinesFunction())
       await db.run(`SET checkpoint_threshold = '${CHECKPOINT_THRESHOLD}'`)
       await db.run('PRAGMA disable_checkpoint_on_shutdown')
       return db

@@ -8,6 +8,7 @@ import {
   type Table,
 } from '#schema/tables.ts'
 import { identifier, literal } from './quoted.ts'
+import { DEADLINES_FUNCTION } from './reader.ts'
 
 /** A nested type for `read_json`: the fields of an object, or of an array's elements. */
 type Shape = Map<string, string | Shape | { readonly each: Shape }>
@@ -110,6 +111,13 @@ function expression(column: Column, table: Table, sourceTimezone: string): strin
   }
   if ('freeForm' in from) return freeForm(`${identifier(from.freeForm)}.${identifier(from.property)}`, type)
   if ('timesAsSent' in from) return timesAsSent(table)
+  if ('deadlinesIn' in from) {
+    const [text, law] = [from.deadlinesIn.text, from.deadlinesIn.law].map(
+      part =>
+        `coalesce(${freeForm(`${identifier(part.freeForm)}.${identifier(part.property)}`, 'VARCHAR')}, '')`,
+    )
+    return `${DEADLINES_FUNCTION}(${text}, ${law})`
+  }
   if ('emptyOf' in from) return emptyOf(table, from.emptyOf)
   if ('pncpIdPart' in from) {
     const part = `nullif(regexp_extract(${document}.pncp_id, '^(\\d{14})-(\\d{4})-(\\d+)$', ${from.pncpIdPart}), '')`

@@ -1,0 +1,61 @@
+import { plainText } from './plain_text.ts'
+
+/**
+ * A law with a term to contest. `regulamento`: the own rules of a state company, which follow Lei 13.303/2016.
+ * `pregao`: Lei 10.520/2002, whose term depends on whether the session is electronic.
+ */
+export type Norm = '14133' | '13303' | 'regulamento' | '10024' | '3555' | 'pregao' | '8666'
+
+const NORMS: readonly (readonly [Norm, RegExp])[] = [
+  ['13303', /13\.?\s?303|\bestatais\b|\blei das empresas publicas\b/],
+  ['14133', /14\.?\s?133|\bnova lei de licitacoes\b|\bnllc?\b/],
+  ['10024', /10\.?\s?024/],
+  ['3555', /\b3\.?\s?555\b/],
+  ['pregao', /10\.?\s?520|\blei do pregao\b/],
+  ['8666', /\b8\.?\s?666/],
+  [
+    'regulamento',
+    /\bri?lc[a-z]?\b|\brelic\b|\bregulamento (?:interno |proprio )?(?:de|das|para) (?:licitacoes|licitacao|compras|contratacoes|contratos)|\bregulamento de licitac|\bregulamento interno\b/,
+  ],
+]
+
+/** What Lei 14.133/2021 calls direct contracting; the same in the laws before it. Articles of other laws do not count. */
+const DIRECT = /\b(?:dispensa|inexigi[a-z]*|contratacao direta)\b/
+const DIRECT_ARTICLE = /\barts?\.?\s?7[45]\b/
+
+export type NamedLaws = {
+  /** The laws that the notice names, the most specific ones. */
+  readonly normas: readonly Norm[]
+  /** Whether it contracts without a tender, which nobody can contest under these laws. */
+  readonly direta: boolean
+}
+
+/**
+ * @param law the law as the notice names it.
+ * @param text of its deadlines, which counts if the law is none of those with a term.
+ */
+export function readLaws(law: string, text: string): NamedLaws {
+  const [named, stated] = [law, text].map(words => plainText(words).folded.replace(/\s+/g, ' ')) as [
+    string,
+    string,
+  ]
+  const own = normsIn(named)
+  const others = normsIn(stated).filter(norm => !own.includes(norm))
+  const direta = DIRECT.test(named) || (DIRECT_ARTICLE.test(named) && !own.some(norm => norm !== '14133'))
+  return { normas: mostSpecific([...own, ...others]), direta }
+}
+
+function normsIn(words: string): Norm[] {
+  return NORMS.flatMap(([norm, pattern]) => (pattern.test(words) ? [norm] : []))
+}
+
+/** A decree regulates the law of the pregão, which comes before the general Lei 8.666; a company's rules follow its law. */
+function mostSpecific(norms: readonly Norm[]): Norm[] {
+  const has = (norm: Norm) => norms.includes(norm)
+  return norms.filter(norm => {
+    if (norm === 'regulamento') return norms.length === 1
+    if (norm === 'pregao') return !has('10024') && !has('3555') && !has('14133')
+    if (norm === '8666') return !has('pregao') && !has('10024') && !has('3555')
+    return true
+  })
+}

@@ -1,0 +1,48 @@
+/** Numbers as tenders write them: digits, words, ordinals. */
+
+const UNITS: readonly (readonly string[])[] = [
+  ['zero'],
+  ['um', 'uma', 'primeiro', 'primeira'],
+  ['dois', 'duas', 'segundo'],
+  ['tres', 'terceiro'],
+  ['quatro', 'quarto'],
+  ['cinco', 'quinto'],
+  ['seis', 'sexto'],
+  ['sete', 'setimo'],
+  ['oito', 'oitavo'],
+  ['nove', 'nono'],
+  ['dez', 'decimo'],
+  ['onze'],
+  ['doze'],
+  ['treze'],
+  ['quatorze', 'catorze'],
+  ['quinze'],
+  ['dezesseis'],
+  ['dezessete'],
+  ['dezoito'],
+  ['dezenove'],
+]
+const TENS: readonly (readonly [string, number])[] = [
+  ['vinte', 20],
+  ['trinta', 30],
+  ['quarenta', 40],
+  ['cinquenta', 50],
+  ['sessenta', 60],
+  ['setenta', 70],
+]
+
+const VALUES = new Map<string, number>([
+  ...UNITS.flatMap((words, value) => words.map(word => [word, value] as const)),
+  ...TENS,
+])
+
+const SMALL = UNITS.flat().join('|')
+
+/** The source of a regular expression for a number, in folded text; with a word's end behind a word. */
+export const numberPattern = `(?:\\d{1,3}|(?:(?:${TENS.map(([word]) => word).join('|')})(?:\\s+e\\s+(?:${SMALL}))?|${SMALL})\\b)`
+
+/** @param text that matches `numberPattern`. */
+export function numberOf(text: string): number {
+  if (/^\d/.test(text)) return Number(text)
+  return text.split(/\s+e\s+/).reduce((sum, word) => sum + (VALUES.get(word) ?? 0), 0)
+}

@@ -1,0 +1,103 @@
+/** A text as people read it, and in a form for comparisons in which each character has the same place. */
+export type PlainText = {
+  /** Without markup, entities and invisible characters; every space is a plain one, but line breaks stay. */
+  readonly shown: string
+  /** Lower case without accents; a character at a place here is the one at that place in `shown`. */
+  readonly folded: string
+  /** Whether the text was longer than what is read. */
+  readonly isCut: boolean
+}
+
+/** Far more than any deadline takes; it bounds the time of a hostile text. */
+const MAX_CHARACTERS = 10_000
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  ...{ nbsp: ' ', amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", ordm: 'º', ordf: 'ª', deg: '°' },
+  ...{ ndash: '–', mdash: '—', shy: '', ensp: ' ', emsp: ' ', thinsp: ' ', sect: '§', bull: ';' },
+}
+/** Letters of `&uacute;` and its like, by what is behind the letter. */
+const ACCENTS: Readonly<Record<string, string>> = {
+  ...{ acute: '\u0301', grave: '\u0300', circ: '\u0302', tilde: '\u0303', uml: '\u0308', cedil: '\u0327' },
+}
+const ENTITY = /&(?:#(\d{1,6})|#x([0-9a-f]{1,6})|([a-z])(acute|grave|circ|tilde|uml|cedil)|([a-z]{2,6}));/gi
+/** Blocks of HTML are clauses of their own. */
+const BLOCK = /<\/?(?:br|p|div|li|ul|ol|tr|td|h[1-6])\b[^<>]{0,200}>/gi
+const TAG = /<\/?[a-z][^<>]{0,200}>/gi
+const LINE_BREAK = /\r\n?|[\n\v\f\u0085\u2028\u2029]/g
+/** Format characters, variation selectors and controls: nobody sees them. */
+const INVISIBLE = /(?!\n)[\p{Cf}\p{Mn}\p{Cc}]/gu
+const SPACE = /[\p{Zs}\t\u2800\u3164]/gu
+/** UTF-8 that was read as Latin-1: `Ãº` for `ú`. */
+const MISREAD = /[\u00c2\u00c3][\u0080-\u00bf]/
+/** Letters of other scripts that look like Latin ones: real notices mix them. */
+const LOOKALIKES: Readonly<Record<string, string>> = {
+  ...{
+    а: 'a',
+    е: 'e',
+    і: 'i',
+    о: 'o',
+    р: 'p',
+    с: 'c',
+    у: 'y',
+    х: 'x',
+    ѕ: 's',
+    ԁ: 'd',
+    ο: 'o',
+    α: 'a',
+    ι: 'i',
+  },
+}
+const DASHES = /[‐‑‒–—―−]/
+
+/** Reads a foreign text of any length in linear time. */
+export function plainText(text: string): PlainText {
+  const beginning = text.slice(0, MAX_CHARACTERS)
+  const shown = withoutMarkup(asWritten(beginning).toWellFormed())
+    .normalize('NFC')
+    .replace(LINE_BREAK, '\n')
+    .replace(SPACE, ' ')
+    .replace(INVISIBLE, '')
+  return { shown, folded: foldInPlace(shown), isCut: text.length > MAX_CHARACTERS }
+}
+
+function asWritten(text: string): string {
+  if (!MISREAD.test(text)) return text
+  const bytes = Buffer.from(text, 'latin1')
+  const decoded = bytes.toString('utf8')
+  return decoded.includes('\ufffd') || bytes.toString('latin1') !== text ? text : decoded
+}
+
+function withoutMarkup(text: string): string {
+  if (!text.includes('<') && !text.includes('&')) return text
+  return text.replace(ENTITY, decodeEntity).replace(BLOCK, '\n').replace(TAG, ' ')
+}
+
+function decodeEntity(entity: string, ...parts: readonly (string | undefined)[]): string {
+  const [decimal, hexadecimal, letter, accent, name] = parts
+  if (decimal !== undefined || hexadecimal !== undefined) {
+    const code = decimal === undefined ? Number.parseInt(hexadecimal as string, 16) : Number(decimal)
+    return code === 0 || code > 0x10ffff ? ' ' : String.fromCodePoint(code)
+  }
+  if (letter !== undefined) return `${letter}${ACCENTS[(accent as string).toLowerCase()]}`
+  return ENTITIES[(name as string).toLowerCase()] ?? entity
+}
+
+/** One code unit for each, so that places stay. */
+function foldInPlace(text: string): string {
+  let folded = ''
+  for (let at = 0; at < text.length; at += 1) folded += foldUnit(text[at] as string)
+  return folded
+}
+
+const FOLDED = new Map<string, string>()
+
+function foldUnit(unit: string): string {
+  let folded = FOLDED.get(unit)
+  if (folded === undefined) {
+    folded = DASHES.test(unit) ? '-' : (unit.normalize('NFKD')[0] ?? unit).toLowerCase()
+    folded = LOOKALIKES[folded] ?? folded
+    folded = folded.length === 1 ? folded : unit
+    FOLDED.set(unit, folded)
+  }
+  return folded
+}

@@ -1,0 +1,160 @@
+import { numberOf, numberPattern } from './numbers.ts'
+
+/** What a text about deadlines is made of. */
+
+/** Who does what until a day. `outro`: another deadline, such as that of a delivery. */
+export type Act = 'impugnacao' | 'esclarecimento' | 'recurso' | 'resposta' | 'outro'
+
+/** The day of a time, or how far it is from an event. */
+export type Time =
+  | { readonly kind: 'dia'; readonly dia: string }
+  /** A day without a year, as `MM-DD`. */
+  | { readonly kind: 'dia_mes'; readonly diaMes: string }
+  | { readonly kind: 'dia_do_mes'; readonly diaDoMes: number }
+  /** Numbers that the text gives for the same period: `3 (cinco)`, `3 ou 5`. */
+  | { readonly kind: 'periodo'; readonly numbers: readonly number[]; readonly unit: Unit }
+
+/** `dias`: the text does not say which days count. */
+export type Unit = 'uteis' | 'corridos' | 'dias' | 'horas' | 'horas_do_dia'
+
+type Span = { readonly start: number; readonly end: number }
+export type ActToken = Span & { readonly act: Act }
+export type TimeToken = Span & { readonly time: Time }
+
+const MONTHS = ['jan', 'fev', 'mar', 'abr', 'mai', 'jun', 'jul', 'ago', 'set', 'out', 'nov', 'dez']
+const MONTH_NAMES = 'janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro'
+const NUMBER = numberPattern
+/** `3 (três)`, `três (03)`, `3 - três -`. */
+const REPEATED = `(?:\\s?[(\\[-]\\s?(?<repeated>${NUMBER})\\s?[)\\]-])?`
+
+const PATTERNS: Readonly<Record<string, string>> = {
+  iso: String.raw`(?<![\d/.-])(?<isoYear>\d{4})[-/.](?<isoMonth>\d{1,2})[-/.](?<isoDay>\d{1,2})(?!\d)`,
+  date: String.raw`(?<![\d/.-])(?<day>\d{1,2})\s?[/.-]\s?(?<month>\d{1,2})\s?[/.-]\s?(?<year>\d{4})(?!\d)`,
+  short: String.raw`(?<![\d/.-])(?<shortDay>\d{1,2})\s?(?<mark>[/-])\s?(?<shortMonth>\d{1,2})\s?\k<mark>\s?(?<shortYear>\d{2})(?![\d/])`,
+  named: String.raw`(?<![\d/.,-])(?<namedDay>\d{1,2}|${NUMBER})\s?[oa°]?\s?(?:\([a-z ]{1,30}\)\s?)?(?:(?:de|do mes de)\s|[/-]|\s)\s?(?:(?<namedMonth>${MONTH_NAMES})|(?<abbreviated>${MONTHS.join('|')})(?=\.?(?:\s?[/-]|\sde|\s)\s?\d{2}|\b))\b\.?(?:\s?(?:[/,-]|de|do ano de)?\s?(?<namedYear>\d{4}|(?<=[/-]\s?)\d{2})(?!\d))?`,
+  dayMonth: String.raw`(?<![\d/.,-])(?<plainDay>\d{1,2})\s?/\s?(?<plainMonth>\d{1,2})(?![\d/]|[.,-]\d)`,
+  eve: String.raw`\b(?<eve>antevespera|vespera|(?:ante)?penultimo\s+dia(?:\s+util)?|(?:no |o |ao |ultimo )(?:ultimo\s+)?dia(?:\s+util)?(?:\s+imediatamente)?\s+anterior|dia\s+util(?:\s+imediatamente)?\s+anterior|ultimo\s+dia\s+util)\b`,
+  period: String.raw`(?<![\da-z]|\d[/.,:])(?<number>${NUMBER})(?:\s?(?:a|ou|e|/|-|ate)\s?(?<other>${NUMBER}))?\s?[oa°]?\s?${REPEATED}\s?(?<unit>d\.?\s?u\b\.?|d\.\s?uteis|(?:primeiros?\s)?dias?(?:\s?\(?\s?(?:ute?is|util|corridos?|consecutivos?|ininterruptos?|continuos?))?|(?:h|hs|hrs|horas?)\b(?:\s?\(?uteis)?|semanas?\b)`,
+  labelled: String.raw`\b(?<labelUnit>dias?\s?\(?(?:uteis|util|corridos?|consecutivos?)?)\)?[^0-9;.\n]{0,40}[:=]\s?(?<labelNumber>\d{1,2})\b(?!\s?[/.:h-]?\d|\s?dia)`,
+  minus: String.raw`(?<![a-z0-9])d\s?-\s?(?<minus>\d{1,2})\b(?:\s?(?<minusUnit>uteis|corridos))?`,
+  dayOfMonth: String.raw`\bdia\s+(?<onlyDay>\d{1,2})\b(?!\s?[/-]|\.\d|\s+de\b|\s?[oa°(]|\s?(?:ute?is|util|dias?)\b|\s(?:${MONTHS.join('|')}))`,
+  session: String.raw`\bate\s+(?:(?:o|a|ao)\s+)?(?:(?:dia|data|inicio|momento|hora|horario|propria|propri[oa] dia)\s+)?(?:(?:marcad|fixad|previst|designad)[oa]\s+para\s+(?:a|o)\s+)?(?:d[aeo]\s+)?(?:realizacao\s+d[aeo]\s+)?(?<session>abertura|sessao|certame|disputa)\b`,
+}
+
+const TIMES = new RegExp(Object.values(PATTERNS).join('|'), 'g')
+
+const ACTS: readonly (readonly [Act, string])[] = [
+  ['impugnacao', 'impugn[a-z]*|contesta[a-z]*|contestar'],
+  [
+    'esclarecimento',
+    'esclarec[a-z]*|questionament[a-z]*|duvidas?|pedidos? de informac[a-z]*|consultas?|perguntas?',
+  ],
+  [
+    'recurso',
+    'recurs(?:o|os|al|ais)\\b(?! (?:orcament|financeir|human|propri|public|federa|estadua|municip|tecnolog))|recorrer|contrarraz[a-z]*',
+  ],
+  [
+    'resposta',
+    'respost[a-z]*|respond[a-z]*|decidi[a-z]*|decisao|decisoes|julgad[a-z]*|julgar[a-z]*|julgamento|manifestar[a-z]*|manifestac[a-z]*|apreciac[a-z]*|apreciar[a-z]*',
+  ],
+  [
+    'outro',
+    'entrega[a-z]*|vigencia|validade|pagamento|assinatura|homologac[a-z]*|visitas?|vistorias?|amostras?|execucao|cadastr[a-z]*|inscric[a-z]*|garantia|liquidacao|reajuste|prestacao',
+  ],
+]
+
+const ACT = new RegExp(ACTS.map(([act, words]) => `(?<${act}>\\b(?:${words}))`).join('|'), 'g')
+
+/** @param folded see `PlainText`. */
+export function actsIn(folded: string): ActToken[] {
+  return Array.from(folded.matchAll(ACT), match => {
+    const [act] = ACTS.find(([name]) => match.groups?.[name] !== undefined) as (typeof ACTS)[number]
+    return { act, start: match.index, end: match.index + match[0].length }
+  })
+}
+
+/** @param folded see `PlainText`. */
+export function timesIn(folded: string): TimeToken[] {
+  return Array.from(folded.matchAll(TIMES)).flatMap(match => {
+    const time = timeOf(match.groups as Groups)
+    return time ? [{ time, start: match.index, end: match.index + match[0].length }] : []
+  })
+}
+
+type Groups = Readonly<Record<string, string | undefined>>
+
+function timeOf(parts: Groups): Time | null {
+  return (
+    dateOf(parts.isoYear, parts.isoMonth, parts.isoDay) ??
+    dateOf(parts.year, parts.month, parts.day) ??
+    dateOf(parts.shortYear, parts.shortMonth, parts.shortDay) ??
+    namedDateOf(parts) ??
+    dateOf('', parts.plainMonth, parts.plainDay) ??
+    periodOf(parts) ??
+    otherTimeOf(parts)
+  )
+}
+
+/** @param year of two or four digits; empty if the text has none. */
+function dateOf(year: string | undefined, month: string | undefined, day: string | undefined): Time | null {
+  if (year === undefined || month === undefined || day === undefined) return null
+  const full = year === '' ? '2000' : year.length === 2 ? `20${year}` : year
+  const text = `${full}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
+  const date = new Date(`${text}T00:00:00Z`)
+  if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(text)) return null
+  return year === '' ? { kind: 'dia_mes', diaMes: text.slice(5) } : { kind: 'dia', dia: text }
+}
+
+function namedDateOf({ namedDay, namedMonth, abbreviated, namedYear = '' }: Groups): Time | null {
+  if (namedDay === undefined) return null
+  const month = MONTHS.indexOf((namedMonth ?? abbreviated ?? '').slice(0, 3)) + 1
+  return dateOf(namedYear, String(month), String(numberOf(namedDay)))
+}
+
+/** Longer ones are no deadlines of a tender. */
+const MAX_DAYS = 60
+const MAX_HOURS = 240
+const DAYS_OF_WEEK = 7
+
+function periodOf({
+  number,
+  other,
+  repeated,
+  unit,
+  labelUnit,
+  labelNumber,
+  minus,
+  minusUnit,
+}: Groups): Time | null {
+  const unitText = unit ?? labelUnit ?? (minus === undefined ? undefined : `dias ${minusUnit ?? ''}`)
+  if (unitText === undefined) return null
+  const numbers = [number, other, repeated, labelNumber, minus].flatMap(text =>
+    text === undefined ? [] : [numberOf(text)],
+  )
+  const what = unitOf(unitText)
+  const isWeek = unitText.startsWith('semana')
+  const plausible = numbers
+    .map(count => (isWeek ? count * DAYS_OF_WEEK : count))
+    .filter(count => count >= 1 && count <= (what === 'horas' ? MAX_HOURS : MAX_DAYS))
+  if (plausible.length === 0) return null
+  if (what === 'horas' && unitText.includes('uteis'))
+    return { kind: 'periodo', numbers: plausible.map(count => Math.ceil(count / 24)), unit: 'uteis' }
+  return { kind: 'periodo', numbers: plausible, unit: isWeek ? 'corridos' : what }
+}
+
+function unitOf(text: string): Unit {
+  if (/^(?:h|horas?|hs|hrs)\b/.test(text)) return 'horas'
+  if (/corrid|consecutiv|ininterrupt|continu/.test(text)) return 'corridos'
+  return /ut|d\.?\s?u/.test(text) ? 'uteis' : 'dias'
+}
+
+function otherTimeOf({ eve, onlyDay, session }: Groups): Time | null {
+  if (session !== undefined) return { kind: 'periodo', numbers: [0], unit: 'corridos' }
+  if (onlyDay !== undefined) {
+    const day = Number(onlyDay)
+    return day >= 1 && day <= 31 ? { kind: 'dia_do_mes', diaDoMes: day } : null
+  }
+  if (eve === undefined) return null
+  const before = eve.startsWith('antepenultimo') ? 3 : /^(?:antevespera|penultimo)/.test(eve) ? 2 : 1
+  return { kind: 'periodo', numbers: [before], unit: 'uteis' }
+}
