@@ -25,8 +25,8 @@ const BLOCK = /<\/?(?:br|p|div|li|ul|ol|tr|td|h[1-6])\b[^<>]{0,200}>/gi
 const TAG = /<\/?[a-z][^<>]{0,200}>/gi
 const LINE_BREAK = /\r\n?|[\n\v\f\u0085\u2028\u2029]/g
 /** Format characters, variation selectors and controls: nobody sees them. */
-const INVISIBLE = /(?!\n)[\p{Cf}\p{Mn}\p{Cc}]/gu
-const SPACE = /[\p{Zs}\t\u2800\u3164]/gu
+const INVISIBLE = /(?![\n\t])[\p{Cf}\p{Mn}\p{Cc}]/gu
+const SPACES = /[\p{Zs}\t\u2800\u3164]+/gu
 /** UTF-8 that was read as Latin-1: `Ãº` for `ú`. */
 const MISREAD = /[\u00c2\u00c3][\u0080-\u00bf]/
 /** Letters of other scripts that look like Latin ones: real notices mix them. */
@@ -55,8 +55,8 @@ export function plainText(text: string): PlainText {
   const shown = withoutMarkup(asWritten(beginning).toWellFormed())
     .normalize('NFC')
     .replace(LINE_BREAK, '\n')
-    .replace(SPACE, ' ')
     .replace(INVISIBLE, '')
+    .replace(SPACES, ' ')
   return { shown, folded: foldInPlace(shown), isCut: text.length > MAX_CHARACTERS }
 }
 

@@ -6,5 +6,5 @@ SELECT company, edital_id, data_sessao_local, data_sessao_dia,
   verdict_recommendation, requisitos_vermelhos, requisitos_amarelos, alertas_criticos, alertas_altos, pncp_url,
   regra_impugnacao, recomendacao, certeza_impugnacao
 FROM edital_resumo
-WHERE em_andamento AND dias_ate_sessao >= 0
+WHERE em_andamento AND situacao_sessao = 'futura'
 ORDER BY company, data_sessao_local, edital_id

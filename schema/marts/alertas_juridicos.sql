@@ -8,15 +8,20 @@ acoes AS (
 tipos AS (
   SELECT codigo AS type, rotulo AS tipo FROM rotulos WHERE coluna = 'alerts.type'
 ),
+lidos AS MATERIALIZED (
+  SELECT company, edital_id, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, certeza_impugnacao,
+    ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento, certeza_esclarecimento
+  FROM prazos_impugnacao
+),
 -- Deadlines for appeals depend on events at the session, which the API does not report.
 prazos AS (
   SELECT company, edital_id, 'impugnacao' AS action_type, ultimo_dia_impugnacao AS prazo,
     dias_ate_impugnacao AS dias_ate_prazo, regra_impugnacao AS regra_prazo, certeza_impugnacao AS certeza_prazo
-  FROM prazos_impugnacao
+  FROM lidos
   UNION ALL
   SELECT company, edital_id, 'esclarecimento', ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento,
     certeza_esclarecimento
-  FROM prazos_impugnacao
+  FROM lidos
 )
 SELECT company, edital_id, ordinal, orgao_cnpj, orgao, uf, numero, objeto, fase, em_andamento,
   type, type IS NOT DISTINCT FROM 'opportunity' AS oportunidade, severity,

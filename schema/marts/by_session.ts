@@ -12,9 +12,9 @@ export function bySession(of: {
 }): readonly MartColumn[] {
   const { english, portuguese } = of
   return [
-    count('editais_sessao_futura', `${english} whose session is today or later`, [
+    count('editais_sessao_futura', `${english} whose session has not begun`, [
       'Editais com sessão futura',
-      `Quantidade de ${portuguese} com sessão de hoje em diante`,
+      `Quantidade de ${portuguese} com sessão por vir`,
     ]),
     count('editais_sessao_passada', `${english} whose session is past`, [
       'Editais com sessão passada',
@@ -24,9 +24,9 @@ export function bySession(of: {
       'Editais sem data de sessão',
       `Quantidade de ${portuguese} sem data de sessão plausível`,
     ]),
-    money('valor_sessao_futura', 'Sum of the plausible values of those whose session is today or later', [
+    money('valor_sessao_futura', 'Sum of the plausible values of those whose session has not begun', [
       'Valor com sessão futura',
-      'Soma dos valores informados dos que têm sessão de hoje em diante, em BRL',
+      'Soma dos valores informados dos que têm sessão por vir, em BRL',
     ]),
     money('valor_sessao_passada', 'Sum of the plausible values of those whose session is past', [
       'Valor com sessão passada',

@@ -7,10 +7,10 @@ import { riscosPagamento } from './risks.ts'
 export const capitalPorSemana: Mart = {
   name: 'capital_por_semana',
   description:
-    'Guarantees and investment that notices in progress tie up, by week of their session, from today on',
+    'Guarantees and investment that notices in progress tie up, by week of their session, if it has not begun',
   portuguese: [
     'Capital por semana',
-    'Garantias e investimento que os editais em andamento exigem, por semana da sessão, de hoje em diante',
+    'Garantias e investimento que os editais em andamento exigem, por semana da sessão por vir',
   ],
   columns: [
     ...company,

@@ -7,7 +7,7 @@ WITH dias AS (
 -- Not from edital_resumo, which sums all items, too.
 sessoes AS (
   SELECT company, edital_id, data_sessao_dia, participation_confirmed, valor_estimado_informado FROM editais_ativos
-  WHERE em_andamento AND dias_ate_sessao BETWEEN 0 AND 55
+  WHERE em_andamento AND situacao_sessao = 'futura' AND dias_ate_sessao <= 55
 ),
 requisitos_por_edital AS (
   SELECT company, edital_id,

@@ -1,5 +1,5 @@
 WITH locais AS (
-  SELECT *, local_time(company, now())::DATE AS hoje,
+  SELECT *, local_time(company, now()) AS agora,
     -- A date outside the calendar is a typing error, such as the year 0206 or 9999.
     CASE WHEN data_sessao >= TIMESTAMPTZ '2010-01-02 00:00:00Z' AND data_sessao < TIMESTAMPTZ '2060-12-31 00:00:00Z'
       THEN local_time(company, data_sessao) END AS data_sessao_local,
@@ -19,12 +19,12 @@ SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidad
   CASE WHEN valor_estimado <> 0 AND NOT valor_suspeito THEN valor_estimado END AS valor_estimado_informado,
   valor_suspeito, data_sessao, data_sessao_local,
   data_sessao_local::DATE AS data_sessao_dia,
-  date_diff('day', hoje, data_sessao_local::DATE) AS dias_ate_sessao,
+  date_diff('day', agora::DATE, data_sessao_local::DATE) AS dias_ate_sessao,
   criado_local, atualizado_local, confirmado_local, pncp_url, analysis_state,
   created_at, updated_at, first_seen_at, changed_at,
   CASE
     WHEN data_sessao_local IS NULL THEN 'sem data'
-    WHEN data_sessao_local::DATE >= hoje THEN 'futura'
+    WHEN sessao_por_vir(data_sessao_local, agora) THEN 'futura'
     ELSE 'passada'
   END AS situacao_sessao
 FROM locais

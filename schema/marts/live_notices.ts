@@ -81,9 +81,13 @@ export const editaisAtivos: Mart = {
       'first_seen_at',
       'changed_at',
     ),
-    text('situacao_sessao', 'futura: today or later; passada: before today; sem data: no plausible date', [
-      'Situação da sessão',
-      'futura (de hoje em diante), passada ou sem data; pela data, não pela hora',
-    ]),
+    text(
+      'situacao_sessao',
+      'futura: it has not begun, or is today without a time of day; passada; sem data: no plausible date',
+      [
+        'Situação da sessão',
+        'futura (ainda não começou, ou é hoje sem hora marcada), passada ou sem data; no horário de SOURCE_TIMEZONE',
+      ],
+    ),
   ],
 }

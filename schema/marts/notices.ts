@@ -118,8 +118,8 @@ export const editalResumo: Mart = {
 
 export const agendaSessoes: Mart = {
   name: 'agenda_sessoes',
-  description: 'Sessions from today on of notices that are neither discarded nor expired',
-  portuguese: ['Agenda de sessões', 'Sessões de hoje em diante de editais em andamento'],
+  description: 'Sessions that have not begun, of notices that are neither discarded nor expired',
+  portuguese: ['Agenda de sessões', 'Sessões por vir de editais em andamento'],
   columns: [
     ...notice,
     ...of(editalResumo, 'data_sessao_local', 'data_sessao_dia'),

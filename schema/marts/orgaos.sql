@@ -25,7 +25,7 @@ somados AS (
         'orgao_rotulo': risco_pagamento_orgao_rotulo, 'precificacao_rotulo': risco_pagamento_precificacao_rotulo},
       (risco_conhecido, updated_at, edital_id)
     ) FILTER (risco_pagamento IS NOT NULL) AS r,
-    min(data_sessao_dia) FILTER (em_andamento AND dias_ate_sessao >= 0) AS proxima_sessao_dia,
+    min(data_sessao_dia) FILTER (em_andamento AND situacao_sessao = 'futura') AS proxima_sessao_dia,
     count(*) FILTER (em_andamento AND situacao_sessao = 'futura') AS editais_sessao_futura,
     count(*) FILTER (em_andamento AND situacao_sessao = 'passada') AS editais_sessao_passada,
     count(*) FILTER (em_andamento AND situacao_sessao = 'sem data') AS editais_sem_sessao,

@@ -10,81 +10,119 @@ WITH leis(norma, nome, dias, nomeada) AS (VALUES
   ('regulamento', 'Lei 13.303/2016, art. 87 (regulamento próprio)', 5, false),
   ('', 'Lei 14.133/2021, art. 164 (presumida)', 3, false)
 ),
-modalidades AS (
-  SELECT modalidade,
-    CASE
-      WHEN regexp_matches(lower(strip_accents(modalidade)), 'dispensa|inexigib|contratacao direta') THEN 'direta'
-      WHEN regexp_matches(lower(strip_accents(modalidade)), 'presencial') THEN 'presencial'
-      WHEN modalidade IS NULL THEN ''
-      ELSE 'outra'
-    END AS tipo
-  FROM (SELECT DISTINCT modalidade FROM editais_ativos)
-),
+tipos AS (SELECT unnest(['direta', 'presencial', 'outra', '']) AS tipo),
 -- Many notices have the same texts: each is unpacked once.
 lidos AS (
-  SELECT prazos_lidos, from_json(prazos_lidos, '{
+  SELECT *, lido.impugnacao = lido.esclarecimento OR prazos_lidos IS NULL AS iguais
+  FROM (SELECT prazos_lidos, from_json(prazos_lidos, '{
     "impugnacao": [{"dia": "DATE", "dia_mes": "VARCHAR", "dia_do_mes": "INTEGER", "n": "INTEGER", "unidade": "VARCHAR",
       "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
     "esclarecimento": [{"dia": "DATE", "dia_mes": "VARCHAR", "dia_do_mes": "INTEGER", "n": "INTEGER", "unidade": "VARCHAR",
       "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
     "cortado": "BOOLEAN", "normas": ["VARCHAR"], "direta": "BOOLEAN"}') AS lido
-  FROM (SELECT DISTINCT prazos_lidos FROM analyses UNION SELECT NULL)
+  FROM (SELECT DISTINCT prazos_lidos FROM analyses UNION SELECT NULL))
 ),
+-- What each act's texts say. A text that names only contesting is taken for questions, too.
 leituras AS (
-  SELECT prazos_lidos, tipo, ato, 'edital' AS fonte, leitura, NULL AS nome
+  SELECT prazos_lidos, iguais, ato, herdado, unnest(escritos) AS leitura
   FROM (
-    SELECT prazos_lidos, 'impugnacao' AS ato, unnest(lido.impugnacao) AS leitura FROM lidos
+    SELECT prazos_lidos, iguais, 'impugnacao' AS ato, false AS herdado, lido.impugnacao AS escritos FROM lidos
     UNION ALL
-    SELECT prazos_lidos, 'esclarecimento', unnest(lido.esclarecimento) FROM lidos
+    SELECT prazos_lidos, iguais, 'esclarecimento', len(lido.esclarecimento) = 0,
+      if(len(lido.esclarecimento) = 0, lido.impugnacao, lido.esclarecimento)
+    FROM lidos WHERE NOT iguais
   )
-  CROSS JOIN (SELECT DISTINCT tipo FROM modalidades)
 ),
--- Without a known law, that of most notices is presumed. Nobody can contest direct contracting by law (articles 74 and 75),
--- unless the notice says so.
+-- Without a known law, that of most notices is presumed. Nobody can contest direct contracting by law (articles 74 and 75).
 normas AS (
-  SELECT prazos_lidos, tipo,
+  SELECT prazos_lidos, tipo, iguais,
     CASE norma WHEN 'pregao' THEN if(tipo = 'presencial', '3555', '10024') ELSE norma END AS norma
   FROM (
-    SELECT prazos_lidos, unnest(if(coalesce(len(lido.normas), 0) = 0, [''], lido.normas)) AS norma,
+    SELECT prazos_lidos, iguais, unnest(if(coalesce(len(lido.normas), 0) = 0, [''], lido.normas)) AS norma,
       coalesce(lido.direta, false) AS direta
     FROM lidos
   )
-  CROSS JOIN (SELECT DISTINCT tipo FROM modalidades)
+  CROSS JOIN tipos
   WHERE tipo <> 'direta' AND NOT (direta AND tipo = '')
 ),
+atos AS (SELECT unnest(['impugnacao', 'esclarecimento']) AS ato),
 candidatos AS (
-  SELECT prazos_lidos, tipo, ato, fonte, nome, leitura.dia, leitura.dia_mes, leitura.dia_do_mes, leitura.n, leitura.unidade,
-    coalesce(leitura.sem_tipo, false) AS sem_tipo, coalesce(leitura.apos_publicacao, false) AS apos_publicacao,
-    leitura.base, leitura.nomeado, leitura.trecho
-  FROM leituras
+  SELECT prazos_lidos, tipo, ato, herdado, 'edital' AS fonte, 'Edital' AS nome, leitura.dia, leitura.dia_mes, leitura.dia_do_mes,
+    leitura.n, leitura.unidade, coalesce(leitura.sem_tipo, false) AS sem_tipo,
+    coalesce(leitura.apos_publicacao, false) AS apos_publicacao, leitura.base, leitura.nomeado, leitura.trecho
+  FROM leituras CROSS JOIN tipos
   UNION ALL
-  SELECT prazos_lidos, tipo, NULL, if(nomeada, 'lei', 'presumida'), nome, NULL, NULL, NULL, dias, 'uteis', false, false, NULL,
-    NULL, NULL
-  FROM normas JOIN leis USING (norma)
+  SELECT prazos_lidos, tipo, ato, false, if(nomeada, 'lei', 'presumida'), nome, NULL, NULL, NULL, dias, 'uteis', false, false,
+    NULL, NULL, NULL
+  FROM normas JOIN leis USING (norma) CROSS JOIN atos
+  WHERE ato = 'impugnacao' OR NOT iguais
 ),
+descritos AS (
+  SELECT *,
+    unidade = 'uteis' AND base IS NULL AND NOT apos_publicacao AS simples,
+    CASE
+      WHEN n = 0 THEN nome || ': até a sessão'
+      WHEN unidade = 'horas' THEN nome || ': ' || n || if(n = 1, ' hora', ' horas')
+      WHEN unidade = 'corridos' THEN nome || ': ' || n || if(n = 1, ' dia corrido', ' dias corridos')
+      WHEN sem_tipo THEN nome || ': ' || n || if(n = 1, ' dia', ' dias') || ', contados como úteis'
+      WHEN n IS NOT NULL THEN nome || ': ' || n || if(n = 1, ' dia útil', ' dias úteis')
+    END || if(apos_publicacao, ' após a publicação', '') AS regra,
+    -- A presumed law counts only if the notice states nothing that can be used.
+    fonte = 'presumida' AND bool_or(fonte = 'edital' AND NOT herdado) OVER (PARTITION BY prazos_lidos, tipo, ato) AS reserva
+  FROM candidatos
+),
+-- Of terms in business days before the session, the longest gives the earliest day, whatever the session is.
+unidos AS (
+  SELECT prazos_lidos, tipo, ato, reserva, max(n) AS n,
+    arg_max({'fonte': fonte, 'regra': regra, 'nomeado': nomeado, 'trecho': trecho, 'herdado': herdado}, (n, fonte = 'edital')) AS mais_cedo,
+    arg_min(regra, n) AS outra_regra,
+    min(n) < max(n) AS ha_outro
+  FROM descritos WHERE simples
+  GROUP BY ALL
+),
+regras AS (
+  SELECT prazos_lidos, tipo, ato, reserva, mais_cedo.fonte AS fonte,
+    mais_cedo.regra || if(ha_outro, '; ' || outra_regra, '') AS regra,
+    mais_cedo.nomeado AS nomeado, mais_cedo.trecho AS trecho, mais_cedo.herdado AS herdado, ha_outro,
+    NULL::DATE AS dia, NULL::VARCHAR AS dia_mes, NULL::INTEGER AS dia_do_mes, n, 'uteis' AS unidade, false AS apos_publicacao,
+    NULL::DATE AS base
+  FROM unidos
+  UNION ALL
+  SELECT prazos_lidos, tipo, ato, reserva, fonte, regra, nomeado, trecho, herdado, false, dia, dia_mes, dia_do_mes, n, unidade,
+    apos_publicacao, base
+  FROM descritos WHERE NOT coalesce(simples, false)
+),
+dias_fechados AS MATERIALIZED (SELECT uf, dia, tipo FROM feriados),
 editais_lidos AS (
-  SELECT company, edital_id, data_sessao_dia, data_sessao_local, prazos_lidos, tipo,
+  SELECT company, edital_id, data_sessao_dia, data_sessao_local, prazos_lidos,
+    CASE
+      WHEN modalidade IS NULL THEN ''
+      WHEN contains(dobrada, 'dispensa') OR contains(dobrada, 'inexigib') OR contains(dobrada, 'contratacao direta') THEN 'direta'
+      WHEN contains(dobrada, 'presencial') THEN 'presencial'
+      ELSE 'outra'
+    END AS tipo,
     overview_prazo_impugnacao AS prazo, overview_lei_aplicavel AS lei_nomeada,
-    if(uf IN (SELECT DISTINCT uf FROM feriados WHERE uf IS NOT NULL), uf, '') AS uf
-  FROM editais_ativos
+    if(uf IN (SELECT uf FROM dias_fechados), uf, '') AS uf
+  FROM (SELECT *, lower(strip_accents(modalidade)) AS dobrada FROM editais_ativos)
   LEFT JOIN analyses USING (company, edital_id)
-  LEFT JOIN modalidades m ON m.modalidade IS NOT DISTINCT FROM editais_ativos.modalidade
 ),
 -- Each state has days of its own. On an optional day off, an office may be open or not, so there are two counts.
 fechados AS (
   SELECT e.uf, dia, bool_or(f.tipo <> 'facultativo') AS feriado
-  FROM (SELECT DISTINCT uf FROM editais_lidos) e JOIN feriados f ON f.uf IS NULL OR f.uf = e.uf
+  FROM (SELECT DISTINCT uf FROM editais_lidos) e JOIN dias_fechados f ON f.uf IS NULL OR f.uf = e.uf
   GROUP BY ALL
+),
+-- Only of the months around a session: one far away must not cost a calendar of decades.
+meses AS (
+  SELECT DISTINCT uf, (mes + to_months(n::INTEGER))::DATE AS mes
+  FROM (SELECT DISTINCT uf, date_trunc('month', data_sessao_dia) AS mes FROM editais_lidos WHERE data_sessao_dia IS NOT NULL)
+  CROSS JOIN range(-5, 3) r(n)
 ),
 dias AS (
   SELECT uf, dia,
     isodow(dia) < 6 AND feriado IS NULL AS certo,
     isodow(dia) < 6 AND feriado IS NOT TRUE AS possivel
-  FROM (SELECT DISTINCT uf FROM editais_lidos)
-  CROSS JOIN (
-    SELECT unnest(generate_series(min(data_sessao_dia) - 130, max(data_sessao_dia) + 70, INTERVAL 1 DAY))::DATE AS dia
-    FROM editais_lidos
-  )
+  FROM (SELECT uf, unnest(generate_series(mes, last_day(mes), INTERVAL 1 DAY))::DATE AS dia FROM meses)
   LEFT JOIN fechados USING (uf, dia)
 ),
 contados AS (
@@ -96,27 +134,24 @@ contados AS (
 certos AS (SELECT uf, certos_antes, dia FROM contados WHERE certo),
 possiveis AS (SELECT uf, possiveis_antes, dia FROM contados WHERE possivel),
 datados AS (
-  SELECT c.*, e.company, e.edital_id, e.uf, e.data_sessao_dia, e.data_sessao_local,
+  SELECT r.*, e.company, e.edital_id, e.uf, e.data_sessao_dia,
     coalesce(base, if(apos_publicacao, NULL, data_sessao_dia)) AS evento,
     CASE
       WHEN dia IS NOT NULL THEN dia
       -- The last such day before the session.
-      WHEN dia_mes IS NOT NULL THEN (
-        list_filter(
-          [TRY_CAST(year(data_sessao_dia) || '-' || dia_mes AS DATE), TRY_CAST(year(data_sessao_dia) - 1 || '-' || dia_mes AS DATE)],
-          lambda d: d <= data_sessao_dia
-        ))[1]
-      WHEN dia_do_mes IS NOT NULL THEN (
-        list_filter(
-          [TRY_CAST(strftime(data_sessao_dia, '%Y-%m-') || dia_do_mes AS DATE),
-            TRY_CAST(strftime(data_sessao_dia - INTERVAL 1 MONTH, '%Y-%m-') || dia_do_mes AS DATE)],
-          lambda d: d < data_sessao_dia
-        ))[1]
+      WHEN dia_mes IS NOT NULL THEN coalesce(
+        CASE WHEN TRY_CAST(year(data_sessao_dia) || '-' || dia_mes AS DATE) <= data_sessao_dia
+          THEN TRY_CAST(year(data_sessao_dia) || '-' || dia_mes AS DATE) END,
+        TRY_CAST(year(data_sessao_dia) - 1 || '-' || dia_mes AS DATE))
+      WHEN dia_do_mes IS NOT NULL THEN coalesce(
+        CASE WHEN TRY_CAST(strftime(data_sessao_dia, '%Y-%m-') || dia_do_mes AS DATE) < data_sessao_dia
+          THEN TRY_CAST(strftime(data_sessao_dia, '%Y-%m-') || dia_do_mes AS DATE) END,
+        TRY_CAST(strftime(data_sessao_dia - INTERVAL 1 MONTH, '%Y-%m-') || dia_do_mes AS DATE))
       WHEN unidade = 'horas' AND NOT apos_publicacao THEN (data_sessao_local - to_hours(n))::DATE
       WHEN unidade = 'corridos' THEN if(apos_publicacao, evento + n, evento - n)
     END AS dia_escrito
   FROM editais_lidos e
-  JOIN candidatos c ON c.tipo = e.tipo AND c.prazos_lidos IS NOT DISTINCT FROM e.prazos_lidos
+  JOIN regras r ON r.tipo = e.tipo AND r.prazos_lidos IS NOT DISTINCT FROM e.prazos_lidos
 ),
 -- A text may name the day of an event that was put off: the period counts from the session, too.
 eventos AS (
@@ -129,8 +164,9 @@ calculados AS (
   SELECT e.*,
     coalesce(dia_escrito, least(certos.dia, possiveis.dia)) AS calculado,
     dia_escrito IS NULL AND certos.dia <> possiveis.dia AS facultativo
-  FROM eventos e
-  LEFT JOIN contados c ON c.dia = evento AND c.uf = e.uf AND unidade = 'uteis'
+  -- Not a condition on one side, which would compare all rows with all days.
+  FROM (SELECT *, CASE WHEN unidade = 'uteis' THEN evento END AS evento_util FROM eventos) e
+  LEFT JOIN contados c ON c.dia = evento_util AND c.uf = e.uf
   LEFT JOIN certos ON certos.uf = e.uf
     AND certos.certos_antes = if(apos_publicacao, c.certos_antes + c.certo::INTEGER + n - 1, c.certos_antes - n)
   LEFT JOIN possiveis ON possiveis.uf = e.uf
@@ -138,82 +174,61 @@ calculados AS (
 ),
 -- A date that is not shortly before the session is not the deadline.
 plausiveis AS (
-  SELECT company, edital_id, ato, fonte, nome, nomeado, trecho, facultativo OR dia_do_mes IS NOT NULL AS duvidoso,
+  SELECT company, edital_id, ato, fonte, reserva, nomeado, trecho, herdado,
+    facultativo OR ha_outro OR dia_do_mes IS NOT NULL AS duvidoso,
     CASE
       WHEN data_sessao_dia IS NULL THEN if(calculado BETWEEN DATE '2010-01-01' AND DATE '2060-12-31', calculado, NULL)
-      WHEN fonte <> 'edital' OR n IS NOT NULL AND NOT apos_publicacao THEN calculado
+      WHEN n IS NOT NULL AND NOT apos_publicacao THEN calculado
       WHEN calculado >= data_sessao_dia - 30 AND (calculado < data_sessao_dia OR nomeado AND calculado = data_sessao_dia)
         THEN calculado
-    END AS dia,
-    coalesce(nome, 'Edital') || ': ' || CASE
-      WHEN n IS NULL THEN strftime(calculado, '%d/%m/%Y')
-      WHEN n = 0 THEN 'até a sessão'
-      WHEN unidade = 'horas' THEN n || if(n = 1, ' hora', ' horas')
-      WHEN unidade = 'corridos' THEN n || if(n = 1, ' dia corrido', ' dias corridos')
-      WHEN sem_tipo THEN n || if(n = 1, ' dia', ' dias') || ', contados como úteis'
-      ELSE n || if(n = 1, ' dia útil', ' dias úteis')
-    END || if(apos_publicacao, ' após a publicação', '') AS regra
+    END AS ultimo,
+    coalesce(regra, 'Edital: ' || strftime(calculado, '%d/%m/%Y')) AS regra,
+    -- Days by the text come before those by law, which come before a presumed one.
+    (if(reserva, 1000000, 0) + (ultimo - DATE '2000-01-01')) * 2 + if(fonte = 'edital', 0, 1) AS ordem
   FROM calculados
 ),
-listas AS (
-  SELECT company, edital_id,
-    list({'dia': dia, 'ordem': if(fonte = 'edital', 1, 2), 'fonte': fonte, 'regra': regra, 'trecho': trecho, 'nomeado': nomeado,
-      'duvidoso': duvidoso, 'ato': ato}) FILTER (dia IS NOT NULL) AS todos,
-    count(*) FILTER (ato = 'impugnacao') AS lidos_impugnacao,
-    count(*) FILTER (ato = 'esclarecimento') AS lidos_esclarecimento
+escolhidos AS (
+  SELECT company, edital_id, ato,
+    arg_min({'dia': ultimo, 'fonte': fonte, 'regra': regra, 'nomeado': nomeado, 'trecho': trecho, 'duvidoso': duvidoso,
+      'herdado': herdado}, ordem) FILTER (ultimo IS NOT NULL) AS p,
+    arg_max({'dia': ultimo, 'regra': regra}, ultimo) FILTER (ultimo IS NOT NULL AND NOT reserva) AS outro,
+    bool_or(fonte = 'edital' AND NOT herdado AND ultimo IS NULL) AS ilegivel
   FROM plausiveis
   GROUP BY ALL
 ),
-por_ato AS (
-  SELECT *,
-    list_filter(todos, lambda t: t.ato = 'impugnacao') AS impugnacao,
-    list_filter(todos, lambda t: t.ato = 'esclarecimento') AS esclarecimento,
-    list_filter(todos, lambda t: t.ato IS NULL) AS lei,
-    list_filter(lei, lambda t: t.fonte = 'lei') AS lei_nomeada
-  FROM listas
-),
--- By law, questions may be asked as long as the notice may be contested.
-escolhidos AS (
-  SELECT company, edital_id, lidos_impugnacao, lidos_esclarecimento,
-    list_sort(if(len(impugnacao) > 0, list_concat(impugnacao, lei_nomeada), lei)) AS i,
-    list_sort(if(len(esclarecimento) > 0, list_concat(esclarecimento, lei_nomeada), list_concat(impugnacao, lei))) AS e,
-    len(impugnacao) AS usados_impugnacao, len(esclarecimento) AS usados_esclarecimento
-  FROM por_ato
-),
-dias_escolhidos AS (
-  SELECT *, list_filter(i, lambda t: t.dia > i[1].dia)[1] AS outro_i, list_filter(e, lambda t: t.dia > e[1].dia)[1] AS outro_e
-  FROM escolhidos
+prazos AS (
+  SELECT company, edital_id, ato, p['dia'] AS dia,
+    p['regra'] || if(coalesce(outro['dia'] > p['dia'], false), '; ' || outro['regra'], '') AS regra,
+    CASE
+      WHEN p['herdado'] THEN 'presumido'
+      WHEN outro['dia'] > p['dia'] OR p['duvidoso'] OR ilegivel AND p['fonte'] <> 'edital'
+        OR year(p['dia']) NOT BETWEEN 2020 AND 2035 THEN 'a confirmar'
+      WHEN p['fonte'] = 'edital' THEN 'do edital'
+      WHEN p['fonte'] = 'lei' THEN 'da lei'
+      ELSE 'presumido'
+    END AS certeza,
+    CASE WHEN p['nomeado'] THEN 'impugnação' END AS ato_lido,
+    p['trecho'] AS trecho
+  FROM escolhidos WHERE p IS NOT NULL
 )
 SELECT company, edital_id, data_sessao_dia,
   prazo AS prazo_impugnacao,
-  r.lei_nomeada AS lei_aplicavel,
-  coalesce(i[1].regra || coalesce('; ' || outro_i.regra, ''), 'Sem prazo em lei: contratação direta') AS regra_impugnacao,
-  i[1].dia AS ultimo_dia_impugnacao,
+  lei_nomeada AS lei_aplicavel,
+  coalesce(i.regra, 'Sem prazo em lei: contratação direta') AS regra_impugnacao,
+  i.dia AS ultimo_dia_impugnacao,
   date_diff('day', local_time(company, now())::DATE, ultimo_dia_impugnacao) AS dias_ate_impugnacao,
-  CASE
-    WHEN i[1].dia IS NULL THEN NULL
-    WHEN outro_i IS NOT NULL OR i[1].duvidoso OR usados_impugnacao = 0 AND lidos_impugnacao > 0 OR coalesce(lido.cortado, false)
-      OR year(i[1].dia) NOT BETWEEN 2020 AND 2035 THEN 'a confirmar'
-    WHEN i[1].fonte = 'edital' THEN 'do edital'
-    WHEN i[1].fonte = 'lei' THEN 'da lei'
-    ELSE 'presumido'
-  END AS certeza_impugnacao,
-  CASE WHEN i[1].nomeado THEN 'impugnação' END AS ato_lido,
-  i[1].trecho AS trecho_lido,
-  e[1].dia AS ultimo_dia_esclarecimento,
+  if(cortado AND i.certeza IS NOT NULL, 'a confirmar', i.certeza) AS certeza_impugnacao,
+  i.ato_lido,
+  i.trecho AS trecho_lido,
+  if(iguais, i.dia, e.dia) AS ultimo_dia_esclarecimento,
   date_diff('day', local_time(company, now())::DATE, ultimo_dia_esclarecimento) AS dias_ate_esclarecimento,
-  coalesce(e[1].regra || coalesce('; ' || outro_e.regra, ''), 'Sem prazo em lei: contratação direta') AS regra_esclarecimento,
-  CASE
-    WHEN e[1].dia IS NULL THEN NULL
-    WHEN usados_esclarecimento = 0 AND e[1].fonte = 'edital' THEN 'presumido'
-    WHEN outro_e IS NOT NULL OR e[1].duvidoso OR usados_esclarecimento = 0 AND lidos_esclarecimento > 0
-      OR coalesce(lido.cortado, false) OR year(e[1].dia) NOT BETWEEN 2020 AND 2035 THEN 'a confirmar'
-    WHEN e[1].fonte = 'edital' THEN 'do edital'
-    WHEN e[1].fonte = 'lei' THEN 'da lei'
-    ELSE 'presumido'
-  END AS certeza_esclarecimento,
-  e[1].trecho AS trecho_esclarecimento
-FROM editais_lidos r
-LEFT JOIN lidos ON lidos.prazos_lidos IS NOT DISTINCT FROM r.prazos_lidos
-LEFT JOIN dias_escolhidos USING (company, edital_id)
-WHERE data_sessao_dia IS NOT NULL OR i[1].dia IS NOT NULL OR e[1].dia IS NOT NULL
+  coalesce(if(iguais, i.regra, e.regra), 'Sem prazo em lei: contratação direta') AS regra_esclarecimento,
+  if(cortado AND if(iguais, i.certeza, e.certeza) IS NOT NULL, 'a confirmar', if(iguais, i.certeza, e.certeza))
+    AS certeza_esclarecimento,
+  if(iguais, i.trecho, e.trecho) AS trecho_esclarecimento
+FROM editais_lidos
+LEFT JOIN (SELECT prazos_lidos, iguais, coalesce(lido.cortado, false) AS cortado FROM lidos) l
+  ON l.prazos_lidos IS NOT DISTINCT FROM editais_lidos.prazos_lidos
+LEFT JOIN (SELECT * EXCLUDE (ato) FROM prazos WHERE ato = 'impugnacao') i USING (company, edital_id)
+LEFT JOIN (SELECT * EXCLUDE (ato) FROM prazos WHERE ato = 'esclarecimento') e USING (company, edital_id)
+WHERE data_sessao_dia IS NOT NULL OR i.dia IS NOT NULL OR e.dia IS NOT NULL

@@ -117,8 +117,8 @@ test('the last day to contest is the third business day before the session, with
     // Good Friday of 2026 is April 3rd, Tiradentes the 21st.
     ['2026-04-07', '2026-04-01'],
     ['2026-04-22', '2026-04-16'],
-    // Across the turn of the year: Christmas and New Year's Day are Fridays.
-    ['2027-01-05', '2026-12-30'],
+    // Across the turn of the year: New Year's Day is a Friday, and offices may be closed on the day before it.
+    ['2027-01-05', '2026-12-29'],
   ]
   const company = await startSynced(
     days.map(([day], index) => noticeEntry(index + 1, { data_sessao: `${day}T09:00:00` })),
@@ -147,12 +147,23 @@ test('the last day to contest is what the notice states, else by the law that it
   const session = '2026-11-24T09:00:00'
   const presumed = 'Lei 14.133/2021, art. 164 (presumida): 3 dias úteis'
   const cases: readonly (readonly [text: string | null, law: string | null, last: string, rule: string])[] = [
-    ['3 dias úteis', 'Lei 13.303/2016', '2026-11-18', 'Edital: 3 dias úteis'],
-    ['até 5 dias úteis', 'Lei 14.133/2021', '2026-11-16', 'Edital: 5 dias úteis'],
+    // What contradicts the law that the notice names is shown with it, and the earlier day counts.
+    [
+      '3 dias úteis',
+      'Lei 13.303/2016',
+      '2026-11-16',
+      'Lei 13.303/2016, art. 87: 5 dias úteis; Edital: 3 dias úteis',
+    ],
+    [
+      'até 5 dias úteis',
+      'Lei 14.133/2021',
+      '2026-11-16',
+      'Edital: 5 dias úteis; Lei 14.133/2021, art. 164: 3 dias úteis',
+    ],
     ['05\u00a0(cinco)  DIAS ÚTEIS', null, '2026-11-16', 'Edital: 5 dias úteis'],
     ['Até o 3º (terceiro) dia útil anterior', null, '2026-11-18', 'Edital: 3 dias úteis'],
     ['um dia útil', null, '2026-11-23', 'Edital: 1 dia útil'],
-    ['5 dias', null, '2026-11-16', 'Edital: 5 dias, contados como úteis'],
+    ['5 dias', null, '2026-11-16', 'Edital: 5 dias, contados como úteis; Edital: 5 dias corridos'],
     ['5 dias corridos', null, '2026-11-19', 'Edital: 5 dias corridos'],
     ['48 horas antes da sessão', null, '2026-11-22', 'Edital: 48 horas'],
     ['até as 18h do dia 17/11/2026', null, '2026-11-17', 'Edital: 17/11/2026'],
@@ -184,8 +195,8 @@ test('the last day to contest is what the notice states, else by the law that it
     [
       'Art. 87 da Lei 13.303/2016',
       'Lei 14.133/2021',
-      '2026-11-18',
-      'Lei 14.133/2021, art. 164: 3 dias úteis',
+      '2026-11-16',
+      'Lei 13.303/2016, art. 87: 5 dias úteis; Lei 14.133/2021, art. 164: 3 dias úteis',
     ],
   ]
   const alerts = [{ type: 'risk', severity: 'high', title: 'Prazo', action_type: 'impugnacao' }]

@@ -1,7 +1,7 @@
 -- Alertas e prazos
 -- Alertas de editais em andamento: primeiro os prazos abertos, do mais próximo ao mais distante.
 -- Oportunidades não têm severidade, porque não são riscos.
-SELECT prazo AS "Prazo", dias_ate_prazo AS "Faltam (dias)", regra_prazo AS "Regra do prazo", acao AS "Ação", tipo AS "Tipo", CASE WHEN NOT oportunidade THEN severidade END AS "Severidade",
+SELECT prazo AS "Prazo", dias_ate_prazo AS "Faltam (dias)", regra_prazo AS "Regra do prazo", certeza_prazo AS "Certeza do prazo", acao AS "Ação", tipo AS "Tipo", CASE WHEN NOT oportunidade THEN severidade END AS "Severidade",
   titulo AS "Alerta", descricao AS "Descrição", legal_thesis AS "Tese jurídica", orgao AS "Órgão",
   uf AS "UF", numero AS "Número", objeto AS "Objeto", fase AS "Fase", data_sessao_dia AS "Sessão",
   situacao_sessao AS "Situação da sessão"

@@ -1,5 +1,5 @@
 -- Em andamento, por sessão
--- A fase não olha a data: separa os editais em andamento com sessão futura (de hoje em diante), passada e sem data.
+-- A fase não olha a data: separa os editais em andamento com sessão futura (que ainda não começou), passada e sem data.
 SELECT sessao AS "Sessão", sum(editais)::BIGINT AS "Editais",
   sum(valor::DECIMAL(20, 4))::DOUBLE AS "Valor estimado"
 FROM (

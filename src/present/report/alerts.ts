@@ -2,7 +2,16 @@ import { counted, day, inDays, line, NONE, number } from '#src/present/text/form
 import { type Html, html } from '#src/present/text/html.ts'
 import { stackedChart } from './charts.ts'
 import { type Alert, type Figures, LIMITS } from './figures.ts'
-import { badge, capital, MAX_CODE, MAX_NAME, MAX_STACKS, nothing, noticeLink } from './section_parts.ts'
+import {
+  badge,
+  capital,
+  MAX_CODE,
+  MAX_NAME,
+  MAX_STACKS,
+  nothing,
+  noticeLink,
+  TO_CONFIRM,
+} from './section_parts.ts'
 import { more, table } from './table.ts'
 
 /** The alerts by severity, and those with a deadline. */
@@ -33,7 +42,8 @@ ${
           {
             head: 'Prazo',
             kind: 'date',
-            cell: alert => html`${day(alert.prazo)} <small>${inDays(alert.dias)}</small>`,
+            cell: alert =>
+              html`${day(alert.prazo)} <small>${inDays(alert.dias)}${alert.certeza_prazo === TO_CONFIRM && ` · ${TO_CONFIRM}`}</small>`,
           },
           { head: 'Alerta', kind: 'wide', cell: alertText },
           { head: 'Edital', kind: 'wide', cell: noticeLink },
@@ -44,7 +54,7 @@ ${
       })
 }
 ${more(total - rows.length, 'alerta com prazo em aberto', 'alertas com prazo em aberto')}
-<p class="note">Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), só com feriados nacionais: um feriado local antecipa o prazo. Confira sempre o edital.</p>`
+<p class="note">Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), com feriados nacionais e do estado; na dúvida, o dia mais cedo, a confirmar. Um feriado municipal antecipa o prazo: confira sempre o edital.</p>`
 }
 
 function severity(alert: Alert): Html {

@@ -34,7 +34,7 @@ export type Freshness = {
 
 /** Notices in progress by the day of their session: a phase does not show it. Values in BRL. */
 export type BySession = {
-  /** Today or later. */
+  /** Their session has not begun. */
   readonly futuras: number
   readonly passadas: number
   readonly sem_data: number
@@ -136,6 +136,7 @@ export type Session = {
   readonly ultimo_dia_impugnacao: Date | null
   readonly dias_impugnacao: number | null
   readonly regra_impugnacao: string | null
+  readonly certeza_impugnacao: string | null
   readonly pncp_url: string | null
 }
 
@@ -173,7 +174,7 @@ export type Stakes = {
   /** Recommended and not confirmed, with a session in the past weeks. */
   readonly perdidos: number
   readonly valor_perdidos: number
-  /** What sessions from today on tie up. */
+  /** What sessions that have not begun tie up. */
   readonly garantias: number
   readonly investimento: number
 }
@@ -188,6 +189,7 @@ export type AlertCount = {
 export type Alert = {
   readonly prazo: Date
   readonly dias: number
+  readonly certeza_prazo: string | null
   readonly oportunidade: boolean
   readonly severity: string | null
   readonly severidade: string | null
@@ -209,7 +211,7 @@ export type Buyer = {
   readonly em_andamento: number
   readonly parcela_descartada: number | null
   readonly valor: number
-  /** Of notices whose session is today or later. */
+  /** Of notices whose session has not begun. */
   readonly valor_futuras: number
   readonly risco_pagamento: string | null
   readonly risco_orgao: string | null
@@ -237,8 +239,6 @@ export type Bounded<T> = { readonly rows: readonly T[]; readonly total: number }
 /** All figures of the report, as of an instant. */
 export type Figures = {
   readonly now: Date
-  /** `now` in the time zone of the notices, in the form of local times. */
-  readonly localNow: Date
   /** The day of `now` in the time zone of the notices. */
   readonly today: Date
   readonly freshness: Freshness

@@ -1,24 +1,20 @@
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Bounded, type Change, type Decision, LIMITS, type Week } from './figures.ts'
-import { readBounded, sumOfValues, TEXT, type Today } from './query_parts.ts'
+import { AHEAD, type At, readBounded, sumOfValues, TEXT, TODAY } from './query_parts.ts'
 
 /** The figures with which the report opens: what to decide, what changed, and the trend. */
 
-/**
- * Notices in progress that need a decision, the most urgent ones first.
- * @param localNow in the time zone of the notices: a session that has begun needs no decision.
- */
-export async function readDecisions(db: Database, at: Today, localNow: Date): Promise<Bounded<Decision>> {
+/** Notices in progress that need a decision, the most urgent ones first. A session that has begun needs none. */
+export async function readDecisions(db: Database, at: At): Promise<Bounded<Decision>> {
   return await readBounded<Decision>(db, {
     all: `WITH due AS (
          SELECT edital_id, min(prazo) AS impugnar_ate, count(*) AS alertas_graves
          FROM alertas_juridicos
          WHERE em_andamento AND NOT oportunidade AND severity IN ('critical', 'high')
-           AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.contestDays - 1}
+           AND prazo - ${TODAY} BETWEEN 0 AND ${LIMITS.contestDays - 1}
          GROUP BY edital_id),
        near AS (
-         SELECT *, data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays - 1}
-             AND (data_sessao_local >= $local::TIMESTAMP OR data_sessao_local = data_sessao_dia) AS em_breve,
+         SELECT *, ${AHEAD} AND data_sessao_dia - ${TODAY} < ${LIMITS.soonDays} AS em_breve,
            coalesce(participation_confirmed, false) AS confirmada
          FROM edital_resumo WHERE em_andamento),
        judged AS (
@@ -27,14 +23,14 @@ export async function readDecisions(db: Database, at: Today, localNow: Date): Pr
            coalesce(em_breve AND confirmada AND requisitos_vermelhos > 0, false) AS habilitar
          FROM near LEFT JOIN due USING (edital_id))
        SELECT edital_id, least(CASE WHEN confirmar OR habilitar THEN data_sessao_dia END, impugnar_ate) AS ate,
-         ate - $today::DATE AS dias, confirmar, habilitar, coalesce(alertas_graves, 0) AS alertas_graves,
+         ate - ${TODAY} AS dias, confirmar, habilitar, coalesce(alertas_graves, 0) AS alertas_graves,
          requisitos_vermelhos AS vermelhos, left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
          data_sessao_local, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(objeto, ${TEXT}) AS objeto, valor_estimado_informado AS valor, pncp_url
        FROM judged WHERE confirmar OR habilitar OR impugnar_ate IS NOT NULL`,
     orderBy: 'ate, valor DESC NULLS LAST, edital_id',
     limit: LIMITS.decisions,
-    values: { ...at, local: localNow.toISOString().slice(0, 19) },
+    values: at,
   })
 }
 
@@ -63,12 +59,12 @@ export async function readChanges(db: Database, now: Date): Promise<Change[]> {
 }
 
 /** The current week and the previous ones, each from Monday on. */
-export async function readWeeks(db: Database, at: Today): Promise<Week[]> {
+export async function readWeeks(db: Database, at: At): Promise<Week[]> {
   const weekOf = (day: string) => `date_trunc('week', ${day})::DATE`
   return await db.rows<Week>(
     `WITH weeks AS (
        SELECT semana::DATE AS semana FROM generate_series(
-         ${weekOf('$today::DATE')} - ${7 * (LIMITS.weeks - 1)}, ${weekOf('$today::DATE')}, INTERVAL 7 DAY) w (semana)),
+         ${weekOf(TODAY)} - ${7 * (LIMITS.weeks - 1)}, ${weekOf(TODAY)}, INTERVAL 7 DAY) w (semana)),
      arrived AS (
        SELECT ${weekOf('criado_local')} AS semana, count(*) AS novos, ${sumOfValues(undefined)} AS valor_novos
        FROM editais_ativos GROUP BY 1),

@@ -52,7 +52,7 @@ ${trusted(STYLE)}</style>
 <h1>Relatório de editais <span>${freshness.company}</span></h1>
 <p class="when">Dados de <b>${at(freshness.publicado_em)}</b>. Última leitura completa: <b>${at(freshness.ultima_boa_em)}</b>${
     freshness.ultima_boa_em && ` (há ${inWords(now.getTime() - freshness.ultima_boa_em.getTime())})`
-  }.</p>
+  }. Prazos e sessões contados de <b>${at(now)}</b>, ${zoneName(freshness.timezone)}.</p>
 ${warningsOf(freshness, now).map(text => html`<p class="warning" role="note">${text}</p>`)}
 ${keyFigures(figures)}
 <nav aria-label="Partes do relatório">${[...parts, { id: 'qualidade', title: 'Qualidade dos dados' }].map(
@@ -72,7 +72,7 @@ ${body}
 <h2 id="qualidade-titulo">Qualidade dos dados</h2>
 ${quality(figures)}
 </section>
-<p class="note">Instantâneo ${freshness.snapshot}. Relatório de ${localTimeText(now, freshness.timezone)}; horários de ${freshness.timezone}. Valores estimados são os publicados nos editais, em reais.</p>
+<p class="note">Instantâneo ${freshness.snapshot}. Valores estimados são os publicados nos editais, em reais.</p>
 </footer>
 </body>
 </html>
@@ -194,6 +194,10 @@ function lastRun({ ultima_execucao_em, ultima_execucao_status, timezone }: Fresh
   const status = runStatusName(ultima_execucao_status)
   if (ultima_execucao_em === null) return 'não houve'
   return [localTimeText(ultima_execucao_em, timezone), status].filter(Boolean).join(', ')
+}
+
+function zoneName(timeZone: string): string {
+  return timeZone === 'America/Sao_Paulo' ? 'horário de Brasília' : `horário de ${timeZone}`
 }
 
 function localTimeText(instant: Date | null, timeZone: string): string {

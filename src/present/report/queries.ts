@@ -18,7 +18,7 @@ import {
   type SessionDay,
 } from './figures.ts'
 import { readChanges, readDecisions, readWeeks } from './opening_queries.ts'
-import { readBounded, sumOfValues, TEXT, type Today } from './query_parts.ts'
+import { AHEAD, type At, OVER, readBounded, sumOfValues, TEXT, TODAY } from './query_parts.ts'
 import { readBlockers, readExposures, readStakes } from './stake_queries.ts'
 
 /**
@@ -29,14 +29,13 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
   const freshness = await readFreshness(db)
   const localNow = localTime(now, freshness.timezone)
   const today = new Date(localNow.toISOString().slice(0, 10))
-  const at = { today: today.toISOString().slice(0, 10) }
+  const at = { local: localNow.toISOString().slice(0, 19) }
   return {
     now,
-    localNow,
     today,
     freshness,
     key: await readKeyFigures(db, at),
-    decisions: await readDecisions(db, at, localNow),
+    decisions: await readDecisions(db, at),
     changes: await readChanges(db, now),
     weeks: await readWeeks(db, at),
     funnel: await readFunnel(db, now, at),
@@ -58,8 +57,8 @@ export async function readFigures(db: Database, now: Date): Promise<Figures> {
 
 /** The columns of `BySession`, from `editais_ativos`. */
 const BY_SESSION = [
-  ['futuras', 'data_sessao_dia >= $today::DATE'],
-  ['passadas', 'data_sessao_dia < $today::DATE'],
+  ['futuras', AHEAD],
+  ['passadas', OVER],
   ['sem_data', 'data_sessao_dia IS NULL'],
 ].map(([name, those]) => ({
   count: `count(*) FILTER (${those}) AS ${name}`,
@@ -77,17 +76,17 @@ async function readFreshness(db: Database): Promise<Freshness> {
   )
 }
 
-async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
+async function readKeyFigures(db: Database, at: At): Promise<KeyFigures> {
   return await db.row<KeyFigures>(
     `WITH notices AS (SELECT * FROM editais_ativos WHERE em_andamento),
        red AS (SELECT edital_id FROM pendencias_habilitacao WHERE em_andamento AND status = 'red'),
        due AS (SELECT edital_id FROM alertas_juridicos
-         WHERE em_andamento AND prazo - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays - 1})
+         WHERE em_andamento AND prazo - ${TODAY} BETWEEN 0 AND ${LIMITS.soonDays - 1})
      SELECT count(*) AS em_andamento, count(*) FILTER (participation_confirmed) AS confirmados,
        ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION},
        count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,
        count(*) FILTER (valor_suspeito) AS suspeitos,
-       count(*) FILTER (data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.soonDays - 1}) AS sessoes_7_dias,
+       count(*) FILTER (${AHEAD} AND data_sessao_dia - ${TODAY} < ${LIMITS.soonDays}) AS sessoes_7_dias,
        (SELECT count(*) FROM red) AS requisitos_vermelhos,
        (SELECT count(DISTINCT edital_id) FROM red) AS editais_com_vermelho,
        (SELECT count(*) FROM alertas_juridicos WHERE em_andamento AND oportunidade) AS oportunidades,
@@ -98,7 +97,7 @@ async function readKeyFigures(db: Database, at: Today): Promise<KeyFigures> {
   )
 }
 
-async function readFunnel(db: Database, now: Date, { today }: Today): Promise<Phase[]> {
+async function readFunnel(db: Database, now: Date, { local }: At): Promise<Phase[]> {
   return await db.rows<Phase>(
     `WITH ages AS (
        SELECT status, median(epoch($now::TIMESTAMPTZ - created_at) / 86400) AS idade_dias
@@ -113,12 +112,12 @@ async function readFunnel(db: Database, now: Date, { today }: Today): Promise<Ph
        idade_dias, na_fase_dias, coalesce(medidos, 0) AS medidos, coalesce(censurados, 0) AS censurados
      FROM funil LEFT JOIN split USING (status) LEFT JOIN ages USING (status) LEFT JOIN stays USING (status)
      ORDER BY fase_ordem, fase`,
-    { now: now.toISOString(), today },
+    { now: now.toISOString(), local },
   )
 }
 
 /** @param part the column to group notices in progress by. */
-async function readPortions(db: Database, at: Today, part: 'uf' | 'modalidade'): Promise<Portion[]> {
+async function readPortions(db: Database, at: At, part: 'uf' | 'modalidade'): Promise<Portion[]> {
   return await db.rows<Portion>(
     `SELECT left(coalesce(nullif(trim(${part}), ''), 'não informada'), ${TEXT}) AS nome, count(*) AS editais,
        ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION}
@@ -129,28 +128,29 @@ async function readPortions(db: Database, at: Today, part: 'uf' | 'modalidade'):
 }
 
 /** One row per day from today on, including days without a session. */
-async function readSessionDays(db: Database, at: Today): Promise<SessionDay[]> {
+async function readSessionDays(db: Database, at: At): Promise<SessionDay[]> {
   return await db.rows<SessionDay>(
     `SELECT dia::DATE AS dia, count(edital_id) AS sessoes
-     FROM generate_series($today::DATE, $today::DATE + ${LIMITS.sessionDays - 1}, INTERVAL 1 DAY) d (dia)
-       LEFT JOIN (SELECT * FROM editais_ativos WHERE em_andamento) ON data_sessao_dia = dia
+     FROM generate_series(${TODAY}, ${TODAY} + ${LIMITS.sessionDays - 1}, INTERVAL 1 DAY) d (dia)
+       LEFT JOIN (SELECT * FROM editais_ativos WHERE em_andamento AND ${AHEAD}) ON data_sessao_dia = dia
      GROUP BY ALL ORDER BY dia`,
     at,
   )
 }
 
-async function readSessions(db: Database, at: Today): Promise<Bounded<Session>> {
+async function readSessions(db: Database, at: At): Promise<Bounded<Session>> {
   return await readBounded<Session>(db, {
-    all: `SELECT edital_id, data_sessao_local, data_sessao_dia - $today::DATE AS dias,
+    all: `SELECT edital_id, data_sessao_local, data_sessao_dia - ${TODAY} AS dias,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(modalidade, ${TEXT}) AS modalidade,
          left(numero, ${TEXT}) AS numero, left(objeto, ${TEXT}) AS objeto, left(fase, ${TEXT}) AS fase,
          participation_confirmed, valor_estimado_informado AS valor,
          left(verdict_recommendation, ${TEXT}) AS verdict_recommendation,
          requisitos_vermelhos AS vermelhos, requisitos_amarelos AS amarelos,
          alertas_criticos AS criticos, alertas_altos AS altos, ultimo_dia_impugnacao,
-         ultimo_dia_impugnacao - $today::DATE AS dias_impugnacao, regra_impugnacao, pncp_url
+         ultimo_dia_impugnacao - ${TODAY} AS dias_impugnacao, regra_impugnacao,
+         certeza_impugnacao, pncp_url
        FROM edital_resumo
-       WHERE em_andamento AND data_sessao_dia - $today::DATE BETWEEN 0 AND ${LIMITS.sessionDays - 1}`,
+       WHERE em_andamento AND ${AHEAD} AND data_sessao_dia - ${TODAY} < ${LIMITS.sessionDays}`,
     orderBy: 'data_sessao_local, orgao, edital_id',
     limit: LIMITS.sessions,
     values: at,
@@ -176,28 +176,28 @@ async function readAlertCounts(db: Database): Promise<AlertCount[]> {
   )
 }
 
-async function readAlerts(db: Database, at: Today): Promise<Bounded<Alert>> {
+async function readAlerts(db: Database, at: At): Promise<Bounded<Alert>> {
   return await readBounded<Alert>(db, {
-    all: `SELECT edital_id, ordinal, severidade_ordem, prazo, prazo - $today::DATE AS dias, oportunidade, severity,
+    all: `SELECT edital_id, ordinal, severidade_ordem, prazo, prazo - ${TODAY} AS dias, certeza_prazo, oportunidade, severity,
          left(severidade, ${TEXT}) AS severidade,
          left(acao, ${TEXT}) AS acao, left(titulo, ${TEXT}) AS titulo, left(descricao, ${TEXT}) AS descricao,
          left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, left(numero, ${TEXT}) AS numero,
          left(fase, ${TEXT}) AS fase, data_sessao_dia, pncp_url
        FROM alertas_juridicos LEFT JOIN (SELECT edital_id, pncp_url FROM editais_ativos) USING (edital_id)
-       WHERE em_andamento AND prazo >= $today::DATE`,
+       WHERE em_andamento AND prazo >= ${TODAY}`,
     orderBy: 'prazo, oportunidade, severidade_ordem, edital_id, ordinal',
     limit: LIMITS.alerts,
     values: at,
   })
 }
 
-async function readBuyers(db: Database, at: Today): Promise<Bounded<Buyer>> {
+async function readBuyers(db: Database, at: At): Promise<Bounded<Buyer>> {
   return await readBounded<Buyer>(db, {
     all: `WITH next AS (
          SELECT coalesce(orgao_cnpj, orgao) AS buyer, min(data_sessao_dia) AS proxima_sessao,
            ${sumOfValues(undefined)} AS valor_futuras
          FROM editais_ativos
-         WHERE em_andamento AND data_sessao_dia >= $today::DATE GROUP BY buyer)
+         WHERE em_andamento AND ${AHEAD} GROUP BY buyer)
        SELECT orgao_cnpj, left(orgao, ${TEXT}) AS orgao, left(uf, ${TEXT}) AS uf, editais,
          editais_em_andamento AS em_andamento, parcela_descartada, valor_em_andamento AS valor, coalesce(valor_futuras, 0) AS valor_futuras,
          left(risco_pagamento, ${TEXT}) AS risco_pagamento,

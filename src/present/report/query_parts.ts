@@ -6,8 +6,14 @@ import type { Bounded } from './figures.ts'
 /** Maximum characters read of a text; the page cuts texts even shorter. */
 export const TEXT = 600
 
-/** `2026-11-21` in the time zone of the notices. */
-export type Today = { readonly today: string }
+/** `2026-11-21T18:30:00` in the time zone of the notices. */
+export type At = { readonly local: string }
+
+/** The day of `At`, in a query. */
+export const TODAY = '$local::TIMESTAMP::DATE'
+/** Sessions that have not begun, and those that have. */
+export const AHEAD = 'sessao_por_vir(data_sessao_local, $local::TIMESTAMP)'
+export const OVER = `NOT ${AHEAD}`
 
 /** Summed as decimals, so that the order of the rows does not matter. */
 export function sumOfValues(those: string | undefined): string {

@@ -7,6 +7,8 @@ import type { BySession, Session } from './figures.ts'
 /** Maximum characters of texts of notices. */
 export const MAX_NAME = 80
 export const MAX_OBJECT = 120
+/** The certainty of a day that is the earlier one of several. */
+export const TO_CONFIRM = 'a confirmar'
 export const MAX_CODE = 30
 /** One stack per category of the contract; the table below the chart has the others. */
 export const MAX_STACKS = 12

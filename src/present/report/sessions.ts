@@ -15,7 +15,7 @@ import { type Html, html } from '#src/present/text/html.ts'
 import { verdictName } from '#src/present/text/words.ts'
 import { columnChart } from './charts.ts'
 import { type Figures, LIMITS, type Session } from './figures.ts'
-import { badge, MAX_CODE, MAX_NAME, MAX_OBJECT, nothing, noticeLink } from './section_parts.ts'
+import { badge, MAX_CODE, MAX_NAME, MAX_OBJECT, nothing, noticeLink, TO_CONFIRM } from './section_parts.ts'
 import { more, table } from './table.ts'
 
 /** The sessions of the next days: a column for each day, and a list. */
@@ -27,10 +27,10 @@ const VERDICT_BADGES: Readonly<Record<string, string>> = {
 }
 
 export function sessions(figures: Figures): Html {
-  const { sessions, sessionDays, key, stakes, localNow, today } = figures
+  const { sessions, sessionDays, key, stakes, today } = figures
   const { rows, total } = sessions
   if (rows.length === 0) return nothing(`Nenhuma sessão de edital em andamento até ${day(lastDay(today))}.`)
-  const first = rows.find(({ data_sessao_local }) => !isOver(data_sessao_local, localNow))
+  const [first] = rows
   return html`<p class="lead">${counted(total, 'sessão marcada', 'sessões marcadas')} até ${day(lastDay(today))}, <b>${number(key.sessoes_7_dias)}</b> nos próximos ${LIMITS.soonDays} dias.${first && ` A primeira: ${dayAndTime(first.data_sessao_local)}, ${line(first.orgao, MAX_NAME) ?? 'órgão não informado'}.`}</p>
 ${columnChart(
   `Sessões por dia de ${day(today)} a ${day(lastDay(today))}: ${sessionDays
@@ -46,7 +46,7 @@ ${columnChart(
 )}
 <p class="note">Sessões por dia; em destaque, os próximos ${LIMITS.soonDays} dias.${
     stakes.garantias + stakes.investimento > 0 &&
-    ` As sessões de hoje em diante exigem ${shortMoney(stakes.garantias)} em garantias e ${shortMoney(stakes.investimento)} de investimento.`
+    ` As sessões por vir exigem ${shortMoney(stakes.garantias)} em garantias e ${shortMoney(stakes.investimento)} de investimento.`
   }</p>
 ${table({
   caption: `Próximas sessões${total > rows.length ? `: as primeiras ${rows.length}` : ''}`,
@@ -65,11 +65,6 @@ ${more(total - rows.length, 'sessão', 'sessões', `até ${day(lastDay(today))}`
   function lastDay(from: Date): Date {
     return new Date(from.getTime() + (LIMITS.sessionDays - 1) * 86_400_000)
   }
-}
-
-/** A session is over once it has begun; one without a time of day, when its day is over. */
-function isOver(session: Date, localNow: Date): boolean {
-  return timeOfDay(session) !== null && session < localNow
 }
 
 function sessionTime({ data_sessao_local, dias }: Session): Html {
@@ -97,9 +92,12 @@ function sessionProblems({ vermelhos, amarelos, criticos, altos }: Session): Htm
   return parts.length > 0 ? html`${parts.map(part => html`${part} `)}` : null
 }
 
-function contestable({ ultimo_dia_impugnacao, dias_impugnacao, regra_impugnacao }: Session): Html | null {
-  if (ultimo_dia_impugnacao === null || dias_impugnacao === null) return null
+function contestable(session: Session): Html | null {
+  const { ultimo_dia_impugnacao, dias_impugnacao, regra_impugnacao, certeza_impugnacao } = session
+  if (ultimo_dia_impugnacao === null || dias_impugnacao === null)
+    return regra_impugnacao === null ? null : html`<small>${regra_impugnacao}</small>`
+  const rule = html`${regra_impugnacao}${certeza_impugnacao === TO_CONFIRM && ` · ${TO_CONFIRM}`}`
   if (dias_impugnacao < 0)
-    return html`<span class="muted">encerrado</span> <small>em ${day(ultimo_dia_impugnacao)} · ${regra_impugnacao}</small>`
-  return html`${day(ultimo_dia_impugnacao)} <small>${inDays(dias_impugnacao)} · ${regra_impugnacao}</small>`
+    return html`<span class="muted">encerrado</span> <small>em ${day(ultimo_dia_impugnacao)} · ${rule}</small>`
+  return html`${day(ultimo_dia_impugnacao)} <small>${inDays(dias_impugnacao)} · ${rule}</small>`
 }

@@ -1,21 +1,21 @@
 import type { Database } from '#src/store/warehouse/database.ts'
 import { type Blocker, type Exposure, LIMITS, type Stakes } from './figures.ts'
-import { sumOfValues, TEXT, type Today } from './query_parts.ts'
+import { AHEAD, type At, OVER, sumOfValues, TEXT, TODAY } from './query_parts.ts'
 
 /** What is at stake: what was given up against the verdict, what sessions tie up, what blocks, and who may not pay. */
 
 const RECOMMENDED = `verdict_recommendation IN ('participar', 'cautela')`
 
-export async function readStakes(db: Database, at: Today): Promise<Stakes> {
+export async function readStakes(db: Database, at: At): Promise<Stakes> {
   const plausible = (column: string) =>
     `coalesce(sum(CASE WHEN NOT valor_suspeito(${column}) THEN ${column}::DECIMAL(20, 4) END), 0)`
   return await db.row<Stakes>(
     `WITH discarded AS (SELECT * FROM edital_resumo WHERE status = 'discarded' AND ${RECOMMENDED}),
        missed AS (SELECT * FROM edital_resumo
          WHERE status <> 'discarded' AND ${RECOMMENDED} AND participation_confirmed IS DISTINCT FROM true
-           AND data_sessao_dia < $today::DATE
-           AND data_sessao_dia >= date_trunc('week', $today::DATE)::DATE - ${7 * (LIMITS.weeks - 1)}),
-       ahead AS (SELECT * FROM edital_resumo WHERE em_andamento AND data_sessao_dia >= $today::DATE)
+           AND ${OVER}
+           AND data_sessao_dia >= date_trunc('week', ${TODAY})::DATE - ${7 * (LIMITS.weeks - 1)}),
+       ahead AS (SELECT * FROM edital_resumo WHERE em_andamento AND ${AHEAD})
      SELECT (SELECT count(*) FROM discarded) AS descartados,
        (SELECT ${sumOfValues(undefined)} FROM discarded) AS valor_descartados,
        (SELECT count(*) FROM missed) AS perdidos,
@@ -27,13 +27,13 @@ export async function readStakes(db: Database, at: Today): Promise<Stakes> {
 }
 
 /** The red requirements that block the most value. A separate query: the mart counts from today, not from `now`. */
-export async function readBlockers(db: Database, at: Today): Promise<Blocker[]> {
+export async function readBlockers(db: Database, at: At): Promise<Blocker[]> {
   return await db.rows<Blocker>(
     `WITH red AS (
        SELECT edital_id, categoria, lower(titulo) AS chave, min(titulo) AS titulo
        FROM (SELECT * REPLACE (coalesce(nullif(trim(regexp_replace(titulo, '\\s+', ' ', 'g')), ''), 'sem título') AS titulo)
-         FROM pendencias_habilitacao
-         WHERE em_andamento AND status = 'red' AND coalesce(data_sessao_dia >= $today::DATE, true))
+         FROM pendencias_habilitacao SEMI JOIN (SELECT edital_id FROM editais_ativos WHERE coalesce(${AHEAD}, true)) USING (edital_id)
+         WHERE em_andamento AND status = 'red')
        GROUP BY edital_id, categoria, chave),
      alone AS (SELECT edital_id, count(*) = 1 AS so_este FROM red GROUP BY edital_id)
      SELECT left(min(titulo), ${TEXT}) AS titulo, left(categoria, ${TEXT}) AS categoria, count(*) AS editais,
@@ -44,11 +44,11 @@ export async function readBlockers(db: Database, at: Today): Promise<Blocker[]> 
   )
 }
 
-export async function readExposures(db: Database, at: Today): Promise<Exposure[]> {
+export async function readExposures(db: Database, at: At): Promise<Exposure[]> {
   return await db.rows<Exposure>(
     `SELECT left(risco_pagamento, ${TEXT}) AS risco, count(*) AS editais,
        count(*) FILTER (participation_confirmed) AS confirmados, ${sumOfValues(undefined)} AS valor,
-       ${sumOfValues('data_sessao_dia >= $today::DATE')} AS valor_futuras
+       ${sumOfValues(AHEAD)} AS valor_futuras
      FROM edital_resumo
      LEFT JOIN (
        SELECT codigo AS risco_pagamento, ordem FROM rotulos WHERE coluna = 'analyses.pricing_risco_pagamento'

@@ -14,10 +14,11 @@ import type { SnapshotFile } from './manifest.ts'
 const LOCAL_TIME = 'local_time'
 const MARTS_DIRECTORY = join(import.meta.dirname, '../../../schema/marts')
 const MACROS_DIRECTORY = join(import.meta.dirname, '../../../schema/macros')
-/** What marts compute of one value. */
+/** What marts compute of a value. */
 const MACROS = [
-  { name: 'valor_suspeito', parameter: 'valor' },
-  { name: 'unidade_comparavel', parameter: 'unidade' },
+  { name: 'valor_suspeito', parameters: 'valor' },
+  { name: 'unidade_comparavel', parameters: 'unidade' },
+  { name: 'sessao_por_vir', parameters: 'sessao, agora' },
 ] as const
 
 /** A snapshot shown by a catalog. */
@@ -213,9 +214,9 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
 
 function readMacros(): Promise<string[]> {
   return Promise.all(
-    MACROS.map(async ({ name, parameter }) => {
+    MACROS.map(async ({ name, parameters }) => {
       const sql = await readFile(join(MACROS_DIRECTORY, `${name}.sql`), 'utf8')
-      return `CREATE MACRO ${name}(${parameter}) AS ${sql}`
+      return `CREATE MACRO ${name}(${parameters}) AS ${sql}`
     }),
   )
 }

@@ -42,14 +42,16 @@ export function mondayOf(day: Day): Day {
   return day.subtract({ days: day.dayOfWeek - 1 })
 }
 
-/** The last day to contest by law 14.133/2021. */
+/** The last day to contest by law 14.133/2021, wherever offices may be closed on optional days off. */
 export function lastDayToContest(session: Day): Day {
-  return businessDaysBefore(session, BUSINESS_DAYS_TO_CONTEST)
+  return businessDaysBefore(session, BUSINESS_DAYS_TO_CONTEST, { uf: null, withOptional: true })
 }
 
-export function businessDaysBefore(session: Day, days: number): Day {
+type Closed = { readonly uf: string | null; readonly withOptional: boolean }
+
+export function businessDaysBefore(session: Day, days: number, closed: Closed): Day {
   let day = session
-  for (let left = days; left > 0; left -= isBusinessDay(day) ? 1 : 0) {
+  for (let left = days; left > 0; left -= isBusinessDay(day, closed) ? 1 : 0) {
     day = day.subtract({ days: 1 })
   }
   return day
@@ -61,8 +63,9 @@ export function sessionContestedUntil(day: Day): Day | null {
   return ahead.find(session => lastDayToContest(session).equals(day)) ?? null
 }
 
-function isBusinessDay(day: Day): boolean {
-  return day.dayOfWeek <= 5 && !isHoliday(day)
+function isBusinessDay(day: Day, { uf, withOptional }: Closed): boolean {
+  if (day.dayOfWeek > 5 || isHoliday(day) || isStateHoliday(day, uf)) return false
+  return !(withOptional && isOptional(day, uf))
 }
 
 const HOLIDAYS = ['01-01', '04-21', '05-01', '09-07', '10-12', '11-02', '11-15', '12-25']
@@ -72,6 +75,66 @@ function isHoliday(day: Day): boolean {
   // Law 14.759/2023.
   if (date === '11-20') return day.year >= 2024
   return HOLIDAYS.includes(date) || day.equals(goodFriday(day.year))
+}
+
+/** Holidays of states since 2024, by month and day. Those with `>` move to the Friday after it, within a week. */
+const STATES: Readonly<Record<string, string>> = {
+  AC: '>01-23 >03-08 06-15 >09-05 >11-17',
+  AL: '06-24 06-29 09-16 11-30',
+  AM: '09-05',
+  AP: '03-19 07-25 09-13',
+  BA: '07-02',
+  CE: '03-19 03-25',
+  DF: '11-30',
+  GO: '07-26 10-24',
+  MA: '07-28',
+  MS: '10-11',
+  PA: '08-15',
+  PB: '08-05',
+  PE: '03-06',
+  PI: '10-19',
+  RJ: '04-23',
+  RN: '10-03',
+  RO: '01-04 06-18',
+  RR: '10-05',
+  RS: '09-20',
+  SE: '07-08',
+  SP: '07-09',
+  TO: '03-18 09-08 10-05',
+}
+
+function isStateHoliday(day: Day, uf: string | null): boolean {
+  const date = day.toString().slice(5)
+  if (uf === 'RJ' && day.equals(easter(day.year).subtract({ days: 47 }))) return true
+  if (uf === 'ES' && day.equals(easter(day.year).add({ days: 8 }))) return true
+  return (STATES[uf ?? ''] ?? '').split(' ').some(rule => {
+    if (!rule.startsWith('>')) return rule === date
+    return day.equals(moved(Temporal.PlainDate.from(`${day.year}-${rule.slice(1)}`)))
+  })
+}
+
+/** From Tuesday to Thursday, to the Friday of the same week. */
+function moved(day: Day): Day {
+  return day.dayOfWeek >= 2 && day.dayOfWeek <= 4 ? day.add({ days: 5 - day.dayOfWeek }) : day
+}
+
+const OPTIONAL = ['10-28', '12-24', '12-31']
+const OPTIONAL_IN: Readonly<Record<string, string>> = {
+  CE: '08-15',
+  PB: '07-26',
+  PE: '06-24',
+  PI: '03-13',
+  PR: '12-19',
+  RN: '08-07',
+  SE: '06-24',
+}
+
+function isOptional(day: Day, uf: string | null): boolean {
+  const [date, sunday] = [day.toString().slice(5), easter(day.year)]
+  if (OPTIONAL.includes(date) || OPTIONAL_IN[uf ?? ''] === date) return true
+  if ([-48, -47, -46, 60].some(days => day.equals(sunday.add({ days })))) return true
+  const own = (STATES[uf ?? ''] ?? '').split(' ').filter(rule => rule.startsWith('>'))
+  return own.some(rule => rule.slice(1) === date)
 }
 
 export function goodFriday(year: number): Day {

@@ -50,7 +50,7 @@ function frequencies(names: readonly string[]): { name: string; count: number }[
   )
 }
 
-/** Notices whose session is today or later. */
+/** Notices whose session has not begun. */
 const future = (notices: readonly Notice[], picture: Picture) => bySession(notices, picture)[0] ?? []
 
 function splitBySession<T>(
@@ -204,8 +204,8 @@ const agenda: Readonly<Record<string, Card>> = {
     number('Sessões', sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length),
 
   impugnacoes_5_dias: picture => {
-    const left = sessionsAhead(picture).map(({ contest }) => daysTo(contest.day, picture))
-    return number('Editais', left.filter(days => days >= 0 && days < 5).length)
+    const left = sessionsAhead(picture).map(({ contest }) => days(contest?.day ?? null, picture))
+    return number('Editais', left.filter(days => days !== null && days >= 0 && days < 5).length)
   },
 
   requisitos_vermelhos: picture =>
@@ -243,8 +243,9 @@ const agenda: Readonly<Record<string, Card>> = {
       Sessão: date(notice.session),
       Dia: WEEKDAYS[notice.sessionDay.dayOfWeek - 1] ?? null,
       'Faltam (dias)': daysTo(notice.sessionDay, picture),
-      'Impugnar até': date(notice.contest.day),
-      'Regra do prazo': notice.contest.rule,
+      'Impugnar até': date(notice.contest?.day ?? null),
+      'Regra do prazo': notice.contest?.rule ?? null,
+      'Certeza do prazo': notice.contest?.certainty ?? null,
       Órgão: notice.orgao,
       UF: notice.uf,
       Modalidade: notice.modalidade,
@@ -262,7 +263,8 @@ const agenda: Readonly<Record<string, Card>> = {
   pendencias: picture =>
     sorted(
       pending(picture),
-      ...byNearness<ReturnType<typeof pending>[number]>(({ notice }) => days(notice.sessionDay, picture)),
+      ({ notice }) => Number(sessionStateOf(notice, picture) !== 'futura'),
+      ({ notice }) => notice.sessionDay && Math.abs(daysTo(notice.sessionDay, picture)),
       ({ colour }) => Number(colour !== 'red'),
       ({ notice }) => notice.id,
       ({ ordinal }) => ordinal,
@@ -345,6 +347,7 @@ const risks: Readonly<Record<string, Card>> = {
       Prazo: date(alert.deadline),
       'Faltam (dias)': days(alert.deadline, picture),
       'Regra do prazo': alert.deadlineRule,
+      'Certeza do prazo': alert.deadlineCertainty,
       Ação: alert.action,
       Tipo: labelOf(alert.type),
       Severidade: isRisk(alert) ? alert.severityName : null,

@@ -1,16 +1,50 @@
 import { businessDaysBefore, daysBetween } from './calendar.ts'
 
-/** Until when a notice may be contested: read word by word from what it states, else by the law that it names. */
+/** Until when a notice may be contested: what a person makes of the few texts that these documents have, and the laws. */
 
 type Day = Temporal.PlainDate
-export type Contest = { readonly day: Day; readonly rule: string }
+/** Without a day, nobody can contest it. */
+export type Contest = { readonly day: Day | null; readonly rule: string; readonly certainty: string | null }
+type Candidate = { readonly day: Day; readonly other?: Day; readonly rule: string }
 
-const NUMBERS = ['', 'um', 'dois', 'tres', 'quatro', 'cinco', 'seis', 'sete', 'oito', 'nove', 'dez']
-const ORDINALS = ['', 'primeiro', 'segundo', 'terceiro', 'quarto', 'quinto']
-const MONTHS = [
-  ...['janeiro', 'fevereiro', 'marco', 'abril', 'maio', 'junho', 'julho'],
-  ...['agosto', 'setembro', 'outubro', 'novembro', 'dezembro'],
-]
+/** The meaning of each text, by hand. `#` stands for a date; `date` says which of them is the deadline, from 0. */
+type Meaning = {
+  readonly business?: number
+  /** "Dias", without a word about which ones count. */
+  readonly plain?: number
+  readonly running?: number
+  readonly hours?: number
+  readonly date?: number
+  readonly dayOfMonth?: number
+  /** It states a term that nobody can compute. */
+  readonly unknown?: true
+}
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  '3 dias úteis antes da sessão': { business: 3 },
+  'até 5 dias úteis': { business: 5 },
+  '03 (três) dias úteis antes da abertura': { business: 3 },
+  'Até o 2º (segundo) dia útil anterior': { business: 2 },
+  'quinto dia útil': { business: 5 },
+  'Um dia útil': { business: 1 },
+  '3 dias (úteis)': { business: 3 },
+  '3 dias úteis': { business: 3 },
+  '4 dias': { plain: 4 },
+  'dois dias corridos': { running: 2 },
+  '48 horas antes': { hours: 48 },
+  '24 (vinte e quatro) horas antes': { hours: 24 },
+  'até as 18h do dia #': { date: 0 },
+  'de # a #': { date: 1 },
+  '3 dias úteis antes de #': { business: 3 },
+  '#': { date: 0 },
+  'Até #': { date: 0 },
+  'até # (3 dias úteis antes da sessão)': { date: 0, business: 3 },
+  '#, 3 dias úteis': { date: 0, business: 3 },
+  '5 dias úteis após a publicação': { unknown: true },
+  '24h do dia 30': { dayOfMonth: 30 },
+  '5 d.u.': { business: 5 },
+  '2 DU antes da abertura': { business: 2 },
+}
+
 const LAWS: readonly (readonly [digits: string, name: string, days: number])[] = [
   ['13303', 'Lei 13.303/2016, art. 87', 5],
   ['14133', 'Lei 14.133/2021, art. 164', 3],
@@ -20,88 +54,110 @@ const LAWS: readonly (readonly [digits: string, name: string, days: number])[] =
 const PRESUMED = ['', 'Lei 14.133/2021, art. 164 (presumida)', 3] as const
 const SHORTLY_BEFORE = 30
 
+/** @param modality in which a direct contracting has no term by law. */
 export function contestOf(
   session: Temporal.PlainDateTime | null,
-  text: string | null,
-  law: string | null,
+  { text, law, modality, uf }: Record<'text' | 'law' | 'modality' | 'uf', string | null>,
 ): Contest | null {
-  const words = wordsOf(text ?? '')
+  const dates = datesIn(text ?? '')
+  const meaning = MEANINGS[(text ?? '').replaceAll(DATE, '#')]
+  const stated = meaning ? statedDays(meaning, { dates, session, uf }) : []
+  const isUnusable = meaning !== undefined && stated.length === 0
+  const named = namedLaw(law) ?? namedLaw(text)
+  const isDirect = /dispensa|inexigibilidade/i.test(modality ?? '')
+  const lawful = session === null || isDirect ? [] : [byLaw(session.toPlainDate(), named ?? PRESUMED, uf)]
+  const candidates = stated.length > 0 ? [...stated, ...(named ? lawful : [])] : lawful
+  const [first, ...others] = candidates.toSorted((a, b) => Temporal.PlainDate.compare(a.day, b.day))
+  if (!first) {
+    return session === null
+      ? null
+      : { day: null, rule: 'Sem prazo em lei: contratação direta', certainty: null }
+  }
+  const later = others.find(({ day }) => daysBetween(first.day, day) > 0)
+  const isOpen =
+    later !== undefined || first.other !== undefined || isUnusable || meaning?.dayOfMonth !== undefined
+  const certainty = stated.length > 0 ? 'do edital' : named ? 'da lei' : 'presumido'
+  return {
+    day: first.day,
+    rule: [first.rule, ...(later ? [later.rule] : [])].join('; '),
+    certainty: isOpen ? 'a confirmar' : certainty,
+  }
+}
+
+type Around = {
+  readonly dates: readonly Day[]
+  readonly session: Temporal.PlainDateTime | null
+  readonly uf: string | null
+}
+
+function statedDays(meaning: Meaning, { dates, session, uf }: Around): Candidate[] {
   const sessionDay = session?.toPlainDate() ?? null
-  const stated = datesIn(words).filter(day => {
-    if (sessionDay === null) return true
-    const ahead = daysBetween(day, sessionDay)
-    return ahead >= 1 && ahead <= SHORTLY_BEFORE
-  })
-  const last = stated.toSorted((a, b) => Temporal.PlainDate.compare(a, b)).at(-1)
-  if (last) return { day: last, rule: `Edital: ${brazilian(last)}` }
-  if (session === null || sessionDay === null) return null
-  return periodIn(words, session) ?? byLaw(sessionDay, law, words)
-}
-
-function wordsOf(text: string): string[] {
-  const plain = text.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase()
-  // What is in brackets repeats the number before it.
-  return plain.replaceAll(/\((?!\d+\/)(?!uteis)[^)]*\)/g, ' ').match(/[a-z]+|\d[\d/.:-]*/g) ?? []
-}
-
-function datesIn(words: readonly string[]): Day[] {
-  return words.flatMap((word, at) => {
-    const parts = word.split(/[/.-]/).map(Number)
-    if (parts.length === 3) {
-      const [year = 0, month = 0, day = 0] = (parts[0] ?? 0) > 31 ? parts : parts.toReversed()
-      return validDay(year < 100 ? 2000 + year : year, month, day)
-    }
-    const [of, month = '', ofYear, year] = words.slice(at + 1)
-    return of === 'de' && ofYear === 'de' && MONTHS.includes(month)
-      ? validDay(Number(year), MONTHS.indexOf(month) + 1, Number(word))
-      : []
-  })
-}
-
-function validDay(year: number, month: number, day: number): Day[] {
-  try {
-    return [Temporal.PlainDate.from({ year, month, day }, { overflow: 'reject' })]
-  } catch {
-    return []
+  const date = meaning.date === undefined ? undefined : dates[meaning.date]
+  const found: Candidate[] = []
+  if (date && isShortlyBefore(date, sessionDay)) found.push({ day: date, rule: `Edital: ${brazilian(date)}` })
+  if (session === null || sessionDay === null) return found
+  const { business, plain, running, hours, dayOfMonth } = meaning
+  if (business !== undefined)
+    found.push(inBusinessDays(sessionDay, business, uf, business === 1 ? 'dia útil' : 'dias úteis'))
+  if (plain !== undefined) {
+    found.push(inBusinessDays(sessionDay, plain, uf, 'dias, contados como úteis'))
+    found.push({ day: sessionDay.subtract({ days: plain }), rule: `Edital: ${plain} dias corridos` })
   }
-}
-
-/** Days or hours before the session. */
-function periodIn(words: readonly string[], session: Temporal.PlainDateTime): Contest | null {
-  if (words.includes('apos') && !words.includes('antes')) return null
-  for (const [at, word] of words.entries()) {
-    const number = Number(word) || Math.max(NUMBERS.indexOf(word), ORDINALS.indexOf(word))
-    const [unit = '', kind = ''] = words.slice(at + 1).filter(next => next !== 'o')
-    if (number < 1) continue
-    if (unit === 'horas' && kind === 'antes') {
-      return { day: session.subtract({ hours: number }).toPlainDate(), rule: `Edital: ${number} horas` }
-    }
-    const abbreviated = unit === 'du' || (unit === 'd' && kind === 'u')
-    if (!(abbreviated || unit.startsWith('dia')) || number > SHORTLY_BEFORE) continue
-    if (kind.startsWith('corrido')) {
-      return {
-        day: session.toPlainDate().subtract({ days: number }),
-        rule: `Edital: ${number} dias corridos`,
-      }
-    }
-    const [one, many] =
-      abbreviated || kind.startsWith('ut') ? ['dia útil', 'dias úteis'] : ['dia', 'dias, contados como úteis']
-    return {
-      day: businessDaysBefore(session.toPlainDate(), number),
-      rule: `Edital: ${number} ${number === 1 ? one : many}`,
-    }
+  if (running !== undefined)
+    found.push({ day: sessionDay.subtract({ days: running }), rule: `Edital: ${running} dias corridos` })
+  if (hours !== undefined)
+    found.push({ day: session.subtract({ hours }).toPlainDate(), rule: `Edital: ${hours} horas` })
+  if (dayOfMonth !== undefined) {
+    const day = [0, 1]
+      .map(months => sessionDay.subtract({ months }).with({ day: dayOfMonth }))
+      .find(day => day.day === dayOfMonth && isShortlyBefore(day, sessionDay))
+    if (day) found.push({ day, rule: `Edital: ${brazilian(day)}` })
   }
-  return null
+  return found
 }
 
-function byLaw(sessionDay: Day, law: string | null, words: readonly string[]): Contest {
-  const digits = law?.replaceAll(/\D/g, '') ?? ''
-  const numbers = words.map(word => word.split('/')[0]?.replaceAll('.', ''))
-  const [, name, days] =
-    LAWS.find(([number]) => digits.includes(number)) ??
-    LAWS.find(([number]) => numbers.includes(number)) ??
-    PRESUMED
-  return { day: businessDaysBefore(sessionDay, days), rule: `${name}: ${days} dias úteis` }
+function inBusinessDays(
+  session: Day,
+  days: number,
+  uf: string | null,
+  words: string,
+  by = 'Edital',
+): Candidate {
+  const [sure, possible] = [true, false].map(withOptional =>
+    businessDaysBefore(session, days, { uf, withOptional }),
+  ) as [Day, Day]
+  return { day: sure, rule: `${by}: ${days} ${words}`, ...(sure.equals(possible) ? {} : { other: possible }) }
+}
+
+function byLaw(
+  session: Day,
+  [, name, days]: readonly [string, string, number],
+  uf: string | null,
+): Candidate {
+  return inBusinessDays(session, days, uf, 'dias úteis', name)
+}
+
+function namedLaw(text: string | null): readonly [string, string, number] | undefined {
+  const numbers = (text ?? '').replaceAll(/[.\s]/g, '')
+  return LAWS.find(([digits]) => numbers.includes(digits))
+}
+
+const DATE = /\b\d{4}-\d{2}-\d{2}\b|\b\d{2}\/\d{2}\/\d{4}\b/g
+
+function datesIn(text: string): Day[] {
+  return [...text.matchAll(DATE)].flatMap(([date]) => {
+    try {
+      return [Temporal.PlainDate.from(date.includes('/') ? date.split('/').reverse().join('-') : date)]
+    } catch {
+      return []
+    }
+  })
+}
+
+function isShortlyBefore(day: Day, session: Day | null): boolean {
+  if (session === null) return true
+  const ahead = daysBetween(day, session)
+  return ahead >= 1 && ahead <= SHORTLY_BEFORE
 }
 
 function brazilian({ year, month, day }: Day): string {

@@ -1,6 +1,5 @@
 import { known, sorted, sum } from './arithmetic.ts'
-import { daysBetween } from './calendar.ts'
-import type { Contest } from './contest.ts'
+import { daysBetween, localTime } from './calendar.ts'
 import type { Alert, Notice, PaymentRisk, Picture, Requirement } from './picture.ts'
 
 /** The lists that cards and report share. */
@@ -8,7 +7,6 @@ import type { Alert, Notice, PaymentRisk, Picture, Requirement } from './picture
 export type Session = Notice & {
   readonly session: Temporal.PlainDateTime
   readonly sessionDay: Temporal.PlainDate
-  readonly contest: Contest
 }
 type Of<T> = T & { readonly notice: Notice }
 
@@ -16,22 +14,21 @@ export function daysTo(day: Temporal.PlainDate, { today }: Picture): number {
   return daysBetween(today, day)
 }
 
-/** Notices in progress with a session in the next `days`, today included. */
+/** Notices in progress with a session that has not begun, in the next `days`, today included. */
 export function sessionsAhead(picture: Picture, days = Number.POSITIVE_INFINITY): Session[] {
   return picture.open
-    .filter((notice): notice is Session => notice.session !== null)
-    .filter(({ sessionDay }) => {
-      const distance = daysTo(sessionDay, picture)
-      return distance >= 0 && distance < days
-    })
+    .filter((notice): notice is Session => sessionStateOf(notice, picture) === 'futura')
+    .filter(({ sessionDay }) => daysTo(sessionDay, picture) < days)
 }
 
 const SESSIONS = ['futura', 'passada', 'sem data'] as const
 
-/** Today counts as future, at any time. */
-export function sessionStateOf({ sessionDay }: Notice, picture: Picture): (typeof SESSIONS)[number] {
-  if (sessionDay === null) return 'sem data'
-  return daysTo(sessionDay, picture) >= 0 ? 'futura' : 'passada'
+/** A session is over once it has begun; one without a time of day, when its day is over. */
+export function sessionStateOf({ session, sessionDay }: Notice, picture: Picture): (typeof SESSIONS)[number] {
+  if (session === null || sessionDay === null) return 'sem data'
+  const isDayOnly = session.equals(sessionDay.toPlainDateTime())
+  if (isDayOnly) return daysTo(sessionDay, picture) >= 0 ? 'futura' : 'passada'
+  return Temporal.PlainDateTime.compare(session, localTime(picture.now)) >= 0 ? 'futura' : 'passada'
 }
 
 /** Notices with a future session, a past one, and none. */

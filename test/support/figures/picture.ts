@@ -145,6 +145,7 @@ export type Alert = {
   /** For actions that must come before the session. */
   readonly deadline: Temporal.PlainDate | null
   readonly deadlineRule: string | null
+  readonly deadlineCertainty: string | null
 }
 
 /** The time in which a notice was seen in a phase; `to` is null while it is there. */
@@ -233,7 +234,13 @@ function noticeOf(followed: Followed, history: History): Notice {
   const published = numberOf(edital.valor_estimado)
   const suspect = published !== null && isSuspect(published)
   const { prazo_impugnacao, lei_aplicavel } = partOf(analysis, 'overview')
-  const contest = contestOf(session, textOf(prazo_impugnacao), textOf(lei_aplicavel))
+  const uf = textOf(edital.uf)?.trim().toUpperCase() || null
+  const contest = contestOf(session, {
+    text: textOf(prazo_impugnacao),
+    law: textOf(lei_aplicavel),
+    modality: textOf(edital.modalidade),
+    uf,
+  })
   return {
     id,
     cnpj: /^(\d{14})-\d{4}-\d+$/.exec(String(edital.pncp_id))?.[1] ?? null,
@@ -241,7 +248,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     objeto: textOf(edital.objeto),
     numero: textOf(edital.numero),
     modalidade: textOf(edital.modalidade),
-    uf: textOf(edital.uf)?.trim().toUpperCase() || null,
+    uf,
     url: textOf(edital.pncp_url),
     phase: phaseOf(String(edital.status)),
     confirmed: edital.participation_confirmed === true,
@@ -345,5 +352,6 @@ function alertOf(element: Document, index: number, contest: Notice['contest']): 
     thesis: textOf(element.legal_thesis),
     deadline: BEFORE_THE_SESSION.includes(action) ? (contest?.day ?? null) : null,
     deadlineRule: BEFORE_THE_SESSION.includes(action) ? (contest?.rule ?? null) : null,
+    deadlineCertainty: BEFORE_THE_SESSION.includes(action) ? (contest?.certainty ?? null) : null,
   }
 }

@@ -41,9 +41,7 @@ export function reportOf(picture: Picture, run: RunItself): ReportText {
     alertas: alerts(picture),
     orgaos: buyers(picture),
     qualidade: quality(picture, run),
-    fim: sentences(
-      `Instantâneo ${run.snapshot}. Relatório de ${momentOf(picture.now)}; horários de America/Sao_Paulo. Valores estimados são os publicados nos editais, em reais.`,
-    ),
+    fim: sentences(`Instantâneo ${run.snapshot}. Valores estimados são os publicados nos editais, em reais.`),
   }
 }
 
@@ -57,7 +55,7 @@ function top(picture: Picture): string[] {
   const notices = (list: readonly { readonly notice: Notice }[]) =>
     counted(new Set(list.map(({ notice }) => notice.id)).size, 'edital', 'editais')
   return sentences(
-    `Dados de ${momentOf(lastRun.at)}. Última leitura completa: ${momentOf(lastGoodAt)} (há ${inWords(age)}).`,
+    `Dados de ${momentOf(lastRun.at)}. Última leitura completa: ${momentOf(lastGoodAt)} (há ${inWords(age)}). Prazos e sessões contados de ${momentOf(now)}, horário de Brasília.`,
     age > DAY_MS &&
       `A última leitura completa foi há ${inWords(age)}: os números podem estar desatualizados.`,
     lastRun.failed && `A última execução, de ${momentOf(lastRun.at)}, falhou. Veja “Qualidade dos dados”.`,

@@ -15,7 +15,7 @@ import {
 } from '#src/present/text/format.ts'
 import { categoryName, riskName, verdictName } from '#src/present/text/words.ts'
 import { down, sorted, sum } from './arithmetic.ts'
-import { inUtc, localTime } from './calendar.ts'
+import { inUtc } from './calendar.ts'
 import { blockersOf, capitalOf, exposureOf } from './decisions.ts'
 import {
   alertsOf,
@@ -58,7 +58,7 @@ export function sessions(picture: Picture): string[] {
   )
   if (all.length === 0)
     return sentences(heading, `Nenhuma sessão de edital em andamento até ${lastDayOf(picture)}.`)
-  const first = all.slice(0, LENGTH.sessions).find(notice => isAhead(notice, picture))
+  const [first] = all
   const capital = capitalOf(sessionsAhead(picture))
   const byDay = [...Map.groupBy(all, ({ sessionDay }) => sessionDay.toString())]
   return [
@@ -66,7 +66,7 @@ export function sessions(picture: Picture): string[] {
       heading,
       `${counted(all.length, 'sessão marcada', 'sessões marcadas')} até ${lastDayOf(picture)}, ${number(sessionsAhead(picture, SOON).length)} nos próximos 7 dias.${first ? ` A primeira: ${dayAndTime(inUtc(first.session))}, ${first.orgao ?? 'órgão não informado'}.` : ''}`,
       `Sessões por dia de ${dayOf(today)} a ${lastDayOf(picture)}: ${byDay.map(([day, those]) => `${dayAndMonth(new Date(day))} ${number(those.length)}`).join(', ')}.`,
-      `Sessões por dia; em destaque, os próximos 7 dias. As sessões de hoje em diante exigem ${shortMoney(capital.proposal + capital.contract)} em garantias e ${shortMoney(capital.investment)} de investimento.`,
+      `Sessões por dia; em destaque, os próximos 7 dias. As sessões por vir exigem ${shortMoney(capital.proposal + capital.contract)} em garantias e ${shortMoney(capital.investment)} de investimento.`,
     ),
     ...table(
       `Próximas sessões${all.length > LENGTH.sessions ? `: as primeiras ${LENGTH.sessions}` : ''}`,
@@ -77,26 +77,26 @@ export function sessions(picture: Picture): string[] {
   ]
 }
 
-/** A session without a time of day may still be ahead on its day. */
-function isAhead({ session }: Session, { now }: Picture): boolean {
-  const isDayOnly = session.hour === 0 && session.minute === 0
-  return isDayOnly || Temporal.PlainDateTime.compare(session, localTime(now)) >= 0
-}
-
 const heading = 'Sessões dos próximos 30 dias'
 
 function sessionRow(notice: Session, picture: Picture): (string | null)[] {
   const { session, sessionDay, contest, phase, confirmed, recommendation } = notice
   const local = inUtc(session)
-  const left = daysTo(contest.day, picture)
   return [
     `${dayOf(sessionDay)} ${joined([weekday(local), timeOfDay(local)], ', ')} · ${inDays(daysTo(sessionDay, picture))}`,
     `${nameOf(notice)} ${joined([line(notice.modalidade, CHARACTERS.code), line(notice.objeto, CHARACTERS.object)], ' · ')}`,
     money(notice.value),
     joined([phase.name, confirmed && 'confirmada', verdictName(recommendation)]),
     problemsOf(notice),
-    `${left < 0 ? `encerrado em ${dayOf(contest.day)}` : `${dayOf(contest.day)} ${inDays(left)}`} · ${contest.rule}`,
+    contestOf(contest, picture),
   ]
+}
+
+function contestOf(contest: Notice['contest'], picture: Picture): string | null {
+  if (contest === null || contest.day === null) return contest?.rule ?? null
+  const left = daysTo(contest.day, picture)
+  const day = left < 0 ? `encerrado em ${dayOf(contest.day)}` : `${dayOf(contest.day)} ${inDays(left)}`
+  return joined([day, contest.rule, contest.certainty === 'a confirmar' && 'a confirmar'], ' · ')
 }
 
 function problemsOf({ requirements, alerts }: Notice): string | null {
@@ -218,7 +218,7 @@ export function alerts(picture: Picture): string[] {
     ...deadlines(due, picture),
     ...more(due.length - LENGTH.deadlines, 'alerta com prazo em aberto', 'alertas com prazo em aberto'),
     ...sentences(
-      'Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), só com feriados nacionais: um feriado local antecipa o prazo. Confira sempre o edital.',
+      'Prazo: o que o edital diz ou, na falta, o da lei que ele nomeia (Lei 14.133/2021, art. 164: terceiro dia útil antes da sessão), com feriados nacionais e do estado; na dúvida, o dia mais cedo, a confirmar. Um feriado municipal antecipa o prazo: confira sempre o edital.',
     ),
   ]
 }
@@ -232,7 +232,14 @@ function deadlines(due: readonly (Alert & { readonly notice: Notice })[], pictur
     due
       .slice(0, LENGTH.deadlines)
       .map(({ deadline, notice, ...alert }) => [
-        deadline && `${dayOf(deadline)} ${inDays(daysTo(deadline, picture))}`,
+        deadline &&
+          joined(
+            [
+              `${dayOf(deadline)} ${inDays(daysTo(deadline, picture))}`,
+              alert.deadlineCertainty === 'a confirmar' && 'a confirmar',
+            ],
+            ' · ',
+          ),
         `${isRisk(alert) ? (alert.severityName ?? NONE) : 'oportunidade'} ${alert.action}: ${line(alert.title, CHARACTERS.name) ?? 'sem título'} ${line(alert.description, CHARACTERS.description) ?? ''}`,
         nameOf(notice),
         notice.phase.name,

@@ -11,9 +11,9 @@ import {
 } from '#src/present/text/format.ts'
 import { verdictName } from '#src/present/text/words.ts'
 import { down, known, sorted } from './arithmetic.ts'
-import { inUtc, localDay, localTime, mondayOf } from './calendar.ts'
+import { inUtc, localDay, mondayOf } from './calendar.ts'
 import { isRecommended } from './decisions.ts'
-import { daysTo, isGrave, worthOf } from './lists.ts'
+import { daysTo, isGrave, sessionStateOf, worthOf } from './lists.ts'
 import type { Notice, Picture } from './picture.ts'
 import { dayOf, joined, more, nameOf, SOON, sentences, table } from './report_lines.ts'
 
@@ -54,12 +54,11 @@ function decisionOf(notice: Notice, picture: Picture): Decision | null {
 }
 
 /** In the next days and not begun; without a time of day, it is not over before its day is. */
-function isNear({ session, sessionDay }: Notice, picture: Picture): boolean {
-  if (session === null || sessionDay === null) return false
-  const distance = daysTo(sessionDay, picture)
-  const isDayOnly = session.equals(sessionDay.toPlainDateTime())
-  const isAhead = isDayOnly || Temporal.PlainDateTime.compare(session, localTime(picture.now)) >= 0
-  return distance >= 0 && distance < SOON && isAhead
+function isNear(notice: Notice, picture: Picture): boolean {
+  const { sessionDay } = notice
+  return (
+    sessionDay !== null && sessionStateOf(notice, picture) === 'futura' && daysTo(sessionDay, picture) < SOON
+  )
 }
 
 export function decisions(picture: Picture): string[] {

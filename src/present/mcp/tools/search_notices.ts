@@ -42,7 +42,7 @@ const COLUMNS = `edital_id, numero, orgao, uf, modalidade, objeto, status, fase,
   verdict_recommendation, recomendacao, requisitos_vermelhos, alertas_criticos, analysis_state`
 
 /** Coming sessions first, the nearest first; then past ones, then notices without a session. */
-const ORDER = 'dias_ate_sessao >= 0 DESC NULLS LAST, abs(dias_ate_sessao) NULLS LAST, edital_id'
+const ORDER = "situacao_sessao = 'futura' DESC NULLS LAST, abs(dias_ate_sessao) NULLS LAST, edital_id"
 
 type Search = Omit<z.output<typeof INPUT>, 'limit' | 'offset'>
 type Condition = { readonly sql: string; readonly values: Readonly<Record<string, string>> }
