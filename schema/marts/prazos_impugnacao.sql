@@ -74,13 +74,14 @@ descritos AS (
 -- Of terms in business days before the session, the longest gives the earliest day, whatever the session is.
 unidos AS (
   SELECT prazos_lidos, tipo, ato, reserva, max(n) AS n,
-    arg_max({'fonte': fonte, 'regra': regra, 'nomeado': nomeado, 'trecho': trecho, 'herdado': herdado}, (n, fonte = 'edital')) AS mais_cedo,
-    arg_min(regra, n) AS outra_regra,
+    arg_max({'fonte': fonte, 'regra': regra, 'nomeado': nomeado, 'trecho': trecho, 'herdado': herdado}, (n, fonte = 'edital', regra, trecho))
+      AS mais_cedo,
+    arg_min(regra, (n, regra)) AS outra_regra,
     min(n) < max(n) AS ha_outro
   FROM descritos WHERE simples
   GROUP BY ALL
 ),
-regras AS (
+juntos AS (
   SELECT prazos_lidos, tipo, ato, reserva, mais_cedo.fonte AS fonte,
     mais_cedo.regra || if(ha_outro, '; ' || outra_regra, '') AS regra,
     mais_cedo.nomeado AS nomeado, mais_cedo.trecho AS trecho, mais_cedo.herdado AS herdado, ha_outro,
@@ -91,6 +92,12 @@ regras AS (
   SELECT prazos_lidos, tipo, ato, reserva, fonte, regra, nomeado, trecho, herdado, false, dia, dia_mes, dia_do_mes, n, unidade,
     apos_publicacao, base
   FROM descritos WHERE NOT coalesce(simples, false)
+),
+-- The place makes the choice among equal days the same each time.
+regras AS (
+  SELECT *, row_number() OVER (PARTITION BY prazos_lidos, tipo, ato ORDER BY fonte = 'edital' DESC, regra, trecho, dia, dia_mes)
+    AS posicao
+  FROM juntos
 ),
 dias_fechados AS MATERIALIZED (SELECT uf, dia, tipo FROM feriados),
 editais_lidos AS (
@@ -184,14 +191,14 @@ plausiveis AS (
     END AS ultimo,
     coalesce(regra, 'Edital: ' || strftime(calculado, '%d/%m/%Y')) AS regra,
     -- Days by the text come before those by law, which come before a presumed one.
-    (if(reserva, 1000000, 0) + (ultimo - DATE '2000-01-01')) * 2 + if(fonte = 'edital', 0, 1) AS ordem
+    (if(reserva, 1000000, 0) + (ultimo - DATE '2000-01-01')) * 100 + posicao AS ordem
   FROM calculados
 ),
 escolhidos AS (
   SELECT company, edital_id, ato,
     arg_min({'dia': ultimo, 'fonte': fonte, 'regra': regra, 'nomeado': nomeado, 'trecho': trecho, 'duvidoso': duvidoso,
       'herdado': herdado}, ordem) FILTER (ultimo IS NOT NULL) AS p,
-    arg_max({'dia': ultimo, 'regra': regra}, ultimo) FILTER (ultimo IS NOT NULL AND NOT reserva) AS outro,
+    arg_max({'dia': ultimo, 'regra': regra}, ordem) FILTER (ultimo IS NOT NULL AND NOT reserva) AS outro,
     bool_or(fonte = 'edital' AND NOT herdado AND ultimo IS NULL) AS ilegivel
   FROM plausiveis
   GROUP BY ALL

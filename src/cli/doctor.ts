@@ -58,6 +58,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
     const diagnosis = await holding(paths, lock, held =>
       diagnose({
         paths,
+        now: new Date(),
         sourceTimezone,
         lake,
         remoteLake,

@@ -67,6 +67,7 @@ export async function prepareDirectory(): Promise<Prepared> {
 export async function diagnoseHere(environment: Environment, quick = false): Promise<Diagnosis> {
   const { paths, settings, signal } = contextHere(environment)
   return await diagnose({
+    now: new Date(),
     paths,
     signal,
     quick,

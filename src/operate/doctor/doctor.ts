@@ -9,6 +9,7 @@ import { throwIfInterrupted } from '#src/platform/errors.ts'
 import type { Holder } from '#src/platform/lock.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import type { WarehouseOptions } from '#src/store/warehouse/warehouse.ts'
+import { checkCalendar } from './calendar.ts'
 import { type Finding, warning } from './finding.ts'
 import { checkLake } from './lake.ts'
 import { checkObjectStore } from './object_store.ts'
@@ -36,6 +37,7 @@ export type DoctorOptions = Omit<WarehouseOptions, 'onApply'> & {
   readonly remoteLake: RemoteLakeSettings | null
   /** Null if the log is on this disk alone. */
   readonly remoteLog: S3Settings | null
+  readonly now: Date
   readonly isHeld: boolean
   readonly deadHolder: Holder | null
   readonly onProgress: (what: string, done: number, total: number) => void
@@ -97,6 +99,7 @@ export async function diagnose(options: DoctorOptions): Promise<Diagnosis> {
     ...privacy,
     ...shared,
     ...store,
+    checkCalendar(options.now),
   ]
   return { company: paths.company, directory: paths.root, well: isWell(findings), findings }
 }

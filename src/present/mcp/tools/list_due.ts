@@ -17,10 +17,15 @@ const LISTS = {
       alertas_criticos
     FROM agenda_sessoes WHERE dias_ate_sessao BETWEEN 0 AND $days::INTEGER
     ORDER BY data_sessao_local, edital_id`,
-  contest_deadlines: `SELECT ${ABOUT}, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao, data_sessao_local
+  contest_deadlines: `SELECT ${ABOUT}, ultimo_dia_impugnacao, dias_ate_impugnacao, regra_impugnacao,
+      certeza_impugnacao, data_sessao_local
     FROM edital_resumo WHERE em_andamento AND dias_ate_impugnacao BETWEEN 0 AND $days::INTEGER
     ORDER BY dias_ate_impugnacao, edital_id`,
-  alerts_with_deadline: `SELECT edital_id, numero, orgao, uf, prazo, dias_ate_prazo, regra_prazo, acao, tipo, severidade,
+  question_deadlines: `SELECT ${ABOUT}, ultimo_dia_esclarecimento, dias_ate_esclarecimento, regra_esclarecimento,
+      certeza_esclarecimento, data_sessao_local
+    FROM edital_resumo WHERE em_andamento AND dias_ate_esclarecimento BETWEEN 0 AND $days::INTEGER
+    ORDER BY dias_ate_esclarecimento, edital_id`,
+  alerts_with_deadline: `SELECT edital_id, numero, orgao, uf, prazo, dias_ate_prazo, regra_prazo, certeza_prazo, acao, tipo, severidade,
       titulo
     FROM alertas_juridicos WHERE em_andamento AND dias_ate_prazo BETWEEN 0 AND $days::INTEGER
     ORDER BY dias_ate_prazo, severidade_ordem, edital_id, ordinal`,
@@ -31,7 +36,7 @@ export const LIST_DUE = tool({
   scope: 'read',
   title: 'List what is due',
   description:
-    'Sessions, last days to contest a notice, and legal alerts with a deadline in the next days, of notices in progress. Deadlines take only national holidays into account: check the notice.',
+    'Sessions, last days to contest a notice and to ask questions about it, and legal alerts with a deadline in the next days, of notices in progress. Holidays of cities are unknown, and a day that is "a confirmar" is the earliest of several possible ones: check the notice.',
   input: INPUT,
   output: {
     days: { type: 'integer' },
