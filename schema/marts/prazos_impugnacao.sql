@@ -155,7 +155,6 @@ datados AS (
           THEN TRY_CAST(strftime(data_sessao_dia, '%Y-%m-') || dia_do_mes AS DATE) END,
         TRY_CAST(strftime(data_sessao_dia - INTERVAL 1 MONTH, '%Y-%m-') || dia_do_mes AS DATE))
       WHEN unidade = 'horas' AND NOT apos_publicacao THEN (data_sessao_local - to_hours(n))::DATE
-      WHEN unidade = 'corridos' THEN if(apos_publicacao, evento + n, evento - n)
     END AS dia_escrito
   FROM editais_lidos e
   JOIN regras r ON r.tipo = e.tipo AND r.prazos_lidos IS NOT DISTINCT FROM e.prazos_lidos
@@ -164,13 +163,16 @@ datados AS (
 eventos AS (
   SELECT * FROM datados
   UNION ALL
-  SELECT * REPLACE (data_sessao_dia AS evento, if(unidade = 'corridos', data_sessao_dia - n, dia_escrito) AS dia_escrito)
-  FROM datados WHERE base <> data_sessao_dia AND NOT apos_publicacao
+  SELECT * REPLACE (data_sessao_dia AS evento) FROM datados WHERE base <> data_sessao_dia AND NOT apos_publicacao
 ),
 calculados AS (
   SELECT e.*,
-    coalesce(dia_escrito, least(certos.dia, possiveis.dia)) AS calculado,
-    dia_escrito IS NULL AND certos.dia <> possiveis.dia AS facultativo
+    CASE unidade
+      WHEN 'uteis' THEN least(certos.dia, possiveis.dia)
+      WHEN 'corridos' THEN if(apos_publicacao, evento + n, evento - n)
+      ELSE dia_escrito
+    END AS calculado,
+    certos.dia <> possiveis.dia AS facultativo
   -- Not a condition on one side, which would compare all rows with all days.
   FROM (SELECT *, CASE WHEN unidade = 'uteis' THEN evento END AS evento_util FROM eventos) e
   LEFT JOIN contados c ON c.dia = evento_util AND c.uf = e.uf

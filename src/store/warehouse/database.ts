@@ -86,6 +86,8 @@ export class Database {
     })
     const connection = await instance.connect()
     await connection.run(`SET TimeZone = 'UTC'; SET streaming_buffer_size = '${STREAM_BUFFER}'`)
+    // A database that is only read gets nothing that its queries could call.
+    if (!options.readOnly) connection.registerScalarFunction(deadlinesFunction())
     return new Database(instance, connection)
   }
 
@@ -100,7 +102,6 @@ export class Database {
         `ATTACH ${literal(path)} AS warehouse (RECOVERY_MODE no_wal_writes, ROW_GROUP_SIZE ${ROW_GROUP_ROWS})`,
       )
       await db.run('USE warehouse')
-      db.#connection.registerScalarFunction(deadlinesFunction())
       await db.run(`SET checkpoint_threshold = '${CHECKPOINT_THRESHOLD}'`)
       await db.run('PRAGMA disable_checkpoint_on_shutdown')
       return db
