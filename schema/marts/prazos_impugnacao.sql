@@ -83,13 +83,12 @@ unidos AS (
 ),
 juntos AS (
   SELECT prazos_lidos, tipo, ato, reserva, mais_cedo.fonte AS fonte,
-    mais_cedo.regra || if(ha_outro, '; ' || outra_regra, '') AS regra,
-    mais_cedo.nomeado AS nomeado, mais_cedo.trecho AS trecho, mais_cedo.herdado AS herdado, ha_outro,
+    mais_cedo.regra AS regra, if(ha_outro, outra_regra, NULL) AS alternativa, mais_cedo.nomeado AS nomeado, mais_cedo.trecho AS trecho, mais_cedo.herdado AS herdado,
     NULL::DATE AS dia, NULL::VARCHAR AS dia_mes, NULL::INTEGER AS dia_do_mes, n, 'uteis' AS unidade, false AS apos_publicacao,
     NULL::DATE AS base
   FROM unidos
   UNION ALL
-  SELECT prazos_lidos, tipo, ato, reserva, fonte, regra, nomeado, trecho, herdado, false, dia, dia_mes, dia_do_mes, n, unidade,
+  SELECT prazos_lidos, tipo, ato, reserva, fonte, regra, NULL, nomeado, trecho, herdado, dia, dia_mes, dia_do_mes, n, unidade,
     apos_publicacao, base
   FROM descritos WHERE NOT coalesce(simples, false)
 ),
@@ -183,8 +182,8 @@ calculados AS (
 ),
 -- A date that is not shortly before the session is not the deadline.
 plausiveis AS (
-  SELECT company, edital_id, ato, fonte, reserva, nomeado, trecho, herdado,
-    facultativo OR ha_outro OR dia_do_mes IS NOT NULL AS duvidoso,
+  SELECT company, edital_id, ato, fonte, reserva, nomeado, trecho, herdado, alternativa,
+    facultativo OR alternativa IS NOT NULL OR dia_do_mes IS NOT NULL AS duvidoso,
     CASE
       WHEN data_sessao_dia IS NULL THEN if(calculado BETWEEN DATE '2010-01-01' AND DATE '2060-12-31', calculado, NULL)
       WHEN n IS NOT NULL AND NOT apos_publicacao THEN calculado
@@ -198,7 +197,7 @@ plausiveis AS (
 ),
 escolhidos AS (
   SELECT company, edital_id, ato,
-    arg_min({'dia': ultimo, 'fonte': fonte, 'regra': regra, 'nomeado': nomeado, 'trecho': trecho, 'duvidoso': duvidoso,
+    arg_min({'dia': ultimo, 'fonte': fonte, 'regra': regra, 'alternativa': alternativa, 'nomeado': nomeado, 'trecho': trecho, 'duvidoso': duvidoso,
       'herdado': herdado}, ordem) FILTER (ultimo IS NOT NULL) AS p,
     arg_max({'dia': ultimo, 'regra': regra}, ordem) FILTER (ultimo IS NOT NULL AND NOT reserva) AS outro,
     bool_or(fonte = 'edital' AND NOT herdado AND ultimo IS NULL) AS ilegivel
@@ -207,7 +206,7 @@ escolhidos AS (
 ),
 prazos AS (
   SELECT company, edital_id, ato, p['dia'] AS dia,
-    p['regra'] || if(coalesce(outro['dia'] > p['dia'], false), '; ' || outro['regra'], '') AS regra,
+    p['regra'] || coalesce('; ' || coalesce(p['alternativa'], if(outro['dia'] > p['dia'], outro['regra'], NULL)), '') AS regra,
     CASE
       WHEN p['herdado'] THEN 'presumido'
       WHEN outro['dia'] > p['dia'] OR p['duvidoso'] OR ilegivel AND p['fonte'] <> 'edital'

@@ -5,7 +5,8 @@ import { businessDaysBefore, daysBetween } from './calendar.ts'
 type Day = Temporal.PlainDate
 /** Without a day, nobody can contest it. */
 export type Contest = { readonly day: Day | null; readonly rule: string; readonly certainty: string | null }
-type Candidate = { readonly day: Day; readonly other?: Day; readonly rule: string }
+/** `business` is the number of business days before the session, if it is that. */
+type Candidate = { readonly day: Day; readonly other?: Day; readonly rule: string; readonly business?: number }
 
 /** The meaning of each text, by hand. `#` stands for a date; `date` says which of them is the deadline, from 0. */
 type Meaning = {
@@ -73,7 +74,7 @@ export function contestOf(
       ? null
       : { day: null, rule: 'Sem prazo em lei: contratação direta', certainty: null }
   }
-  const later = others.find(({ day }) => daysBetween(first.day, day) > 0)
+  const later = alternativeTo(first, others)
   const isOpen =
     later !== undefined || first.other !== undefined || isUnusable || meaning?.dayOfMonth !== undefined
   const certainty = stated.length > 0 ? 'do edital' : named ? 'da lei' : 'presumido'
@@ -82,6 +83,19 @@ export function contestOf(
     rule: [first.rule, ...(later ? [later.rule] : [])].join('; '),
     certainty: isOpen ? 'a confirmar' : certainty,
   }
+}
+
+/** The rule that is shown beside the first: another term in business days, else the one with the latest day. */
+function alternativeTo(first: Candidate, others: readonly Candidate[]): Candidate | undefined {
+  const inBusiness = others.filter(({ business }) => business !== undefined)
+  if (first.business !== undefined) {
+    const shortest = inBusiness.toSorted((a, b) => Number(a.business) - Number(b.business))[0]
+    if (shortest && shortest.business !== first.business) return shortest
+  }
+  // Of terms in business days, the longest stands for all.
+  const [longest] = inBusiness.toSorted((a, b) => Number(b.business) - Number(a.business))
+  const rest = others.filter(other => other.business === undefined || other === longest)
+  return rest.findLast(({ day }) => daysBetween(first.day, day) > 0)
 }
 
 type Around = {
@@ -126,7 +140,7 @@ function inBusinessDays(
   const [sure, possible] = [true, false].map(withOptional =>
     businessDaysBefore(session, days, { uf, withOptional }),
   ) as [Day, Day]
-  return { day: sure, rule: `${by}: ${days} ${words}`, ...(sure.equals(possible) ? {} : { other: possible }) }
+  return { day: sure, business: days, rule: `${by}: ${days} ${words}`, ...(sure.equals(possible) ? {} : { other: possible }) }
 }
 
 function byLaw(

@@ -38,7 +38,7 @@ const INPUT = z.strictObject({
 })
 
 const COLUMNS = `edital_id, numero, orgao, uf, modalidade, objeto, status, fase, participation_confirmed,
-  valor_estimado_informado, data_sessao_local, dias_ate_sessao, ultimo_dia_impugnacao, dias_ate_impugnacao,
+  valor_estimado_informado, data_sessao_local, situacao_sessao, dias_ate_sessao, ultimo_dia_impugnacao, dias_ate_impugnacao,
   verdict_recommendation, recomendacao, requisitos_vermelhos, alertas_criticos, analysis_state`
 
 /** Coming sessions first, the nearest first; then past ones, then notices without a session. */
