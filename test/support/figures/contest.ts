@@ -6,7 +6,12 @@ type Day = Temporal.PlainDate
 /** Without a day, nobody can contest it. */
 export type Contest = { readonly day: Day | null; readonly rule: string; readonly certainty: string | null }
 /** `business` is the number of business days before the session, if it is that. */
-type Candidate = { readonly day: Day; readonly other?: Day; readonly rule: string; readonly business?: number }
+type Candidate = {
+  readonly day: Day
+  readonly other?: Day
+  readonly rule: string
+  readonly business?: number
+}
 
 /** The meaning of each text, by hand. `#` stands for a date; `date` says which of them is the deadline, from 0. */
 type Meaning = {
@@ -140,7 +145,12 @@ function inBusinessDays(
   const [sure, possible] = [true, false].map(withOptional =>
     businessDaysBefore(session, days, { uf, withOptional }),
   ) as [Day, Day]
-  return { day: sure, business: days, rule: `${by}: ${days} ${words}`, ...(sure.equals(possible) ? {} : { other: possible }) }
+  return {
+    day: sure,
+    business: days,
+    rule: `${by}: ${days} ${words}`,
+    ...(sure.equals(possible) ? {} : { other: possible }),
+  }
 }
 
 function byLaw(
