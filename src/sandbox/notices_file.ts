@@ -59,7 +59,8 @@ function parseLine(line: string, where: string): Entry {
     throw badFile(`${where}: not JSON.`, error)
   }
   const parsed = entry.safeParse(document)
-  if (parsed.success) return parsed.data
+  // The document itself: the parsed one lacks a member named `__proto__`.
+  if (parsed.success) return document as Entry
   const issue = parsed.error.issues[0]
   throw badFile(`${where}: ${issue?.path.join('.') || 'line'}: ${issue?.message ?? 'not a notice'}.`)
 }
