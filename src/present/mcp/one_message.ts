@@ -27,7 +27,7 @@ export async function oneMessage(request: Request, maxBytes: number): Promise<On
   return { request: new Request(url, { method, headers, signal, ...(body === '' ? {} : { body }) }) }
 }
 
-/** Whether the value of `Accept` admits JSON; without one, all types are admitted (RFC 9110, section 12.5.1). */
+/** Whether the value of `Accept` admits JSON; without one, RFC 9110 admits all types. */
 function admitsJson(accept: string | null): boolean {
   if (!accept?.trim()) return true
   const ranges = new Map(
