@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
-import { EXIT, FatalError, systemCode } from '#src/platform/errors.ts'
+import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 import { type Environment, readSecret, shownPath } from './settings.ts'
 
 /** Who may use the worker's HTTP for operators. */
@@ -116,10 +117,10 @@ function readText(path: string, origin: string): string {
       throw unusable(origin, `its mode ${shown} lets other users read or change it: run \`chmod 600\` on it.`)
     }
     if (about.size > MAX_FILE_BYTES) throw unusable(origin, `it is larger than ${MAX_FILE_BYTES / 1024} KiB.`)
-    return readFileSync(fd, 'utf8')
+    return decodeText(readFileSync(fd))
   } catch (error) {
     if (error instanceof FatalError) throw error
-    throw unusable(origin, `it cannot be read (${systemCode(error) ?? 'unknown error'}).`)
+    throw unusable(origin, `it cannot be read (${systemCode(error) ?? messageOf(error)}).`)
   } finally {
     if (fd !== null) closeSync(fd)
   }

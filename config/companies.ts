@@ -110,10 +110,17 @@ export async function environmentOf(environment: Environment, company?: string):
     throw new FatalError(`--company ${company || '""'}: ${SLUG_RULE}.`, EXIT.usage)
   }
   const named = company ?? (environment.COMPANY?.trim() || undefined)
-  const { file, environments, broken } = await readCompanies({
+  const {
+    file,
+    environments,
+    broken,
+    problem: misnamed,
+  } = await readCompanies({
     ...environment,
     ...(named ? { COMPANY: named } : {}),
   })
+  // An entry under an invalid name may be the one that is meant.
+  if (misnamed !== null && named === undefined) throw new FatalError(misnamed, EXIT.usage)
   const slugs = [...environments.keys(), ...broken.keys()]
   if (file && named === undefined && slugs.length !== 1) {
     throw new FatalError(`Which company? ${file} has ${namesOf(slugs)}. Name one with --company.`, EXIT.usage)

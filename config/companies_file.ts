@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Document, LineCounter, YAMLError } from 'yaml'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 
 /** Settings as written in the file: names in lower case, values as text. */
 export type OwnSettings = Readonly<Record<string, string>>
@@ -43,7 +44,7 @@ export async function readCompaniesFile(path: string): Promise<CompaniesFile | n
 
 async function readText(path: string): Promise<string | null> {
   try {
-    return await readFile(path, 'utf8')
+    return decodeText(await readFile(path))
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
     throw new FatalError(`${path} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 import { type AdminTokenSettings, readAdminTokenSettings } from './admin_tokens.ts'
 import { ALERT_SECRETS, type AlertSettings, alertSettings, alertShape, webAddress } from './alerts.ts'
 import { type ServeSettings, serveSettings, serveShape } from './http.ts'
@@ -209,7 +210,7 @@ function readRedisCa({ protocol }: URL, environment: Environment): string | null
     )
   }
   try {
-    const text = readFileSync(path, 'utf8')
+    const text = decodeText(readFileSync(path))
     for (const [certificate] of text.matchAll(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g)) {
       new X509Certificate(certificate)
     }

@@ -1,10 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { parseEnv } from 'node:util'
 import { z } from 'zod'
 import { STATUSES } from '#schema/notice.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
 import { LOG_LEVELS } from '#src/platform/log_level.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 import { type LakeSettings, lakeSettings, lakeShape } from './lake.ts'
 import { mailShape } from './mail_shape.ts'
 import { type TrinoTarget, trinoShape, trinoTarget } from './metabase_trino.ts'
@@ -236,7 +238,8 @@ export type ApiSettings = {
  */
 export function loadEnvironment(): Environment {
   try {
-    process.loadEnvFile()
+    const given = parseEnv(decodeText(readFileSync('.env')))
+    for (const [name, value] of Object.entries(given)) process.env[name] ??= value
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') {
       throw new FatalError(`.env cannot be read: ${messageOf(error)}.`, EXIT.usage)
@@ -359,7 +362,8 @@ function parse(environment: Environment): Parsed {
 
 /** Reads the variables of a schema; empty ones count as unset. Throws FatalError (usage) that names every wrong one. */
 export function parseSettings<T extends z.ZodObject>(schema: T, environment: Environment): z.output<T> {
-  const known = Object.keys(schema.shape).map(name => [name, environment[name]?.trim() || undefined])
+  const known = Object.keys(schema.shape).map(name => [name, environment[name]?.trim() || undefined] as const)
+  for (const [name, value] of known) refuseReplaced(name, value)
   const result = schema.safeParse(Object.fromEntries(known))
   if (result.success) return result.data
   const problems = result.error.issues.map(issue => {
@@ -370,6 +374,15 @@ export function parseSettings<T extends z.ZodObject>(schema: T, environment: Env
     return `${name}=${value}: ${issue.message}.`
   })
   throw new FatalError(problems.join('\n'), EXIT.usage)
+}
+
+/** Node puts U+FFFD where bytes of the environment are not UTF-8; Compose passes them on from its files. */
+function refuseReplaced(name: string, value: string | null | undefined): void {
+  if (!value?.includes('\uFFFD')) return
+  throw new FatalError(
+    `${name} has characters that are not UTF-8. Save the file that sets it as UTF-8.`,
+    EXIT.usage,
+  )
 }
 
 /** These may hold a password or a token even if they are invalid. */
@@ -410,6 +423,7 @@ export function readSecret(
   const path = environment[`${name}_FILE`]?.trim() || null
   const origin = path ? `${name}_FILE (${shownPath(path)})` : name
   const value = (path ? readSecretFile(path, origin) : environment[name])?.trim() || null
+  refuseReplaced(origin, value)
   return { value, origin, path }
 }
 
@@ -423,7 +437,7 @@ export function shownPath(path: string): string {
 
 function readSecretFile(path: string, origin: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    return decodeText(readFileSync(path))
   } catch (error) {
     throw new FatalError(`${origin} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
   }

@@ -18,8 +18,14 @@ def get(path, *none, read=json.load):  # None for these statuses and errors
         time.sleep(float(refused.headers.get("Retry-After", 5)))  # the key's quota
     return get(path, *none, read=read)
 
+def storable(value):  # texts of Postgres have no U+0000: its JSON functions, and jsonb, refuse a document with one
+    if isinstance(value, str): return value.replace("\0", "\ufffd")
+    if isinstance(value, list): return [storable(one) for one in value]
+    if isinstance(value, dict): return {storable(name): storable(one) for name, one in value.items()}
+    return value
+
 def store(db, notice, analysis):
-    db.execute(UPSERT, [notice["id"], json.dumps(notice), analysis and json.dumps(analysis)])
+    db.execute(UPSERT, [notice["id"], json.dumps(storable(notice)), analysis and json.dumps(storable(analysis))])
 
 def begin(db):  # the cursor first: what changes while everything is read comes again
     cursor = get("/api/v1/mirror/changes?since=latest")["next"]

@@ -54,12 +54,16 @@ async function exportDatabase(path: string, sources: readonly CatalogSource[]): 
 
 async function exportWorkbook(path: string, sources: readonly CatalogSource[]): Promise<void> {
   // Loaded only here, because only this needs its library.
-  const { buildWorkbook, MAX_SHEET_ROWS } = await import('#src/present/export/workbook.ts')
+  const [{ buildWorkbook, MAX_SHEET_ROWS }, { checkWorkbook }] = await Promise.all([
+    import('#src/present/export/workbook.ts'),
+    import('#src/present/export/check_workbook.ts'),
+  ])
   const { sheets, leftOut } = await writeBeside(path, '--to', temporary =>
     withDatabase(dirname(temporary), async db => {
       await createRelations(db, sources)
-      const { bytes, ...about } = await buildWorkbook(db, sources)
+      const { bytes, rows, ...about } = await buildWorkbook(db, sources)
       await writeFile(temporary, bytes)
+      await checkWorkbook(temporary, rows)
       return about
     }),
   )

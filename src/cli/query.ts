@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import { Command } from 'commander'
 import type { Environment } from '#config/settings.ts'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 import type { ForeignSql } from '#src/store/lake/fence.ts'
 import { printerFor, type SnapshotOptions, withSnapshot } from './snapshot_sql.ts'
 
@@ -55,8 +56,10 @@ async function sqlOf(argument: string | undefined, { file }: Options): Promise<F
 }
 
 async function textOf(file: string): Promise<string> {
-  if (file === '-') return await text(process.stdin)
-  return await readFile(file, 'utf8').catch(error => {
-    throw new FatalError(`${file} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
-  })
+  const name = file === '-' ? 'Standard input' : file
+  try {
+    return decodeText(file === '-' ? await buffer(process.stdin) : await readFile(file))
+  } catch (error) {
+    throw new FatalError(`${name} cannot be read: ${systemCode(error) ?? messageOf(error)}.`, EXIT.usage)
+  }
 }

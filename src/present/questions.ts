@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { EXIT, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 
 /** Questions in SQL, saved as files: the cards of the dashboards, and those of users. */
 
@@ -29,9 +30,12 @@ const PARAMETER = /\{\{\s*([a-z][a-z0-9_]*)\s*\}\}/g
 const OPTIONS = ['company', 'all', 'csv', 'json', 'help']
 const OPTIONAL = /\[\[(.*?)\]\]/gs
 
-/** @throws Error if the file does not begin with at least two comment lines, the name and the description. */
+/**
+ * @throws Error if the file cannot be read, or does not begin with at least two comment lines, the name and the
+ * description.
+ */
 export async function readQuestion(path: string): Promise<QuestionText> {
-  const sql = (await readFile(path, 'utf8')).trim()
+  const sql = await readSql(path)
   const lines = sql.split('\n')
   const comments = lines.slice(
     0,
@@ -42,6 +46,14 @@ export async function readQuestion(path: string): Promise<QuestionText> {
     throw new Error(`${basename(path)} must begin with two comment lines (-- …): a name, then a description`)
   }
   return { name, description: description.join(' '), sql }
+}
+
+async function readSql(path: string): Promise<string> {
+  try {
+    return decodeText(await readFile(path)).trim()
+  } catch (error) {
+    throw new Error(`${path} cannot be read: ${systemCode(error) ?? messageOf(error)}`)
+  }
 }
 
 /**
@@ -61,8 +73,7 @@ export async function readQuestions(directory: string): Promise<ReadonlyMap<stri
   const questions = [...places].sort().map(async ([key, place]) => {
     const path = join(place, `${key}.sql`)
     const text = await readQuestion(path).catch(error => {
-      const problem = systemCode(error) ? `${path} cannot be read: ${systemCode(error)}` : messageOf(error)
-      throw new FatalError(`${problem}.`, EXIT.usage)
+      throw new FatalError(`${messageOf(error)}.`, EXIT.usage)
     })
     const parameters = parametersOf(text.sql)
     const taken = parameters.find(({ name }) => OPTIONS.includes(name))

@@ -3,6 +3,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { z } from 'zod'
 import { EXIT, FatalError, messageOf } from '#src/platform/errors.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 import type { Entry } from './world.ts'
 
 const GZIP_MAGIC = 0x1f8b
@@ -44,7 +45,7 @@ async function readText(path: string): Promise<string> {
   try {
     const bytes = await readFile(path)
     const gzipped = bytes.length > 1 && bytes.readUInt16BE(0) === GZIP_MAGIC
-    return (gzipped ? await promisify(gunzip)(bytes) : bytes).toString('utf8')
+    return decodeText(gzipped ? await promisify(gunzip)(bytes) : bytes)
   } catch (error) {
     throw badFile(`Cannot read the notices in ${path}: ${messageOf(error)}.`, error)
   }
@@ -58,7 +59,8 @@ function parseLine(line: string, where: string): Entry {
     throw badFile(`${where}: not JSON.`, error)
   }
   const parsed = entry.safeParse(document)
-  if (parsed.success) return parsed.data
+  // The document itself: the parsed one lacks a member named `__proto__`.
+  if (parsed.success) return document as Entry
   const issue = parsed.error.issues[0]
   throw badFile(`${where}: ${issue?.path.join('.') || 'line'}: ${issue?.message ?? 'not a notice'}.`)
 }

@@ -11,8 +11,12 @@ import { runShared } from '#test/support/shared.ts'
 import { startSynced } from '#test/support/synced.ts'
 
 const FORMULA = '=HYPERLINK("http://evil.example";"clique")'
+/** What a workbook reads as codes of characters. */
+const CODES = ['a_x000D_b _x005F_ _X000D_ _x00_', '_x000D_x000A_\t<&>"'] as const
+/** What Excel reads in a CSV file as a number or a date, but the last one, which it shows as it is. */
+const NUMBERS = ['00394494000136', '12/2026', '3E5', '047/2024', '1.234,50', '90319']
 
-/** A notice whose values are awkward in a spreadsheet, among usual ones. */
+/** Notices whose values are awkward in a spreadsheet, among usual ones. */
 async function published() {
   return await startSynced([
     ...notices(1, 4),
@@ -24,6 +28,13 @@ async function published() {
       valor_estimado: 1234567.89,
       data_sessao: '2026-12-10T09:30:00-03:00',
     }),
+    noticeEntry(6, {
+      objeto: 'um\uFFFEdois\uFFFFtrês\0quatro\u001bcinco\ud800seis',
+      orgao: CODES[0],
+      numero: CODES[1],
+      modalidade: `${'x'.repeat(32_765)}😀😀`,
+    }),
+    ...NUMBERS.map((numero, index) => noticeEntry(7 + index, { numero })),
   ])
 }
 
@@ -32,7 +43,7 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   const path = join(await temporaryDirectory(), 'editais.xlsx')
   const { code, stdout, stderr } = await runShared(['export', '--xlsx', '--to', path], environment)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout).toMatch(/^\/.*editais\.xlsx: 5 notices of acme, \d+ marts \(1 MB\)\n$/)
+  expect(stdout).toMatch(/^\/.*editais\.xlsx: 12 notices of acme, \d+ marts \(1 MB\)\n$/)
 
   const { sheets } = await readXlsx(await readFile(path))
   expect(sheets.map(({ name }) => name)).toEqual(['Sobre', ...MARTS.map(({ portuguese }) => portuguese[0])])
@@ -61,6 +72,10 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   expect(sessions).toEqual(sessions.toSorted((a, b) => b - a))
   expect(new Set(sessions).size).toBeGreaterThan(1)
   for (const { name } of sheets.slice(1)) expect(name.length).toBeLessThan(32)
+  // What XML does not allow is gone, codes stay texts, and nothing is cut within a character.
+  const cells = rows.flat().filter(value => typeof value === 'string')
+  const texts = ['umdoistrêsquatrocinco\uFFFDseis', ...CODES, `${'x'.repeat(32_765)}…`]
+  expect(cells).toEqual(expect.arrayContaining([...texts, ...NUMBERS]))
   expect(marts.get('mudancas')?.tables?.[0]).toMatchObject({ name: 'mudancas', showAutoFilter: true })
 })
 
@@ -72,7 +87,7 @@ test('CSV files are in Brazilian form, and hold no formula', async () => {
     company.environment,
   )
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout).toBe(`${directory}: 5 notices of acme, ${MARTS.length} marts\n`)
+  expect(stdout).toBe(`${directory}: 12 notices of acme, ${MARTS.length} marts\n`)
   expect(await readdir(directory)).toEqual(MARTS.map(({ name }) => `${name}.csv`).sort())
   const text = await readFile(join(directory, 'editais_ativos.csv'), 'utf8')
   expect(text).toMatch(/^\uFEFFEmpresa;ID do edital;/)
@@ -80,7 +95,14 @@ test('CSV files are in Brazilian form, and hold no formula', async () => {
   expect(text).toContain(';10/12/2026 09:30:00;')
   expect(text).toContain(`"'=HYPERLINK(""http://evil.example"";""clique"")"`)
   expect(text).toContain(`;'\t+cmd|`)
-  expect(text).toContain(';00123;')
+  expect(text).toContain(`;"=""00123""";`)
+  for (const numero of NUMBERS.slice(0, -1)) expect(text).toContain(`;"=""${numero}""";`)
+  expect(text).toContain(';90319;')
+  expect(text).toContain('xxx…;')
+  const list = NUMBERS.map(numero => `'${numero}'`).join(', ')
+  const sql = `SELECT numero FROM editais WHERE numero IN (${list}) ORDER BY edital_id`
+  const plain = await runShared(['query', '--csv', sql], company.environment)
+  expect(plain.stdout.replaceAll('"', '').trim().split('\r\n')).toEqual(['numero', ...NUMBERS])
 
   const db = await Database.open(join(companyDirectory(company.environment), 'lake/latest/catalog.duckdb'), {
     readOnly: true,

@@ -121,6 +121,9 @@ test.each(['__proto__', 'ACME', '../acme', ''])(
     expect([...environments.keys()]).toEqual(['acme'])
     expect(broken.size).toBe(0)
     expect(problem).toContain(`companies: ${JSON.stringify(name)} must be a short name`)
+    expect(await environmentOf(environment, 'acme')).toMatchObject({ COMPANY: 'acme' })
+    // Not "the only company": the other entry may be the one that is meant.
+    await expect(environmentOf(environment)).rejects.toThrow(`companies: ${JSON.stringify(name)} must be`)
   },
 )
 

@@ -1,30 +1,35 @@
 import type { Mart, MartColumn } from '#schema/marts.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
+import { CSV_TEXT_MACROS } from './csv_text.ts'
 import { inOrder } from './in_order.ts'
 
 /** Excel recognizes UTF-8 by this mark. */
 const BYTE_ORDER_MARK = '\uFEFF'
-/** A text that begins like this could be a formula of a spreadsheet program. */
-const FORMULA = '^[\\s\\p{Cc}]*[=+@＝＋＠－-]'
 
 /**
  * Writes a mart as CSV in the form that spreadsheet programs expect in Brazil: semicolons, decimal commas, days before
- * months, labels in Portuguese. An apostrophe before a text that could be a formula keeps it text.
+ * months, labels in Portuguese. Texts stay texts: see `csv_text.ts`.
  */
 export async function writeBrazilianCsv(db: Database, mart: Mart, path: string): Promise<void> {
+  for (const macro of CSV_TEXT_MACROS) await db.run(macro)
+  const texts = mart.columns.filter(({ type }) => type === 'VARCHAR').map(({ name }) => name)
   const values = mart.columns.map((column, index) => {
     // DuckDB writes no mark of its own.
     const label = `${index === 0 ? BYTE_ORDER_MARK : ''}${column.portuguese[0]}`
-    return `${textOf(column)} AS ${identifier(label)}`
+    return `${writtenValue(column, texts)} AS ${identifier(label)}`
   })
+  // One list, so that the macro is compiled once.
+  const list = `list_transform([${texts.map(identifier).join(', ')}], lambda text: csv_text(text))`
+  const relation = `(SELECT *, ${list} AS "texts" FROM ${identifier(mart.name)})`
   await db.run(
-    `COPY (SELECT ${values.join(', ')} ${inOrder(mart)}) TO ${literal(path)}
+    `COPY (SELECT ${values.join(', ')} ${inOrder(mart, relation)}) TO ${literal(path)}
      (FORMAT csv, DELIMITER ';', HEADER)`,
   )
 }
 
-function textOf({ name, type }: MartColumn): string {
+/** @param texts the columns in the list "texts". */
+function writtenValue({ name, type }: MartColumn, texts: readonly string[]): string {
   const column = identifier(name)
   switch (type) {
     case 'DATE':
@@ -37,10 +42,9 @@ function textOf({ name, type }: MartColumn): string {
       return `CASE ${column} WHEN true THEN 'sim' WHEN false THEN 'não' END`
     case 'DOUBLE':
       return `replace(${column}::VARCHAR, '.', ',')`
-    case 'BIGINT':
-    case 'INTEGER':
-      return column
+    case 'VARCHAR':
+      return `"texts"[${texts.indexOf(name) + 1}]`
     default:
-      return `CASE WHEN regexp_matches(${column}, ${literal(FORMULA)}) THEN '''' || ${column} ELSE ${column} END`
+      return column
   }
 }

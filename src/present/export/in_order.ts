@@ -19,10 +19,13 @@ const ORDER: Readonly<Record<string, string>> = {
   mudancas_parecer: 'observado_em DESC, edital_id',
 }
 
-/** The `FROM` of a mart whose rows people read from top to bottom, company by company. */
-export function inOrder({ name, columns }: Mart): string {
+/**
+ * The `FROM` of a mart whose rows people read from top to bottom, company by company.
+ * @param relation the mart, or what has its columns.
+ */
+export function inOrder({ name, columns }: Mart, relation = identifier(name)): string {
   const order = ORDER[name]
-  if (order === undefined) return `FROM ${identifier(name)}`
+  if (order === undefined) return `FROM ${relation}`
   const company = columns.some(column => column.name === 'company') ? 'company, ' : ''
-  return `FROM ${identifier(name)} ORDER BY ${company}${order}`
+  return `FROM ${relation} ORDER BY ${company}${order}`
 }

@@ -3,6 +3,7 @@ import { MARTS, type Mart, type MartColumn } from '#schema/marts.ts'
 import type { CatalogSource } from '#src/store/lake/catalog.ts'
 import type { Database, Row } from '#src/store/warehouse/database.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
+import { cutText, escapeCodes, withoutForbidden } from './cell_text.ts'
 import { inOrder } from './in_order.ts'
 
 /**
@@ -10,8 +11,6 @@ import { inOrder } from './in_order.ts'
  * is too large for people.
  */
 export const MAX_SHEET_ROWS = 25_000
-/** Excel's limit: a longer text makes it repair the file. */
-const MAX_TEXT = 32_767
 const WIDTHS = { least: 10, most: 60 }
 /** How many rows determine the width of a column. */
 const SAMPLE = 200
@@ -37,6 +36,8 @@ const HEADER = {
 export type Workbook = {
   readonly bytes: Uint8Array
   readonly sheets: number
+  /** The number of rows with a value, of each sheet: those of the marts come after the one that describes them. */
+  readonly rows: readonly number[]
   /** Marts with too many rows for a sheet. */
   readonly leftOut: readonly { readonly name: string; readonly rows: number }[]
 }
@@ -54,11 +55,17 @@ export async function buildWorkbook(db: Database, sources: readonly CatalogSourc
     counted.push({ mart, rows })
     if (rows <= MAX_SHEET_ROWS) sheets.push(sheetOf(mart, await db.rows(inOrder(mart))))
   }
-  const bytes = await writeXlsx({ sheets: [about(sources, counted), ...sheets] })
+  const all = [about(sources, counted), ...sheets]
+  const bytes = await writeXlsx({ sheets: all })
   const leftOut = counted
     .filter(({ rows }) => rows > MAX_SHEET_ROWS)
     .map(({ mart: { name }, rows }) => ({ name, rows }))
-  return { bytes, sheets: sheets.length, leftOut }
+  return { bytes, sheets: sheets.length, rows: all.map(rowsIn), leftOut }
+}
+
+/** Others are not written. */
+function rowsIn({ rows = [] }: WriteSheet): number {
+  return rows.filter(row => row.some(value => value !== null)).length
 }
 
 function about(
@@ -125,14 +132,14 @@ function formatOf({ type, unit }: MartColumn): string | undefined {
 
 /**
  * Numbers that a cell cannot hold become texts, with all their digits. A line ends as in a cell of Excel: a carriage
- * return would be written as `_x000D_`, which many programs show.
+ * return would be written as `_x000D_`, which many programs show. Characters that XML does not allow are left out.
  */
 function cellOf(value: unknown): CellValue {
   if (value === null || value === undefined) return null
   if (typeof value === 'boolean' || value instanceof Date) return value
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
-  const text = String(value).replaceAll(/\r\n?/g, '\n')
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text
+  const text = withoutForbidden(String(value)).replaceAll(/\r\n?/g, '\n')
+  return escapeCodes(cutText(text))
 }
 
 function widthOf(label: string, cells: readonly CellValue[][], index: number): number {

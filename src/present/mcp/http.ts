@@ -1,4 +1,11 @@
-import { type AuthInfo, createMcpHandler, originValidationResponse } from '@modelcontextprotocol/server'
+import {
+  type AuthInfo,
+  createMcpHandler,
+  isLegacyRequest,
+  type McpServer,
+  originValidationResponse,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
 import { messageOf } from '#src/platform/errors.ts'
 import { oneMessage } from './one_message.ts'
@@ -27,29 +34,27 @@ export type Client = {
 }
 
 /**
- * Answers MCP over HTTP without sessions: each request gets a server of its own, and nothing of it is kept. The caller has
- * checked the key.
+ * Answers MCP over HTTP without sessions: each request gets a server of its own, and nothing of it is kept. Every answer is
+ * JSON. The caller has checked the key.
  */
 export function createMcpEndpoint(log: Logger): (request: Request, client: Client) => Promise<Response> {
   const readers = new Readers(log)
-  const handler = createMcpHandler(
-    ({ authInfo }) => {
-      const { prefix, scopes, lake, gone, isStillValid, onCall } = (authInfo as AuthInfo).extra as Client
-      return createMcpServer({
-        scopes,
-        lake,
-        log,
-        onCall,
-        read: order => readers.read({ prefix, isStillValid }, order, gone),
-      })
-    },
-    {
-      // A stream of changes would be held open for each client.
-      maxSubscriptions: 0,
-      keepAliveMs: 0,
-      onerror: error => log.debug(`A message of MCP was refused: ${messageOf(error)}.`),
-    },
-  )
+  const serverFor = ({ prefix, scopes, lake, gone, isStillValid, onCall }: Client) =>
+    createMcpServer({
+      scopes,
+      lake,
+      log,
+      onCall,
+      read: order => readers.read({ prefix, isStillValid }, order, gone),
+    })
+  const handler = createMcpHandler(({ authInfo }) => serverFor((authInfo as AuthInfo).extra as Client), {
+    // Served below: the library would answer with a stream, which a client may not accept.
+    legacy: 'reject',
+    // A stream of changes would be held open for each client.
+    maxSubscriptions: 0,
+    keepAliveMs: 0,
+    onerror: error => log.debug(`A message of MCP was refused: ${messageOf(error)}.`),
+  })
   return async (request, client) => {
     // Only browsers send it. No web page should call this, and refusing it also stops DNS rebinding.
     const refused = originValidationResponse(request, [])
@@ -63,6 +68,23 @@ export function createMcpEndpoint(log: Logger): (request: Request, client: Clien
     const { prefix: clientId, scopes } = client
     // Never the key itself.
     const authInfo = { token: '', clientId, scopes: [...scopes], extra: client }
+    if (await isLegacyRequest(one.request))
+      return await answerLegacy(one.request, serverFor(client), client.gone)
     return await handler.fetch(one.request, { authInfo })
+  }
+}
+
+/** Answers a message of the protocol before its revision without sessions. */
+async function answerLegacy(request: Request, server: McpServer, gone: AbortSignal): Promise<Response> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  await server.connect(transport)
+  // Nobody reads this answer. The call may have none, because closing the server ends it.
+  const unread = new Promise<Response>(resolve =>
+    gone.addEventListener('abort', () => resolve(new Response(null, { status: 503 })), { once: true }),
+  )
+  try {
+    return await Promise.race([transport.handleRequest(request), unread])
+  } finally {
+    await server.close()
   }
 }

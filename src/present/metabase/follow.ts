@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MetabaseTarget } from '#config/settings.ts'
 import { EXIT, explain, FatalError, messageOf, systemCode } from '#src/platform/errors.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 import type { Manifest } from '#src/store/lake/manifest.ts'
 import { createMetabase } from './client.ts'
 import type { Owner } from './database.ts'
@@ -84,10 +85,12 @@ async function point(request: FollowRequest, trial: Trial): Promise<void> {
 /** Read again each time, so that the key can be replaced without a restart. */
 async function readKey({ apiKeyFile }: MetabaseTarget): Promise<string> {
   if (apiKeyFile === null) throw new FatalError('METABASE_API_KEY_FILE is not set.', EXIT.usage)
-  const key = await readFile(apiKeyFile, 'utf8').catch(error => {
-    const why = systemCode(error) ?? messageOf(error)
-    throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) cannot be read: ${why}.`, EXIT.usage)
-  })
+  const key = await readFile(apiKeyFile)
+    .then(decodeText)
+    .catch(error => {
+      const why = systemCode(error) ?? messageOf(error)
+      throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) cannot be read: ${why}.`, EXIT.usage)
+    })
   if (key.trim()) return key.trim()
   throw new FatalError(`METABASE_API_KEY_FILE (${apiKeyFile}) is empty.`, EXIT.usage)
 }

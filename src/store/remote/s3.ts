@@ -3,6 +3,7 @@ import type { S3Client } from '@aws-sdk/client-s3'
 import pRetry, { AbortError } from 'p-retry'
 import { type S3Settings, s3Root } from '#config/s3.ts'
 import { EXIT, messageOf, systemCode } from '#src/platform/errors.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 import { type Condition, type Listed, type LocalFile, type ObjectStore, RemoteError } from './objects.ts'
 
 const RETRIES = 5
@@ -97,9 +98,11 @@ async function clientOf(sdk: Sdk, { region, endpoint, pathStyle, keyFiles }: S3S
 }
 
 async function keyIn(setting: string, path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch(error => {
-    throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
-  })
+  const text = await readFile(path)
+    .then(decodeText)
+    .catch(error => {
+      throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
+    })
   if (text.trim() === '') throw new RemoteError(`${setting}: ${path} is empty.`)
   return text.trim()
 }

@@ -191,6 +191,26 @@ describe.skipIf(python === null)('In Python (skipped without python3), whatever 
     expect(JSON.parse(lines.at(-1) as string)).toEqual([next])
   })
 
+  test('feed_to_postgres.py replaces what Postgres cannot hold in a text, and nothing else', async () => {
+    const overview = { 'a\0': ['\0', { b: 'c\0\0d' }], literal: '\\u0000', emoji: '😀', none: null, n: 1.5 }
+    const { environment } = await startSynced([noticeEntry(1, { objeto: 'um\0dois' }, { overview })])
+    const api = await serveApi(environment)
+    const [line = ''] = await runUntil(
+      one => one.includes(idOf(1)),
+      'feed_to_postgres.py',
+      [api.url, 'postgresql://nowhere'],
+      api.keys.acme as string,
+    )
+    const [id, notice, analysis] = JSON.parse(line)
+    expect(id).toBe(idOf(1))
+    expect(JSON.parse(notice)).toMatchObject({ objeto: 'um\uFFFDdois' })
+    expect(JSON.parse(analysis).overview).toEqual({
+      ...overview,
+      'a\0': undefined,
+      'a\uFFFD': ['\uFFFD', { b: 'c\uFFFD\uFFFDd' }],
+    })
+  })
+
   test.each([
     ['search.py', ['uf=SP']],
     ['export.py', ['editais.ndjson']],

@@ -65,7 +65,6 @@ test('messages over HTTP need a key with a scope, have bounds, and leave no sess
   for (const origin of ['https://example.com', url, 'null'])
     expect(await send(url, key, list, { origin })).toMatchObject({ status: 403 })
   expect(await send(url, key, list, { 'content-type': 'text/plain' })).toMatchObject({ status: 415 })
-  expect(await send(url, key, list, { accept: 'text/html' })).toMatchObject({ status: 406 })
   expect(await send(url, key, '{"jsonrpc"')).toMatchObject({ status: 400 })
   expect(await send(url, key, `[${'['.repeat(30_000)}${']'.repeat(30_000)}]`)).toMatchObject({ status: 400 })
   expect(await send(url, key, message('tools/list', { x: 'x'.repeat(70_000) }))).toMatchObject({
@@ -85,6 +84,48 @@ test('messages over HTTP need a key with a scope, have bounds, and leave no sess
     client.request({ method: 'subscriptions/listen', params: { notifications: {} } } as never),
   ).rejects.toThrow()
   expect(lines.join('')).not.toContain(key.slice(13))
+})
+
+test('a client that admits JSON gets JSON, however it says so', async () => {
+  const { url, key } = await startServed()
+  const list = message('tools/list')
+  const initialize = message('initialize', {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'test', version: '1' },
+  })
+  const admitting = [
+    ...['*/*', 'application/*', 'application/json', 'application/json, text/event-stream', ''],
+    ...[
+      'text/event-stream, */*;q=0.1',
+      'Application/JSON; charset=utf-8',
+      'text/html;q=0.9 , APPLICATION/*;q=0.8',
+    ],
+  ]
+  for (const accept of admitting)
+    for (const body of [initialize, list]) {
+      const answered = await send(url, key, body, { accept })
+      expect([accept, answered]).toMatchObject([
+        accept,
+        { status: 200, headers: { 'content-type': 'application/json' } },
+      ])
+      expect(JSON.parse(answered.body)).toMatchObject({ jsonrpc: '2.0', id: 1, result: expect.any(Object) })
+    }
+  for (const accept of ['text/html', 'text/event-stream', '*/*;q=0', 'application/json;q=0.000, */*', ','])
+    expect([accept, await send(url, key, list, { accept })]).toMatchObject([
+      accept,
+      { status: 406, body: expect.stringContaining('must accept application/json') },
+    ])
+  // Without the header, which fetch would add.
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const asked = request(`${url}${PATH}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    })
+    asked.on('response', ({ statusCode }) => resolve(statusCode)).on('error', reject)
+    asked.end(list)
+  })
+  expect(status).toBe(200)
 })
 
 test('a body of unknown length is read only up to its bound', async () => {

@@ -138,7 +138,11 @@ test('a worker does not start with a file that it cannot use, and says so in one
 
 test.each([
   ['no token', '# none\n', 'it holds no token.'],
-  ['garbage', '\0\u0001\ufffd\ufffd', 'in line 1, there must be a name, read or full, and a token.'],
+  [
+    'garbage',
+    '\0\u0001\ufffd\ufffd',
+    'it cannot be read (it is in UTF-16, or has NUL characters: save it as UTF-8).',
+  ],
   ['JSON', `{"ops": "${FULL}"}`, 'in line 1, there must be a name, read or full, and a token.'],
   ['a token alone', `\n${FULL}\n`, 'in line 2, there must be a name, read or full, and a token.'],
   ['another order', `${FULL} full ops`, 'in line 1, the name must have 1 to 15 of a-z, 0-9, - and _.'],

@@ -26,6 +26,12 @@ test('notices are read unchanged, plain or gzipped', async () => {
   )
 })
 
+test('a member named like the prototype of all objects is read, too', async () => {
+  const line = lines[0]?.replace('{"edital":{', '{"edital":{"__proto__":{"a":1},') ?? ''
+  const [read] = await readNoticesFile(await fileOf(line))
+  expect(JSON.stringify(read)).toBe(line)
+})
+
 test.each([
   ['{"edital": ', 'line 4: not JSON.'],
   ['{"edital": {"id": "x"}, "analysis": {}}', 'line 4: edital.pncp_id'],

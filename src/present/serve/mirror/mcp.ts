@@ -39,11 +39,8 @@ export function mcpRoute({ lakeOf, log }: McpOptions) {
     body: { required: true, content: { 'application/json': { schema: MESSAGE } } },
     responses: {
       '200': {
-        description: 'The answer, as JSON or as one event.',
-        content: {
-          'application/json': { schema: MESSAGE },
-          'text/event-stream': { schema: { type: 'string' } },
-        },
+        description: 'The answer.',
+        content: { 'application/json': { schema: MESSAGE } },
       },
       '400': {
         description: 'A parameter is wrong, or the body is no message.',
@@ -52,7 +49,7 @@ export function mcpRoute({ lakeOf, log }: McpOptions) {
         },
       },
       '202': { description: 'A notification was received.' },
-      '406': refusal('The client must accept both `application/json` and `text/event-stream`.'),
+      '406': refusal('The client does not accept `application/json`.'),
       '413': refusal('The message is too long.'),
       '415': refusal('The message is not JSON.'),
     },

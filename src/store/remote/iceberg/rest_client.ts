@@ -12,6 +12,7 @@ import {
 } from '#src/platform/http/client.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
 import { NetworkError } from '#src/platform/http/network_error.ts'
+import { decodeText } from '#src/platform/text_file.ts'
 import { RemoteError } from '../objects.ts'
 
 /** Requests to an Iceberg REST catalog: how they sign in, and what a refusal means. */
@@ -216,9 +217,11 @@ async function tokenOf(login: CatalogLogin | null): Promise<string | null> {
 }
 
 async function secretIn(setting: string, path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch(error => {
-    throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
-  })
+  const text = await readFile(path)
+    .then(decodeText)
+    .catch(error => {
+      throw new RemoteError(`${setting}: ${path} cannot be read (${systemCode(error) ?? messageOf(error)}).`)
+    })
   checkKey(text.trim(), `The file of ${setting}`)
   return text.trim()
 }
