@@ -21,7 +21,8 @@ const ACCENTS: Readonly<Record<string, string>> = {
 }
 const ENTITY = /&(?:#(\d{1,6})|#x([0-9a-f]{1,6})|([a-z])(acute|grave|circ|tilde|uml|cedil)|([a-z]{2,6}));/gi
 /** Blocks of HTML are clauses of their own. */
-const BLOCK = /<\/?(?:br|p|div|li|ul|ol|tr|td|h[1-6])\b[^<>]{0,200}>/gi
+const BLOCK = /<\/?(?:br|p|div|li|ul|ol|tr|table|h[1-6])\b[^<>]{0,200}>/gi
+const END_OF_CELL = /<\/t[dh]>/gi
 const TAG = /<\/?[a-z][^<>]{0,200}>/gi
 const LINE_BREAK = /\r\n?|[\n\v\f\u0085\u2028\u2029]/g
 /** Format characters, variation selectors and controls: nobody sees them. */
@@ -48,13 +49,14 @@ const LOOKALIKES: Readonly<Record<string, string>> = {
   },
 }
 const DASHES = /[‐‑‒–—―−]/
+/** Keys of JSON and of forms are words with these in between. */
+const UNDERSCORE = '_'
 
 /** Reads a foreign text of any length in linear time. */
 export function plainText(text: string): PlainText {
   const beginning = text.slice(0, MAX_CHARACTERS)
-  const shown = withoutMarkup(asWritten(beginning).toWellFormed())
-    .normalize('NFC')
-    .replace(LINE_BREAK, '\n')
+  const lines = withoutMarkup(asWritten(beginning).toWellFormed()).normalize('NFC').replace(LINE_BREAK, '\n')
+  const shown = withLabelledCells(lines)
     .replace(SPACE, ' ')
     .replace(INVISIBLE, '')
   return { shown, folded: foldInPlace(shown), isCut: text.length > MAX_CHARACTERS }
@@ -69,7 +71,7 @@ function asWritten(text: string): string {
 
 function withoutMarkup(text: string): string {
   if (!text.includes('<') && !text.includes('&')) return text
-  return text.replace(ENTITY, decodeEntity).replace(BLOCK, '\n').replace(TAG, ' ')
+  return text.replace(ENTITY, decodeEntity).replace(BLOCK, '\n').replace(END_OF_CELL, '|').replace(TAG, ' ')
 }
 
 function decodeEntity(entity: string, ...parts: readonly (string | undefined)[]): string {
@@ -80,6 +82,30 @@ function decodeEntity(entity: string, ...parts: readonly (string | undefined)[])
   }
   if (letter !== undefined) return `${letter}${ACCENTS[(accent as string).toLowerCase()]}`
   return ENTITIES[(name as string).toLowerCase()] ?? entity
+}
+
+/** A row of labels above a row of days becomes one line for each day. */
+function withLabelledCells(text: string): string {
+  const rows = text.split('\n').filter(row => !/^[\s|:-]*$/.test(row))
+  if (rows.length < 2) return text
+  const lines: string[] = []
+  for (let at = 0; at < rows.length; at += 1) {
+    const [labels, values] = [cellsOf(rows[at] as string), cellsOf(rows[at + 1] ?? '')]
+    const isTable = labels.length > 1 && labels.length === values.length
+    if (isTable && !labels.some(hasDigit) && values.every(hasDigit)) {
+      lines.push(...labels.map((label, cell) => `${label}: ${values[cell]}`))
+      at += 1
+    } else lines.push(rows[at] as string)
+  }
+  return lines.join('\n')
+}
+
+function cellsOf(row: string): string[] {
+  return row.split(/[|;\t]/).flatMap(cell => cell.trim() || [])
+}
+
+function hasDigit(text: string): boolean {
+  return /\d/.test(text)
 }
 
 /** One code unit for each, so that places stay. */
@@ -94,7 +120,7 @@ const FOLDED = new Map<string, string>()
 function foldUnit(unit: string): string {
   let folded = FOLDED.get(unit)
   if (folded === undefined) {
-    folded = DASHES.test(unit) ? '-' : (unit.normalize('NFKD')[0] ?? unit).toLowerCase()
+    folded = unit === UNDERSCORE ? ' ' : DASHES.test(unit) ? '-' : (unit.normalize('NFKD')[0] ?? unit).toLowerCase()
     folded = LOOKALIKES[folded] ?? folded
     folded = folded.length === 1 ? folded : unit
     FOLDED.set(unit, folded)
