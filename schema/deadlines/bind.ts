@@ -11,6 +11,8 @@ export type BoundTime = TimeToken & {
   readonly clause: Clause
   /** Its place in the clause. */
   readonly index: number
+  /** All times of the clause. */
+  readonly beside: readonly BoundTime[]
 }
 
 /** Acts beside one another, without a time in between, share their times. */
@@ -42,18 +44,17 @@ export function bindTimes(folded: string): BoundTime[] {
   let previous: BoundTime | undefined
   for (const clause of clausesOf(folded)) {
     const parsed = parse(folded, clause)
+    const beside: BoundTime[] = []
     for (const [index, token] of clause.times.entries()) {
       const role = parsed.roles[index] as Role
       const group = role === 'prazo' ? groupFor(folded, parsed, index) : undefined
-      if (token.time.kind === 'mesmo') {
-        if (previous && group) bound.push({ ...previous, acts: group.acts, isContinued: false })
-        continue
-      }
       const isContinued = role === 'prazo' && group === undefined && topic !== undefined
       const acts = (isContinued ? topic : group?.acts) ?? NO_ACTS
-      const time = { ...token, role, acts, isContinued, clause, index }
-      if (role === 'prazo') previous = time
-      bound.push(time)
+      const time: BoundTime = { ...token, role, acts, isContinued, clause, index, beside }
+      beside.push(time)
+      const meant = token.time.kind === 'mesmo' ? previous && { ...previous, acts, isContinued } : time
+      if (meant) bound.push(meant)
+      if (meant?.role === 'prazo') previous = meant
     }
     topic = parsed.groups.at(-1)?.acts ?? topic
   }
@@ -63,7 +64,8 @@ export function bindTimes(folded: string): BoundTime[] {
 function parse(folded: string, clause: Clause): Parsed {
   const roles = clause.times.map((_, index) => roleOf(folded, clause, index))
   const deadlinesBefore = [0]
-  for (const role of roles) deadlinesBefore.push((deadlinesBefore.at(-1) as number) + Number(role === 'prazo'))
+  for (const role of roles)
+    deadlinesBefore.push((deadlinesBefore.at(-1) as number) + Number(role === 'prazo'))
   return { clause, groups: groupsOf(folded, clause), roles, deadlinesBefore }
 }
 
@@ -74,7 +76,8 @@ function groupsOf(folded: string, { acts, times, end: clauseEnd }: Clause): Grou
     while ((times[timesBefore]?.start ?? clauseEnd) < start) timesBefore += 1
     const last = groups.at(-1)
     const isBeside =
-      last?.timesBefore === timesBefore && !(act === 'resposta' && folded.slice(last.end, start).includes(','))
+      last?.timesBefore === timesBefore &&
+      !(act === 'resposta' && folded.slice(last.end, start).includes(','))
     if (isBeside) {
       last.acts.add(act)
       last.end = end
@@ -88,7 +91,7 @@ function groupsOf(folded: string, { acts, times, end: clauseEnd }: Clause): Grou
 
 /** "O pregoeiro decidirá a impugnação apresentada até 04/12", "a impugnação, que deverá ser apresentada até 04/12". */
 const HANDED_IN =
-  /^(?:\s?(?:que for |se )?|,\s(?:que|a qual|as quais)\s[a-z ]{0,20})(?:apresentad|protocol|recebid|interpost|enviad|encaminhad|formulad)[a-z]*\s(?!ser)[^,;]{0,25}$/
+  /^(?:\s?(?:que for |se )?|,\s(?:(?:que|a qual|as quais)\s[a-z ]{0,20})?)(?:apresentad|protocol|recebid|interpost|enviad|encaminhad|formulad)[a-z]*\s(?!ser)[^,;]{0,25}$/
 
 /**
  * What acts beside one another mean for the times before them, and then for those behind. What is answered is not contested,
@@ -114,16 +117,26 @@ const MAX_LINK = 100
 function groupFor(folded: string, parsed: Parsed, index: number): Group | undefined {
   const { clause, groups } = parsed
   const at = groups.findLastIndex(({ timesBefore }) => timesBefore <= index)
-  const [before, after] = [groups[at], groups[at + 1]]
+  const { start, end, time } = clause.times[index] as TimeToken
+  const before = isParenthesis(folded, groups, at, start) ? groups[at - 1] : groups[at]
+  const after = groups[at + 1]
   if (after === undefined) return before
-  const { end, time } = clause.times[index] as TimeToken
   if (time.kind === 'mesmo') return after
   if (before && hasDeadline(parsed, index + 1, after.timesBefore)) return before
   const words = folded.slice(end, Math.min(after.start, end + MAX_LINK))
   const hasOwn = hasDeadline(parsed, after.timesBefore, groups[at + 2]?.timesBefore ?? clause.times.length)
+  if (!before && after.acts.has('resposta') && SUBORDINATE.test(words)) return undefined
   if (timesComeFirst(parsed) || (LINK.test(words) && !hasOwn)) return after
-  if (before) return before
-  return after.acts.has('resposta') && (hasOwn || SUBORDINATE.test(words)) ? undefined : after
+  return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
+}
+
+/** "Impugnações, a serem decididas pelo pregoeiro, até 04/12". */
+function isParenthesis(folded: string, groups: readonly Group[], at: number, end: number): boolean {
+  const [before, group] = [groups[at - 1], groups[at]]
+  if (!group?.acts.has('resposta') || before?.timesBefore !== group.timesBefore) return false
+  return /,\s(?:ate|com antecedencia)\b[^,]{0,20}$/.test(
+    folded.slice(Math.max(group.start, end - MAX_LINK), end),
+  )
 }
 
 function hasDeadline({ deadlinesBefore }: Parsed, from: number, to: number): boolean {
@@ -133,5 +146,7 @@ function hasDeadline({ deadlinesBefore }: Parsed, from: number, to: number): boo
 /** Each group has a deadline of its own before it, and the last one none behind it. */
 function timesComeFirst(parsed: Parsed): boolean {
   const [first, last] = [parsed.groups[0] as Group, parsed.groups.at(-1) as Group]
-  return hasDeadline(parsed, 0, first.timesBefore) && !hasDeadline(parsed, last.timesBefore, parsed.roles.length)
+  return (
+    hasDeadline(parsed, 0, first.timesBefore) && !hasDeadline(parsed, last.timesBefore, parsed.roles.length)
+  )
 }

@@ -10,7 +10,8 @@ export type Clause = {
   readonly acts: readonly ActToken[]
 }
 
-const SEPARATOR = /[;\n|•·▪●◦✅]|\.(?=\s|$)|\?|!/g
+/** A line that begins with "a 4 de dezembro" continues the one before. */
+const SEPARATOR = /\n(?!\s?ao?\s(?:dia\s)?\d)|[;|•·▪●◦✅]|\.(?=\s|$)|\?|!/g
 /** Behind these, a full stop is part of the word. */
 const ABBREVIATION =
   /\b(?:arts?|n|no|nr|num|inc|par|fls?|p|pag|obs|ex|dr|sr|d|u|h|hs|hrs|min|dec|res|lic|cf|c|incs?)$/

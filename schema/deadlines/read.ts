@@ -37,113 +37,125 @@ export type Deadlines = {
   readonly cortado?: true
 }
 
-const MAX_EXCERPT = 200
-/** More readings of one act are noise. */
-const MAX_READINGS = 12
-
 /**
- * Reads the deadlines that a notice states in its own words. Clauses are found, each with its act and its days. The
- * clauses of an act count for it; if none names it, those that name none.
+ * Reads the deadlines that a notice states in its own words. Clauses are found, each with its acts and its days. The
+ * deadlines of an act count for it; if none of them can be counted, those without a name do.
  */
 export function readDeadlines(text: string): Deadlines {
   const plain = plainText(text)
   const times = bindTimes(plain.folded)
-  const readings = (act: Act) => {
-    const named = times.filter(({ acts }) => acts.has(act))
-    const chosen = named.length > 0 ? named : times.filter(time => isUnnamed(time, times, act))
-    return distinct(chosen.flatMap(time => readingsOf(plain, time, named.length > 0, times)))
+  const deadlines = times.filter(({ role }) => role === 'prazo')
+  const of = (act: Act) => deadlines.filter(({ acts }) => acts.has(act))
+  const unnamed = deadlines.filter(({ acts, isContinued }) => acts.size === 0 || isContinued)
+  const [contest, questions] = [of('impugnacao'), of('esclarecimento')]
+  const readings = (named: readonly BoundTime[], others: readonly BoundTime[]) => {
+    const read = distinct(plain, named, true, times)
+    return read.length > 0 ? read : distinct(plain, others, false, times)
   }
   return {
-    impugnacao: readings('impugnacao'),
-    esclarecimento: readings('esclarecimento'),
+    impugnacao: readings(contest, unnamed),
+    // A text that names contesting says nothing of questions if it does not name them, too.
+    esclarecimento: readings(questions, contest.length > 0 ? [] : unnamed),
     ...(plain.isCut ? { cortado: true as const } : {}),
   }
 }
 
-/** A time that names no act stands for the one that the field is about, and for questions if no clause is about contesting. */
-function isUnnamed({ acts, isContinued, role }: BoundTime, all: readonly BoundTime[], act: Act): boolean {
-  if (role !== 'prazo') return false
-  if (act !== 'impugnacao' && all.some(time => time.acts.has('impugnacao'))) return false
-  return acts.size === 0 || isContinued
+/** More readings of one act are noise. */
+const MAX_READINGS = 12
+
+function distinct(
+  plain: PlainText,
+  deadlines: readonly BoundTime[],
+  nomeado: boolean,
+  times: readonly BoundTime[],
+): Reading[] {
+  const known = new Map<string, Reading>()
+  for (const deadline of deadlines) {
+    for (const day of daysOf(plain.folded, deadline, times)) {
+      const key = JSON.stringify(day)
+      if (!known.has(key)) known.set(key, { ...day, nomeado, trecho: excerptOf(plain, deadline) })
+    }
+    if (known.size >= MAX_READINGS) break
+  }
+  return [...known.values()]
+}
+
+type Day = Omit<Reading, 'nomeado' | 'trecho'>
+
+/** The ways to read one deadline: several if it gives several numbers, or if it does not say which days count. */
+function daysOf(folded: string, deadline: BoundTime, times: readonly BoundTime[]): Day[] {
+  const { time, clause, index } = deadline
+  switch (time.kind) {
+    case 'dia':
+      return [{ dia: isOverBeforeDay(folded, clause, index) ? dayBefore(time.dia) : time.dia }]
+    case 'dia_mes':
+      return [{ dia_mes: time.diaMes }]
+    case 'dia_do_mes':
+      return [{ dia_do_mes: time.diaDoMes }]
+    case 'mesmo':
+      return []
+    case 'periodo': {
+      const event = eventOf(folded, deadline, times)
+      if (event === null) return []
+      return time.numbers.flatMap((n): Day[] => {
+        if (time.unit !== 'dias') return [{ n, unidade: time.unit, ...event }]
+        return [
+          { n, unidade: 'uteis', sem_tipo: true, ...event },
+          { n, unidade: 'corridos', ...event },
+        ]
+      })
+    }
+  }
 }
 
 const AFTER_EVENT =
   /\b(?:apos|depois|a contar|contad[oa]s?|a partir|subsequentes?|seguintes?|posterior(?:es)?)\b/
 const AHEAD_OF_EVENT =
   /\b(?:antes|anterior(?:es)?|antecede[a-z]*|antecedencia|preced[a-z]*|previ[a-z]*|antecipad[a-z]*|retroativ[a-z]*|regressiv[a-z]*|retro)\b/
+/** Nobody can contest after the session: it is counted backwards. */
+const COUNTED_FROM_SESSION =
+  /\b(?:a contar|contad[oa]s?)\b[^;]{0,40}\b(?:sessao|abertura|certame|propostas)\b/
+/** So far behind a period, words and days are about its event. */
+const [MAX_EVENT, MAX_LATER] = [300, 6]
 const PUBLICATION = /\b(?:publicac|publicad|divulg|disponibiliz|veicul)/
-function readingsOf(
-  plain: PlainText,
-  bound: BoundTime,
-  isNamed: boolean,
-  all: readonly BoundTime[],
-): Reading[] {
-  const { time } = bound
-  const about = { nomeado: isNamed, trecho: excerptOf(plain, bound) }
-  if (time.kind === 'dia') {
-    const dia = isOverBeforeDay(plain.folded, bound.clause, bound.index) ? dayBefore(time.dia) : time.dia
-    return [{ dia, ...about }]
-  }
-  if (time.kind === 'dia_mes') return [{ dia_mes: time.diaMes, ...about }]
-  if (time.kind === 'dia_do_mes') return [{ dia_do_mes: time.diaDoMes, ...about }]
-  if (time.kind === 'mesmo') return []
-  const event = eventOf(plain.folded, bound, all)
-  if (event === null) return []
-  return time.numbers.flatMap((n): Reading[] => {
-    if (time.unit === 'dias') {
-      return [
-        { n, unidade: 'uteis', sem_tipo: true, ...event, ...about },
-        { n, unidade: 'corridos', ...event, ...about },
-      ]
-    }
-    return [{ n, unidade: time.unit, ...event, ...about }]
-  })
-}
-
-/** Which event a period counts from; null if it is neither the session nor the publication. */
+/**
+ * Which event a period counts from: the session, or the publication. Null if it is another one, such as that somebody asks.
+ */
 function eventOf(
   folded: string,
-  { start, end, clause }: BoundTime,
+  { start, end, clause, index, beside }: BoundTime,
   all: readonly BoundTime[],
 ): Pick<Reading, 'apos_publicacao' | 'base'> | null {
-  const next = all.find(time => time.start >= end && time.role === 'prazo' && time.start < clause.end)
-  const after = folded.slice(end, Math.min(clause.end, next?.start ?? clause.end))
-  const dayOf = (role: Role, from: readonly BoundTime[]) => {
-    const found = from.find(time => time.role === role && time.time.kind === 'dia')
-    return found?.time.kind === 'dia' ? { base: found.time.dia } : {}
-  }
-  const inClause = all.filter(time => time.start >= end && time.start < clause.end)
-  const around = `${folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)} ${after}`
-  if (AHEAD_OF_EVENT.test(after)) return dayOf('sessao', inClause)
-  if (!AFTER_EVENT.test(after))
-    return AFTER_EVENT.test(around) && !AHEAD_OF_EVENT.test(around)
-      ? publicationIn(around, all, dayOf)
-      : dayOf('sessao', inClause)
-  return publicationIn(after, all, dayOf)
+  const later = beside.slice(index + 1, index + 1 + MAX_LATER)
+  const next = later.find(({ role }) => role === 'prazo')
+  const after = folded.slice(end, Math.min(next?.start ?? clause.end, end + MAX_EVENT))
+  const before = folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)
+  const words = AFTER_EVENT.test(after) || AHEAD_OF_EVENT.test(after) ? after : `${before} ${after}`
+  if (AHEAD_OF_EVENT.test(words) || !AFTER_EVENT.test(words)) return dayOf('sessao', later)
+  if (PUBLICATION.test(words) || later.some(({ role }) => role === 'publicacao'))
+    return { apos_publicacao: true, ...dayOf('publicacao', all) }
+  return COUNTED_FROM_SESSION.test(words) ? dayOf('sessao', later) : null
 }
 
-function publicationIn(
-  words: string,
-  all: readonly BoundTime[],
-  dayOf: (role: Role, from: readonly BoundTime[]) => Pick<Reading, 'base'>,
-): Pick<Reading, 'apos_publicacao' | 'base'> | null {
-  return PUBLICATION.test(words) ? { apos_publicacao: true, ...dayOf('publicacao', all) } : null
+function dayOf(role: Role, times: readonly BoundTime[]): Pick<Reading, 'base'> {
+  const found = times.find(time => time.role === role && time.time.kind === 'dia')
+  return found?.time.kind === 'dia' ? { base: found.time.dia } : {}
 }
 
 function dayBefore(day: string): string {
   return new Date(Date.parse(`${day}T00:00:00Z`) - 86_400_000).toISOString().slice(0, 10)
 }
 
+const MAX_EXCERPT = 200
+/** So much of a long clause is shown before its day. */
+const EXCERPT_BEFORE = 60
+
 /** The clause, or what is around the time if it is long. */
 function excerptOf({ shown }: PlainText, { start, end, clause }: BoundTime): string {
   const isLong = clause.end - clause.start > MAX_EXCERPT
-  const from = isLong ? Math.max(clause.start, Math.min(start, end - MAX_EXCERPT + 60) - 60) : clause.start
+  const first = Math.min(start, end - MAX_EXCERPT + EXCERPT_BEFORE) - EXCERPT_BEFORE
+  const from = isLong ? Math.max(clause.start, first) : clause.start
   const to = Math.min(clause.end, from + MAX_EXCERPT)
   const text = shown.slice(from, to).toWellFormed().replace(/\s+/g, ' ').trim()
   return `${from > clause.start ? '…' : ''}${text}${to < clause.end ? '…' : ''}`
-}
-
-function distinct(readings: readonly Reading[]): Reading[] {
-  const known = new Map(readings.map(reading => [JSON.stringify({ ...reading, trecho: '' }), reading]))
-  return [...known.values()].slice(0, MAX_READINGS)
 }

@@ -16,7 +16,7 @@ const CUES: readonly (readonly [Role, string])[] = [
   ],
   [
     'publicacao',
-    'publicac[a-z]*|publicad[a-z]*|divulg[a-z]*|disponibiliz[a-z]*|veicul[a-z]*|lancad[a-z]*|dou|doe|dom|diario|imprensa|pncp',
+    'publicac[a-z]*|publicad[a-z]*|divulg[a-z]*|disponibiliz[a-z]*|veicul[a-z]*|lancad[a-z]*|dou|doe|dom|diario|imprensa|pncp|a contar|contad[oa]s?',
   ],
   [
     'sessao',
@@ -27,11 +27,11 @@ const CUE = new RegExp(CUES.map(([role, words]) => `(?<${role}>\\b(?:${words})\\
 const MAX_CUE_DISTANCE = 60
 
 const BEFORE_RANGE = /\b(?:de|do dia|entre(?: os dias)?|periodo(?: de)?:?)\s+$/
-/** Between the days of a range: with a time of day behind the first, before the second. "E" and a comma can be a list. */
-const TO =
-  /^[^0-9]{0,3}(?:(?:as )?\d{1,2}\s?(?:h|:)[\d\s]{0,3}(?:min|horas|h)?\s)?\s?(?:a|ate|ao)(?: as \d{1,2}[h:\d\s]{0,6}(?:min|horas)? d[eo])?\s?(?:o |ao )?(?:dia )?$/
-const DASH = /^\s?-\s?$/
-const TO_OR_AND = /^\s?(?:as \d{1,2}[h:\d\s]{0,6})?\s?(?:e|-)\s?(?:o )?(?:dia )?$/
+const TIME_OF_DAY =
+  /\(?\b(?:as? )?\d{1,2}\s?(?:h(?:oras?|rs?|s)?\b|:|h(?=\d))\s?(?:\d{2})?(?::\d{2})?\s?(?:min\b|h(?:oras?|rs?|s)?\b)?\)?/g
+/** Between the days of a range. "E" and a comma can be a list. */
+const TO = /^[^a-z0-9]*(?:(?:a|ate|ao)(?: d[eo])?(?: ao?)?(?: o)?(?: dia)?|-)\s*$/
+const AND = /^\s*e(?: o)?(?: dia)?\s*$/
 
 const BEFORE_REFERENCE =
   /\b(?:leis?|decretos?|portarias?|instruc[a-z]*|resoluc[a-z]*|edital|processo|pregao|concorrencia|dispensa|oficio|ata|memorando|itens|item|subitem|artigos?|arts?\.?|n[o°]?\.?|numero)\s?(?:(?:n[o°]?\.?|numero|federal|complementar|estadual|municipal|normativa)\s?)*(?:[0-9][0-9./-]*\s?,?\s?(?:de|do dia|datad[oa] de)\s)?$/
@@ -46,6 +46,7 @@ const TO_BE_REPLACED = /\bonde (?:se le|consta)\b(?!.{0,300}\b(?:leia|passa))/s
 const BEFORE_ZERO_HOUR =
   /\b(?:as?|ate)\s(?:0{1,2}\s?(?:h|:)\s?(?:00)?|zero hora|(?:a )?meia-?\s?noite)\s?(?:min|horas?|hs?)?\s?(?:\(?[a-z ]{0,25}\)?\s?)?d[eo](?: dia)?\s?$/
 const BEFORE_EXCLUDED_DAY = /\bantes d[eo](?: dia)? $/
+const NOT_FROM = /\bnao\b[^;]{0,80}\ba partir d[eo](?: dia)? $/
 
 /**
  * Says what a time stands for, by the words around it.
@@ -68,7 +69,7 @@ export function roleOf(folded: string, clause: Clause, index: number): Role {
 /** Whether a deadline ends when this day begins: "até as 00h de 04/12", "antes de 04/12". */
 export function isOverBeforeDay(folded: string, clause: Clause, index: number): boolean {
   const before = wordsBefore(folded, clause, index)
-  if (BEFORE_ZERO_HOUR.test(before)) return true
+  if (BEFORE_ZERO_HOUR.test(before) || NOT_FROM.test(before)) return true
   if (!BEFORE_EXCLUDED_DAY.test(before)) return false
   return !clause.times.some(({ time }, at) => at < index && time.kind === 'periodo' && time.unit !== 'horas')
 }
@@ -94,7 +95,8 @@ function isReference(before: string): boolean {
 
 /** Whether the day between these words begins a range. */
 function isRange(before: string, between: string): boolean {
-  return TO.test(between) || DASH.test(between) || (BEFORE_RANGE.test(before) && TO_OR_AND.test(between))
+  const words = between.replace(TIME_OF_DAY, '')
+  return TO.test(words) || (BEFORE_RANGE.test(before) && AND.test(words))
 }
 
 function nearestCue(before: string): Role | null {

@@ -37,7 +37,7 @@ const PATTERNS: Readonly<Record<string, string>> = {
   compact: String.raw`(?<!\d)(?<isoYear>\d{4})(?<isoMonth>\d{2})(?<isoDay>\d{2})(?=t\d{4})`,
   iso: String.raw`(?<![\d/.-])(?<isoYear>\d{4})[-/.](?<isoMonth>\d{1,2})[-/.](?<isoDay>\d{1,2})(?!\d)`,
   date: String.raw`(?<![\d/.-])(?<day>\d{1,2})\s?[/.-]\s?(?<month>\d{1,2})\s?[/.-]\s?(?<year>\d{4})(?!\d)`,
-  short: String.raw`(?<![\d/.-])(?<shortDay>\d{1,2})\s?(?<mark>[/-])\s?(?<shortMonth>\d{1,2})\s?\k<mark>\s?(?<shortYear>\d{2})(?![\d/])`,
+  short: String.raw`(?<![\d/.-])(?<shortDay>\d{1,2})\s?(?<mark>[/.-])\s?(?<shortMonth>\d{1,2})\s?\k<mark>\s?(?<shortYear>\d{2})(?![\d/]|[.-]\d)`,
   named: String.raw`(?<![\d/.,-])(?<namedDay>\d{1,2}|${NUMBER})\s?[oa°]?\s?(?:\([a-z ]{1,30}\)\s?)?(?:(?:de|do mes de)\s|[/-]|\s)\s?(?:(?<namedMonth>${MONTH_NAMES})|(?<abbreviated>${MONTHS.join('|')})(?=\.?(?:\s?[/-]|\sde|\s)\s?\d{2}|\b))\b\.?(?:\s?(?:[/,-]|de|do ano de)?\s?(?<namedYear>\d{4}|(?<=[/-]\s?)\d{2})(?!\d))?`,
   dayMonth: String.raw`(?<![\d/.,-])(?<plainDay>\d{1,2})\s?/\s?(?<plainMonth>\d{1,2})(?![\d/]|[.,-]\d)`,
   eve: String.raw`\b(?<eve>antevespera|vespera|(?:ante)?penultimo\s+dia(?:\s+util)?|(?:no |o |ao |ultimo )(?:ultimo\s+)?dia(?:\s+util)?(?:\s+imediatamente)?\s+anterior|dia\s+util(?:\s+imediatamente)?\s+anterior|ultimo\s+dia\s+util)\b`,
@@ -53,7 +53,10 @@ const TIMES = new RegExp(Object.values(PATTERNS).join('|'), 'g')
 
 /** Of keys such as `dataLimiteImpugnacao`, there is no end of a word before the act. */
 const ACTS: readonly (readonly [Act, string])[] = [
-  ['outro', String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:documento|habilita|proposta|resultado|classifica))`],
+  [
+    'outro',
+    String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:documento|habilita|proposta|resultado|classifica))`,
+  ],
   ['recurso', String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:recurso|razoes))`],
   ['impugnacao', String.raw`[mn]pug[a-z]*|\bcontesta[a-z]*`],
   [
