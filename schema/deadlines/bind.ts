@@ -2,7 +2,7 @@ import { type Clause, clausesOf } from './clauses.ts'
 import { type Role, roleOf } from './roles.ts'
 import type { Act, TimeToken } from './tokens.ts'
 
-/** A time with the acts that it belongs to: none if it is no deadline, or if no words name them. */
+/** A time with the acts that it belongs to: none if no words name them, or if it has nothing to do with acts. */
 export type BoundTime = TimeToken & {
   readonly role: Role
   readonly acts: ReadonlySet<Act>
@@ -47,7 +47,7 @@ export function bindTimes(folded: string): BoundTime[] {
     const beside: BoundTime[] = []
     for (const [index, token] of clause.times.entries()) {
       const role = parsed.roles[index] as Role
-      const group = role === 'prazo' ? groupFor(folded, parsed, index) : undefined
+      const group = role === 'prazo' || role === 'sessao' ? groupFor(folded, parsed, index) : undefined
       const isContinued = role === 'prazo' && group === undefined && topic !== undefined
       const acts = (isContinued ? topic : group?.acts) ?? NO_ACTS
       const time: BoundTime = { ...token, role, acts, isContinued, clause, index, beside }

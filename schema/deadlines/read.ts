@@ -45,19 +45,40 @@ export function readDeadlines(text: string): Deadlines {
   const plain = plainText(text)
   const times = bindTimes(plain.folded)
   const deadlines = times.filter(({ role }) => role === 'prazo')
-  const of = (act: Act) => deadlines.filter(({ acts }) => acts.has(act))
   const unnamed = deadlines.filter(({ acts, isContinued }) => acts.size === 0 || isContinued)
-  const [contest, questions] = [of('impugnacao'), of('esclarecimento')]
-  const readings = (named: readonly BoundTime[], others: readonly BoundTime[]) => {
-    const read = distinct(plain, named, true, times)
-    return read.length > 0 ? read : distinct(plain, others, false, times)
+  const isContestNamed = deadlines.some(({ acts }) => acts.has('impugnacao'))
+  const readings = (act: Act) => {
+    const named = times.filter(({ acts }) => acts.has(act))
+    const read = (nomeado: boolean, chosen: readonly BoundTime[]) => distinct(plain, chosen, nomeado, times)
+    return firstOf([
+      () =>
+        read(
+          true,
+          named.filter(({ role }) => role === 'prazo'),
+        ),
+      // A text that names contesting says nothing of questions if it does not name them, too.
+      () => read(false, act === 'impugnacao' || !isContestNamed ? unnamed : []),
+      // If it is not the day of the session, a day beside both the act and the session is the deadline.
+      () =>
+        read(
+          false,
+          named.filter(({ role, time }) => role === 'sessao' && time.kind === 'dia'),
+        ),
+    ])
   }
   return {
-    impugnacao: readings(contest, unnamed),
-    // A text that names contesting says nothing of questions if it does not name them, too.
-    esclarecimento: readings(questions, contest.length > 0 ? [] : unnamed),
+    impugnacao: readings('impugnacao'),
+    esclarecimento: readings('esclarecimento'),
     ...(plain.isCut ? { cortado: true as const } : {}),
   }
+}
+
+function firstOf(sources: readonly (() => Reading[])[]): Reading[] {
+  for (const source of sources) {
+    const readings = source()
+    if (readings.length > 0) return readings
+  }
+  return []
 }
 
 /** More readings of one act are noise. */
