@@ -104,8 +104,11 @@ function meanings(acts: ReadonlySet<Act>, isHandedIn: boolean): Act[][] {
   return isHandedIn && asked.length > 0 ? [['resposta'], asked] : [['resposta']]
 }
 
-/** "3 dias úteis para impugnar", "04/12 (impugnações)". */
-const LINK = /^[^;,]{0,60}?(?:\b(?:para|a fim de|visando)\b[^;,]{0,30}|\(\s?|:\s?)$/
+/** "3 dias úteis para impugnar", "04/12 (impugnações)"; but not "3 dias úteis da data para abertura e impugnação". */
+const LINK =
+  /^[^;,]{0,60}?(?:\b(?:para|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
+/** "Até 04/12, qualquer pessoa poderá impugnar". */
+const SUBJECT = /^[^;,]{0,60},\s(?:qualquer|tod[ao]s?|os?|as?)\s[^;]{0,60}\b(?:pode|deve)[a-z]*\s[^;,]{0,30}$/
 /** "Até 3 dias úteis antes da sessão, cabendo ao pregoeiro decidir": that is another deadline. */
 const SUBORDINATE = /,\s(?:cabendo|devendo|sendo|tendo|a ser|que ser)\b/
 const MAX_LINK = 100
@@ -126,7 +129,7 @@ function groupFor(folded: string, parsed: Parsed, index: number): Group | undefi
   const words = folded.slice(end, Math.min(after.start, end + MAX_LINK))
   const hasOwn = hasDeadline(parsed, after.timesBefore, groups[at + 2]?.timesBefore ?? clause.times.length)
   if (!before && after.acts.has('resposta') && SUBORDINATE.test(words)) return undefined
-  if (timesComeFirst(parsed) || (LINK.test(words) && !hasOwn)) return after
+  if (timesComeFirst(parsed) || (!hasOwn && (LINK.test(words) || SUBJECT.test(words)))) return after
   return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
 }
 

@@ -1,5 +1,5 @@
 import type { Clause } from './clauses.ts'
-import type { Time, TimeToken } from './tokens.ts'
+import { actsIn, type Time, type TimeToken } from './tokens.ts'
 
 /** What a time is: a deadline, or the day of another event. `referencia`: of a law, a street, a day that no longer counts. */
 export type Role = 'prazo' | 'publicacao' | 'sessao' | 'inicio' | 'referencia'
@@ -9,7 +9,10 @@ export const CONTEXT = 100
 
 /** Of these words, the nearest one before a day says what it is. */
 const CUES: readonly (readonly [Role, string])[] = [
-  ['inicio', 'a partir|desde|(?:abertura|reabertura|inicio) d[oe] (?:prazo|periodo)|inicio|inicia[a-z]*'],
+  [
+    'inicio',
+    'a partir|desde|inicio (?:d[oe] )?(?:recebimento|envio|acolhimento|apresentacao|entrega) (?:d[aeo]s? )?propostas|(?:abertura|reabertura|inicio) d[oe] (?:prazo|periodo)|inicio|inicia[a-z]*',
+  ],
   [
     'prazo',
     'ate|prazos?|periodo|limite|termino|fim|final|finda[a-z]*|encerra[a-z]*|vence[a-z]*|expira[a-z]*|ou seja|isto e|quais sejam|qual seja|portanto|assim',
@@ -101,8 +104,10 @@ function isRange(before: string, between: string): boolean {
 
 function nearestCue(before: string): Role | null {
   const words = before.replace(/^.*[0-9;]/s, '').slice(-MAX_CUE_DISTANCE)
-  const groups = Array.from(words.matchAll(CUE)).at(-1)?.groups
-  return CUES.find(([role]) => groups?.[role] !== undefined)?.[0] ?? null
+  const cue = Array.from(words.matchAll(CUE)).at(-1)
+  const role = CUES.find(([name]) => cue?.groups?.[name] !== undefined)?.[0] ?? null
+  // "Antes da sessão, homologação em 18/12", "aberto o certame, impugnações em 04/12": the act is nearer.
+  return cue && role === 'sessao' && actsIn(words.slice(cue.index)).length > 0 ? 'prazo' : role
 }
 
 const HOURS_BEFORE =

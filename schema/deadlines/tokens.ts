@@ -73,7 +73,7 @@ const ACTS: readonly (readonly [Act, string])[] = [
   ],
   [
     'outro',
-    String.raw`\b(?:entrega[a-z]*|vigencia|validade|pagamento|assinatura|homologac[a-z]*|visitas?|vistorias?|amostras?|execucao|cadastr[a-z]*|inscric[a-z]*|garantia|liquidacao|reajuste|prestacao|propostas?(?=\s?:?\s?ate\b))`,
+    String.raw`\b(?:entrega[a-z]*|vigencia|validade|pagamento|assinatura|homologac[a-z]*|visitas?|vistorias?|amostras?|execucao|cadastr[a-z]*|inscric[a-z]*|garantia|liquidacao|reajuste|prestacao|multas?|sanc(?:ao|oes)|atraso|diligencias?|adjudicac[a-z]*|propostas?(?=\s?:?\s?ate\b))`,
   ],
 ]
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Deadlines } from '#schema/deadlines/read.ts'
 import { deadlineReading } from '#schema/deadlines/reading.ts'
 import { createRandom, type Random } from '#src/sandbox/random.ts'
 import { readWordings } from '#test/support/wordings.ts'
@@ -36,6 +37,62 @@ describe('the same deadlines are read', () => {
     checkSpelling((text, random) =>
       Object.values(SPELLINGS).reduce((spelled, spell) => spell(spelled, random), text),
     ))
+})
+
+describe('a clause about contesting', () => {
+  const TERMS = [
+    ...[
+      '5 dias úteis antes da sessão',
+      '5 (cinco) dias úteis antes da data de abertura',
+      '02/12/2026 às 18h',
+    ],
+    ...['o 5º dia útil anterior à sessão', '02 de dezembro de 2026'],
+    'cinco dias úteis anteriores à data fixada para abertura da sessão pública',
+  ]
+  const CLAUSES = [
+    ...['Impugnações: até {}', 'Prazo para impugnação: até {}', 'O edital poderá ser impugnado até {}'],
+    ...[
+      'Até {}, qualquer pessoa poderá impugnar o edital',
+      'Data limite para impugnação: {}',
+      'impugnação ({})',
+    ],
+    'Qualquer pessoa é parte legítima para impugnar este edital, devendo protocolar o pedido até {}',
+    'Decairá do direito de impugnar quem não o fizer até {}',
+  ]
+  const OTHERS = [
+    ...[
+      'Esclarecimentos até 07/12/2026',
+      'Resposta às impugnações até 04/12/2026',
+      'Contrarrazões: 3 dias úteis',
+    ],
+    ...['Publicado em 24/11/2026', 'Sessão pública: 09/12/2026 às 09:00', 'Validade da proposta: 60 dias'],
+    ...['Entrega em até 10 dias úteis após a assinatura', 'Vistoria até 04/12/2026', 'Garantia de 12 meses'],
+    ...['Lei nº 14.133, de 1º de abril de 2021', 'Início do recebimento das propostas: 24/11/2026'],
+    ...['Propostas até 09/12/2026 às 08:59', 'Intenção de recurso: 10 minutos', 'Homologação: 18/12/2026'],
+    ...['As impugnações não suspendem os prazos', 'Multa de 10% após 5 dias de atraso'],
+    'Caberá ao pregoeiro decidir sobre a impugnação no prazo de até 24 (vinte e quatro) horas',
+    'A resposta será divulgada em até 3 dias úteis, limitada ao último dia útil anterior à data da abertura',
+    'Recursos em até 3 dias úteis após a declaração do vencedor',
+  ]
+
+  it('means the same beside clauses about other things', () => {
+    fc.assert(
+      fc.property(fc.nat(), seed => {
+        const random = createRandom(seed)
+        const clause = random.pick(CLAUSES).replace('{}', random.pick(TERMS))
+        const [before, after] = [
+          random.sample(OTHERS, random.int(0, 3)),
+          random.sample(OTHERS, random.int(0, 3)),
+        ]
+        expect((readingOf(clause) as Deadlines).impugnacao, clause).toHaveLength(1)
+        const text = [...before, clause, ...after].join(random.pick(['. ', '; ', '\n', ' | ']))
+        expect(readingOf(text), text).toMatchObject({
+          impugnacao: (readingOf(clause) as Deadlines).impugnacao,
+        })
+      }),
+      { numRuns: 3 * RUNS, seed: SEED },
+    )
+  })
 })
 
 describe('a hostile text of 100 kB is read in an instant', () => {
