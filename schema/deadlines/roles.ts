@@ -23,7 +23,7 @@ const CUES: readonly (readonly [Role, string])[] = [
   ],
   [
     'sessao',
-    'antes|anterior(?:es)?|antecedencia|antecede[a-z]*|preced[a-z]*|previ[oa]s?|sessao|abertura|(?<!mpugna[a-z]{0,5} [a-z]{1,8} )certame|disputa|lances|propostas',
+    'antes|anterior(?:es)?|antecedencia|antecede[a-z]*|preced[a-z]*|previ[oa]s?|sessao|abertura|certame|disputa|lances|propostas',
   ],
 ]
 const CUE = new RegExp(CUES.map(([role, words]) => `(?<${role}>\\b(?:${words})\\b)`).join('|'), 'g')
@@ -37,14 +37,16 @@ const TO = /^[^a-z0-9]*(?:(?:a|ate|ao)(?: d[eo])?(?: ao?)?(?: o)?(?: dia)?|-)\s*
 const AND = /^\s*e(?: o)?(?: dia)?\s*$/
 
 const BEFORE_REFERENCE =
-  /\b(?:leis?|decretos?|portarias?|instruc[a-z]*|resoluc[a-z]*|edital|processo|pregao|concorrencia|dispensa|oficio|ata|memorando|itens|item|subitem|artigos?|arts?\.?|n[o°]?\.?|numero)\s?(?:(?:n[o°]?\.?|numero|federal|complementar|estadual|municipal|normativa)\s?)*(?:[0-9][0-9./-]*\s?,?\s?(?:de|do dia|datad[oa] de)\s)?$/
+  /\b(?:leis?|decretos?|portarias?|instruc[a-z]*|resoluc[a-z]*|itens|item|subitem|artigos?|arts?\.?|n[o°]?\.?|numero|(?:edital|processo|pregao|concorrencia|dispensa|oficio|ata|memorando)(?=\s[0-9]))\s?(?:(?:n[o°]?\.?|numero|federal|complementar|estadual|municipal|normativa)\s?)*(?:[0-9][0-9./-]*\s?,?\s?(?:de|do dia|datad[oa] de)\s)?$/
+/** Behind these, "05/12" is a number with its year, but "05/12/2026" is a day: "Impugnação ao edital 05/12/2026". */
+const BEFORE_NUMBER = /\b(?:edital|processo|pregao|concorrencia|dispensa|oficio|ata|memorando)\s$/
 const BEFORE_STREET_NAME = /\b(?:rua|r\.|avenida|av\.?|praca|travessa|alameda|rodovia|largo|vila|bairro)\s$/
 const BEFORE_CORRECTION =
   /\b(?:errata|retificac[a-z]*|adendo|republicac[a-z]*|comunicado|aviso)\b[^;]{0,12}?(?:\bde |do dia |em |\()$/
 const MOVED =
   /\b(?:prorrog|alter|adia|transfer|remarc|reagend|modific|antecip|mudou|passou)[a-z]*\b[^0-9;]{0,40}\bd[eo](?: dia)? $/
 const TO_ANOTHER = /^[^0-9]{0,30}\bpara\b[^0-9]{0,20}$/
-const TO_BE_REPLACED = /\bonde (?:se le|consta)\b(?!.{0,300}\b(?:leia|passa))/s
+const TO_BE_REPLACED = /\bonde (?:se le|consta)\b(?!.*\b(?:leia|passa))/s
 
 const BEFORE_ZERO_HOUR =
   /\b(?:as?|ate)\s(?:0{1,2}\s?(?:h|:)\s?(?:00)?|zero hora|(?:a )?meia-?\s?noite)\s?(?:min|horas?|hs?)?\s?(?:\(?[a-z ]{0,25}\)?\s?)?d[eo](?: dia)?\s?$/
@@ -61,12 +63,22 @@ export function roleOf(folded: string, clause: Clause, index: number): Role {
   if (time.kind === 'mesmo') return 'prazo'
   if (time.kind === 'periodo')
     return isTimeOfDay(time, before, folded.slice(end, end + CONTEXT)) ? 'referencia' : 'prazo'
-  if (isReference(before) || TO_BE_REPLACED.test(folded.slice(clause.start, start))) return 'referencia'
+  if (time.kind === 'dia_mes' && BEFORE_NUMBER.test(before)) return 'referencia'
+  if (
+    isReference(before) ||
+    TO_BE_REPLACED.test(folded.slice(Math.max(clause.start, start - 3 * CONTEXT), start))
+  )
+    return 'referencia'
   const between = wordsToNextDay(folded, clause, index)
   if (between !== null && MOVED.test(before) && TO_ANOTHER.test(between)) return 'referencia'
   if (between !== null && isRange(before, between)) return 'inicio'
   if (isOverBeforeDay(folded, clause, index)) return 'prazo'
-  return nearestCue(before) ?? 'prazo'
+  const isFirst = !/[a-z]/.test(folded.slice(clause.start, start))
+  return (
+    (isFirst ? labelBehind(folded.slice(end, Math.min(end + CONTEXT, clause.end))) : null) ??
+    nearestCue(before) ??
+    'prazo'
+  )
 }
 
 /** Whether a deadline ends when this day begins: "até as 00h de 04/12", "antes de 04/12". */
@@ -108,6 +120,14 @@ function nearestCue(before: string): Role | null {
   const role = CUES.find(([name]) => cue?.groups?.[name] !== undefined)?.[0] ?? null
   // "Antes da sessão, homologação em 18/12", "aberto o certame, impugnações em 04/12": the act is nearer.
   return cue && role === 'sessao' && actsIn(words.slice(cue.index)).length > 0 ? 'prazo' : role
+}
+
+/** "05/11/2026 14h: início do prazo de impugnação". */
+function labelBehind(after: string): Role | null {
+  const words = after.replace(TIME_OF_DAY, '').replace(/^[^a-z]*/, '')
+  if (/^inicio\b/.test(words)) return 'inicio'
+  if (/^(?:publicacao|divulgacao)\b/.test(words)) return 'publicacao'
+  return /^(?:abertura|sessao|disputa)\b/.test(words) ? 'sessao' : null
 }
 
 const HOURS_BEFORE =
