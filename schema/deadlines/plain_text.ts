@@ -36,23 +36,7 @@ const SURELY_MISREAD = /[\u00c2\u00c3][\u0080-\u00ac\u00ae-\u00bf€‚ƒ„…�
 /** Windows-1252 from 0x80, with a space where it has nothing. */
 const WINDOWS_1252 = '€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—˜™š›œ žŸ'
 /** Letters of other scripts that look like Latin ones: real notices mix them. */
-const LOOKALIKES: Readonly<Record<string, string>> = {
-  ...{
-    а: 'a',
-    е: 'e',
-    і: 'i',
-    о: 'o',
-    р: 'p',
-    с: 'c',
-    у: 'y',
-    х: 'x',
-    ѕ: 's',
-    ԁ: 'd',
-    ο: 'o',
-    α: 'a',
-    ι: 'i',
-  },
-}
+const [LOOKALIKES, LATIN] = ['аеіорсухѕԁοαι', 'aeiopcyxsdoai']
 const DASHES = /[‐‑‒–—―−]/
 /** Keys of JSON and of forms are words with these in between. */
 const UNDERSCORE = '_'
@@ -125,7 +109,7 @@ function foldUnit(unit: string): string {
   if (folded === undefined) {
     folded =
       unit === UNDERSCORE ? ' ' : DASHES.test(unit) ? '-' : (unit.normalize('NFKD')[0] ?? unit).toLowerCase()
-    folded = LOOKALIKES[folded] ?? folded
+    folded = LATIN[LOOKALIKES.indexOf(folded)] ?? folded
     folded = folded.length === 1 ? folded : unit
     FOLDED.set(unit, folded)
   }
