@@ -7,17 +7,28 @@ import { plainText } from './plain_text.ts'
 export type Norm = '14133' | '13303' | 'regulamento' | '10024' | '3555' | 'pregao' | '8666'
 
 const NORMS: readonly (readonly [Norm, RegExp])[] = [
-  ['13303', /13\.?\s?303|\bestatais\b|\blei das empresas publicas\b/],
-  ['14133', /14\.?\s?133|\bnova lei de licitacoes\b|\bnllc?\b/],
-  ['10024', /10\.?\s?024/],
-  ['3555', /\b3\.?\s?555\b/],
-  ['pregao', /10\.?\s?520|\blei do pregao\b/],
-  ['8666', /\b8\.?\s?666/],
+  ['13303', lawPattern('13', '303', '16', String.raw`\bestatais\b|\blei das empresas publicas\b`)],
+  ['14133', lawPattern('14', '133', '21', String.raw`\bnova lei de licitacoes\b|\bnllc?\b`)],
+  ['10024', lawPattern('10', '024', '19')],
+  ['3555', lawPattern('3', '555', '00')],
+  ['pregao', lawPattern('10', '520', '02', String.raw`\blei do pregao\b`)],
+  ['8666', lawPattern('8', '666', '93')],
   [
     'regulamento',
     /\bri?lc[a-z]?\b|\brelic\b|\bregulamento (?:interno |proprio )?(?:de|das|para) (?:licitacoes|licitacao|compras|contratacoes|contratos)|\bregulamento de licitac|\bregulamento interno\b/,
   ],
 ]
+
+/**
+ * A law by its number, which stands behind "lei" or "decreto", or beside nothing that makes it a price, a telephone or a file.
+ * @param year its last two digits.
+ */
+function lawPattern(thousands: string, units: string, year: string, names?: string): RegExp {
+  const number = String.raw`${thousands}\.?\s?${units}(?!\d)`
+  const called = String.raw`\b(?:leis?|decretos?|l\.)[^0-9]{0,25}${number}`
+  const alone = String.raw`(?<![\d.,/()-]\s?)${number}(?![.,-]\d|\s?/\s?(?!(?:19|20)?${year}\b)\d)`
+  return new RegExp([called, alone, ...(names ? [names] : [])].join('|'))
+}
 
 /** What Lei 14.133/2021 calls direct contracting; the same in the laws before it. Articles of other laws do not count. */
 const DIRECT = /\b(?:dispensa|inexigi[a-z]*|contratacao direta)\b/

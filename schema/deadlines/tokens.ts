@@ -13,9 +13,11 @@ export type Time =
   | { readonly kind: 'dia_do_mes'; readonly diaDoMes: number }
   /** Numbers that the text gives for the same period: `3 (cinco)`, `3 ou 5`. */
   | { readonly kind: 'periodo'; readonly numbers: readonly number[]; readonly unit: Unit }
+  /** "No mesmo prazo": the time before it. */
+  | { readonly kind: 'mesmo' }
 
 /** `dias`: the text does not say which days count. */
-export type Unit = 'uteis' | 'corridos' | 'dias' | 'horas' | 'horas_do_dia'
+export type Unit = 'uteis' | 'corridos' | 'dias' | 'horas'
 
 type Span = { readonly start: number; readonly end: number }
 export type ActToken = Span & { readonly act: Act }
@@ -24,51 +26,63 @@ export type TimeToken = Span & { readonly time: Time }
 const MONTHS = ['jan', 'fev', 'mar', 'abr', 'mai', 'jun', 'jul', 'ago', 'set', 'out', 'nov', 'dez']
 const MONTH_NAMES = 'janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro'
 const NUMBER = numberPattern
-/** `3 (três)`, `três (03)`, `3 - três -`. */
-const REPEATED = `(?:\\s?[(\\[-]\\s?(?<repeated>${NUMBER})\\s?[)\\]-])?`
+/** `3 (três)`, `três (03)`, `3 - três -`; a scan may have lost the letters. */
+const REPEATED = String.raw`(?:\s?[(\[-]\s?(?<repeated>${NUMBER})\s?[)\]-]|\s?\([a-z?\ufffd ]{1,25}\))?`
+/** Behind "dias": `úteis`, `(úteis)`, `útil(eis)`; of scans and keyboards: `út eis`, `úties`, `?teis`, `ut.`. */
+const BUSINESS = String.raw`[u?\ufffd]\s?t(?:\s?e\s?i\s?s?|\s?i\s?e\s?s|i\s?l(?:\(?eis\)?)?|\.|\b)`
+const CONSECUTIVE = 'corridos?|consecutivos?|ininterruptos?|continuos?'
+const DAYS = String.raw`dias?(?:\(s\))?(?:\s?\(?\s?(?:${BUSINESS}|${CONSECUTIVE}))?`
 
 const PATTERNS: Readonly<Record<string, string>> = {
+  compact: String.raw`(?<!\d)(?<isoYear>\d{4})(?<isoMonth>\d{2})(?<isoDay>\d{2})(?=t\d{4})`,
   iso: String.raw`(?<![\d/.-])(?<isoYear>\d{4})[-/.](?<isoMonth>\d{1,2})[-/.](?<isoDay>\d{1,2})(?!\d)`,
   date: String.raw`(?<![\d/.-])(?<day>\d{1,2})\s?[/.-]\s?(?<month>\d{1,2})\s?[/.-]\s?(?<year>\d{4})(?!\d)`,
-  short: String.raw`(?<![\d/.-])(?<shortDay>\d{1,2})\s?(?<mark>[/-])\s?(?<shortMonth>\d{1,2})\s?\k<mark>\s?(?<shortYear>\d{2})(?![\d/])`,
+  short: String.raw`(?<![\d/.-])(?<shortDay>\d{1,2})\s?(?<mark>[/.-])\s?(?<shortMonth>\d{1,2})\s?\k<mark>\s?(?<shortYear>\d{2})(?![\d/]|[.-]\d)`,
   named: String.raw`(?<![\d/.,-])(?<namedDay>\d{1,2}|${NUMBER})\s?[oa°]?\s?(?:\([a-z ]{1,30}\)\s?)?(?:(?:de|do mes de)\s|[/-]|\s)\s?(?:(?<namedMonth>${MONTH_NAMES})|(?<abbreviated>${MONTHS.join('|')})(?=\.?(?:\s?[/-]|\sde|\s)\s?\d{2}|\b))\b\.?(?:\s?(?:[/,-]|de|do ano de)?\s?(?<namedYear>\d{4}|(?<=[/-]\s?)\d{2})(?!\d))?`,
   dayMonth: String.raw`(?<![\d/.,-])(?<plainDay>\d{1,2})\s?/\s?(?<plainMonth>\d{1,2})(?![\d/]|[.,-]\d)`,
   eve: String.raw`\b(?<eve>antevespera|vespera|(?:ante)?penultimo\s+dia(?:\s+util)?|(?:no |o |ao |ultimo )(?:ultimo\s+)?dia(?:\s+util)?(?:\s+imediatamente)?\s+anterior|dia\s+util(?:\s+imediatamente)?\s+anterior|ultimo\s+dia\s+util)\b`,
-  period: String.raw`(?<![\da-z]|\d[/.,:])(?<number>${NUMBER})(?:\s?(?:a|ou|e|/|-|ate)\s?(?<other>${NUMBER}))?\s?[oa°]?\s?${REPEATED}\s?(?<unit>d\.?\s?u\b\.?|d\.\s?uteis|(?:primeiros?\s)?dias?(?:\s?\(?\s?(?:ute?is|util|corridos?|consecutivos?|ininterruptos?|continuos?))?|(?:h|hs|hrs|horas?)\b(?:\s?\(?uteis)?|semanas?\b)`,
+  period: String.raw`(?<![\da-z]|\d[/.,:])(?<number>${NUMBER})(?:\s?(?:a|ou|e|/|-|ate)\s?(?<other>${NUMBER}))?\s?\.?[oa°]?\.?\s?${REPEATED}\s?[)\]]?\s?(?<unit>d\.?\s?u\b\.?|d\.\s?uteis|(?:primeiros?\s)?${DAYS}|(?:h|hs|hrs|horas?)\b(?:\s?\(?uteis)?|semanas?\b)`,
   labelled: String.raw`\b(?<labelUnit>dias?\s?\(?(?:uteis|util|corridos?|consecutivos?)?)\)?[^0-9;.\n]{0,40}[:=]\s?(?<labelNumber>\d{1,2})\b(?!\s?[/.:h-]?\d|\s?dia)`,
   minus: String.raw`(?<![a-z0-9])d\s?-\s?(?<minus>\d{1,2})\b(?:\s?(?<minusUnit>uteis|corridos))?`,
   dayOfMonth: String.raw`\bdia\s+(?<onlyDay>\d{1,2})\b(?!\s?[/-]|\.\d|\s+de\b|\s?[oa°(]|\s?(?:ute?is|util|dias?)\b|\s(?:${MONTHS.join('|')}))`,
   session: String.raw`\bate\s+(?:(?:o|a|ao)\s+)?(?:(?:dia|data|inicio|momento|hora|horario|propria|propri[oa] dia)\s+)?(?:(?:marcad|fixad|previst|designad)[oa]\s+para\s+(?:a|o)\s+)?(?:d[aeo]\s+)?(?:realizacao\s+d[aeo]\s+)?(?<session>abertura|sessao|certame|disputa)\b`,
+  same: String.raw`\b(?<same>(?:mesm[oa]|igual|identic[oa])\s+(?:prazo|periodo|termo|data|dia))\b(?!\s+d[aeo]\s+(?:sessao|abertura))`,
 }
 
 const TIMES = new RegExp(Object.values(PATTERNS).join('|'), 'g')
 
+/** Of keys such as `dataLimiteImpugnacao`, there is no end of a word before the act. */
 const ACTS: readonly (readonly [Act, string])[] = [
-  ['impugnacao', 'impugn[a-z]*|contesta[a-z]*|contestar'],
+  [
+    'outro',
+    String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:documento|habilita|proposta|resultado|classifica))`,
+  ],
+  ['recurso', String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:recurso|razoes))`],
+  ['impugnacao', String.raw`[mn]pug[a-z]*|\bcontesta[a-z]*`],
   [
     'esclarecimento',
-    'esclarec[a-z]*|questionament[a-z]*|duvidas?|pedidos? de informac[a-z]*|consultas?|perguntas?',
+    String.raw`esclarec[a-z]*|\b(?:questionament[a-z]*|duvidas?|pedidos? de informac[a-z]*|consultas?|perguntas?)`,
   ],
   [
     'recurso',
-    'recurs(?:o|os|al|ais)\\b(?! (?:orcament|financeir|human|propri|public|federa|estadua|municip|tecnolog))|recorrer|contrarraz[a-z]*',
+    String.raw`\b(?:recurs(?:o|os|al|ais)\b(?! (?:orcament|financeir|human|propri|public|federa|estadua|municip|tecnolog))|recorrer|contrarraz[a-z]*)`,
   ],
   [
     'resposta',
-    'respost[a-z]*|respond[a-z]*|decidi[a-z]*|decisao|decisoes|julgad[a-z]*|julgar[a-z]*|julgamento|manifestar[a-z]*|manifestac[a-z]*|apreciac[a-z]*|apreciar[a-z]*',
+    String.raw`\b(?:respost[a-z]*|respond[a-z]*|decidi[a-z]*|decisao|decisoes|julgad[a-z]*|julgar[a-z]*|julgamento|manifestar[a-z]*|manifestac[a-z]*|apreciac[a-z]*|apreciar[a-z]*|resultados?|parecer(?:es)?)`,
   ],
   [
     'outro',
-    'entrega[a-z]*|vigencia|validade|pagamento|assinatura|homologac[a-z]*|visitas?|vistorias?|amostras?|execucao|cadastr[a-z]*|inscric[a-z]*|garantia|liquidacao|reajuste|prestacao',
+    String.raw`\b(?:entrega[a-z]*|vigencia|validade|pagamento|assinatura|homologac[a-z]*|visitas?|vistorias?|amostras?|execucao|cadastr[a-z]*|inscric[a-z]*|garantia|liquidacao|reajuste|prestacao|multas?|sanc(?:ao|oes)|atraso|diligencias?|adjudicac[a-z]*|propostas?(?=\s?:?\s?ate\b))`,
   ],
 ]
 
-const ACT = new RegExp(ACTS.map(([act, words]) => `(?<${act}>\\b(?:${words}))`).join('|'), 'g')
+const ACT = new RegExp(ACTS.map(([, words], index) => `(?<a${index}>${words})`).join('|'), 'g')
 
 /** @param folded see `PlainText`. */
 export function actsIn(folded: string): ActToken[] {
   return Array.from(folded.matchAll(ACT), match => {
-    const [act] = ACTS.find(([name]) => match.groups?.[name] !== undefined) as (typeof ACTS)[number]
+    const [act] = ACTS.find((_, index) => match.groups?.[`a${index}`] !== undefined) as (typeof ACTS)[number]
     return { act, start: match.index, end: match.index + match[0].length }
   })
 }
@@ -145,10 +159,11 @@ function periodOf({
 function unitOf(text: string): Unit {
   if (/^(?:h|horas?|hs|hrs)\b/.test(text)) return 'horas'
   if (/corrid|consecutiv|ininterrupt|continu/.test(text)) return 'corridos'
-  return /ut|d\.?\s?u/.test(text) ? 'uteis' : 'dias'
+  return /[u?\ufffd]\s?t|d\.?\s?u/.test(text) ? 'uteis' : 'dias'
 }
 
-function otherTimeOf({ eve, onlyDay, session }: Groups): Time | null {
+function otherTimeOf({ eve, onlyDay, session, same }: Groups): Time | null {
+  if (same !== undefined) return { kind: 'mesmo' }
   if (session !== undefined) return { kind: 'periodo', numbers: [0], unit: 'corridos' }
   if (onlyDay !== undefined) {
     const day = Number(onlyDay)

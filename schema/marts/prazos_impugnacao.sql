@@ -180,15 +180,16 @@ calculados AS (
   LEFT JOIN possiveis ON possiveis.uf = e.uf
     AND possiveis.possiveis_antes = if(apos_publicacao, c.possiveis_antes + c.possivel::INTEGER + n - 1, c.possiveis_antes - n)
 ),
--- A date that is not shortly before the session is not the deadline.
+-- A date that is not shortly before the session is not the deadline, unless the text says so: some terms run from the publication.
 plausiveis AS (
   SELECT company, edital_id, ato, fonte, reserva, nomeado, trecho, herdado, alternativa,
-    facultativo OR alternativa IS NOT NULL OR dia_do_mes IS NOT NULL AS duvidoso,
+    facultativo OR alternativa IS NOT NULL OR dia_do_mes IS NOT NULL OR n IS NULL AND calculado < data_sessao_dia - 30
+      AS duvidoso,
     CASE
       WHEN data_sessao_dia IS NULL THEN if(calculado BETWEEN DATE '2010-01-01' AND DATE '2060-12-31', calculado, NULL)
       WHEN n IS NOT NULL AND NOT apos_publicacao THEN calculado
-      WHEN calculado >= data_sessao_dia - 30 AND (calculado < data_sessao_dia OR nomeado AND calculado = data_sessao_dia)
-        THEN calculado
+      WHEN calculado >= data_sessao_dia - if(nomeado AND dia_mes IS NULL, 120, 30)
+        AND (calculado < data_sessao_dia OR nomeado AND calculado = data_sessao_dia) THEN calculado
     END AS ultimo,
     coalesce(regra, 'Edital: ' || strftime(calculado, '%d/%m/%Y')) AS regra,
     -- Days by the text come before those by law, which come before a presumed one.

@@ -1,0 +1,155 @@
+import { type Clause, clausesOf } from './clauses.ts'
+import { type Role, roleOf } from './roles.ts'
+import type { Act, TimeToken } from './tokens.ts'
+
+/** A time with the acts that it belongs to: none if no words name them, or if it has nothing to do with acts. */
+export type BoundTime = TimeToken & {
+  readonly role: Role
+  readonly acts: ReadonlySet<Act>
+  /** Its clause does not name the acts, but one before does. */
+  readonly isContinued: boolean
+  readonly clause: Clause
+  /** Its place in the clause. */
+  readonly index: number
+  /** All times of the clause. */
+  readonly beside: readonly BoundTime[]
+}
+
+/** Acts beside one another, without a time in between, share their times. */
+type Group = {
+  readonly acts: ReadonlySet<Act>
+  readonly start: number
+  /** So many times of the clause are before it. */
+  readonly timesBefore: number
+}
+
+/** A clause, with what its times stand for. */
+type Parsed = {
+  readonly clause: Clause
+  readonly groups: readonly Group[]
+  readonly roles: readonly Role[]
+  /** How many deadlines are before each of its times, and in all. */
+  readonly deadlinesBefore: readonly number[]
+}
+
+const NO_ACTS: ReadonlySet<Act> = new Set()
+
+/**
+ * Finds the times of a text, what each stands for, and the acts that each belongs to.
+ * @param folded see `PlainText`.
+ */
+export function bindTimes(folded: string): BoundTime[] {
+  const bound: BoundTime[] = []
+  let topic: ReadonlySet<Act> | undefined
+  let previous: BoundTime | undefined
+  for (const clause of clausesOf(folded)) {
+    const parsed = parse(folded, clause)
+    const beside: BoundTime[] = []
+    for (const [index, token] of clause.times.entries()) {
+      const role = parsed.roles[index] as Role
+      const group = role === 'prazo' || role === 'sessao' ? groupFor(folded, parsed, index) : undefined
+      const isContinued = role === 'prazo' && group === undefined && topic !== undefined
+      const acts = (isContinued ? topic : group?.acts) ?? NO_ACTS
+      const time: BoundTime = { ...token, role, acts, isContinued, clause, index, beside }
+      beside.push(time)
+      const meant = token.time.kind === 'mesmo' ? previous && { ...previous, acts, isContinued } : time
+      if (meant) bound.push(meant)
+      if (meant?.role === 'prazo') previous = meant
+    }
+    topic = parsed.groups.at(-1)?.acts ?? topic
+  }
+  return bound
+}
+
+function parse(folded: string, clause: Clause): Parsed {
+  const roles = clause.times.map((_, index) => roleOf(folded, clause, index))
+  const deadlinesBefore = [0]
+  for (const role of roles)
+    deadlinesBefore.push((deadlinesBefore.at(-1) as number) + Number(role === 'prazo'))
+  return { clause, groups: groupsOf(folded, clause), roles, deadlinesBefore }
+}
+
+function groupsOf(folded: string, { acts, times, end: clauseEnd }: Clause): Group[] {
+  const groups: { acts: Set<Act>; start: number; end: number; timesBefore: number }[] = []
+  let timesBefore = 0
+  for (const { act, start, end } of acts) {
+    while ((times[timesBefore]?.start ?? clauseEnd) < start) timesBefore += 1
+    const last = groups.at(-1)
+    const isBeside =
+      last?.timesBefore === timesBefore &&
+      !(act === 'resposta' && folded.slice(last.end, start).includes(','))
+    if (isBeside) {
+      last.acts.add(act)
+      last.end = end
+    } else groups.push({ acts: new Set([act]), start, end, timesBefore })
+  }
+  return groups.flatMap(group => {
+    const words = folded.slice(group.end, times[group.timesBefore]?.start ?? group.end)
+    return meanings(group.acts, HANDED_IN.test(words)).map(meant => ({ ...group, acts: new Set(meant) }))
+  })
+}
+
+/** "O pregoeiro decidirá a impugnação apresentada até 04/12", "a impugnação, que deverá ser apresentada até 04/12". */
+const HANDED_IN =
+  /^(?:\s?(?:que for |se )?|,\s(?:(?:que|a qual|as quais)\s[a-z ]{0,20})?)(?:apresentad|protocol|recebid|interpost|enviad|encaminhad|formulad)[a-z]*\s(?!ser)[^,;]{0,25}$/
+
+/**
+ * What acts beside one another mean for the times before them, and then for those behind. What is answered is not contested,
+ * unless its being handed in comes last. Another deadline beside an act is a part of it.
+ */
+function meanings(acts: ReadonlySet<Act>, isHandedIn: boolean): Act[][] {
+  if (acts.size === 1) return [[...acts]]
+  const asked = [...acts].filter(act => act !== 'outro' && act !== 'resposta')
+  if (!acts.has('resposta')) return [asked]
+  return isHandedIn && asked.length > 0 ? [['resposta'], asked] : [['resposta']]
+}
+
+/** "3 dias úteis para impugnar", "04/12 (impugnações)"; but not "3 dias úteis da data para abertura e impugnação". */
+const LINK =
+  /^[^;,]{0,60}?(?:\b(?:para|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
+/** "Até 04/12, qualquer pessoa poderá impugnar". */
+const SUBJECT = /^[^;,]{0,60},\s(?:qualquer|tod[ao]s?|os?|as?)\s[^;]{0,60}\b(?:pode|deve)[a-z]*\s[^;,]{0,30}$/
+/** "Até 3 dias úteis antes da sessão, cabendo ao pregoeiro decidir": that is another deadline. */
+const SUBORDINATE = /,\s(?:cabendo|devendo|sendo|tendo|a ser|que ser)\b/
+const MAX_LINK = 100
+
+/**
+ * The group that a deadline belongs to: usually the one before it. But "3 dias úteis para impugnar e 2 para responder" has
+ * the times first.
+ */
+function groupFor(folded: string, parsed: Parsed, index: number): Group | undefined {
+  const { clause, groups } = parsed
+  const at = groups.findLastIndex(({ timesBefore }) => timesBefore <= index)
+  const { start, end, time } = clause.times[index] as TimeToken
+  const before = isParenthesis(folded, groups, at, start) ? groups[at - 1] : groups[at]
+  const after = groups[at + 1]
+  if (after === undefined) return before
+  if (time.kind === 'mesmo') return after
+  if (before && hasDeadline(parsed, index + 1, after.timesBefore)) return before
+  const words = folded.slice(end, Math.min(after.start, end + MAX_LINK))
+  const hasOwn = hasDeadline(parsed, after.timesBefore, groups[at + 2]?.timesBefore ?? clause.times.length)
+  if (!before && after.acts.has('resposta') && SUBORDINATE.test(words)) return undefined
+  if (timesComeFirst(parsed) || (!hasOwn && (LINK.test(words) || SUBJECT.test(words)))) return after
+  return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
+}
+
+/** "Impugnações, a serem decididas pelo pregoeiro, até 04/12". */
+function isParenthesis(folded: string, groups: readonly Group[], at: number, end: number): boolean {
+  const [before, group] = [groups[at - 1], groups[at]]
+  if (!group?.acts.has('resposta') || before?.timesBefore !== group.timesBefore) return false
+  return /,\s(?:ate|com antecedencia)\b[^,]{0,20}$/.test(
+    folded.slice(Math.max(group.start, end - MAX_LINK), end),
+  )
+}
+
+function hasDeadline({ deadlinesBefore }: Parsed, from: number, to: number): boolean {
+  return (deadlinesBefore[to] as number) > (deadlinesBefore[from] as number)
+}
+
+/** Each group has a deadline of its own before it, and the last one none behind it. */
+function timesComeFirst(parsed: Parsed): boolean {
+  const [first, last] = [parsed.groups[0] as Group, parsed.groups.at(-1) as Group]
+  return (
+    hasDeadline(parsed, 0, first.timesBefore) && !hasDeadline(parsed, last.timesBefore, parsed.roles.length)
+  )
+}
