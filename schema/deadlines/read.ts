@@ -1,7 +1,7 @@
 import { type BoundTime, bindTimes } from './bind.ts'
 import { type PlainText, plainText } from './plain_text.ts'
 import { CONTEXT, isOverBeforeDay, type Role } from './roles.ts'
-import type { Act } from './tokens.ts'
+import { type Act, actsIn } from './tokens.ts'
 
 /**
  * One way to read the last day of an act in a text. Exactly one of `dia`, `dia_mes`, `dia_do_mes` and `n` is there. The day
@@ -35,6 +35,8 @@ export type Deadlines = {
   readonly esclarecimento: readonly Reading[]
   /** The text was too long to be read as a whole. */
   readonly cortado?: true
+  /** It names contesting and has days, but none of them is read as the last day to contest. */
+  readonly sem_leitura?: true
 }
 
 /**
@@ -66,10 +68,16 @@ export function readDeadlines(text: string): Deadlines {
         ),
     ])
   }
+  const impugnacao = readings('impugnacao')
+  const isUnread =
+    impugnacao.length === 0 &&
+    times.length > 0 &&
+    actsIn(plain.folded).some(({ act }) => act === 'impugnacao')
   return {
-    impugnacao: readings('impugnacao'),
+    impugnacao,
     esclarecimento: readings('esclarecimento'),
     ...(plain.isCut ? { cortado: true as const } : {}),
+    ...(isUnread ? { sem_leitura: true as const } : {}),
   }
 }
 

@@ -19,7 +19,7 @@ lidos AS (
       "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
     "esclarecimento": [{"dia": "DATE", "dia_mes": "VARCHAR", "dia_do_mes": "INTEGER", "n": "INTEGER", "unidade": "VARCHAR",
       "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
-    "cortado": "BOOLEAN", "normas": ["VARCHAR"], "direta": "BOOLEAN"}') AS lido
+    "cortado": "BOOLEAN", "sem_leitura": "BOOLEAN", "normas": ["VARCHAR"], "direta": "BOOLEAN"}') AS lido
   FROM (SELECT DISTINCT prazos_lidos FROM analyses UNION SELECT NULL))
 ),
 -- What each act's texts say. A text that names only contesting is taken for questions, too.
@@ -226,17 +226,17 @@ SELECT company, edital_id, data_sessao_dia,
   coalesce(i.regra, 'Sem prazo em lei: contratação direta') AS regra_impugnacao,
   i.dia AS ultimo_dia_impugnacao,
   date_diff('day', local_time(company, now())::DATE, ultimo_dia_impugnacao) AS dias_ate_impugnacao,
-  if(cortado AND i.certeza IS NOT NULL, 'a confirmar', i.certeza) AS certeza_impugnacao,
+  if(incerto AND i.certeza IS NOT NULL, 'a confirmar', i.certeza) AS certeza_impugnacao,
   i.ato_lido,
   i.trecho AS trecho_lido,
   if(iguais, i.dia, e.dia) AS ultimo_dia_esclarecimento,
   date_diff('day', local_time(company, now())::DATE, ultimo_dia_esclarecimento) AS dias_ate_esclarecimento,
   coalesce(if(iguais, i.regra, e.regra), 'Sem prazo em lei: contratação direta') AS regra_esclarecimento,
-  if(cortado AND if(iguais, i.certeza, e.certeza) IS NOT NULL, 'a confirmar', if(iguais, i.certeza, e.certeza))
+  if(incerto AND if(iguais, i.certeza, e.certeza) IS NOT NULL, 'a confirmar', if(iguais, i.certeza, e.certeza))
     AS certeza_esclarecimento,
   if(iguais, i.trecho, e.trecho) AS trecho_esclarecimento
 FROM editais_lidos
-LEFT JOIN (SELECT prazos_lidos, iguais, coalesce(lido.cortado, false) AS cortado FROM lidos) l
+LEFT JOIN (SELECT prazos_lidos, iguais, coalesce(lido.cortado OR lido.sem_leitura, lido.cortado, lido.sem_leitura, false) AS incerto FROM lidos) l
   ON l.prazos_lidos IS NOT DISTINCT FROM editais_lidos.prazos_lidos
 LEFT JOIN (SELECT * EXCLUDE (ato) FROM prazos WHERE ato = 'impugnacao') i USING (company, edital_id)
 LEFT JOIN (SELECT * EXCLUDE (ato) FROM prazos WHERE ato = 'esclarecimento') e USING (company, edital_id)

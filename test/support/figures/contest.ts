@@ -66,7 +66,7 @@ export function contestOf(
   { text, law, modality, uf }: Record<'text' | 'law' | 'modality' | 'uf', string | null>,
 ): Contest | null {
   const dates = datesIn(text ?? '')
-  const meaning = MEANINGS[(text ?? '').replaceAll(DATE, '#')]
+  const meaning = dates.includes(null) ? undefined : MEANINGS[(text ?? '').replaceAll(DATE, '#')]
   const stated = meaning ? statedDays(meaning, { dates, session, uf }) : []
   const isUnusable = meaning !== undefined && stated.length === 0
   const named = namedLaw(law) ?? namedLaw(text)
@@ -104,7 +104,7 @@ function alternativeTo(first: Candidate, others: readonly Candidate[]): Candidat
 }
 
 type Around = {
-  readonly dates: readonly Day[]
+  readonly dates: readonly (Day | null)[]
   readonly session: Temporal.PlainDateTime | null
   readonly uf: string | null
 }
@@ -168,12 +168,13 @@ function namedLaw(text: string | null): readonly [string, string, number] | unde
 
 const DATE = /\b\d{4}-\d{2}-\d{2}\b|\b\d{2}\/\d{2}\/\d{4}\b/g
 
-function datesIn(text: string): Day[] {
-  return [...text.matchAll(DATE)].flatMap(([date]) => {
+/** Null for a day that does not exist, which states nothing. */
+function datesIn(text: string): (Day | null)[] {
+  return [...text.matchAll(DATE)].map(([date]) => {
     try {
-      return [Temporal.PlainDate.from(date.includes('/') ? date.split('/').reverse().join('-') : date)]
+      return Temporal.PlainDate.from(date.includes('/') ? date.split('/').reverse().join('-') : date)
     } catch {
-      return []
+      return null
     }
   })
 }
