@@ -1,5 +1,5 @@
 import type { Mart, MartColumn } from './mart_columns.ts'
-import { calendario, fases, rotulos, snapshotInfo } from './marts/basics.ts'
+import { calendario, fases, grafias, rotulos, snapshotInfo } from './marts/basics.ts'
 import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './marts/capital.ts'
 import { prazosImpugnacao } from './marts/deadlines.ts'
 import {
@@ -25,13 +25,14 @@ import { publishedColumns, TABLES } from './tables.ts'
  */
 
 export type { Mart, MartColumn } from './mart_columns.ts'
-export { snapshotInfo }
+export { grafias, snapshotInfo }
 
 /** In the order in which they are created. */
 export const MARTS: readonly Mart[] = [
   fases,
   rotulos,
   calendario,
+  grafias,
   editaisAtivos,
   riscosPagamento,
   prazosImpugnacao,
