@@ -110,10 +110,12 @@ function matching(text: string): Condition {
     throw new FatalError(
       `text has ${words.length} words; at most ${MAX_WORDS} are allowed. Use the most specific ones.`,
     )
+  // Nothing in it is visible.
+  if (words.length === 0) return { sql: 'false', values: {} }
   const names = words.map((_, index) => `word${index}`)
   const texts = "chave(concat_ws(' ', objeto, orgao, numero, pncp_id, edital_id))"
   return {
-    sql: ['true', ...names.map(name => `contains(${texts}, $${name})`)].join(' AND '),
+    sql: names.map(name => `contains(${texts}, $${name})`).join(' AND '),
     values: Object.fromEntries(names.map((name, index) => [name, words[index] as string])),
   }
 }
