@@ -4,15 +4,19 @@ WITH riscos AS (
   SELECT codigo, rotulo FROM rotulos WHERE coluna = 'analyses.pricing_risco_pagamento'
 ),
 -- A code is its own key: most words need not be read further.
-avaliados AS (
+lidos AS (
   SELECT company, edital_id,
     CASE WHEN regexp_full_match(orgao_report_payment_risk, '[a-z_]+') THEN orgao_report_payment_risk
       ELSE chave(orgao_report_payment_risk) END AS orgao,
     CASE WHEN regexp_full_match(pricing_risco_pagamento, '[a-z_]+') THEN pricing_risco_pagamento
-      ELSE chave(pricing_risco_pagamento) END AS precificacao,
+      ELSE chave(pricing_risco_pagamento) END AS precificacao
+  FROM analyses
+),
+avaliados AS (
+  SELECT *,
     nullif(orgao, 'desconhecido') IS NOT NULL AS orgao_conhece,
     nullif(precificacao, 'desconhecido') IS NOT NULL AS precificacao_conhece
-  FROM analyses
+  FROM lidos
 ),
 escolhidos AS (
   SELECT *, orgao IS NOT NULL AND (orgao_conhece OR NOT precificacao_conhece) AS do_orgao FROM avaliados
