@@ -80,6 +80,20 @@ export const ITEM = {
       type: 'string',
       description: 'Description',
       portuguese: ['Descrição do item', 'Descrição do item no edital'],
+      derived: [
+        {
+          name: 'descricao_limpa',
+          type: 'VARCHAR',
+          from: { cleanOf: 'descricao' },
+          description:
+            'Description with single spaces and without invisible characters; NULL if it is as it was sent',
+          portuguese: [
+            'Descrição limpa',
+            'Descrição com espaços simples e sem caracteres invisíveis; vazio: igual à enviada',
+          ],
+          since: 10,
+        },
+      ],
     },
     quantidade: {
       type: 'number',

@@ -23,6 +23,8 @@ export type Source =
   | { readonly deadlinesIn: { readonly text: FreeForm; readonly law: FreeForm } }
   /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL if it has another shape. */
   | { readonly pncpIdPart: 1 | 2 | 3 }
+  /** The clean form of this text field (`schema/text_key.ts`); NULL if it is the field itself. */
+  | { readonly cleanOf: string }
   /** Position of the element in its array, from 1. */
   | { readonly ordinal: true }
   /** The company's slug, the same in every row; added when a snapshot is written. */

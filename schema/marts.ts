@@ -1,5 +1,5 @@
 import type { Mart, MartColumn } from './mart_columns.ts'
-import { calendario, fases, feriados, rotulos, snapshotInfo } from './marts/basics.ts'
+import { calendario, fases, feriados, grafias, rotulos, snapshotInfo } from './marts/basics.ts'
 import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './marts/capital.ts'
 import { prazosImpugnacao } from './marts/deadlines.ts'
 import {
@@ -25,7 +25,7 @@ import { publishedColumns, TABLES } from './tables.ts'
  */
 
 export type { Mart, MartColumn } from './mart_columns.ts'
-export { snapshotInfo }
+export { grafias, snapshotInfo }
 
 /** In the order in which they are created. */
 export const MARTS: readonly Mart[] = [
@@ -33,6 +33,7 @@ export const MARTS: readonly Mart[] = [
   rotulos,
   feriados,
   calendario,
+  grafias,
   editaisAtivos,
   riscosPagamento,
   prazosImpugnacao,

@@ -1,22 +1,17 @@
 -- A unit of measure in one way of writing, to compare prices: "Unidade ", "UND." and "UN" are UN. A unit with a size, such
--- as "Caixa 100 UN", stays apart from one without. NULL if nothing is written.
-CASE trim(regexp_replace(upper(strip_accents(unidade)), '[^A-Z0-9]+', ' ', 'g'))
-  WHEN '' THEN NULL
-  WHEN 'UND' THEN 'UN'
-  WHEN 'UNID' THEN 'UN'
-  WHEN 'UNIDADE' THEN 'UN'
-  WHEN 'UNIDADES' THEN 'UN'
-  WHEN 'QUILOGRAMA' THEN 'KG'
-  WHEN 'QUILO' THEN 'KG'
-  WHEN 'LITRO' THEN 'L'
-  WHEN 'METRO' THEN 'M'
-  WHEN 'METRO QUADRADO' THEN 'M2'
-  WHEN 'METRO CUBICO' THEN 'M3'
-  WHEN 'CAIXA' THEN 'CX'
-  WHEN 'PACOTE' THEN 'PCT'
-  WHEN 'HORA' THEN 'H'
-  WHEN 'HORAS' THEN 'H'
-  WHEN 'MES MESES' THEN 'MES'
-  WHEN 'MESES' THEN 'MES'
-  ELSE trim(regexp_replace(upper(strip_accents(unidade)), '[^A-Z0-9]+', ' ', 'g'))
-END
+-- as "Caixa 100 UN", stays apart from one without. NULL if nothing is written. Not CASE, which would compute the key again for
+-- each unit.
+nullif(
+  coalesce(
+    list_extract(
+      ['UN', 'UN', 'UN', 'UN', 'KG', 'KG', 'L', 'M', 'M2', 'M3', 'CX', 'PCT', 'H', 'H', 'MES', 'MES'],
+      list_position(
+        ['UND', 'UNID', 'UNIDADE', 'UNIDADES', 'QUILOGRAMA', 'QUILO', 'LITRO', 'METRO', 'METRO QUADRADO', 'METRO CUBICO',
+          'CAIXA', 'PACOTE', 'HORA', 'HORAS', 'MES MESES', 'MESES'],
+        trim(regexp_replace(upper(chave(unidade)), '[^A-Z0-9]+', ' ', 'g'))
+      )
+    ),
+    trim(regexp_replace(upper(chave(unidade)), '[^A-Z0-9]+', ' ', 'g'))
+  ),
+  ''
+)

@@ -9,6 +9,7 @@ import {
   flag,
   type Mart,
   moment,
+  notice,
   same,
   text,
 } from '../mart_columns.ts'
@@ -39,6 +40,36 @@ export const fases: Mart = {
   description: 'The phases of the contract in their order',
   portuguese: ['Fases', 'As fases do contrato, na ordem do funil'],
   columns: [...same('editais', 'status'), fase, faseOrdem, emAndamento],
+}
+
+/** The only mart that is a table in catalogs: its rows are made with each snapshot. */
+export const grafias: Mart = {
+  name: 'grafias',
+  description:
+    'Notices with a text that marts show in another spelling: the most frequent of those that differ only in case, accents, spaces, invisible characters or, for modalities, punctuation',
+  portuguese: [
+    'Grafias',
+    'Editais com um texto que os marts mostram em outra grafia: a mais frequente das que só diferem em maiúsculas, acentos, espaços, caracteres invisíveis ou, na modalidade, pontuação',
+  ],
+  columns: [
+    ...notice,
+    text('orgao', 'Contracting body, in its most frequent spelling', [
+      'Órgão',
+      'Órgão comprador, na grafia mais frequente',
+    ]),
+    text('modalidade', 'Modality, in its most frequent spelling', [
+      'Modalidade',
+      'Modalidade da contratação, na grafia mais frequente',
+    ]),
+    text('uf', 'State (UF) of the buyer, in capitals, in its most frequent spelling', [
+      'UF',
+      'Estado (UF) do órgão comprador, em maiúsculas, na grafia mais frequente',
+    ]),
+    text('discard_reason', 'Why the notice was discarded, in its most frequent spelling', [
+      'Motivo do descarte',
+      'Por que o edital foi descartado, na grafia mais frequente',
+    ]),
+  ],
 }
 
 export const rotulos: Mart = {

@@ -104,10 +104,14 @@ export const faixasDePreco: Mart = {
   ],
   columns: [
     ...company,
-    text('descricao', 'Description, in one of its spellings: case and outer white space do not matter', [
-      'Descrição do item',
-      'Descrição, em uma das grafias: maiúsculas e espaços nas pontas não importam',
-    ]),
+    text(
+      'descricao',
+      'Description, in its most frequent spelling: case, spaces and invisible characters do not matter',
+      [
+        'Descrição do item',
+        'Descrição, na grafia mais frequente: maiúsculas, espaços e caracteres invisíveis não importam',
+      ],
+    ),
     text('unidade', 'Unit of measure in one spelling, for example UN for Unidade; NULL if there is none', [
       'Unidade',
       'Unidade de medida em uma só grafia, por exemplo UN para Unidade; vazio quando não informada',

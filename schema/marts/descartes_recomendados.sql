@@ -1,5 +1,5 @@
 SELECT company,
-  coalesce(nullif(trim(discard_reason, E' \t\r\n'), ''), 'não informado') AS motivo,
+  coalesce(discard_reason, 'não informado') AS motivo,
   verdict_recommendation, recomendacao,
   count(*) AS editais,
   count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,

@@ -6,16 +6,22 @@ WITH locais AS (
     local_time(company, created_at) AS criado_local,
     local_time(company, updated_at) AS atualizado_local,
     local_time(company, committed_at) AS confirmado_local,
-    valor_suspeito(valor_estimado) AS valor_suspeito,
-    nullif(upper(trim(uf, E' \t\r\n' || chr(160))), '') AS uf_limpa
+    valor_suspeito(valor_estimado) AS valor_suspeito
   FROM editais
   WHERE deleted_at IS NULL
 )
-SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidade, uf_limpa AS uf, status,
+SELECT company, edital_id, pncp_id, orgao_cnpj,
+  if(outra_grafia, orgao_mostrado, orgao) AS orgao,
+  objeto, numero,
+  if(outra_grafia, modalidade_mostrada, modalidade) AS modalidade,
+  if(outra_grafia, uf_mostrada, uf) AS uf,
+  status,
   coalesce(fase, status) AS fase,
   coalesce(fase_ordem, 9) AS fase_ordem,
   coalesce(em_andamento, true) AS em_andamento,
-  participation_confirmed, discard_reason, valor_estimado,
+  participation_confirmed,
+  if(outra_grafia, discard_reason_mostrado, discard_reason) AS discard_reason,
+  valor_estimado,
   CASE WHEN valor_estimado <> 0 AND NOT valor_suspeito THEN valor_estimado END AS valor_estimado_informado,
   valor_suspeito, data_sessao, data_sessao_local,
   data_sessao_local::DATE AS data_sessao_dia,
@@ -29,3 +35,9 @@ SELECT company, edital_id, pncp_id, orgao_cnpj, orgao, objeto, numero, modalidad
   END AS situacao_sessao
 FROM locais
 LEFT JOIN fases USING (status)
+-- Few notices have a text that is shown in another spelling.
+LEFT JOIN (
+  SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado, modalidade AS modalidade_mostrada,
+    uf AS uf_mostrada, discard_reason AS discard_reason_mostrado
+  FROM grafias
+) USING (company, edital_id)

@@ -9,9 +9,11 @@ import {
   type Mart,
   money,
   notice,
+  of,
   same,
   text,
 } from '../mart_columns.ts'
+import { grafias } from './basics.ts'
 
 /** Live notices, one row each: what other marts of notices build on. */
 
@@ -25,16 +27,17 @@ export const editaisAtivos: Mart = {
   ],
   columns: [
     ...notice,
-    ...same('editais', 'pncp_id', 'orgao_cnpj', 'orgao', 'objeto', 'numero', 'modalidade'),
-    text('uf', 'State (UF) of the buyer, in capitals and without spaces around it; NULL if there is none', [
-      'UF',
-      'Estado (UF) do órgão comprador, em maiúsculas e sem espaços em volta',
-    ]),
+    ...same('editais', 'pncp_id', 'orgao_cnpj'),
+    ...of(grafias, 'orgao'),
+    ...same('editais', 'objeto', 'numero'),
+    ...of(grafias, 'modalidade', 'uf'),
     ...same('editais', 'status'),
     fase,
     faseOrdem,
     emAndamento,
-    ...same('editais', 'participation_confirmed', 'discard_reason', 'valor_estimado'),
+    ...same('editais', 'participation_confirmed'),
+    ...of(grafias, 'discard_reason'),
+    ...same('editais', 'valor_estimado'),
     money('valor_estimado_informado', 'Estimated value; NULL if it is 0, symbolic or a sentinel', [
       'Valor estimado informado',
       'Valor estimado em BRL para somas; vazio quando é 0 (pode ser sigiloso), simbólico ou suspeito',

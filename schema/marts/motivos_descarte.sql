@@ -1,5 +1,5 @@
 SELECT company,
-  coalesce(nullif(trim(discard_reason, E' \t\r\n'), ''), 'não informado') AS motivo,
+  coalesce(discard_reason, 'não informado') AS motivo,
   count(*) AS editais,
   coalesce(sum(valor_estimado_informado::DECIMAL(20, 4)), 0)::DOUBLE AS valor_total,
   max(updated_at) AS ultimo_em

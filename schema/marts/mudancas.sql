@@ -31,7 +31,7 @@ significados AS (
   UNION ALL
   FROM (VALUES ('participation_confirmed', 'true', 'sim'), ('participation_confirmed', 'false', 'não'))
 )
-SELECT company, edital_id, orgao, objeto, v.campo, de, para,
+SELECT company, edital_id, if(outra_grafia, orgao_mostrado, orgao) AS orgao, objeto, v.campo, de, para,
   observed_at AS observado_em,
   local_time(company, observed_at)::DATE AS observado_dia,
   coalesce(rotulo, v.campo) AS campo_rotulo,
@@ -39,6 +39,9 @@ SELECT company, edital_id, orgao, objeto, v.campo, de, para,
   coalesce(s_para.significado, para) AS para_rotulo
 FROM vistas v
 JOIN (SELECT company, edital_id, orgao, objeto FROM editais) USING (company, edital_id)
+LEFT JOIN (
+  SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado FROM grafias
+) USING (company, edital_id)
 LEFT JOIN (SELECT codigo, rotulo FROM rotulos WHERE coluna = 'mudancas.campo') ON codigo = v.campo
 LEFT JOIN significados s_de ON s_de.campo = v.campo AND s_de.codigo = de
 LEFT JOIN significados s_para ON s_para.campo = v.campo AND s_para.codigo = para

@@ -8,7 +8,7 @@ vistos AS (
   FROM analysis_versions
   WINDOW historico AS (PARTITION BY company, edital_id ORDER BY observed_at)
 )
-SELECT company, edital_id, orgao, objeto, de, para,
+SELECT company, edital_id, if(outra_grafia, orgao_mostrado, orgao) AS orgao, objeto, de, para,
   coalesce(p_de.rotulo, de) AS de_rotulo,
   coalesce(p_para.rotulo, para) AS para_rotulo,
   CASE
@@ -24,6 +24,9 @@ SELECT company, edital_id, orgao, objeto, de, para,
   local_time(company, observed_at)::DATE AS observado_dia
 FROM vistos
 JOIN (SELECT company, edital_id, orgao, objeto FROM editais) USING (company, edital_id)
+LEFT JOIN (
+  SELECT company, edital_id, true AS outra_grafia, orgao AS orgao_mostrado FROM grafias
+) USING (company, edital_id)
 LEFT JOIN pareceres p_de ON p_de.parecer = de
 LEFT JOIN pareceres p_para ON p_para.parecer = para
 -- The first verdict of a notice is not a change.

@@ -1,7 +1,8 @@
--- Titles that differ only in case or white space are one requirement.
+-- Titles with the same key are one requirement, shown as most notices write it.
 WITH vermelhos AS (
   SELECT company, edital_id, category AS categoria,
-    coalesce(nullif(trim(regexp_replace(title, '\s+', ' ', 'g')), ''), 'sem título') AS requisito,
+    coalesce(texto_limpo(title), 'sem título') AS limpo,
+    coalesce(chave(title), 'sem titulo') AS chave,
     valor_estimado_informado AS valor, data_sessao_dia
   FROM requirements r
   JOIN editais_ativos USING (company, edital_id)
@@ -9,24 +10,33 @@ WITH vermelhos AS (
 ),
 -- One row for each requirement of a notice, however often the notice repeats it.
 por_edital AS (
-  SELECT company, edital_id, categoria, lower(requisito) AS chave, min(requisito) AS requisito, valor,
-    data_sessao_dia
+  SELECT company, edital_id, categoria, chave, min(limpo) AS requisito, valor, data_sessao_dia
   FROM vermelhos
   GROUP BY company, edital_id, categoria, chave, valor, data_sessao_dia
 ),
 contados AS (
   SELECT company, edital_id, count(*) AS do_edital FROM por_edital GROUP BY ALL
+),
+por_grafia AS (
+  SELECT company, categoria, chave, requisito, count(*) AS editais,
+    count(*) FILTER (valor IS NULL) AS sem_valor,
+    sum(valor::DECIMAL(20, 4)) AS valor_total,
+    count(*) FILTER (do_edital = 1) AS editais_so_este,
+    sum(valor::DECIMAL(20, 4)) FILTER (do_edital = 1) AS valor_so_este,
+    min(data_sessao_dia) AS proxima_sessao_dia
+  FROM por_edital
+  JOIN contados USING (company, edital_id)
+  GROUP BY ALL
 )
 SELECT company, categoria, coalesce(categoria_rotulo, categoria) AS categoria_rotulo,
-  min(requisito) AS requisito,
-  count(*) AS editais,
-  count(*) FILTER (valor IS NULL) AS sem_valor,
-  coalesce(sum(valor::DECIMAL(20, 4)), 0)::DOUBLE AS valor_total,
-  count(*) FILTER (do_edital = 1) AS editais_so_este,
-  coalesce(sum(valor::DECIMAL(20, 4)) FILTER (do_edital = 1), 0)::DOUBLE AS valor_so_este,
-  min(data_sessao_dia) AS proxima_sessao_dia
-FROM por_edital
-JOIN contados USING (company, edital_id)
+  arg_min(g.requisito, (-g.editais, g.requisito)) AS requisito,
+  sum(g.editais)::BIGINT AS editais,
+  sum(g.sem_valor)::BIGINT AS sem_valor,
+  coalesce(sum(g.valor_total), 0)::DOUBLE AS valor_total,
+  sum(g.editais_so_este)::BIGINT AS editais_so_este,
+  coalesce(sum(g.valor_so_este), 0)::DOUBLE AS valor_so_este,
+  min(g.proxima_sessao_dia) AS proxima_sessao_dia
+FROM por_grafia g
 LEFT JOIN (
   SELECT codigo AS categoria, rotulo AS categoria_rotulo FROM rotulos WHERE coluna = 'requirements.category'
 ) USING (categoria)

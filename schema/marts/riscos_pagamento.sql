@@ -1,15 +1,22 @@
 -- A known risk comes before an unknown one. Of two known ones the buyer's report comes first: it is about the
 -- buyer, not about one notice, and rests on public data.
-WITH avaliados AS (
+WITH riscos AS (
+  SELECT codigo, rotulo FROM rotulos WHERE coluna = 'analyses.pricing_risco_pagamento'
+),
+-- A code is its own key: most words need not be read further.
+lidos AS (
   SELECT company, edital_id,
-    nullif(trim(orgao_report_payment_risk), '') AS orgao,
-    nullif(trim(pricing_risco_pagamento), '') AS precificacao,
-    nullif(lower(orgao), 'desconhecido') IS NOT NULL AS orgao_conhece,
-    nullif(lower(precificacao), 'desconhecido') IS NOT NULL AS precificacao_conhece
+    CASE WHEN regexp_full_match(orgao_report_payment_risk, '[a-z_]+') THEN orgao_report_payment_risk
+      ELSE chave(orgao_report_payment_risk) END AS orgao,
+    CASE WHEN regexp_full_match(pricing_risco_pagamento, '[a-z_]+') THEN pricing_risco_pagamento
+      ELSE chave(pricing_risco_pagamento) END AS precificacao
   FROM analyses
 ),
-riscos AS (
-  SELECT codigo, rotulo FROM rotulos WHERE coluna = 'analyses.pricing_risco_pagamento'
+avaliados AS (
+  SELECT *,
+    nullif(orgao, 'desconhecido') IS NOT NULL AS orgao_conhece,
+    nullif(precificacao, 'desconhecido') IS NOT NULL AS precificacao_conhece
+  FROM lidos
 ),
 escolhidos AS (
   SELECT *, orgao IS NOT NULL AND (orgao_conhece OR NOT precificacao_conhece) AS do_orgao FROM avaliados

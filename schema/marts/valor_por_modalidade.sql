@@ -1,5 +1,5 @@
 SELECT company,
-  coalesce(nullif(trim(modalidade), ''), 'não informada') AS modalidade,
+  coalesce(e.modalidade, 'não informada') AS modalidade,
   count(*) AS editais,
   count(*) FILTER (em_andamento) AS editais_em_andamento,
   count(*) FILTER (valor_estimado_informado IS NULL) AS sem_valor,

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { cleanText } from '#schema/text_key.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { type Question, readQuestions, sqlFor } from '#src/present/questions.ts'
 import { printerFor, type SnapshotOptions, withSnapshot } from './snapshot_sql.ts'
@@ -44,7 +45,9 @@ function questionCommand(question: Question, environment: Environment): Command 
     .action(async (options: SnapshotOptions & Record<string, unknown>) => {
       const print = printerFor(options)
       const values = Object.fromEntries(
-        parameters.flatMap(({ name }) => (typeof options[name] === 'string' ? [[name, options[name]]] : [])),
+        parameters.flatMap(({ name }) =>
+          typeof options[name] === 'string' ? [[name, cleanText(options[name])]] : [],
+        ),
       )
       const sql = { text: sqlFor(question, new Set(Object.keys(values))), file: `${key}.sql`, values }
       await withSnapshot(environment, options, async ({ ask }) => await print(await ask(sql)), 'ours')

@@ -5,6 +5,7 @@ import { isAbsolute, relative } from 'node:path'
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { printableLines } from '#schema/text_key.ts'
 import { type Diagnosis, diagnose, diagnoseStores } from '#src/operate/doctor/doctor.ts'
 import type { Finding } from '#src/operate/doctor/finding.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
@@ -81,7 +82,7 @@ async function run(environment: Environment, options: Options): Promise<number> 
 async function show(environment: Environment, { json }: Options, diagnosis: Diagnosis): Promise<number> {
   const output = json
     ? `${JSON.stringify(diagnosis)}\n`
-    : asTyped(describe(diagnosis) + (await companyHint(environment, diagnosis)))
+    : asTyped(printableLines(describe(diagnosis) + (await companyHint(environment, diagnosis))))
   process.stdout.write(output)
   return diagnosis.well ? EXIT.ok : EXIT.failed
 }

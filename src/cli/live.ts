@@ -1,4 +1,5 @@
 import { Listr, ListrLogger, type ListrTaskWrapper, ProcessOutput } from 'listr2'
+import { printable } from '#schema/text_key.ts'
 import type { Listener } from '#src/operate/open.ts'
 import { STAGES, type Stage, TITLES } from '#src/operate/progress.ts'
 import type { Progress } from '#src/pipeline/run.ts'
@@ -66,7 +67,7 @@ function liveStage(stage: Stage, nowMs: () => number) {
       show()
     },
     note(text: string) {
-      if (task) task.output = text
+      if (task) task.output = printable(text)
     },
     end() {
       if (!last) task?.skip(`${TITLES[stage]}: nothing to do`)

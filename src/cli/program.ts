@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type Environment, loadEnvironment, readMetabaseSettings } from '#config/settings.ts'
+import { printableLines } from '#schema/text_key.ts'
 import { EXIT, explain, systemCode } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
 import { asTyped, IS_EDITAIS } from './own_command.ts'
@@ -85,7 +86,7 @@ export async function runProgram(connections: Connections): Promise<void> {
       process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
     } else {
       const { message, exitCode } = explain(error)
-      process.stderr.write(`${asTyped(message)}\n`)
+      process.stderr.write(`${asTyped(printableLines(message))}\n`)
       // An interrupted command ends at once: it does not wait for a library's timers.
       if (exitCode === EXIT.interrupted) endProcess(exitCode)
       process.exitCode = exitCode

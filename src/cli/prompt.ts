@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
+import { printableLines } from '#schema/text_key.ts'
 import { PRIVATE_FILE } from '#src/platform/access.ts'
 import { explain } from '#src/platform/errors.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
@@ -131,7 +132,9 @@ class Answers {
       try {
         await this.#untilEnded(answer(text, this.#asked))
       } catch (error) {
-        process.stdout.write(this.#isCancelled ? 'Cancelled.\n' : `${explain(error).message}\n`)
+        process.stdout.write(
+          this.#isCancelled ? 'Cancelled.\n' : `${printableLines(explain(error).message)}\n`,
+        )
       }
     }
   }

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { printableLines } from '#schema/text_key.ts'
 import { readStatus, type Status } from '#src/operate/status.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { companyPaths } from '#src/store/company.ts'
@@ -20,7 +21,7 @@ export function statusCommand(environment: Environment): Command {
       const own = await environmentOf(environment, options.company)
       const settings = readSettings(own)
       const status = await readStatus(companyPaths(settings.dataDir, settings.company))
-      process.stdout.write(options.json ? `${JSON.stringify(status)}\n` : describe(status))
+      process.stdout.write(options.json ? `${JSON.stringify(status)}\n` : printableLines(describe(status)))
     })
 }
 
@@ -30,7 +31,7 @@ async function showAll(
 ): Promise<void> {
   if (company !== undefined) throw new FatalError('Use --all or --company, not both.', EXIT.usage)
   const standings = await readStandings(environment)
-  process.stdout.write(json ? `${JSON.stringify(standings)}\n` : describeStandings(standings))
+  process.stdout.write(json ? `${JSON.stringify(standings)}\n` : printableLines(describeStandings(standings)))
 }
 
 const SHOWN = 10

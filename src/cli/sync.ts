@@ -11,6 +11,7 @@ import {
 } from '#config/settings.ts'
 import { readTraceSettings, type TraceSettings } from '#config/traces.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
+import { printableLines } from '#schema/text_key.ts'
 import type { Api } from '#src/api/client/client.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
 import { quietRun } from '#src/operate/quiet_run.ts'
@@ -215,7 +216,7 @@ function printRun(
   { company, json, log }: { company: string; json: true | undefined; log: Logger },
 ): void {
   if (json) process.stdout.write(`${JSON.stringify({ company, ...report })}\n`)
-  if (process.stderr.isTTY) process.stderr.write(describeRun(report, published, seconds))
+  if (process.stderr.isTTY) process.stderr.write(printableLines(describeRun(report, published, seconds)))
   else
     log[LEVEL_OF_STATUS[report.status]]({ ...report, seconds, snapshot: published.directory }, 'run finished')
 }

@@ -1,4 +1,5 @@
 import Table from 'cli-table3'
+import { printable } from '#schema/text_key.ts'
 import type { Column, Row, WrittenRow } from '#src/store/warehouse/database.ts'
 
 const MAX_CELL_CHARACTERS = 60
@@ -24,7 +25,7 @@ export function renderCells(
   maxCharacters = MAX_CELL_CHARACTERS,
 ): string {
   const table = new Table({
-    head: columns.map(({ name }) => name),
+    head: columns.map(({ name }) => printable(name)),
     colAligns: columns.map(({ isNumeric }) => (isNumeric ? 'right' : 'left')),
     style: { head: [], border: [], compact: true },
   })
@@ -46,7 +47,7 @@ function plainText(value: unknown): string {
 }
 
 function cell(text: string, maxCharacters: number): string {
-  const line = text.replaceAll(/\p{Cc}+/gu, ' ')
+  const line = printable(text)
   return line.length > maxCharacters ? `${line.slice(0, maxCharacters - 1)}…` : line
 }
 

@@ -2,6 +2,7 @@ import { Command, Option } from 'commander'
 import { readCompanies } from '#config/companies.ts'
 import { readServeSettings } from '#config/http.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
+import { printable } from '#schema/text_key.ts'
 import { counted } from '#src/platform/count.ts'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { mayBePublic } from '#src/platform/http/public_lookup.ts'
@@ -152,7 +153,7 @@ function list(environment: Environment, { json }: { json?: true }): void {
   process.stdout.write(`${renderTable(columns, rows)}\n`)
   for (const { id, deadLetters } of all) {
     for (const dead of deadLetters)
-      process.stdout.write(`${id}: ${dead.id} was given up at ${dead.at}: ${dead.because}.\n`)
+      process.stdout.write(`${id}: ${dead.id} was given up at ${dead.at}: ${printable(dead.because)}.\n`)
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Entry } from '#src/sandbox/world.ts'
 import { fieldsBelow, isMoment, LISTS, namesBelow, PARTS } from './contract_tables.ts'
+import { seen } from './figures/spelling.ts'
 
 /**
  * The expected published rows of a notice, directly from its documents and the contract's tables: an independent
@@ -121,6 +122,13 @@ export function analysisRow({ edital, analysis }: Entry): Row {
   }
 }
 
+/** As readers see it, if that is another text. */
+function cleaned(text: unknown): string | null {
+  if (typeof text !== 'string') return null
+  const shown = seen(text) ?? ''
+  return shown === text ? null : shown
+}
+
 function rowsOf({ edital, analysis }: Entry, name: keyof typeof LISTS): Row[] {
   return list(analysis?.[name]).map((element, index) => ({
     company: 'acme',
@@ -131,5 +139,6 @@ function rowsOf({ edital, analysis }: Entry, name: keyof typeof LISTS): Row[] {
 }
 
 export const requirementRows = (entry: Entry) => rowsOf(entry, 'requirements')
-export const itemRows = (entry: Entry) => rowsOf(entry, 'items')
+export const itemRows = (entry: Entry) =>
+  rowsOf(entry, 'items').map(row => ({ ...row, descricao_limpa: cleaned(row.descricao) }))
 export const alertRows = (entry: Entry) => rowsOf(entry, 'alerts')

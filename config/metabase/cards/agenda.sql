@@ -6,5 +6,5 @@ SELECT data_sessao_local AS "Sessão", dia_da_semana AS "Dia", dias_ate_sessao A
   recomendacao AS "Recomendação", requisitos_vermelhos AS "Vermelhos",
   requisitos_amarelos AS "Amarelos", alertas_criticos AS "Alertas críticos", pncp_url AS "PNCP"
 FROM agenda_sessoes
-WHERE true [[AND uf = upper(trim({{uf}}))]]
+WHERE true [[AND chave(uf) = chave({{uf}})]]
 ORDER BY data_sessao_local, edital_id

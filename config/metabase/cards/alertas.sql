@@ -6,6 +6,6 @@ SELECT prazo AS "Prazo", dias_ate_prazo AS "Faltam (dias)", regra_prazo AS "Regr
   uf AS "UF", numero AS "Número", objeto AS "Objeto", fase AS "Fase", data_sessao_dia AS "Sessão",
   situacao_sessao AS "Situação da sessão"
 FROM alertas_juridicos
-WHERE em_andamento [[AND uf = upper(trim({{uf}}))]]
+WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
 ORDER BY (dias_ate_prazo >= 0) DESC NULLS LAST, abs(dias_ate_prazo) NULLS LAST, oportunidade,
   severidade_ordem, edital_id, ordinal

@@ -2,6 +2,6 @@
 -- Alertas de editais em andamento, sem as oportunidades: oportunidade não é risco, seja qual for a severidade.
 SELECT severidade AS "Severidade", coalesce(acao, 'Nenhuma') AS "Ação", count(*) AS "Alertas"
 FROM alertas_juridicos
-WHERE em_andamento AND NOT oportunidade [[AND uf = upper(trim({{uf}}))]]
+WHERE em_andamento AND NOT oportunidade [[AND chave(uf) = chave({{uf}})]]
 GROUP BY severidade, severidade_ordem, coalesce(acao, 'Nenhuma')
 ORDER BY severidade_ordem, severidade, "Ação"

@@ -2,7 +2,7 @@
 -- Tipos de alerta mais frequentes nos editais em andamento.
 SELECT coalesce(tipo, 'não informado') AS "Tipo", count(*) AS "Alertas"
 FROM alertas_juridicos
-WHERE em_andamento [[AND uf = upper(trim({{uf}}))]]
+WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
 GROUP BY ALL
 ORDER BY "Alertas" DESC, "Tipo"
 LIMIT 12

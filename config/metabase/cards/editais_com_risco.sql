@@ -2,4 +2,4 @@
 -- Editais em andamento com ao menos um alerta crítico ou alto, sem as oportunidades.
 SELECT count(DISTINCT edital_id) AS "Editais"
 FROM alertas_juridicos
-WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND uf = upper(trim({{uf}}))]]
+WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND chave(uf) = chave({{uf}})]]

@@ -2,4 +2,4 @@
 -- Editais em andamento cujo último dia para impugnar, segundo o edital ou a lei, é hoje ou nos quatro dias seguintes.
 SELECT count(*) AS "Editais"
 FROM agenda_sessoes
-WHERE dias_ate_impugnacao BETWEEN 0 AND 4 [[AND uf = upper(trim({{uf}}))]]
+WHERE dias_ate_impugnacao BETWEEN 0 AND 4 [[AND chave(uf) = chave({{uf}})]]

@@ -5,7 +5,7 @@ FROM alertas_juridicos a
 -- The CNPJ identifies a buyer: names are shared, and change. The name shown is that of its latest notice.
 LEFT JOIN orgaos o
   ON o.company = a.company AND coalesce(o.orgao_cnpj, o.orgao) IS NOT DISTINCT FROM coalesce(a.orgao_cnpj, a.orgao)
-WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND a.uf = upper(trim({{uf}}))]]
+WHERE em_andamento AND NOT oportunidade AND severidade_ordem <= 2 [[AND chave(a.uf) = chave({{uf}})]]
 GROUP BY coalesce(a.orgao_cnpj, a.orgao)
 ORDER BY "Alertas" DESC, "Órgão"
 LIMIT 12

@@ -4,5 +4,5 @@ SELECT data_sessao_dia AS "Sessão", dias_ate_sessao AS "Faltam (dias)", situaca
   categoria_rotulo AS "Categoria", titulo AS "Requisito", exigido AS "Exigido", situacao_atual AS "Situação atual",
   orgao AS "Órgão", uf AS "UF", numero AS "Número", fase AS "Fase", notas AS "Notas"
 FROM pendencias_habilitacao
-WHERE em_andamento [[AND uf = upper(trim({{uf}}))]]
+WHERE em_andamento [[AND chave(uf) = chave({{uf}})]]
 ORDER BY (situacao_sessao = 'futura') DESC NULLS LAST, abs(dias_ate_sessao), cor DESC, edital_id, ordinal

@@ -2,4 +2,4 @@
 -- Requisitos de habilitação que a empresa não atende, em editais em andamento.
 SELECT count(*) AS "Requisitos"
 FROM pendencias_habilitacao
-WHERE em_andamento AND cor = 'vermelho' [[AND uf = upper(trim({{uf}}))]]
+WHERE em_andamento AND cor = 'vermelho' [[AND chave(uf) = chave({{uf}})]]

@@ -7,6 +7,6 @@ SELECT orgao AS "Órgão", uf AS "UF", risco_pagamento_rotulo AS "Risco de pagam
   valor_em_andamento AS "Valor em andamento", valor_sessao_futura AS "Valor em disputa",
   proxima_sessao_dia AS "Próxima sessão"
 FROM orgaos
-WHERE editais_em_andamento > 0 AND risco_pagamento IS NOT NULL [[AND uf = upper(trim({{uf}}))]]
+WHERE editais_em_andamento > 0 AND risco_pagamento IS NOT NULL [[AND chave(uf) = chave({{uf}})]]
 ORDER BY valor_em_andamento DESC NULLS LAST, orgao, orgao_cnpj
 LIMIT 100

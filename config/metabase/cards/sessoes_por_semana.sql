@@ -2,6 +2,6 @@
 -- Sessões públicas por vir, pela segunda-feira da semana.
 SELECT semana AS "Semana", count(*) AS "Sessões"
 FROM agenda_sessoes
-WHERE true [[AND uf = upper(trim({{uf}}))]]
+WHERE true [[AND chave(uf) = chave({{uf}})]]
 GROUP BY semana
 ORDER BY semana

@@ -1,7 +1,7 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { RequestError } from '#src/platform/errors.ts'
 import { type HttpReply, headerOf } from '#src/platform/http/client.ts'
-import { errorDetail, printable, refusal, TransientError, unavailable } from './failures.ts'
+import { errorDetail, quoted, refusal, TransientError, unavailable } from './failures.ts'
 import { type Pace, retryAfterMs } from './pace.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import type { Transport } from './transport.ts'
@@ -163,7 +163,7 @@ function isFailure(status: number): boolean {
 /** Fails this request for this run. The server answers others, so they need not wait. */
 function refusedAlone(reply: HttpReply, isTransient: boolean): RequestError {
   const asked = headerOf(reply, 'retry-after')
-  const later = asked === undefined ? '' : `, Retry-After: ${printable(asked).slice(0, 40)}`
+  const later = asked === undefined ? '' : `, Retry-After: ${quoted(asked).slice(0, 40)}`
   return new RequestError(
     `the API rejects this request (${reply.status}${later}) but answers others${errorDetail(reply)}`,
     isTransient,

@@ -1,3 +1,4 @@
+import { printable } from '#schema/text_key.ts'
 import { UNAVAILABLE } from '#schema/unavailable.ts'
 import { EXIT, ExcludedError, FatalError, RequestError } from '#src/platform/errors.ts'
 import { describeRedirect, type HttpReply, isRedirect } from '#src/platform/http/client.ts'
@@ -41,14 +42,14 @@ export function refusal(reply: HttpReply): Error {
 export function errorDetail(reply: HttpReply): string {
   const { error, detail } = errorOf(reply)
   const explanation = [error, detail].filter(part => typeof part === 'string').join(': ')
-  return explanation ? `: ${printable(explanation)}` : ''
+  return explanation ? `: ${quoted(explanation)}` : ''
 }
 
 /** The error if the server reports that it lacks this one analysis (`schema/unavailable.ts`); otherwise null. */
 export function unavailable(reply: HttpReply): RequestError | null {
   if (reply.status !== 503) return null
   const { error, detail } = errorOf(reply)
-  const why = typeof detail === 'string' ? `: ${printable(detail)}` : ''
+  const why = typeof detail === 'string' ? `: ${quoted(detail)}` : ''
   if (error === UNAVAILABLE.excluded) return new ExcludedError(`the API does not offer this analysis${why}`)
   if (error === UNAVAILABLE.now) return new RequestError(`the API does not have this analysis now${why}`)
   return null
@@ -63,12 +64,9 @@ function errorOf({ body, isCut }: HttpReply): { readonly error?: unknown; readon
   }
 }
 
-/** Makes text safe inside a message: a terminal would execute control characters. */
-export function printable(text: string): string {
-  return text
-    .slice(0, 200)
-    .replaceAll(/\p{Cc}+/gu, ' ')
-    .replace(/\.$/, '')
+/** A server's words, safe inside a message. */
+export function quoted(text: string): string {
+  return printable(text.slice(0, 200)).replace(/\.$/, '')
 }
 
 /** Explains a failure of the network, which is worth a retry unless TLS failed. Other errors are returned unchanged. */

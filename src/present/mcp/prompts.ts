@@ -1,5 +1,6 @@
 import type { McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import { cleanText } from '#schema/text_key.ts'
 import { visible } from './read/visible.ts'
 
 /** Arguments of prompts are texts. */
@@ -10,6 +11,7 @@ const DAYS = z
   .describe('Dias a partir de hoje; sem valor, 7.')
 const UF = z
   .string()
+  .overwrite(cleanText)
   .regex(/^[A-Za-z]{2}$/)
   .optional()
   .describe('Sigla do estado, como SP; sem valor, todos.')

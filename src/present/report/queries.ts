@@ -119,7 +119,7 @@ async function readFunnel(db: Database, now: Date, { local }: At): Promise<Phase
 /** @param part the column to group notices in progress by. */
 async function readPortions(db: Database, at: At, part: 'uf' | 'modalidade'): Promise<Portion[]> {
   return await db.rows<Portion>(
-    `SELECT left(coalesce(nullif(trim(${part}), ''), 'não informada'), ${TEXT}) AS nome, count(*) AS editais,
+    `SELECT left(coalesce(${part}, 'não informada'), ${TEXT}) AS nome, count(*) AS editais,
        ${sumOfValues(undefined)} AS valor, ${COUNTS_BY_SESSION}, ${VALUES_BY_SESSION}
      FROM editais_ativos WHERE em_andamento
      GROUP BY nome ORDER BY valor DESC, editais DESC, nome`,

@@ -30,16 +30,22 @@ export async function readStakes(db: Database, at: At): Promise<Stakes> {
 export async function readBlockers(db: Database, at: At): Promise<Blocker[]> {
   return await db.rows<Blocker>(
     `WITH red AS (
-       SELECT edital_id, categoria, lower(titulo) AS chave, min(titulo) AS titulo
-       FROM (SELECT * REPLACE (coalesce(nullif(trim(regexp_replace(titulo, '\\s+', ' ', 'g')), ''), 'sem título') AS titulo)
-         FROM pendencias_habilitacao SEMI JOIN (SELECT edital_id FROM editais_ativos WHERE coalesce(${AHEAD}, true)) USING (edital_id)
-         WHERE em_andamento AND status = 'red')
+       SELECT edital_id, categoria, coalesce(chave(titulo), 'sem titulo') AS chave,
+         min(coalesce(texto_limpo(titulo), 'sem título')) AS titulo
+       FROM pendencias_habilitacao
+       SEMI JOIN (SELECT edital_id FROM editais_ativos WHERE coalesce(${AHEAD}, true)) USING (edital_id)
+       WHERE em_andamento AND status = 'red'
        GROUP BY edital_id, categoria, chave),
-     alone AS (SELECT edital_id, count(*) = 1 AS so_este FROM red GROUP BY edital_id)
-     SELECT left(min(titulo), ${TEXT}) AS titulo, left(categoria, ${TEXT}) AS categoria, count(*) AS editais,
-       ${sumOfValues(undefined)} AS valor, count(*) FILTER (so_este) AS so_este
-     FROM red JOIN alone USING (edital_id) JOIN editais_ativos USING (edital_id)
-     GROUP BY categoria, chave ORDER BY valor DESC, editais DESC, red.categoria, titulo LIMIT ${LIMITS.demands}`,
+     alone AS (SELECT edital_id, count(*) = 1 AS so_este FROM red GROUP BY edital_id),
+     spelled AS (
+       SELECT categoria, chave, titulo, count(*) AS editais,
+         sum(valor_estimado_informado::DECIMAL(20, 4)) AS valor, count(*) FILTER (so_este) AS so_este
+       FROM red JOIN alone USING (edital_id) JOIN editais_ativos USING (edital_id)
+       GROUP BY categoria, chave, titulo)
+     SELECT left(arg_min(s.titulo, (-s.editais, s.titulo)), ${TEXT}) AS titulo, left(categoria, ${TEXT}) AS categoria,
+       sum(s.editais)::BIGINT AS editais, coalesce(sum(s.valor), 0)::DOUBLE AS valor, sum(s.so_este)::BIGINT AS so_este
+     FROM spelled s
+     GROUP BY s.categoria, s.chave ORDER BY valor DESC, editais DESC, s.categoria, titulo LIMIT ${LIMITS.demands}`,
     at,
   )
 }

@@ -1,3 +1,5 @@
+import { cleanText } from '#schema/text_key.ts'
+
 /** Formats texts, numbers and dates as Brazilian readers expect. Days and local times are passed as Date in UTC. */
 
 const NUMBER = new Intl.NumberFormat('pt-BR', { maximumFractionDigits: 0 })
@@ -17,9 +19,6 @@ const SHORT_MONEY = new Intl.NumberFormat('pt-BR', {
   maximumFractionDigits: 1,
 })
 const WEEKDAYS = ['dom', 'seg', 'ter', 'qua', 'qui', 'sex', 'sáb']
-/** Characters that are invisible or change the text direction: controls, separators, direction marks. */
-const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\s]+/gu
-const DIRECTION = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g
 /** Longer addresses are slow to open, and readers do not trust them. */
 const MAX_ADDRESS_CHARACTERS = 1000
 
@@ -28,7 +27,7 @@ export const NONE = '–'
 /** A text of a notice in one line, cut to `maxCharacters`; null if nothing in it is visible. */
 export function line(text: string | null, maxCharacters: number): string | null {
   if (text === null) return null
-  const clean = text.toWellFormed().replaceAll(DIRECTION, '').replaceAll(INVISIBLE, ' ').trim()
+  const clean = cleanText(text)
   // A character has at most two code units, so a long text need not be split completely.
   const characters = [...clean.slice(0, 2 * maxCharacters + 2)]
   if (characters.length <= maxCharacters) return clean || null

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { comment } from '#schema/comment.ts'
-import { CATALOG, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
+import { CATALOG, grafias, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
 import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
+import { TEXT_MACROS } from '#schema/text_key.ts'
 import { writeNew } from '#src/platform/durable.ts'
 import { FatalError, messageOf } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
@@ -77,6 +78,7 @@ export async function writeTemplate(db: Database, path: string, sourceTimezone: 
       const nulls = columns.map(column => `NULL::${column.type} AS ${identifier(column.name)}`)
       await db.run(`CREATE VIEW ${identifier(name)} AS SELECT ${nulls.join(', ')} WHERE false`)
     }
+    await createSpellings(db)
     await createMarts(db)
   })
 }
@@ -113,7 +115,15 @@ async function createMacros(
 
 async function createMarts(db: Database): Promise<void> {
   const marts = await readMarts()
-  for (const mart of MARTS) await create(db, 'VIEW', mart, marts.get(mart.name) as string)
+  for (const mart of MARTS) {
+    if (mart !== grafias) await create(db, 'VIEW', mart, marts.get(mart.name) as string)
+  }
+}
+
+/** A table: a view would read all texts again in every mart of notices. */
+async function createSpellings(db: Database): Promise<void> {
+  const marts = await readMarts()
+  await create(db, 'TABLE', grafias, marts.get(grafias.name) as string)
 }
 
 function publishedTable(table: Table) {
@@ -135,6 +145,7 @@ async function createTableRelations(
     })
   }
   await create(db, as, snapshotInfo, snapshotRows(sources))
+  await createSpellings(db)
 }
 
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {
@@ -212,13 +223,12 @@ function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTime
   return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
 }
 
-function readMacros(): Promise<string[]> {
-  return Promise.all(
-    MACROS.map(async ({ name, parameters }) => {
-      const sql = await readFile(join(MACROS_DIRECTORY, `${name}.sql`), 'utf8')
-      return `CREATE MACRO ${name}(${parameters}) AS ${sql}`
-    }),
-  )
+async function readMacros(): Promise<string[]> {
+  const files = MACROS.map(async macro => {
+    return { ...macro, sql: await readFile(join(MACROS_DIRECTORY, `${macro.name}.sql`), 'utf8') }
+  })
+  const all = [...TEXT_MACROS, ...(await Promise.all(files))]
+  return all.map(({ name, parameters, sql }) => `CREATE MACRO ${name}(${parameters}) AS ${sql}`)
 }
 
 type Kind = 'VIEW' | 'TABLE'

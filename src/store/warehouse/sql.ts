@@ -7,6 +7,7 @@ import {
   TABLES,
   type Table,
 } from '#schema/tables.ts'
+import { cleanIfOtherSql } from '#schema/text_key.ts'
 import { identifier, literal } from './quoted.ts'
 import { DEADLINES_FUNCTION } from './reader.ts'
 
@@ -123,6 +124,7 @@ function expression(column: Column, table: Table, sourceTimezone: string): strin
     const part = `nullif(regexp_extract(${document}.pncp_id, '^(\\d{14})-(\\d{4})-(\\d+)$', ${from.pncpIdPart}), '')`
     return type === 'VARCHAR' ? part : `TRY_CAST(${part} AS ${type})`
   }
+  if ('cleanOf' in from) return cleanIfOtherSql(`${document}.${identifier(from.cleanOf)}`)
   if ('ordinal' in from) return 'ordinal'
   if ('line' in from) return lineExpression(from.line, type, sourceTimezone)
   throw new Error(`column ${column.name} does not come from a document`)

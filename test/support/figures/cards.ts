@@ -156,7 +156,7 @@ const funnel: Readonly<Record<string, Card>> = {
     frequencies(
       live
         .filter(({ phase }) => phase.status === 'discarded')
-        .map(({ discardReason }) => discardReason?.trim() || 'não informado'),
+        .map(({ discardReason }) => discardReason ?? 'não informado'),
     )
       .slice(0, 12)
       .map(({ name, count }) => ({ Motivo: name, Editais: count })),

@@ -11,6 +11,7 @@ import {
   worthOf,
 } from './lists.ts'
 import type { Notice, Picture } from './picture.ts'
+import { mostFrequent, plain, seen } from './spelling.ts'
 
 /** The figures of decisions: made, missed, and to come. */
 
@@ -34,7 +35,7 @@ export const discardedAgainst = ({ live }: Picture) =>
 export function discardsOf(picture: Picture) {
   const groups = Map.groupBy(
     discardedAgainst(picture),
-    ({ discardReason, recommendation }) => `${discardReason?.trim() || 'não informado'}\n${recommendation}`,
+    ({ discardReason, recommendation }) => `${discardReason ?? 'não informado'}\n${recommendation}`,
   )
   return sorted(
     [...groups].map(([key, notices]) => ({
@@ -75,18 +76,14 @@ export type Blocker = {
   readonly next: Day | null
 }
 
-/** Red requirements of notices whose session is not past. Titles are compared without case and extra white space. */
+/** Red requirements of notices whose session is not past. Titles are compared as readers see them, without case and accents. */
 export function blockersOf(picture: Picture): Blocker[] {
   const blocked = picture.open.filter(notice => sessionStateOf(notice, picture) !== 'passada')
   const red = requirementsOf(blocked)
     .filter(({ colour }) => colour === 'red')
     .map(({ category, title, notice }) => {
-      const written =
-        title
-          ?.split(/[ \t\r\n]+/)
-          .filter(Boolean)
-          .join(' ') || 'sem título'
-      return { category, written, notice, key: `${category}\n${written.toLowerCase()}` }
+      const written = seen(title) ?? 'sem título'
+      return { category, written, notice, key: `${category}\n${plain(written)}` }
     })
   const keysOf = Map.groupBy(red, ({ notice }) => notice.id)
   return sorted(
@@ -94,7 +91,7 @@ export function blockersOf(picture: Picture): Blocker[] {
       const notices = [...new Map(those.map(({ notice }) => [notice.id, notice])).values()]
       return {
         category: those[0]?.category ?? null,
-        title: those.map(({ written }) => written).sort()[0] ?? '',
+        title: mostFrequent(notices.map(({ id }) => firstOf(those.filter(({ notice }) => notice.id === id)))),
         notices,
         alone: notices.filter(({ id }) => new Set(keysOf.get(id)?.map(({ key }) => key)).size === 1),
         next: sorted(known(notices.map(({ sessionDay }) => sessionDay)), day => day.toString())[0] ?? null,
@@ -105,6 +102,11 @@ export function blockersOf(picture: Picture): Blocker[] {
     ({ category }) => category,
     ({ title }) => title,
   )
+}
+
+/** What a notice calls a requirement. */
+function firstOf(those: readonly { readonly written: string }[]): string {
+  return those.map(({ written }) => written).sort()[0] ?? ''
 }
 
 export type WorkDay = {
@@ -234,13 +236,10 @@ const UNITS: Readonly<Record<string, string>> = { UND: 'UN', UNID: 'UN', UNIDADE
 /** Items with the same description and unit in three notices or more. */
 export function priceBandsOf({ items }: Picture) {
   const priced = items.flatMap(({ noticeId, description, unit, price }) => {
-    const text = trimmed(description ?? '')
-    if (price === null || description === null || description === '') return []
-    const spelled = known([unit])
-      .join('')
-      .normalize('NFD')
+    const text = seen(description)
+    if (price === null || text === null) return []
+    const spelled = plain(seen(unit) ?? '')
       .toUpperCase()
-      .replaceAll(/\p{Mn}/gu, '')
       .split(/[^A-Z0-9]+/)
       .join(' ')
       .trim()
@@ -250,7 +249,7 @@ export function priceBandsOf({ items }: Picture) {
   return sorted(
     groups
       .map(those => ({
-        description: those.map(({ text }) => text).sort()[0] ?? '',
+        description: mostFrequent(those.map(({ text }) => text)),
         unit: those[0]?.unit ?? null,
         items: those.length,
         notices: new Set(those.map(({ noticeId }) => noticeId)).size,
@@ -264,10 +263,6 @@ export function priceBandsOf({ items }: Picture) {
     ({ description }) => description,
     ({ unit }) => unit,
   )
-}
-
-function trimmed(text: string): string {
-  return text.replaceAll(/^[ \t\r\n\u00a0]+|[ \t\r\n\u00a0]+$/g, '')
 }
 
 /** Between the two nearest values, in proportion. */

@@ -62,7 +62,7 @@ export type Portion = { readonly name: string; readonly notices: readonly Notice
 
 /** Notices in progress, by state or by modality. */
 export function portionsOf({ open }: Picture, name: (notice: Notice) => string | null): Portion[] {
-  const parts = Map.groupBy(open, notice => name(notice)?.trim() || 'não informada')
+  const parts = Map.groupBy(open, notice => name(notice) ?? 'não informada')
   return [...parts].map(([name, notices]) => ({ name, notices, value: worthOf(notices) }))
 }
 

@@ -3,6 +3,7 @@ import { localDay, sessionOf } from './calendar.ts'
 import { type Contest, contestOf } from './contest.ts'
 import { type Document, numberOf, textOf, timeOf } from './contract.ts'
 import type { Followed, History } from './history.ts'
+import { plain, respelled, seen } from './spelling.ts'
 
 /** The state of the documents at an instant, in the terms of the data dictionary. */
 export type Picture = {
@@ -157,7 +158,7 @@ export type Stay = {
 }
 
 export function pictureAt(history: History, now: Date): Picture {
-  const followed = [...history.followed.values()]
+  const followed = respelled([...history.followed.values()])
   const live = followed.filter(({ goneAt }) => goneAt === null).map(notice => noticeOf(notice, history))
   return {
     now,
@@ -248,7 +249,7 @@ function noticeOf(followed: Followed, history: History): Notice {
     objeto: textOf(edital.objeto),
     numero: textOf(edital.numero),
     modalidade: textOf(edital.modalidade),
-    uf,
+    uf: textOf(edital.uf),
     url: textOf(edital.pncp_url),
     phase: phaseOf(String(edital.status)),
     confirmed: edital.participation_confirmed === true,
@@ -273,8 +274,8 @@ function noticeOf(followed: Followed, history: History): Notice {
     requirements: elementsOf(analysis, 'requirements').map(requirementOf),
     alerts: elementsOf(analysis, 'alerts').map((element, index) => alertOf(element, index, contest)),
     risk: riskOf(
-      textOf(partOf(analysis, 'orgao_report').payment_risk) || null,
-      textOf(partOf(analysis, 'pricing').risco_pagamento) || null,
+      riskNamed(partOf(analysis, 'orgao_report').payment_risk),
+      riskNamed(partOf(analysis, 'pricing').risco_pagamento),
     ),
   }
 }
@@ -287,6 +288,11 @@ function analysisStateOf(
   if (analysis && analysedFor === edital.updated_at) return 'current'
   if (setAside.some(({ kind, id }) => kind === 'analysis' && id === edital.id)) return 'quarantined'
   return analysed.includes(String(edital.status)) ? 'pending' : 'excluded'
+}
+
+function riskNamed(value: unknown): string | null {
+  const text = seen(textOf(value))
+  return text === null ? null : plain(text)
 }
 
 /** A known risk counts before an unknown one, then the buyer's own report before the pricing. */

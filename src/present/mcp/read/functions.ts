@@ -14,7 +14,7 @@ export const FUNCTIONS: ReadonlySet<string> = new Set(
   !__postfix !~~ !~~* % & && * ** + - ->> / // <-> << <=> <@ >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
 `),
     // What marts compute of one value (`schema/macros/`).
-    ...words('local_time unidade_comparavel valor_suspeito'),
+    ...words('chave chave_modalidade local_time texto_limpo unidade_comparavel valor_suspeito'),
     ...words(`
   abs acos acosh add age aggregate ago alias any_value apply approx_count_distinct approx_quantile
   approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null arg_min_nulls_last

@@ -2,7 +2,8 @@ import type { Value } from './order.ts'
 
 /**
  * Characters that a person does not see, but a program reads: controls, directions, joiners, tags, variation selectors,
- * fillers, private and unassigned ones, halves of surrogates. Line feeds and tabs stay.
+ * fillers, private and unassigned ones, halves of surrogates. Line feeds and tabs stay. They are named, not removed as in
+ * `cleanText`: a model must know that a text has something to hide.
  */
 const INVISIBLE = /[[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\p{DI}\u2800]--[\n\t]]+/gv
 

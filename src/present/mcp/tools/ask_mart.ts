@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Mart, VIEWS } from '#schema/marts.ts'
+import { type Mart, type MartColumn, VIEWS } from '#schema/marts.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
 import { type Found, MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
@@ -7,6 +7,7 @@ import { type Found, MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.
 const MAX_ROWS = 200
 const MAX_TEXT = 1000
 const MAX_FILTERS = 10
+const IDENTIFIERS = ['company', 'edital_id', 'pncp_id', 'orgao_cnpj', 'pncp_url', 'snapshot']
 
 const INPUT = z.strictObject({
   mart: z.string().max(60).optional().describe('Name of a mart. Without it: the list of all marts.'),
@@ -14,7 +15,7 @@ const INPUT = z.strictObject({
     .record(z.string().max(60), z.union([z.string().max(500), z.number(), z.boolean(), z.null()]))
     .optional()
     .describe(
-      `Columns and the values that they must equal, at most ${MAX_FILTERS}; null for empty. Example: {"uf": "SP", "em_andamento": true}.`,
+      `Columns and the values that they must equal, at most ${MAX_FILTERS}; null for empty. Case, accents and spaces of texts do not matter. Example: {"uf": "SP", "em_andamento": true}.`,
     ),
   limit: z.int().min(1).max(MAX_ROWS).default(50).describe('Rows to return.'),
   offset: z.int().min(0).max(1_000_000).default(0).describe('Rows to skip.'),
@@ -79,9 +80,17 @@ function condition(mart: Mart, filters: NonNullable<Filters>) {
     }
     if (value === null) return `${identifier(column.name)} IS NULL`
     values[`value${index}`] = String(value)
-    return `${identifier(column.name)} = CAST($value${index} AS ${column.type})`
+    return equal(column, `$value${index}`)
   })
   return { sql: ['true', ...parts].join(' AND '), values }
+}
+
+/** Identifiers are equal to the letter, texts if they have the same key. */
+function equal({ name, type }: MartColumn, value: string): string {
+  const column = identifier(name)
+  if (type !== 'VARCHAR' || IDENTIFIERS.includes(name)) return `${column} = CAST(${value} AS ${type})`
+  const key = name === 'modalidade' ? 'chave_modalidade' : 'chave'
+  return `${key}(${column}) IS NOT DISTINCT FROM ${key}(${value})`
 }
 
 function shown(name: string): string {

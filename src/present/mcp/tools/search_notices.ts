@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { RECOMMENDATIONS } from '#schema/analysis.ts'
 import { STATUSES } from '#schema/notice.ts'
+import { cleanText, textKey } from '#schema/text_key.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
 
@@ -20,6 +21,7 @@ const INPUT = z.strictObject({
     ),
   uf: z
     .string()
+    .overwrite(cleanText)
     .regex(/^[A-Za-z]{2}$/)
     .optional()
     .describe('State of the buyer, such as SP.'),
@@ -90,7 +92,7 @@ function conditionsOf(search: Search): Condition[] {
   const { text, uf, status, verdict, session_from, session_to, min_value, max_value } = search
   const given: (Condition | null)[] = [
     text === undefined ? null : matching(text),
-    uf === undefined ? null : { sql: 'uf = $uf', values: { uf: uf.toUpperCase() } },
+    uf === undefined ? null : { sql: 'chave(uf) = chave($uf)', values: { uf } },
     status === undefined ? null : oneOf('status', status),
     verdict === undefined ? null : oneOf('verdict_recommendation', verdict),
     compared('data_sessao_dia >= $from::DATE', 'from', session_from),
@@ -103,15 +105,17 @@ function conditionsOf(search: Search): Condition[] {
 
 /** Every word is somewhere in the texts of a notice. */
 function matching(text: string): Condition {
-  const words = text.split(/\s+/).filter(Boolean)
+  const words = textKey(text).split(' ').filter(Boolean)
   if (words.length > MAX_WORDS)
     throw new FatalError(
       `text has ${words.length} words; at most ${MAX_WORDS} are allowed. Use the most specific ones.`,
     )
+  // Nothing in it is visible.
+  if (words.length === 0) return { sql: 'false', values: {} }
   const names = words.map((_, index) => `word${index}`)
-  const texts = "strip_accents(lower(concat_ws(' ', objeto, orgao, numero, pncp_id, edital_id)))"
+  const texts = "chave(concat_ws(' ', objeto, orgao, numero, pncp_id, edital_id))"
   return {
-    sql: ['true', ...names.map(name => `contains(${texts}, strip_accents(lower($${name})))`)].join(' AND '),
+    sql: names.map(name => `contains(${texts}, $${name})`).join(' AND '),
     values: Object.fromEntries(names.map((name, index) => [name, words[index] as string])),
   }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { RECOMMENDATIONS } from '#schema/analysis.ts'
 import { LIST_LIMIT, NOTICE, STATUSES } from '#schema/notice.ts'
+import { cleanText } from '#schema/text_key.ts'
 import { SORTS } from '../search/sorts.ts'
 import { wholeParameter } from './parameters.ts'
 
@@ -73,12 +74,14 @@ export const SEARCH_QUERY = z.object({
     ),
   uf: z
     .string()
+    .overwrite(cleanText)
     .regex(/^[A-Za-z]{2}(,[A-Za-z]{2})*$/, 'must be states such as SP, with commas between them')
-    .transform(text => text.toUpperCase().split(','))
+    .transform(text => text.split(','))
     .optional()
     .describe('States, with commas between them.'),
   modalidade: z
     .string()
+    .overwrite(cleanText)
     .max(MAX_TEXT, `must have at most ${MAX_TEXT} characters`)
     .regex(MODALITIES, 'must be modalities, each with a word, and with commas between them')
     .transform(text => text.split(','))

@@ -1,3 +1,4 @@
+import { textKey } from '#schema/text_key.ts'
 import { counted, line } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { type Labels, OPEN_PHASES, PHASES } from '#src/present/text/labels.ts'
@@ -112,10 +113,12 @@ function choice(
   value: string | undefined,
   options: Labels,
 ): Html {
+  const chosen = value && ([...options.keys()].find(code => textKey(code) === textKey(value)) ?? value)
   // What only an address can ask for is shown as well, or the form would hide it.
-  const known = value === undefined || options.has(value) ? options : new Map([...options, [value, value]])
+  const known =
+    chosen === undefined || options.has(chosen) ? options : new Map([...options, [chosen, chosen]])
   const all = [...known].map(
-    ([code, text]) => html`<option value="${code}"${code === value && html` selected`}>${text}</option>`,
+    ([code, text]) => html`<option value="${code}"${code === chosen && html` selected`}>${text}</option>`,
   )
   return html`<div><label for="${name}">${label}</label><select id="${name}" name="${name}"><option value="">${none}</option>${all}</select></div>`
 }

@@ -1,5 +1,6 @@
 import { ANALYSIS } from '#schema/analysis.ts'
 import type { Fields } from '#schema/record.ts'
+import { textKey } from '#schema/text_key.ts'
 import { line } from '#src/present/text/format.ts'
 import { type Labels, labelsOf, PHASES } from '#src/present/text/labels.ts'
 
@@ -38,7 +39,7 @@ const MAX_CHARACTERS = 60
 
 const named = (labels: Labels) => (value: unknown) => {
   if (typeof value !== 'string') return null
-  return labels.get(value) ?? line(value, MAX_CHARACTERS)
+  return labels.get(value) ?? labels.get(textKey(value)) ?? line(value, MAX_CHARACTERS)
 }
 
 export const phaseName = named(PHASES)

@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { cleanText } from '#schema/text_key.ts'
 
 /** The names of the form's fields. */
 export const FIELDS = [
@@ -19,7 +20,7 @@ export type Wanted = Readonly<Partial<Record<(typeof FIELDS)[number], string>>>
 
 /** What the form, or an address made from it, asks for. */
 export function wantedOf(context: Context): Wanted {
-  const given = FIELDS.map(field => [field, context.req.query(field)?.trim() ?? ''] as const)
+  const given = FIELDS.map(field => [field, cleanText(context.req.query(field) ?? '')] as const)
   return Object.fromEntries(given.filter(([, value]) => value !== ''))
 }
 

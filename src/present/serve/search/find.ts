@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { modalityKey, textKey } from '#schema/text_key.ts'
 import type { PreparedMonth } from '../prepared_month.ts'
 import { matchText, type TextMatches, weightsOf } from './match_text.ts'
 import { CHOICES, type MonthSearch } from './month_search.ts'
@@ -166,12 +167,20 @@ function matcherOf(
   return place => tests.every(test => test(place))
 }
 
-/** Modalities are free text ("Pregão - Eletrônico"), so a few of their words are enough. */
+/** Codes must be equal, states have equal keys. */
 function choiceOf(name: (typeof CHOICES)[number], wanted: readonly string[]): (value: string) => boolean {
-  if (name !== 'modalidade') return value => wanted.includes(name === 'uf' ? value.toUpperCase() : value)
-  const modalities = wanted.map(wordsOf).filter(words => words.length > 0)
+  if (name === 'modalidade') return modalityOf(wanted)
+  if (name !== 'uf') return value => wanted.includes(value)
+  const keys = wanted.map(textKey)
+  return value => keys.includes(textKey(value))
+}
+
+/** Modalities are free text, so a few of their words are enough: as they are written, or as they are usually called. */
+function modalityOf(wanted: readonly string[]): (value: string) => boolean {
+  const spellings = (text: string) => [wordsOf(text), wordsOf(modalityKey(text))]
+  const modalities = wanted.flatMap(spellings).filter(words => words.length > 0)
   return value => {
-    const own = new Set(wordsOf(value))
+    const own = new Set(spellings(value).flat())
     return modalities.some(words => words.every(word => own.has(word)))
   }
 }

@@ -1,3 +1,4 @@
+import { cleanText } from '#schema/text_key.ts'
 import { isStopWord, stemOf, withoutNumber, wordsOf } from './words.ts'
 
 /** Each adds a pass over its occurrences; nobody types more. */
@@ -26,7 +27,7 @@ export function parseText(text: string): TextQuery {
   const terms = new Map<string, Term>()
   const stopWords = new Map<string, Term>()
   const add = (term: Term, into = terms) => void into.set(JSON.stringify(term), term)
-  for (const [part, phrase] of text.matchAll(PART)) {
+  for (const [part, phrase] of cleanText(text).matchAll(PART)) {
     const words = wordsOf(phrase ?? part)
     if (phrase !== undefined && words.length > 1) {
       add({ kind: 'phrase', stems: words.map(stemOf) })

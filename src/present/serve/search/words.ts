@@ -1,8 +1,8 @@
 import { stemmer } from '@orama/stemmers/portuguese'
 import { stopwords } from '@orama/stopwords/portuguese'
+import { fold, textKey } from '#schema/text_key.ts'
 
 const WORD = /[\p{L}\p{N}]+/gu
-const MARKS = /\p{M}+/gu
 /** Longer words are cut: they are codes or noise, and a stemmer reads each letter several times. */
 const MAX_LETTERS = 40
 
@@ -40,14 +40,9 @@ const ACCENTED: readonly (readonly [plain: RegExp, accented: string])[] = [
   [/([ae])ncia$/, '$1̂ncia'],
 ]
 
-/** Lower case without accents. */
-export function fold(text: string): string {
-  return text.toLowerCase().normalize('NFD').replace(MARKS, '')
-}
-
 /** The words of a text in their order, folded. */
 export function wordsOf(text: string): string[] {
-  return (fold(text).match(WORD) ?? []).map(word => word.slice(0, MAX_LETTERS))
+  return (textKey(text).match(WORD) ?? []).map(word => word.slice(0, MAX_LETTERS))
 }
 
 /**

@@ -1,0 +1,148 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { cleanIfOtherSql, cleanText, modalityKey, printable, TEXT_MACROS, textKey } from '#schema/text_key.ts'
+import { Database } from '#src/store/warehouse/database.ts'
+import { KEYS, spellingsOf } from '#test/support/texts.ts'
+
+const SEED = 3607
+
+type Read = {
+  readonly limpo: string | null
+  readonly chave: string | null
+  readonly modalidade: string | null
+  readonly guardado: string | null
+}
+
+let db: Database
+beforeAll(async () => {
+  db = await Database.open(':memory:', { threads: 1 })
+  for (const { name, parameters, sql } of TEXT_MACROS)
+    await db.run(`CREATE MACRO ${name}(${parameters}) AS ${sql}`)
+})
+afterAll(() => db.close())
+
+/** The same texts as DuckDB reads them. */
+async function inSql(texts: readonly string[]): Promise<Read[]> {
+  return await db.rows<Read>(
+    `SELECT texto_limpo(t) AS limpo, chave(t) AS chave, chave_modalidade(t) AS modalidade, ${cleanIfOtherSql('t')} AS guardado
+     FROM (SELECT unnest(from_json($texts, '["VARCHAR"]')) AS t, unnest(range(${texts.length})) AS n) ORDER BY n`,
+    { texts: JSON.stringify(texts) },
+  )
+}
+
+function inProgram(text: string): Read {
+  const clean = cleanText(text)
+  const isNothing = clean === ''
+  return {
+    limpo: isNothing ? null : clean,
+    chave: isNothing ? null : textKey(text),
+    modalidade: isNothing ? null : modalityKey(text),
+    guardado: clean === text ? null : clean,
+  }
+}
+
+test.each(KEYS.clean.map(([text, clean]) => [JSON.stringify(text), text, clean] as const))(
+  '%s is shown as it should be',
+  (_, text, clean) => {
+    expect(cleanText(text)).toBe(clean ?? '')
+  },
+)
+
+describe.each([
+  ['texts', KEYS, textKey],
+  ['modalities', KEYS.modalities, modalityKey],
+] as const)('%s', (_, { same, different }, key) => {
+  test.each(same.map(one => [one[0], one] as const))('%s is one in all its spellings', (__, spellings) => {
+    expect([...new Set(spellings.map(key))]).toHaveLength(1)
+  })
+
+  test.each(different.map(each => [each.join(', '), each] as const))('%s are several', (__, each) => {
+    expect(new Set(each.map(key)).size).toBe(each.length)
+  })
+})
+
+test('SQL and the program read each text of the corpus alike', async () => {
+  const { clean, same, different, modalities } = KEYS
+  const texts = [
+    ...clean.map(([text]) => text),
+    ...[same, different, modalities.same, modalities.different].flat(2),
+  ]
+  expect(await inSql(texts)).toEqual(texts.map(inProgram))
+})
+
+test('SQL and the program read each character alike, of those that both know', async () => {
+  // Unassigned in the Unicode of one of them, or given case since.
+  const known = /[\p{L}\p{N}\p{P}\p{S}\p{Z}\p{M}\p{Cf}\p{Cc}]/u
+  const texts = Array.from({ length: 0x3100 }, (__, code) => String.fromCodePoint(code))
+    .filter(one => one !== '\0' && known.test(one))
+    .filter(one => !NEW_TO_DUCKDB.test(one))
+    .map(one => `a${one}B ${one}`)
+  expect(await inSql(texts)).toEqual(texts.map(inProgram))
+})
+
+/** Marks and cases of Unicode 15 and later. */
+const NEW_TO_DUCKDB = /\u0897|[\u1acf-\u1add]|[\u1ae0-\u1aeb]|[\u1c89\u1c8a]/u
+
+test(`however a text is written, it has one key, in SQL as well (seed ${SEED})`, async () => {
+  const texts = [
+    'Pregão - Eletrônico',
+    'São Paulo',
+    'Órgão de Água e Energia',
+    'Luva nº 7 (látex)',
+    'İstanbul ΟΔΟΣ',
+  ]
+  for (const text of texts) {
+    const spellings = fc.sample(spellingsOf(text), { seed: SEED, numRuns: 200 })
+    const read = await inSql(spellings)
+    for (const [number, spelling] of spellings.entries()) {
+      expect(read[number], JSON.stringify(spelling)).toEqual(inProgram(spelling))
+      expect(textKey(spelling), JSON.stringify(spelling)).toBe(textKey(text))
+      expect(modalityKey(spelling), JSON.stringify(spelling)).toBe(modalityKey(text))
+    }
+  }
+})
+
+test(`what is clean stays as it is, and any text is cleaned alike (seed ${SEED})`, async () => {
+  const texts = fc.sample(fc.string({ unit: unitOf() }), { seed: SEED, numRuns: 1000 })
+  for (const text of texts) {
+    expect(cleanText(cleanText(text)), JSON.stringify(text)).toBe(cleanText(text))
+    expect(textKey(cleanText(text)), JSON.stringify(text)).toBe(textKey(text))
+  }
+  expect(await inSql(texts)).toEqual(texts.map(inProgram))
+})
+
+/** Characters in which something happens: spaces, marks, letters that compose, Hangul. */
+function unitOf(): fc.Arbitrary<string> {
+  return fc.constantFrom(
+    ...[
+      ' ',
+      ' ',
+      'a',
+      'e',
+      'Ç',
+      'ã',
+      '\u0303',
+      '\u0323',
+      '\u0301',
+      '\u200b',
+      '\u00ad',
+      '\u00a0',
+      '\n',
+      '-',
+      'ß',
+      'Σ',
+    ],
+    ...['\u1112', '\u1161', '\u11ab', '\u202e', '5', '\ufe0f', '\u2028', '\u212b', 'ﬁ', 'И\u0306', '😀'],
+  )
+}
+
+test('long texts are read in time that grows with their length alone', () => {
+  const started = performance.now()
+  for (const part of [' ', 'a ', '\u200b', '\u00a0x', 'ã', 'a\u0303', '  a'])
+    expect(cleanText(part.repeat(200_000)).length).toBeGreaterThanOrEqual(0)
+  expect(performance.now() - started).toBeLessThan(4000)
+})
+
+test('a terminal gets no character that it would obey, and keeps spaces', () => {
+  expect(printable('a\u001b[31m\u202eb\u200b  c\r\nd\u0085e')).toBe('a [31mb  c d e')
+})
