@@ -10,6 +10,8 @@ export type Source =
   | { readonly freeForm: string; readonly property: string }
   /** A property of the log line that carried the document. */
   | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' | 'segment' }
+  /** A time of the log line, as what all texts of that time have in common: for comparisons. */
+  | { readonly timeOf: 'notice.updated_at' | 'source_updated_at' }
   /**
    * The table's times, by field, as JSON text, that the instant in their column cannot reproduce: a date alone, local
    * time, more than six decimals. NULL if there are none.

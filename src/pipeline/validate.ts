@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
 import { ANALYSIS } from '#schema/analysis.ts'
-import { canonicalDateTime, isPlainPathSegment } from '#schema/fields.ts'
+import { isPlainPathSegment } from '#schema/fields.ts'
 import { NOTICE } from '#schema/notice.ts'
 import { type Field, type Fields, fieldPaths, type ValueType } from '#schema/record.ts'
+import { canonicalDateTime, usualSpelling } from '#schema/times.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
 import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
 import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/platform/surrogates.ts'
@@ -18,6 +19,8 @@ export type Accepted = {
   readonly bytes?: Buffer
   /** The notice's `updated_at` exactly as the API sent it; empty for an analysis, which has none. */
   readonly updatedAt: string
+  /** The document with its times in one spelling: the same for every spelling that says the same. */
+  readonly compared: string
   readonly drift: readonly Drift[]
   /** The received bytes, if the document does not hold all their information. */
   readonly raw?: Buffer
@@ -226,13 +229,15 @@ function validate({ value: parsed, escaped, source, text, plain = false, schema 
   const isText = text === asArrived && isUtf8(source())
   const lossless = !repaired.changed && (plain || isText || meansTheSame(source(), asArrived))
   const redated = canonicalDates(accepted, schema.dateTimes)
+  const document = redated ? JSON.stringify(accepted) : asArrived
   return {
     ok: true,
     editalId: id as string,
-    document: redated ? JSON.stringify(accepted) : asArrived,
+    document,
     // A byte order mark is not part of the text.
     ...(isText && !redated && !isMarked(source()) ? { bytes: source() } : {}),
     updatedAt,
+    compared: comparedText(accepted, schema.dateTimes, document),
     drift: repaired.drift,
     ...(lossless ? {} : { raw: source() }),
   }
@@ -252,6 +257,20 @@ function canonicalDates(document: Record<string, unknown>, fields: readonly stri
     changed ||= document[field] !== moment
   }
   return changed
+}
+
+/** @param text the document as JSON, if its times are all in the usual spelling. */
+function comparedText(
+  document: Readonly<Record<string, unknown>>,
+  fields: readonly string[],
+  text: string,
+): string {
+  const respelled = fields.flatMap(field => {
+    const time = document[field]
+    const usual = typeof time === 'string' ? usualSpelling(time) : time
+    return usual === time ? [] : [[field, usual] as const]
+  })
+  return respelled.length === 0 ? text : JSON.stringify({ ...document, ...Object.fromEntries(respelled) })
 }
 
 function idOf(value: unknown): string | null {

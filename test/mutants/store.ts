@@ -8,6 +8,12 @@ export const SQL = inFile('src/store/warehouse/sql.ts', [
     to: 'ELSE ${text}::TIMESTAMPTZ END',
   },
   {
+    name: 'a-spelling-is-a-change',
+    reason: 'the same local time in UTC is another version',
+    from: '[beyondInstants(table, value)]',
+    to: '[value]',
+  },
+  {
     name: 'seven-decimals-lost',
     reason: 'digits that an instant cannot hold are forgotten',
     from: '\\\\d{1,6})?(Z|',

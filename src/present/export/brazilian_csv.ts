@@ -1,4 +1,5 @@
 import type { Mart, MartColumn } from '#schema/marts.ts'
+import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import { inOrder } from './in_order.ts'
@@ -28,11 +29,11 @@ function textOf({ name, type }: MartColumn): string {
   const column = identifier(name)
   switch (type) {
     case 'DATE':
-      return `strftime(${column}, '%d/%m/%Y')`
+      return ofPlausible(column, `strftime(${column}, '%d/%m/%Y')`)
     case 'TIMESTAMP':
-      return `strftime(${column}, '%d/%m/%Y %H:%M:%S')`
+      return ofPlausible(column, `strftime(${column}, '%d/%m/%Y %H:%M:%S')`)
     case 'TIMESTAMPTZ':
-      return `strftime(${column} AT TIME ZONE 'UTC', '%d/%m/%Y %H:%M:%S')`
+      return ofPlausible(column, `strftime(${column} AT TIME ZONE 'UTC', '%d/%m/%Y %H:%M:%S')`)
     case 'BOOLEAN':
       return `CASE ${column} WHEN true THEN 'sim' WHEN false THEN 'não' END`
     case 'DOUBLE':
@@ -43,4 +44,9 @@ function textOf({ name, type }: MartColumn): string {
     default:
       return `CASE WHEN regexp_matches(${column}, ${literal(FORMULA)}) THEN '''' || ${column} ELSE ${column} END`
   }
+}
+
+/** Empty for an implausible time, which spreadsheet programs do not know. */
+function ofPlausible(time: string, text: string): string {
+  return `CASE WHEN year(${time}) BETWEEN ${PLAUSIBLE_YEARS.first} AND ${PLAUSIBLE_YEARS.last} THEN ${text} END`
 }
