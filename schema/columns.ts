@@ -19,8 +19,8 @@ export type Source =
   | { readonly timesAsSent: true }
   /** Which of these objects are in the document but have no field with a column; a JSON array, or NULL. */
   | { readonly emptyOf: readonly string[] }
-  /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL if it has another shape. */
-  | { readonly pncpIdPart: 1 | 2 | 3 }
+  /** A part of `pncp_id` (`pncp_id.ts`); NULL if it cannot be read. */
+  | { readonly pncpIdPart: 'cnpj' | 'year' | 'sequence' }
   /** Position of the element in its array, from 1. */
   | { readonly ordinal: true }
   /** The company's slug, the same in every row; added when a snapshot is written. */

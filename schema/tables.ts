@@ -291,10 +291,15 @@ export const schemaDrift: Table = {
       'Campo',
       'Onde no documento, por exemplo analysis.items[].quantidade',
     ]),
-    kept('kind', 'VARCHAR', 'unknown_field, unknown_enum or wrong_type', [
-      'Tipo de desvio',
-      'unknown_field (campo desconhecido), unknown_enum (valor desconhecido) ou wrong_type (tipo errado)',
-    ]),
+    kept(
+      'kind',
+      'VARCHAR',
+      'unknown_field, unknown_enum, unknown_form (a text of which a part cannot be read) or wrong_type',
+      [
+        'Tipo de desvio',
+        'unknown_field (campo desconhecido), unknown_enum (valor desconhecido), unknown_form (texto que não se lê inteiro) ou wrong_type (tipo errado)',
+      ],
+    ),
     kept('sample', 'VARCHAR', 'A value seen there', ['Exemplo', 'Um valor visto nesse campo']),
     kept('count', 'BIGINT', 'How many times it was seen', [
       'Ocorrências',

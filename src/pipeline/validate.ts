@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { ANALYSIS } from '#schema/analysis.ts'
 import { isPlainPathSegment } from '#schema/fields.ts'
 import { NOTICE } from '#schema/notice.ts'
+import { readPncpId } from '#schema/pncp_id.ts'
 import { type Field, type Fields, fieldPaths, type ValueType } from '#schema/record.ts'
 import { canonicalDateTime, usualSpelling } from '#schema/times.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
@@ -238,7 +239,7 @@ function validate({ value: parsed, escaped, source, text, plain = false, schema 
     ...(isText && !redated && !isMarked(source()) ? { bytes: source() } : {}),
     updatedAt,
     compared: comparedText(accepted, schema.dateTimes, document),
-    drift: repaired.drift,
+    drift: [...repaired.drift, ...unreadParts(accepted, schema)],
     ...(lossless ? {} : { raw: source() }),
   }
 }
@@ -316,6 +317,13 @@ function repair(value: unknown, schema: Schema): Repaired {
     if (original) return { reason: reasonOf(original, ''), path: exactPath(issue.path) }
   }
   return { drift: [...found.values()], changed: true }
+}
+
+/** The notice has an identifier of which a part cannot be read. The analysis repeats it. */
+function unreadParts({ pncp_id }: Readonly<Record<string, unknown>>, { root }: Schema): Drift[] {
+  if (root !== NOTICE_SCHEMA.root || typeof pncp_id !== 'string') return []
+  const isRead = Object.values(readPncpId(pncp_id)).every(part => part !== null)
+  return isRead ? [] : [drift('notice.pncp_id', 'unknown_form', pncp_id)]
 }
 
 type Issue = z.core.$ZodIssue

@@ -122,7 +122,7 @@ function tableSource(table: Table, { from }: Column): string {
   if ('line' in from) return LINES[from.line]
   if ('timesAsSent' in from) return `the times of \`${documentOf(table)}\``
   if ('emptyOf' in from) return from.emptyOf.map(part => `\`${documentOf(table)}.${part}\``).join(', ')
-  if ('pncpIdPart' in from) return `\`Edital.pncp_id\`, part ${from.pncpIdPart}`
+  if ('pncpIdPart' in from) return `\`Edital.pncp_id\`, its ${from.pncpIdPart}`
   if ('ordinal' in from) return `position in \`EditalAnalysis.${table.each}\``
   if ('company' in from) return 'worker: the company of the key'
   return `worker: ${KEPT_BY[table.name] ?? 'bookkeeping'}`

@@ -28,8 +28,8 @@ export const SQL = inFile('src/store/warehouse/sql.ts', [
   {
     name: 'fingerprint-without-times',
     reason: 'a time that is sent otherwise is no change',
-    from: "'field' in from || 'timesAsSent' in from)",
-    to: "'field' in from)",
+    from: "'timesAsSent' in from ? [beyondInstants(table, value)] : []",
+    to: '[]',
   },
   {
     name: 'words-as-booleans',

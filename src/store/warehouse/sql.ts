@@ -1,4 +1,15 @@
 import {
+  CNPJ,
+  DASH,
+  MAX_CHARACTERS,
+  PARTS,
+  PLACES,
+  PUNCTUATION,
+  SEQUENCE,
+  UNSEEN,
+  YEAR,
+} from '#schema/pncp_id.ts'
+import {
   type Column,
   type ColumnType,
   publishedColumns,
@@ -141,14 +152,27 @@ function expression(column: Column, table: Table, sourceTimezone: string): strin
   if ('freeForm' in from) return freeForm(`${identifier(from.freeForm)}.${identifier(from.property)}`, type)
   if ('timesAsSent' in from) return timesAsSent(table)
   if ('emptyOf' in from) return emptyOf(table, from.emptyOf)
-  if ('pncpIdPart' in from) {
-    const part = `nullif(regexp_extract(${document}.pncp_id, '^(\\d{14})-(\\d{4})-(\\d+)$', ${from.pncpIdPart}), '')`
-    return type === 'VARCHAR' ? part : `TRY_CAST(${part} AS ${type})`
-  }
+  if ('pncpIdPart' in from) return pncpIdPart(`${document}.pncp_id`, from.pncpIdPart, type)
   if ('ordinal' in from) return 'ordinal'
   if ('timeOf' in from) return timeKey(from.timeOf, sourceTimezone)
   if ('line' in from) return lineExpression(from.line, type, sourceTimezone)
   throw new Error(`column ${column.name} does not come from a document`)
+}
+
+/** A part of an identifier at the portal, as `readPncpId` reads it. */
+function pncpIdPart(text: string, part: 'cnpj' | 'year' | 'sequence', type: ColumnType): string {
+  const visible = `regexp_replace(regexp_replace(${text}, ${literal(UNSEEN)}, '', 'g'), ${literal(DASH)}, '-', 'g')`
+  const seen = `CASE WHEN length(${text}) <= ${MAX_CHARACTERS} THEN ${visible} END`
+  const at = (places: readonly number[]) =>
+    places.map(place => `regexp_extract(${seen}, ${literal(PARTS)}, ${place})`).join(' || ')
+  const [cnpj, year, sequence] = [
+    `nullif(regexp_extract(regexp_replace(${at(PLACES.cnpj)}, ${literal(PUNCTUATION)}, '', 'g'), ${literal(CNPJ)}), '')`,
+    `nullif(regexp_extract(${at(PLACES.year)}, ${literal(YEAR)}), '')`,
+    `nullif(regexp_extract(${at(PLACES.sequence)}, ${literal(SEQUENCE)}), '')`,
+  ]
+  if (part === 'cnpj') return `upper(${cnpj})`
+  if (part === 'year') return `${year}::${type}`
+  return `CASE WHEN coalesce(${cnpj}, ${year}) IS NOT NULL THEN TRY_CAST(${sequence} AS ${type}) END`
 }
 
 /**
