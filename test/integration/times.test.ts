@@ -2,14 +2,14 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { readXlsx } from 'hucre/xlsx'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { MARTS } from '#schema/marts.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { CHANGES, follow } from '#test/support/feed.ts'
 import { lookHere } from '#test/support/look.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import { temporaryDirectory } from '#test/support/project.ts'
-import { serveApi } from '#test/support/serve.ts'
+import { type ServedApi, serveApi } from '#test/support/serve.ts'
 import { runShared } from '#test/support/shared.ts'
 import { spelledTimes } from '#test/support/spellings.ts'
 import { startCompany, startSynced } from '#test/support/synced.ts'
@@ -83,6 +83,51 @@ test('times that lose digits are other times, and not another company’s', asyn
   expect(await company.syncHere()).toMatchObject({ status: 'ok', unchanged: 30 })
 })
 
+/** A page for people, as the holder of the key sees it. */
+async function pageOf({ url, keys }: ServedApi, path: string): Promise<string> {
+  const signIn = await fetch(`${url}/editais/entrar`, {
+    method: 'POST',
+    redirect: 'manual',
+    body: new URLSearchParams({ chave: keys.acme as string }),
+    headers: { origin: url },
+  })
+  const cookie = signIn.headers.get('set-cookie')?.split(';')[0] as string
+  return await (await fetch(url + path, { headers: { cookie } })).text()
+}
+
+test('pages and searches have local times of the company, whatever zones the process and the server have', async () => {
+  const company = await startCompany(
+    [
+      noticeEntry(1, { data_sessao: '2027-03-10 09:00:00', committed_at: '2027-03-01' }),
+      noticeEntry(2, { data_sessao: '2027-03-10T03:59:00Z', committed_at: '0001-01-01T00:00:00Z' }),
+    ],
+    { SOURCE_TIMEZONE: 'America/Manaus' },
+  )
+  await company.syncHere()
+  const before = process.env.TZ
+  process.env.TZ = 'Asia/Tokyo'
+  onTestFinished(() => {
+    if (before === undefined) delete process.env.TZ
+    else process.env.TZ = before
+  })
+  expect(new Date(0).getTimezoneOffset()).toBe(-540)
+  const api = await serveApi(company.environment)
+  const list = await pageOf(api, '/editais')
+  expect(list).toContain('Sessão: 10/03/2027 às 09:00<')
+  expect(list).toContain('Sessão: 09/03/2027 às 23:59<')
+  const page = await pageOf(api, `/editais/${idOf(1)}`)
+  expect(page).toContain('<dt>Sessão</dt><dd>10/03/2027 às 09:00</dd>')
+  expect(page).toContain('<dt>Confirmada em</dt><dd>01/03/2027</dd>')
+  expect(await pageOf(api, `/editais/${idOf(2)}`)).toContain('<dt>Confirmada em</dt><dd>–</dd>')
+  const found = async (query: string) => {
+    const { editais } = await api.json<{ editais: { id: string }[] }>(`/api/v1/mirror/editais?${query}`)
+    return editais.map(({ id }) => id)
+  }
+  expect(await found('session_from=2027-03-10')).toEqual([idOf(1)])
+  expect(await found('session_to=2027-03-09')).toEqual([idOf(2)])
+  expect(await found('session_from=2027-03-10T13:00:00Z&session_to=2027-03-10')).toEqual([idOf(1)])
+})
+
 const IMPLAUSIBLE = {
   data_sessao: '0001-01-01T00:00:00Z',
   committed_at: '9999-12-31T23:59:59-03:00',
@@ -117,6 +162,8 @@ test('an implausible time is empty in marts and exports, and stays in the tables
   const api = await serveApi(environment)
   const served = await api.json(`/api/v1/editais/${idOf(2)}`)
   expect(served).toMatchObject({ ...IMPLAUSIBLE, committed_at: '9999-12-31T23:59:59-03:00' })
+  expect(await pageOf(api, `/editais/${idOf(2)}`)).toContain('<dt>Sessão</dt><dd>–</dd>')
+  expect(await pageOf(api, `/editais/${idOf(1)}`)).not.toMatch(/\b0001|9999|0206|BC/)
   const until = await api.json<{ total: number }>('/api/v1/mirror/editais?session_to=2026-12-31')
   expect(until.total).toBe(1)
   const sorted = await api.json<{ editais: { id: string }[] }>('/api/v1/mirror/editais?sort=session')
