@@ -5,7 +5,7 @@ export const DETECT = inFile('src/pipeline/detect.ts', [
     name: 'later-only',
     reason: 'an updated_at that goes back is no change',
     from: 'l.list_fields <> e._list_fields OR',
-    to: 'l._updated_at::BIGINT > e._updated_at::BIGINT OR',
+    to: 'l._updated_at > e._updated_at OR',
   },
   {
     name: 'fields-ignored',

@@ -33,7 +33,7 @@ export const PLANTED: readonly Planted[] = [
     name: 'watermark',
     file: 'src/pipeline/detect.ts',
     from: 'l.list_fields <> e._list_fields',
-    to: 'l._updated_at::BIGINT > e._updated_at::BIGINT',
+    to: 'l._updated_at > e._updated_at',
   },
   {
     invariant: 'I3',
