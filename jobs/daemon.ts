@@ -49,21 +49,21 @@ const EXIT_WITHIN_MS = 57_000
  */
 async function serve(environment: Environment): Promise<void> {
   const settings = readDaemonSettings(environment)
-  const { logLevel, dataDir, sourceTimezone } = readSettings({ ...environment, COMPANY: undefined })
+  const { logLevel, dataDir } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, { worker: `${hostname()}-${process.pid}` })
   logLibraryLines(log)
   const registry = await openCompanyRegistry(environment)
   await runService(
     log,
     'Stopping: no new runs start. Runs under way end early and keep what they have.',
-    stopping => start(openShared(settings, registry, log), { dataDir, timeZone: sourceTimezone, stopping }),
+    stopping => start(openShared(settings, registry, log), { dataDir, stopping }),
   )
 }
 
 /** Starts everything; returns what stops it. */
 async function start(
   shared: Shared,
-  { dataDir, timeZone, stopping }: { dataDir: string; timeZone: string; stopping: AbortSignal },
+  { dataDir, stopping }: { dataDir: string; stopping: AbortSignal },
 ): Promise<() => Promise<void>> {
   const { settings, registry, queues, log } = shared
   const startedAt = new Date()
@@ -72,7 +72,7 @@ async function start(
   const places = { dataDir, lakeOf, logOf }
   const served = openServed({ ...places, builders: settings.serve.builders, log, now })
   const adminTokens = openAdminTokens(settings.adminTokens, log)
-  const http = await listen(shared, { served, timeZone, adminTokens, stopping })
+  const http = await listen(shared, { served, adminTokens, stopping })
   log.info(`Listening on ${http.url}; ${describeRegistry(shared)}.`)
   if (!adminTokens.isOn) log.warn('ADMIN_TOKEN is not set: /queues and /companies are off.')
 
@@ -158,12 +158,10 @@ async function listen(
   shared: Shared,
   {
     served,
-    timeZone,
     adminTokens,
     stopping,
   }: {
     served: ServedCompanies | null
-    timeZone: string
     adminTokens: AdminTokens
     stopping: AbortSignal
   },
@@ -181,7 +179,7 @@ async function listen(
     status: slug => statusOf(slug, shared, stopping),
     report: slug => reportOf(slug, shared, stopping),
     api: served && entrance && createServeRoutes({ served, settings: settings.serve, entrance, log }),
-    pages: served && entrance && { served, entrance, timeZone },
+    pages: served && entrance && { served, entrance },
   })
   const onCrowd = (isCrowd: boolean) => (isCrowd ? saveTime() : saveMemory())
   const http = await startHttp(routes, { ...settings.serve, onCrowd })

@@ -12,6 +12,8 @@ export type Source =
   | FreeForm
   /** A property of the log line that carried the document. */
   | { readonly line: 'edital_id' | 'run_id' | 'at' | 'updated_at' | 'hash' | 'fetched_at' | 'segment' }
+  /** A time of the log line, as what all texts of that time have in common: for comparisons. */
+  | { readonly timeOf: 'notice.updated_at' | 'source_updated_at' }
   /**
    * The table's times, by field, as JSON text, that the instant in their column cannot reproduce: a date alone, local
    * time, more than six decimals. NULL if there are none.
@@ -21,8 +23,8 @@ export type Source =
   | { readonly emptyOf: readonly string[] }
   /** What these two texts say of deadlines, read by `schema/deadlines/reading.ts`; JSON text, or NULL if both are absent. */
   | { readonly deadlinesIn: { readonly text: FreeForm; readonly law: FreeForm } }
-  /** One of the three parts of `pncp_id`, `<cnpj>-<year>-<sequence>`; NULL if it has another shape. */
-  | { readonly pncpIdPart: 1 | 2 | 3 }
+  /** A part of `pncp_id` (`pncp_id.ts`); NULL if it cannot be read. */
+  | { readonly pncpIdPart: 'cnpj' | 'year' | 'sequence' }
   /** The clean form of this text field (`schema/text_key.ts`); NULL if it is the field itself. */
   | { readonly cleanOf: string }
   /** Position of the element in its array, from 1. */

@@ -1,5 +1,6 @@
 import type { ColumnType, Portuguese } from './columns.ts'
 import { publishedColumns, TABLES } from './tables.ts'
+import { PLAUSIBLE_YEARS } from './times.ts'
 
 /** What a mart is, and short ways to write its columns. */
 
@@ -65,8 +66,15 @@ export const days: Derive = (...about) => derived('BIGINT', ...about, DAYS)
 export const duration: Derive = (...about) => derived('DOUBLE', ...about, DAYS)
 export const money: Derive = (...about) => derived('DOUBLE', ...about, BRL)
 export const date: Derive = (...about) => derived('DATE', ...about)
-export const local: Derive = (name, description, portuguese) =>
-  derived('TIMESTAMP', name, `${description}, local time of SOURCE_TIMEZONE`, portuguese)
+export const local: Derive = (name, description, [label, emPortugues]) => {
+  const { first, last } = PLAUSIBLE_YEARS
+  return derived(
+    'TIMESTAMP',
+    name,
+    `${description}, local time of SOURCE_TIMEZONE; NULL before ${first} and after ${last}`,
+    [label, `${emPortugues}; vazio antes de ${first} e depois de ${last}`],
+  )
+}
 export const moment: Derive = (...about) => derived('TIMESTAMPTZ', ...about)
 
 /** Columns of an earlier mart. */

@@ -26,11 +26,11 @@ export { syncRuns }
 
 const noticeColumns = columnsOf(NOTICE)
 
-const rawUpdatedAt = internal(
+const comparedUpdatedAt = internal(
   '_updated_at',
   'VARCHAR',
-  { line: 'updated_at' },
-  "The notice's updated_at exactly as the API wrote it",
+  { timeOf: 'notice.updated_at' },
+  "The notice's updated_at, to compare with",
 )
 
 const { analysis_level, analyzed, verdict, pricing } = ANALYSIS
@@ -84,7 +84,7 @@ export const editais: Table = {
       ],
     },
     runId,
-    rawUpdatedAt,
+    comparedUpdatedAt,
     internal('_segment', 'BIGINT', { line: 'segment' }, 'Segment of the raw log that last brought it'),
     internal('_list_fields', 'UBIGINT', { kept: true }, 'Fingerprint of all list fields'),
   ],
@@ -150,8 +150,8 @@ export const analyses: Table = {
     internal(
       '_source_updated_at',
       'VARCHAR',
-      { line: 'updated_at' },
-      'source_updated_at as the API wrote it',
+      { timeOf: 'source_updated_at' },
+      'source_updated_at, to compare with the updated_at of the notice',
     ),
     internal('_hash', 'VARCHAR', { line: 'hash' }, 'SHA-256 of the normalised document'),
     internal('_segment', 'BIGINT', { line: 'segment' }, 'Segment of the raw log in which it was received'),
@@ -288,7 +288,7 @@ export const quarantine: Table = {
       'Trecho recebido',
       'Primeiros 2 kB do que foi recebido',
     ]),
-    internal('_updated_at', 'VARCHAR', { kept: true }, "The notice's updated_at, as the API wrote it"),
+    internal('_updated_at', 'VARCHAR', { kept: true }, "The notice's updated_at, to compare with"),
     internal('_hash', 'VARCHAR', { kept: true }, 'SHA-256 of the bytes received'),
     internal('_segment', 'BIGINT', { kept: true }, 'Segment of the raw log that holds the bytes'),
     internal('_seq', 'BIGINT', { kept: true }, 'Line of that segment'),
@@ -308,10 +308,15 @@ export const schemaDrift: Table = {
       'Campo',
       'Onde no documento, por exemplo analysis.items[].quantidade',
     ]),
-    kept('kind', 'VARCHAR', 'unknown_field, unknown_enum or wrong_type', [
-      'Tipo de desvio',
-      'unknown_field (campo desconhecido), unknown_enum (valor desconhecido) ou wrong_type (tipo errado)',
-    ]),
+    kept(
+      'kind',
+      'VARCHAR',
+      'unknown_field, unknown_enum, unknown_form (a text of which a part cannot be read) or wrong_type',
+      [
+        'Tipo de desvio',
+        'unknown_field (campo desconhecido), unknown_enum (valor desconhecido), unknown_form (texto que não se lê inteiro) ou wrong_type (tipo errado)',
+      ],
+    ),
     kept('sample', 'VARCHAR', 'A value seen there', ['Exemplo', 'Um valor visto nesse campo']),
     kept('count', 'BIGINT', 'How many times it was seen', [
       'Ocorrências',

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { ANALYSIS } from './analysis.ts'
-import { isDateTime, isPlainPathSegment } from './fields.ts'
+import { isPlainPathSegment } from './fields.ts'
 import { NOTICE } from './notice.ts'
 import type { Field, Fields, Value, ValueType } from './record.ts'
+import { isDateTime } from './times.ts'
 
 /** The documents of the contract as zod schemas, from their records. */
 

@@ -1,8 +1,6 @@
 WITH locais AS (
   SELECT *, local_time(company, now()) AS agora,
-    -- A date outside the calendar is a typing error, such as the year 0206 or 9999.
-    CASE WHEN data_sessao >= TIMESTAMPTZ '2010-01-02 00:00:00Z' AND data_sessao < TIMESTAMPTZ '2060-12-31 00:00:00Z'
-      THEN local_time(company, data_sessao) END AS data_sessao_local,
+    local_time(company, data_sessao) AS data_sessao_local,
     local_time(company, created_at) AS criado_local,
     local_time(company, updated_at) AS atualizado_local,
     local_time(company, committed_at) AS confirmado_local,

@@ -51,7 +51,7 @@ export const editaisAtivos: Mart = {
       ],
     ),
     ...same('editais', 'data_sessao'),
-    local('data_sessao_local', 'Public session; NULL before 2010 and after 2060', [
+    local('data_sessao_local', 'Public session', [
       'Data e hora da sessão',
       'Sessão pública, na hora local; 00:00 quando a fonte só dá o dia',
     ]),

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
-import { isDateTime } from '#schema/fields.ts'
+import { isDateTime } from '#schema/times.ts'
 import { LIST_PATH } from '#src/api/server/routes.ts'
 import { counted } from '#src/platform/count.ts'
 import { messageOf } from '#src/platform/errors.ts'

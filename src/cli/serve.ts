@@ -29,7 +29,7 @@ export function serveCommand(environment: Environment): Command {
 
 async function serve(environment: Environment): Promise<void> {
   const settings = readServeSettings(environment)
-  const { dataDir, logLevel, sourceTimezone } = readSettings({ ...environment, COMPANY: undefined })
+  const { dataDir, logLevel } = readSettings({ ...environment, COMPANY: undefined })
   const log = await openLog(logLevel, {})
   await runService(log, 'Stopping, after answering the requests in flight.', async () => {
     const { environments, places, problem } = await readCompanies(environment)
@@ -53,7 +53,7 @@ async function serve(environment: Environment): Promise<void> {
     const entrance = createEntrance({ served, maxRps: settings.maxRps, metrics, log })
     const api = createServeRoutes({ served, settings, entrance, log })
     const service = createService({ api, extras: MIRROR_EXTRAS, log, contents: CONTENTS, home: PAGES_PATH })
-    routePages(service.pages, { served, entrance, timeZone: sourceTimezone })
+    routePages(service.pages, { served, entrance })
     const render = shared(() => registry.metrics())
     service.pages.get('/metrics', async context =>
       context.body(await render(), 200, { 'content-type': registry.contentType }),

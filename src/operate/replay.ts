@@ -1,4 +1,4 @@
-import { canonicalDateTime } from '#schema/fields.ts'
+import { canonicalDateTime } from '#schema/times.ts'
 import type { Loader } from '#src/pipeline/load.ts'
 import { finishRun, publishWarehouse, type RunContext, type RunResult, withRun } from '#src/pipeline/run.ts'
 import { type Verdict, validateAnalysis, validateNotice } from '#src/pipeline/validate.ts'
@@ -12,7 +12,6 @@ import { logName } from '#src/store/warehouse/warehouse.ts'
 type Quarantined = {
   readonly edital_id: string
   readonly kind: 'notice' | 'analysis'
-  readonly updated_at: string | null
   readonly observed_at: string
   readonly segment: number
   readonly seq: number
@@ -26,7 +25,7 @@ export async function replay(context: RunContext): Promise<RunResult> {
   return await withRun(context, 'replay', async run => {
     const { warehouse, loader, begun } = run
     const records = await warehouse.db.rows<Quarantined>(
-      `SELECT edital_id, kind, _updated_at AS updated_at, observed_at::VARCHAR AS observed_at, _segment AS segment, _seq AS seq
+      `SELECT edital_id, kind, observed_at::VARCHAR AS observed_at, _segment AS segment, _seq AS seq
        FROM quarantine WHERE resolved_at IS NULL AND edital_id IS NOT NULL ORDER BY segment, seq`,
     )
     // There is nothing to replay, so nothing is appended to the raw log.
@@ -70,16 +69,21 @@ async function bringSegmentsOf(
 }
 
 async function replayRecord(loader: Loader, record: Quarantined, rawDirectory: string): Promise<boolean> {
-  const bytes = await bytesOf(record, rawDirectory)
-  if (!bytes) return false
+  const received = await receivedOf(record, rawDirectory)
+  if (!received) return false
+  const { bytes, updatedAt } = received
   const { edital_id, kind } = record
   const verdict = kind === 'notice' ? validateNotice(bytes, edital_id) : validateAnalysis(bytes, edital_id)
   if (!verdict.ok) return false
-  await loader.append(...usableLine(record, verdict))
+  await loader.append(...usableLine(record, updatedAt, verdict))
   return true
 }
 
-function usableLine(record: Quarantined, verdict: Verdict & { ok: true }): Parameters<Loader['append']> {
+function usableLine(
+  record: Quarantined,
+  updatedAt: string,
+  verdict: Verdict & { ok: true },
+): Parameters<Loader['append']> {
   const { edital_id } = record
   const extras = {
     ...(verdict.drift.length > 0 ? { drift: verdict.drift } : {}),
@@ -91,14 +95,13 @@ function usableLine(record: Quarantined, verdict: Verdict & { ok: true }): Param
       { notice: verdict.document },
     ]
   }
-  const updated_at = record.updated_at ?? ''
   return [
     {
       ...{
         type: 'analysis' as const,
         edital_id,
-        updated_at,
-        source_updated_at: canonicalDateTime(updated_at),
+        updated_at: updatedAt,
+        source_updated_at: canonicalDateTime(updatedAt),
       },
       hash: hashOf(verdict.document),
       fetched_at: record.observed_at,
@@ -109,15 +112,22 @@ function usableLine(record: Quarantined, verdict: Verdict & { ok: true }): Param
   ]
 }
 
-/** The bytes that were received, from the line of the raw log that quarantined them. */
-async function bytesOf({ segment, seq }: Quarantined, rawDirectory: string): Promise<Buffer | null> {
+type Received = {
+  readonly bytes: Buffer
+  /** The notice's, for which it was received. */
+  readonly updatedAt: string
+}
+
+/** What was received, from the line of the raw log that quarantined it. */
+async function receivedOf({ segment, seq }: Quarantined, rawDirectory: string): Promise<Received | null> {
   for await (const line of readLines(segmentPath(rawDirectory, segment))) {
     const parsed = JSON.parse(line) as Record<string, unknown>
     if (parsed.seq !== seq) continue
-    if (typeof parsed.raw === 'string') return Buffer.from(parsed.raw, 'base64')
+    const updatedAt = String(parsed.updated_at ?? '')
+    if (typeof parsed.raw === 'string') return { bytes: Buffer.from(parsed.raw, 'base64'), updatedAt }
     // Quarantined because it could not be loaded: the line still holds the document itself.
     const document = parsed[String(parsed.type)]
-    return document ? Buffer.from(JSON.stringify(document)) : null
+    return document ? { bytes: Buffer.from(JSON.stringify(document)), updatedAt } : null
   }
   return null
 }

@@ -93,7 +93,7 @@ export async function detect(options: DetectOptions): Promise<Plan> {
   const now = literal(options.now.toISOString())
   const workPath = join(temporaryDirectory, 'work.ndjson')
   await db.run(`COPY (
-      SELECT edital_id, _updated_at AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
+      SELECT edital_id, as_sent AS updated_at, hash, same_version FROM detected WHERE action = 'fetch'
       ORDER BY hash(${month('created_at')} || ${now}) % ${STRIDES}, ${month('created_at')} DESC, hash(edital_id || ${now}), edital_id
     ) TO ${literal(workPath)} (FORMAT json)`)
   return { ...counts, recordsPath, workPath }
@@ -127,7 +127,7 @@ function valuesOf({ now, force, refetchSegment }: CompareOptions) {
 
 function compare(options: CompareOptions): string {
   return `
-    SELECT edital_id, read, _updated_at, created_at, hash, same_version, change, due_at,
+    SELECT edital_id, read, as_sent, created_at, hash, same_version, change, due_at,
       CASE
         WHEN change = 'known' THEN 'defer'
         WHEN change = 'rejected' THEN 'set_aside'
@@ -136,13 +136,13 @@ function compare(options: CompareOptions): string {
         ELSE 'fetch'
       END AS action
     FROM (
-      SELECT l.edital_id, l.read, l._updated_at, l.created_at, l.status, a._hash AS hash,
+      SELECT l.edital_id, l.read, l.as_sent, l.created_at, l.status, a._hash AS hash,
         CASE
           WHEN l.reason IS NOT NULL AND bad._hash = l.hash AND ${isWaiting('bad')} AND NOT $force THEN 'known'
           WHEN l.reason IS NOT NULL THEN 'rejected'
           WHEN e.edital_id IS NULL THEN 'new'
           WHEN e.deleted_at IS NOT NULL THEN 'revived'
-          WHEN l._updated_at IS DISTINCT FROM e._updated_at OR l.list_fields <> e._list_fields OR bad.kind IS NOT NULL THEN 'changed'
+          WHEN l.list_fields <> e._list_fields OR bad.kind IS NOT NULL THEN 'changed'
           ELSE 'same'
         END AS change,
         a._source_updated_at IS NOT DISTINCT FROM l._updated_at AND a._segment >= e._segment AS same_version,

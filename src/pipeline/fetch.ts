@@ -1,4 +1,4 @@
-import { canonicalDateTime } from '#schema/fields.ts'
+import { canonicalDateTime } from '#schema/times.ts'
 import type { Api } from '#src/api/client/client.ts'
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import {
@@ -163,7 +163,7 @@ function rejectedLine({ editalId, reason, path, raw }: Rejected, updatedAt: stri
     kind: 'analysis' as const,
     reason,
     path,
-    updated_at: updatedAt,
+    updated_at: canonicalDateTime(updatedAt),
     hash: hashOf(raw),
     raw: raw.toString('base64'),
     excerpt: excerptOf(raw),

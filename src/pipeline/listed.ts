@@ -80,7 +80,7 @@ function stagedLine(verdict: Verdict, read: number): string {
 
 /**
  * The temporary table `listed`: one row for each listed notice, as last read. If it cannot be used, the row
- * has `reason` and `hash`. `read` is its line in the file. The document stays there, because most notices
+ * has `reason` and `hash`. `read` is its line in the file, and `as_sent` its `updated_at` as the API wrote it. The document stays there, because most notices
  * did not change and their documents are not needed.
  */
 export async function stageListed(
@@ -95,6 +95,6 @@ export async function stageListed(
   const lines = `(SELECT *, NULL AS run_id, NULL AS segment, NULL AS fetched_in, json_transform(document, ${structure}) AS notice
     FROM ${file.lines} WHERE read IN (SELECT read FROM last_reads))`
   await db.run(`CREATE OR REPLACE TEMP TABLE listed AS
-    SELECT edital_id, _updated_at, status, created_at, read, hash, reason, ${fingerprint(editais, 'n')} AS list_fields
-    FROM (${flatten(editais, lines, sourceTimezone, ['read', 'hash', 'reason'])}) n`)
+    SELECT edital_id, _updated_at, as_sent, status, created_at, read, hash, reason, ${fingerprint(editais, 'n')} AS list_fields
+    FROM (${flatten(editais, lines, sourceTimezone, ['updated_at AS as_sent', 'read', 'hash', 'reason'])}) n`)
 }

@@ -1,4 +1,4 @@
-import { canonicalDateTime } from '#schema/fields.ts'
+import { hasOffset, readTime } from '#schema/times.ts'
 import type { Api } from '#src/api/client/client.ts'
 import { runConcurrently } from '#src/platform/concurrency.ts'
 import { RequestError, throwIfInterrupted } from '#src/platform/errors.ts'
@@ -22,44 +22,69 @@ const SAMPLED_NOTICES = 3
  * unknown notices, and stored ones do not exist for this key or are different notices with the same id.
  */
 export async function isForeignKey(db: Database, api: Pick<Api, 'notice'>): Promise<boolean> {
-  const { live, known } = await db.row<{ live: number; known: number }>(
-    `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live,
-       (SELECT count(*) FROM listed l JOIN editais e USING (edital_id) WHERE ${SAME_NOTICE}) AS known`,
+  if ((await countLive(db)) < GUARD_FROM_LIVE || (await showsStored(db, 'true'))) return false
+  const sample = await db.rows<{ id: string; createdUs: bigint }>(
+    `SELECT edital_id AS id, epoch_us(created_at) AS "createdUs" FROM editais WHERE deleted_at IS NULL ORDER BY updated_at DESC LIMIT ${SAMPLED_NOTICES}`,
   )
-  if (live < GUARD_FROM_LIVE || known > 0) return false
-  const sample = await db.rows<{ id: string; createdMs: number }>(
-    `SELECT edital_id AS id, epoch_ms(created_at) AS "createdMs" FROM editais WHERE deleted_at IS NULL ORDER BY updated_at DESC LIMIT ${SAMPLED_NOTICES}`,
-  )
-  for (const { id, createdMs } of sample) {
+  for (const { id, createdUs } of sample) {
     const answer = await api.notice(id)
     if (answer.kind === 'absent') continue
-    if (answer.kind !== 'body' || !isAnother(answer.bytes, createdMs)) return false
+    if (answer.kind !== 'body' || !isAnother(answer.bytes, BigInt(createdUs))) return false
   }
   return true
 }
 
 /** True only on evidence: an unreadable body or a time without an offset proves nothing. */
-function isAnother(bytes: Buffer, createdMs: number): boolean {
+function isAnother(bytes: Buffer, createdUs: bigint): boolean {
   try {
     const { created_at } = JSON.parse(bytes.toString('utf8')) as { created_at?: unknown }
-    const text = canonicalDateTime(String(created_at))
-    return /(Z|[+-]\d\d:\d\d)$/.test(text) && Date.parse(text) !== createdMs
+    const time = readTime(String(created_at), 'UTC')
+    if (time === null || !hasOffset(String(created_at))) return false
+    const { micros } = time
+    return micros !== createdUs && !COARSER_US.some(unit => isRounded(micros, createdUs, BigInt(unit)))
   } catch {
     return false
   }
 }
 
-/** Two companies may have equal ids; but `created_at`, when each began to follow the notice, differs. */
-const SAME_NOTICE = 'coalesce(l.created_at = e.created_at, true)'
-
 /** Invariant I10: true if the list shows none of the notices in the warehouse. */
 export async function isAnotherCompany(db: Database): Promise<boolean> {
-  const { live, shown } = await db.row<{ live: number; shown: number }>(
-    `SELECT (SELECT count(*) FROM editais WHERE deleted_at IS NULL) AS live, count(*) AS shown
-     FROM editais e JOIN listed l USING (edital_id)
-     WHERE e.deleted_at IS NULL AND ${SAME_NOTICE}`,
+  return (await countLive(db)) >= GUARD_FROM_LIVE && !(await showsStored(db, 'e.deleted_at IS NULL'))
+}
+
+async function countLive(db: Database): Promise<number> {
+  const { live } = await db.row<{ live: number }>(
+    'SELECT count(*) AS live FROM editais WHERE deleted_at IS NULL',
   )
-  return live >= GUARD_FROM_LIVE && shown === 0
+  return live
+}
+
+/** An API that writes fewer digits than before writes milliseconds or seconds. */
+const COARSER_US = [1000, 1_000_000] as const
+
+/** Whether one of two times may be the other one, written to a unit: cut off or rounded. */
+function isRounded(one: bigint, other: bigint, unitUs: bigint): boolean {
+  const apart = one > other ? one - other : other - one
+  return apart < unitUs && (one % unitUs === 0n || other % unitUs === 0n)
+}
+
+/**
+ * Whether the list shows a notice that is stored. Two companies may have equal ids; but `created_at`, when each began to
+ * follow the notice, differs. Where it is merely less exact than before, that must be so of most notices that are in both:
+ * two companies may have begun to follow one of them in the same second.
+ * @param which of the stored notices, as a condition on `editais e`.
+ */
+async function showsStored(db: Database, which: string): Promise<boolean> {
+  const [one, other] = ['epoch_us(l.created_at)', 'epoch_us(e.created_at)']
+  const rounded = COARSER_US.map(
+    unit => `(abs(${one} - ${other}) < ${unit} AND (${one} % ${unit} = 0 OR ${other} % ${unit} = 0))`,
+  )
+  const { common, same, close } = await db.row<Record<'common' | 'same' | 'close', number>>(
+    `SELECT count(*) AS common, count(*) FILTER (coalesce(l.created_at = e.created_at, true)) AS same,
+       count(*) FILTER (${rounded.join(' OR ')}) AS close
+     FROM listed l JOIN editais e USING (edital_id) WHERE ${which}`,
+  )
+  return same > 0 || close * 2 > common
 }
 
 export type Missing = {
@@ -87,9 +112,7 @@ export async function verifyMissing(options: {
   const { db, api } = options
   const missing = await missingNotices(db)
   if (missing.length === 0) return { gone: [], found: 0, held: false, unverified: [] }
-  const { live } = await db.row<{ live: number }>(
-    'SELECT count(*) AS live FROM editais WHERE deleted_at IS NULL',
-  )
+  const live = await countLive(db)
   const bound = options.allowMassDelete ? Number.POSITIVE_INFINITY : Math.max(GUARD_COUNT, live * GUARD_SHARE)
   const gone: string[] = []
   let found = 0

@@ -34,9 +34,8 @@ function shownNotice(verdict: Verdict): ShownNotice {
     const rejected = hashOf(verdict.raw)
     return [verdict.editalId ?? rejected, fingerprint(`rejected ${rejected}`)]
   }
-  const { editalId, updatedAt, document, drift } = verdict
-  const fields = drift.length > 0 ? withoutUnknown(document) : document
-  return [editalId, fingerprint(updatedAt + fields)]
+  const { editalId, compared, drift } = verdict
+  return [editalId, fingerprint(drift.length > 0 ? withoutUnknown(compared) : compared)]
 }
 
 function fingerprint(text: string): string {

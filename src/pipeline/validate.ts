@@ -1,9 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
 import { ANALYSIS } from '#schema/analysis.ts'
-import { canonicalDateTime, isPlainPathSegment } from '#schema/fields.ts'
+import { isPlainPathSegment } from '#schema/fields.ts'
 import { NOTICE } from '#schema/notice.ts'
+import { readPncpId } from '#schema/pncp_id.ts'
 import { type Field, type Fields, fieldPaths, type ValueType } from '#schema/record.ts'
+import { canonicalDateTime, usualSpelling } from '#schema/times.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
 import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
 import { mayHoldLoneSurrogate, replaceLoneSurrogates } from '#src/platform/surrogates.ts'
@@ -18,6 +20,8 @@ export type Accepted = {
   readonly bytes?: Buffer
   /** The notice's `updated_at` exactly as the API sent it; empty for an analysis, which has none. */
   readonly updatedAt: string
+  /** The document with its times in one spelling: the same for every spelling that says the same. */
+  readonly compared: string
   readonly drift: readonly Drift[]
   /** The received bytes, if the document does not hold all their information. */
   readonly raw?: Buffer
@@ -226,14 +230,16 @@ function validate({ value: parsed, escaped, source, text, plain = false, schema 
   const isText = text === asArrived && isUtf8(source())
   const lossless = !repaired.changed && (plain || isText || meansTheSame(source(), asArrived))
   const redated = canonicalDates(accepted, schema.dateTimes)
+  const document = redated ? JSON.stringify(accepted) : asArrived
   return {
     ok: true,
     editalId: id as string,
-    document: redated ? JSON.stringify(accepted) : asArrived,
+    document,
     // A byte order mark is not part of the text.
     ...(isText && !redated && !isMarked(source()) ? { bytes: source() } : {}),
     updatedAt,
-    drift: repaired.drift,
+    compared: comparedText(accepted, schema.dateTimes, document),
+    drift: [...repaired.drift, ...unreadParts(accepted, schema)],
     ...(lossless ? {} : { raw: source() }),
   }
 }
@@ -252,6 +258,20 @@ function canonicalDates(document: Record<string, unknown>, fields: readonly stri
     changed ||= document[field] !== moment
   }
   return changed
+}
+
+/** @param text the document as JSON, if its times are all in the usual spelling. */
+function comparedText(
+  document: Readonly<Record<string, unknown>>,
+  fields: readonly string[],
+  text: string,
+): string {
+  const respelled = fields.flatMap(field => {
+    const time = document[field]
+    const usual = typeof time === 'string' ? usualSpelling(time) : time
+    return usual === time ? [] : [[field, usual] as const]
+  })
+  return respelled.length === 0 ? text : JSON.stringify({ ...document, ...Object.fromEntries(respelled) })
 }
 
 function idOf(value: unknown): string | null {
@@ -297,6 +317,13 @@ function repair(value: unknown, schema: Schema): Repaired {
     if (original) return { reason: reasonOf(original, ''), path: exactPath(issue.path) }
   }
   return { drift: [...found.values()], changed: true }
+}
+
+/** The notice has an identifier of which a part cannot be read. The analysis repeats it. */
+function unreadParts({ pncp_id }: Readonly<Record<string, unknown>>, { root }: Schema): Drift[] {
+  if (root !== NOTICE_SCHEMA.root || typeof pncp_id !== 'string') return []
+  const isRead = Object.values(readPncpId(pncp_id)).every(part => part !== null)
+  return isRead ? [] : [drift('notice.pncp_id', 'unknown_form', pncp_id)]
 }
 
 type Issue = z.core.$ZodIssue

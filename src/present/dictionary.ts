@@ -126,7 +126,7 @@ function tableSource(table: Table, { from }: Column): string {
     return [text, law].map(part => `\`${documentOf(table)}.${part.freeForm}.${part.property}\``).join(', ')
   }
   if ('emptyOf' in from) return from.emptyOf.map(part => `\`${documentOf(table)}.${part}\``).join(', ')
-  if ('pncpIdPart' in from) return `\`Edital.pncp_id\`, part ${from.pncpIdPart}`
+  if ('pncpIdPart' in from) return `\`Edital.pncp_id\`, its ${from.pncpIdPart}`
   if ('cleanOf' in from) return `\`${documentOf(table)}.${from.cleanOf}\`, cleaned`
   if ('ordinal' in from) return `position in \`EditalAnalysis.${table.each}\``
   if ('company' in from) return 'worker: the company of the key'

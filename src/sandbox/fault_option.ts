@@ -5,6 +5,7 @@ import type { Fault, FaultEffect, FaultScope } from './faults.ts'
 export const FAULT_HELP = `Faults, as NAME[=VALUE][,KEY=VALUE...]:
   latency=MS or MS-MS      answer after this time, or a time in this range
   status=CODE              answer with this status; optional: retry_after=SECONDS, as=date, body=html
+                           (status=404,body=html is the page of a gateway, and proves nothing about a notice)
   reset=before_headers     reset the connection before the headers; or reset=mid_body
   truncate                 200 with half of the JSON
   wrong_type=FIELD         send FIELD with the wrong type

@@ -69,7 +69,7 @@ export function segmentOf(objeto: unknown): MarketSegment {
 
 /** A tender's items. They depend only on its `pncp_id` and segment. */
 export function generateItems(pncpId: string, segment: MarketSegment): TenderItem[] {
-  const random = createRandom(`${pncpId} items`)
+  const random = createRandom(`${withDigits(pncpId)} items`)
   // Log-normal: the median is the segment's; one tender in a hundred has twenty times as many.
   const count = Math.min(360, Math.max(1, Math.round(segment.items * Math.exp(random.normal() * 1.15))))
   const lots = random.chance(0.3) ? random.int(1, Math.ceil(count / 4)) : 0
@@ -93,9 +93,25 @@ export function generateItems(pncpId: string, segment: MarketSegment): TenderIte
   })
 }
 
-/** The fourteen digits of a CNPJ for a root of eight, branch 0001, with its two check digits. */
-export function cnpjOf(root: string): string {
-  const base = `${root}0001`
+/** Since July 2026, new CNPJs may have letters. These buyers' differ from their earlier ones in three places, and in nothing else. */
+const LETTERS = 'ABCDEFGHIJ'
+const LETTERS_SHARE = 0.1
+
+function withLetters(root: string): string {
+  const letters = [...root.slice(2, 5)].map(digit => LETTERS[Number(digit)])
+  return root.slice(0, 2) + letters.join('') + root.slice(5)
+}
+
+/** The identifier that the buyer would have without letters: a tender's items are those of that one. */
+function withDigits(pncpId: string): string {
+  const [cnpj = '', ...rest] = pncpId.split('-')
+  const root = cnpj.slice(0, 8).replace(/[A-J]/gu, letter => String(LETTERS.indexOf(letter)))
+  return [/^\d*$/u.test(cnpj) ? cnpj : cnpjOf(root), ...rest].join('-')
+}
+
+/** A CNPJ for a root of eight characters and a branch of four, with its two check digits. */
+export function cnpjOf(root: string, branch = '0001'): string {
+  const base = root + branch
   const first = checkDigit(base, [5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2])
   return `${base}${first}${checkDigit(`${base}${first}`, [6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2])}`
 }
@@ -106,7 +122,9 @@ export function brasiliaTime(instant: Date): string {
 }
 
 function checkDigit(digits: string, weights: readonly number[]): number {
-  const rest = weights.reduce((sum, weight, index) => sum + weight * Number(digits[index]), 0) % 11
+  // A digit counts as itself, and a letter by its place in ASCII after them.
+  const valueAt = (index: number) => digits.charCodeAt(index) - 48
+  const rest = weights.reduce((sum, weight, index) => sum + weight * valueAt(index), 0) % 11
   return rest < 2 ? 0 : 11 - rest
 }
 
@@ -115,7 +133,8 @@ function generateBuyer(random: Random): { cnpj: string; name: string; city: stri
   const capitals = city.normalize('NFD').replace(/\p{M}/gu, '').toUpperCase()
   const name = fill(random.weighted(BUYER_KINDS), { c: city, C: capitals, uf })
   const root = createRandom(`cnpj ${name}`).int(10_000_000, 99_999_999)
-  return { cnpj: cnpjOf(String(root)), name, city, uf }
+  const hasLetters = createRandom(`cnpj letters ${name}`).chance(LETTERS_SHARE)
+  return { cnpj: cnpjOf(hasLetters ? withLetters(String(root)) : String(root)), name, city, uf }
 }
 
 function fill(template: string, values: Readonly<Record<string, string>>): string {

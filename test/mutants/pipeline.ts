@@ -4,14 +4,14 @@ export const DETECT = inFile('src/pipeline/detect.ts', [
   {
     name: 'later-only',
     reason: 'an updated_at that goes back is no change',
-    from: 'l._updated_at IS DISTINCT FROM e._updated_at OR',
+    from: 'l.list_fields <> e._list_fields OR',
     to: 'l._updated_at > e._updated_at OR',
   },
   {
     name: 'fields-ignored',
     reason: 'a field that changes without updated_at is never seen',
-    from: ' OR l.list_fields <> e._list_fields',
-    to: '',
+    from: 'l.list_fields <> e._list_fields',
+    to: 'l._updated_at IS DISTINCT FROM e._updated_at',
   },
   {
     name: 'fetched-before-the-change',
@@ -139,8 +139,8 @@ export const MISSING = inFile('src/pipeline/missing.ts', [
   {
     name: 'same-by-id-alone',
     reason: 'another company with the same ids passes for ours',
-    from: "'coalesce(l.created_at = e.created_at, true)'",
-    to: "'true'",
+    from: 'coalesce(l.created_at = e.created_at, true)',
+    to: 'true',
   },
   {
     name: 'failures-never-forgotten',

@@ -8,6 +8,12 @@ export const SQL = inFile('src/store/warehouse/sql.ts', [
     to: 'ELSE ${text}::TIMESTAMPTZ END',
   },
   {
+    name: 'a-spelling-is-a-change',
+    reason: 'the same local time in UTC is another version',
+    from: '[beyondInstants(table, value)]',
+    to: '[value]',
+  },
+  {
     name: 'seven-decimals-lost',
     reason: 'digits that an instant cannot hold are forgotten',
     from: '\\\\d{1,6})?(Z|',
@@ -22,8 +28,8 @@ export const SQL = inFile('src/store/warehouse/sql.ts', [
   {
     name: 'fingerprint-without-times',
     reason: 'a time that is sent otherwise is no change',
-    from: "'field' in from || 'timesAsSent' in from)",
-    to: "'field' in from)",
+    from: "'timesAsSent' in from ? [beyondInstants(table, value)] : []",
+    to: '[]',
   },
   {
     name: 'words-as-booleans',

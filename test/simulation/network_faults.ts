@@ -33,10 +33,11 @@ function drawFault(random: Random): Fault {
   const where = random.chance(0.5) ? scope : burst
   return random.weighted<Fault>([
     [{ ...where, fault: 'status', status: random.pick([500, 502, 408, 403]) }, 3],
-    // For a notice itself, a 404 would mean that it is deleted.
+    // For a notice itself, a 404 of the API would mean that it is deleted.
     [{ ...where, kinds: ['analysis'], fault: 'status', status: 404 }, 1],
     [{ ...where, fault: 'status', status: random.pick([429, 503]), retryAfterSeconds: 0 }, 2],
-    [{ ...where, fault: 'status', status: 500, body: 'html' }, 1],
+    // The 404 of a gateway proves nothing.
+    [{ ...where, fault: 'status', status: where === scope ? 404 : 500, body: 'html' }, 1],
     [{ ...where, fault: 'reset', when: random.pick(['before_headers', 'mid_body']) }, 3],
     [{ kinds: ['notice'], first: random.int(4, 20), fault: 'status', status: 500 }, 1],
     [{ ...where, fault: 'truncate' }, 2],

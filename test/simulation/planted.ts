@@ -32,7 +32,7 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I3',
     name: 'watermark',
     file: 'src/pipeline/detect.ts',
-    from: 'l._updated_at IS DISTINCT FROM e._updated_at OR l.list_fields <> e._list_fields',
+    from: 'l.list_fields <> e._list_fields',
     to: 'l._updated_at > e._updated_at',
   },
   {
@@ -165,8 +165,8 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I12',
     name: 'look-by-updated-at',
     file: 'src/pipeline/shown.ts',
-    from: 'fingerprint(updatedAt + fields)',
-    to: 'fingerprint(updatedAt)',
+    from: 'fingerprint(drift.length > 0 ? withoutUnknown(compared) : compared)',
+    to: 'fingerprint(JSON.parse(compared).updated_at)',
   },
   {
     invariant: 'I12',
@@ -186,8 +186,8 @@ export const PLANTED: readonly Planted[] = [
     invariant: 'I10',
     name: 'no-identity-guard',
     file: 'src/pipeline/missing.ts',
-    from: '  return live >= GUARD_FROM_LIVE && shown === 0\n',
-    to: '  return live < 0 && shown === 0\n',
+    from: "  return (await countLive(db)) >= GUARD_FROM_LIVE && !(await showsStored(db, 'e.deleted_at IS NULL'))\n",
+    to: '  return (await countLive(db)) < 0\n',
   },
   {
     invariant: 'found',

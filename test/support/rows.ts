@@ -1,6 +1,7 @@
 import type { Entry } from '#src/sandbox/world.ts'
 import { fieldsBelow, isMoment, LISTS, namesBelow, PARTS } from './contract_tables.ts'
 import { seen } from './figures/spelling.ts'
+import { identifierOf } from './oracle/identifier.ts'
 
 /**
  * The expected published rows of a notice, directly from its documents and the contract's tables: an independent
@@ -89,15 +90,15 @@ function partColumns(document: Document, part: keyof typeof PARTS): Row {
 }
 
 export function editalRow({ edital }: Entry): Row {
-  const [, cnpj, year, sequence] = /^(\d+)-(\d+)-(\d+)$/.exec(edital.pncp_id) as unknown as string[]
+  const { cnpj, year, sequence } = identifierOf(edital.pncp_id)
   const { id, ...columns } = columnsOf(edital, 'Notice')
   return {
     company: 'acme',
     edital_id: id,
     ...columns,
     orgao_cnpj: cnpj,
-    pncp_ano: Number(year),
-    pncp_sequencial: BigInt(sequence as string),
+    pncp_ano: year,
+    pncp_sequencial: sequence,
     deleted_at: null,
     analysis_state: 'current',
     times_as_sent: timesAsSent(edital),

@@ -84,7 +84,7 @@ export async function serveApi(environment: Environment, options: Options = {}):
   const parts = { served, settings: { corsOrigins }, entrance, log }
   const api = createServeRoutes(parts)
   const app = createService({ api, extras: MIRROR_EXTRAS, log, contents: null })
-  routePages(app.pages, { served, entrance, timeZone: 'America/Sao_Paulo' })
+  routePages(app.pages, { served, entrance })
   const { url, close } = await startHttp(app, { host: '127.0.0.1', port: 0, trustedProxies })
   const agent = new Agent({ keepAlive: true })
   let ended: Promise<void> | null = null

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { onTestFinished } from 'vitest'
-import { canonicalDateTime } from '#schema/fields.ts'
+import { canonicalDateTime } from '#schema/times.ts'
 import { ListedFile, stageListed } from '#src/pipeline/listed.ts'
 import { type Verdict, validateNotice } from '#src/pipeline/validate.ts'
 import { hashOf } from '#src/platform/hash.ts'
@@ -10,8 +10,10 @@ import type { Entry } from '#src/sandbox/world.ts'
 import { segmentPath } from '#src/store/rawlog/files.ts'
 import { applySegment } from '#src/store/warehouse/apply.ts'
 import type { Database, Row } from '#src/store/warehouse/database.ts'
+import { literal } from '#src/store/warehouse/quoted.ts'
 import { RowFiles } from '#src/store/warehouse/row_files.ts'
 import { ROW_TABLES } from '#src/store/warehouse/row_sql.ts'
+import { timeKey } from '#src/store/warehouse/sql.ts'
 import { createWarehouse } from '#src/store/warehouse/warehouse.ts'
 import { temporaryDirectory } from './project.ts'
 import { openScratch } from './worker_database.ts'
@@ -100,7 +102,7 @@ export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCa
       await db.run(
         `INSERT INTO editais (edital_id, status, created_at, updated_at, first_seen_at, changed_at, deleted_at,
            analysis_state, _updated_at, _segment, _list_fields)
-         SELECT edital_id, status, created_at, _updated_at::TIMESTAMPTZ, $at, $at, $deleted_at, 'pending', _updated_at,
+         SELECT edital_id, status, created_at, as_sent::TIMESTAMPTZ, $at, $at, $deleted_at, 'pending', _updated_at,
            $segment::BIGINT, list_fields
          FROM listed`,
         { at: STARTED, deleted_at: deletedAt, segment },
@@ -110,11 +112,10 @@ export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCa
       for (const { edital, analysis } of entries)
         await db.run(
           `INSERT INTO analyses (edital_id, fetched_at, _source_updated_at, _hash, _segment)
-           VALUES ($id, $fetched_at, $updated_at, $hash, $segment::BIGINT)`,
+           VALUES ($id, $fetched_at, ${comparedTime(updatedAt ?? edital.updated_at)}, $hash, $segment::BIGINT)`,
           {
             id: edital.id,
             fetched_at: fetchedAt,
-            updated_at: updatedAt ?? edital.updated_at,
             segment,
             hash: hashOf(JSON.stringify(analysis)),
           },
@@ -125,11 +126,16 @@ export async function openWarehouseCase(start: Fields = {}): Promise<WarehouseCa
         `INSERT INTO quarantine (edital_id, kind, reason, path, observed_at, attempts, next_attempt_at, resolved_at,
            _updated_at, _hash, _segment)
          VALUES ($id, $kind, 'the body is not JSON', '$', $at, 1, $at::TIMESTAMPTZ + INTERVAL 15 MINUTES, $resolved_at,
-           $updated_at, $hash, $segment::BIGINT)`,
-        { at: STARTED, id, kind, resolved_at: resolvedAt, updated_at: updatedAt, hash, segment },
+           ${updatedAt === null ? 'NULL' : comparedTime(updatedAt)}, $hash, $segment::BIGINT)`,
+        { at: STARTED, id, kind, resolved_at: resolvedAt, hash, segment },
       )
     },
   }
+}
+
+/** SQL for a time as the warehouse compares it. */
+export function comparedTime(text: string): string {
+  return timeKey(literal(canonicalDateTime(text)), TIMEZONE)
 }
 
 function textOf(line: TestLine, seq: number, segment: number): string {

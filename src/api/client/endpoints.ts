@@ -1,7 +1,15 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { RequestError } from '#src/platform/errors.ts'
 import { type HttpReply, headerOf } from '#src/platform/http/client.ts'
-import { errorDetail, quoted, refusal, TransientError, unavailable } from './failures.ts'
+import {
+  errorDetail,
+  isErrorOfApi,
+  notOfApi,
+  quoted,
+  refusal,
+  TransientError,
+  unavailable,
+} from './failures.ts'
 import { type Pace, retryAfterMs } from './pace.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import type { Transport } from './transport.ts'
@@ -11,7 +19,7 @@ const EXCERPT_BYTES = 2048
 
 export type Answer =
   | { readonly kind: 'body'; readonly bytes: Buffer }
-  /** 404: unknown, or another company's; the API does not distinguish them. */
+  /** 404, in the words of the API: unknown, or another company's; the API does not distinguish them. */
   | { readonly kind: 'absent' }
   | { readonly kind: 'too_large'; readonly excerpt: Buffer }
 
@@ -70,6 +78,8 @@ export async function attempt(server: Server, to: Endpoint, path: string): Promi
   to.refusals.answered(path, sent)
   pace.answered()
   if (lacking) throw lacking
+  // Without the list, the address is wrong.
+  if (status === 404 && to !== server.endpoints.list && !isErrorOfApi(reply)) throw notOfApi(reply)
   to.known = path
   if (status === 404) return { kind: 'absent' }
   if (status !== 200) throw refusal(reply)

@@ -6,6 +6,8 @@ import { NetworkError } from '#src/platform/http/network_error.ts'
 
 /** Error bodies are short; parsing megabytes of brackets would take gigabytes. */
 const MAX_ERROR_BYTES = 64 * 1024
+/** How much of another body is quoted. */
+const QUOTED_BYTES = 60
 
 /** Worth a retry: the server or the network failed, not the request. */
 export class TransientError extends Error {
@@ -36,6 +38,20 @@ export function refusal(reply: HttpReply): Error {
   }
   if (isRedirect(status)) return new RequestError(`the API ${describeRedirect(reply, 'API_BASE_URL')}`)
   return new RequestError(`the API answered ${status}${detail}`)
+}
+
+/** Whether the body of a failure is the contract's (docs/contract.md#error). */
+export function isErrorOfApi(reply: HttpReply): boolean {
+  return typeof errorOf(reply).error === 'string'
+}
+
+/** The error for a 404 that a gateway or a proxy may have sent in place of the API. It proves nothing about a notice. */
+export function notOfApi({ status, body }: HttpReply): TransientError {
+  const begin = printable(body.subarray(0, QUOTED_BYTES).toString('utf8').trim())
+  const sent = begin === '' ? 'nothing' : `"${begin}"`
+  return new TransientError(
+    `${status} with ${sent} is not the answer of the API itself, so it proves nothing; check API_BASE_URL, and the gateway or proxy before the API`,
+  )
 }
 
 /** The server's explanation, for a message; empty if there is none that can be read. */

@@ -1,4 +1,5 @@
 import type { Mart, MartColumn } from '#schema/marts.ts'
+import { PLAUSIBLE_YEARS } from '#schema/times.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import { CSV_TEXT_MACROS } from './csv_text.ts'
@@ -33,11 +34,11 @@ function writtenValue({ name, type }: MartColumn, texts: readonly string[]): str
   const column = identifier(name)
   switch (type) {
     case 'DATE':
-      return `strftime(${column}, '%d/%m/%Y')`
+      return ofPlausible(column, `strftime(${column}, '%d/%m/%Y')`)
     case 'TIMESTAMP':
-      return `strftime(${column}, '%d/%m/%Y %H:%M:%S')`
+      return ofPlausible(column, `strftime(${column}, '%d/%m/%Y %H:%M:%S')`)
     case 'TIMESTAMPTZ':
-      return `strftime(${column} AT TIME ZONE 'UTC', '%d/%m/%Y %H:%M:%S')`
+      return ofPlausible(column, `strftime(${column} AT TIME ZONE 'UTC', '%d/%m/%Y %H:%M:%S')`)
     case 'BOOLEAN':
       return `CASE ${column} WHEN true THEN 'sim' WHEN false THEN 'não' END`
     case 'DOUBLE':
@@ -47,4 +48,9 @@ function writtenValue({ name, type }: MartColumn, texts: readonly string[]): str
     default:
       return column
   }
+}
+
+/** Empty for an implausible time, which spreadsheet programs do not know. */
+function ofPlausible(time: string, text: string): string {
+  return `CASE WHEN year(${time}) BETWEEN ${PLAUSIBLE_YEARS.first} AND ${PLAUSIBLE_YEARS.last} THEN ${text} END`
 }

@@ -1,5 +1,6 @@
 import { type CellValue, type WriteSheet, writeXlsx } from 'hucre/xlsx'
 import { MARTS, type Mart, type MartColumn } from '#schema/marts.ts'
+import { isPlausible } from '#schema/times.ts'
 import type { CatalogSource } from '#src/store/lake/catalog.ts'
 import type { Database, Row } from '#src/store/warehouse/database.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
@@ -136,7 +137,9 @@ function formatOf({ type, unit }: MartColumn): string | undefined {
  */
 function cellOf(value: unknown): CellValue {
   if (value === null || value === undefined) return null
-  if (typeof value === 'boolean' || value instanceof Date) return value
+  if (typeof value === 'boolean') return value
+  // An implausible one may be before the first day that a cell can hold.
+  if (value instanceof Date) return isPlausible(value) ? value : null
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
   const text = withoutForbidden(String(value)).replaceAll(/\r\n?/g, '\n')
   return escapeCodes(cutText(text))

@@ -1,13 +1,5 @@
-import {
-  counted,
-  day,
-  dayAndTime,
-  inDays,
-  localTime,
-  money,
-  number,
-  shortMoney,
-} from '#src/present/text/format.ts'
+import { localTime } from '#schema/times.ts'
+import { counted, day, dayAndTime, inDays, money, number, shortMoney } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { type Decision, type Figures, LIMITS } from './figures.ts'
 import { decisionReasons } from './opening.ts'

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { localTime } from '#schema/times.ts'
 import {
   counted,
   day,
   dayAndTime,
   inWords,
   line,
-  localTime,
   NONE,
   number,
   shortMoney,

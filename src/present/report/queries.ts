@@ -1,4 +1,4 @@
-import { localTime } from '#src/present/text/format.ts'
+import { localTime } from '#schema/times.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
 import {
   type Alert,
@@ -100,7 +100,7 @@ async function readKeyFigures(db: Database, at: At): Promise<KeyFigures> {
 async function readFunnel(db: Database, now: Date, { local }: At): Promise<Phase[]> {
   return await db.rows<Phase>(
     `WITH ages AS (
-       SELECT status, median(epoch($now::TIMESTAMPTZ - created_at) / 86400) AS idade_dias
+       SELECT status, median(epoch($now::TIMESTAMPTZ - created_at) / 86400) FILTER (criado_local IS NOT NULL) AS idade_dias
        FROM editais_ativos GROUP BY status),
      split AS (SELECT status, ${COUNTS_BY_SESSION} FROM editais_ativos GROUP BY status),
      stays AS (

@@ -41,7 +41,7 @@ if (import.meta.main) {
 }
 
 /** Writes the documents of a month into the order's directory. */
-async function build({ files, bytes, rows, directory }: MonthOrder): Promise<void> {
+async function build({ files, bytes, rows, timeZone, directory }: MonthOrder): Promise<void> {
   await mkdir(directory, { recursive: true })
   const paths = preparedFiles(directory)
   const db = await Database.open(':memory:', { threads: 1, temporaryDirectory: directory })
@@ -53,7 +53,7 @@ async function build({ files, bytes, rows, directory }: MonthOrder): Promise<voi
     for (let batch = 0; batch < batches; batch += 1) {
       const frames: Buffer[] = []
       for (const { notice, analysis, ...row } of await db.rows<DocumentRow>(
-        documentsOf(files, { batch, batches }),
+        documentsOf(files, { batch, batches, timeZone }),
       )) {
         const json = analysis === null ? null : Buffer.from(analysis)
         const frame = json && zstdCompressSync(json, COMPRESSION)

@@ -1,5 +1,6 @@
 import { REPEATED_FIELDS } from '#schema/analysis.ts'
 import { alerts, analyses, type Column, editais, items, requirements, type Table } from '#schema/tables.ts'
+import { plausibleInstants } from '#schema/times.ts'
 import { identifier, literal } from '#src/store/warehouse/quoted.ts'
 import type { SearchRow } from './search/month_search.ts'
 
@@ -35,7 +36,7 @@ const EMPTY_PARTS = analyses.columns.flatMap(({ from }) => ('emptyOf' in from ? 
  */
 export function documentsOf(
   files: MonthFiles,
-  { batch, batches }: { batch: number; batches: number },
+  { batch, batches, timeZone }: { batch: number; batches: number; timeZone: string },
 ): string {
   const some = (table: Table) =>
     `(FROM (${rowsOf(table, files[table.name as DocumentTable] as string)})
@@ -52,7 +53,7 @@ export function documentsOf(
     SELECT e.edital_id AS id, e.status, epoch_us(e.created_at)::DOUBLE AS created,
       e.analysis_state AS state, ${object(notice)} AS notice,
       ${hasAnalyses ? `CASE WHEN e.analysis_state = 'current' THEN ${analysisOf(children)} END` : 'NULL'} AS analysis,
-      ${searchColumns(hasAnalyses)}
+      ${searchColumns(hasAnalyses, timeZone)}
     FROM ${some(editais)} e
     ${hasAnalyses ? `LEFT JOIN ${some(analyses)} a ON a.edital_id = e.edital_id` : ''}
     ${hasAnalyses ? lists.join('\n') : ''}
@@ -60,12 +61,14 @@ export function documentsOf(
 }
 
 /** SQL for what a notice is searched by (`SearchRow`), besides its phase. */
-function searchColumns(hasAnalyses: boolean): string {
+function searchColumns(hasAnalyses: boolean, timeZone: string): string {
+  const { from, before } = plausibleInstants(timeZone)
+  const isPlausible = `e.data_sessao >= TIMESTAMPTZ ${literal(from)} AND e.data_sessao < TIMESTAMPTZ ${literal(before)}`
   const verdict = hasAnalyses
     ? "CASE WHEN e.analysis_state = 'current' THEN a.verdict_recommendation END"
     : 'NULL'
   return `e.uf, e.modalidade, e.objeto, e.orgao, ${verdict} AS verdict, e.valor_estimado AS value,
-      epoch_us(e.data_sessao)::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated`
+      CASE WHEN ${isPlausible} THEN epoch_us(e.data_sessao) END::DOUBLE AS session, epoch_us(e.updated_at)::DOUBLE AS updated`
 }
 
 /** The rows of a file; a column that an earlier version of this program did not write is NULL. */

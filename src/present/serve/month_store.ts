@@ -19,13 +19,13 @@ const LEFT_BEHIND_MS = 3_600_000
 /** The SQL that makes the documents: it may differ in another version of the program. */
 const RECIPE = documentsOf(
   { editais: 'e', analyses: 'a', requirements: 'r', items: 'i', alerts: 'l' } satisfies MonthFiles,
-  { batch: 0, batches: 1 },
+  { batch: 0, batches: 1, timeZone: 'UTC' },
 )
 
 /** The key of a month: a hash of everything that its documents depend on. */
-export function monthKey(checksums: readonly (string | null)[]): string {
+export function monthKey(checksums: readonly (string | null)[], timeZone: string): string {
   return createHash('sha256')
-    .update(JSON.stringify([FORMAT, RECIPE, checksums]))
+    .update(JSON.stringify([FORMAT, RECIPE, timeZone, checksums]))
     .digest('hex')
 }
 

@@ -8,6 +8,8 @@ export type MonthOrder = {
   /** Total size of those files. */
   readonly bytes: number
   readonly rows: number
+  /** The company's. */
+  readonly timeZone: string
   /** Where its files go. */
   readonly directory: string
 }

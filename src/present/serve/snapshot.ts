@@ -30,6 +30,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
   /** The last segment of the raw log that is in it. */
   readonly appliedSegment: number
   readonly versions: VersionFiles
+  readonly timeZone: string
   /** Newest first. */
   readonly months: readonly PreparedMonth[]
   readonly #pages: PageCache
@@ -60,6 +61,7 @@ export class ServedSnapshot implements NoticeSource, FeedSnapshot {
     this.madeMs = about.madeMs
     this.appliedSegment = about.appliedSegment
     this.versions = about.versions
+    this.timeZone = about.timeZone
     this.months = preparedMonths
     this.#pages = pages
     this.#onDamage = onDamage

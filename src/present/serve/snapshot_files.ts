@@ -20,6 +20,7 @@ export function feedSnapshot(manifest: Manifest, directory: string): FeedSnapsho
     madeMs: Date.parse(manifest.created_at),
     appliedSegment: manifest.applied_segment,
     versions: versionFiles(manifest, directory),
+    timeZone: manifest.source_timezone,
   }
 }
 
@@ -31,7 +32,7 @@ export function versionFiles({ tables }: Manifest, directory: string): VersionFi
 }
 
 /** The months with notices, newest first. */
-export function monthsOf({ tables }: Manifest, directory: string): Month[] {
+export function monthsOf({ tables, source_timezone: timeZone }: Manifest, directory: string): Month[] {
   const file = (table: string, month: string) =>
     tables[table]?.files.find(one => one.month === month && one.rows > 0) ?? null
   const names = (tables.editais?.files ?? []).flatMap(({ month, rows }) => (month && rows > 0 ? [month] : []))
@@ -42,7 +43,11 @@ export function monthsOf({ tables }: Manifest, directory: string): Month[] {
       const of = DOCUMENT_TABLES.map(table => [table, file(table, name)] as const)
       const files = Object.fromEntries(of.map(([table, one]) => [table, one && join(directory, one.path)]))
       const sum = (what: 'bytes' | 'rows') => of.reduce((all, [, one]) => all + (one?.[what] ?? 0), 0)
-      const key = monthKey(of.map(([, one]) => one?.sha256 ?? null))
-      return { name, key, order: { files: files as MonthFiles, bytes: sum('bytes'), rows: sum('rows') } }
+      const key = monthKey(
+        of.map(([, one]) => one?.sha256 ?? null),
+        timeZone,
+      )
+      const sums = { bytes: sum('bytes'), rows: sum('rows') }
+      return { name, key, order: { files: files as MonthFiles, ...sums, timeZone } }
     })
 }

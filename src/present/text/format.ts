@@ -1,4 +1,5 @@
 import { cleanText } from '#schema/text_key.ts'
+import { localTimeOf } from '#schema/times.ts'
 
 /** Formats texts, numbers and dates as Brazilian readers expect. Days and local times are passed as Date in UTC. */
 
@@ -120,17 +121,13 @@ export function inWords(durationMs: number): string {
   return hours < 48 ? `${hours} h` : `${number(Math.floor(hours / 24))} dias`
 }
 
-/** An instant as local time of a zone, in the form that DuckDB returns local times. */
-export function localTime(instant: Date, timeZone: string): Date {
-  const local = Temporal.Instant.fromEpochMilliseconds(instant.getTime()).toZonedDateTimeISO(timeZone)
-  return new Date(instant.getTime() + local.offsetNanoseconds / 1e6)
-}
-
-/** An instant, as text, in the local time of a zone: `21/11/2026 às 09:00`. */
+/**
+ * A date-time, as text, in the local time of a zone: `21/11/2026 às 09:00`, and of a day alone `21/11/2026`. A text that is no
+ * time and an implausible one (`schema/times.ts`) are not shown.
+ * @param timeZone also of texts without an offset.
+ */
 export function moment(value: unknown, timeZone: string): string {
-  const instant = typeof value === 'string' ? new Date(value) : null
-  if (!instant || Number.isNaN(instant.getTime())) return NONE
-  return dayAndTime(localTime(instant, timeZone))
+  return typeof value === 'string' ? dayAndTime(localTimeOf(value, timeZone)) : NONE
 }
 
 function two(value: number): string {

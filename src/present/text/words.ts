@@ -43,6 +43,7 @@ const RUN_STATUSES: Words = {
 const DRIFT_KINDS: Words = {
   unknown_field: 'campo novo',
   unknown_enum: 'valor novo',
+  unknown_form: 'formato desconhecido',
   wrong_type: 'tipo trocado',
 }
 

@@ -5,6 +5,7 @@ import { comment } from '#schema/comment.ts'
 import { CATALOG, grafias, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
 import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
 import { TEXT_MACROS } from '#schema/text_key.ts'
+import { plausibleInstants } from '#schema/times.ts'
 import { writeNew } from '#src/platform/durable.ts'
 import { FatalError, messageOf } from '#src/platform/errors.ts'
 import { hashOf } from '#src/platform/hash.ts'
@@ -208,18 +209,17 @@ function snapshotRows(sources: readonly CatalogSource[]): string {
 }
 
 /**
- * The macro that marts use for local times. Time zones are constants in it: reading one from a column costs six
- * times as much.
+ * The macro that marts use for local times; NULL if a time is implausible (`schema/times.ts`). Time zones are constants in
+ * it: reading one from a column costs six times as much.
  */
 function localTime(sources: readonly Pick<CatalogSource, 'company' | 'sourceTimezone'>[]): string {
   const zones = Map.groupBy(sources, ({ sourceTimezone }) => sourceTimezone)
   const cases = [...zones].map(([zone, those]) => {
     const companies = those.map(({ company }) => literal(company)).join(', ')
-    return `WHEN company IN (${companies}) THEN moment AT TIME ZONE ${literal(zone)}`
+    return `WHEN company IN (${companies}) THEN ${inZone(zone)}`
   })
   const [only] = zones.keys()
-  const body =
-    zones.size === 1 ? `moment AT TIME ZONE ${literal(only as string)}` : `CASE ${cases.join(' ')} END`
+  const body = zones.size === 1 ? inZone(only as string) : `CASE ${cases.join(' ')} END`
   return `CREATE MACRO ${LOCAL_TIME}(company, moment) AS ${body}`
 }
 
@@ -229,6 +229,11 @@ async function readMacros(): Promise<string[]> {
   })
   const all = [...TEXT_MACROS, ...(await Promise.all(files))]
   return all.map(({ name, parameters, sql }) => `CREATE MACRO ${name}(${parameters}) AS ${sql}`)
+}
+
+function inZone(zone: string): string {
+  const { from, before } = plausibleInstants(zone)
+  return `CASE WHEN moment >= TIMESTAMPTZ ${literal(from)} AND moment < TIMESTAMPTZ ${literal(before)} THEN moment AT TIME ZONE ${literal(zone)} END`
 }
 
 type Kind = 'VIEW' | 'TABLE'

@@ -83,10 +83,7 @@ function withoutPlace(message: string): string {
 }
 
 function rejectedLine(text: string, reason: string): { text: string; editalId: string } {
-  const { seq, run_id, at, type, edital_id, updated_at, ...rest } = JSON.parse(text) as Record<
-    string,
-    unknown
-  >
+  const { seq, run_id, at, type, edital_id, ...rest } = JSON.parse(text) as Record<string, unknown>
   const document = JSON.stringify(rest[String(type)] ?? null)
   const line = {
     seq,
@@ -94,7 +91,7 @@ function rejectedLine(text: string, reason: string): { text: string; editalId: s
     at,
     type: 'rejected',
     edital_id,
-    updated_at,
+    updated_at: rest.source_updated_at ?? rest.updated_at,
     kind: type,
     reason: `could not be loaded: ${reason}`.slice(0, 500),
     path: '$',

@@ -90,7 +90,7 @@ function rowStatements(rules: Rules, of: Choose): string[] {
     ...of(['gone'], gone()),
     ...of(['analysis'], analysesLoaded(rules)),
     ...of(['analysis_same'], analysesSame(rules)),
-    ...of(['rejected'], rejected()),
+    ...of(['rejected'], rejected(rules)),
     ...of(['notice', 'gone', 'analysis', 'analysis_same'], resolved()),
     ...of(['analysis_same'], resolvedBySame()),
     ...of([DRIFTED], drift()),

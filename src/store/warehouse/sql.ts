@@ -1,4 +1,15 @@
 import {
+  CNPJ,
+  DASH,
+  MAX_CHARACTERS,
+  PARTS,
+  PLACES,
+  PUNCTUATION,
+  SEQUENCE,
+  UNSEEN,
+  YEAR,
+} from '#schema/pncp_id.ts'
+import {
   type Column,
   type ColumnType,
   publishedColumns,
@@ -82,10 +93,14 @@ export function names(columns: readonly Column[]): string {
   return columns.map(({ name }) => identifier(name)).join(', ')
 }
 
-/** A fingerprint of a row's document fields, to compare two rows without holding both. */
+/** A fingerprint of a row's document fields, to compare two rows without holding both. How a time is written is left out. */
 export function fingerprint(table: Table, relation: string): string {
-  const fields = table.columns.filter(({ from }) => 'field' in from || 'timesAsSent' in from)
-  return `hash(${fields.map(({ name }) => `${relation}.${identifier(name)}`).join(', ')})`
+  const values = table.columns.flatMap(({ name, from }) => {
+    const value = `${relation}.${identifier(name)}`
+    if ('field' in from) return [value]
+    return 'timesAsSent' in from ? [beyondInstants(table, value)] : []
+  })
+  return `hash(${values.join(', ')})`
 }
 
 /** The published columns for an export; the company is a constant in its files. */
@@ -97,9 +112,35 @@ export function exportColumns(table: Table, company: string): string {
     .join(', ')
 }
 
-/** An instant from canonical text (`schema/fields.ts`); without an offset it is local time. */
+/** An instant from canonical text (`schema/times.ts`); without an offset it is local time. */
 export function instant(text: string, sourceTimezone: string): string {
   return `CASE WHEN regexp_matches(${text}, '(Z|[+-]\\d\\d:\\d\\d)$') THEN ${text}::TIMESTAMPTZ ELSE timezone(${literal(sourceTimezone)}, ${text}::TIMESTAMP) END`
+}
+
+/** What all canonical texts of one time have in common, as `timeKey` of `schema/times.ts`. */
+export function timeKey(text: string, sourceTimezone: string): string {
+  return `epoch_us(${instant(text, sourceTimezone)})::VARCHAR || coalesce(' ' || ${beyondInstant(text)}, '')`
+}
+
+/** The same of a text that may be in another form, as earlier logs have it; then the text itself. */
+export function loggedTimeKey(text: string, sourceTimezone: string): string {
+  return `coalesce(TRY(${timeKey(text, sourceTimezone)}), ${text})`
+}
+
+/** What a time is besides its instant in microseconds: a day alone, or one with more digits. NULL for most. */
+function beyondInstant(text: string): string {
+  return `CASE WHEN length(${text}) = ${'YYYY-MM-DD'.length} THEN 'day' WHEN length(${text}) > ${'YYYY-MM-DDTHH:MM:SS.ffffff'.length}
+    THEN nullif(rtrim(regexp_extract(${text}, '\\.\\d{6}(\\d+)', 1), '0'), '') END`
+}
+
+/** The same of all times of a row, from its `times_as_sent`. */
+function beyondInstants(table: Table, timesAsSent: string): string {
+  const times = table.columns.flatMap(({ type, from }) =>
+    type === 'TIMESTAMPTZ' && 'field' in from
+      ? [`${literal(`${from.field} `)} || ${beyondInstant(`(${timesAsSent} ->> ${literal(from.field)})`)}`]
+      : [],
+  )
+  return `CASE WHEN ${timesAsSent} IS NOT NULL THEN nullif(concat_ws(',', ${times.join(', ')}), '') END`
 }
 
 function expression(column: Column, table: Table, sourceTimezone: string): string {
@@ -120,24 +161,41 @@ function expression(column: Column, table: Table, sourceTimezone: string): strin
     return `${DEADLINES_FUNCTION}(${text}, ${law})`
   }
   if ('emptyOf' in from) return emptyOf(table, from.emptyOf)
-  if ('pncpIdPart' in from) {
-    const part = `nullif(regexp_extract(${document}.pncp_id, '^(\\d{14})-(\\d{4})-(\\d+)$', ${from.pncpIdPart}), '')`
-    return type === 'VARCHAR' ? part : `TRY_CAST(${part} AS ${type})`
-  }
+  if ('pncpIdPart' in from) return pncpIdPart(`${document}.pncp_id`, from.pncpIdPart, type)
   if ('cleanOf' in from) return cleanIfOtherSql(`${document}.${identifier(from.cleanOf)}`)
   if ('ordinal' in from) return 'ordinal'
+  if ('timeOf' in from) return timeKey(from.timeOf, sourceTimezone)
   if ('line' in from) return lineExpression(from.line, type, sourceTimezone)
   throw new Error(`column ${column.name} does not come from a document`)
 }
 
-/** Most times end with `Z` and have at most six decimals, which is checked without a regular expression. */
+/** A part of an identifier at the portal, as `readPncpId` reads it. */
+function pncpIdPart(text: string, part: 'cnpj' | 'year' | 'sequence', type: ColumnType): string {
+  const visible = `regexp_replace(regexp_replace(${text}, ${literal(UNSEEN)}, '', 'g'), ${literal(DASH)}, '-', 'g')`
+  const seen = `CASE WHEN length(${text}) <= ${MAX_CHARACTERS} THEN ${visible} END`
+  const at = (places: readonly number[]) =>
+    places.map(place => `regexp_extract(${seen}, ${literal(PARTS)}, ${place})`).join(' || ')
+  const [cnpj, year, sequence] = [
+    `nullif(regexp_extract(regexp_replace(${at(PLACES.cnpj)}, ${literal(PUNCTUATION)}, '', 'g'), ${literal(CNPJ)}), '')`,
+    `nullif(regexp_extract(${at(PLACES.year)}, ${literal(YEAR)}), '')`,
+    `nullif(regexp_extract(${at(PLACES.sequence)}, ${literal(SEQUENCE)}), '')`,
+  ]
+  if (part === 'cnpj') return `upper(${cnpj})`
+  if (part === 'year') return `${year}::${type}`
+  return `CASE WHEN coalesce(${cnpj}, ${year}) IS NOT NULL THEN TRY_CAST(${sequence} AS ${type}) END`
+}
+
+/**
+ * Most times end with `Z` and have at most six decimals, which is checked without a regular expression. With an offset, one
+ * of the first and the last year may be in a year of UTC that has no four digits.
+ */
 function timesAsSent(table: Table): string {
   const members = table.columns.flatMap(({ type, from }) => {
     if (type !== 'TIMESTAMPTZ' || !('field' in from)) return []
     const text = `${table.document}.${identifier(from.field)}`
     return [
       `CASE WHEN right(${text}, 1) = 'Z' AND length(${text}) <= ${'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length} THEN NULL
-        WHEN regexp_matches(${text}, '^[^.]*(\\.\\d{1,6})?(Z|[+-]\\d\\d:\\d\\d)$') THEN NULL
+        WHEN regexp_matches(${text}, '^[^.]*(\\.\\d{1,6})?(Z|[+-]\\d\\d:\\d\\d)$') AND left(${text}, 4) NOT IN ('0001', '9999') THEN NULL
         ELSE '${JSON.stringify(from.field)}:' || to_json(${text}) END`,
     ]
   })

@@ -11,7 +11,16 @@ import {
 } from '#schema/tables.ts'
 import { identifier, literal } from './quoted.ts'
 import { arrivalTable, placeRows, ROW_TABLES } from './row_sql.ts'
-import { fingerprint, flatten, flattenedColumns, instant, month, names } from './sql.ts'
+import {
+  fingerprint,
+  flatten,
+  flattenedColumns,
+  instant,
+  loggedTimeKey,
+  month,
+  names,
+  timeKey,
+} from './sql.ts'
 
 /** The statements that turn the staged lines of each type, in the table `lines`, into rows. */
 
@@ -133,19 +142,20 @@ export function elementsLoaded({ sourceTimezone }: Rules): string[] {
 /** Analyses that were fetched again and did not change. */
 export function analysesSame({ sourceTimezone }: Rules): string[] {
   return [
-    `UPDATE analyses SET fetched_at = l."at", _source_updated_at = l.updated_at, _segment = l.segment, run_id = l.run_id,
+    `UPDATE analyses SET fetched_at = l."at", _source_updated_at = ${timeKey('l.source_updated_at', sourceTimezone)}, _segment = l.segment, run_id = l.run_id,
        source_updated_at = ${instant('l.source_updated_at', sourceTimezone)}
      FROM lines l WHERE l.type = 'analysis_same' AND l.edital_id = analyses.edital_id`,
     ...touch([analyses], monthsOf('analysis_same')),
   ]
 }
 
-export function rejected(): string[] {
+export function rejected({ sourceTimezone }: Rules): string[] {
   return [
     `CREATE OR REPLACE TEMP TABLE rejected AS
      SELECT l.*, q.edital_id IS NOT NULL OR q._hash IS NOT NULL AS known,
        1 + CASE WHEN q._updated_at IS NOT DISTINCT FROM l.updated_at THEN coalesce(q.attempts, 0) ELSE 0 END AS attempts
-     FROM (SELECT edital_id, kind, reason, path, "at", updated_at, hash, excerpt, segment, seq FROM lines WHERE type = 'rejected') l
+     FROM (SELECT edital_id, kind, reason, path, "at", ${loggedTimeKey('updated_at', sourceTimezone)} AS updated_at, hash, excerpt,
+         segment, seq FROM lines WHERE type = 'rejected') l
      LEFT JOIN quarantine q ON ${sameRecord('q', 'l')}`,
     `DELETE FROM quarantine WHERE EXISTS (SELECT 1 FROM rejected l WHERE ${sameRecord('quarantine', 'l')})`,
     `INSERT INTO quarantine (edital_id, kind, reason, path, observed_at, attempts, next_attempt_at, body_excerpt,

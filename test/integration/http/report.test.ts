@@ -36,7 +36,7 @@ test('a browser without the token is led from / to the pages for people with an 
   const { parts, keys } = await serveApi(environment)
   const worker = await serveWorker({
     companies: ['acme'],
-    pages: { served: parts.served, entrance: parts.entrance, timeZone: 'America/Sao_Paulo' },
+    pages: { served: parts.served, entrance: parts.entrance },
   })
   await leaveSnapshot(worker.company('acme'))
   const stranger = await fetch(worker.url, { headers: BROWSER, redirect: 'manual' })

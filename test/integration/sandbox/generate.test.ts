@@ -68,9 +68,14 @@ describe('a generated world', () => {
 
   test('identifies buyers by CNPJs with valid check digits', () => {
     expect(cnpjOf('33000167')).toBe('33000167000101')
+    // The example that its rules give.
+    expect(cnpjOf('12ABC345', '01DE')).toBe('12ABC34501DE35')
+    const withLetters = entries.filter(({ edital }) => /[A-Z]/.test(edital.pncp_id))
+    expect(withLetters.length).toBeGreaterThan(5)
+    expect(withLetters.length).toBeLessThan(entries.length / 4)
     for (const { edital } of entries) {
       const [cnpj = ''] = edital.pncp_id.split('-')
-      expect(edital.pncp_id).toMatch(/^\d{14}-\d{4}-\d+$/)
+      expect(edital.pncp_id).toMatch(/^[0-9A-Z]{12}\d{2}-\d{4}-\d+$/)
       expect(cnpj).toBe(cnpjOf(cnpj.slice(0, 8)))
     }
   })

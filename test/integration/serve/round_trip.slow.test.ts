@@ -92,7 +92,7 @@ test('a snapshot of an earlier version, without the latest columns, is served', 
   expect(await json(`/api/v1/editais/${idOf(1)}/analysis`)).toMatchObject({ objeto: entry?.edital.objeto })
 })
 
-test('the same instant in another notation is a change', async () => {
+test('a day alone that becomes a point in time is a change', async () => {
   const company = await startCompany([noticeEntry(1, { data_sessao: '2026-12-10' })])
   await company.syncHere()
   company.world.put(noticeEntry(1, { data_sessao: '2026-12-10T00:00:00-03:00' }))

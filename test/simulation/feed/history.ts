@@ -1,4 +1,4 @@
-import { canonicalDateTime } from '#schema/fields.ts'
+import { canonicalDateTime } from '#schema/times.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import type { Random } from '#src/sandbox/random.ts'
 import type { Entry } from '#src/sandbox/world.ts'

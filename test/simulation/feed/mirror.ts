@@ -71,7 +71,9 @@ export class Mirror {
     const manifest = (await readManifest(directory)) as Manifest
     const documents = new Map<string, Documents>()
     for (const { order } of monthsOf(manifest, directory)) {
-      const rows = await this.#db.rows<DocumentRow>(documentsOf(order.files, { batch: 0, batches: 1 }))
+      const rows = await this.#db.rows<DocumentRow>(
+        documentsOf(order.files, { ...order, batch: 0, batches: 1 }),
+      )
       for (const { id, notice, analysis } of rows) documents.set(id, { notice, analysis })
     }
     return { snapshot: feedSnapshot(manifest, directory), documents }

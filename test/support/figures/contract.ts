@@ -1,4 +1,5 @@
 import { type ContractField, fieldsBelow, LISTS, PARTS } from '../contract_tables.ts'
+import { identifierOf, isUnread } from '../oracle/identifier.ts'
 
 /** The documents of docs/contract.md, as far as figures depend on deviations from them. */
 
@@ -64,12 +65,17 @@ export function contractText(document: Document, { fields }: Contract): string {
 
 export type Departure = {
   readonly path: string
-  readonly kind: 'unknown_field' | 'unknown_enum' | 'wrong_type'
+  readonly kind: 'unknown_field' | 'unknown_enum' | 'unknown_form' | 'wrong_type'
 }
 
 /** Every place where a document deviates from the contract; a place in a list once per element. */
 export function departures(document: Document, { root, fields }: Contract): Departure[] {
-  return inObject(document, fields, root)
+  const { pncp_id } = document
+  const isWrong = root === 'notice' && typeof pncp_id === 'string' && isUnread(identifierOf(pncp_id))
+  return [
+    ...inObject(document, fields, root),
+    ...(isWrong ? [{ path: 'notice.pncp_id', kind: 'unknown_form' as const }] : []),
+  ]
 }
 
 function inObject(object: Document, fields: Readonly<Record<string, Shape>>, path: string): Departure[] {

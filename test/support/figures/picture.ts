@@ -1,3 +1,4 @@
+import { identifierOf } from '../oracle/identifier.ts'
 import { sorted } from './arithmetic.ts'
 import { localDay, sessionOf } from './calendar.ts'
 import { type Contest, contestOf } from './contest.ts'
@@ -244,7 +245,7 @@ function noticeOf(followed: Followed, history: History): Notice {
   })
   return {
     id,
-    cnpj: /^(\d{14})-\d{4}-\d+$/.exec(String(edital.pncp_id))?.[1] ?? null,
+    cnpj: identifierOf(edital.pncp_id).cnpj,
     orgao: textOf(edital.orgao),
     objeto: textOf(edital.objeto),
     numero: textOf(edital.numero),

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type Kind, MEMBERS, type Members, type Spec } from './contract.ts'
+import { identifierOf, isUnread } from './identifier.ts'
 import { type Document, isObject, parsed, sameTokens } from './json.ts'
 import { microsOf } from './moments.ts'
 
@@ -38,6 +39,8 @@ export function judge(bytes: Buffer, root: Root, expectedId: string | null): Jud
   checkMembers(document, MEMBERS[root], { exact: '', name: root, open: false }, found)
   if (expectedId !== null && document.id !== expectedId) found.faults.add('id')
   if (found.faults.size > 0) return { usable: false, faults: found.faults }
+  if (root === 'notice' && isUnread(identifierOf(document.pncp_id)))
+    found.drift.add(reported('unknown_form', 'notice.pncp_id'))
   const whole = !found.nulled && isUtf8(bytes) && sameTokens(sent, JSON.stringify(document))
   return { usable: true, document, drift: found.drift, whole }
 }

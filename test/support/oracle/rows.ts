@@ -1,4 +1,5 @@
 import { fieldsBelow, isJson, isMoment, isScalar, LISTS, namesBelow, PARTS } from '../contract_tables.ts'
+import { identifierOf } from './identifier.ts'
 import { type Document, isObject, parsed, sameTokens } from './json.ts'
 import { microsOf } from './moments.ts'
 
@@ -8,9 +9,7 @@ export type ExpectedRow = Readonly<Record<string, Expected>>
 
 /** The row of `editais` for a notice, without columns that depend on the run. */
 export function editalRow(document: Document): ExpectedRow {
-  const [, cnpj = null, year, sequence] =
-    /^(\d{14})-(\d{4})-(\d+)$/.exec(String(document.pncp_id)) ?? ([] as string[])
-  const inRange = sequence !== undefined && BigInt(sequence) < 2n ** 63n
+  const { cnpj, year, sequence } = identifierOf(document.pncp_id)
   return {
     ...scalars(
       document,
@@ -18,8 +17,8 @@ export function editalRow(document: Document): ExpectedRow {
     ),
     ...moments(document, namesBelow('Notice', isMoment)),
     orgao_cnpj: cnpj,
-    pncp_ano: year === undefined ? null : Number(year),
-    pncp_sequencial: inRange ? Number(sequence) : null,
+    pncp_ano: year,
+    pncp_sequencial: sequence === null ? null : Number(sequence),
   }
 }
 

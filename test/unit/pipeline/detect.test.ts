@@ -81,12 +81,28 @@ describe('what is compared', () => {
   it.each([
     ['moved forwards', LATER],
     ['moved backwards', EARLIER],
-    ['is the same instant in another form', '2026-11-01T00:01:00.000+00:00'],
+    ['differs beyond microseconds', '2026-11-01T00:01:00.0000001Z'],
+    ['is the day alone', '2026-11-01'],
   ])('an updated_at that %s is a change', async (_, updated_at) => {
     const plan = await compare(await openCurrent(noticeEntry(1)), [noticeEntry(1, { updated_at })])
     expect(plan).toMatchObject({ changed: 1, toFetch: 1 })
     expect(plan.records).toMatchObject([{ edital_id: idOf(1), updated_at }])
     expect(plan.work).toMatchObject([{ updated_at, same_version: false }])
+  })
+
+  it('an updated_at that is the same instant in another spelling is no change', async () => {
+    const spellings = [
+      '2026-11-01T00:01:00Z',
+      '2026-11-01T00:01:00.000+00:00',
+      '2026-10-31T21:01:00-03:00',
+      '2026-10-31 21:01:00.000000000 -0300',
+      '2026-11-01t00:01z',
+      '2026-10-31T21:01',
+    ]
+    for (const updated_at of spellings) {
+      const plan = await compare(await openCurrent(noticeEntry(1)), [noticeEntry(1, { updated_at })])
+      expect(plan, updated_at).toMatchObject({ listed: 1, unchanged: 1, changed: 0, toFetch: 0 })
+    }
   })
 
   it('a field that changed although updated_at did not is a change', async () => {

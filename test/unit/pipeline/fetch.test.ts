@@ -146,7 +146,7 @@ describe('an analysis', () => {
           type: 'rejected',
           kind: 'analysis',
           edital_id: idOf(1),
-          updated_at: UPDATED_AT,
+          updated_at: '2026-11-01T00:01:00-03:00',
           path: '$',
           reason: 'the body is not JSON',
           hash: hashOf(bytes),

@@ -174,6 +174,29 @@ describe('another company’s list', () => {
     expect(await isAnotherCompany(warehouse.db)).toBe(false)
   })
 
+  it.each([
+    ['milliseconds', '10.123456Z', '10.123Z', true],
+    ['rounded milliseconds', '10.123999Z', '10.124Z', true],
+    ['seconds', '10.123456Z', '10Z', true],
+    ['more digits than before', '10Z', '10.123456Z', true],
+    ['another second', '10.123456Z', '12Z', false],
+    ['the same second, to the microsecond', '10.123456Z', '10.654321Z', false],
+  ])('is its own although created_at has %s', async (_, stored, shown, isOwn) => {
+    const warehouse = await openWith(...notices(1, 20, { created_at: `2026-11-01T00:00:${stored}` }))
+    await warehouse.list(...notices(1, 20, { created_at: `2026-11-01T00:00:${shown}` }))
+    expect(await isAnotherCompany(warehouse.db)).toBe(!isOwn)
+  })
+
+  it('is not its own if one of its notices happens to be of the same second', async () => {
+    const warehouse = await openWith(...notices(1, 20))
+    const close = noticeEntry(1).edital.created_at.replace('.000Z', '.400Z')
+    await warehouse.list(
+      noticeEntry(1, { created_at: close }),
+      ...notices(2, 20, { created_at: ANOTHER_TIME }),
+    )
+    expect(await isAnotherCompany(warehouse.db)).toBe(true)
+  })
+
   it('deleted notices say nothing of whose it is', async () => {
     const warehouse = await openWith(...notices(1, 20))
     await warehouse.store([noticeEntry(21)], { deletedAt: STARTED })

@@ -34,6 +34,7 @@ describe('a document that follows the contract', () => {
       document,
       bytes: Buffer.from(document),
       updatedAt: edital.updated_at,
+      compared: document.replaceAll('.000Z', 'Z'),
       drift: [],
     })
   })

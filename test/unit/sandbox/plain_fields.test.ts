@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { isDateTime } from '#schema/fields.ts'
 import type { Fields, Value, ValueType } from '#schema/record.ts'
+import { isDateTime } from '#schema/times.ts'
 import { withPlainFields } from '#src/sandbox/plain_fields.ts'
 
 const field = (type: ValueType, more: { readonly values?: readonly string[] } = {}): Value => ({

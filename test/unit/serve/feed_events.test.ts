@@ -19,13 +19,14 @@ const same = (segment: number, updated_at = V1): LoadedLine => ({
   segment,
   updated_at,
 })
+const ZONE = 'America/Sao_Paulo'
 const gone = (segment: number): LoadedLine => ({ type: 'gone', segment })
 
 /** The kinds of events of each line. */
 function kinds(...lines: readonly LoadedLine[]): string[] {
   let state: NoticeState | null = null
   return lines.map(line => {
-    const step = follow(state, line)
+    const step = follow(state, line, ZONE)
     state = step.state
     return step.events.map(({ kind }) => kind).join('+')
   })
@@ -68,15 +69,20 @@ test.each<[string, readonly LoadedLine[], readonly string[]]>([
     [noticed(1), analysed(2), gone(3), gone(4), noticed(5), same(6)],
     ['notice_arrived', 'analysis_arrived', 'notice_deleted', '', 'notice_returned', 'analysis_current'],
   ],
+  [
+    'the same time in another spelling outdates nothing',
+    [noticed(1), analysed(2, '2026-10-31T21:01:00-03:00'), noticed(2, '2026-11-01T00:01Z')],
+    ['notice_arrived', 'analysis_arrived', ''],
+  ],
   ['nothing of an unknown notice', [gone(1), same(1), analysed(1)], ['', '', '']],
 ])('%s', (_, lines, expected) => {
   expect(kinds(...lines)).toEqual(expected)
 })
 
 test('values are those before and after; long ones are left out', () => {
-  const { state } = follow(null, noticed(1, V1, { objeto: 'x'.repeat(3000), numero: null }))
+  const { state } = follow(null, noticed(1, V1, { objeto: 'x'.repeat(3000), numero: null }), ZONE)
   const changed = noticed(2, V1, { objeto: 'y'.repeat(3000), numero: '7', valor_estimado: undefined })
-  expect(follow(state, changed).events[0]).toEqual({
+  expect(follow(state, changed, ZONE).events[0]).toEqual({
     kind: 'notice_changed',
     fields: ['objeto', 'valor_estimado', 'numero'],
     changes: [

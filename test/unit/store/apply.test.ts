@@ -4,6 +4,7 @@ import { FatalError } from '#src/platform/errors.ts'
 import { idOf, noticeEntry } from '#test/support/notices.ts'
 import {
   analysisLine,
+  comparedTime,
   goneLine,
   metaOf,
   minutesLater,
@@ -45,7 +46,7 @@ describe('a notice', () => {
         },
         first_seen_at: seen,
         changed_at: seen,
-        _updated_at: entry.edital.updated_at,
+        ...(await warehouse.db.row(`SELECT ${comparedTime(entry.edital.updated_at)} AS _updated_at`)),
         run_id: 'r1',
       },
     ])
@@ -115,7 +116,7 @@ describe('an analysis', () => {
     expect(await warehouse.db.rows('SELECT * FROM analyses')).toMatchObject([
       {
         edital_id: idOf(1),
-        _source_updated_at: entry.edital.updated_at,
+        ...(await warehouse.db.row(`SELECT ${comparedTime(entry.edital.updated_at)} AS _source_updated_at`)),
         _segment: 2,
         source_updated_at: new Date(entry.edital.updated_at),
         fetched_at: new Date(minutesLater(3)),

@@ -3,6 +3,7 @@ import type { Row } from '#src/store/warehouse/database.ts'
 import { idOf, noticeEntry, notices } from '#test/support/notices.ts'
 import {
   analysisLine,
+  comparedTime,
   goneLine,
   metaOf,
   minutesLater,
@@ -30,7 +31,7 @@ describe('the state of an analysis', () => {
   it('is pending until it was fetched for the stored updated_at, and current from then on', async () => {
     const warehouse = await openApplied(noticeLine(entry))
     expect(await stateOf(warehouse, idOf(1))).toBe('pending')
-    await warehouse.apply(analysisLine(entry, { updated_at: LATER }))
+    await warehouse.apply(analysisLine(entry, { updated_at: LATER, source_updated_at: LATER }))
     expect(await stateOf(warehouse, idOf(1))).toBe('pending')
     await warehouse.apply(analysisLine(entry))
     expect(await stateOf(warehouse, idOf(1))).toBe('current')
@@ -118,7 +119,7 @@ describe('a record that cannot be used', () => {
           path: 'a.b',
           body_excerpt: 'x',
         },
-        _updated_at: LATER,
+        _updated_at: (await warehouse.db.row(`SELECT ${comparedTime(LATER)} AS time`)).time,
         _segment: 3,
         _seq: 1,
         resolved_at: null,

@@ -1,3 +1,4 @@
+import { isSameTime } from '#schema/times.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import { type ServedFields, servedAnalysis, servedNotice } from './served_fields.ts'
 
@@ -35,7 +36,7 @@ export type FeedEvent = {
 /** What must be known of a notice to say what its next line changes. */
 export type NoticeState = {
   readonly notice: ServedFields
-  /** As the API wrote it: `_updated_at` of the warehouse. */
+  /** As the API wrote it. */
   readonly updatedAt: string
   /** The segment that brought it. */
   readonly segment: number
@@ -69,15 +70,20 @@ type Step = { readonly state: NoticeState | null; readonly events: readonly Feed
 const MAX_KEPT_LENGTH = 2048
 const HASHED = 'sha256:'
 
-/** What a line about a notice changes, by the same rules as the warehouse (`statements.ts`). */
-export function follow(before: NoticeState | null, line: LoadedLine): Step {
+/**
+ * What a line about a notice changes, by the same rules as the warehouse (`statements.ts`).
+ * @param timeZone of times without an offset.
+ */
+export function follow(before: NoticeState | null, line: LoadedLine, timeZone: string): Step {
   switch (line.type) {
     case 'notice':
-      return readNotice(before, line)
+      return readNotice(before, line, timeZone)
     case 'analysis':
-      return before ? readAnalysis(before, line) : { state: null, events: [] }
+      return before ? readAnalysis(before, line, timeZone) : { state: null, events: [] }
     case 'analysis_same':
-      return before?.analysis ? readSame(before, before.analysis, line) : { state: before, events: [] }
+      return before?.analysis
+        ? readSame(before, before.analysis, line, timeZone)
+        : { state: before, events: [] }
     case 'gone':
       return before && !before.isDeleted
         ? { state: { ...before, isDeleted: true }, events: [{ kind: 'notice_deleted' }] }
@@ -87,7 +93,7 @@ export function follow(before: NoticeState | null, line: LoadedLine): Step {
   }
 }
 
-function readNotice(before: NoticeState | null, line: LoadedLine): Step {
+function readNotice(before: NoticeState | null, line: LoadedLine, timeZone: string): Step {
   const state: NoticeState = {
     notice: kept(servedNotice(line.notice as object)),
     updatedAt: String(line.updated_at),
@@ -100,10 +106,10 @@ function readNotice(before: NoticeState | null, line: LoadedLine): Step {
   const events: FeedEvent[] = []
   if (before.isDeleted) events.push({ kind: 'notice_returned', ...describe(changes) })
   else if (changes.length > 0) events.push({ kind: 'notice_changed', ...describe(changes) })
-  return withAnalysis(before, state, events)
+  return withAnalysis(before, { state, events }, timeZone)
 }
 
-function readAnalysis(before: NoticeState, line: LoadedLine): Step {
+function readAnalysis(before: NoticeState, line: LoadedLine, timeZone: string): Step {
   const document = line.analysis as { verdict?: { recommendation?: string | null } | null }
   const old = before.analysis
   const analysis: AnalysisState = {
@@ -115,18 +121,27 @@ function readAnalysis(before: NoticeState, line: LoadedLine): Step {
     updatedAt: String(line.updated_at),
     segment: line.fetched_in ?? line.segment,
   }
-  return withAnalysis(before, { ...before, analysis }, [])
+  return withAnalysis(before, { state: { ...before, analysis }, events: [] }, timeZone)
 }
 
-function readSame(before: NoticeState, analysis: AnalysisState, { updated_at, segment }: LoadedLine): Step {
+function readSame(
+  before: NoticeState,
+  analysis: AnalysisState,
+  { updated_at, segment }: LoadedLine,
+  timeZone: string,
+): Step {
   const state = { ...before, analysis: { ...analysis, updatedAt: String(updated_at), segment } }
-  return withAnalysis(before, state, [])
+  return withAnalysis(before, { state, events: [] }, timeZone)
 }
 
 /** Adds what becomes of the analysis: it is compared with the one that was last served. */
-function withAnalysis(before: NoticeState, state: NoticeState, events: readonly FeedEvent[]): Step {
+function withAnalysis(
+  before: NoticeState,
+  { state, events }: { state: NoticeState; events: readonly FeedEvent[] },
+  timeZone: string,
+): Step {
   const { analysis } = state
-  const [was, is] = [isServed(before), isServed(state)]
+  const [was, is] = [isServed(before, timeZone), isServed(state, timeZone)]
   if (was && !is) return { state, events: [...events, { kind: 'analysis_outdated' }] }
   if (!is || !analysis) return { state, events }
   const after = { ...state, analysis: { ...analysis, served: 'content' as const } }
@@ -145,8 +160,9 @@ function servedContent({ served, content }: AnalysisState): Content | null {
 }
 
 /** Invariant I3: the mirror serves an analysis of a live notice that was read for its `updated_at`, and not before it. */
-function isServed({ isDeleted, analysis, updatedAt, segment }: NoticeState): boolean {
-  return !isDeleted && analysis !== null && analysis.updatedAt === updatedAt && analysis.segment >= segment
+function isServed({ isDeleted, analysis, updatedAt, segment }: NoticeState, timeZone: string): boolean {
+  if (isDeleted || analysis === null || analysis.segment < segment) return false
+  return isSameTime(analysis.updatedAt, updatedAt, timeZone)
 }
 
 function kept(fields: ServedFields): ServedFields {

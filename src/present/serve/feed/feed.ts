@@ -24,6 +24,8 @@ export type FeedSnapshot = {
   readonly madeMs: number
   readonly appliedSegment: number
   readonly versions: VersionFiles
+  /** Of times without an offset, and of those that people read: the company's SOURCE_TIMEZONE. */
+  readonly timeZone: string
 }
 
 /** The log that a cursor belongs to is gone: it was folded, salvaged, begun anew, or is another company's. */
@@ -132,12 +134,12 @@ export class Feed {
   }
 
   /** Never throws: `#failed` has the reason. */
-  async #bringUp({ name, appliedSegment, versions }: FeedSnapshot): Promise<void> {
+  async #bringUp({ name, appliedSegment, versions, timeZone }: FeedSnapshot): Promise<void> {
     const { root, shared, bringUp, log } = this.#options
     try {
       await makePrivateDirectory(dirname(this.#path))
-      const order = { raw: join(root, 'raw'), shared, path: this.#path, upTo: appliedSegment, versions }
-      const { generation } = await bringUp(order, this.#stop.signal)
+      const source = { raw: join(root, 'raw'), shared, upTo: appliedSegment, versions, timeZone }
+      const { generation } = await bringUp({ ...source, path: this.#path }, this.#stop.signal)
       if (this.#stop.signal.aborted) throw new Error('stopped')
       if (!this.#reader?.isAt(this.#path, generation)) {
         this.#reader?.close()

@@ -6,7 +6,7 @@ import { type Cursor, type LogUpTo, type Position, writeCursor } from './cursor.
 import type { FeedEvent, NoticeState } from './events.ts'
 
 /** Increment this when events or states are made or stored differently: older files are then made anew. */
-const FORMAT = 2
+const FORMAT = 3
 /** Suffixes of the files that SQLite creates beside it. */
 const COMPANIONS = ['-wal', '-shm', '-journal']
 /** How long a process waits for another that writes a part of it: as long as the part takes. */

@@ -23,6 +23,7 @@ export type IndexOrder = {
   readonly upTo: number
   /** Of that snapshot. */
   readonly versions: VersionFiles
+  readonly timeZone: string
 }
 
 export type Indexed = {
@@ -95,7 +96,7 @@ async function forgetOtherLog(index: FeedIndex, segments: Segments): Promise<voi
 /** Adds the events of the next segments. Returns whether there may be more. */
 async function addPart(
   index: FeedIndex,
-  { raw, upTo, versions }: IndexOrder,
+  { raw, upTo, versions, timeZone }: IndexOrder,
   sources: { readonly segments: Segments; readonly open: () => Promise<Database> },
   onStep: (step: IndexStep) => void,
 ): Promise<boolean> {
@@ -117,7 +118,7 @@ async function addPart(
     for (const line of segment.lines) {
       const { edital_id: id, at, type } = line as ReadLine & { readonly edital_id: string }
       if (isDocument(line) && !loaded.has(lineKey(type, id, Date.parse(at)))) continue
-      addLine(index, { ...line, segment: segment.number }, { id, at, seq: line.seq })
+      addLine(index, { ...line, segment: segment.number }, { id, at, seq: line.seq, timeZone })
     }
   }
   onStep('written')
@@ -127,10 +128,10 @@ async function addPart(
 function addLine(
   index: FeedIndex,
   line: LoadedLine,
-  { id, at, seq }: { readonly id: string; readonly at: string; readonly seq: number },
+  { id, at, seq, timeZone }: { id: string; at: string; seq: number; timeZone: string },
 ): void {
   const before = index.stateOf(id)
-  const { state, events } = follow(before, line)
+  const { state, events } = follow(before, line, timeZone)
   for (const [n, event] of events.entries())
     index.addEvent({ segment: line.segment, seq, n }, { at, edital_id: id }, event)
   if (state !== null && state !== before) index.setState(id, state)

@@ -1,6 +1,7 @@
 import { ANALYSIS, REPEATED_FIELDS } from '#schema/analysis.ts'
 import { NOTICE } from '#schema/notice.ts'
 import type { Field, Fields } from '#schema/record.ts'
+import { readTime } from '#schema/times.ts'
 
 /**
  * A document of the log as the mirror serves it (`documents.ts`): the JSON text of each field. A field that is not served is
@@ -9,7 +10,9 @@ import type { Field, Fields } from '#schema/record.ts'
 export type ServedFields = Readonly<Record<string, string>>
 
 /** A time that is served as an instant in UTC; others are served as they were sent. */
-const INSTANT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
+const INSTANT = /:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)$/
+/** With an offset, it may be in a year of UTC that has no four digits. */
+const FIRST_OR_LAST_YEAR = /^(?:0001|9999).*:\d\d$/
 
 const NOTICE_FIELDS = without(NOTICE, ['id'])
 /** Those that repeat the notice's are served from the notice. */
@@ -53,10 +56,10 @@ function servedValue(value: unknown, field: Field): unknown {
 }
 
 function servedTime(text: string): string {
-  const [, day, time, fraction = '', offset] = INSTANT.exec(text) ?? []
-  if (day === undefined) return text
-  const utc = new Date(`${day}T${time}${offset}`).toISOString().slice(0, 19)
-  const micros = fraction.padEnd(6, '0')
-  if (micros === '000000') return `${utc}Z`
-  return `${utc}.${micros.endsWith('000') ? micros.slice(0, 3) : micros}Z`
+  const isInstant = INSTANT.test(text) && !FIRST_OR_LAST_YEAR.test(text)
+  const time = isInstant ? readTime(text, 'UTC') : null
+  if (time === null) return text
+  const utc = Temporal.Instant.fromEpochNanoseconds(time.micros * 1000n)
+  const fraction = time.micros % 1_000_000n === 0n ? 0 : time.micros % 1000n === 0n ? 3 : 6
+  return utc.toString({ fractionalSecondDigits: fraction })
 }

@@ -1,3 +1,4 @@
+import { readTime } from '#schema/times.ts'
 import { sendJson } from '#src/api/server/send_json.ts'
 import { Json, Refusal } from '#src/api/server/source.ts'
 import { tagOf } from '#src/api/server/tag.ts'
@@ -68,7 +69,7 @@ export async function searchPage(
   const start = cursor === undefined ? null : readCursor(cursor, search, source)
   const snapshot = start?.snapshot ?? source.snapshot()
   const terms = termsOf(what.q, parseText)
-  const query = queryOf(parameters, terms, start?.last ?? null)
+  const query = queryOf(parameters, terms, { after: start?.last ?? null, timeZone: snapshot.timeZone })
   const { ordinals, total, hasMore } = await find(snapshot.months, query)
   const last = ordinals.at(-1)
   const next = hasMore && last !== undefined ? writeCursor({ snapshot: snapshot.name, search, last }) : null
@@ -92,7 +93,11 @@ function termsOf(
 }
 
 /** @throws Refusal (400) for parameters that contradict each other. */
-function queryOf(parameters: SearchParameters, terms: readonly Term[], after: number | null): Query {
+function queryOf(
+  parameters: SearchParameters,
+  terms: readonly Term[],
+  { after, timeZone }: { after: number | null; timeZone: string },
+): Query {
   const { uf = null, modalidade = null, status = null, verdict = null, limit } = parameters
   const { session_from, session_to, value_min, value_max } = parameters
   const sort = parameters.sort ?? (terms.length > 0 ? 'relevance' : '-created')
@@ -100,7 +105,7 @@ function queryOf(parameters: SearchParameters, terms: readonly Term[], after: nu
   return {
     choices: { uf, modalidade, status, verdict },
     numbers: {
-      session: between('session', session_from, session_to),
+      session: between('session', ...sessionsBetween(session_from, session_to, timeZone)),
       value: between('value', value_min, value_max),
     },
     terms,
@@ -108,6 +113,24 @@ function queryOf(parameters: SearchParameters, terms: readonly Term[], after: nu
     after,
     limit,
   }
+}
+
+/** Of days, from the beginning of the first to the end of the last one, in microseconds. */
+function sessionsBetween(
+  from: string | undefined,
+  to: string | undefined,
+  timeZone: string,
+): [from: number | undefined, to: number | undefined] {
+  const [first, last] = [from, to].map(text => (text === undefined ? null : readTime(text, timeZone)))
+  const end = last?.isDay ? readTime(nextDay(to as string), timeZone)?.micros : last?.micros
+  return [
+    first ? Number(first.micros) : undefined,
+    end === undefined ? undefined : Number(end) - (last?.isDay ? 1 : 0),
+  ]
+}
+
+function nextDay(day: string): string {
+  return Temporal.PlainDate.from(day).add({ days: 1 }).toString()
 }
 
 function between(

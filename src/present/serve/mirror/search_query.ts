@@ -2,15 +2,13 @@ import { z } from 'zod'
 import { RECOMMENDATIONS } from '#schema/analysis.ts'
 import { LIST_LIMIT, NOTICE, STATUSES } from '#schema/notice.ts'
 import { cleanText } from '#schema/text_key.ts'
+import { isDateTime } from '#schema/times.ts'
 import { SORTS } from '../search/sorts.ts'
 import { wholeParameter } from './parameters.ts'
 
 /** What people type; a longer text is a mistake. */
 const MAX_TEXT = 500
 const MAX_CURSOR = 400
-/** Brasília time, without daylight saving since 2019: days of notices are meant in it. */
-const OFFSET = '-03:00'
-const DAY_US = 86_400_000_000
 
 /** The fields that an answer can have. */
 export const FIELDS: readonly string[] = [...Object.keys(NOTICE), 'verdict']
@@ -41,28 +39,11 @@ const MONEY = z
 
 const WHEN = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d))?$/
 
-/** A day, or a point in time; as microseconds since 1970 of its beginning or end. */
-function when(end: 'beginning' | 'end') {
-  return z
-    .string()
-    .regex(WHEN, 'must be a day such as 2026-12-31 or a time such as 2026-12-31T09:00:00-03:00')
-    .transform((text, context) => {
-      const isDay = text.length === 10
-      const ms = isRealDay(text) ? Date.parse(isDay ? `${text}T00:00:00${OFFSET}` : text) : Number.NaN
-      if (Number.isNaN(ms)) {
-        context.addIssue({ code: 'custom', message: `there is no ${text}` })
-        return z.NEVER
-      }
-      return ms * 1000 + (isDay && end === 'end' ? DAY_US - 1 : 0)
-    })
-}
-
-/** `Date` takes the 31st of June for the 1st of July. */
-function isRealDay(text: string): boolean {
-  const day = text.slice(0, 10)
-  const ms = Date.parse(`${day}T00:00:00Z`)
-  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day)
-}
+/** A day, or a point in time. */
+const when = z
+  .string()
+  .regex(WHEN, 'must be a day such as 2026-12-31 or a time such as 2026-12-31T09:00:00-03:00')
+  .refine(isDateTime, { error: ({ input }) => `there is no ${input}` })
 
 export const SEARCH_QUERY = z.object({
   q: z
@@ -91,8 +72,8 @@ export const SEARCH_QUERY = z.object({
   verdict: someOf(RECOMMENDATIONS)
     .optional()
     .describe('Recommendations of the current analysis, with commas between them.'),
-  session_from: when('beginning').optional().describe(`Earliest session: a day (${OFFSET}) or a time.`),
-  session_to: when('end').optional().describe('Latest session: a day, up to its end, or a time.'),
+  session_from: when.optional().describe('Earliest session: a day (local time of the company) or a time.'),
+  session_to: when.optional().describe('Latest session: a day, up to its end, or a time.'),
   value_min: MONEY.optional().describe('Least `valor_estimado`, in BRL.'),
   value_max: MONEY.optional().describe('Greatest `valor_estimado`, in BRL.'),
   sort: z

@@ -1,7 +1,8 @@
 import type { Context } from 'hono'
 import type { z } from 'zod'
+import { localTime } from '#schema/times.ts'
 import { Refusal } from '#src/api/server/source.ts'
-import { localTime, moment } from '#src/present/text/format.ts'
+import { moment } from '#src/present/text/format.ts'
 import type { Holder } from '../key_entry.ts'
 import { searchPage } from '../mirror/search.ts'
 import { SEARCH_QUERY } from '../mirror/search_query.ts'
@@ -30,18 +31,18 @@ const PARAMETERS: Readonly<Record<(typeof FIELDS)[number], keyof typeof SEARCH_Q
 type About = {
   readonly holder: Holder
   readonly served: ServedCompanies
-  readonly timeZone: string
   readonly now: Date
 }
 
 /** A page of notices that match the form in the query. */
-export async function browse(context: Context, { holder, served, timeZone, now }: About): Promise<Response> {
+export async function browse(context: Context, { holder, served, now }: About): Promise<Response> {
   const { company } = holder
   const wanted = wantedOf(context)
   const cursor = context.req.query('cursor')
+  const snapshot = served.snapshotOf(company)
+  const { timeZone } = snapshot
   const today = localTime(now, timeZone).toISOString().slice(0, 10)
   const page = { company, timeZone, wanted, today }
-  const snapshot = served.snapshotOf(company)
   const asOf = moment(snapshot.asOf, timeZone)
   const parsed = SEARCH_QUERY.safeParse(parametersOf(wanted, cursor))
   if (!parsed.success) return wrong(context, { ...page, asOf }, problemOf(parsed.error))

@@ -1,12 +1,11 @@
 import type { Fields } from '#schema/record.ts'
-import { line } from '#src/present/text/format.ts'
+import { line, moment, NONE } from '#src/present/text/format.ts'
 import { riskName, spelledOut, titlesOf } from './names.ts'
-import { amount, type Document, estimate, MAX_TEXT, quantity, session, yesOrNo } from './show.ts'
+import { amount, type Document, estimate, MAX_TEXT, quantity, yesOrNo } from './show.ts'
 
 /** Deeper values, and further ones of a list, are left to the API. */
 const MAX_DEPTH = 5
 const MAX_ENTRIES = 200
-const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d|$)/
 const RISKS = ['risco_pagamento', 'payment_risk']
 
 /**
@@ -31,7 +30,7 @@ export function factsOf(part: Document, fields: Fields, timeZone: string): [stri
 export function inWords(value: unknown, timeZone: string, depth = 0): string | null {
   if (typeof value === 'boolean') return yesOrNo(value)
   if (typeof value === 'number') return quantity(value)
-  if (typeof value === 'string') return TIME.test(value) ? session(value, timeZone) : line(value, MAX_TEXT)
+  if (typeof value === 'string') return textInWords(value, timeZone)
   if (typeof value !== 'object' || value === null) return null
   if (depth === MAX_DEPTH) return '…'
   const isList = Array.isArray(value)
@@ -44,4 +43,10 @@ export function inWords(value: unknown, timeZone: string, depth = 0): string | n
     return [isNested ? `${spelledOut(name)} (${words})` : `${spelledOut(name)}: ${words}`]
   })
   return known.join(isList ? '; ' : ', ') || null
+}
+
+/** A year that is implausible of a notice may be that of a law. */
+function textInWords(value: string, timeZone: string): string | null {
+  const time = moment(value, timeZone)
+  return time === NONE ? line(value, MAX_TEXT) : time
 }

@@ -1,8 +1,9 @@
+import { NOTICE } from '#schema/notice.ts'
 import { moment, NONE } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 import { inWords } from './free_form.ts'
 import { eventName, fieldName, levelName, phaseName, verdictName } from './names.ts'
-import { type Document, estimate } from './show.ts'
+import { type Document, estimate, session } from './show.ts'
 
 /** One thing that happened to the notice; the newest comes first. */
 export type Past = {
@@ -62,9 +63,14 @@ const NAMES: Readonly<Record<string, (value: unknown) => string | null>> = {
   valor_estimado: estimate,
 } satisfies Document
 
+const TIMES: readonly string[] = Object.entries(NOTICE).flatMap(([name, { type }]) =>
+  type === 'date-time' ? [name] : [],
+)
+
 /** Null if it is too long. */
 function shown(field: string, value: unknown, timeZone: string): string | null {
   if (value === null) return NONE
+  if (TIMES.includes(field)) return session(value, timeZone)
   const name = Object.hasOwn(NAMES, field) ? NAMES[field] : undefined
   const words = (name ? name(value) : inWords(value, timeZone)) ?? NONE
   return words.length > MAX_VALUE_CHARACTERS ? null : words

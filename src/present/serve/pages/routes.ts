@@ -40,8 +40,6 @@ type PageContext = Context<Env>
 export type PagesOptions = {
   readonly served: ServedCompanies
   readonly entrance: Entrance
-  /** Of times in the pages. */
-  readonly timeZone: string
   /** Where operators find the report, if this server has it. */
   readonly reportPath?: string
   readonly now?: () => Date
@@ -53,7 +51,7 @@ export type PagesOptions = {
  * revoked key sees nothing more.
  */
 export function routePages(app: Routes, options: PagesOptions): void {
-  const { served, entrance, timeZone, reportPath = null, now = () => new Date() } = options
+  const { served, entrance, reportPath = null, now = () => new Date() } = options
   const signInPage: Door['signInPage'] = (problem, wanted = null) =>
     renderSignIn({ problem, reportPath, wanted })
   const door = { entrance, signInPage }
@@ -98,7 +96,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
     shown(context, async () => {
       // Loaded with the first page: most servers have none to show.
       const { browse } = await import('./browse.ts')
-      const about = { holder: context.var.holder, served, timeZone, now: now() }
+      const about = { holder: context.var.holder, served, now: now() }
       return await inTurn(context, () => browse(context, about))
     }),
   )
@@ -111,7 +109,7 @@ export function routePages(app: Routes, options: PagesOptions): void {
         snapshot,
         context.req.param('id') ?? '',
       )
-      return await inTurn(context, () => read(context, { snapshot, history, timeZone }))
+      return await inTurn(context, () => read(context, { snapshot, history }))
     }),
   )
   pages.get(`${PAGES_PATH}/*`, (context: PageContext) => missing(context, NO_PAGE))
@@ -225,10 +223,10 @@ function snapshotOf(context: PageContext, served: ServedCompanies): ServedSnapsh
 type Shown = {
   readonly snapshot: ServedSnapshot
   readonly history: readonly Past[] | null
-  readonly timeZone: string
 }
 
-async function read(context: PageContext, { snapshot, history, timeZone }: Shown): Promise<Response> {
+async function read(context: PageContext, { snapshot, history }: Shown): Promise<Response> {
+  const { timeZone } = snapshot
   const { company } = context.var.holder
   const id = context.req.param('id') ?? ''
   const notice = await snapshot.get(id)

@@ -1,4 +1,5 @@
-import { dayAndTime, line, moment, money, NONE, number } from '#src/present/text/format.ts'
+import { isDateTime } from '#schema/times.ts'
+import { line, moment, money, NONE, number } from '#src/present/text/format.ts'
 import { type Html, html } from '#src/present/text/html.ts'
 
 /** Values of documents, which come from strangers, in the form in which readers see them. */
@@ -68,18 +69,10 @@ export function yesOrNo(value: unknown): string {
   return typeof value === 'boolean' ? (value ? 'Sim' : 'Não') : NONE
 }
 
-/**
- * A session: in Brazilian time if it is an instant, as it was sent otherwise (then it is local already).
- * @param timeZone of instants.
- */
+/** A time of a notice; a text that is none is shown as it is. */
 export function session(value: unknown, timeZone: string): string {
   if (typeof value !== 'string') return NONE
-  const parts = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d))?/.exec(value)
-  if (!parts) return line(value, 40) ?? NONE
-  const hasOffset = /(Z|[+-]\d\d:\d\d)$/.test(value)
-  if (hasOffset) return moment(value, timeZone)
-  const local = new Date(`${parts[0].length === 10 ? `${parts[0]}T00:00` : parts[0]}:00Z`)
-  return Number.isNaN(local.getTime()) ? (line(value, 40) ?? NONE) : dayAndTime(local)
+  return isDateTime(value) ? moment(value, timeZone) : (line(value, 40) ?? NONE)
 }
 
 /** Some analyses have thousands of items. */

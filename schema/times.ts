@@ -1,0 +1,155 @@
+/**
+ * The one reader of date-times in TypeScript. Its counterparts in SQL are `instant` and `timeKey` of
+ * `src/store/warehouse/sql.ts`: they read what `canonicalDateTime` writes. None of them depends on the time zone of the process.
+ */
+
+/**
+ * A date-time as written by the API and the systems behind it: `2025-07-02T10:00:00`, with or without seconds,
+ * fraction (any number of digits) and offset, separated by `T` or a space; or a date alone. RFC 3339 also allows
+ * `t` and `z`. Without an offset, it is local time in SOURCE_TIMEZONE.
+ */
+const DATE_TIME =
+  /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d{1,18})?)?\s?(?:[Zz]|[+-](\d{2})(?::?(\d{2}))?)?)?$/
+
+/** Local times outside these years are typing errors, such as the year 0206 or 9999: nobody is shown them. */
+export const PLAUSIBLE_YEARS = { first: 2010, last: 2060 } as const
+
+/** A day alone, or a point in time. */
+export type Time = {
+  /** Since 1970, rounded down; of a day, its beginning. */
+  readonly micros: bigint
+  /** Digits that follow the microseconds, without zeros at the end. */
+  readonly beyond: string
+  readonly isDay: boolean
+}
+
+/** True for text in one of the forms above, if the day and the time exist. */
+export function isDateTime(text: string): boolean {
+  const parts = DATE_TIME.exec(text)
+  if (!parts) return false
+  const [year, month, day, hour, minute, second, offsetHour, offsetMinute] = parts
+    .slice(1)
+    .map(part => Number(part ?? 0)) as [number, number, number, number, number, number, number, number]
+  if (year < 1 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return false
+  return hour < 24 && minute < 60 && second < 60 && offsetHour <= 15 && offsetMinute < 60
+}
+
+function daysInMonth(year: number, month: number): number {
+  return new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
+}
+
+/**
+ * The text in a form that SQL can parse, with all digits: `YYYY-MM-DD`, or with `T` or a space `HH:MM[:SS[.f…]]`,
+ * then, after seconds, `Z`, `±HH:MM` or nothing (local time). DuckDB truncates a fraction to microseconds.
+ * Expects text for which `isDateTime` holds.
+ */
+export function canonicalDateTime(text: string): string {
+  if (CANONICAL.test(text)) return text
+  const [, year, month, day, hour, minute, second, offsetHour, offsetMinute] = DATE_TIME.exec(text) ?? []
+  const fraction = /[.,](\d+)/.exec(text)?.[1]
+  const date = `${year}-${month}-${day}T${hour ?? '00'}:${minute ?? '00'}:${second ?? '00'}`
+  return `${date}${fraction ? `.${fraction}` : ''}${offset(text, offsetHour, offsetMinute)}`
+}
+
+const CANONICAL = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,18})?(?:Z|[+-]\d{2}:\d{2})?)?)?$/
+
+function offset(text: string, hour?: string, minute?: string): string {
+  if (hour === undefined) return /[Zz]$/.test(text) ? 'Z' : ''
+  const sign = text.lastIndexOf('+') > 0 ? '+' : '-'
+  return `${sign}${hour}:${minute ?? '00'}`
+}
+
+const CANONICAL_PARTS = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?(?:\.(\d+))?(Z|[+-]\d{2}:\d{2})?)?$/
+
+/**
+ * Reads any text for which `isDateTime` holds.
+ * @param timeZone of texts without an offset: an IANA name.
+ * @returns null for other texts.
+ */
+export function readTime(text: string, timeZone: string): Time | null {
+  if (!isDateTime(text)) return null
+  const [, day, time = '00:00', second = ':00', digits = '', zone] =
+    CANONICAL_PARTS.exec(canonicalDateTime(text)) ?? []
+  const local = `${day}T${time}${second}`
+  // An hour that is there twice is the later one, and one that is not there counts from before it, as in DuckDB.
+  const { epochMilliseconds } =
+    zone === undefined
+      ? Temporal.PlainDateTime.from(local).toZonedDateTime(timeZone, { disambiguation: 'later' })
+      : Temporal.Instant.from(local + zone)
+  return {
+    micros: BigInt(epochMilliseconds) * 1000n + BigInt(digits.slice(0, 6).padEnd(6, '0')),
+    beyond: digits.slice(6).replace(/0+$/, ''),
+    isDay: text.length === DAY_LENGTH,
+  }
+}
+
+const DAY_LENGTH = 'YYYY-MM-DD'.length
+
+/** Whether two texts are the same day, or the same point in time, however they are written. */
+export function isSameTime(one: string, other: string, timeZone: string): boolean {
+  return one === other || timeKey(one, timeZone) === timeKey(other, timeZone)
+}
+
+/** What all texts of one time have in common; a text that is none is its own key. */
+export function timeKey(text: string, timeZone: string): string {
+  const time = readTime(text, timeZone)
+  return time === null ? text : [time.micros, time.isDay ? 'day' : time.beyond].join(' ').trimEnd()
+}
+
+/**
+ * The text that all spellings of a point in time share: `YYYY-MM-DDTHH:MM:SS[.f…]` and `Z`, without zeros at the end. Those
+ * without an offset share one of their own, because which instant they are depends on the company. Days and other texts
+ * stay as they are.
+ */
+export function usualSpelling(text: string): string {
+  if (USUAL.test(text)) return text
+  const time = readTime(text, 'UTC')
+  if (time === null || time.isDay) return text
+  const utc = utcText(time)
+  return hasOffset(text) ? utc : utc.slice(0, -1)
+}
+
+const USUAL = /^.{10}T.{8}(?:\.\d*[1-9])?Z$/
+const OFFSET = /(?:[Zz]|:.*[+-][\d:]+)$/
+
+/** Whether a date-time says which offset its zone has. */
+export function hasOffset(text: string): boolean {
+  return OFFSET.test(text)
+}
+
+function utcText({ micros, beyond }: Time): string {
+  const instant = Temporal.Instant.fromEpochNanoseconds(micros * 1000n)
+  if (beyond === '') return instant.toString()
+  return instant.toString({ fractionalSecondDigits: 6 }).replace('Z', `${beyond}Z`)
+}
+
+/**
+ * The local time of a text, as a Date whose UTC parts are the local ones: the form in which DuckDB returns local times. Null
+ * for a text that is no time, and outside the plausible years.
+ */
+export function localTimeOf(text: string, timeZone: string): Date | null {
+  const time = readTime(text, timeZone)
+  if (time === null) return null
+  const local = localTime(new Date(Number(time.micros / 1000n)), timeZone)
+  return isPlausible(local) ? local : null
+}
+
+/** An instant in the same form. */
+export function localTime(instant: Date, timeZone: string): Date {
+  const local = Temporal.Instant.fromEpochMilliseconds(instant.getTime()).toZonedDateTimeISO(timeZone)
+  return new Date(instant.getTime() + local.offsetNanoseconds / 1e6)
+}
+
+/** Whether a local time, in that form, is in the plausible years. */
+export function isPlausible(local: Date): boolean {
+  const year = local.getUTCFullYear()
+  return year >= PLAUSIBLE_YEARS.first && year <= PLAUSIBLE_YEARS.last
+}
+
+/** The plausible instants in a zone, as text: from the first one on, and before the last one. */
+export function plausibleInstants(timeZone: string): { readonly from: string; readonly before: string } {
+  const { first, last } = PLAUSIBLE_YEARS
+  const beginningOf = (year: number) =>
+    Temporal.PlainDate.from({ year, month: 1, day: 1 }).toZonedDateTime(timeZone).toInstant().toString()
+  return { from: beginningOf(first), before: beginningOf(last + 1) }
+}

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { idOf, noticeEntry } from '#test/support/notices.ts'
+import { startCompany } from '#test/support/synced.ts'
+
+const [ONE, OTHER] = ['12ABC34501DE35', '33000167000101']
+
+test('buyers of one name are told apart by CNPJs with letters, in every form of the identifier', async () => {
+  const ids = [
+    `${ONE}-2026-15`,
+    `${ONE.toLowerCase()}-1-000016/2026`,
+    '12.ABC.345/01DE-35-2026-17',
+    `${OTHER}-1-000015/2026`,
+    `${OTHER}-26-18`,
+  ]
+  const orgao = 'MUNICIPIO DE SANTA MARIA'
+  const company = await startCompany(ids.map((pncp_id, n) => noticeEntry(n + 1, { pncp_id, orgao })))
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', listed: 5, loaded: 5 })
+
+  expect(
+    await company.query(
+      'SELECT pncp_id, orgao_cnpj, pncp_ano, pncp_sequencial FROM editais ORDER BY edital_id',
+    ),
+  ).toEqual(
+    [
+      [ONE, 2026, 15],
+      [ONE, 2026, 16],
+      [ONE, 2026, 17],
+      [OTHER, 2026, 15],
+      [OTHER, null, 18],
+    ].map(([orgao_cnpj, pncp_ano, pncp_sequencial], n) => ({
+      pncp_id: ids[n],
+      ...{ orgao_cnpj, pncp_ano, pncp_sequencial },
+    })),
+  )
+  expect(await company.query('SELECT orgao_cnpj, orgao, editais FROM orgaos ORDER BY orgao_cnpj')).toEqual([
+    { orgao_cnpj: ONE, orgao, editais: 3 },
+    { orgao_cnpj: OTHER, orgao, editais: 2 },
+  ])
+  expect(await company.query('SELECT path, kind, sample, count FROM schema_drift')).toEqual([
+    { path: 'notice.pncp_id', kind: 'unknown_form', sample: ids[4], count: 1 },
+  ])
+})
+
+test('the page of a gateway is no proof that a notice is gone, whatever is asked for', async () => {
+  const company = await startCompany(
+    Array.from({ length: 6 }, (_, n) => noticeEntry(n + 1)),
+    { API_RETRIES: '0' },
+  )
+  await company.syncHere()
+  const [missing, outdated] = [1, 2].map(idOf) as [string, string]
+  company.world.remove(missing)
+  company.world.update(outdated, { updatedAt: new Date('2026-11-20T12:00:00Z') })
+  company.faults.plan = [{ fault: 'status', status: 404, body: 'html', kinds: ['notice', 'analysis'] }]
+  const report = await company.syncHere()
+  expect(report).toMatchObject({ status: 'partial', listed: 5, tombstoned: 0, gone: 0, failed: 1 })
+  expect(report.error).toContain(`${missing}: 404 with "<!DOCTYPE html>`)
+  expect(report.error).toContain(
+    'it proves nothing; check API_BASE_URL, and the gateway or proxy before the API',
+  )
+  const deleted = 'SELECT count(*) AS n FROM editais WHERE deleted_at IS NOT NULL'
+  expect(await company.query(deleted)).toEqual([{ n: 0 }])
+
+  for (const body of ['', '{"message":"no Route matched with those values"}', '"not found"', '[]']) {
+    company.faults.plan = []
+    company.faults.respond = ({ kind }) => (kind === 'notice' ? { status: 404, body } : undefined)
+    expect(await company.syncHere(), body).toMatchObject({ status: 'partial', tombstoned: 0 })
+  }
+  company.faults.respond = undefined
+  expect(await company.syncHere()).toMatchObject({ status: 'ok', tombstoned: 1 })
+})
