@@ -24,6 +24,11 @@ export type Mart = {
    * its file is equal, too, and is not uploaded again.
    */
   readonly orderBy?: string
+  /**
+   * Its rows are in the catalog, computed once for each snapshot: for what does not depend on the time, and would cost every
+   * mart that builds upon it.
+   */
+  readonly isStored?: true
 }
 
 const BRL = 'BRL'

@@ -1,7 +1,7 @@
 import type { Mart, MartColumn } from './mart_columns.ts'
 import { calendario, fases, feriados, grafias, rotulos, snapshotInfo } from './marts/basics.ts'
 import { capitalPorSemana, exposicaoPagamento, faixasDePreco } from './marts/capital.ts'
-import { prazosImpugnacao } from './marts/deadlines.ts'
+import { prazosCalculados, prazosImpugnacao } from './marts/deadlines.ts'
 import {
   descartesRecomendados,
   mudancasParecer,
@@ -36,6 +36,7 @@ export const MARTS: readonly Mart[] = [
   grafias,
   editaisAtivos,
   riscosPagamento,
+  prazosCalculados,
   prazosImpugnacao,
   editalResumo,
   passagensPorFase,

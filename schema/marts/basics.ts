@@ -45,6 +45,7 @@ export const fases: Mart = {
 /** The only mart that is a table in catalogs: its rows are made with each snapshot. */
 export const grafias: Mart = {
   name: 'grafias',
+  isStored: true,
   description:
     'Notices with a text that marts show in another spelling: the most frequent of those that differ only in case, accents, spaces, invisible characters or, for modalities, punctuation',
   portuguese: [

@@ -82,3 +82,17 @@ export const prazosImpugnacao: Mart = {
     ]),
   ],
 }
+
+/** The same without what changes from day to day. */
+export const prazosCalculados: Mart = {
+  name: 'prazos_calculados',
+  isStored: true,
+  orderBy: 'edital_id',
+  description:
+    'What prazos_impugnacao has, without the distances from today; computed once for each snapshot',
+  portuguese: [
+    'Prazos calculados',
+    'Os mesmos prazos de prazos_impugnacao, sem os dias que faltam; calculados uma vez em cada snapshot',
+  ],
+  columns: prazosImpugnacao.columns.filter(({ name }) => !name.startsWith('dias_ate_')),
+}

@@ -19,7 +19,7 @@ it('warns a year before the calendar ends', () => {
 
 it('marks days of other years than those of the calendar', () => {
   const { first, last } = CALENDAR_YEARS
-  expect(martSql('prazos_impugnacao')).toContain(`NOT BETWEEN ${first} AND ${last}`)
+  expect(martSql('prazos_calculados')).toContain(`NOT BETWEEN ${first} AND ${last}`)
 })
 
 it('has the holidays of a state, moved where its law moves them, with a source for each', async () => {

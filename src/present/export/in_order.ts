@@ -9,6 +9,7 @@ const ORDER: Readonly<Record<string, string>> = {
   editais_ativos: 'data_sessao_local DESC NULLS LAST, edital_id',
   edital_resumo: 'data_sessao_local DESC NULLS LAST, edital_id',
   riscos_pagamento: 'edital_id',
+  prazos_calculados: 'ultimo_dia_impugnacao DESC, edital_id',
   prazos_impugnacao: 'ultimo_dia_impugnacao DESC, edital_id',
   passagens_por_fase: 'entrou_em DESC, edital_id',
   transicoes_de_fase: 'observado_em DESC, edital_id',

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { comment } from '#schema/comment.ts'
-import { CATALOG, grafias, MARTS, type Relation, snapshotInfo } from '#schema/marts.ts'
+import { CATALOG, MARTS, type Mart, type Relation, snapshotInfo } from '#schema/marts.ts'
 import { publishedColumns, TABLES, type Table } from '#schema/tables.ts'
 import { TEXT_MACROS } from '#schema/text_key.ts'
 import { plausibleInstants } from '#schema/times.ts'
@@ -39,8 +39,8 @@ export type CatalogSource = {
 export type CatalogFile = { readonly path: string; readonly sha256: string }
 
 /**
- * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, and all
- * comments. Opened read-only, it presents the snapshot, or those of several companies, as a database.
+ * Writes a `catalog.duckdb`: views over exactly the files of each table, the marts on top of them, of which some
+ * are stored, and all comments. Opened read-only, it presents the snapshot, or those of several companies, as a database.
  * @param db any database; it is unchanged afterwards.
  * @param like a catalog with the same `catalogHash`, or a template. Its marts are copied, at a tenth of the cost.
  */
@@ -52,7 +52,14 @@ export async function writeCatalog(
 ): Promise<void> {
   const copied = like !== null && (await copyCatalog(like, path))
   // One commit; otherwise each of some hundred comments would be its own.
-  await db.inFile(path, () => (copied ? createTableRelations(db, sources) : createRelations(db, sources)))
+  await db.inFile(path, async () => {
+    if (!copied) return await createRelations(db, sources)
+    await createTableRelations(db, sources)
+    await createMarts(
+      db,
+      MARTS.filter(({ isStored }) => isStored),
+    )
+  })
 }
 
 /** DuckDB 1.1 is the earliest that has all that marts use. */
@@ -79,7 +86,6 @@ export async function writeTemplate(db: Database, path: string, sourceTimezone: 
       const nulls = columns.map(column => `NULL::${column.type} AS ${identifier(column.name)}`)
       await db.run(`CREATE VIEW ${identifier(name)} AS SELECT ${nulls.join(', ')} WHERE false`)
     }
-    await createSpellings(db)
     await createMarts(db)
   })
 }
@@ -114,17 +120,10 @@ async function createMacros(
   for (const macro of await readMacros()) await db.run(macro)
 }
 
-async function createMarts(db: Database): Promise<void> {
+async function createMarts(db: Database, chosen: readonly Mart[] = MARTS): Promise<void> {
   const marts = await readMarts()
-  for (const mart of MARTS) {
-    if (mart !== grafias) await create(db, 'VIEW', mart, marts.get(mart.name) as string)
-  }
-}
-
-/** A table: a view would read all texts again in every mart of notices. */
-async function createSpellings(db: Database): Promise<void> {
-  const marts = await readMarts()
-  await create(db, 'TABLE', grafias, marts.get(grafias.name) as string)
+  for (const mart of chosen)
+    await create(db, mart.isStored ? 'TABLE' : 'VIEW', mart, marts.get(mart.name) as string)
 }
 
 function publishedTable(table: Table) {
@@ -146,7 +145,6 @@ async function createTableRelations(
     })
   }
   await create(db, as, snapshotInfo, snapshotRows(sources))
-  await createSpellings(db)
 }
 
 function earlierVersion(sources: readonly CatalogSource[]): FatalError {
