@@ -30,10 +30,10 @@ test('a request is confirmed only when a connection is free for it, and again af
   await new Promise(resolve => setTimeout(resolve, 100))
   expect([open.length, confirmed]).toEqual([2, 3])
   for (const count of [3, 4]) {
-    open[count - 3]?.writeHead(404).end('{}')
+    open[count - 3]?.writeHead(404).end('{"error":"not_found"}')
     if (count === 3) await until(() => open.length === 3, { what: 'the third request' })
   }
   expect(confirmed).toBe(4)
-  open[2]?.writeHead(404).end('{}')
+  open[2]?.writeHead(404).end('{"error":"not_found"}')
   expect((await Promise.all(answers)).map(({ kind }) => kind)).toEqual(['absent', 'absent', 'absent'])
 })

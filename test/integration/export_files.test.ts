@@ -95,7 +95,6 @@ test('CSV files are in Brazilian form, and hold no formula', async () => {
   expect(text).toContain(';10/12/2026 09:30:00;')
   expect(text).toContain(`"'=HYPERLINK(""http://evil.example"";""clique"")"`)
   expect(text).toContain(`;'+cmd|`)
-  expect(text).toContain(`;"=""00123""";`)
   for (const numero of NUMBERS.slice(0, -1)) expect(text).toContain(`;"=""${numero}""";`)
   expect(text).toContain(';90319;')
   expect(text).toContain('xxx…;')

@@ -5,6 +5,7 @@ import { identifier } from '#src/store/warehouse/quoted.ts'
 const ORDER: Readonly<Record<string, string>> = {
   fases: 'fase_ordem',
   rotulos: 'coluna, ordem',
+  feriados: 'dia, uf NULLS FIRST, feriado',
   calendario: 'dia',
   editais_ativos: 'data_sessao_local DESC NULLS LAST, edital_id',
   edital_resumo: 'data_sessao_local DESC NULLS LAST, edital_id',
