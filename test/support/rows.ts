@@ -1,3 +1,4 @@
+import { deadlineReading } from '#schema/deadlines/reading.ts'
 import type { Entry } from '#src/sandbox/world.ts'
 import { fieldsBelow, isMoment, LISTS, namesBelow, PARTS } from './contract_tables.ts'
 import { seen } from './figures/spelling.ts'
@@ -107,18 +108,22 @@ export function editalRow({ edital }: Entry): Row {
 
 export function analysisRow({ edital, analysis }: Entry): Row {
   const document = objectOf(analysis)
+  const overview = partColumns(document, 'overview')
+  const [text, law] = [overview.overview_prazo_impugnacao, overview.overview_lei_aplicavel]
   return {
     company: 'acme',
     edital_id: edital.id,
     analysis_level: document.analysis_level,
     analyzed: document.analyzed,
     ...partColumns(document, 'verdict'),
-    ...partColumns(document, 'overview'),
+    ...overview,
     overview: jsonText(document.overview),
     ...partColumns(document, 'pricing'),
     ...partColumns(document, 'orgao_report'),
     operational: jsonText(document.operational),
     empty_parts: emptyParts(document),
+    // What the texts mean is judged by the corpus of wordings; here, that they are those of this notice.
+    prazos_lidos: deadlineReading(String(text ?? ''), String(law ?? '')),
     source_updated_at: micros(edital.updated_at),
   }
 }
