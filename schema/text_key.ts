@@ -110,12 +110,12 @@ export function printable(text: string): string {
   return text.toWellFormed().replaceAll(INVISIBLE_RUN, '').replaceAll(CONTROL_RUN, ' ')
 }
 
-/** The same, but with its line feeds. */
+/** Cleans a text as `printable` does, but keeps its line feeds. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n')
 }
 
-/** The same for texts that differ only in case, accents, spaces or invisible characters; empty if nothing is visible. */
+/** Returns one key for texts that differ only in case, accents, spaces or invisible characters; empty if nothing is visible. */
 export function textKey(text: string): string {
   return fold(cleanText(text))
 }
@@ -126,7 +126,7 @@ export function fold(text: string): string {
   return plain.toLowerCase().replaceAll('ς', 'σ')
 }
 
-/** The same for all spellings of a modality; empty if it has no word. */
+/** Returns one key for all spellings of a modality; empty if it has no word. */
 export function modalityKey(text: string): string {
   const words = textKey(text).replaceAll(PUNCTUATION_RUN, ' ').trim()
   return MODALITY_SPELLINGS.get(words) ?? words

@@ -90,7 +90,7 @@ export function isSameTime(one: string, other: string, timeZone: string): boolea
   return one === other || timeKey(one, timeZone) === timeKey(other, timeZone)
 }
 
-/** What all texts of one time have in common; a text that is none is its own key. */
+/** Returns one key for all texts of one time; a text that is not a time is its own key. */
 export function timeKey(text: string, timeZone: string): string {
   const time = readTime(text, timeZone)
   return time === null ? text : [time.micros, time.isDay ? 'day' : time.beyond].join(' ').trimEnd()

@@ -43,7 +43,7 @@ export type NamedLaws = {
 
 /**
  * @param law the law as the notice names it.
- * @param text of its deadlines, which counts if the law is none of those with a term.
+ * @param text of its deadlines. A law that is named only there counts, too.
  */
 export function readLaws(law: string, text: string): NamedLaws {
   const [named, stated] = [law, text].map(words => plainText(words).folded.replace(/\s+/g, ' ')) as [

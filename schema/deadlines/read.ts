@@ -29,7 +29,7 @@ export type Reading = {
   readonly trecho: string
 }
 
-/** What a text says of the days until which a notice may be contested and questions may be asked. */
+/** The last days to contest a notice and to ask questions, as a text states them. */
 export type Deadlines = {
   readonly impugnacao: readonly Reading[]
   readonly esclarecimento: readonly Reading[]

@@ -83,7 +83,7 @@ export const prazosImpugnacao: Mart = {
   ],
 }
 
-/** The same without what changes from day to day. */
+/** The columns of `prazos_impugnacao` that do not change from day to day. */
 export const prazosCalculados: Mart = {
   name: 'prazos_calculados',
   isStored: true,

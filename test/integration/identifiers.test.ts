@@ -4,7 +4,7 @@ import { startCompany } from '#test/support/synced.ts'
 
 const [ONE, OTHER] = ['12ABC34501DE35', '33000167000101']
 
-test('buyers of one name are told apart by CNPJs with letters, in every form of the identifier', async () => {
+test('two buyers with one name are two by their CNPJs with letters, in every form of the identifier', async () => {
   const ids = [
     `${ONE}-2026-15`,
     `${ONE.toLowerCase()}-1-000016/2026`,

@@ -3,7 +3,7 @@ export const MAX_CELL_TEXT = 32_767
 
 /** What XML 1.0 does not allow, for DuckDB: a workbook with one of these cannot be opened. */
 export const FORBIDDEN = '[^\\t\\n\\r\\x{20}-\\x{D7FF}\\x{E000}-\\x{FFFD}\\x{10000}-\\x{10FFFF}]'
-/** The same here, where a text can have halves of surrogates. */
+/** What XML 1.0 does not allow in a JavaScript string, which can also have halves of surrogates. */
 const NOT_IN_XML = new RegExp(FORBIDDEN.replaceAll('\\x', '\\u'), 'gu')
 /** What a workbook reads as the character with this code. */
 const ESCAPED = /_(?=x[0-9A-Fa-f]{4}_)/g
