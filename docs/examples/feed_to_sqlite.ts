@@ -4,7 +4,7 @@ import { ApiError, ConnectionFailed, CursorGone, createClient, SnapshotGone } fr
 
 const [url = '', file = ''] = process.argv.slice(2)
 const client = createClient({ url, apiKey: process.env.API_KEY ?? '' })
-const db = new DatabaseSync(file)
+const db = new DatabaseSync(file, { timeout: 60_000 }) // a query of yours may hold it for a while
 db.exec('CREATE TABLE IF NOT EXISTS editais (id TEXT PRIMARY KEY, document TEXT)')
 db.exec('CREATE TABLE IF NOT EXISTS feed AS SELECT NULL AS cursor')
 const orNull = (why: unknown) => (why instanceof ApiError && why.isMissing ? null : Promise.reject(why))

@@ -1,6 +1,7 @@
 import { copyFile, cp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { projectWithClient } from '#test/support/client_package.ts'
@@ -169,12 +170,24 @@ test('docs/examples/feed_to_sqlite.ts compiles, and keeps a file in step, killed
     })
   }
 
+  // A query that holds the file, until the example has had time to meet it.
+  const whileQueried = async (work: () => Promise<void>, ended: Promise<{ stderr: string }>) => {
+    const db = new DatabaseSync(file, { timeout: 5000 })
+    db.exec('BEGIN')
+    db.prepare('SELECT count(*) FROM editais').get()
+    await work()
+    const died = ended.then(({ stderr }) => Promise.reject(new Error(`it ended: ${stderr}`)))
+    await Promise.race([setTimeout(1000), died])
+    db.exec('COMMIT')
+    db.close()
+  }
+
   // In the middle of the first export.
   proxy.cutAfter(60_000)
   const first = start()
   await untilInStep(first.ended)
   expect(proxy.left()).toBe(0)
-  await change(1)
+  await whileQueried(() => change(1), first.ended)
   await untilInStep(first.ended)
   proxy.cut()
   await change(2)
