@@ -1,11 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { modalityKey, textKey } from '#schema/text_key.ts'
 import type { PreparedMonth } from '../prepared_month.ts'
 import { matchText, type TextMatches, weightsOf } from './match_text.ts'
-import { CHOICES, type MonthSearch } from './month_search.ts'
+import { CHOICES, CHOSEN_BY, type MonthSearch } from './month_search.ts'
 import type { SortKey } from './sorts.ts'
 import type { Term } from './text_query.ts'
-import { wordsOf } from './words.ts'
 
 /** The columns that a search can bound. */
 const RANGES = ['session', 'value'] as const
@@ -39,7 +37,7 @@ export type Found = {
   readonly hasMore: boolean
 }
 
-/** Longer work is interrupted after each month for other requests. */
+/** Longer work is interrupted for other requests: after each month, and each term in its texts. */
 const WORK_FOR_MS = 2
 
 /**
@@ -53,7 +51,7 @@ export async function find(months: readonly PreparedMonth[], query: Query): Prom
   const best = new Best(query.limit)
   const matched: (TextMatches | null)[] = []
   for (const { search } of months) {
-    matched.push(query.terms.length > 0 ? matchText(search.text, query.terms, weights) : null)
+    matched.push(query.terms.length > 0 ? await matchText(search.text, query.terms, weights, pause) : null)
     await pause()
   }
   const after = query.after === null ? null : keyAt(months, matched, query)
@@ -147,9 +145,10 @@ function matcherOf(
   for (const name of CHOICES) {
     const wanted = query.choices[name]
     if (!wanted) continue
-    const { values, of } = search.choices[name]
-    const isWanted = choiceOf(name, wanted)
-    const accepted = Uint8Array.from([0, ...values.map(value => (isWanted(value) ? 1 : 0))])
+    const { parts, of } = search.choices[name]
+    const spellings = wanted.flatMap(CHOSEN_BY[name]).filter(spelling => spelling.length > 0)
+    const isWanted = (own: ReadonlySet<string>) => spellings.some(all => all.every(part => own.has(part)))
+    const accepted = Uint8Array.from([0, ...parts.map(own => (isWanted(own) ? 1 : 0))])
     if (!accepted.includes(1)) return null
     tests.push(place => accepted[of[place] as number] === 1)
   }
@@ -165,24 +164,6 @@ function matcherOf(
   if (!two) return one
   if (tests.length === 2) return place => one(place) && two(place)
   return place => tests.every(test => test(place))
-}
-
-/** Codes must be equal, states have equal keys. */
-function choiceOf(name: (typeof CHOICES)[number], wanted: readonly string[]): (value: string) => boolean {
-  if (name === 'modalidade') return modalityOf(wanted)
-  if (name !== 'uf') return value => wanted.includes(value)
-  const keys = wanted.map(textKey)
-  return value => keys.includes(textKey(value))
-}
-
-/** Modalities are free text, so a few of their words are enough: as they are written, or as they are usually called. */
-function modalityOf(wanted: readonly string[]): (value: string) => boolean {
-  const spellings = (text: string) => [wordsOf(text), wordsOf(modalityKey(text))]
-  const modalities = wanted.flatMap(spellings).filter(words => words.length > 0)
-  return value => {
-    const own = new Set(spellings(value).flat())
-    return modalities.some(words => words.every(word => own.has(word)))
-  }
 }
 
 function createPause(): () => Promise<void> {

@@ -15,6 +15,8 @@ const [SATURATION, LENGTH_SHARE] = [1.2, 0.75]
 /** How much a word counts that shares only the stem: to the stemmer, "médico" is a form of "medicamento". */
 const OTHER_FORM = 0.25
 
+type Phrase = Extract<Term, { kind: 'phrase' }>
+
 /** What is done with each notice that has a term, how often it has it, and how much each time counts. */
 type Note = (place: number, times: number, closeness: number) => void
 
@@ -42,12 +44,14 @@ function noticesHaving(text: MonthText, term: Term): number {
 /**
  * Null if no notice of the month has all terms.
  * @param weights of the terms; null if no scores are needed.
+ * @param pause lets other work go on, after each term.
  */
-export function matchText(
+export async function matchText(
   text: MonthText,
   terms: readonly Term[],
   weights: readonly number[] | null,
-): TextMatches | null {
+  pause: () => Promise<void>,
+): Promise<TextMatches | null> {
   const parts = terms.map(term => partsOf(text, term))
   if (parts.flat().some(words => words.length === 0)) return null
   const notices = text.lengths.length
@@ -69,7 +73,8 @@ export function matchText(
         const counts = closeness(word)
         noteWord(text, word, (place, times) => note(place, times, counts))
       }
-    else notePhrase(text, words, note)
+    else notePhrase(text, terms[number] as Phrase, note)
+    await pause()
   }
   return { found, scores }
 }
@@ -102,39 +107,52 @@ function noteWord(
   }
 }
 
-/** Notes each notice in which an accepted word follows one of the part before. */
-function notePhrase(text: MonthText, parts: readonly Uint32Array[], note: Note): void {
-  const spots = parts.map(words => spotsOf(text, words))
-  const next = spots.map(() => 0)
-  /** Whether a part is at this spot; each is asked for ascending spots only. */
-  const isAt = (part: number, spot: number) => {
-    const own = spots[part] as Float64Array
-    let at = next[part] as number
-    while (at < own.length && (own[at] as number) < spot) at += 1
-    next[part] = at
-    return own[at] === spot
-  }
-  for (const spot of spots[0] as Float64Array) {
-    let length = 1
-    while (length < parts.length && isAt(length, spot + length)) length += 1
-    if (length === parts.length) note(Math.floor(spot / POSITIONS), 1, 1)
+/**
+ * Notes each notice in which the stems follow one another. Neither memory nor time grows with the length of the phrase:
+ * each position of a notice has a bit for each place in the phrase that its word fits, and one pass over them finds where the
+ * phrase ends (the bitap algorithm).
+ */
+function notePhrase(text: MonthText, { stems }: Phrase, note: Note): void {
+  const words = wordsOfPhrase(text, stems)
+  const inNotice = new Int32Array(text.lengths.length)
+  for (const { at, end, bits } of words)
+    for (let next = at; next < end; next += 1) mark(inNotice, text.places[next] as number, bits)
+  const [all, last] = [(-1 >>> (32 - stems.length)) | 0, 1 << (stems.length - 1)]
+  const bitsAt = new Int32Array(text.lengths.reduce((most, length) => Math.max(most, length)))
+  for (const [place, bits] of inNotice.entries()) {
+    if (bits !== all) continue
+    for (const word of words) {
+      while (word.at < word.end && (text.places[word.at] as number) < place) word.at += 1
+      for (; word.at < word.end && text.places[word.at] === place; word.at += 1)
+        mark(bitsAt, text.positions[word.at] as number, word.bits)
+    }
+    let [state, times] = [0, 0]
+    for (let position = 0; position < (text.lengths[place] as number); position += 1) {
+      state = ((state << 1) | 1) & (bitsAt[position] as number)
+      if ((state & last) !== 0) times += 1
+      bitsAt[position] = 0
+    }
+    if (times > 0) note(place, times, 1)
   }
 }
 
-const POSITIONS = 0x10000
+function mark(places: Int32Array, place: number, bits: number): void {
+  places[place] = (places[place] as number) | bits
+}
 
-/** Place and position of all occurrences of these words as one number each, ascending. */
-function spotsOf({ places, positions, ends }: MonthText, words: Uint32Array): Float64Array {
-  const count = words.reduce((sum, word) => sum + (ends[word] as number) - beginOf(ends, word), 0)
-  const spots = new Float64Array(count)
-  let next = 0
-  for (const word of words) {
-    for (let at = beginOf(ends, word); at < (ends[word] as number); at += 1) {
-      spots[next] = (places[at] as number) * POSITIONS + (positions[at] as number)
-      next += 1
-    }
-  }
-  return words.length > 1 ? spots.sort() : spots
+/** The occurrences of each word that fits somewhere in a phrase, with a bit for each place that it fits. */
+function wordsOfPhrase(
+  text: MonthText,
+  stems: readonly string[],
+): { at: number; end: number; bits: number }[] {
+  const words = new Map<number, number>()
+  for (const [number, stem] of stems.entries())
+    for (const word of formsOf(text, stem)) words.set(word, (words.get(word) ?? 0) | (1 << number))
+  return [...words].map(([word, bits]) => ({
+    at: beginOf(text.ends, word),
+    end: text.ends[word] as number,
+    bits,
+  }))
 }
 
 function beginOf(ends: Uint32Array, number: number): number {

@@ -1,13 +1,37 @@
+import { modalityKey, textKey } from '#schema/text_key.ts'
 import { indexTexts, type MonthText } from './month_text.ts'
+import { wordsOf } from './words.ts'
 
 /** One of a few values for each notice. */
 export type Choices = {
   readonly values: readonly string[]
+  /** For each value, the parts by which it is chosen (`CHOSEN_BY`). */
+  readonly parts: readonly ReadonlySet<string>[]
   /** For each notice, one more than its value's number; 0 for none. */
   readonly of: Uint32Array
 }
 
 export const CHOICES = ['uf', 'modalidade', 'status', 'verdict'] as const
+
+/** Of a longer modality, the beginning counts. */
+const MAX_MODALITY = 1000
+
+const byItself = (text: string) => [[text]]
+
+/**
+ * What a text is chosen by: a value is accepted if it has all parts of one spelling of a wanted text. Modalities are free
+ * text, so a few of their words are enough: as they are written, or as they are usually called.
+ */
+export const CHOSEN_BY: Readonly<Record<(typeof CHOICES)[number], (text: string) => string[][]>> = {
+  uf: text => [[textKey(text)]],
+  modalidade: text => {
+    const beginning = text.slice(0, MAX_MODALITY)
+    return [wordsOf(beginning), wordsOf(modalityKey(beginning))]
+  },
+  status: byItself,
+  verdict: byItself,
+}
+
 export const NUMBERS = ['session', 'value', 'updated'] as const
 
 /** What a month's notices are searched by, newest notice first. */
@@ -23,7 +47,13 @@ export type SearchRow = Readonly<Record<(typeof CHOICES)[number] | 'objeto' | 'o
   Readonly<Record<(typeof NUMBERS)[number], number | null>>
 
 export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
-  const choices = CHOICES.map(name => [name, choicesOf(rows.map(row => row[name]))])
+  const choices = CHOICES.map(name => [
+    name,
+    choicesOf(
+      rows.map(row => row[name]),
+      CHOSEN_BY[name],
+    ),
+  ])
   const numbers = NUMBERS.map(name => [name, Float64Array.from(rows, row => row[name] ?? Number.NaN)])
   return {
     choices: Object.fromEntries(choices),
@@ -32,7 +62,7 @@ export function indexMonth(rows: readonly SearchRow[]): MonthSearch {
   }
 }
 
-function choicesOf(chosen: readonly (string | null)[]): Choices {
+function choicesOf(chosen: readonly (string | null)[], chosenBy: (text: string) => string[][]): Choices {
   const numbers = new Map<string, number>()
   const of = Uint32Array.from(chosen, value => {
     if (value === null) return 0
@@ -40,5 +70,6 @@ function choicesOf(chosen: readonly (string | null)[]): Choices {
     numbers.set(value, number)
     return number
   })
-  return { values: [...numbers.keys()], of }
+  const values = [...numbers.keys()]
+  return { values, parts: values.map(value => new Set(chosenBy(value).flat())), of }
 }
