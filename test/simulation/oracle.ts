@@ -3,7 +3,7 @@ import type { RunReport } from '#src/store/run_report.ts'
 import { editalRow } from '#test/support/rows.ts'
 import { assertHolds } from './assertions.ts'
 import type { Ledger, Shown } from './company.ts'
-import { analysisText, noticeText, type Stored, type StoredNotice } from './stored.ts'
+import { analysisText, noticeText, type Stored, type StoredNotice, saysTheSame } from './stored.ts'
 
 /** I1, I9: each listed notice has one outcome, and the run sent no more requests than that takes. */
 export function checkReport(
@@ -86,7 +86,7 @@ export function checkFresh(stored: Stored, { ofRun }: Ledger): void {
     assertHolds(!notice.deleted, () => `I4: ${id} was sent in this run, but is marked deleted`)
     const shown = ofRun.notices.get(id) ?? []
     assertHolds(
-      shown.some(({ entry }) => entry && noticeText(entry) === notice.text),
+      shown.some(({ entry }) => entry && saysTheSame(noticeText(entry), notice.text)),
       () => `${id}: its row matches no document that was sent in this run: ${notice.text}`,
     )
   }
@@ -197,7 +197,7 @@ export function checkTruth(
     const entry = world.entry(id) as Entry
     const notice = stored.notices.get(id) as StoredNotice
     assertHolds(
-      notice.text === noticeText(entry),
+      saysTheSame(notice.text, noticeText(entry)),
       () => `${id} is ${noticeText(entry)}, but its row is ${notice.text}`,
     )
     assertHolds(!stored.quarantined.has(`notice ${id}`), () => `${id} is valid, but still quarantined`)

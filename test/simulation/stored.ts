@@ -111,6 +111,12 @@ export function noticeText(entry: Entry): string {
   })
 }
 
+/** Whether two texts of notices say the same: a time in another spelling is no change, and the row keeps the first. */
+export function saysTheSame(one: string, other: string): boolean {
+  const [first, second] = [one, other].map(text => textOf({ ...JSON.parse(text), times_as_sent: null }))
+  return first === second
+}
+
 export function analysisText(entry: Entry): string {
   return remembered(entry.analysis as object, () =>
     textOf([analysisRow(entry), requirementRows(entry), itemRows(entry), alertRows(entry)]),

@@ -60,8 +60,9 @@ export async function isRemoteBehind(
   if (latest === null) return false
   const state = await readRemoteState(remote)
   if (state === null || state.error !== null || state.reading !== null) return true
-  const lastMs = Date.parse(state.published_at ?? '') || Number.NEGATIVE_INFINITY
-  return state.snapshot !== latest && lastMs + settings.intervalMs <= now.getTime()
+  const sinceMs = now.getTime() - (Date.parse(state.published_at ?? '') || Number.NEGATIVE_INFINITY)
+  // A publish in the future: the clock was set back. Waiting for that time would keep the store old.
+  return state.snapshot !== latest && (sinceMs < 0 || sinceMs >= settings.intervalMs)
 }
 
 /** Writes atomically, so that the file can be read at any time. */
