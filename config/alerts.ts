@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
 import { checkKey } from '#src/platform/http/credentials.ts'
+import { serverAddress } from './server_address.ts'
 import { duration, type Environment, parseSettings, readSecret, wholeNumber } from './settings.ts'
 
 /** The most urgent first; the words are those of the Prometheus rules. */
@@ -52,15 +53,7 @@ export const webAddress = z
     'must be an http or https address',
   )
 
-/** Without a key or a query, so it can be shown. */
-const apiAddress = z.string().transform((text, context) => {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash) {
-    return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
-  }
-  context.addIssue({ code: 'custom', message: 'must be an http or https address without a key' })
-  return z.NEVER
-})
+const apiAddress = serverAddress('must be an http or https address without a key')
 
 export const alertShape = {
   ALERT_AFTER_PERIODS: wholeNumber(1, 1000).default(3),

@@ -101,10 +101,13 @@ function syntaxProblem({ code, message, linePos }: YAMLError, text: string): str
 
 const BARE_STAR = /(?:^|[{,])\s*([\w-]+):\s+(\*(?:[ /].*?)?)\s*(?:,\s*[\w-]+:|[}#]|$)/
 
+/** Of a longer line the beginning is read: the expression is slow. */
+const MAX_LINE = 200
+
 /** YAML reads a value that begins with a star, such as a cron expression, as an alias. */
 function bareStar(line: number, text: string): string | null {
   // Between braces, the value ends at the next setting: a cron expression may have commas.
-  const [, name, value = ''] = BARE_STAR.exec(text.split('\n')[line - 1] ?? '') ?? []
+  const [, name, value = ''] = BARE_STAR.exec((text.split('\n')[line - 1] ?? '').slice(0, MAX_LINE)) ?? []
   if (!name) return null
   const example = isCronLike(value) && isShown(name) ? ` Write ${name}: "${value}"` : ''
   return `line ${line}: a value that begins with * needs quotes.${example}`

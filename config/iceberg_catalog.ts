@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { EXIT, FatalError } from '#src/platform/errors.ts'
+import { serverAddress } from './server_address.ts'
 
 /** Settings of an Iceberg REST catalog, as written. */
 
@@ -34,14 +35,7 @@ export const REMOTE_RETRY_MS = 100
 const COMPANY = '{company}'
 const LEVEL = /^[A-Za-z0-9_-]+$/
 
-const address = z.string().transform((text, context) => {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash)
-    return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
-  const message = 'must be an address such as https://catalog.example.com/api/catalog'
-  context.addIssue({ code: 'custom', message })
-  return z.NEVER
-})
+const address = serverAddress('must be an address such as https://catalog.example.com/api/catalog')
 
 const namespace = z
   .string()

@@ -28,10 +28,12 @@ const PART = /^[A-Za-z0-9_.=-]+$/
 
 /** `s3://bucket/prefix` */
 export const s3Place = z.string().transform((text, context) => {
-  const [, bucket = '', path = ''] = /^s3:\/\/([^/]*)\/?(.*?)\/*$/.exec(text) ?? []
-  const parts = path === '' ? [] : path.split('/')
-  if (BUCKET.test(bucket) && parts.every(part => PART.test(part) && !/^\.+$/.test(part)))
-    return { bucket, prefix: parts.join('/') }
+  const [bucket = '', ...parts] = text
+    .replace(/^s3:\/\//, '')
+    .replace(/(?<!\/)\/+$/, '')
+    .split('/')
+  const isPrefix = parts.every(part => PART.test(part) && !/^\.+$/.test(part))
+  if (text.startsWith('s3://') && BUCKET.test(bucket) && isPrefix) return { bucket, prefix: parts.join('/') }
   context.addIssue({
     code: 'custom',
     message:

@@ -13,6 +13,7 @@ import { type TrinoTarget, trinoShape, trinoTarget } from './metabase_trino.ts'
 import { onOff } from './on_off.ts'
 import { type RemoteLakeSettings, remoteLakeSettings, remoteLakeShape } from './remote_lake.ts'
 import { type S3Settings, s3Place, s3Settings } from './s3.ts'
+import { serverAddress } from './server_address.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -23,7 +24,7 @@ export const duration = z
   .string()
   .regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, 'must be a duration such as 90s, 15m, 24h or 30d')
   .transform(text => {
-    const [, amount, unit] = /^([\d.]+)(\D+)$/.exec(text) as unknown as [
+    const [, amount, unit] = /^([\d.]+)([a-z]+)$/.exec(text) as unknown as [
       string,
       string,
       keyof typeof DURATION_UNITS_MS,
@@ -45,29 +46,11 @@ export const wholeNumber = (min: number, max: number) =>
     .transform(Number)
     .refine(value => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
 
-const baseUrl = z.string().transform((text, context) => {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash) {
-    return `${url.origin}${url.pathname.replace(/\/+$/, '').replace(/\/api\/v1(\/editais)?$/, '')}`
-  }
-  context.addIssue({
-    code: 'custom',
-    message: 'must be an http or https address such as https://api.example.com (without /api/v1)',
-  })
-  return z.NEVER
-})
+const baseUrl = serverAddress(
+  'must be an http or https address such as https://api.example.com (without /api/v1)',
+).transform(url => url.replace(/\/api\/v1(\/editais)?$/, ''))
 
-const metabaseUrl = z.string().transform((text, context) => {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.search && !url.hash) {
-    return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
-  }
-  context.addIssue({
-    code: 'custom',
-    message: 'must be an http or https address such as http://localhost:3000',
-  })
-  return z.NEVER
-})
+const metabaseUrl = serverAddress('must be an http or https address such as http://localhost:3000')
 
 /** On Metabase's machine. The driver takes it as one of several options, which `&` separates. */
 const spillDirectory = z

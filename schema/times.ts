@@ -78,7 +78,7 @@ export function readTime(text: string, timeZone: string): Time | null {
       : Temporal.Instant.from(local + zone)
   return {
     micros: BigInt(epochMilliseconds) * 1000n + BigInt(digits.slice(0, 6).padEnd(6, '0')),
-    beyond: digits.slice(6).replace(/0+$/, ''),
+    beyond: digits.slice(6).replace(/(?<!0)0+$/, ''),
     isDay: text.length === DAY_LENGTH,
   }
 }
@@ -110,7 +110,7 @@ export function usualSpelling(text: string): string {
 }
 
 const USUAL = /^.{10}T.{8}(?:\.\d*[1-9])?Z$/
-const OFFSET = /(?:[Zz]|:.*[+-][\d:]+)$/
+const OFFSET = /[Zz]$|^[^:]*:.*[+-][\d:]+$/
 
 /** Whether a date-time says which offset its zone has. */
 export function hasOffset(text: string): boolean {

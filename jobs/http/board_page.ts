@@ -78,7 +78,7 @@ export function mendPage(board: Hono, basePath: string): void {
     const page = await context.res.text()
     context.res = context.html(
       page
-        .replace(/<link href="https:[^>]*>/g, '')
+        .replace(/<link href="https:[^<>]*>/g, '')
         .replace('</head>', `<style>${STYLE}</style><script src="names.js"></script></head>`),
     )
   })

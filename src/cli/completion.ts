@@ -52,7 +52,7 @@ export function complete(
   catalog: Catalog,
 ): [words: string[], part: string] {
   if (before === '' && /^\.\w*$/.test(line)) return [startingWith(line, DOT_COMMANDS), line]
-  const [part = ''] = /[\w.]*$/.exec(line) ?? []
+  const [part = ''] = /(?<![\w.])[\w.]*$/.exec(line) ?? []
   const head = line.slice(0, line.length - part.length)
   const relations = [...catalog.keys()]
   if (/^\.columns\s+$/.test(head) || BEFORE_RELATION.test(`${before} ${head}`))

@@ -28,7 +28,7 @@ const KEY = /^([a-z0-9][a-z0-9_-]*)\.sql$/
 const PARAMETER = /\{\{\s*([a-z][a-z0-9_]*)\s*\}\}/g
 /** Options of every question. */
 const OPTIONS = ['company', 'all', 'csv', 'json', 'help']
-const OPTIONAL = /\[\[(.*?)\]\]/gs
+const OPTIONAL = /\[\[((?:(?!\[\[|\]\]).)*)\]\]/gs
 
 /**
  * @throws Error if the file cannot be read, or does not begin with at least two comment lines, the name and the

@@ -277,10 +277,14 @@ async function checkRowCount(db: Database, path: string, file: SnapshotFile): Pr
   }
 }
 
-/** The paths in a view's `read_parquet([…])`. */
+/** The paths in a view's `read_parquet([…])`: texts in SQL, or a place and a text that is joined to it. */
 function filesIn(sql: string): string[] {
-  const texts = [...sql.matchAll(/(?:'((?:[^']|'')*)'\)? \|\| )?'((?:[^']|'')*\.parquet)'/g)]
-  return texts.map(([, place = '', path = '']) => `${place}${path}`.replaceAll("''", "'"))
+  let place = ''
+  return [...sql.matchAll(/'((?:[^']|'')*)'(\)? \|\| )?/g)].flatMap(([, text = '', joined]) => {
+    const path = `${place}${text}`
+    place = joined === undefined ? '' : text
+    return joined === undefined && path.endsWith('.parquet') ? [path.replaceAll("''", "'")] : []
+  })
 }
 
 function isSameSet(some: readonly string[], others: readonly string[]): boolean {

@@ -47,7 +47,7 @@ export type MetabaseOptions = {
 /** Opens a connection to Metabase; nothing is sent before the first call. */
 export function createMetabase(options: MetabaseOptions): Metabase {
   const { url, timeoutMs } = options
-  const prefix = new URL(url).pathname.replace(/\/+$/, '')
+  const prefix = new URL(url).pathname.replace(/(?<!\/)\/+$/, '')
   const stats = { requests: 0, writes: 0 }
   const client = openHttpClient({
     url,

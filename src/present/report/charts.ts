@@ -287,12 +287,15 @@ function draw(size: Size, { height, option }: Drawing): Html {
 function stillMarkup(svg: string): string {
   return (
     svg
-      .replace(/^<svg width="[^"]*" height="[^"]*" [^>]*?(viewBox="[^"]*")>/, '<svg $1 aria-hidden="true">')
-      .replace(/<rect [^>]*fill="none"><\/rect>/, '')
-      .replaceAll(/<style ?>.*?<\/style>/gs, '')
+      .replace(
+        /^<svg width="[^"]*" height="[^"]*" (?:(?!viewBox)[^<>])*(viewBox="[^"]*")>/,
+        '<svg $1 aria-hidden="true">',
+      )
+      .replace(/<rect [^<>]*fill="none"><\/rect>/, '')
+      .replaceAll(/<style ?>[^<]*<\/style>/g, '')
       .replaceAll(/ (ecmeta_\w+|class|xml:space)="[^"]*"/g, '')
       // The page sets the fonts.
-      .replaceAll(/ style="[^"]*?(font-size:[^;"]*)[^"]*"/g, ' style="$1"')
+      .replaceAll(/ style="(?:(?!font-size:)[^"])*(font-size:[^;"]*)(?:;[^"]*)?"/g, ' style="$1"')
       .replaceAll(/\n+/g, '')
   )
 }

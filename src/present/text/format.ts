@@ -25,15 +25,22 @@ const MAX_ADDRESS_CHARACTERS = 1000
 
 export const NONE = '–'
 
-/** A text of a notice in one line, cut to `maxCharacters`; null if nothing in it is visible. */
+/** So many characters are read for each that is shown: the others may be spaces, or invisible. */
+const READ_PER_SHOWN = 8
+
+/** A text of a notice in one line, cut to `maxCharacters`; null if nothing in its beginning is visible. */
 export function line(text: string | null, maxCharacters: number): string | null {
   if (text === null) return null
-  const clean = cleanText(text)
+  const beginning = text.slice(0, READ_PER_SHOWN * maxCharacters)
+  const clean = cleanText(beginning)
   // A character has at most two code units, so a long text need not be split completely.
   const characters = [...clean.slice(0, 2 * maxCharacters + 2)]
-  if (characters.length <= maxCharacters) return clean || null
+  if (characters.length <= maxCharacters) {
+    const isCut = clean !== '' && beginning.length < text.length
+    return isCut ? `${clean}…` : clean || null
+  }
   const cut = characters.slice(0, maxCharacters - 1).join('')
-  return `${cut.replace(/\s+\S{0,14}$/, '').replace(/[\s,;:.-]+$/, '')}…`
+  return `${cut.replace(/(?<!\s)\s+\S{0,14}$/, '').replace(/(?<![\s,;:.-])[\s,;:.-]+$/, '')}…`
 }
 
 /** The address of a link if it is a usable web address, else null. */

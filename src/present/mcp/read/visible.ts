@@ -5,7 +5,7 @@ import type { Value } from './order.ts'
  * fillers, private and unassigned ones, halves of surrogates. Line feeds and tabs stay. They are named, not removed as in
  * `cleanText`: a model must know that a text has something to hide.
  */
-const INVISIBLE = /[[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\p{DI}\u2800]--[\n\t]]+/gv
+const INVISIBLE = /(?:(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\p{DI}\u2800])+/gu
 
 /** The text with each run of invisible characters as ⟦U+200B⟧, or ⟦U+E0041 and 11 more⟧. */
 export function visible(text: string): string {

@@ -64,7 +64,9 @@ export const fieldName = named(
 /** What the data dictionary calls the fields of a record; without its remarks in brackets. */
 export function titlesOf(fields: Fields): [string, string][] {
   return Object.entries(fields).flatMap(([name, field]): [string, string][] =>
-    'portuguese' in field && field.portuguese ? [[name, field.portuguese[0].replace(/ \(.*\)$/, '')]] : [],
+    'portuguese' in field && field.portuguese
+      ? [[name, field.portuguese[0].replace(/ \([^()]*\)$/, '')]]
+      : [],
   )
 }
 

@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest'
+import { line } from '#src/present/text/format.ts'
+
+describe('line', () => {
+  it('is one line, without what is invisible', () => {
+    expect(line(' Aquisição\n\tde  merenda\u200b ', 40)).toBe('Aquisição de merenda')
+    expect(line('\u200b \n', 40)).toBeNull()
+    expect(line(null, 40)).toBeNull()
+  })
+
+  it('ends with a whole word, without its punctuation', () => {
+    expect(line('Aquisição de gêneros, para a merenda', 25)).toBe('Aquisição de gêneros…')
+    expect(line(`${'-'.repeat(19_985)}${'z'.repeat(300)}`, 20_000)).toHaveLength(20_000)
+    expect(line(`a${' -'.repeat(50_000)}`, 20_000)).toBe('a…')
+  })
+
+  it('reads only the beginning of a long text', () => {
+    expect(line(`a${'\u200b'.repeat(1_000_000)}b`, 40)).toBe('a…')
+    expect(line(`${' '.repeat(1_000_000)}b`, 40)).toBeNull()
+    expect(line(`aaaa${' '.repeat(100)}b`, 40)).toBe('aaaa b')
+  })
+})
