@@ -147,7 +147,7 @@ function explained(error: unknown): string {
 
 /** The process died: the next one finds the state that it left. */
 async function fallBack({ root }: CompanyPaths, copy: string): Promise<void> {
-  await rm(root, { recursive: true, force: true })
+  await rm(root, { recursive: true, force: true, maxRetries: 5 })
   await rename(copy, root)
 }
 

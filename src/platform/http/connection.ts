@@ -89,7 +89,8 @@ export class Connection {
 
   /** Whether nothing of its answer was read for `STALLED_MS`. */
   hasStalled(now: number): boolean {
-    return now - Math.max(this.unreadSinceMs, this.unread?.lastPieceMs ?? 0) > STALLED_MS
+    const sinceMs = this.answering ? this.answering.lastPieceMs : this.unreadSinceMs
+    return now - Math.max(sinceMs, this.unread?.lastPieceMs ?? 0) > STALLED_MS
   }
 
   /** Whether its answer is a stream of which its client has not taken the last piece within this time. */

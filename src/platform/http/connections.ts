@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { createAllowance } from './allowance.ts'
 import { networkOf, peerAddress } from './client_address.ts'
-import { Connection, createGroup, type Group, type Request, sizeOf } from './connection.ts'
+import { type Answer, Connection, createGroup, type Group, type Request, sizeOf } from './connection.ts'
 import { LinkedList } from './linked_list.ts'
 import { Pace } from './pace.ts'
 import { WaitingRoom } from './waiting_room.ts'
@@ -175,6 +175,13 @@ export class Connections {
     connection.answering = outgoing
     await answer()
     connection.answering = null
+    this.#noteUnread(connection, outgoing)
+    this.#cutUnread()
+  }
+
+  /** Counts what its client has not read of an answer, or of a stream so far. */
+  #noteUnread(connection: Connection, outgoing: Answer): void {
+    this.#wasRead(connection)
     const bytes = outgoing.unreadBytes
     if (bytes === 0 || outgoing.closed || connection.socket.destroyed) return
     connection.unread = outgoing
@@ -182,7 +189,6 @@ export class Connections {
     connection.unreadSinceMs = performance.now()
     this.#unread.add(connection.unreadPlace)
     connection.countUnread(bytes)
-    this.#cutUnread()
   }
 
   /** Cuts only connections of the address with the most unread bytes, so that other clients do not pay for it. */
@@ -230,8 +236,12 @@ export class Connections {
   #cutSlow(): void {
     if (this.#isCrowd && this.open <= CROWD) this.#setCrowd(false)
     const now = performance.now()
+    for (const connection of this.#all.busy)
+      if (connection.answering) this.#noteUnread(connection, connection.answering)
     this.#cutUnread()
     for (const connection of this.#unread) {
+      // A stream may take for ever; below, it is cut if it is stuck.
+      if (connection.answering) continue
       const allowedMs = this.#limits.answerWithinMs * (1 + connection.unreadBytes / BYTES_IN_TIME)
       if (now - connection.unreadSinceMs > allowedMs) this.#cut(connection)
     }

@@ -2,16 +2,22 @@ import { Readable } from 'node:stream'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { Refusal } from '#src/api/server/source.ts'
 import type { Outgoing } from '#src/platform/http/outgoing.ts'
+import { Places } from '../places.ts'
 import type { ServedSnapshot } from '../snapshot.ts'
 import { download } from './download.ts'
 import type { What } from './lines.ts'
 
 /** Downloads under way. Each holds a megabyte, or a few if there is room, and the months of its snapshot, as long as its client takes. */
-const MOST = { ofKey: 4, inAll: 32 }
+const places = new Places({ ofKey: 4, ofCompany: 12, inAll: 32 }, (taken, by) => {
+  const whose = {
+    ofKey: 'This key has',
+    ofCompany: 'The keys of this company have',
+    inAll: 'All clients have',
+  }
+  return new Refusal(429, `${whose[by]} ${taken} downloads under way. Begin another when one has ended.`, 10)
+})
 /** Levels at which compressing is not much slower than sending. */
 const [ZSTD, GZIP] = [{ params: { [constants.ZSTD_c_compressionLevel]: 3 } }, { level: 4 }]
-
-const underWay = new Map<string, number>()
 
 export type ExportOrder = {
   readonly snapshot: ServedSnapshot
@@ -19,6 +25,7 @@ export type ExportOrder = {
   /** The first byte, and the one after the last. */
   readonly from: number
   readonly to: number
+  readonly company: string
   /** The key. */
   readonly whose: string
   readonly encoding: 'identity' | 'gzip' | 'zstd'
@@ -32,8 +39,8 @@ export type ExportOrder = {
  * @throws Refusal (429) if too many downloads are under way.
  */
 export function beginExport(order: ExportOrder): ReadableStream {
-  const { snapshot, whose, outgoing, encoding, isStillValid } = order
-  const letGo = [takePlace(whose), ...snapshot.months.map(month => month.hold())]
+  const { snapshot, company, whose, outgoing, encoding, isStillValid } = order
+  const letGo = [places.take({ company, key: whose }), ...snapshot.months.map(month => month.hold())]
   outgoing.once('close', () => {
     for (const one of letGo) one()
   })
@@ -52,19 +59,4 @@ export function beginExport(order: ExportOrder): ReadableStream {
     encoding === 'gzip' ? createGzip(GZIP) : createZstdCompress(ZSTD),
   )
   return Readable.toWeb(compressed)
-}
-
-/** @returns a function that frees it. */
-function takePlace(whose: string): () => void {
-  const own = underWay.get(whose) ?? 0
-  const all = [...underWay.values()].reduce((sum, count) => sum + count, 0)
-  if (own >= MOST.ofKey)
-    throw new Refusal(429, `This key has ${own} downloads under way. Begin another when one has ended.`, 10)
-  if (all >= MOST.inAll) throw new Refusal(429, `${all} downloads are under way. Try again in a moment.`, 10)
-  underWay.set(whose, own + 1)
-  return () => {
-    const left = (underWay.get(whose) ?? 1) - 1
-    if (left === 0) underWay.delete(whose)
-    else underWay.set(whose, left)
-  }
 }

@@ -3,6 +3,9 @@ import type { MirrorSource } from '../mirror/route.ts'
 import type { FeedPage, PageRequest } from './index_file.ts'
 import type { Woken } from './waiting.ts'
 
+/** How soon a client whose key is revoked no longer waits. */
+const LOOK_AT_KEY_MS = 2000
+
 type Options = {
   readonly source: Pick<MirrorSource, 'company' | 'feed' | 'snapshot' | 'waiting' | 'isStillValid'>
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T | null>
@@ -42,12 +45,17 @@ export class FeedFollower {
     return page
   }
 
-  /** Waits for the next snapshot. */
+  /** Waits for the next snapshot, for as long as its key is valid. */
   async sleep(ms: number): Promise<Woken> {
     const { source, gone } = this.#options
     // Published since: nobody would be woken for it again.
     if (!gone.aborted && this.#read !== null && source.snapshot().name !== this.#read) return 'published'
-    return await source.waiting.sleep(source.company, ms, gone)
+    const endMs = performance.now() + ms
+    for (;;) {
+      const leftMs = endMs - performance.now()
+      const woken = await source.waiting.sleep(source.company, Math.min(leftMs, LOOK_AT_KEY_MS), gone)
+      if (woken !== 'late' || leftMs <= LOOK_AT_KEY_MS || !source.isStillValid()) return woken
+    }
   }
 
   /** The next page that has events, or the last one when the time is over. */
@@ -61,9 +69,9 @@ export class FeedFollower {
       if (leftMs <= 0) return page
       const woken = await this.sleep(leftMs)
       if (woken === 'gone') return null
-      if (woken !== 'published') return page
       if (!source.isStillValid())
         throw new Refusal(401, 'The API key was revoked or has expired while the request waited.')
+      if (woken !== 'published') return page
     }
   }
 }

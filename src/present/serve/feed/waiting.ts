@@ -1,9 +1,6 @@
 import { Refusal } from '#src/api/server/source.ts'
+import { Places, type Whose } from '../places.ts'
 
-/** Requests of one key that may wait at the same time: a client needs one. */
-const MOST_PER_KEY = 20
-/** Of all keys: each holds a connection and a few kilobytes. */
-const MOST = 500
 const RETRY_AFTER_SECONDS = 5
 
 /** Why a wait ended: something was published, its time is over, the server stops, or its client is gone. */
@@ -13,42 +10,27 @@ type Sleeper = { readonly company: string; readonly wake: (why: Woken) => void }
 
 /** Requests that wait for the next snapshot of a company. Waiting costs a connection and a timer. */
 export class Waiting {
-  readonly #byKey = new Map<string, number>()
+  /** Each holds a connection and a few kilobytes; a client needs one. */
+  readonly #places = new Places({ ofKey: 20, ofCompany: 150, inAll: 500 }, (taken, by) => {
+    const whose = { ofKey: 'of this key', ofCompany: "of this company's keys", inAll: 'of all clients' }
+    const message = `${taken} requests ${whose[by]} already wait for changes. Use one connection for all of them.`
+    return new Refusal(429, message, RETRY_AFTER_SECONDS)
+  })
   readonly #sleepers = new Set<Sleeper>()
-  #places = 0
   #isStopping = false
 
   /** Requests that may wait. */
   get size(): number {
-    return this.#places
+    return this.#places.size
   }
 
   /**
    * Takes a place for a request that may wait, perhaps several times.
    * @returns a function that gives the place back; it may be called again.
-   * @throws Refusal (429) if this key, or all keys, have too many.
+   * @throws Refusal (429) if its key, its company or all clients have too many.
    */
-  enter(key: string): () => void {
-    const own = this.#byKey.get(key) ?? 0
-    if (own >= MOST_PER_KEY)
-      throw new Refusal(
-        429,
-        `${own} requests of this key already wait for changes. Use one connection for all of them.`,
-        RETRY_AFTER_SECONDS,
-      )
-    if (this.#places >= MOST)
-      throw new Refusal(429, 'Too many requests already wait for changes.', RETRY_AFTER_SECONDS)
-    this.#byKey.set(key, own + 1)
-    this.#places += 1
-    let isOver = false
-    return () => {
-      if (isOver) return
-      isOver = true
-      this.#places -= 1
-      const left = (this.#byKey.get(key) as number) - 1
-      if (left > 0) this.#byKey.set(key, left)
-      else this.#byKey.delete(key)
-    }
+  enter(whose: Whose): () => void {
+    return this.#places.take(whose)
   }
 
   /** Resolves when there is a new snapshot of the company, or earlier. */

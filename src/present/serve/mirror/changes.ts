@@ -18,6 +18,8 @@ const EVENT_STREAM = 'text/event-stream'
 const MAX_LIMIT = 1000
 /** An answer ends with the event that exceeds this; an event has at most some hundred kilobytes of values. */
 const MAX_PAGE_BYTES = 1024 * 1024
+/** A stream is as good in small pages, and holds one for as long as its client reads nothing. */
+const MAX_STREAMED_BYTES = 32 * 1024
 /** Less than the minute after which proxies usually give up. */
 const MAX_WAIT_SECONDS = 50
 /** A stream whose client reads nothing for this long is cut. */
@@ -81,7 +83,10 @@ as \`since\`.`,
     const lastId = isStream ? context.req.header('last-event-id') : undefined
     const waitMs = isStream || isHead ? 0 : query.wait * 1000
     const gone = goneWith(context)
-    const leave = isStream || waitMs > 0 ? source.waiting.enter(source.prefix) : () => {}
+    const leave =
+      isStream || waitMs > 0
+        ? source.waiting.enter({ company: source.company, key: source.prefix })
+        : () => {}
     gone.addEventListener('abort', leave)
     const follower = new FeedFollower({
       ...{ source, inTurn, gone },
@@ -89,7 +94,7 @@ as \`since\`.`,
       request: {
         limit: query.limit,
         withValues: query.include === 'values',
-        maxBytes: MAX_PAGE_BYTES,
+        maxBytes: isStream ? MAX_STREAMED_BYTES : MAX_PAGE_BYTES,
       },
     })
     let isStreaming = false

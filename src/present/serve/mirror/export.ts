@@ -67,9 +67,9 @@ export const EXPORT_ROUTE = mirrorRoute({
     if (context.req.method === 'HEAD' || from === to) return new Response(null, { status, headers })
     const { outgoing } = context.env as Partial<HttpBindings>
     if (!outgoing) throw new Error('exports need a connection')
-    const whose = source.prefix
+    const { company, prefix: whose } = source
     const isStillValid = () => source.isStillValid()
-    const body = beginExport({ snapshot, what, from, to, whose, encoding, outgoing, isStillValid })
+    const body = beginExport({ company, snapshot, what, from, to, whose, encoding, outgoing, isStillValid })
     return new Response(body, { status, headers })
   },
 })
