@@ -1,3 +1,5 @@
+import { withoutTexts } from '#src/store/lake/sql_text.ts'
+
 /** What Tab offers in the prompt. */
 
 /** The relations of a catalog with their columns, in their order. */
@@ -90,12 +92,7 @@ function cased(part: string): readonly string[] {
   return part !== '' && part === part.toLowerCase() ? KEYWORDS.map(word => word.toLowerCase()) : KEYWORDS
 }
 
-/** Strings, quoted names, comments and dollar-quoted texts; the last of each kind may have no end. */
-const OPAQUE =
-  /'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|--[^\n]*(?:\n|$)|\/\*[\s\S]*?(?:\*\/|$)|\$(\w*)\$[\s\S]*?(?:\$\1\$|$)/g
-
 /** Whether SQL ends with a semicolon that is part of no string, name or comment. */
 export function isComplete(sql: string): boolean {
-  const bare = sql.replaceAll(OPAQUE, text => (/^(--|\/\*)/.test(text) ? ' ' : '?'))
-  return bare.trimEnd().endsWith(';')
+  return withoutTexts(sql).trimEnd().endsWith(';')
 }

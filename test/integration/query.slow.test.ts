@@ -103,6 +103,18 @@ const ESCAPES: Readonly<Record<string, (to: Outside) => string[]>> = {
     `CREATE PERSISTENT SECRET s (TYPE http, BEARER_TOKEN 'x')`,
     `CALL enable_logging('QueryLog', storage = 'file', storage_path = '${out}')`,
   ],
+  'log, profile, or run SQL in a text': () => [
+    'FROM enable_logging()',
+    'SELECT * FROM system.main."ENABLE_logging" /* */ -- x\n ()',
+    'FROM U&"enable\\005flogging"()',
+    'CREATE TEMP TABLE t AS FROM enable_logging(); FROM t',
+    "FROM query('SELECT 1')",
+    'FROM truncate_duckdb_logs()',
+    'FROM test_all_types()',
+    'PRAGMA enable_profiling',
+    'PRAGMA "enable_verification"',
+    'PRAGMA force_checkpoint',
+  ],
   'change a setting': ({ file, out, isAll }) => {
     const settings = [
       ...['enable_external_access = true', 'lock_configuration = false', "allowed_directories = ['/']"],

@@ -1,12 +1,14 @@
 import { FatalError, messageOf } from '#src/platform/errors.ts'
 import type { Database, StatementKind, Stream, Texts } from '#src/store/warehouse/database.ts'
 import { literal } from '#src/store/warehouse/quoted.ts'
+import { withoutTexts } from './sql_text.ts'
+import { ADMITTED } from './table_functions.ts'
 
 /**
  * The statements allowed behind the fence. Not `COPY`, because a file that may be read may also be overwritten, nor
  * statements that hide another one from this list (`PREPARE`, `EXECUTE`).
  */
-const ADMITTED: readonly StatementKind[] = [
+const ADMITTED_STATEMENTS: readonly StatementKind[] = [
   ...(['SELECT', 'EXPLAIN', 'PRAGMA', 'SET', 'VARIABLE_SET', 'TRANSACTION', 'ANALYZE'] as const),
   // Only for temporary objects, because a catalog is read-only.
   ...(['CREATE', 'DROP', 'ALTER', 'INSERT', 'UPDATE', 'DELETE', 'MERGE_INTO'] as const),
@@ -43,14 +45,33 @@ export type ForeignSql = {
  */
 export async function askFenced(db: Database, sql: ForeignSql): Promise<Stream> {
   const admit = (kind: StatementKind) => {
-    if (!ADMITTED.includes(kind)) throw off(`A query may not be ${article(kind)} statement.`)
+    if (!ADMITTED_STATEMENTS.includes(kind)) throw off(`A query may not be ${article(kind)} statement.`)
     if (kind === 'EXPLAIN' && EXPLAINED_WRITES.test(sql.text))
       throw off('EXPLAIN may not name COPY or EXPORT, because EXPLAIN ANALYZE would run them.')
   }
+  const called = await calledOffLimits(db, sql.text)
+  if (called !== null) throw off(`A query may not call ${called}.`)
   return await explaining(db.ask(sql.text, admit, sql.values), error => {
     const explained = failed(error, sql)
     return IS_OFF.test(messageOf(error)) ? off(`${explained.message}.`) : explained
   })
+}
+
+/** Names with a bracket behind them, and what follows PRAGMA. */
+const CALLS = /(\w+)"?\s*\(|\bpragma\s+"?(\w+)/gi
+
+/** The first function that SQL calls in FROM or as a PRAGMA and that is not admitted; null if there is none. */
+async function calledOffLimits(db: Database, sql: string): Promise<string | null> {
+  const calls = [...withoutTexts(sql, { keepNames: true }).matchAll(CALLS)]
+  const names = calls.map(([, called, pragma]) => String(called ?? pragma).toLowerCase())
+  const candidates = names.filter(name => !ADMITTED.has(name))
+  if (candidates.length === 0) return null
+  const known = await db.rows<{ name: string }>(
+    `SELECT DISTINCT lower(function_name) AS name FROM duckdb_functions()
+    WHERE internal AND function_type IN ('table', 'pragma', 'table_macro')`,
+  )
+  const offLimits = new Set(known.map(({ name }) => name))
+  return candidates.find(name => offLimits.has(name)) ?? null
 }
 
 /** The answer of a database without a fence, to SQL that the user trusts. */

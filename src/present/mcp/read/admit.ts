@@ -1,7 +1,8 @@
 import { CATALOG } from '#schema/marts.ts'
 import { FatalError } from '#src/platform/errors.ts'
+import { COMPUTING } from '#src/store/lake/table_functions.ts'
 import type { Database } from '#src/store/warehouse/database.ts'
-import { FUNCTIONS, TABLE_FUNCTIONS } from './functions.ts'
+import { FUNCTIONS } from './functions.ts'
 import { MAX_SQL_LENGTH } from './limits.ts'
 
 /*
@@ -115,14 +116,14 @@ function checkTable(node: Node, named: ReadonlySet<string>): void {
 
 function checkTableFunction({ function: called }: Node): void {
   const { function_name: name } = (called ?? {}) as Node
-  if (TABLE_FUNCTIONS.has(String(name).toLowerCase())) return
+  if (COMPUTING.has(String(name).toLowerCase())) return
   throw refused(`FROM may not call the function ${shown(String(name))}.`)
 }
 
 function checkFunction({ schema, catalog }: Node, name: string): void {
   const lower = name.toLowerCase()
   const isPlain = catalog === '' && SCHEMAS.includes(String(schema).toLowerCase())
-  if (isPlain && (FUNCTIONS.has(lower) || TABLE_FUNCTIONS.has(lower))) return
+  if (isPlain && (FUNCTIONS.has(lower) || COMPUTING.has(lower))) return
   throw refused(`The function ${shown(name)} is not available here.`)
 }
 

@@ -77,8 +77,3 @@ export const FUNCTIONS: ReadonlySet<string> = new Set(
 `),
   ].map(name => name.toLowerCase()),
 )
-
-/** Those that FROM may call: they read nothing. */
-export const TABLE_FUNCTIONS: ReadonlySet<string> = new Set(
-  words('generate_series json_each json_tree range unnest'),
-)
