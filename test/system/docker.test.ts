@@ -222,7 +222,7 @@ describe('docker-compose.yml', () => {
       SERVE_BUILDERS: services.worker.environment?.SERVE_BUILDERS,
     })
     // The maxima in docs/internals/measurements.md.
-    const megabytes = concurrency * 900 + serve.builders * 700 + 800 + 64
+    const megabytes = concurrency * 900 + serve.builders * 700 + 2 * 700 + 800 + 640
     expect(bytesOf(services.worker.mem_limit)).toBeGreaterThan(megabytes * 1_000_000)
     // Rewriting its file can double its memory, and it must refuse jobs before it is killed.
     const maxmemory = services.redis.command?.at(-1)

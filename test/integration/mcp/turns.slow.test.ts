@@ -107,10 +107,11 @@ test('calls of a key that is revoked get no answer, whether they run or wait', a
   expect(answers.join()).toContain('was revoked or has expired')
 })
 
-test('if the server is killed, nothing of a call is left', async () => {
+test('if the server is killed, nothing of a call is left; and what was left before is removed', async () => {
   const { environment } = await startSynced(notices(1, 1))
   const temporary = join(environment.DATA_DIR as string, 'tmp')
-  await mkdir(temporary)
+  // No process has this number.
+  await mkdir(join(temporary, 'editais-sync-mcp-4194305-left'), { recursive: true })
   const { client } = await connectToCommand({ ...environment, TMPDIR: temporary })
   const asked = client.callTool({ name: 'query', arguments: { sql: ENDLESS } }).catch(() => 'lost')
   const server = (client.transport as StdioClientTransport).pid as number

@@ -1,11 +1,12 @@
 import type { ChildProcess } from 'node:child_process'
+import { readdirSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { setPriority, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { createTurns } from '#src/api/server/turns.ts'
 import { startChild } from '#src/platform/child.ts'
-import { FatalError } from '#src/platform/errors.ts'
+import { FatalError, systemCode } from '#src/platform/errors.ts'
 import { WITHIN_MS } from './limits.ts'
 import { type Answer, type Message, type Order, OWN_DIRECTORY, type PlacedOrder } from './order.ts'
 
@@ -36,6 +37,7 @@ export class Readers {
 
   constructor(log: Logger) {
     this.#log = log
+    removeLeftovers()
   }
 
   /**
@@ -67,7 +69,7 @@ export class Readers {
   }
 
   async #carryOut(order: Order, signal: AbortSignal): Promise<Answer> {
-    const temporary = await mkdtemp(join(tmpdir(), OWN_DIRECTORY))
+    const temporary = await mkdtemp(join(tmpdir(), `${OWN_DIRECTORY}${process.pid}-`))
     try {
       const message = await ask({ ...order, lake: resolve(order.lake), temporary }, signal)
       if (message.kind === 'answer') return message.answer
@@ -106,6 +108,7 @@ function late({ phase, afterMs }: Late): FatalError {
 async function ask(order: PlacedOrder, signal: AbortSignal): Promise<Ended> {
   // In its own directory, where the system writes a dump if it crashes.
   const reader = startChild(READER, { ...READER_OPTIONS, cwd: order.temporary })
+  yieldToOthers(reader)
   const stop = () => void reader.kill('SIGKILL')
   let ended: Ended | null = null
   const stopAfter = (afterMs: number, phase: Late['phase']) =>
@@ -131,6 +134,40 @@ async function ask(order: PlacedOrder, signal: AbortSignal): Promise<Ended> {
   signal.removeEventListener('abort', stop)
   if (signal.aborted) return { kind: 'refused', why: 'Cancelled.' }
   return ended ?? { kind: 'failed', why }
+}
+
+const NICE = 10
+
+/** Runs and requests come before queries. */
+function yieldToOthers({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) setPriority(pid, NICE)
+  } catch {
+    // It has ended already, or the system does not allow it.
+  }
+}
+
+/** What calls spilled whose server was killed together with them. */
+function removeLeftovers(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const [, pid] = OF_SERVER.exec(name) ?? []
+    if (pid === undefined || (Number(pid) !== process.pid && isRunning(Number(pid)))) continue
+    try {
+      rmSync(join(tmpdir(), name), { recursive: true, force: true })
+    } catch {
+      // Another user's.
+    }
+  }
+}
+
+const OF_SERVER = new RegExp(`^${OWN_DIRECTORY}(\\d+)-`)
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return systemCode(error) !== 'ESRCH'
+  }
 }
 
 /** Resolves when the process has ended and all its messages have arrived. */
