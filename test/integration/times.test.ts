@@ -46,7 +46,7 @@ test(`another spelling of the same times is no change, no version, no request an
   expect(dataTables(await warehouseTables(company.environment))).toEqual(before)
 
   // Nor if something else makes it a line of the log.
-  const [first] = written(0)
+  const [first] = written(1)
   company.world.update(idOf(1), { edital: { ...first?.edital, numero: '7/2026' } })
   expect(await company.syncHere()).toMatchObject({ unchanged: 29, changed: 1, loaded: 1 })
   const { events: more } = await api.json<{ events: { kind: string; fields?: string[] }[] }>(
