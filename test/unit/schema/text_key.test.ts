@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cleanIfOtherSql, cleanText, modalityKey, printable, TEXT_MACROS, textKey } from '#schema/text_key.ts'
@@ -5,6 +7,7 @@ import { Database } from '#src/store/warehouse/database.ts'
 import { KEYS, spellingsOf } from '#test/support/texts.ts'
 
 const SEED = 3607
+const UNIT_MACRO = join(import.meta.dirname, '../../../schema/macros/unidade_comparavel.sql')
 
 type Read = {
   readonly limpo: string | null
@@ -18,6 +21,7 @@ beforeAll(async () => {
   db = await Database.open(':memory:', { threads: 1 })
   for (const { name, parameters, sql } of TEXT_MACROS)
     await db.run(`CREATE MACRO ${name}(${parameters}) AS ${sql}`)
+  await db.run(`CREATE MACRO unidade_comparavel(unidade) AS ${await readFile(UNIT_MACRO, 'utf8')}`)
 })
 afterAll(() => db.close())
 
@@ -59,6 +63,18 @@ describe.each([
   test.each(different.map(each => [each.join(', '), each] as const))('%s are several', (__, each) => {
     expect(new Set(each.map(key)).size).toBe(each.length)
   })
+})
+
+test('units are one in all their spellings, and others stay apart', async () => {
+  const keys = async (texts: readonly string[]) => {
+    const rows = await db.rows<{ key: string }>(
+      `SELECT unidade_comparavel(unnest(from_json($texts, '["VARCHAR"]'))) AS key`,
+      { texts: JSON.stringify(texts) },
+    )
+    return new Set(rows.map(({ key }) => key))
+  }
+  for (const spellings of KEYS.units.same) expect((await keys(spellings)).size, spellings.join()).toBe(1)
+  for (const units of KEYS.units.different) expect((await keys(units)).size, units.join()).toBe(units.length)
 })
 
 test('SQL and the program read each text of the corpus alike', async () => {
