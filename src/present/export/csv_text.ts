@@ -38,8 +38,7 @@ const MARK = '\uFFFF'
 /**
  * Macros of a connection, for `csv_texts(list)`: the texts in a form that Excel and LibreOffice show as they are. Texts that
  * they would convert become `="…"`, an apostrophe precedes those that could be a formula, and those that are too long for
- * a cell are cut. Step by step, because a macro
- * repeats its argument: nested ones take four times as long.
+ * a cell are cut. Step by step, because a macro repeats its argument: nested ones take four times as long.
  */
 export const CSV_TEXT_MACROS: readonly string[] = [
   `CREATE OR REPLACE TEMP MACRO shown_as_it_is(t) AS CASE

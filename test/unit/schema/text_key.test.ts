@@ -77,13 +77,19 @@ test('units are one in all their spellings, and others stay apart', async () => 
   for (const units of KEYS.units.different) expect((await keys(units)).size, units.join()).toBe(units.length)
 })
 
+/** The texts that SQL reads in another way. */
+async function readOtherwise(texts: readonly string[]): Promise<string[]> {
+  const read = await inSql(texts)
+  return texts.filter((text, n) => JSON.stringify(read[n]) !== JSON.stringify(inProgram(text)))
+}
+
 test('SQL and the program read each text of the corpus alike', async () => {
   const { clean, same, different, modalities } = KEYS
   const texts = [
     ...clean.map(([text]) => text),
     ...[same, different, modalities.same, modalities.different].flat(2),
   ]
-  expect(await inSql(texts)).toEqual(texts.map(inProgram))
+  expect(await readOtherwise(texts)).toEqual([])
 })
 
 test('SQL and the program read each character alike, of those that both know', async () => {
@@ -93,7 +99,7 @@ test('SQL and the program read each character alike, of those that both know', a
     .filter(one => one !== '\0' && known.test(one))
     .filter(one => !NEW_TO_DUCKDB.test(one))
     .map(one => `a${one}B ${one}`)
-  expect(await inSql(texts)).toEqual(texts.map(inProgram))
+  expect(await readOtherwise(texts)).toEqual([])
 })
 
 /** Marks and cases of Unicode 15 and later. */
@@ -107,24 +113,18 @@ test(`however a text is written, it has one key, in SQL as well (seed ${SEED})`,
     'Luva nº 7 (látex)',
     'İstanbul ΟΔΟΣ',
   ]
-  for (const text of texts) {
-    const spellings = fc.sample(spellingsOf(text), { seed: SEED, numRuns: 200 })
-    const read = await inSql(spellings)
-    for (const [number, spelling] of spellings.entries()) {
-      expect(read[number], JSON.stringify(spelling)).toEqual(inProgram(spelling))
-      expect(textKey(spelling), JSON.stringify(spelling)).toBe(textKey(text))
-      expect(modalityKey(spelling), JSON.stringify(spelling)).toBe(modalityKey(text))
-    }
-  }
+  const spelled = texts.map(text => fc.sample(spellingsOf(text), { seed: SEED, numRuns: 200 }))
+  expect(await readOtherwise(spelled.flat())).toEqual([])
+  for (const [n, text] of texts.entries())
+    for (const key of [textKey, modalityKey])
+      expect(spelled[n]?.filter(spelling => key(spelling) !== key(text))).toEqual([])
 })
 
 test(`what is clean stays as it is, and any text is cleaned alike (seed ${SEED})`, async () => {
   const texts = fc.sample(fc.string({ unit: unitOf() }), { seed: SEED, numRuns: 1000 })
-  for (const text of texts) {
-    expect(cleanText(cleanText(text)), JSON.stringify(text)).toBe(cleanText(text))
-    expect(textKey(cleanText(text)), JSON.stringify(text)).toBe(textKey(text))
-  }
-  expect(await inSql(texts)).toEqual(texts.map(inProgram))
+  expect(texts.filter(text => cleanText(cleanText(text)) !== cleanText(text))).toEqual([])
+  expect(texts.filter(text => textKey(cleanText(text)) !== textKey(text))).toEqual([])
+  expect(await readOtherwise(texts)).toEqual([])
 })
 
 /** Characters in which something happens: spaces, marks, letters that compose, Hangul. */
