@@ -25,6 +25,11 @@ const MAX_ADDRESS_CHARACTERS = 1000
 
 export const NONE = '–'
 
+/** At the end of a clean text, which has single spaces. */
+const BROKEN_WORD = / [^ ]{0,14}$/
+/** Tried where a run of signs begins, not at each sign: some texts have thousands of dots. */
+const LAST_SIGNS = /(?<![ ,;:.-])[ ,;:.-]+$/
+
 /** A text of a notice in one line, cut to `maxCharacters`; null if nothing in it is visible. */
 export function line(text: string | null, maxCharacters: number): string | null {
   if (text === null) return null
@@ -33,7 +38,7 @@ export function line(text: string | null, maxCharacters: number): string | null 
   const characters = [...clean.slice(0, 2 * maxCharacters + 2)]
   if (characters.length <= maxCharacters) return clean || null
   const cut = characters.slice(0, maxCharacters - 1).join('')
-  return `${cut.replace(/\s+\S{0,14}$/, '').replace(/[\s,;:.-]+$/, '')}…`
+  return `${cut.replace(BROKEN_WORD, '').replace(LAST_SIGNS, '')}…`
 }
 
 /** The address of a link if it is a usable web address, else null. */
