@@ -165,6 +165,8 @@ test('an implausible time is empty in marts, pages and the report, and stays in 
   expect(await pageOf(api, `/editais/${idOf(1)}`)).not.toMatch(/\b0001|9999|0206|BC/)
   const until = await api.json<{ total: number }>('/api/v1/mirror/editais?session_to=2026-12-31')
   expect(until.total).toBe(1)
+  const ever = await api.json<{ total: number }>('/api/v1/mirror/editais?session_to=9999-12-31')
+  expect(ever.total).toBe(1)
   const sorted = await api.json<{ editais: { id: string }[] }>('/api/v1/mirror/editais?sort=session')
   expect(sorted.editais.map(({ id }) => id)).toEqual([idOf(1), idOf(2)])
 
