@@ -5,6 +5,7 @@ import { type Environment, givenEnvironment, readApiSettings, readSettings } fro
 import { readTraceSettings } from '#config/traces.ts'
 import { type Maintenance, maintain } from '#src/operate/maintain.ts'
 import { holdingCompany, type Listener, localContext, openApi } from '#src/operate/open.ts'
+import { openLog } from '#src/operate/open_log.ts'
 import { logListener } from '#src/operate/progress.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import { readStatus, type Status } from '#src/operate/status.ts'
@@ -22,7 +23,7 @@ import {
   throwIfInterrupted,
 } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
-import { LEVEL_OF_STATUS, openLog } from '#src/platform/log.ts'
+import { LEVEL_OF_STATUS } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import type { PublishedFigures } from '#src/store/lake/publish.ts'
 import { exitOf, type RunReport } from '#src/store/run_report.ts'

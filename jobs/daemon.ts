@@ -4,10 +4,11 @@ import type { Logger } from 'pino'
 import { namesOf } from '#config/companies.ts'
 import { type DaemonSettings, readDaemonSettings } from '#config/daemon.ts'
 import { type Environment, loadEnvironment, readSettings } from '#config/settings.ts'
+import { printableLines } from '#schema/text_key.ts'
+import { openLog } from '#src/operate/open_log.ts'
 import { EXIT, explain } from '#src/platform/errors.ts'
 import { endProcess } from '#src/platform/exit.ts'
 import { type Listening, startHttp } from '#src/platform/http/server.ts'
-import { openLog } from '#src/platform/log.ts'
 import { saveMemory, saveTime } from '#src/platform/memory.ts'
 import { runService } from '#src/platform/service.ts'
 import { createServeRoutes } from '#src/present/serve/app.ts'
@@ -246,6 +247,6 @@ try {
   await serve(loadEnvironment())
 } catch (error) {
   const { message, exitCode } = explain(error)
-  process.stderr.write(`${message}\n`)
+  process.stderr.write(`${printableLines(message)}\n`)
   endProcess(exitCode)
 }

@@ -64,15 +64,7 @@ const PLAIN: readonly Range[] = [
 ]
 
 /** What stands between the words of a key, or beside them: spaces, dashes, brackets, signs. */
-const PUNCTUATION: readonly Range[] = [
-  [0x20, 0x2f],
-  [0x3a, 0x40],
-  [0x5b, 0x60],
-  [0x7b, 0xbf],
-  [0xd7, 0xd7],
-  [0xf7, 0xf7],
-  [0x2010, 0x205e],
-]
+const PUNCTUATION = '[^\\p{L}\\p{N}]'
 
 type Escape = (code: string) => string
 const inProgram: Escape = code => `\\u{${code}}`
@@ -92,7 +84,7 @@ const ODD = new RegExp(oddPattern(inProgram), 'u')
 const BLANK_RUN = new RegExp(`${oneOf([...CONTROLS, ...SPACES], inProgram)}+`, 'gu')
 const CONTROL_RUN = new RegExp(`${oneOf(CONTROLS, inProgram)}+`, 'gu')
 const INVISIBLE_RUN = new RegExp(`${oneOf(INVISIBLE, inProgram)}+`, 'gu')
-const PUNCTUATION_RUN = new RegExp(`${oneOf(PUNCTUATION, inProgram)}+`, 'gu')
+const PUNCTUATION_RUN = new RegExp(`${PUNCTUATION}+`, 'gu')
 const MARKS = /\p{M}+/gu
 
 /** A text as it is shown; empty if nothing in it is visible. */
@@ -158,7 +150,7 @@ function keySql(text: string): string {
 
 /** `modalityKey` in SQL, but NULL if nothing is visible. Not CASE, which would compute the words for each spelling. */
 function modalityKeySql(text: string): string {
-  const words = `trim(regexp_replace(${keySql(text)}, '${oneOf(PUNCTUATION, inSql)}+', ' ', 'g'))`
+  const words = `trim(regexp_replace(${keySql(text)}, '${PUNCTUATION}+', ' ', 'g'))`
   const list = (texts: Iterable<string>) => `[${[...texts].map(one => `'${one}'`).join(', ')}]`
   const place = `list_position(${list(MODALITY_SPELLINGS.keys())}, ${words})`
   return `coalesce(list_extract(${list(MODALITY_SPELLINGS.values())}, ${place}), ${words})`

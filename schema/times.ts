@@ -1,3 +1,5 @@
+import { cleanText } from './text_key.ts'
+
 /**
  * The one reader of date-times in TypeScript. Its counterparts in SQL are `instant` and `timeKey` of
  * `src/store/warehouse/sql.ts`: they read what `canonicalDateTime` writes. None of them depends on the time zone of the process.
@@ -6,7 +8,7 @@
 /**
  * A date-time as written by the API and the systems behind it: `2025-07-02T10:00:00`, with or without seconds,
  * fraction (any number of digits) and offset, separated by `T` or a space; or a date alone. RFC 3339 also allows
- * `t` and `z`. Without an offset, it is local time in SOURCE_TIMEZONE.
+ * `t` and `z`. Without an offset, it is local time in SOURCE_TIMEZONE. What nobody sees in it, or around it, does not count.
  */
 const DATE_TIME =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d{1,18})?)?\s?(?:[Zz]|[+-](\d{2})(?::?(\d{2}))?)?)?$/
@@ -25,7 +27,7 @@ export type Time = {
 
 /** True for text in one of the forms above, if the day and the time exist. */
 export function isDateTime(text: string): boolean {
-  const parts = DATE_TIME.exec(text)
+  const parts = DATE_TIME.exec(text) ?? DATE_TIME.exec(cleanText(text))
   if (!parts) return false
   const [year, month, day, hour, minute, second, offsetHour, offsetMinute] = parts
     .slice(1)
@@ -45,6 +47,8 @@ function daysInMonth(year: number, month: number): number {
  */
 export function canonicalDateTime(text: string): string {
   if (CANONICAL.test(text)) return text
+  const clean = cleanText(text)
+  if (clean !== text) return canonicalDateTime(clean)
   const [, year, month, day, hour, minute, second, offsetHour, offsetMinute] = DATE_TIME.exec(text) ?? []
   const fraction = /[.,](\d+)/.exec(text)?.[1]
   const date = `${year}-${month}-${day}T${hour ?? '00'}:${minute ?? '00'}:${second ?? '00'}`
@@ -68,8 +72,8 @@ const CANONICAL_PARTS = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?(?:\.(
  */
 export function readTime(text: string, timeZone: string): Time | null {
   if (!isDateTime(text)) return null
-  const [, day, time = '00:00', second = ':00', digits = '', zone] =
-    CANONICAL_PARTS.exec(canonicalDateTime(text)) ?? []
+  const canonical = canonicalDateTime(text)
+  const [, day, time = '00:00', second = ':00', digits = '', zone] = CANONICAL_PARTS.exec(canonical) ?? []
   const local = `${day}T${time}${second}`
   // An hour that is there twice is the later one, and one that is not there counts from before it, as in DuckDB.
   const { epochMilliseconds } =
@@ -79,7 +83,7 @@ export function readTime(text: string, timeZone: string): Time | null {
   return {
     micros: BigInt(epochMilliseconds) * 1000n + BigInt(digits.slice(0, 6).padEnd(6, '0')),
     beyond: digits.slice(6).replace(/(?<!0)0+$/, ''),
-    isDay: text.length === DAY_LENGTH,
+    isDay: canonical.length === DAY_LENGTH,
   }
 }
 
@@ -104,7 +108,8 @@ export function timeKey(text: string, timeZone: string): string {
 export function usualSpelling(text: string): string {
   if (USUAL.test(text)) return text
   const time = readTime(text, 'UTC')
-  if (time === null || time.isDay) return text
+  if (time === null) return text
+  if (time.isDay) return canonicalDateTime(text)
   const utc = utcText(time)
   return hasOffset(text) ? utc : utc.slice(0, -1)
 }
@@ -114,7 +119,7 @@ const OFFSET = /[Zz]$|^[^:]*:.*[+-][\d:]+$/
 
 /** Whether a date-time says which offset its zone has. */
 export function hasOffset(text: string): boolean {
-  return OFFSET.test(text)
+  return OFFSET.test(cleanText(text))
 }
 
 function utcText({ micros, beyond }: Time): string {

@@ -42,7 +42,7 @@ export const fases: Mart = {
   columns: [...same('editais', 'status'), fase, faseOrdem, emAndamento],
 }
 
-/** The only mart that is a table in catalogs: its rows are made with each snapshot. */
+/** Stored, because reading all texts in each mart that shows one would take up to ten times as long. */
 export const grafias: Mart = {
   name: 'grafias',
   isStored: true,

@@ -103,13 +103,13 @@ editais_lidos AS (
   SELECT company, edital_id, data_sessao_dia, data_sessao_local, prazos_lidos,
     CASE
       WHEN modalidade IS NULL THEN ''
-      WHEN contains(dobrada, 'dispensa') OR contains(dobrada, 'inexigib') OR contains(dobrada, 'contratacao direta') THEN 'direta'
-      WHEN contains(dobrada, 'presencial') THEN 'presencial'
+      WHEN contains(chave, 'dispensa') OR contains(chave, 'inexigib') OR contains(chave, 'contratacao direta') THEN 'direta'
+      WHEN contains(chave, 'presencial') THEN 'presencial'
       ELSE 'outra'
     END AS tipo,
     overview_prazo_impugnacao AS prazo, overview_lei_aplicavel AS lei_nomeada,
     if(uf IN (SELECT uf FROM dias_fechados), uf, '') AS uf
-  FROM (SELECT *, lower(strip_accents(modalidade)) AS dobrada FROM editais_ativos)
+  FROM (SELECT *, chave_modalidade(modalidade) AS chave FROM editais_ativos)
   LEFT JOIN analyses USING (company, edital_id)
 ),
 -- Each state has days of its own. On an optional day off, an office may be open or not, so there are two counts.

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { environmentOf } from '#config/companies.ts'
 import { type Environment, readSettings } from '#config/settings.ts'
-import { openLog } from '#src/platform/log.ts'
+import { openLog } from '#src/operate/open_log.ts'
 import { serveOnStdio } from '#src/present/mcp/stdio.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { knownCompany } from './known_company.ts'

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { printableLines } from '#schema/text_key.ts'
 import { publishBehind } from '#src/operate/publish_remote.ts'
 import type { RunContext } from '#src/pipeline/run.ts'
 import { counted } from '#src/platform/count.ts'
@@ -17,7 +18,7 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
   if (signal.aborted) return
   signal.addEventListener('abort', leave)
   const note = (text: string) =>
-    void (process.stderr.isTTY ? process.stderr.write(`${text}\n`) : log.info(text))
+    void (process.stderr.isTTY ? process.stderr.write(`${printableLines(text)}\n`) : log.info(text))
   try {
     const published = await publishBehind(context, { progress: () => {}, note }, { what })
     if (published?.written)
@@ -33,6 +34,6 @@ export async function publishAfter(context: RunContext, log: Logger, what: strin
 
 /** For people as it is, for programs as a log line; once the display has ended. */
 export function warn(log: Logger, text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`${text}\n`)
+  if (process.stderr.isTTY) process.stderr.write(`${printableLines(text)}\n`)
   else log.warn(text)
 }

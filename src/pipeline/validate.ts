@@ -5,6 +5,7 @@ import { isPlainPathSegment } from '#schema/fields.ts'
 import { NOTICE } from '#schema/notice.ts'
 import { readPncpId } from '#schema/pncp_id.ts'
 import { type Field, type Fields, fieldPaths, type ValueType } from '#schema/record.ts'
+import { cleanText } from '#schema/text_key.ts'
 import { canonicalDateTime, usualSpelling } from '#schema/times.ts'
 import { analysis, notice, noticePage } from '#schema/zod.ts'
 import { elementTexts, nestsDeeperThan, sameMeaning } from '#src/platform/json.ts'
@@ -228,7 +229,10 @@ function validate({ value: parsed, escaped, source, text, plain = false, schema 
   const updatedAt = String(accepted.updated_at ?? '')
   const asArrived = JSON.stringify(accepted)
   const isText = text === asArrived && isUtf8(source())
-  const lossless = !repaired.changed && (plain || isText || meansTheSame(source(), asArrived))
+  const lossless =
+    !repaired.changed &&
+    areClean(accepted, schema.dateTimes) &&
+    (plain || isText || meansTheSame(source(), asArrived))
   const redated = canonicalDates(accepted, schema.dateTimes)
   const document = redated ? JSON.stringify(accepted) : asArrived
   return {
@@ -246,6 +250,13 @@ function validate({ value: parsed, escaped, source, text, plain = false, schema 
 
 function meansTheSame(bytes: Buffer, document: string): boolean {
   return isUtf8(bytes) && sameMeaning(decode(bytes), document)
+}
+
+/** Otherwise, the form that SQL reads lacks characters that were sent. */
+function areClean(document: Readonly<Record<string, unknown>>, fields: readonly string[]): boolean {
+  return fields.every(
+    field => typeof document[field] !== 'string' || cleanText(document[field]) === document[field],
+  )
 }
 
 /** Rewrites date-times into the form that SQL reads. True if any changed. */

@@ -1,6 +1,5 @@
 import { fstatSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isatty } from 'node:tty'
 import pino, { type DestinationStream, type Logger } from 'pino'
 import { counted } from './count.ts'
 import type { LogLevel } from './log_level.ts'
@@ -111,22 +110,4 @@ function gapLine(count: number): string {
 export async function flushLog(): Promise<void> {
   const deadlineMs = performance.now() + FLUSH_WITHIN_MS
   while (process.stderr.writableLength > 0 && performance.now() < deadlineMs) await sleep(FLUSH_LOOK_MS)
-}
-
-/** A logger for interactive use: colours on a terminal, JSON elsewhere. */
-export async function openLog(level: LogLevel, about: Readonly<Record<string, string>>): Promise<Logger> {
-  if (!isatty(STDERR)) return createLogger(level, about)
-  // Loaded only for a terminal. One line per entry, without the fields that only programs need.
-  const { default: pretty } = await import('pino-pretty')
-  const stream = pretty({
-    destination: STDERR,
-    sync: true,
-    singleLine: true,
-    // A report's `error` is a sentence.
-    errorLikeObjectKeys: [],
-    translateTime: 'SYS:HH:MM:ss',
-    ignore: 'company,worker,run_id,job',
-    messageFormat: (log, key) => `${log.company ? `${log.company}: ` : ''}${log[key]}`,
-  })
-  return createLogger(level, about, stream)
 }

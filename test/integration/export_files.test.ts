@@ -16,6 +16,12 @@ const CODES = ['a_x000D_b _x005F_ _X000D_ _x00_', '_x000D_x000A_\t<&>"'] as cons
 /** What Excel reads in a CSV file as a number or a date, but the last one, which it shows as it is. */
 const NUMBERS = ['00394494000136', '12/2026', '3E5', '047/2024', '1.234,50', '90319']
 
+const IMPLAUSIBLE = {
+  data_sessao: '0001-01-01T00:00:00Z',
+  committed_at: '9999-12-31T23:59:59-03:00',
+  updated_at: '0206-05-04',
+}
+
 /** Notices whose values are awkward in a spreadsheet, among usual ones. */
 async function published() {
   return await startSynced([
@@ -35,6 +41,7 @@ async function published() {
       modalidade: `${'x'.repeat(32_765)}😀😀`,
     }),
     ...NUMBERS.map((numero, index) => noticeEntry(7 + index, { numero })),
+    noticeEntry(13, IMPLAUSIBLE),
   ])
 }
 
@@ -43,7 +50,7 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   const path = join(await temporaryDirectory(), 'editais.xlsx')
   const { code, stdout, stderr } = await runShared(['export', '--xlsx', '--to', path], environment)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout).toMatch(/^\/.*editais\.xlsx: 12 notices of acme, \d+ marts \(1 MB\)\n$/)
+  expect(stdout).toMatch(/^\/.*editais\.xlsx: 13 notices of acme, \d+ marts \(1 MB\)\n$/)
 
   const { sheets } = await readXlsx(await readFile(path))
   expect(sheets.map(({ name }) => name)).toEqual(['Sobre', ...MARTS.map(({ portuguese }) => portuguese[0])])
@@ -76,6 +83,10 @@ test('a workbook has one sheet per mart, with typed values and Portuguese labels
   const cells = rows.flat().filter(value => typeof value === 'string')
   const texts = ['umdoistrêsquatrocinco\uFFFDseis', ...CODES, `${'x'.repeat(32_765)}…`]
   expect(cells).toEqual(expect.arrayContaining([...texts, ...NUMBERS]))
+  const years = sheets.flatMap(sheet =>
+    sheet.rows.flat().flatMap(cell => (cell instanceof Date ? [cell.getUTCFullYear()] : [])),
+  )
+  expect([Math.min(...new Set(years)), Math.max(...new Set(years))]).toEqual([2010, 2060])
   expect(marts.get('mudancas')?.tables?.[0]).toMatchObject({ name: 'mudancas', showAutoFilter: true })
 })
 
@@ -87,8 +98,12 @@ test('CSV files are in Brazilian form, and hold no formula', async () => {
     company.environment,
   )
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout).toBe(`${directory}: 12 notices of acme, ${MARTS.length} marts\n`)
+  expect(stdout).toBe(`${directory}: 13 notices of acme, ${MARTS.length} marts\n`)
   expect(await readdir(directory)).toEqual(MARTS.map(({ name }) => `${name}.csv`).sort())
+  for (const { name } of MARTS) {
+    const file = await readFile(join(directory, `${name}.csv`), 'utf8')
+    expect(file, name).not.toMatch(/\d\d\/\d\d\/(?:\d{1,3}\b|0\d{3}|[3-9]\d{3})|BC/)
+  }
   const text = await readFile(join(directory, 'editais_ativos.csv'), 'utf8')
   expect(text).toMatch(/^\uFEFFEmpresa;ID do edital;/)
   expect(text).toContain(';1234567,89;')

@@ -204,6 +204,7 @@ test('the served API and the pages find every spelling, and return it as it was 
   const search = (parameters: Record<string, string>) =>
     json<Page>(`/api/v1/mirror/editais?${new URLSearchParams({ limit: '50', ...parameters })}`)
   for (const uf of FILTERS) expect((await search({ uf })).total, JSON.stringify(uf)).toBe(COUNT)
+  expect((await search({ uf: 'sp\u00a0, rj' })).total).toBe(COUNT + 1)
   for (const modalidade of MODALITIES)
     expect((await search({ modalidade })).total, JSON.stringify(modalidade)).toBe(COUNT)
   expect((await search({ modalidade: 'dispensa de licitação' })).total).toBe(1)

@@ -8,6 +8,7 @@ const PROJECT = join(import.meta.dirname, '../..')
 const COPIED = [
   'package.json',
   'vitest.config.ts',
+  'bench',
   'config',
   'deploy',
   'docs',

@@ -28,18 +28,24 @@ function spelling(seconds: number, fraction: string): fc.Arbitrary<string> {
       separator: fc.constantFrom('T', 't', ' '),
       zeros: fc.nat({ max: 9 }),
       point: fc.constantFrom('.', ','),
-      space: fc.constantFrom('', ' '),
+      space: fc.constantFrom('', ' ', '\u00a0'),
+      unseen: fc.array(fc.constantFrom('', '', '', '\u200b', '\u00ad', '\ufeff'), {
+        minLength: 3,
+        maxLength: 3,
+      }),
+      ends: fc.constantFrom('', '', ' ', '\t\u00a0'),
       minutes: fc.integer({ min: -12 * 60, max: 14 * 60 }),
       zone: fc.constantFrom('Z', 'z', 'offset', 'without colon', 'whole hour', 'local'),
     })
-    .map(({ separator, zeros, point, space, minutes: drawn, zone }) => {
+    .map(({ separator, zeros, point, space, unseen: [one, two, three], ends, minutes: drawn, zone }) => {
       const minutes = zone === 'whole hour' ? Math.trunc(drawn / 60) * 60 : drawn
       const shift = /^z$/i.test(zone) ? 0 : zone === 'local' ? LOCAL_MINUTES : minutes
       const iso = new Date((seconds + shift * 60) * 1000).toISOString()
       const digits = fraction + '0'.repeat(zeros)
       const isShort = digits === '' && seconds % 60 === 0
       const time = `${iso.slice(11, isShort ? 16 : 19)}${digits === '' ? '' : point + digits}`
-      return `${iso.slice(0, 10)}${separator}${time}${zone === 'local' ? '' : space}${offset(zone, minutes)}`
+      const day = iso.slice(0, 10)
+      return `${ends}${one}${day}${separator}${two}${time}${zone === 'local' ? '' : space}${offset(zone, minutes)}${three}${ends}`
     })
 }
 

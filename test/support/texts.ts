@@ -11,6 +11,7 @@ export const KEYS = parse(readFileSync(join(import.meta.dirname, '../corpus/text
   readonly same: Lists
   readonly different: Lists
   readonly modalities: { readonly same: Lists; readonly different: Lists }
+  readonly units: { readonly same: Lists; readonly different: Lists }
 }
 
 const INVISIBLE = ['\u00ad', '\u200b', '\u200d', '\u200e', '\u2060', '\u2066', '\u202a', '\u061c', '\ufeff']

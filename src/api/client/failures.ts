@@ -40,9 +40,13 @@ export function refusal(reply: HttpReply): Error {
   return new RequestError(`the API answered ${status}${detail}`)
 }
 
+/** A word for programs. Gateways, such as Spring's, have a property of the same name for people: `Not Found`. */
+const ERROR_WORD = /^[\w.-]+$/
+
 /** Whether the body of a failure is the contract's (docs/contract.md#error). */
 export function isErrorOfApi(reply: HttpReply): boolean {
-  return typeof errorOf(reply).error === 'string'
+  const { error } = errorOf(reply)
+  return typeof error === 'string' && ERROR_WORD.test(error)
 }
 
 /** The error for a 404 that a gateway or a proxy may have sent in place of the API. It proves nothing about a notice. */

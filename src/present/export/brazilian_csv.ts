@@ -20,8 +20,8 @@ export async function writeBrazilianCsv(db: Database, mart: Mart, path: string):
     const label = `${index === 0 ? BYTE_ORDER_MARK : ''}${column.portuguese[0]}`
     return `${writtenValue(column, texts)} AS ${identifier(label)}`
   })
-  // One list, so that the macro is compiled once.
-  const list = `list_transform([${texts.map(identifier).join(', ')}], lambda text: csv_text(text))`
+  // One list, so that its expressions are compiled once.
+  const list = `csv_texts([${texts.map(identifier).join(', ')}])`
   const relation = `(SELECT *, ${list} AS "texts" FROM ${identifier(mart.name)})`
   await db.run(
     `COPY (SELECT ${values.join(', ')} ${inOrder(mart, relation)}) TO ${literal(path)}

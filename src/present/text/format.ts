@@ -27,6 +27,10 @@ export const NONE = '–'
 
 /** So many characters are read for each that is shown: the others may be spaces, or invisible. */
 const READ_PER_SHOWN = 8
+/** At the end of a clean text, which has single spaces. */
+const BROKEN_WORD = / [^ ]{0,14}$/
+/** Tried where a run of signs begins, not at each sign: some texts have thousands of dots. */
+const LAST_SIGNS = /(?<![ ,;:.-])[ ,;:.-]+$/
 
 /** A text of a notice in one line, cut to `maxCharacters`; null if nothing in its beginning is visible. */
 export function line(text: string | null, maxCharacters: number): string | null {
@@ -40,7 +44,7 @@ export function line(text: string | null, maxCharacters: number): string | null 
     return isCut ? `${clean}…` : clean || null
   }
   const cut = characters.slice(0, maxCharacters - 1).join('')
-  return `${cut.replace(/(?<!\s)\s+\S{0,14}$/, '').replace(/(?<![\s,;:.-])[\s,;:.-]+$/, '')}…`
+  return `${cut.replace(BROKEN_WORD, '').replace(LAST_SIGNS, '')}…`
 }
 
 /** The address of a link if it is a usable web address, else null. */

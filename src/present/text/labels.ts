@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { textKey } from '#schema/text_key.ts'
+import { line } from './format.ts'
 
 /** What readers see instead of a code, from the same lists as in the marts (`fases`, `rotulos`); in the order of the list. */
 
@@ -33,4 +35,10 @@ export function labelsOf(column: string): Labels {
   const rows = OF_COLUMNS.get(column)
   if (!rows) throw new Error(`rotulos has no column ${column}`)
   return new Map(rows.map(([, , code, label]) => [code as string, label as string]))
+}
+
+/** The label of a code, however it is spelled; another text in one line, null for what is no text. */
+export function nameIn(labels: Labels, value: unknown, maxCharacters: number): string | null {
+  if (typeof value !== 'string') return null
+  return labels.get(value) ?? labels.get(textKey(value)) ?? line(value, maxCharacters)
 }

@@ -240,7 +240,7 @@ export function priceBandsOf({ items }: Picture) {
     if (price === null || text === null) return []
     const spelled = plain(seen(unit) ?? '')
       .toUpperCase()
-      .split(/[^A-Z0-9]+/)
+      .split(/[^\p{L}\p{N}]+/u)
       .join(' ')
       .trim()
     return [{ noticeId, text, unit: (UNITS[spelled] ?? spelled) || null, price }]

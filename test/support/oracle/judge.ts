@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { type Kind, MEMBERS, type Members, type Spec } from './contract.ts'
 import { identifierOf, isUnread } from './identifier.ts'
 import { type Document, isObject, parsed, sameTokens } from './json.ts'
-import { microsOf } from './moments.ts'
+import { microsOf, seen } from './moments.ts'
 
 /*
  * The expected result for a document, by the contract (docs/contract.md) and by the rules for deviations
@@ -34,14 +34,14 @@ export function judge(bytes: Buffer, root: Root, expectedId: string | null): Jud
   const value = parsed(sent)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return unusable('$')
   if (levels(value, 0) > MAX_LEVELS) return unusable('$')
-  const found: Found = { faults: new Set(), drift: new Set(), nulled: false }
+  const found: Found = { faults: new Set(), drift: new Set(), lost: false }
   const document = wellFormed(value) as Document
   checkMembers(document, MEMBERS[root], { exact: '', name: root, open: false }, found)
   if (expectedId !== null && document.id !== expectedId) found.faults.add('id')
   if (found.faults.size > 0) return { usable: false, faults: found.faults }
   if (root === 'notice' && isUnread(identifierOf(document.pncp_id)))
     found.drift.add(reported('unknown_form', 'notice.pncp_id'))
-  const whole = !found.nulled && isUtf8(bytes) && sameTokens(sent, JSON.stringify(document))
+  const whole = !found.lost && isUtf8(bytes) && sameTokens(sent, JSON.stringify(document))
   return { usable: true, document, drift: found.drift, whole }
 }
 
@@ -68,7 +68,7 @@ function wellFormed(value: unknown): unknown {
   )
 }
 
-type Found = { readonly faults: Set<string>; readonly drift: Set<string>; nulled: boolean }
+type Found = { readonly faults: Set<string>; readonly drift: Set<string>; lost: boolean }
 /** The place in this document, its name in reports, and whether unknown members are allowed there. */
 type Place = { readonly exact: string; readonly name: string; readonly open: boolean }
 
@@ -90,7 +90,7 @@ function checkMembers(object: Document, members: Members, place: Place, found: F
       if (name !== declared) found.faults.add(at.exact)
       else if (!place.open) {
         object[name] = null
-        found.nulled = true
+        found.lost = true
       }
     }
   }
@@ -126,7 +126,9 @@ function check(value: unknown, spec: Spec, at: Place, found: Found): boolean {
   if (spec.words && typeof value === 'string' && !spec.words.includes(value)) {
     found.drift.add(reported('unknown_enum', at.name))
   }
-  return isOf(spec.is, value)
+  const isRight = isOf(spec.is, value)
+  if (isRight && spec.is === 'moment' && seen(String(value)) !== value) found.lost = true
+  return isRight
 }
 
 function isOf(kind: Kind, value: unknown): boolean {

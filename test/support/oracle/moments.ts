@@ -17,9 +17,17 @@ export function microsOf(written: string): readonly bigint[] | null {
   return micros
 }
 
+/** A text without what nobody sees in it. */
+export function seen(written: string): string {
+  return written
+    .replace(/[\p{Cf}\p{DI}]/gu, '')
+    .replace(/[\p{Z}\p{Cc}]+/gu, ' ')
+    .trim()
+}
+
 function readMoment(written: string): readonly bigint[] | null {
   const [matched, year, month, day, hour = 0, minute = 0, second = 0, fraction = '', offset] =
-    MOMENT.exec(written) ?? []
+    MOMENT.exec(seen(written)) ?? []
   if (matched === undefined || Number(year) === 0) return null
   const parts = { year, month, day, hour, minute, second }
   const numbers = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, Number(part)]))

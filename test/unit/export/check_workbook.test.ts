@@ -21,8 +21,8 @@ test('a workbook that programs can open passes, with its number of rows', async 
   // An empty text is a row, an empty row is none.
   await check(await workbookOf(...texts), [10])
   // Larger than the pieces in which it is read, with characters of several bytes at their borders.
-  const long = Array.from({ length: 300 }, (_, index) => 'ç😀<'.repeat(500 + index))
-  await check(await workbookOf(...long), [301])
+  const long = Array.from({ length: 50 }, (_, index) => 'ç😀<'.repeat(500 + index))
+  await check(await workbookOf(...long), [51])
 })
 
 test('a workbook that programs cannot open, or with other rows, is refused', async () => {

@@ -6,7 +6,7 @@ import { Database } from '#src/store/warehouse/database.ts'
 
 let db: Database
 beforeAll(async () => {
-  db = await Database.open(':memory:')
+  db = await Database.open(':memory:', { threads: 1 })
   for (const macro of CSV_TEXT_MACROS) await db.run(macro)
 })
 afterAll(() => db.close())
@@ -14,7 +14,7 @@ afterAll(() => db.close())
 /** The texts as they are in a CSV file. */
 async function written(texts: readonly string[]): Promise<string[]> {
   const rows = await db.rows<{ text: string }>(
-    `SELECT csv_text(unnest(from_json($texts::JSON, '["VARCHAR"]'))) AS text`,
+    `SELECT unnest(csv_texts(from_json($texts::JSON, '["VARCHAR"]'))) AS text`,
     { texts: JSON.stringify(texts) },
   )
   return rows.map(({ text }) => text)

@@ -79,6 +79,20 @@ test.each<[string, readonly LoadedLine[], readonly string[]]>([
   expect(kinds(...lines)).toEqual(expected)
 })
 
+test('a field is not changed where only the spelling of its time is', () => {
+  const times = { data_sessao: '2027-03-10T09:00:00', committed_at: '2026-11-02' }
+  const { state } = follow(null, noticed(1, V1, times), ZONE)
+  const respelled = {
+    data_sessao: '2027-03-10T12:00:00Z',
+    committed_at: '2026-11-02T00:00:00-03:00',
+    numero: '7',
+  }
+  expect(follow(state, noticed(2, V1, respelled), ZONE).events[0]?.fields).toEqual(['committed_at', 'numero'])
+  expect(follow(state, noticed(2, V1, { ...times, data_sessao: undefined }), ZONE).events[0]?.fields).toEqual(
+    ['data_sessao'],
+  )
+})
+
 test('values are those before and after; long ones are left out', () => {
   const { state } = follow(null, noticed(1, V1, { objeto: 'x'.repeat(3000), numero: null }), ZONE)
   const changed = noticed(2, V1, { objeto: 'y'.repeat(3000), numero: '7', valor_estimado: undefined })

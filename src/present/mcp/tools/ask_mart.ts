@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { type Mart, type MartColumn, VIEWS } from '#schema/marts.ts'
+import { readPncpId } from '#schema/pncp_id.ts'
 import { FatalError } from '#src/platform/errors.ts'
 import { identifier } from '#src/store/warehouse/quoted.ts'
+import { type Condition, identified } from './identified.ts'
 import { type Found, MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
 
 const MAX_ROWS = 200
@@ -15,7 +17,7 @@ const INPUT = z.strictObject({
     .record(z.string().max(60), z.union([z.string().max(500), z.number(), z.boolean(), z.null()]))
     .optional()
     .describe(
-      `Columns and the values that they must equal, at most ${MAX_FILTERS}; null for empty. Case, accents and spaces of texts do not matter. Example: {"uf": "SP", "em_andamento": true}.`,
+      `Columns and the values that they must equal, at most ${MAX_FILTERS}; null for empty. Case, accents and spaces of texts do not matter, nor how a CNPJ or an identifier of the portal is written. Example: {"uf": "SP", "em_andamento": true}.`,
     ),
   limit: z.int().min(1).max(MAX_ROWS).default(50).describe('Rows to return.'),
   offset: z.int().min(0).max(1_000_000).default(0).describe('Rows to skip.'),
@@ -79,18 +81,27 @@ function condition(mart: Mart, filters: NonNullable<Filters>) {
       throw new FatalError(`${mart.name} has no column ${shown(name)}. It has ${names}.`)
     }
     if (value === null) return `${identifier(column.name)} IS NULL`
-    values[`value${index}`] = String(value)
-    return equal(column, `$value${index}`)
+    const { sql, values: given } = equal(column, String(value), `value${index}`)
+    Object.assign(values, given)
+    return sql
   })
   return { sql: ['true', ...parts].join(' AND '), values }
 }
 
-/** Identifiers are equal to the letter, texts if they have the same key. */
-function equal({ name, type }: MartColumn, value: string): string {
-  const column = identifier(name)
-  if (type !== 'VARCHAR' || IDENTIFIERS.includes(name)) return `${column} = CAST(${value} AS ${type})`
-  const key = name === 'modalidade' ? 'chave_modalidade' : 'chave'
-  return `${key}(${column}) IS NOT DISTINCT FROM ${key}(${value})`
+/**
+ * Texts are equal if they have the same key, identifiers to the letter; those of the portal and CNPJs in any spelling.
+ * @param name of the parameter.
+ */
+function equal({ name: column, type }: MartColumn, value: string, name: string): Condition {
+  const at = identifier(column)
+  const id = readPncpId(value)
+  const isWhole = id.cnpj !== null && id.year !== null && id.sequence !== null
+  if (column === 'pncp_id' && isWhole) return identified(value, name) as Condition
+  const values = { [name]: column === 'orgao_cnpj' ? (id.cnpj ?? value) : value }
+  if (type !== 'VARCHAR' || IDENTIFIERS.includes(column))
+    return { sql: `${at} = CAST($${name} AS ${type})`, values }
+  const key = column === 'modalidade' ? 'chave_modalidade' : 'chave'
+  return { sql: `${key}(${at}) IS NOT DISTINCT FROM ${key}($${name})`, values }
 }
 
 function shown(name: string): string {

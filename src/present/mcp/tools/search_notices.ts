@@ -3,6 +3,7 @@ import { RECOMMENDATIONS } from '#schema/analysis.ts'
 import { STATUSES } from '#schema/notice.ts'
 import { cleanText, textKey } from '#schema/text_key.ts'
 import { FatalError } from '#src/platform/errors.ts'
+import { type Condition, identified } from './identified.ts'
 import { MAX_BYTES, RECORDS, records, resultOf, tool } from './tool.ts'
 
 const MAX_ROWS = 50
@@ -17,7 +18,7 @@ const INPUT = z.strictObject({
     .max(200)
     .optional()
     .describe(
-      `Words, at most ${MAX_WORDS}, that must all be in the object, buyer or number, also as parts of words. Accents and case do not matter; forms of a word do, so give the part that they share: "medic" finds medicamento and medicamentos.`,
+      `Words, at most ${MAX_WORDS}, that must all be in the object, buyer or number, also as parts of words; or a CNPJ, or an identifier of the national portal. Accents and case do not matter; forms of a word do, so give the part that they share: "medic" finds medicamento and medicamentos.`,
     ),
   uf: z
     .string()
@@ -47,7 +48,6 @@ const COLUMNS = `edital_id, numero, orgao, uf, modalidade, objeto, status, fase,
 const ORDER = "situacao_sessao = 'futura' DESC NULLS LAST, abs(dias_ate_sessao) NULLS LAST, edital_id"
 
 type Search = Omit<z.output<typeof INPUT>, 'limit' | 'offset'>
-type Condition = { readonly sql: string; readonly values: Readonly<Record<string, string>> }
 
 export const SEARCH_NOTICES = tool({
   name: 'search_notices',
@@ -103,7 +103,7 @@ function conditionsOf(search: Search): Condition[] {
   return given.filter(one => one !== null)
 }
 
-/** Every word is somewhere in the texts of a notice. */
+/** Every word is somewhere in the texts of a notice, or identifies it. */
 function matching(text: string): Condition {
   const words = textKey(text).split(' ').filter(Boolean)
   if (words.length > MAX_WORDS)
@@ -112,11 +112,18 @@ function matching(text: string): Condition {
     )
   // Nothing in it is visible.
   if (words.length === 0) return { sql: 'false', values: {} }
-  const names = words.map((_, index) => `word${index}`)
   const texts = "chave(concat_ws(' ', objeto, orgao, numero, pncp_id, edital_id))"
+  const conditions = words.map((word, index) => {
+    const name = `word${index}`
+    const other = identified(word, name)
+    return {
+      sql: `(contains(${texts}, $${name})${other ? ` OR ${other.sql}` : ''})`,
+      values: { [name]: word, ...other?.values },
+    }
+  })
   return {
-    sql: names.map(name => `contains(${texts}, $${name})`).join(' AND '),
-    values: Object.fromEntries(names.map((name, index) => [name, words[index] as string])),
+    sql: conditions.map(({ sql }) => sql).join(' AND '),
+    values: Object.assign({}, ...conditions.map(({ values }) => values)),
   }
 }
 

@@ -1,3 +1,4 @@
+import { NOTICE } from '#schema/notice.ts'
 import { isSameTime } from '#schema/times.ts'
 import { hashOf } from '#src/platform/hash.ts'
 import { type ServedFields, servedAnalysis, servedNotice } from './served_fields.ts'
@@ -102,7 +103,7 @@ function readNotice(before: NoticeState | null, line: LoadedLine, timeZone: stri
     analysis: before?.analysis ?? null,
   }
   if (!before) return { state, events: [{ kind: 'notice_arrived' }] }
-  const changes = differences(before.notice, state.notice)
+  const changes = differences(before.notice, state.notice, timeZone)
   const events: FeedEvent[] = []
   if (before.isDeleted) events.push({ kind: 'notice_returned', ...describe(changes) })
   else if (changes.length > 0) events.push({ kind: 'notice_changed', ...describe(changes) })
@@ -147,7 +148,7 @@ function withAnalysis(
   const after = { ...state, analysis: { ...analysis, served: 'content' as const } }
   const [old, now] = [servedContent(analysis), analysis.content]
   if (old === null) return { state: after, events: [...events, { kind: 'analysis_arrived' }] }
-  const changes = differences(old.fields, now.fields)
+  const changes = differences(old.fields, now.fields, timeZone)
   if (changes.length === 0)
     return { state: after, events: was ? events : [...events, { kind: 'analysis_current' }] }
   const [from, to] = [old.recommendation, now.recommendation]
@@ -174,9 +175,21 @@ function kept(fields: ServedFields): ServedFields {
   )
 }
 
-function differences(before: ServedFields, after: ServedFields): Change[] {
+function differences(before: ServedFields, after: ServedFields, timeZone: string): Change[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
-  return [...names].filter(name => before[name] !== after[name]).map(field => changeOf(field, before, after))
+  const isSame = (name: string) =>
+    before[name] === after[name] ||
+    (isTime(name) && isSameTime(textOf(before[name]), textOf(after[name]), timeZone))
+  return [...names].filter(name => !isSame(name)).map(field => changeOf(field, before, after))
+}
+
+/** An analysis has no times of its own. */
+function isTime(field: string): boolean {
+  return Object.hasOwn(NOTICE, field) && NOTICE[field as keyof typeof NOTICE].type === 'date-time'
+}
+
+function textOf(json: string | undefined): string {
+  return String(json === undefined ? '' : JSON.parse(json))
 }
 
 function changeOf(field: string, before: ServedFields, after: ServedFields): Change {

@@ -122,15 +122,16 @@ function sessionsBetween(
   timeZone: string,
 ): [from: number | undefined, to: number | undefined] {
   const [first, last] = [from, to].map(text => (text === undefined ? null : readTime(text, timeZone)))
-  const end = last?.isDay ? readTime(nextDay(to as string), timeZone)?.micros : last?.micros
   return [
     first ? Number(first.micros) : undefined,
-    end === undefined ? undefined : Number(end) - (last?.isDay ? 1 : 0),
+    last?.isDay ? endOf(to as string, timeZone) : last ? Number(last.micros) : undefined,
   ]
 }
 
-function nextDay(day: string): string {
-  return Temporal.PlainDate.from(day).add({ days: 1 }).toString()
+/** The last microsecond of a day. */
+function endOf(day: string, timeZone: string): number {
+  const next = Temporal.PlainDate.from(day).add({ days: 1 }).toZonedDateTime(timeZone)
+  return next.epochMilliseconds * 1000 - 1
 }
 
 function between(

@@ -56,7 +56,7 @@ export const SEARCH_QUERY = z.object({
   uf: z
     .string()
     .overwrite(cleanText)
-    .regex(/^[A-Za-z]{2}(,[A-Za-z]{2})*$/, 'must be states such as SP, with commas between them')
+    .regex(/^[A-Za-z]{2}( ?, ?[A-Za-z]{2})*$/, 'must be states such as SP, with commas between them')
     .transform(text => text.split(','))
     .optional()
     .describe('States, with commas between them.'),

@@ -1,8 +1,7 @@
 import { ANALYSIS } from '#schema/analysis.ts'
 import type { Fields } from '#schema/record.ts'
-import { textKey } from '#schema/text_key.ts'
 import { line } from '#src/present/text/format.ts'
-import { type Labels, labelsOf, PHASES } from '#src/present/text/labels.ts'
+import { type Labels, labelsOf, nameIn, PHASES } from '#src/present/text/labels.ts'
 
 /** The readers' words for codes; a code that is not known is shown unchanged. */
 
@@ -37,10 +36,7 @@ export type Tone = 'red' | 'yellow' | 'green' | 'accent' | 'plain'
 
 const MAX_CHARACTERS = 60
 
-const named = (labels: Labels) => (value: unknown) => {
-  if (typeof value !== 'string') return null
-  return labels.get(value) ?? labels.get(textKey(value)) ?? line(value, MAX_CHARACTERS)
-}
+const named = (labels: Labels) => (value: unknown) => nameIn(labels, value, MAX_CHARACTERS)
 
 export const phaseName = named(PHASES)
 export const verdictName = named(VERDICTS)
