@@ -4,12 +4,16 @@ import { line } from '#src/present/text/format.ts'
 describe('line', () => {
   it('is one line, without what is invisible', () => {
     expect(line(' Aquisição\n\tde  merenda\u200b ', 40)).toBe('Aquisição de merenda')
+    expect(line(' a\u00a0\u200bb ', 3)).toBe('a b')
     expect(line('\u200b \n', 40)).toBeNull()
     expect(line(null, 40)).toBeNull()
   })
 
   it('ends with a whole word, without its punctuation', () => {
     expect(line('Aquisição de gêneros, para a merenda', 25)).toBe('Aquisição de gêneros…')
+    expect(line('Aquisição de material, de limpeza; e outros', 30)).toBe('Aquisição de material, de…')
+    expect(line('um dois. - três quatro', 12)).toBe('um dois…')
+    expect(line('a'.repeat(50), 10)).toBe(`${'a'.repeat(9)}…`)
     expect(line(`${'-'.repeat(19_985)}${'z'.repeat(300)}`, 20_000)).toHaveLength(20_000)
     expect(line(`a${' -'.repeat(50_000)}`, 20_000)).toBe('a…')
   })
