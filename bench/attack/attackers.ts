@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { REPETITIVE_PHRASE } from './hostile_notices.ts'
 
 /**
  * Malicious clients, in a separate process.
@@ -19,6 +20,9 @@ export const ATTACKS = {
   large: '40 connections that send URLs, headers and bodies of 100 MB',
   guesses: '200 connections that guess keys',
   offsets: '8 connections that request empty pages, each at a different offset',
+  dashes: '8 connections that open the page of a notice with 150 texts of 20,000 dashes',
+  phrases: '8 connections that search for a phrase of 32 equal words in 200 texts of 20,000',
+  streams: '150 streams of events, of eight keys, that read nothing',
 } as const
 export type Attack = keyof typeof ATTACKS
 
@@ -26,8 +30,12 @@ export type AttackOrder = {
   readonly attack: Attack
   readonly port: number
   readonly key: string
+  /** Further keys of its company. */
+  readonly moreKeys: readonly string[]
   /** Path of a large analysis. */
   readonly path: string
+  /** Path of a notice's page with long texts. */
+  readonly page: string
   /** Number of notices. */
   readonly notices: number
   readonly seconds: number
@@ -222,6 +230,30 @@ const PLANS: Readonly<Record<Attack, (attacker: Attacker) => Promise<unknown>>> 
         return requestText(attacker.order, `/api/v1/editais?offset=${offset}`)
       }),
     )
+  },
+  dashes: attacker => {
+    const { key, page } = attacker.order
+    const text = `GET ${page} HTTP/1.1\r\nHost: x\r\nCookie: editais_chave=${key}\r\n\r\n`
+    return times(8, () => ask(attacker, addressOf(0), () => text))
+  },
+  phrases: attacker => {
+    let limit = 0
+    return times(8, () =>
+      ask(attacker, addressOf(0), () => {
+        // Each is another one: an equal search could be remembered.
+        limit = (limit % 200) + 1
+        const q = encodeURIComponent(REPETITIVE_PHRASE)
+        return requestText(attacker.order, `/api/v1/mirror/editais?q=${q}&limit=${limit}&fields=id`)
+      }),
+    )
+  },
+  streams: attacker => {
+    const { order } = attacker
+    const keys = [order.key, ...order.moreKeys]
+    return times(150, n => {
+      const whose = { ...order, key: keys[n % keys.length] as string }
+      return unread(attacker, requestText(whose, '/api/v1/mirror/changes', 'Accept: text/event-stream\r\n'))
+    })
   },
 }
 

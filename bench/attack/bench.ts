@@ -4,13 +4,13 @@ import { fileURLToPath } from 'node:url'
 import { generateWorld } from '#src/sandbox/generate.ts'
 import { sandboxKey } from '#src/sandbox/keys.ts'
 import { startSandbox } from '#src/sandbox/server.ts'
-import type { World } from '#src/sandbox/world.ts'
 import { companyPaths } from '#src/store/company.ts'
 import { checkProc } from '../daemon/proc.ts'
 import { startRedis } from '../daemon/redis.ts'
 import { run } from '../processes.ts'
 import { thisMachine } from '../result.ts'
-import { ATTACKS, type Attack } from './attackers.ts'
+import { ATTACKS, type Attack, type AttackOrder } from './attackers.ts'
+import { addHostileNotices } from './hostile_notices.ts'
 import {
   type Attacks,
   type Crowd,
@@ -28,8 +28,8 @@ const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url))
 const SLUG = 'bench'
 /** The daemon has no run during the attacks. */
 const AT_REST = { SYNC_CRON: '0 0 1 1 *' }
-/** Items of the large analysis: 9 MB as JSON. */
-const LARGE_ITEMS = 40_000
+/** Besides the one that reads: streams are limited for each key. */
+const MORE_KEYS = 7
 
 export type AttackOptions = {
   readonly notices: number
@@ -70,42 +70,42 @@ function onStep(step: string): void {
 /** Syncs a company and creates a key for its API. */
 async function prepare({ notices, seed }: AttackOptions, directory: string) {
   const world = generateWorld({ seed, company: SLUG, notices, start: new Date() })
-  const path = `/api/v1/editais/${encodeURIComponent(enlarge(world))}/analysis`
+  const { large, dashed } = addHostileNotices(world)
+  const path = `/api/v1/editais/${encodeURIComponent(large)}/analysis`
+  const page = `/editais/${encodeURIComponent(dashed)}`
   const apiKey = sandboxKey(seed, SLUG)
   const sandbox = await startSandbox({ companies: [{ slug: SLUG, key: apiKey, world }] })
   const dataDir = join(directory, 'data')
   const env = { API_BASE_URL: sandbox.url, API_KEY: apiKey, COMPANY: SLUG, DATA_DIR: dataDir }
   await mkdir(dataDir)
   await run(MAIN, ['sync', '--full'], { cwd: directory, env: { ...env, LOG_LEVEL: 'error' } })
-  const created = await run(MAIN, ['keys', 'create', '--description', 'bench'], { cwd: directory, env })
-  return { env, path, key: created.stdout.trim(), close: () => sandbox.close() }
+  const keys: string[] = []
+  for (let n = 0; n <= MORE_KEYS; n += 1) {
+    const created = await run(MAIN, ['keys', 'create', '--description', `bench ${n}`], {
+      cwd: directory,
+      env,
+    })
+    keys.push(created.stdout.trim())
+  }
+  const [key = '', ...moreKeys] = keys
+  return { env, path, page, key, moreKeys, close: () => sandbox.close() }
 }
 
 async function attackAll(
   serving: Serving,
-  { key, path, notices, seconds }: AttackOptions & { readonly key: string; readonly path: string },
+  { key, moreKeys, path, page, notices, seconds }: AttackOptions & Omit<AttackOrder, 'attack' | 'port'>,
   directory: string,
 ): Promise<Server> {
   const attacks: Partial<Record<Attack, Attacks[Attack]>> = {}
   for (const attack of Object.keys(ATTACKS) as Attack[]) {
     onStep(`${serving.command}, ${attack}: ${ATTACKS[attack]}`)
-    attacks[attack] = await underAttack(serving, { attack, key, path, notices, seconds }, directory)
+    attacks[attack] = await underAttack(
+      serving,
+      { attack, key, moreKeys, path, page, notices, seconds },
+      directory,
+    )
   }
   const peakRssBytes = await peakRss(serving.pid)
   await serving.close()
   return { attacks: attacks as Attacks, peakRssBytes }
-}
-
-/** Gives one notice a very large analysis. @returns its id. */
-function enlarge(world: World): string {
-  const [id = ''] = world.ids()
-  const items = Array.from({ length: LARGE_ITEMS }, (_, n) => ({
-    numero_item: n + 1,
-    descricao: `Item ${n + 1}: ${'descrição completa do objeto '.repeat(5)}`,
-    quantidade: n % 97,
-    unidade_medida: 'UN',
-    valor_unitario_estimado: (n % 1000) / 4,
-  }))
-  world.update(id, { analysis: { items, analysis_level: 'deep', analyzed: true } })
-  return id
 }
