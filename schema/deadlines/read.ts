@@ -1,6 +1,7 @@
 import { type BoundTime, bindTimes } from './bind.ts'
 import { type PlainText, plainText } from './plain_text.ts'
 import { CONTEXT, isOverBeforeDay, type Role } from './roles.ts'
+import { timetableAsLines } from './timetable.ts'
 import { type Act, actsIn } from './tokens.ts'
 
 /**
@@ -44,7 +45,7 @@ export type Deadlines = {
  * deadlines of an act count for it; if none of them can be counted, those without a name do.
  */
 export function readDeadlines(text: string): Deadlines {
-  const plain = plainText(text)
+  const plain = timetableAsLines(plainText(text))
   const times = bindTimes(plain.folded)
   const deadlines = times.filter(({ role }) => role === 'prazo')
   const unnamed = deadlines.filter(({ acts, isContinued }) => acts.size === 0 || isContinued)

@@ -104,7 +104,8 @@ function wordsBefore(folded: string, clause: Clause, index: number): string {
   return folded.slice(Math.max(index === 0 ? clause.labelStart : clause.start, start - CONTEXT), start)
 }
 
-function isReference(before: string): boolean {
+/** Whether a day behind these words is that of a law, a number or a street. */
+export function isReference(before: string): boolean {
   return BEFORE_REFERENCE.test(before) || BEFORE_STREET_NAME.test(before) || BEFORE_CORRECTION.test(before)
 }
 
