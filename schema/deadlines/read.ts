@@ -139,9 +139,12 @@ function daysOf(folded: string, deadline: BoundTime, times: readonly BoundTime[]
 }
 
 const AFTER_EVENT =
-  /\b(?:apos|depois|a contar|contad[oa]s?|a partir|subsequentes?|seguintes?|posterior(?:es)?)\b/
+  /\b(?:apos|depois|a contar|contad[oa]s?|a partir|desde|subsequentes?|seguintes?|posterior(?:es)?)\b/
 const AHEAD_OF_EVENT =
   /\b(?:antes|anterior(?:es)?|antecede[a-z]*|antecedencia|preced[a-z]*|previ[a-z]*|antecipad[a-z]*|retroativ[a-z]*|regressiv[a-z]*|retro)\b/
+/** "5 dias úteis da publicação" */
+const OF_PUBLICATION =
+  /^\s?d[aeo]\s(?:data\s(?:d[aeo]\s)?)?(?:sua\s)?(?:publica|divulga|disponibiliza|veicula)/
 /** Nobody can contest after the session: it is counted backwards. */
 const COUNTED_FROM_SESSION =
   /\b(?:a contar|contad[oa]s?)\b[^;]{0,40}\b(?:sessao|abertura|certame|propostas)\b/
@@ -161,9 +164,12 @@ function eventOf(
   const after = folded.slice(end, Math.min(next?.start ?? clause.end, end + MAX_EVENT))
   const before = folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)
   const words = AFTER_EVENT.test(after) || AHEAD_OF_EVENT.test(after) ? after : `${before} ${after}`
-  if (AHEAD_OF_EVENT.test(words) || !AFTER_EVENT.test(words)) return dayOf('sessao', later)
+  const isAfter = AFTER_EVENT.test(words) || OF_PUBLICATION.test(after)
+  if (AHEAD_OF_EVENT.test(words) || !isAfter) return dayOf('sessao', later)
   if (PUBLICATION.test(words) || later.some(({ role }) => role === 'publicacao'))
     return { apos_publicacao: true, ...dayOf('publicacao', all) }
+  // "3 dias úteis a partir de 24/11/2026"
+  if (later[0]?.role === 'inicio') return { apos_publicacao: true, ...dayOf('inicio', later) }
   return COUNTED_FROM_SESSION.test(words) ? dayOf('sessao', later) : null
 }
 

@@ -69,6 +69,7 @@ export function roleOf(folded: string, clause: Clause, index: number): Role {
     TO_BE_REPLACED.test(folded.slice(Math.max(clause.start, start - 3 * CONTEXT), start))
   )
     return 'referencia'
+  if (BEFORE_CORRECTION.test(before)) return 'publicacao'
   const between = wordsToNextDay(folded, clause, index)
   if (between !== null && MOVED.test(before) && TO_ANOTHER.test(between)) return 'referencia'
   if (between !== null && isRange(before, between)) return 'inicio'
@@ -106,7 +107,7 @@ function wordsBefore(folded: string, clause: Clause, index: number): string {
 
 /** Whether a day behind these words is that of a law, a number or a street. */
 export function isReference(before: string): boolean {
-  return BEFORE_REFERENCE.test(before) || BEFORE_STREET_NAME.test(before) || BEFORE_CORRECTION.test(before)
+  return BEFORE_REFERENCE.test(before) || BEFORE_STREET_NAME.test(before)
 }
 
 /** Whether the day between these words begins a range. */
