@@ -69,7 +69,18 @@ function parse(folded: string, clause: Clause): Parsed {
   return { clause, groups: groupsOf(folded, clause), roles, deadlinesBefore }
 }
 
-function groupsOf(folded: string, { acts, times, end: clauseEnd }: Clause): Group[] {
+/** "5 dias úteis antes da entrega dos envelopes": an event, not another deadline. */
+const BEFORE_EVENT =
+  /\b(?:antes|anterior(?:es)?|antecede[a-z]*|antecedencia|preced[a-z]*|apos|depois)\b[a-z ]{0,40}$/
+
+function groupsOf(
+  folded: string,
+  { start: clauseStart, acts: named, times, end: clauseEnd }: Clause,
+): Group[] {
+  const acts = named.filter(
+    ({ act, start }) =>
+      act !== 'outro' || !BEFORE_EVENT.test(folded.slice(Math.max(clauseStart, start - MAX_LINK), start)),
+  )
   const groups: { acts: Set<Act>; start: number; end: number; timesBefore: number }[] = []
   let timesBefore = 0
   for (const { act, start, end } of acts) {
@@ -83,11 +94,30 @@ function groupsOf(folded: string, { acts, times, end: clauseEnd }: Clause): Grou
       last.end = end
     } else groups.push({ acts: new Set([act]), start, end, timesBefore })
   }
-  return groups.flatMap(group => {
+  return groups.flatMap((group, at) => {
     const words = folded.slice(group.end, times[group.timesBefore]?.start ?? group.end)
-    return meanings(group.acts, HANDED_IN.test(words)).map(meant => ({ ...group, acts: new Set(meant) }))
+    const meant: Group[] = meanings(group.acts, HANDED_IN.test(words)).map(acts => ({
+      ...group,
+      acts: new Set(acts),
+    }))
+    const later = handedInLater(folded, times.slice(group.timesBefore, groups[at + 1]?.timesBefore))
+    if (later < 0 || !group.acts.has('resposta')) return meant
+    const start = (times[group.timesBefore + later] as TimeToken).end
+    return [...meant, { acts: new Set(asked(group.acts)), start, timesBefore: group.timesBefore + later + 1 }]
   })
 }
+
+/** "As impugnações serão respondidas em 2 dias úteis e deverão ser enviadas até 04/12": the place of the time before. */
+function handedInLater(folded: string, times: readonly TimeToken[]): number {
+  return times.slice(1).findIndex(({ start }, before) => {
+    const { end } = times[before] as TimeToken
+    const words = start - end <= MAX_LINK ? folded.slice(end, start) : ''
+    return HANDED_IN_LATER.test(words) && !words.includes('propost')
+  })
+}
+
+const HANDED_IN_LATER =
+  /\b(?:dev|pod)[a-z]*\s[a-z ]{0,25}(?:apresenta|protocol|recebid|interpo|envi|encaminha|formula)[a-z]*\s[^,;]{0,25}$/
 
 /** "O pregoeiro decidirá a impugnação apresentada até 04/12", "a impugnação, que deverá ser apresentada até 04/12". */
 const HANDED_IN =
@@ -99,9 +129,12 @@ const HANDED_IN =
  */
 function meanings(acts: ReadonlySet<Act>, isHandedIn: boolean): Act[][] {
   if (acts.size === 1) return [[...acts]]
-  const asked = [...acts].filter(act => act !== 'outro' && act !== 'resposta')
-  if (!acts.has('resposta')) return [asked]
-  return isHandedIn && asked.length > 0 ? [['resposta'], asked] : [['resposta']]
+  if (!acts.has('resposta')) return [asked(acts)]
+  return isHandedIn && asked(acts).length > 0 ? [['resposta'], asked(acts)] : [['resposta']]
+}
+
+function asked(acts: ReadonlySet<Act>): Act[] {
+  return [...acts].filter(act => act !== 'outro' && act !== 'resposta')
 }
 
 /** "3 dias úteis para impugnar", "04/12 (impugnações)"; but not "3 dias úteis da data para abertura e impugnação". */
@@ -129,8 +162,14 @@ function groupFor(folded: string, parsed: Parsed, index: number): Group | undefi
   const words = folded.slice(end, Math.min(after.start, end + MAX_LINK))
   const hasOwn = hasDeadline(parsed, after.timesBefore, groups[at + 2]?.timesBefore ?? clause.times.length)
   if (!before && after.acts.has('resposta') && SUBORDINATE.test(words)) return undefined
+  // "Até 04/12, para entrega no protocolo"
+  if (!before && isOther(after) && words.includes(',')) return undefined
   if (timesComeFirst(parsed) || (!hasOwn && (LINK.test(words) || SUBJECT.test(words)))) return after
   return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
+}
+
+function isOther({ acts }: Group): boolean {
+  return acts.size === 1 && acts.has('outro')
 }
 
 /** "Impugnações, a serem decididas pelo pregoeiro, até 04/12". */

@@ -1,6 +1,6 @@
 import { type BoundTime, bindTimes } from './bind.ts'
 import { type PlainText, plainText } from './plain_text.ts'
-import { CONTEXT, isOverBeforeDay, type Role } from './roles.ts'
+import { CONTEXT, hasLabel, isOverBeforeDay, type Role } from './roles.ts'
 import { timetableAsLines } from './timetable.ts'
 import { type Act, actsIn } from './tokens.ts'
 
@@ -24,6 +24,8 @@ export type Reading = {
   readonly apos_publicacao?: true
   /** The day of the event that it counts from, if the text has it. */
   readonly base?: string
+  /** Its words name something else, and only its place in the text says that it is of the act. */
+  readonly solto?: true
   /** Whether the clause names the act. */
   readonly nomeado: boolean
   /** The clause. */
@@ -103,11 +105,22 @@ function distinct(
   for (const deadline of deadlines) {
     for (const day of daysOf(plain.folded, deadline, times)) {
       const key = JSON.stringify(day)
-      if (!known.has(key)) known.set(key, { ...day, nomeado, trecho: excerptOf(plain, deadline) })
+      if (!known.has(key))
+        known.set(key, {
+          ...day,
+          ...looseness(plain.folded, deadline),
+          nomeado,
+          trecho: excerptOf(plain, deadline),
+        })
     }
     if (known.size >= MAX_READINGS) break
   }
   return [...known.values()]
+}
+
+function looseness(folded: string, { acts, isContinued, clause, index }: BoundTime): Pick<Reading, 'solto'> {
+  const isLoose = (acts.size === 0 || isContinued) && hasLabel(folded, clause, index)
+  return isLoose ? { solto: true } : {}
 }
 
 type Day = Omit<Reading, 'nomeado' | 'trecho'>

@@ -90,6 +90,16 @@ export function isOverBeforeDay(folded: string, clause: Clause, index: number): 
   return !clause.times.some(({ time }, at) => at < index && time.kind === 'periodo' && time.unit !== 'horas')
 }
 
+/** Words of a deadline, and places: "no Protocolo", "pelo e-mail". */
+const OF_DEADLINE =
+  /\d+[a-z]*|\b(?:ate|dias?|datas?|prazos?|periodo|limite|final|fim|termino|encerra[a-z]*|vence[a-z]*|expira[a-z]*|ultimo|quando|hora|horas|horario|antes|antecedencia|minim[ao]|maxim[ao]|edital|impreterivelmente|somente|apenas|exclusivamente|novo|nova|ou|seja|isto|e|portanto|sendo|tendo|que|sera|seg(?:unda)?|ter(?:ca)?|qua(?:rta)?|qui(?:nta)?|sex(?:ta)?|feira|meio|partir|desde|inicio|expediente|[a-z]{1,2})\b|\b(?:n[oa]s?|pel[oa]s?|via|por|conforme|mediante|com|em|item)\s.*/gs
+
+/** Whether a clause has words before a time that say what it is for, but not by an act, such as "envelopes até". */
+export function hasLabel(folded: string, clause: Clause, index: number): boolean {
+  const words = wordsBefore(folded, clause, index)
+  return actsIn(words).length === 0 && /[a-z]{3}/.test(words.replace(OF_DEADLINE, ''))
+}
+
 function wordsToNextDay(folded: string, { times }: Clause, index: number): string | null {
   const { end } = times[index] as TimeToken
   for (let at = index + 1; at < times.length; at += 1) {

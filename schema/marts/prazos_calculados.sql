@@ -16,9 +16,9 @@ lidos AS (
   SELECT *, lido.impugnacao = lido.esclarecimento OR prazos_lidos IS NULL AS iguais
   FROM (SELECT prazos_lidos, from_json(prazos_lidos, '{
     "impugnacao": [{"dia": "DATE", "dia_mes": "VARCHAR", "dia_do_mes": "INTEGER", "n": "INTEGER", "unidade": "VARCHAR",
-      "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
+      "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "solto": "BOOLEAN", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
     "esclarecimento": [{"dia": "DATE", "dia_mes": "VARCHAR", "dia_do_mes": "INTEGER", "n": "INTEGER", "unidade": "VARCHAR",
-      "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
+      "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "solto": "BOOLEAN", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
     "cortado": "BOOLEAN", "sem_leitura": "BOOLEAN", "normas": ["VARCHAR"], "direta": "BOOLEAN"}') AS lido
   FROM (SELECT DISTINCT prazos_lidos FROM analyses UNION SELECT NULL))
 ),
@@ -49,11 +49,12 @@ atos AS (SELECT unnest(['impugnacao', 'esclarecimento']) AS ato),
 candidatos AS (
   SELECT prazos_lidos, tipo, ato, herdado, 'edital' AS fonte, 'Edital' AS nome, leitura.dia, leitura.dia_mes, leitura.dia_do_mes,
     leitura.n, leitura.unidade, coalesce(leitura.sem_tipo, false) AS sem_tipo,
-    coalesce(leitura.apos_publicacao, false) AS apos_publicacao, leitura.base, leitura.nomeado, leitura.trecho
+    coalesce(leitura.apos_publicacao, false) AS apos_publicacao, leitura.base, coalesce(leitura.solto, false) AS solto,
+    leitura.nomeado, leitura.trecho
   FROM leituras CROSS JOIN tipos
   UNION ALL
   SELECT prazos_lidos, tipo, ato, false, if(nomeada, 'lei', 'presumida'), nome, NULL, NULL, NULL, dias, 'uteis', false, false,
-    NULL, NULL, NULL
+    NULL, false, NULL, NULL
   FROM normas JOIN leis USING (norma) CROSS JOIN atos
   WHERE ato = 'impugnacao' OR NOT iguais
 ),
@@ -67,8 +68,8 @@ descritos AS (
       WHEN sem_tipo THEN nome || ': ' || n || if(n = 1, ' dia', ' dias') || ', contados como úteis'
       WHEN n IS NOT NULL THEN nome || ': ' || n || if(n = 1, ' dia útil', ' dias úteis')
     END || if(apos_publicacao, ' após a publicação', '') AS regra,
-    -- A presumed law counts only if the notice states nothing that can be used.
-    fonte = 'presumida' AND bool_or(fonte = 'edital' AND NOT herdado) OVER (PARTITION BY prazos_lidos, tipo, ato) AS reserva
+    -- A presumed law counts only if the notice states nothing that is surely of this act.
+    fonte = 'presumida' AND bool_or(fonte = 'edital' AND NOT herdado AND NOT solto) OVER (PARTITION BY prazos_lidos, tipo, ato) AS reserva
   FROM candidatos
 ),
 -- Of terms in business days before the session, the longest gives the earliest day, whatever the session is.
