@@ -1,8 +1,8 @@
 import { type BoundTime, bindTimes } from './bind.ts'
 import { type PlainText, plainText } from './plain_text.ts'
-import { CONTEXT, hasLabel, isOverBeforeDay, type Role } from './roles.ts'
+import { CONTEXT, hasLabel, isOverBeforeDay, isReference, type Role } from './roles.ts'
 import { timetableAsLines } from './timetable.ts'
-import { type Act, actsIn } from './tokens.ts'
+import { type Act, actsIn, impossibleTimesIn } from './tokens.ts'
 
 /**
  * One way to read the last day of an act in a text. Exactly one of `dia`, `dia_mes`, `dia_do_mes` and `n` is there. The day
@@ -38,7 +38,7 @@ export type Deadlines = {
   readonly esclarecimento: readonly Reading[]
   /** The text was too long to be read as a whole. */
   readonly cortado?: true
-  /** It names contesting and has days, but none of them is read as the last day to contest. */
+  /** It has days that do not exist, or names contesting and has days, but none is read as the last day to contest. */
   readonly sem_leitura?: true
 }
 
@@ -72,16 +72,18 @@ export function readDeadlines(text: string): Deadlines {
     ])
   }
   const impugnacao = readings('impugnacao')
-  const isUnread =
-    impugnacao.length === 0 &&
-    times.length > 0 &&
-    actsIn(plain.folded).some(({ act }) => act === 'impugnacao')
+  const isUnread = impugnacao.length === 0 && hasUnreadDay(plain.folded, times)
   return {
     impugnacao,
     esclarecimento: readings('esclarecimento'),
     ...(plain.isCut ? { cortado: true as const } : {}),
     ...(isUnread ? { sem_leitura: true as const } : {}),
   }
+}
+
+function hasUnreadDay(folded: string, times: readonly BoundTime[]): boolean {
+  if (times.length > 0 && actsIn(folded).some(({ act }) => act === 'impugnacao')) return true
+  return impossibleTimesIn(folded).some(at => !isReference(folded.slice(Math.max(0, at - CONTEXT), at)))
 }
 
 function firstOf(sources: readonly (() => Reading[])[]): Reading[] {

@@ -96,6 +96,13 @@ export function timesIn(folded: string): TimeToken[] {
   })
 }
 
+/** Places of what is written like a time, but is none: "31/02/2026", "999 dias úteis". */
+export function impossibleTimesIn(folded: string): number[] {
+  return Array.from(folded.matchAll(TIMES)).flatMap(match =>
+    timeOf(match.groups as Groups) ? [] : [match.index],
+  )
+}
+
 type Groups = Readonly<Record<string, string | undefined>>
 
 function timeOf(parts: Groups): Time | null {
