@@ -7,6 +7,8 @@ WITH leis(norma, nome, dias, nomeada) AS (VALUES
   ('3555', 'Decreto 3.555/2000, art. 12', 2, true),
   -- Its paragraph 2, for bidders; other citizens have five days.
   ('8666', 'Lei 8.666/1993, art. 41', 2, true),
+  -- For works and services; for goods, two.
+  ('12462', 'Lei 12.462/2011, art. 45', 5, true),
   ('regulamento', 'Lei 13.303/2016, art. 87 (regulamento próprio)', 5, false),
   ('', 'Lei 14.133/2021, art. 164 (presumida)', 3, false)
 ),
@@ -193,8 +195,9 @@ plausiveis AS (
         AND (calculado < data_sessao_dia OR nomeado AND calculado = data_sessao_dia) THEN calculado
     END AS ultimo,
     coalesce(regra, 'Edital: ' || strftime(calculado, '%d/%m/%Y')) AS regra,
-    -- Days by the text come before those by law, which come before a presumed one.
-    (if(reserva, 1000000, 0) + (ultimo - DATE '2000-01-01')) * 100 + posicao AS ordem
+    -- Days by the text come before those by law, which come before a presumed one. The day of the session comes last: it is hardly
+    -- the last day to contest it.
+    (CASE WHEN n IS NULL AND ultimo = data_sessao_dia THEN 2000000 WHEN reserva THEN 1000000 ELSE 0 END + (ultimo - DATE '2000-01-01')) * 100 + posicao AS ordem
   FROM calculados
 ),
 escolhidos AS (
