@@ -19,6 +19,7 @@ export type BoundTime = TimeToken & {
 type Group = {
   readonly acts: ReadonlySet<Act>
   readonly start: number
+  readonly end: number
   /** So many times of the clause are before it. */
   readonly timesBefore: number
 }
@@ -103,7 +104,10 @@ function groupsOf(
     const later = handedInLater(folded, times.slice(group.timesBefore, groups[at + 1]?.timesBefore))
     if (later < 0 || !group.acts.has('resposta')) return meant
     const start = (times[group.timesBefore + later] as TimeToken).end
-    return [...meant, { acts: new Set(asked(group.acts)), start, timesBefore: group.timesBefore + later + 1 }]
+    return [
+      ...meant,
+      { acts: new Set(asked(group.acts)), start, end: start, timesBefore: group.timesBefore + later + 1 },
+    ]
   })
 }
 
@@ -140,6 +144,8 @@ function asked(acts: ReadonlySet<Act>): Act[] {
 /** "3 dias úteis para impugnar", "04/12 (impugnações)"; but not "3 dias úteis da data para abertura e impugnação". */
 const LINK =
   /^[^;,]{0,60}?(?:\b(?:para|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
+/** The same without "prazo para", which begins the next deadline. */
+const FOR = /^(?!.*\b(?:prazos?|limite|ate)\b)[^;,:]{0,80}?\bpara\s(?:[a-z]+\s)?$/
 /** "Até 04/12, qualquer pessoa poderá impugnar". */
 const SUBJECT = /^[^;,]{0,60},\s(?:qualquer|tod[ao]s?|os?|as?)\s[^;]{0,60}\b(?:pode|deve)[a-z]*\s[^;,]{0,30}$/
 /** "Até 3 dias úteis antes da sessão, cabendo ao pregoeiro decidir": that is another deadline. */
@@ -165,7 +171,17 @@ function groupFor(folded: string, parsed: Parsed, index: number): Group | undefi
   // "Até 04/12, para entrega no protocolo"
   if (!before && isOther(after) && words.includes(',')) return undefined
   if (timesComeFirst(parsed) || (!hasOwn && (LINK.test(words) || SUBJECT.test(words)))) return after
+  if (before && FOR.test(words) && isApart(folded, parsed, before, index)) return after
   return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
+}
+
+/** Whether a group has another deadline before this one, or a mark is in between. */
+function isApart(folded: string, parsed: Parsed, group: Group, index: number): boolean {
+  const { start } = parsed.clause.times[index] as TimeToken
+  return (
+    hasDeadline(parsed, group.timesBefore, index) ||
+    /[,/]|\s(?:-|e)\s/.test(folded.slice(Math.max(group.end, start - MAX_LINK), start))
+  )
 }
 
 function isOther({ acts }: Group): boolean {

@@ -177,7 +177,10 @@ function eventOf(
   const later = beside.slice(index + 1, index + 1 + MAX_LATER)
   const next = later.find(({ role }) => role === 'prazo')
   const after = folded.slice(end, Math.min(next?.start ?? clause.end, end + MAX_EVENT))
-  const before = folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)
+  const nearby = folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)
+  // "Entrega em 10 dias após a assinatura, impugnação em 5 dias úteis": the event is of the other period.
+  const isAfterPeriod = beside[index - 1]?.time.kind === 'periodo'
+  const before = isAfterPeriod ? lastPartOf(nearby) : nearby
   const words = AFTER_EVENT.test(after) || AHEAD_OF_EVENT.test(after) ? after : `${before} ${after}`
   const isAfter = AFTER_EVENT.test(words) || OF_PUBLICATION.test(after)
   if (AHEAD_OF_EVENT.test(words) || !isAfter) return dayOf('sessao', later)
@@ -186,6 +189,11 @@ function eventOf(
   // "3 dias úteis a partir de 24/11/2026"
   if (later[0]?.role === 'inicio') return { apos_publicacao: true, ...dayOf('inicio', later) }
   return COUNTED_FROM_SESSION.test(words) ? dayOf('sessao', later) : null
+}
+
+/** What is behind the last comma or the last act. */
+function lastPartOf(words: string): string {
+  return words.slice(Math.max(words.lastIndexOf(',') + 1, actsIn(words).at(-1)?.start ?? 0))
 }
 
 function dayOf(role: Role, times: readonly BoundTime[]): Pick<Reading, 'base'> {

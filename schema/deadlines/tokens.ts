@@ -56,10 +56,10 @@ const TIMES = new RegExp(Object.values(PATTERNS).join('|'), 'g')
 const ACTS: readonly (readonly [Act, string])[] = [
   [
     'outro',
-    String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:documento|habilita|proposta|resultado|classifica))`,
+    String.raw`[il]?[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:documento|habilita|proposta|resultado|classifica))`,
   ],
-  ['recurso', String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:recurso|razoes))`],
-  ['impugnacao', String.raw`[mn]pug[a-z]*|\bcontesta[a-z]*`],
+  ['recurso', String.raw`[il]?[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:recurso|razoes))`],
+  ['impugnacao', String.raw`[il]?[mn]pug[a-z]*|\bcontesta[a-z]*`],
   [
     'esclarecimento',
     String.raw`esclarec[a-z]*|\b(?:questionament[a-z]*|duvidas?|pedidos? de informac[a-z]*|consultas?|perguntas?)`,
