@@ -56,7 +56,7 @@ const TO_BE_REPLACED = /\bonde (?:se le|consta)\b(?!.*\b(?:leia|passa))/s
 
 const BEFORE_ZERO_HOUR =
   /\b(?:as?|ate)\s(?:0{1,2}\s?(?:h|:)\s?(?:00)?|zero hora|(?:a )?meia-?\s?noite)\s?(?:min|horas?|hs?)?\s?(?:\(?[a-z ]{0,25}\)?\s?)?d[eo](?: dia)?\s?$/
-const BEFORE_EXCLUDED_DAY = /\bantes d[eo](?: dia)? $/
+const BEFORE_EXCLUDED_DAY = /\b(?:antes d[eo]|anterior(?:mente)? ao?)(?: dia)? $/
 const NOT_FROM = /\bnao\b[^;]{0,80}\ba partir d[eo](?: dia)? $/
 
 /**

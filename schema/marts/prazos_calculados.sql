@@ -194,11 +194,15 @@ plausiveis AS (
       WHEN calculado >= data_sessao_dia - if(nomeado AND dia_mes IS NULL, 120, 30)
         AND (calculado < data_sessao_dia OR nomeado AND calculado = data_sessao_dia) THEN calculado
     END AS ultimo,
-    coalesce(regra, 'Edital: ' || strftime(calculado, '%d/%m/%Y')) AS regra,
+    coalesce(regra || if(evento = base AND base <> data_sessao_dia AND NOT apos_publicacao, strftime(base, ' antes de %d/%m/%Y'), ''),
+      strftime(calculado, 'Edital: %d/%m/%Y')) AS regra,
     -- Days by the text come before those by law, which come before a presumed one. The day of the session comes last: it is hardly
     -- the last day to contest it.
     (CASE WHEN n IS NULL AND ultimo = data_sessao_dia THEN 2000000 WHEN reserva THEN 1000000 ELSE 0 END + (ultimo - DATE '2000-01-01')) * 100 + posicao AS ordem
   FROM calculados
+  -- "5 dias úteis antes da sessão (02/12)": that day is the deadline itself, and no event.
+  QUALIFY coalesce(evento <> base
+    OR max(calculado) FILTER (evento = data_sessao_dia) OVER (PARTITION BY company, edital_id, ato, posicao) <> base, true)
 ),
 escolhidos AS (
   SELECT company, edital_id, ato,
