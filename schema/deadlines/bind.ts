@@ -38,12 +38,13 @@ const NO_ACTS: ReadonlySet<Act> = new Set()
 /**
  * Finds the times of a text, what each stands for, and the acts that each belongs to.
  * @param folded see `PlainText`.
+ * @param times of it.
  */
-export function bindTimes(folded: string): BoundTime[] {
+export function bindTimes(folded: string, times: readonly TimeToken[]): BoundTime[] {
   const bound: BoundTime[] = []
   let topic: ReadonlySet<Act> | undefined
   let previous: BoundTime | undefined
-  for (const clause of clausesOf(folded)) {
+  for (const clause of clausesOf(folded, times)) {
     const parsed = parse(folded, clause)
     const beside: BoundTime[] = []
     for (const [index, token] of clause.times.entries()) {

@@ -2,7 +2,7 @@ import { type BoundTime, bindTimes } from './bind.ts'
 import { type PlainText, plainText } from './plain_text.ts'
 import { CONTEXT, hasLabel, isOverBeforeDay, isReference, type Role } from './roles.ts'
 import { timetableAsLines } from './timetable.ts'
-import { type Act, actsIn, impossibleTimesIn } from './tokens.ts'
+import { type Act, actsIn, impossibleTimesIn, timesIn } from './tokens.ts'
 
 /**
  * One way to read the last day of an act in a text. Exactly one of `dia`, `dia_mes`, `dia_do_mes` and `n` is there. The day
@@ -47,8 +47,10 @@ export type Deadlines = {
  * deadlines of an act count for it; if none of them can be counted, those without a name do.
  */
 export function readDeadlines(text: string): Deadlines {
-  const plain = timetableAsLines(plainText(text))
-  const times = bindTimes(plain.folded)
+  const written = plainText(text)
+  const found = timesIn(written.folded)
+  const plain = timetableAsLines(written, found)
+  const times = bindTimes(plain.folded, plain === written ? found : timesIn(plain.folded))
   const deadlines = times.filter(({ role }) => role === 'prazo')
   const unnamed = deadlines.filter(({ acts, isContinued }) => acts.size === 0 || isContinued)
   const isContestNamed = deadlines.some(({ acts }) => acts.has('impugnacao'))

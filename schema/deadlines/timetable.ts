@@ -1,6 +1,6 @@
 import type { PlainText } from './plain_text.ts'
 import { CONTEXT, isReference } from './roles.ts'
-import { actsIn, timesIn } from './tokens.ts'
+import { actsIn, type TimeToken } from './tokens.ts'
 
 /** Places in a `PlainText`. */
 type Span = { readonly start: number; readonly end: number }
@@ -27,9 +27,9 @@ const HEADING = /(?:^|[\n:;|.*-])\s*$/
  * Rewrites a timetable, in which days and what happens on them take turns, as lines such as "Impugnação: 04/12/2026". The
  * days may come first, and any marks may be in between: "03/12 | Impugnação | 09/12 | Sessão". Other texts stay as they are.
  */
-export function timetableAsLines(plain: PlainText): PlainText {
+export function timetableAsLines(plain: PlainText, times: readonly TimeToken[]): PlainText {
   const { folded } = plain
-  const days = daysIn(folded)
+  const days = daysIn(folded, times)
   const [first, last] = [days[0], days.at(-1)]
   if (first === undefined || last === undefined || first === last) return plain
   const between = days.slice(1).map((day, index) => ({ start: (days[index] as Span).end, end: day.start }))
@@ -43,9 +43,9 @@ export function timetableAsLines(plain: PlainText): PlainText {
   return lines ? assembled(plain, lines) : plain
 }
 
-function daysIn(folded: string): Span[] {
+function daysIn(folded: string, times: readonly TimeToken[]): Span[] {
   const days: { start: number; end: number }[] = []
-  for (const { start, end, time } of timesIn(folded)) {
+  for (const { start, end, time } of times) {
     if (time.kind !== 'dia' && time.kind !== 'dia_mes') continue
     if (isReference(folded.slice(Math.max(0, start - CONTEXT), start))) continue
     const last = days.at(-1)
