@@ -145,10 +145,8 @@ function asked(acts: ReadonlySet<Act>): Act[] {
 /** "3 dias úteis para impugnar", "04/12 (impugnações)"; but not "3 dias úteis da data para abertura e impugnação". */
 const LINK =
   /^[^;,]{0,60}?(?:\b(?:para|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
-/** The same without "prazo para", which begins the next deadline. */
+/** Surely so, whatever follows the act: not "prazo para impugnar", which begins the next deadline. */
 const FOR = /^(?!.*\b(?:prazos?|limite|ate)\b)[^;,:]{0,80}?\bpara\s(?:[a-z]+\s)?$/
-/** "Até 04/12, qualquer pessoa poderá impugnar". */
-const SUBJECT = /^[^;,]{0,60},\s(?:qualquer|tod[ao]s?|os?|as?)\s[^;]{0,60}\b(?:pode|deve)[a-z]*\s[^;,]{0,30}$/
 /** "Até 3 dias úteis antes da sessão, cabendo ao pregoeiro decidir": that is another deadline. */
 const SUBORDINATE = /,\s(?:cabendo|devendo|sendo|tendo|a ser|que ser)\b/
 const MAX_LINK = 100
@@ -171,7 +169,7 @@ function groupFor(folded: string, parsed: Parsed, index: number): Group | undefi
   if (!before && after.acts.has('resposta') && SUBORDINATE.test(words)) return undefined
   // "Até 04/12, para entrega no protocolo"
   if (!before && isOther(after) && words.includes(',')) return undefined
-  if (timesComeFirst(parsed) || (!hasOwn && (LINK.test(words) || SUBJECT.test(words)))) return after
+  if (!hasOwn && LINK.test(words)) return after
   if (before && FOR.test(words) && isApart(folded, parsed, before, index)) return after
   return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
 }
@@ -200,12 +198,4 @@ function isParenthesis(folded: string, groups: readonly Group[], at: number, end
 
 function hasDeadline({ deadlinesBefore }: Parsed, from: number, to: number): boolean {
   return (deadlinesBefore[to] as number) > (deadlinesBefore[from] as number)
-}
-
-/** Each group has a deadline of its own before it, and the last one none behind it. */
-function timesComeFirst(parsed: Parsed): boolean {
-  const [first, last] = [parsed.groups[0] as Group, parsed.groups.at(-1) as Group]
-  return (
-    hasDeadline(parsed, 0, first.timesBefore) && !hasDeadline(parsed, last.timesBefore, parsed.roles.length)
-  )
 }
