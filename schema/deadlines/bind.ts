@@ -19,6 +19,7 @@ export type BoundTime = TimeToken & {
 type Group = {
   readonly acts: ReadonlySet<Act>
   readonly start: number
+  readonly end: number
   /** So many times of the clause are before it. */
   readonly timesBefore: number
 }
@@ -37,12 +38,13 @@ const NO_ACTS: ReadonlySet<Act> = new Set()
 /**
  * Finds the times of a text, what each stands for, and the acts that each belongs to.
  * @param folded see `PlainText`.
+ * @param times of it.
  */
-export function bindTimes(folded: string): BoundTime[] {
+export function bindTimes(folded: string, times: readonly TimeToken[]): BoundTime[] {
   const bound: BoundTime[] = []
   let topic: ReadonlySet<Act> | undefined
   let previous: BoundTime | undefined
-  for (const clause of clausesOf(folded)) {
+  for (const clause of clausesOf(folded, times)) {
     const parsed = parse(folded, clause)
     const beside: BoundTime[] = []
     for (const [index, token] of clause.times.entries()) {
@@ -69,7 +71,18 @@ function parse(folded: string, clause: Clause): Parsed {
   return { clause, groups: groupsOf(folded, clause), roles, deadlinesBefore }
 }
 
-function groupsOf(folded: string, { acts, times, end: clauseEnd }: Clause): Group[] {
+/** "5 dias úteis antes da entrega dos envelopes": an event, not another deadline. */
+const BEFORE_EVENT =
+  /\b(?:antes|anterior(?:es)?|antecede[a-z]*|antecedencia|preced[a-z]*|apos|depois)\b[a-z ]{0,40}$/
+
+function groupsOf(
+  folded: string,
+  { start: clauseStart, acts: named, times, end: clauseEnd }: Clause,
+): Group[] {
+  const acts = named.filter(
+    ({ act, start }) =>
+      act !== 'outro' || !BEFORE_EVENT.test(folded.slice(Math.max(clauseStart, start - MAX_LINK), start)),
+  )
   const groups: { acts: Set<Act>; start: number; end: number; timesBefore: number }[] = []
   let timesBefore = 0
   for (const { act, start, end } of acts) {
@@ -83,11 +96,33 @@ function groupsOf(folded: string, { acts, times, end: clauseEnd }: Clause): Grou
       last.end = end
     } else groups.push({ acts: new Set([act]), start, end, timesBefore })
   }
-  return groups.flatMap(group => {
+  return groups.flatMap((group, at) => {
     const words = folded.slice(group.end, times[group.timesBefore]?.start ?? group.end)
-    return meanings(group.acts, HANDED_IN.test(words)).map(meant => ({ ...group, acts: new Set(meant) }))
+    const meant: Group[] = meanings(group.acts, HANDED_IN.test(words)).map(acts => ({
+      ...group,
+      acts: new Set(acts),
+    }))
+    const later = handedInLater(folded, times.slice(group.timesBefore, groups[at + 1]?.timesBefore))
+    if (later < 0 || !group.acts.has('resposta')) return meant
+    const start = (times[group.timesBefore + later] as TimeToken).end
+    return [
+      ...meant,
+      { acts: new Set(asked(group.acts)), start, end: start, timesBefore: group.timesBefore + later + 1 },
+    ]
   })
 }
+
+/** "As impugnações serão respondidas em 2 dias úteis e deverão ser enviadas até 04/12": the place of the time before. */
+function handedInLater(folded: string, times: readonly TimeToken[]): number {
+  return times.slice(1).findIndex(({ start }, before) => {
+    const { end } = times[before] as TimeToken
+    const words = start - end <= MAX_LINK ? folded.slice(end, start) : ''
+    return HANDED_IN_LATER.test(words) && !words.includes('propost')
+  })
+}
+
+const HANDED_IN_LATER =
+  /\b(?:dev|pod)[a-z]*\s[a-z ]{0,25}(?:apresenta|protocol|recebid|interpo|envi|encaminha|formula)[a-z]*\s[^,;]{0,25}$/
 
 /** "O pregoeiro decidirá a impugnação apresentada até 04/12", "a impugnação, que deverá ser apresentada até 04/12". */
 const HANDED_IN =
@@ -99,16 +134,19 @@ const HANDED_IN =
  */
 function meanings(acts: ReadonlySet<Act>, isHandedIn: boolean): Act[][] {
   if (acts.size === 1) return [[...acts]]
-  const asked = [...acts].filter(act => act !== 'outro' && act !== 'resposta')
-  if (!acts.has('resposta')) return [asked]
-  return isHandedIn && asked.length > 0 ? [['resposta'], asked] : [['resposta']]
+  if (!acts.has('resposta')) return [asked(acts)]
+  return isHandedIn && asked(acts).length > 0 ? [['resposta'], asked(acts)] : [['resposta']]
+}
+
+function asked(acts: ReadonlySet<Act>): Act[] {
+  return [...acts].filter(act => act !== 'outro' && act !== 'resposta')
 }
 
 /** "3 dias úteis para impugnar", "04/12 (impugnações)"; but not "3 dias úteis da data para abertura e impugnação". */
 const LINK =
   /^[^;,]{0,60}?(?:\b(?:para|a fim de|visando)\s(?!abertura|sessao|recebimento|realizacao|envio|inicio)(?:[a-z]+\s){0,3}|\(\s?|:\s?)$/
-/** "Até 04/12, qualquer pessoa poderá impugnar". */
-const SUBJECT = /^[^;,]{0,60},\s(?:qualquer|tod[ao]s?|os?|as?)\s[^;]{0,60}\b(?:pode|deve)[a-z]*\s[^;,]{0,30}$/
+/** Surely so, whatever follows the act: not "prazo para impugnar", which begins the next deadline. */
+const FOR = /^(?!.*\b(?:prazos?|limite|ate)\b)[^;,:]{0,80}?\bpara\s(?:[a-z]+\s)?$/
 /** "Até 3 dias úteis antes da sessão, cabendo ao pregoeiro decidir": that is another deadline. */
 const SUBORDINATE = /,\s(?:cabendo|devendo|sendo|tendo|a ser|que ser)\b/
 const MAX_LINK = 100
@@ -129,8 +167,24 @@ function groupFor(folded: string, parsed: Parsed, index: number): Group | undefi
   const words = folded.slice(end, Math.min(after.start, end + MAX_LINK))
   const hasOwn = hasDeadline(parsed, after.timesBefore, groups[at + 2]?.timesBefore ?? clause.times.length)
   if (!before && after.acts.has('resposta') && SUBORDINATE.test(words)) return undefined
-  if (timesComeFirst(parsed) || (!hasOwn && (LINK.test(words) || SUBJECT.test(words)))) return after
+  // "Até 04/12, para entrega no protocolo"
+  if (!before && isOther(after) && words.includes(',')) return undefined
+  if (!hasOwn && LINK.test(words)) return after
+  if (before && FOR.test(words) && isApart(folded, parsed, before, index)) return after
   return before ?? (hasOwn && !after.acts.has('impugnacao') ? undefined : after)
+}
+
+/** Whether a group has another deadline before this one, or a mark is in between. */
+function isApart(folded: string, parsed: Parsed, group: Group, index: number): boolean {
+  const { start } = parsed.clause.times[index] as TimeToken
+  return (
+    hasDeadline(parsed, group.timesBefore, index) ||
+    /[,/]|\s(?:-|e)\s/.test(folded.slice(Math.max(group.end, start - MAX_LINK), start))
+  )
+}
+
+function isOther({ acts }: Group): boolean {
+  return acts.size === 1 && acts.has('outro')
 }
 
 /** "Impugnações, a serem decididas pelo pregoeiro, até 04/12". */
@@ -144,12 +198,4 @@ function isParenthesis(folded: string, groups: readonly Group[], at: number, end
 
 function hasDeadline({ deadlinesBefore }: Parsed, from: number, to: number): boolean {
   return (deadlinesBefore[to] as number) > (deadlinesBefore[from] as number)
-}
-
-/** Each group has a deadline of its own before it, and the last one none behind it. */
-function timesComeFirst(parsed: Parsed): boolean {
-  const [first, last] = [parsed.groups[0] as Group, parsed.groups.at(-1) as Group]
-  return (
-    hasDeadline(parsed, 0, first.timesBefore) && !hasDeadline(parsed, last.timesBefore, parsed.roles.length)
-  )
 }

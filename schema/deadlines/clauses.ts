@@ -1,4 +1,4 @@
-import { type ActToken, actsIn, type TimeToken, timesIn } from './tokens.ts'
+import { type ActToken, actsIn, type TimeToken } from './tokens.ts'
 
 /** A statement of its own: a sentence, a line, an item, a cell of a table. */
 export type Clause = {
@@ -17,9 +17,12 @@ const ABBREVIATION =
   /\b(?:arts?|n|no|nr|num|inc|par|fls?|p|pag|obs|ex|dr|sr|d|u|h|hs|hrs|min|dec|res|lic|cf|c|incs?)$/
 const LONGEST_ABBREVIATION = 6
 
-/** @param folded see `PlainText`. */
-export function clausesOf(folded: string): Clause[] {
-  const [times, acts] = [timesIn(folded), actsIn(folded)]
+/**
+ * @param folded see `PlainText`.
+ * @param times of it.
+ */
+export function clausesOf(folded: string, times: readonly TimeToken[]): Clause[] {
+  const acts = actsIn(folded)
   const clauses: Clause[] = []
   let [start, firstTime, firstAct] = [0, 0, 0]
   for (const end of [...endsOf(folded, times), folded.length]) {

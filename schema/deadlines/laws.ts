@@ -4,7 +4,7 @@ import { plainText } from './plain_text.ts'
  * A law with a term to contest. `regulamento`: the own rules of a state company, which follow Lei 13.303/2016.
  * `pregao`: Lei 10.520/2002, whose term depends on whether the session is electronic.
  */
-export type Norm = '14133' | '13303' | 'regulamento' | '10024' | '3555' | 'pregao' | '8666'
+export type Norm = '14133' | '13303' | 'regulamento' | '10024' | '3555' | 'pregao' | '8666' | '12462'
 
 const NORMS: readonly (readonly [Norm, RegExp])[] = [
   ['13303', lawPattern('13', '303', '16', String.raw`\bestatais\b|\blei das empresas publicas\b`)],
@@ -13,6 +13,16 @@ const NORMS: readonly (readonly [Norm, RegExp])[] = [
   ['3555', lawPattern('3', '555', '00')],
   ['pregao', lawPattern('10', '520', '02', String.raw`\blei do pregao\b`)],
   ['8666', lawPattern('8', '666', '93')],
+  // The health agency's resolutions are "RDC nº 16/2013", too.
+  [
+    '12462',
+    lawPattern(
+      '12',
+      '462',
+      '11',
+      String.raw`\bregime diferenciado\b|\brdc\b(?!\s?[/-]?\s?(?:anvisa|n[o°.]|\d))`,
+    ),
+  ],
   [
     'regulamento',
     /\bri?lc[a-z]?\b|\brelic\b|\bregulamento (?:interno |proprio )?(?:de|das|para) (?:licitacoes|licitacao|compras|contratacoes|contratos)|\bregulamento de licitac|\bregulamento interno\b/,

@@ -11,7 +11,7 @@ const UNITS: readonly (readonly string[])[] = [
   ['sete', 'setimo'],
   ['oito', 'oitavo'],
   ['nove', 'nono'],
-  ['dez', 'decimo'],
+  ['dez'],
   ['onze'],
   ['doze'],
   ['treze'],
@@ -22,27 +22,40 @@ const UNITS: readonly (readonly string[])[] = [
   ['dezoito'],
   ['dezenove'],
 ]
+/** A smaller number can follow: "vinte e cinco", "décimo quinto". */
 const TENS: readonly (readonly [string, number])[] = [
+  ['decimo', 10],
   ['vinte', 20],
+  ['vigesimo', 20],
   ['trinta', 30],
+  ['trigesimo', 30],
   ['quarenta', 40],
   ['cinquenta', 50],
+  ['cincoenta', 50],
   ['sessenta', 60],
   ['setenta', 70],
+  ['oitenta', 80],
+  ['noventa', 90],
+]
+const HUNDREDS: readonly (readonly [string, number])[] = [
+  ['cento', 100],
+  ['cem', 100],
 ]
 
 const VALUES = new Map<string, number>([
   ...UNITS.flatMap((words, value) => words.map(word => [word, value] as const)),
   ...TENS,
+  ...HUNDREDS,
 ])
 
 const SMALL = UNITS.flat().join('|')
+const BELOW_HUNDRED = `(?:${TENS.map(([word]) => word).join('|')})(?:\\s+(?:e\\s+)?(?:${SMALL}))?|${SMALL}`
 
 /** The source of a regular expression for a number, in folded text; with a word's end behind a word. */
-export const numberPattern = `(?:\\d{1,3}|(?:(?:${TENS.map(([word]) => word).join('|')})(?:\\s+e\\s+(?:${SMALL}))?|${SMALL})\\b)`
+export const numberPattern = `(?:\\d{1,3}|(?:(?:cento\\s+e\\s+)?(?:${BELOW_HUNDRED})|cem)\\b)`
 
 /** @param text that matches `numberPattern`. */
 export function numberOf(text: string): number {
   if (/^\d/.test(text)) return Number(text)
-  return text.split(/\s+e\s+/).reduce((sum, word) => sum + (VALUES.get(word) ?? 0), 0)
+  return text.split(/\s+(?:e\s+)?/).reduce((sum, word) => sum + (VALUES.get(word) ?? 0), 0)
 }

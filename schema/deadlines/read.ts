@@ -1,7 +1,8 @@
 import { type BoundTime, bindTimes } from './bind.ts'
 import { type PlainText, plainText } from './plain_text.ts'
-import { CONTEXT, isOverBeforeDay, type Role } from './roles.ts'
-import { type Act, actsIn } from './tokens.ts'
+import { CONTEXT, hasLabel, isOverBeforeDay, isReference, type Role } from './roles.ts'
+import { timetableAsLines } from './timetable.ts'
+import { type Act, actsIn, impossibleTimesIn, timesIn } from './tokens.ts'
 
 /**
  * One way to read the last day of an act in a text. Exactly one of `dia`, `dia_mes`, `dia_do_mes` and `n` is there. The day
@@ -23,6 +24,8 @@ export type Reading = {
   readonly apos_publicacao?: true
   /** The day of the event that it counts from, if the text has it. */
   readonly base?: string
+  /** Its words name something else, and only its place in the text says that it is of the act. */
+  readonly solto?: true
   /** Whether the clause names the act. */
   readonly nomeado: boolean
   /** The clause. */
@@ -35,7 +38,7 @@ export type Deadlines = {
   readonly esclarecimento: readonly Reading[]
   /** The text was too long to be read as a whole. */
   readonly cortado?: true
-  /** It names contesting and has days, but none of them is read as the last day to contest. */
+  /** It has days that do not exist, or names contesting and has days, but none is read as the last day to contest. */
   readonly sem_leitura?: true
 }
 
@@ -44,8 +47,10 @@ export type Deadlines = {
  * deadlines of an act count for it; if none of them can be counted, those without a name do.
  */
 export function readDeadlines(text: string): Deadlines {
-  const plain = plainText(text)
-  const times = bindTimes(plain.folded)
+  const written = plainText(text)
+  const found = timesIn(written.folded)
+  const plain = timetableAsLines(written, found)
+  const times = bindTimes(plain.folded, plain === written ? found : timesIn(plain.folded))
   const deadlines = times.filter(({ role }) => role === 'prazo')
   const unnamed = deadlines.filter(({ acts, isContinued }) => acts.size === 0 || isContinued)
   const isContestNamed = deadlines.some(({ acts }) => acts.has('impugnacao'))
@@ -69,16 +74,18 @@ export function readDeadlines(text: string): Deadlines {
     ])
   }
   const impugnacao = readings('impugnacao')
-  const isUnread =
-    impugnacao.length === 0 &&
-    times.length > 0 &&
-    actsIn(plain.folded).some(({ act }) => act === 'impugnacao')
+  const isUnread = impugnacao.length === 0 && hasUnreadDay(plain.folded, times)
   return {
     impugnacao,
     esclarecimento: readings('esclarecimento'),
     ...(plain.isCut ? { cortado: true as const } : {}),
     ...(isUnread ? { sem_leitura: true as const } : {}),
   }
+}
+
+function hasUnreadDay(folded: string, times: readonly BoundTime[]): boolean {
+  if (times.length > 0 && actsIn(folded).some(({ act }) => act === 'impugnacao')) return true
+  return impossibleTimesIn(folded).some(at => !isReference(folded.slice(Math.max(0, at - CONTEXT), at)))
 }
 
 function firstOf(sources: readonly (() => Reading[])[]): Reading[] {
@@ -102,11 +109,22 @@ function distinct(
   for (const deadline of deadlines) {
     for (const day of daysOf(plain.folded, deadline, times)) {
       const key = JSON.stringify(day)
-      if (!known.has(key)) known.set(key, { ...day, nomeado, trecho: excerptOf(plain, deadline) })
+      if (!known.has(key))
+        known.set(key, {
+          ...day,
+          ...looseness(plain.folded, deadline),
+          nomeado,
+          trecho: excerptOf(plain, deadline),
+        })
     }
     if (known.size >= MAX_READINGS) break
   }
   return [...known.values()]
+}
+
+function looseness(folded: string, { acts, isContinued, clause, index }: BoundTime): Pick<Reading, 'solto'> {
+  const isLoose = (acts.size === 0 || isContinued) && hasLabel(folded, clause, index)
+  return isLoose ? { solto: true } : {}
 }
 
 type Day = Omit<Reading, 'nomeado' | 'trecho'>
@@ -138,9 +156,12 @@ function daysOf(folded: string, deadline: BoundTime, times: readonly BoundTime[]
 }
 
 const AFTER_EVENT =
-  /\b(?:apos|depois|a contar|contad[oa]s?|a partir|subsequentes?|seguintes?|posterior(?:es)?)\b/
+  /\b(?:apos|depois|a contar|contad[oa]s?|a partir|desde|subsequentes?|seguintes?|posterior(?:es)?)\b/
 const AHEAD_OF_EVENT =
   /\b(?:antes|anterior(?:es)?|antecede[a-z]*|antecedencia|preced[a-z]*|previ[a-z]*|antecipad[a-z]*|retroativ[a-z]*|regressiv[a-z]*|retro)\b/
+/** "5 dias úteis da publicação" */
+const OF_PUBLICATION =
+  /^\s?d[aeo]\s(?:data\s(?:d[aeo]\s)?)?(?:sua\s)?(?:publica|divulga|disponibiliza|veicula)/
 /** Nobody can contest after the session: it is counted backwards. */
 const COUNTED_FROM_SESSION =
   /\b(?:a contar|contad[oa]s?)\b[^;]{0,40}\b(?:sessao|abertura|certame|propostas)\b/
@@ -158,12 +179,23 @@ function eventOf(
   const later = beside.slice(index + 1, index + 1 + MAX_LATER)
   const next = later.find(({ role }) => role === 'prazo')
   const after = folded.slice(end, Math.min(next?.start ?? clause.end, end + MAX_EVENT))
-  const before = folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)
+  const nearby = folded.slice(Math.max(clause.start, start - CONTEXT / 2), start)
+  // "Entrega em 10 dias após a assinatura, impugnação em 5 dias úteis": the event is of the other period.
+  const isAfterPeriod = beside[index - 1]?.time.kind === 'periodo'
+  const before = isAfterPeriod ? lastPartOf(nearby) : nearby
   const words = AFTER_EVENT.test(after) || AHEAD_OF_EVENT.test(after) ? after : `${before} ${after}`
-  if (AHEAD_OF_EVENT.test(words) || !AFTER_EVENT.test(words)) return dayOf('sessao', later)
+  const isAfter = AFTER_EVENT.test(words) || OF_PUBLICATION.test(after)
+  if (AHEAD_OF_EVENT.test(words) || !isAfter) return dayOf('sessao', later)
   if (PUBLICATION.test(words) || later.some(({ role }) => role === 'publicacao'))
     return { apos_publicacao: true, ...dayOf('publicacao', all) }
+  // "3 dias úteis a partir de 24/11/2026"
+  if (later[0]?.role === 'inicio') return { apos_publicacao: true, ...dayOf('inicio', later) }
   return COUNTED_FROM_SESSION.test(words) ? dayOf('sessao', later) : null
+}
+
+/** What is behind the last comma or the last act. */
+function lastPartOf(words: string): string {
+  return words.slice(Math.max(words.lastIndexOf(',') + 1, actsIn(words).at(-1)?.start ?? 0))
 }
 
 function dayOf(role: Role, times: readonly BoundTime[]): Pick<Reading, 'base'> {

@@ -17,6 +17,7 @@ const CUES: readonly (readonly [Role, string])[] = [
     'prazo',
     'ate|prazos?|periodo|limite|termino|fim|final|finda[a-z]*|encerra[a-z]*|vence[a-z]*|expira[a-z]*|ou seja|isto e|quais sejam|qual seja|portanto|assim',
   ],
+  ['referencia', '(?:nao havera|sem) expediente|feriados?|facultativo|recesso'],
   [
     'publicacao',
     'publicac[a-z]*|publicad[a-z]*|divulg[a-z]*|disponibiliz[a-z]*|veicul[a-z]*|lancad[a-z]*|dou|doe|dom|diario|imprensa|pncp|a contar|contad[oa]s?',
@@ -33,7 +34,12 @@ const BEFORE_RANGE = /\b(?:de|do dia|entre(?: os dias)?|periodo(?: de)?:?)\s+$/
 const TIME_OF_DAY =
   /\(?\b(?:as? )?\d{1,2}\s?(?:h(?:oras?|rs?|s)?\b|:|h(?=\d))\s?(?:\d{2})?(?::\d{2})?\s?(?:min\b|h(?:oras?|rs?|s)?\b)?\)?/g
 /** Between the days of a range. "E" and a comma can be a list. */
-const TO = /^[^a-z0-9]*(?:(?:a|ate|ao)(?: d[eo])?(?: ao?)?(?: o)?(?: dia)?|-)\s*$/
+const TO = /^[^a-z0-9]*(?:(?:as?|ate|ao)(?:\s+d[eo])?(?: ao?)?(?: o)?(?: dia)?|-)\s*$/
+/** "24/11 às 17h do dia 04/12": the hours behind the first day would be "24/11 às 17h". */
+const TO_TIME = /^\s?(?:ate )?as? \d{1,2}\s?(?:h|:)[0-9a-z: ]{0,15}\bd[eo](?: dia)?\s*$/
+/** "24/11 até 3 dias úteis antes da sessão" */
+const TO_PERIOD = /^\s(?:a|ate|ao)(?: o)?\s$/
+const PARENTHESIS = /\([^()]{0,30}\)/g
 const AND = /^\s*e(?: o)?(?: dia)?\s*$/
 
 const BEFORE_REFERENCE =
@@ -50,7 +56,7 @@ const TO_BE_REPLACED = /\bonde (?:se le|consta)\b(?!.*\b(?:leia|passa))/s
 
 const BEFORE_ZERO_HOUR =
   /\b(?:as?|ate)\s(?:0{1,2}\s?(?:h|:)\s?(?:00)?|zero hora|(?:a )?meia-?\s?noite)\s?(?:min|horas?|hs?)?\s?(?:\(?[a-z ]{0,25}\)?\s?)?d[eo](?: dia)?\s?$/
-const BEFORE_EXCLUDED_DAY = /\bantes d[eo](?: dia)? $/
+const BEFORE_EXCLUDED_DAY = /\b(?:antes d[eo]|anterior(?:mente)? ao?)(?: dia)? $/
 const NOT_FROM = /\bnao\b[^;]{0,80}\ba partir d[eo](?: dia)? $/
 
 /**
@@ -69,9 +75,12 @@ export function roleOf(folded: string, clause: Clause, index: number): Role {
     TO_BE_REPLACED.test(folded.slice(Math.max(clause.start, start - 3 * CONTEXT), start))
   )
     return 'referencia'
+  if (BEFORE_CORRECTION.test(before)) return 'publicacao'
   const between = wordsToNextDay(folded, clause, index)
   if (between !== null && MOVED.test(before) && TO_ANOTHER.test(between)) return 'referencia'
   if (between !== null && isRange(before, between)) return 'inicio'
+  const next = clause.times[index + 1]
+  if (next?.time.kind === 'periodo' && TO_PERIOD.test(folded.slice(end, next.start))) return 'inicio'
   if (isOverBeforeDay(folded, clause, index)) return 'prazo'
   const isFirst = !/[a-z]/.test(folded.slice(clause.start, start))
   return (
@@ -89,6 +98,16 @@ export function isOverBeforeDay(folded: string, clause: Clause, index: number): 
   return !clause.times.some(({ time }, at) => at < index && time.kind === 'periodo' && time.unit !== 'horas')
 }
 
+/** Words of a deadline, and places: "no Protocolo", "pelo e-mail". */
+const OF_DEADLINE =
+  /\d+[a-z]*(?: de [a-z]+ de \d+)?|\b(?:ate|dias?|datas?|prazos?|periodo|limite|final|fim|termino|encerra[a-z]*|vence[a-z]*|expira[a-z]*|ultimo|quando|hora|horas|horario|antes|antecedencia|minim[ao]|maxim[ao]|edital|impreterivelmente|somente|apenas|exclusivamente|nov[ao]|d[ao]s|ou|seja|isto|e|portanto|sendo|tendo|que|sera|seg(?:unda)?|ter(?:ca)?|qua(?:rta)?|qui(?:nta)?|sex(?:ta)?|feira|meio|partir|desde|inicio|expediente|[a-z]{1,2})\b|\b(?:n[oa]s?|pel[oa]s?|via|por|conforme|mediante|com|em|item)\s.*/gs
+
+/** Whether a clause has words before a time that say what it is for, but not by an act, such as "envelopes até". */
+export function hasLabel(folded: string, clause: Clause, index: number): boolean {
+  const words = wordsBefore(folded, clause, index)
+  return actsIn(words).length === 0 && /[a-z]{3}/.test(words.replace(OF_DEADLINE, ''))
+}
+
 function wordsToNextDay(folded: string, { times }: Clause, index: number): string | null {
   const { end } = times[index] as TimeToken
   for (let at = index + 1; at < times.length; at += 1) {
@@ -104,14 +123,15 @@ function wordsBefore(folded: string, clause: Clause, index: number): string {
   return folded.slice(Math.max(index === 0 ? clause.labelStart : clause.start, start - CONTEXT), start)
 }
 
-function isReference(before: string): boolean {
-  return BEFORE_REFERENCE.test(before) || BEFORE_STREET_NAME.test(before) || BEFORE_CORRECTION.test(before)
+/** Whether a day behind these words is that of a law, a number or a street. */
+export function isReference(before: string): boolean {
+  return BEFORE_REFERENCE.test(before) || BEFORE_STREET_NAME.test(before)
 }
 
 /** Whether the day between these words begins a range. */
 function isRange(before: string, between: string): boolean {
-  const words = between.replace(TIME_OF_DAY, '')
-  return TO.test(words) || (BEFORE_RANGE.test(before) && AND.test(words))
+  const words = between.replace(TIME_OF_DAY, '').replace(PARENTHESIS, '')
+  return TO.test(words) || TO_TIME.test(between) || (BEFORE_RANGE.test(before) && AND.test(words))
 }
 
 function nearestCue(before: string): Role | null {

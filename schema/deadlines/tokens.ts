@@ -36,12 +36,13 @@ const DAYS = String.raw`dias?(?:\(s\))?(?:\s?\(?\s?(?:${BUSINESS}|${CONSECUTIVE}
 const PATTERNS: Readonly<Record<string, string>> = {
   compact: String.raw`(?<!\d)(?<isoYear>\d{4})(?<isoMonth>\d{2})(?<isoDay>\d{2})(?=t\d{4})`,
   iso: String.raw`(?<![\d/.-])(?<isoYear>\d{4})[-/.](?<isoMonth>\d{1,2})[-/.](?<isoDay>\d{1,2})(?!\d)`,
-  date: String.raw`(?<![\d/.-])(?<day>\d{1,2})\s?[/.-]\s?(?<month>\d{1,2})\s?[/.-]\s?(?<year>\d{4})(?!\d)`,
-  short: String.raw`(?<![\d/.-])(?<shortDay>\d{1,2})\s?(?<mark>[/.-])\s?(?<shortMonth>\d{1,2})\s?\k<mark>\s?(?<shortYear>\d{2})(?![\d/]|[.-]\d)`,
+  date: String.raw`(?<![\d/.-])(?<day>\d{1,2})[oa°]?\s?[/.-]\s?(?<month>\d{1,2})\s?[/.-]\s?(?<year>\d{4}|2\.0\d{2})(?!\d)`,
+  short: String.raw`(?<![\d/.-])(?<shortDay>\d{1,2})\s?(?<mark>[/.-])\s?(?<shortMonth>\d{1,2})\s?\k<mark>\s?(?<shortYear>\d{2})(?![\d/]|[.-]\d(?!\d?\s?[h:]))`,
   named: String.raw`(?<![\d/.,-])(?<namedDay>\d{1,2}|${NUMBER})\s?[oa°]?\s?(?:\([a-z ]{1,30}\)\s?)?(?:(?:de|do mes de)\s|[/-]|\s)\s?(?:(?<namedMonth>${MONTH_NAMES})|(?<abbreviated>${MONTHS.join('|')})(?=\.?(?:\s?[/-]|\sde|\s)\s?\d{2}|\b))\b\.?(?:\s?(?:[/,-]|de|do ano de)?\s?(?<namedYear>\d{4}|(?<=[/-]\s?)\d{2})(?!\d))?`,
-  dayMonth: String.raw`(?<![\d/.,-])(?<plainDay>\d{1,2})\s?/\s?(?<plainMonth>\d{1,2})(?![\d/]|[.,-]\d)`,
+  dayMonth: String.raw`(?<![\d/.,]|(?<!/\d{1,2}\s?)-)(?<plainDay>\d{1,2})[oa°]?\s?/\s?(?<plainMonth>\d{1,2})(?![\d/]|[.,]\d|-\d(?!\d?/\d))`,
+  dotted: String.raw`(?<=\b(?:ate|dia)\s)(?<dottedDay>\d{1,2})\.(?<dottedMonth>\d{2})(?![\d/,-]|\.\d)`,
   eve: String.raw`\b(?<eve>antevespera|vespera|(?:ante)?penultimo\s+dia(?:\s+util)?|(?:no |o |ao |ultimo )(?:ultimo\s+)?dia(?:\s+util)?(?:\s+imediatamente)?\s+anterior|dia\s+util(?:\s+imediatamente)?\s+anterior|ultimo\s+dia\s+util)\b`,
-  period: String.raw`(?<![\da-z]|\d[/.,:])(?<number>${NUMBER})(?:\s?(?:a|ou|e|/|-|ate)\s?(?<other>${NUMBER}))?\s?\.?[oa°]?\.?\s?${REPEATED}\s?[)\]]?\s?(?<unit>d\.?\s?u\b\.?|d\.\s?uteis|(?:primeiros?\s)?${DAYS}|(?:h|hs|hrs|horas?)\b(?:\s?\(?uteis)?|semanas?\b)`,
+  period: String.raw`(?<![\da-z]|\d[/.,:])(?<number>${NUMBER})(?:\s?(?:a|ou|e|/|-|ate)\s?(?<other>${NUMBER}))?\s?\.?[oa°]?\.?\s?${REPEATED}\s?[)\]]?\s?(?<unit>d\.?\s?u\b\.?|d\.?\s?uteis|uteis\b|(?:primeiros?\s)?${DAYS}|(?:h|hs|hrs|horas?)\b(?:\s?\(?uteis)?|semanas?\b)`,
   labelled: String.raw`\b(?<labelUnit>dias?\s?\(?(?:uteis|util|corridos?|consecutivos?)?)\)?[^0-9;.\n]{0,40}[:=]\s?(?<labelNumber>\d{1,2})\b(?!\s?[/.:h-]?\d|\s?dia)`,
   minus: String.raw`(?<![a-z0-9])d\s?-\s?(?<minus>\d{1,2})\b(?:\s?(?<minusUnit>uteis|corridos))?`,
   dayOfMonth: String.raw`\bdia\s+(?<onlyDay>\d{1,2})\b(?!\s?[/-]|\.\d|\s+de\b|\s?[oa°(]|\s?(?:ute?is|util|dias?)\b|\s(?:${MONTHS.join('|')}))`,
@@ -55,10 +56,10 @@ const TIMES = new RegExp(Object.values(PATTERNS).join('|'), 'g')
 const ACTS: readonly (readonly [Act, string])[] = [
   [
     'outro',
-    String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:documento|habilita|proposta|resultado|classifica))`,
+    String.raw`[il]?[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:documento|habilita|proposta|resultado|classifica))`,
   ],
-  ['recurso', String.raw`[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:recurso|razoes))`],
-  ['impugnacao', String.raw`[mn]pug[a-z]*|\bcontesta[a-z]*`],
+  ['recurso', String.raw`[il]?[mn]pug[a-z]*(?=\s(?:a?os?|d[eo]s?|as?|das?)\s(?:recurso|razoes))`],
+  ['impugnacao', String.raw`[il]?[mn]pug[a-z]*|\bcontesta[a-z]*`],
   [
     'esclarecimento',
     String.raw`esclarec[a-z]*|\b(?:questionament[a-z]*|duvidas?|pedidos? de informac[a-z]*|consultas?|perguntas?)`,
@@ -95,6 +96,13 @@ export function timesIn(folded: string): TimeToken[] {
   })
 }
 
+/** Places of what is written like a time, but is none: "31/02/2026", "999 dias úteis". */
+export function impossibleTimesIn(folded: string): number[] {
+  return Array.from(folded.matchAll(TIMES)).flatMap(match =>
+    timeOf(match.groups as Groups) ? [] : [match.index],
+  )
+}
+
 type Groups = Readonly<Record<string, string | undefined>>
 
 function timeOf(parts: Groups): Time | null {
@@ -103,7 +111,7 @@ function timeOf(parts: Groups): Time | null {
     dateOf(parts.year, parts.month, parts.day) ??
     dateOf(parts.shortYear, parts.shortMonth, parts.shortDay) ??
     namedDateOf(parts) ??
-    dateOf('', parts.plainMonth, parts.plainDay) ??
+    dateOf('', parts.plainMonth ?? parts.dottedMonth, parts.plainDay ?? parts.dottedDay) ??
     periodOf(parts) ??
     otherTimeOf(parts)
   )
@@ -112,7 +120,7 @@ function timeOf(parts: Groups): Time | null {
 /** @param year of two or four digits; empty if the text has none. */
 function dateOf(year: string | undefined, month: string | undefined, day: string | undefined): Time | null {
   if (year === undefined || month === undefined || day === undefined) return null
-  const full = year === '' ? '2000' : year.length === 2 ? `20${year}` : year
+  const full = year === '' ? '2000' : year.length === 2 ? `20${year}` : year.replace('.', '')
   const text = `${full}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
   const date = new Date(`${text}T00:00:00Z`)
   if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(text)) return null

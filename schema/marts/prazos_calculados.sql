@@ -7,6 +7,8 @@ WITH leis(norma, nome, dias, nomeada) AS (VALUES
   ('3555', 'Decreto 3.555/2000, art. 12', 2, true),
   -- Its paragraph 2, for bidders; other citizens have five days.
   ('8666', 'Lei 8.666/1993, art. 41', 2, true),
+  -- For works and services; for goods, two.
+  ('12462', 'Lei 12.462/2011, art. 45', 5, true),
   ('regulamento', 'Lei 13.303/2016, art. 87 (regulamento próprio)', 5, false),
   ('', 'Lei 14.133/2021, art. 164 (presumida)', 3, false)
 ),
@@ -16,9 +18,9 @@ lidos AS (
   SELECT *, lido.impugnacao = lido.esclarecimento OR prazos_lidos IS NULL AS iguais
   FROM (SELECT prazos_lidos, from_json(prazos_lidos, '{
     "impugnacao": [{"dia": "DATE", "dia_mes": "VARCHAR", "dia_do_mes": "INTEGER", "n": "INTEGER", "unidade": "VARCHAR",
-      "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
+      "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "solto": "BOOLEAN", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
     "esclarecimento": [{"dia": "DATE", "dia_mes": "VARCHAR", "dia_do_mes": "INTEGER", "n": "INTEGER", "unidade": "VARCHAR",
-      "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
+      "sem_tipo": "BOOLEAN", "apos_publicacao": "BOOLEAN", "base": "DATE", "solto": "BOOLEAN", "nomeado": "BOOLEAN", "trecho": "VARCHAR"}],
     "cortado": "BOOLEAN", "sem_leitura": "BOOLEAN", "normas": ["VARCHAR"], "direta": "BOOLEAN"}') AS lido
   FROM (SELECT DISTINCT prazos_lidos FROM analyses UNION SELECT NULL))
 ),
@@ -49,11 +51,12 @@ atos AS (SELECT unnest(['impugnacao', 'esclarecimento']) AS ato),
 candidatos AS (
   SELECT prazos_lidos, tipo, ato, herdado, 'edital' AS fonte, 'Edital' AS nome, leitura.dia, leitura.dia_mes, leitura.dia_do_mes,
     leitura.n, leitura.unidade, coalesce(leitura.sem_tipo, false) AS sem_tipo,
-    coalesce(leitura.apos_publicacao, false) AS apos_publicacao, leitura.base, leitura.nomeado, leitura.trecho
+    coalesce(leitura.apos_publicacao, false) AS apos_publicacao, leitura.base, coalesce(leitura.solto, false) AS solto,
+    leitura.nomeado, leitura.trecho
   FROM leituras CROSS JOIN tipos
   UNION ALL
   SELECT prazos_lidos, tipo, ato, false, if(nomeada, 'lei', 'presumida'), nome, NULL, NULL, NULL, dias, 'uteis', false, false,
-    NULL, NULL, NULL
+    NULL, false, NULL, NULL
   FROM normas JOIN leis USING (norma) CROSS JOIN atos
   WHERE ato = 'impugnacao' OR NOT iguais
 ),
@@ -67,8 +70,8 @@ descritos AS (
       WHEN sem_tipo THEN nome || ': ' || n || if(n = 1, ' dia', ' dias') || ', contados como úteis'
       WHEN n IS NOT NULL THEN nome || ': ' || n || if(n = 1, ' dia útil', ' dias úteis')
     END || if(apos_publicacao, ' após a publicação', '') AS regra,
-    -- A presumed law counts only if the notice states nothing that can be used.
-    fonte = 'presumida' AND bool_or(fonte = 'edital' AND NOT herdado) OVER (PARTITION BY prazos_lidos, tipo, ato) AS reserva
+    -- A presumed law counts only if the notice states nothing that is surely of this act.
+    fonte = 'presumida' AND bool_or(fonte = 'edital' AND NOT herdado AND NOT solto) OVER (PARTITION BY prazos_lidos, tipo, ato) AS reserva
   FROM candidatos
 ),
 -- Of terms in business days before the session, the longest gives the earliest day, whatever the session is.
@@ -191,10 +194,15 @@ plausiveis AS (
       WHEN calculado >= data_sessao_dia - if(nomeado AND dia_mes IS NULL, 120, 30)
         AND (calculado < data_sessao_dia OR nomeado AND calculado = data_sessao_dia) THEN calculado
     END AS ultimo,
-    coalesce(regra, 'Edital: ' || strftime(calculado, '%d/%m/%Y')) AS regra,
-    -- Days by the text come before those by law, which come before a presumed one.
-    (if(reserva, 1000000, 0) + (ultimo - DATE '2000-01-01')) * 100 + posicao AS ordem
+    coalesce(regra || if(evento = base AND base <> data_sessao_dia AND NOT apos_publicacao, strftime(base, ' antes de %d/%m/%Y'), ''),
+      strftime(calculado, 'Edital: %d/%m/%Y')) AS regra,
+    -- Days by the text come before those by law, which come before a presumed one. The day of the session comes last: it is hardly
+    -- the last day to contest it.
+    (CASE WHEN n IS NULL AND ultimo = data_sessao_dia THEN 2000000 WHEN reserva THEN 1000000 ELSE 0 END + (ultimo - DATE '2000-01-01')) * 100 + posicao AS ordem
   FROM calculados
+  -- "5 dias úteis antes da sessão (02/12)": that day is the deadline itself, and no event.
+  QUALIFY coalesce(evento <> base
+    OR max(calculado) FILTER (evento = data_sessao_dia) OVER (PARTITION BY company, edital_id, ato, posicao) <> base, true)
 ),
 escolhidos AS (
   SELECT company, edital_id, ato,

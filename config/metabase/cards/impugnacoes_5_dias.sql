@@ -1,5 +1,5 @@
 -- Impugnações a vencer em 5 dias
 -- Editais em andamento cujo último dia para impugnar, segundo o edital ou a lei, é hoje ou nos quatro dias seguintes.
 SELECT count(*) AS "Editais"
-FROM agenda_sessoes
-WHERE dias_ate_impugnacao BETWEEN 0 AND 4 [[AND chave(uf) = chave({{uf}})]]
+FROM edital_resumo
+WHERE em_andamento AND situacao_sessao <> 'passada' AND dias_ate_impugnacao BETWEEN 0 AND 4 [[AND chave(uf) = chave({{uf}})]]

@@ -204,7 +204,9 @@ const agenda: Readonly<Record<string, Card>> = {
     number('Sessões', sessionsAhead(picture, 7).filter(({ confirmed }) => !confirmed).length),
 
   impugnacoes_5_dias: picture => {
-    const left = sessionsAhead(picture).map(({ contest }) => days(contest?.day ?? null, picture))
+    const left = picture.open
+      .filter(notice => sessionStateOf(notice, picture) !== 'passada')
+      .map(({ contest }) => days(contest?.day ?? null, picture))
     return number('Editais', left.filter(days => days !== null && days >= 0 && days < 5).length)
   },
 

@@ -46,6 +46,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   'até # (3 dias úteis antes da sessão)': { date: 0, business: 3 },
   '#, 3 dias úteis': { date: 0, business: 3 },
   '5 dias úteis após a publicação': { unknown: true },
+  '99 dias úteis': { unknown: true },
   '24h do dia 30': { dayOfMonth: 30 },
   '5 d.u.': { business: 5 },
   '2 DU antes da abertura': { business: 2 },
@@ -68,7 +69,7 @@ export function contestOf(
   const dates = datesIn(text ?? '')
   const meaning = dates.includes(null) ? undefined : MEANINGS[(text ?? '').replaceAll(DATE, '#')]
   const stated = meaning ? statedDays(meaning, { dates, session, uf }) : []
-  const isUnusable = meaning !== undefined && stated.length === 0
+  const isUnusable = dates.includes(null) || (meaning !== undefined && stated.length === 0)
   const named = namedLaw(law) ?? namedLaw(text)
   const isDirect = /dispensa|inexigibilidade/i.test(modality ?? '')
   const lawful = session === null || isDirect ? [] : [byLaw(session.toPlainDate(), named ?? PRESUMED, uf)]
@@ -168,7 +169,7 @@ function namedLaw(text: string | null): readonly [string, string, number] | unde
 
 const DATE = /\b\d{4}-\d{2}-\d{2}\b|\b\d{2}\/\d{2}\/\d{4}\b/g
 
-/** Null for a day that does not exist, which states nothing. */
+/** Null for a day that does not exist: the text states a term, but nobody knows which. */
 function datesIn(text: string): (Day | null)[] {
   return [...text.matchAll(DATE)].map(([date]) => {
     try {

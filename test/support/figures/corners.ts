@@ -180,7 +180,7 @@ function alerts(make: Make, ahead: Ahead, endingToday: string | undefined): Entr
 
 /** Deadlines as notices state them, and laws. */
 function contests(make: Make, ahead: Ahead): Entry[] {
-  const [soon, later, day] = [7, 10, 12].map(days => ahead(days).split('-').reverse().join('/'))
+  const [near, soon, later, day] = [3, 7, 10, 12].map(days => ahead(days).split('-').reverse().join('/'))
   const stated = [
     ...['até 5 dias úteis', '03 (três) dias úteis antes da abertura', 'Até o 2º (segundo) dia útil anterior'],
     ...['quinto dia útil', 'Um dia útil', '3 dias (úteis)', '4 dias', 'dois dias corridos', '48 horas antes'],
@@ -211,7 +211,7 @@ function contests(make: Make, ahead: Ahead): Entry[] {
       make(300 + index, { data_sessao: `${ahead(12)}T10:00:00` }, { overview, alerts }),
     ),
     // Without a session, a date is still a deadline.
-    make(340, { data_sessao: undefined }, { overview: { prazo_impugnacao: `Até ${soon}` }, alerts }),
+    make(340, { data_sessao: undefined }, { overview: { prazo_impugnacao: `Até ${near}` }, alerts }),
     make(341, { data_sessao: undefined }, { overview: { prazo_impugnacao: '3 dias úteis' }, alerts }),
     // An hour of the session's day, and one of a day without a time.
     make(

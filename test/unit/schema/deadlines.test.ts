@@ -95,6 +95,50 @@ describe('a clause about contesting', () => {
   })
 })
 
+describe('a timetable', () => {
+  const EVENTS: readonly (readonly [day: string, names: readonly string[]])[] = [
+    ['20/11/2026', ['Publicação', 'Divulgação no PNCP', 'Início do acolhimento de propostas']],
+    ['27/11/2026', ['Visita técnica', 'Vistoria']],
+    ['03/12/2026', ['Impugnação ao edital', 'Prazo final para impugnações', 'Pedido de impugnação']],
+    ['04/12/2026', ['Esclarecimentos', 'Limite para esclarecimentos', 'Prazo para questionamentos']],
+    ['07/12/2026', ['Resposta às impugnações', 'Julgamento das impugnações', 'Respostas']],
+    ['09/12/2026', ['Sessão', 'Abertura das propostas', 'Data da sessão pública', 'Disputa']],
+    ['18/12/2026', ['Homologação', 'Assinatura do contrato']],
+  ]
+  /** `E` and `D`: an event and its day. */
+  const PAIRS = [
+    'E: D',
+    'E - D',
+    'E D',
+    'E em D',
+    'E (D)',
+    'E\nD',
+    'E | D',
+    'E\tD',
+    'E ..... D',
+    'E: D às 18h',
+  ]
+  const TURNED = ['D E', 'D - E', 'D: E', 'D (E)', 'D\nE', 'D | E', 'D\tE', 'D às 18h - E']
+  const BETWEEN = ['; ', ', ', ' - ', ' – ', ' | ', '\n', ' / ', ' • ', '. ', '\t', ',\n', ' * ', ' e ']
+  const HEADINGS = ['', 'Cronograma: ', 'DATAS\n']
+
+  it('binds each day to its event, in either order and with any marks in between', () => {
+    fc.assert(
+      fc.property(fc.nat(), seed => {
+        const random = createRandom(seed)
+        const [pair, between] = [random.pick([...PAIRS, ...TURNED]), random.pick(BETWEEN)]
+        const events = EVENTS.filter(([day]) => day === '03/12/2026' || random.chance(0.5))
+        const text = `${random.pick(HEADINGS)}${events
+          .map(([day, names]) => pair.replace(/[ED]/g, part => (part === 'D' ? day : random.pick(names))))
+          .join(between)}`
+        const days = (readingOf(text) as Deadlines).impugnacao.map(({ dia }) => dia)
+        expect(days, text).toEqual(['2026-12-03'])
+      }),
+      { numRuns: 10 * RUNS, seed: SEED },
+    )
+  })
+})
+
 describe('a hostile text of 100 kB is read in an instant', () => {
   const UNITS = [
     ...[
@@ -147,6 +191,7 @@ describe('a hostile text of 100 kB is read in an instant', () => {
       '3 dias para impugnar ',
       'no mesmo prazo impugna ',
     ],
+    ...['sessão 03/12/2026 ', '03/12/2026 | impugnação | '],
     ...['impugnação 3 dias esclarecimento 3 dias ', 'de ', 'até ', 'até a ', 'antes de ', 'de 03/12/2026 a '],
     ...[
       'publicado em ',
@@ -169,14 +214,17 @@ describe('a hostile text of 100 kB is read in an instant', () => {
     ],
     ...['\u200b', 'e\u0301', 'Ã', 'Ãº', '\ud800', '\u3000'],
   ]
-  /** It takes a few milliseconds. What is not linear takes a second, or an hour. */
+  /** The fastest of three takes a few milliseconds, also on a busy machine. What is not linear takes a second, or an hour. */
   const MAX_MILLISECONDS = 200
 
   it.each(UNITS)('%j', unit => {
     const text = unit.repeat(Math.ceil(100_000 / unit.length))
-    const started = performance.now()
-    deadlineReading(text, text)
-    expect(performance.now() - started).toBeLessThan(MAX_MILLISECONDS)
+    const times = [1, 2, 3].map(() => {
+      const started = performance.now()
+      deadlineReading(text, text)
+      return performance.now() - started
+    })
+    expect(Math.min(...times)).toBeLessThan(MAX_MILLISECONDS)
   })
 })
 
