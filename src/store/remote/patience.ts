@@ -44,7 +44,7 @@ export class Patience {
   }
 
   /** Aborted with an InterruptedError once no request may go on. */
-  get over(): AbortSignal {
+  get ended(): AbortSignal {
     return this.#over.signal
   }
 
@@ -54,7 +54,7 @@ export class Patience {
    * @throws InterruptedError if the process is to end. @throws Error named TimeoutError if it takes too long.
    */
   async attempt<T>(writes: number | null, work: (attempt: Attempt) => Promise<T>): Promise<T> {
-    this.over.throwIfAborted()
+    this.ended.throwIfAborted()
     const controller = new AbortController()
     setMaxListeners(0, controller.signal)
     const given = Promise.withResolvers<never>()
@@ -62,8 +62,8 @@ export class Patience {
       given.reject(reason)
       controller.abort(reason)
     }
-    const interrupt = () => giveUp(this.over.reason)
-    this.over.addEventListener('abort', interrupt, { once: true })
+    const interrupt = () => giveUp(this.ended.reason)
+    this.ended.addEventListener('abort', interrupt, { once: true })
     const startedMs = performance.now()
     let bytes = writes ?? 0
     const timer = setInterval(() => {
@@ -78,7 +78,7 @@ export class Patience {
     } finally {
       if (writes !== null) this.#writtenMs = performance.now()
       clearInterval(timer)
-      this.over.removeEventListener('abort', interrupt)
+      this.ended.removeEventListener('abort', interrupt)
     }
   }
 

@@ -341,7 +341,7 @@ async function persistently<T>(
   let timeouts = 0
   try {
     return await pRetry(() => patience.attempt(writes, ask), {
-      signal: patience.over,
+      signal: patience.ended,
       retries: RETRIES,
       minTimeout: settings.retryMs,
       randomize: true,

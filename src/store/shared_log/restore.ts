@@ -12,10 +12,10 @@ import { systemCode, throwIfInterrupted } from '#src/platform/errors.ts'
 import type { CompanyPaths } from '#src/store/company.ts'
 import { writeBase } from '../rawlog/files.ts'
 import { ForeignObject, type ObjectStore } from '../remote/objects.ts'
-import type { ForeignWarehouse } from '../warehouse/foreign.ts'
 import { rowDirectory, rowPath } from '../warehouse/row_list.ts'
 import { schemaHash } from '../warehouse/schema.ts'
 import { type Checkpoint, DELETE_IT, fileKey, listCheckpoints, readCheckpoint } from './checkpoints.ts'
+import type { ForeignWarehouse } from './foreign_warehouse.ts'
 import { bytesUpTo, hashOfSegment } from './segments.ts'
 
 const ADMIT = join(import.meta.dirname, 'admit_process.ts')

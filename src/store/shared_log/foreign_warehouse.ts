@@ -3,11 +3,11 @@ import { printable } from '#schema/text_key.ts'
 import { counted } from '#src/platform/count.ts'
 import { messageOf } from '#src/platform/errors.ts'
 import { fence } from '../lake/fence.ts'
-import { Database } from './database.ts'
-import { identifier, literal } from './quoted.ts'
-import { listRowFiles, rowPath } from './row_list.ts'
-import { ROW_TABLES, type RowFile, type RowTable } from './row_sql.ts'
-import { createTables, SCHEMA_VERSION } from './schema.ts'
+import { Database } from '../warehouse/database.ts'
+import { identifier, literal } from '../warehouse/quoted.ts'
+import { listRowFiles, rowPath } from '../warehouse/row_list.ts'
+import { ROW_TABLES, type RowFile, type RowTable } from '../warehouse/row_sql.ts'
+import { createTables, SCHEMA_VERSION } from '../warehouse/schema.ts'
 
 /**
  * Warehouses that somebody else may have written. Such a file is data: opening it as our own would run what it defines in
